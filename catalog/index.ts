@@ -1,0 +1,32 @@
+import { listChannels } from './channels.ts'
+import {
+  deleteContact, getContact, searchContacts, tagContacts, untagContacts, updateContact, upsertContact,
+} from './contacts.ts'
+import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
+import { addContactsToGroup, createGroup, deleteGroup, listGroups, removeContactsFromGroup } from './groups.ts'
+import type { Operation } from './operation.ts'
+import { listTags } from './tags.ts'
+import { listStaff, listTeams, whoami } from './workspace.ts'
+
+export * from './operation.ts'
+
+/** Every operation of the service, in the order in which documents list them. */
+export const catalog = [
+  whoami, listStaff, listTeams, listChannels,
+  searchContacts, getContact, upsertContact, updateContact, deleteContact, tagContacts, untagContacts,
+  listTags,
+  listGroups, createGroup, deleteGroup, addContactsToGroup, removeContactsFromGroup,
+  listCustomFields, createCustomField, updateCustomField, deleteCustomField,
+] as const satisfies readonly Operation[]
+
+export type CatalogOperation = (typeof catalog)[number]
+export type OperationName = CatalogOperation['name']
+
+/** The API versions served, newest last; a key is pinned to the newest of the day it was made. */
+export const apiVersions = ['2026-10-01'] as const
+export const currentVersion = apiVersions.at(-1)!
+
+const byName = new Map<string, Operation>(catalog.map((op) => [op.name, op]))
+
+/** The operation of this name, if there is one. */
+export const findOperation = (name: string): Operation | undefined => byName.get(name)

@@ -1,0 +1,68 @@
+import type { Db } from '../storage/database.ts'
+import type { EventData, EventTypeId } from '../catalog/events.ts'
+import type { Role } from '../catalog/workspace.ts'
+import type { Scope } from '../catalog/index.ts'
+
+/** Where a call came in. */
+export type Door = 'rest' | 'ops' | 'mcp' | 'cli'
+
+/** Who a request acts as: the key, its owner, and the workspace, read together at authentication. */
+export type Actor = {
+  readonly workspace: {
+    readonly id: string
+    readonly name: string
+    readonly timezone: string
+    readonly features: readonly string[]
+    readonly contactLimit: number | null
+    readonly templateLimit: number | null
+  }
+  readonly staff: {
+    readonly id: string
+    readonly name: string
+    readonly role: Role
+    readonly hidePhoneNumbers: boolean
+    readonly reports: boolean
+    /** Channels the staff member may use; null: all. */
+    readonly channelIds: readonly string[] | null
+  }
+  readonly key: {
+    readonly id: string
+    readonly name: string | null
+    readonly scopes: readonly Scope[]
+    readonly test: boolean
+    readonly apiVersion: string
+    readonly expiresAt: string | null
+  }
+}
+
+/** Owners, admins and managers see manager-only fields; agents do not (contract 7). */
+export const seesManagerFields = (actor: Actor): boolean => actor.staff.role !== 'agent'
+
+/** Only agents may have phones hidden from them (contract 7). */
+export const phonesHidden = (actor: Actor): boolean => actor.staff.role === 'agent' && actor.staff.hidePhoneNumbers
+
+/** What a handler is given; nothing else is in its reach. */
+export type Context = {
+  /** The transaction of the call, or the plain connection for a read. */
+  readonly tx: Db
+  readonly actor: Actor
+  /** Business time, ISO 8601 UTC. */
+  readonly now: string
+  readonly dryRun: boolean
+  /** Signs and checks the cursors of this list for this key owner and these filters. */
+  readonly cursors: Cursors
+  readonly limits: () => { read: Allowance; write: Allowance }
+  /** Base of every URL we hand out. */
+  readonly publicUrl: string
+  /** Notes an event; it is written with the change. */
+  readonly emit: <T extends EventTypeId>(type: T, data: EventData<T>) => void
+}
+
+export type Allowance = { limit: number; remaining: number; window_seconds: number }
+
+export type Cursors = {
+  /** The position in a cursor, or null when there is none. Throws 400 `cursor_invalid` or `cursor_expired`. */
+  open: (cursor: string | undefined) => readonly (string | number | boolean | null)[] | null
+  /** A cursor that continues after this position. */
+  seal: (position: readonly (string | number | boolean | null)[]) => string
+}
