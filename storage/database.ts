@@ -1,0 +1,74 @@
+import type { ColumnType, Generated, Kysely } from 'kysely'
+
+/** Ids and other bigints travel as decimal strings, timestamps as ISO 8601 UTC with milliseconds, on both databases. */
+type Int8 = ColumnType<string, string | number, string | number>
+type Int8Id = ColumnType<string, string | number | undefined, string | number>
+type Time = string
+
+export type WorkspacesTable = {
+  id: Int8Id; name: string; timezone: Generated<string>; features: Generated<string[]>
+  contact_limit: Int8 | null; template_limit: Int8 | null; created_at: Time
+}
+export type StaffTable = {
+  workspace_id: Int8; id: Int8Id; name: string; role: 'owner' | 'admin' | 'manager' | 'agent'; enabled: Generated<boolean>
+  hide_phone_numbers: Generated<boolean>; reports: Generated<boolean>; channel_ids: string[] | null; created_at: Time
+}
+export type TeamsTable = { workspace_id: Int8; id: Int8Id; name: string; created_at: Time }
+export type TeamMembersTable = { workspace_id: Int8; team_id: Int8; staff_id: Int8 }
+export type ChannelsTable = {
+  workspace_id: Int8; id: Int8Id; type: string; name: string | null; identifier: string | null
+  status: 'connected' | 'disconnected' | 'inactive' | 'unknown'; is_default: Generated<boolean>
+  account_id: string | null; account_name: string | null; provider_channel_id: string | null; provider_phone_number_id: string | null
+  web_surface: string | null; payment_configuration: string | null; quality_rating: string | null; created_at: Time
+}
+export type ApiKeysTable = {
+  workspace_id: Int8; id: Int8Id; hash: Uint8Array; staff_id: Int8; name: string | null; scopes: string[]
+  test: Generated<boolean>; agent: Generated<boolean>; api_version: string
+  expires_at: Time | null; revoked_at: Time | null; last_used_at: Time | null; created_at: Time
+}
+export type ContactsTable = {
+  workspace_id: Int8; id: Int8Id; name: string | null; phone: string | null; chatapp_user_id: string | null
+  dnd: Generated<boolean>; starred: Generated<boolean>; email: string | null; web_visitor_id: string | null
+  name_key: string; search: string; created_at: Time; updated_at: Time; last_activity_at: Time | null
+}
+export type ContactFactsTable = { workspace_id: Int8; contact_id: Int8; attrs: unknown }
+export type NamedTable = { workspace_id: Int8; id: Int8Id; name: string; name_key: string; created_at: Time }
+export type CustomFieldsTable = {
+  workspace_id: Int8; id: Int8Id; key: string; label: string; type: string; options: unknown
+  read_only: Generated<boolean>; visibility: string; created_at: Time; deleted_at: Time | null
+}
+export type ConversationsTable = {
+  workspace_id: Int8; id: Int8Id; contact_id: Int8 | null; channel_id: Int8 | null; state: string
+  assigned_staff_id: Int8 | null; assigned_team_id: Int8 | null; created_at: Time; last_activity_at: Time | null
+}
+export type EventsTable = { workspace_id: Int8; id: string; type: string; xid: Generated<string>; occurred_at: Time; data: unknown }
+export type IdempotencyTable = {
+  workspace_id: Int8; staff_id: Int8; key: string; operation: string; fingerprint: Uint8Array; state: 'running' | 'done'
+  intent: unknown; lease_until: Time | null; status: number | null; body: string | null; created_at: Time; expires_at: Time
+}
+
+/** Every table of the product. */
+export type Database = {
+  settings: { key: string; value: string }
+  workspaces: WorkspacesTable
+  staff: StaffTable
+  teams: TeamsTable
+  team_members: TeamMembersTable
+  channels: ChannelsTable
+  api_keys: ApiKeysTable
+  contacts: ContactsTable
+  contact_facts: ContactFactsTable
+  tags: NamedTable
+  contact_tags: { workspace_id: Int8; tag_id: Int8; contact_id: Int8 }
+  groups: NamedTable & { emoji: string | null }
+  contact_groups: { workspace_id: Int8; group_id: Int8; contact_id: Int8 }
+  counters: { workspace_id: Int8; subject: string; shard: number; n: Int8 }
+  custom_fields: CustomFieldsTable
+  conversations: ConversationsTable
+  events: EventsTable
+  idempotency: IdempotencyTable
+  rate_buckets: { bucket: string; tokens: number; granted: number; at: Time }
+}
+
+/** A connection or a transaction; storage functions take either. */
+export type Db = Kysely<Database>

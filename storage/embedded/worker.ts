@@ -1,0 +1,19 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { PGlite } from '@electric-sql/pglite'
+import { btree_gin } from '@electric-sql/pglite/contrib/btree_gin'
+import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
+import { openGate } from './gate.ts'
+
+/** The thread that owns PGlite: a query blocks its thread, so it must not be the one that serves requests. */
+const { dataDir, socket } = workerData as { dataDir: string; socket: string }
+
+const db = await PGlite.create({ dataDir, extensions: { pg_trgm, btree_gin } })
+await db.exec(`set timezone to 'UTC'`)
+const gate = await openGate(db, socket)
+
+parentPort!.on('message', async () => {
+  gate.close()
+  await db.close()
+  parentPort!.close()
+})
+parentPort!.postMessage('ready')

@@ -1,0 +1,66 @@
+import { Kysely } from 'kysely'
+import { Migrator } from 'kysely/migration'
+import postgres from 'postgres'
+import type { Database, Db } from './database.ts'
+import { pipelined } from './driver.ts'
+import { attachEmbedded, type Embedded, openEmbedded } from './embedded/open.ts'
+import * as spine from './migrations/0001-spine.ts'
+
+export type Location = { databaseUrl: string } | { dataDir: string }
+
+export type Storage = {
+  db: Db
+  /** The embedded database has one session: transactions come one after another, and deadlines are kept by the caller. */
+  embedded: boolean
+  close: () => Promise<void>
+}
+
+type OpenOptions = {
+  /** Connections to PostgreSQL; the embedded database has one. */
+  connections?: number
+  /** Reach the embedded database through the server that runs on it, when one does (administration). */
+  attach?: boolean
+  /** No deadlines: for migrations, backups and other long work. */
+  unhurried?: boolean
+  /** Off behind a PgBouncer without prepared statements. */
+  prepare?: boolean
+}
+
+const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: (text: string) => new Date(text).toISOString() }
+const json = { to: 3802, from: [114, 3802], serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)), parse: (text: string) => JSON.parse(text) as unknown }
+
+const connect = (target: string | { path: string }, max: number, parameters: Record<string, string | number | boolean>) => {
+  const options = {
+    max, onnotice: () => {}, connection: { application_name: 'wcrm', TimeZone: 'UTC', ...parameters },
+    types: { timestamp, json }, connect_timeout: 10, idle_timeout: 0, max_lifetime: null, transform: { undefined: null },
+  } as const
+  return typeof target === 'string'
+    ? postgres(target, options as never)
+    : postgres({ ...options, path: target.path, user: 'postgres', database: 'postgres', pass: '', ssl: false } as never)
+}
+
+/** Opens PostgreSQL by its URL, or the embedded database in a folder. */
+export const openStorage = async (location: Location, options: OpenOptions = {}): Promise<Storage> => {
+  if ('databaseUrl' in location) {
+    const deadlines: Record<string, number> = options.unhurried ? { statement_timeout: 0 } : { statement_timeout: 15_000, lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }
+    const sql = connect(location.databaseUrl, options.connections ?? 10, { jit: 'off', ...deadlines })
+    const db = new Kysely<Database>({ dialect: pipelined(sql, { prepare: options.prepare ?? true }) })
+    return { db, embedded: false, close: () => db.destroy() }
+  }
+  const embedded: Embedded = (options.attach ? await attachEmbedded(location.dataDir) : undefined) ?? await openEmbedded(location.dataDir)
+  const sql = connect({ path: embedded.socket }, 1, {})
+  const db = new Kysely<Database>({ dialect: pipelined(sql, { prepare: true }) })
+  return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
+}
+
+const migrations = { '0001-spine': spine }
+
+/** Brings the schema to the newest version; several servers may start at once. */
+export const migrate = async (db: Db): Promise<void> => {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations }, migrationTableName: 'migrations', migrationLockTableName: 'migrations_lock' })
+  const { error } = await migrator.migrateToLatest()
+  if (error) throw error
+}
+
+/** The names of the migrations that this program knows, oldest first. */
+export const migrationNames = Object.keys(migrations)
