@@ -1,0 +1,99 @@
+import {
+  CLIENT_INFO_META_KEY, createMcpHandler, type Implementation, type McpRequestContext, ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server, type ServerContext,
+} from '@modelcontextprotocol/server'
+import { currentVersion } from '../catalog/index.ts'
+import type { Operation } from '../catalog/operation.ts'
+import type { App } from '../server/app.ts'
+import { newRequestId } from '../server/ids.ts'
+import { perform } from '../server/perform.ts'
+import { admit, originCheck } from './admit.ts'
+import { instructions, resourcesOf, type TextResource } from './resources.ts'
+import { toolResult } from './result.ts'
+import { type Tool, toolOf } from './tools.ts'
+import { callable, listed, type Selection } from './toolsets.ts'
+
+/** What does not change between requests, worked out once: the SDK asks for a new server on every one. */
+type Surface = { app: App; operations: ReadonlyMap<string, Operation>; tools: ReadonlyMap<string, Tool>; resources: readonly TextResource[] }
+
+/**
+ * The MCP door: streamable HTTP, stateless, for protocol 2026-07-28 and the 2025 revisions at the same address. Takes the API key of REST.
+ * Query: `toolsets` (names separated by commas, or `all`) and `readonly=true`.
+ */
+export const mcpHandler = (app: App): ((request: Request) => Promise<Response>) => {
+  const surface: Surface = {
+    app,
+    operations: new Map(app.operations.map((op) => [op.name, op])),
+    tools: new Map(app.operations.map((op) => [op.name, toolOf(op)])),
+    resources: resourcesOf(app.operations),
+  }
+  const largest = Math.max(1_048_576, ...app.operations.map((op) => op.maxBytes ?? 0))
+  const handler = createMcpHandler((context) => serverFor(surface, context), { maxRequestBodySize: largest + 65_536 })
+  const refuseForeign = originCheck(app)
+  return async (request) => {
+    const requestId = newRequestId()
+    const admitted = refuseForeign(request, requestId) ?? await admit(app, request, requestId)
+    return admitted instanceof Response ? admitted : handler.fetch(request, { authInfo: admitted })
+  }
+}
+
+const serverInfo = { name: 'wcrm', title: 'wcrm', version: currentVersion }
+const hour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
+const options = {
+  capabilities: { tools: {}, resources: {} },
+  instructions,
+  // A key's tools follow its scopes, which may change, so that list is private and short-lived.
+  cacheHints: { 'tools/list': { ttlMs: 300_000, cacheScope: 'private' }, 'resources/list': hour, 'resources/read': hour, 'server/discover': hour },
+} as const
+
+const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContext): Server => {
+  const server = new Server(serverInfo, options)
+  const selection = authInfo?.extra as Selection
+  server.setRequestHandler('tools/list', () => ({
+    tools: listed(surface.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) => surface.tools.get(op.name)!),
+  }))
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const op = surface.operations.get(params.name)
+    if (!op || !callable(op, selection)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, unknownTool(params.name, op, selection))
+    return toolResult(op, await perform(surface.app, callOf(op, params.arguments, requestInfo, clientOf(server, context, requestInfo))))
+  })
+  server.setRequestHandler('resources/list', () => ({ resources: surface.resources.map(({ text: _, ...resource }) => resource) }))
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
+  server.setRequestHandler('resources/read', ({ params }) => {
+    const found = surface.resources.find(({ uri }) => uri === params.uri)
+    if (!found) throw new ResourceNotFoundError(params.uri)
+    return { contents: [{ uri: found.uri, mimeType: found.mimeType, text: found.text }] }
+  })
+  return server
+}
+
+/** A tool call as a call of its operation; a change always has an Idempotency-Key, so that no retry below us runs it twice. */
+const callOf = (op: Operation, input: Record<string, unknown> = {}, request: Request | undefined, client: string | undefined) => {
+  const { idempotency_key: given, ...fields } = input
+  const key = typeof given === 'string' ? given : `mcp-${crypto.randomUUID()}`
+  return {
+    door: 'mcp' as const,
+    operation: op,
+    // A key that is not text, or one for a read, stays in the input and is refused there with its place.
+    input: op.dryRun && (given === undefined || typeof given === 'string') ? fields : input,
+    requestId: newRequestId(),
+    authorization: request?.headers.get('authorization') ?? undefined,
+    apiVersion: request?.headers.get('api-version') ?? undefined,
+    ...(op.dryRun ? { idempotencyKey: key } : {}),
+    ...(client ? { client } : {}),
+  }
+}
+
+/** What the client calls itself: in each request of 2026-07-28; older clients say it only at the start, so their User-Agent stands in. */
+const clientOf = (server: Server, context: ServerContext, request: Request | undefined): string | undefined => {
+  const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
+  const info = (envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion()) as Implementation | undefined
+  const name = info ? `${info.name}/${info.version}` : request?.headers.get('user-agent') ?? undefined
+  return name?.slice(0, 120)
+}
+
+const unknownTool = (name: string, op: Operation | undefined, { readonly }: Selection): string => {
+  if (!op) return `Unknown tool: ${name}. The resource wcrm://operations lists every tool.`
+  return readonly && op.scope !== 'mcp:read'
+    ? `${name} changes data, and this address serves reads only (readonly=true).`
+    : `${name} is not among the toolsets asked for at this address. \`?toolsets=all\` serves every tool.`
+}

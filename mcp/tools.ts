@@ -1,0 +1,93 @@
+import { inlinedJsonSchema, type JsonSchema, mapSchemas } from '../catalog/json-schema.ts'
+import { inputOf, type Operation, outputOf } from '../catalog/operation.ts'
+
+/** A tool as `tools/list` shows it. */
+export type Tool = {
+  name: string
+  title: string
+  description: string
+  inputSchema: JsonSchema & { type: 'object' }
+  outputSchema: JsonSchema & { type: 'object' }
+  annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean }
+}
+
+/** Characters and length of an Idempotency-Key (spec "Common rules"). */
+const idempotencyKey: JsonSchema = {
+  type: 'string', minLength: 8, maxLength: 128, pattern: '^[A-Za-z0-9._:-]+$',
+  description: 'Same key, same answer: makes a retry safe for 24 hours. Made for you when absent.',
+}
+
+/** The tool of an operation, with schemas that every known client reads: an object at the root, no references, no unions. */
+export const toolOf = (op: Operation): Tool => {
+  const input = flatten(inlinedJsonSchema(inputOf(op)))
+  const properties = input.properties as Record<string, JsonSchema>
+  return {
+    name: op.name,
+    title: op.cli.replace(' ', ': '),
+    description: describe(op),
+    inputSchema: { ...input, type: 'object', properties: op.dryRun ? { ...properties, idempotency_key: idempotencyKey } : properties },
+    outputSchema: { ...shorten(flatten(inlinedJsonSchema(outputOf(op)))), type: 'object' },
+    annotations: hintsOf(op),
+  }
+}
+
+const describe = (op: Operation): string => {
+  const gate = op.confirm
+    ? `Without \`dry_run: true\` it answers \`confirm_required\`: a person confirms it over REST or on the command line ("${op.confirm}").`
+    : undefined
+  return [`${op.summary}.`, op.description, gate].filter(Boolean).join(' ')
+}
+
+/** All four hints, always: their defaults are the opposite of most operations. */
+const hintsOf = (op: Operation): Tool['annotations'] => ({
+  readOnlyHint: op.scope === 'mcp:read',
+  destructiveHint: op.confirm === 'delete' || op.confirm === 'archive' || op.confirm === 'rotate',
+  idempotentHint: op.scope === 'mcp:read' || op.repeatable === true,
+  openWorldHint: op.scope === 'messaging:write' || op.confirm === 'send' || op.confirm === 'submit',
+})
+
+/**
+ * Widens each union that is left to one schema that takes everything its branches take. Clients refuse or drop compositions; the server checks the
+ * exact rule in any case.
+ */
+const flatten = (schema: JsonSchema): JsonSchema => {
+  const { anyOf, oneOf, allOf, ...node } = mapSchemas(schema, flatten)
+  const branches = (anyOf ?? oneOf ?? allOf) as JsonSchema[] | undefined
+  if (!branches) return node
+  const types = new Set(branches.flatMap((branch) => ([] as unknown[]).concat(branch.type ?? [])))
+  const open = branches.some((branch) => branch.type === undefined)
+  const type = open ? {} : { type: types.size === 1 ? [...types][0] : [...types] }
+  return { ...type, ...partsOf(branches, allOf !== undefined), ...node }
+}
+
+/** What objects and arrays among the branches have in common: all properties; required where every object requires it. */
+const partsOf = (branches: readonly JsonSchema[], every: boolean): JsonSchema => {
+  const objects = branches.filter((branch) => branch.properties)
+  const items = branches.filter((branch) => branch.items)
+  const needed = objects.map((branch) => (branch.required as string[] | undefined) ?? [])
+  const required = every ? [...new Set(needed.flat())] : (needed[0] ?? []).filter((name) => needed.every((names) => names.includes(name)))
+  return {
+    ...(objects.length > 0 ? { properties: mergeProperties(objects) } : {}),
+    ...(required.length > 0 && objects.length === branches.length ? { required } : {}),
+    ...(items.length === 1 ? { items: items[0]!.items } : {}),
+  }
+}
+
+const mergeProperties = (objects: readonly JsonSchema[]): Record<string, JsonSchema> => {
+  const all: Record<string, JsonSchema[]> = {}
+  for (const object of objects) {
+    for (const [name, schema] of Object.entries(object.properties as Record<string, JsonSchema>)) (all[name] ??= []).push(schema)
+  }
+  return Object.fromEntries(Object.entries(all).map(([name, schemas]) =>
+    [name, schemas.length === 1 ? schemas[0]! : flatten({ description: schemas[0]!.description, anyOf: schemas })]))
+}
+
+/** What a model needs of an answer that it will read anyway: names and types, and words at the top. Every token here is paid in each conversation. */
+const shorten = (schema: JsonSchema, depth = 0): JsonSchema => {
+  const { pattern: _1, examples: _2, format: _3, minLength: _4, maxLength: _5, maxItems: _6, description, required, ...node } = schema
+  return {
+    ...mapSchemas(node, (child) => shorten(child, depth + 1)),
+    ...(description !== undefined && depth < 2 ? { description } : {}),
+    ...(required !== undefined && depth === 0 ? { required } : {}),
+  }
+}
