@@ -1,5 +1,6 @@
 import {
-  CLIENT_INFO_META_KEY, createMcpHandler, type Implementation, type McpRequestContext, ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server, type ServerContext,
+  CLIENT_INFO_META_KEY, createMcpHandler, type Implementation, type McpRequestContext, ProtocolError, ProtocolErrorCode, ResourceNotFoundError,
+  Server, type ServerContext,
 } from '@modelcontextprotocol/server'
 import { currentVersion } from '../catalog/index.ts'
 import type { Operation } from '../catalog/operation.ts'
@@ -56,7 +57,9 @@ const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContex
     if (!op || !callable(op, selection)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, unknownTool(params.name, op, selection))
     return toolResult(op, await perform(surface.app, callOf(op, params.arguments, requestInfo, clientOf(server, context, requestInfo))))
   })
-  server.setRequestHandler('resources/list', () => ({ resources: surface.resources.map(({ text: _, ...resource }) => resource) }))
+  server.setRequestHandler('resources/list', () => ({
+    resources: surface.resources.map(({ uri, name, title, description, mimeType }) => ({ uri, name, title, description, mimeType })),
+  }))
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', ({ params }) => {
     const found = surface.resources.find(({ uri }) => uri === params.uri)

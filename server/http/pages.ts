@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { type ErrorCode, errors } from '../../catalog/errors.ts'
+import { problemExample } from './problem-example.ts'
+
+type Site = { config: { publicUrl: string } }
+
+/**
+ * The pages for people: `/`, `/docs` with its assets, `/errors` and `/errors/<code>`. Undefined: no such page.
+ * Everything comes from this server, so that the pages work without the internet.
+ */
+export const pages = (path: string, app: Site): Promise<Response | undefined> | Response | undefined => {
+  const { publicUrl } = app.config
+  if (path === '/') return html(landingPage(publicUrl))
+  if (path === '/docs') return html(docsPage, docsPolicy(publicUrl))
+  // The page names its files relative to /docs, so that it also works behind a proxy that adds a path.
+  if (path === '/docs/') return new Response(null, { status: 308, headers: { Location: '../docs' } })
+  if (path === '/docs/assets/init.js') return file(initScript, 'text/javascript')
+  if (path.startsWith('/docs/assets/')) return asset(path.slice('/docs/assets/'.length))
+  if (path === '/errors') return html(errorIndex(publicUrl))
+  const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
+  return code !== undefined && Object.hasOwn(errors, code) ? html(errorPage(code as ErrorCode, publicUrl)) : undefined
+}
+
+const landingPage = (publicUrl: string): string => layout('wcrm', publicUrl, `
+<p>Workspace messaging and CRM: contacts, conversations, templates, webhooks and reports. Every operation is a REST route, a
+<code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
+<ul>
+<li><a href="${escape(publicUrl)}/docs">API reference</a>, to read and to try</li>
+<li><a href="${escape(publicUrl)}/openapi.json">OpenAPI 3.1 description</a></li>
+<li><a href="${escape(publicUrl)}/errors">Error codes</a> and what mends them</li>
+<li>MCP: <code>${escape(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
+<li><a href="${escape(publicUrl)}/healthz">Health</a>, <a href="${escape(publicUrl)}/readyz">readiness</a> and <a href="${escape(publicUrl)}/metrics">metrics</a></li>
+</ul>
+<h2>A first request</h2>
+<pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escape(publicUrl)}/v1/me</pre>`)
+
+/** The page that explains one error code. */
+export const errorPage = (code: ErrorCode, publicUrl: string): string => {
+  const { status, title, about, mend } = errors[code]
+  return layout(title, publicUrl, `
+<p class="code">${status} <code>${code}</code></p>
+<h2>When</h2><p>${prose(about)}</p>
+<h2>What to do</h2><p>${prose(mend)}</p>
+<h2>Example</h2>
+<pre>HTTP status ${status}
+Content-Type: application/problem+json
+
+${escape(JSON.stringify(problemExample(code, publicUrl), null, 2))}</pre>
+<p><a href="${escape(publicUrl)}/errors">All error codes</a></p>`)
+}
+
+const errorIndex = (publicUrl: string): string => layout('Error codes', publicUrl, `
+<p>Every error is <code>application/problem+json</code> (RFC 9457) with a stable <code>code</code>.</p>
+<table><thead><tr><th>Status</th><th>Code</th><th>When</th></tr></thead><tbody>
+${Object.entries(errors).map(([code, { status, about }]) =>
+  `<tr><td>${status}</td><td><a href="${escape(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(about)}</td></tr>`).join('\n')}
+</tbody></table>`)
+
+const layout = (title: string, publicUrl: string, body: string): string => `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escape(title)}${title === 'wcrm' ? '' : ' · wcrm'}</title>
+<style>
+:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.1rem; margin-top: 2rem }
+code, pre { font: .9em ui-monospace, monospace } pre { padding: 1rem; overflow-x: auto; border: 1px solid #8885; border-radius: 6px }
+table { border-collapse: collapse } th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; border-top: 1px solid #8885 }
+</style></head><body>
+<p><a href="${escape(publicUrl)}/">wcrm</a></p>
+<h1>${escape(title)}</h1>${body}
+</body></html>
+`
+
+const docsPage = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>API reference · wcrm</title>
+<link rel="stylesheet" href="docs/assets/swagger-ui.css"><link rel="icon" href="docs/assets/favicon-32x32.png">
+</head><body><div id="swagger-ui"></div>
+<noscript>This page needs JavaScript. The description itself is at <a href="openapi.json">openapi.json</a>.</noscript>
+<script src="docs/assets/swagger-ui-bundle.js"></script><script src="docs/assets/init.js"></script>
+</body></html>
+`
+
+// A file of its own, because the policy allows no inline script.
+const initScript = `const base = location.href.replace(/\\/docs\\/?([?#].*)?$/, '')
+SwaggerUIBundle({ url: base + '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, docExpansion: 'none', filter: true,
+  defaultModelsExpandDepth: 0, tryItOutEnabled: true, persistAuthorization: false, validatorUrl: null })
+`
+
+/** Swagger UI writes style elements and data: images; scripts come from here alone, and calls go to this server alone. */
+const docsPolicy = (publicUrl: string): string =>
+  `default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ${new URL(publicUrl).origin}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+const plainPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const html = (body: string, policy = plainPolicy): Response => new Response(body, {
+  headers: {
+    'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy,
+    'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer', 'Cache-Control': 'no-cache',
+  },
+})
+
+const file = (body: string | Uint8Array<ArrayBuffer>, type: string): Response => new Response(body, {
+  headers: { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'public, max-age=3600' },
+})
+
+/** Files of Swagger UI that are served, and nothing else of its folder. */
+const assets: Record<string, string> = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+}
+
+const asset = async (name: string): Promise<Response | undefined> => {
+  const type = Object.hasOwn(assets, name) ? assets[name] : undefined
+  if (type === undefined) return undefined
+  return file(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))), type)
+}
+
+const escape = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+
+/** Text of the catalog, whose backticks mark code. */
+const prose = (text: string): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
