@@ -2,6 +2,7 @@ import { type AuthInfo, localhostAllowedHostnames, validateHostHeader, validateO
 import type { App } from '../server/app.ts'
 import { Problem, problemDocument } from '../server/problem.ts'
 import { authenticate } from '../server/steps/authenticate.ts'
+import { entitle } from '../server/steps/entitle.ts'
 import { type Selection, toolsetNames } from './toolsets.ts'
 
 /**
@@ -24,11 +25,13 @@ export const originCheck = (app: App): ((request: Request, requestId: string) =>
 export const admit = async (app: App, request: Request, requestId: string): Promise<AuthInfo | Response> => {
   try {
     const actor = await authenticate(app, request.headers.get('authorization') ?? undefined)
+    entitle(actor)
     const selection: Selection = selectionOf(new URL(request.url).searchParams, toolsetNames(app.operations))
     // The key itself stays in the request: nothing that handles this record may log it.
     return { token: '', clientId: actor.key.id, scopes: [...actor.key.scopes], extra: { ...selection } }
   } catch (error) {
     if (error instanceof Problem) return refusal(app, requestId, error)
+    app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'key not checked')
     return refusal(app, requestId, new Problem('upstream_unavailable', 'The key could not be checked at the moment.'))
   }
 }

@@ -1,5 +1,5 @@
 import {
-  CLIENT_INFO_META_KEY, createMcpHandler, type Implementation, type McpRequestContext, ProtocolError, ProtocolErrorCode, ResourceNotFoundError,
+  type AuthInfo, CLIENT_INFO_META_KEY, createMcpHandler, type Implementation, type McpRequestContext, ProtocolError, ProtocolErrorCode, ResourceNotFoundError,
   Server, type ServerContext,
 } from '@modelcontextprotocol/server'
 import { currentVersion } from '../catalog/index.ts'
@@ -8,6 +8,7 @@ import type { App } from '../server/app.ts'
 import { newRequestId } from '../server/ids.ts'
 import { perform } from '../server/perform.ts'
 import { admit, originCheck } from './admit.ts'
+import { promptMessages, prompts } from './prompts.ts'
 import { instructions, resourcesOf, type TextResource } from './resources.ts'
 import { toolResult } from './result.ts'
 import { type Tool, toolOf } from './tools.ts'
@@ -28,7 +29,11 @@ export const mcpHandler = (app: App): ((request: Request) => Promise<Response>) 
     resources: resourcesOf(app.operations),
   }
   const largest = Math.max(1_048_576, ...app.operations.map((op) => op.maxBytes ?? 0))
-  const handler = createMcpHandler((context) => serverFor(surface, context), { maxRequestBodySize: largest + 65_536 })
+  const handler = createMcpHandler((context) => serverFor(surface, context), {
+    // The message around the arguments of the largest call.
+    maxRequestBodySize: largest + 65_536,
+    onerror: (error) => app.log.debug({ error: error.message }, 'mcp message refused'),
+  })
   const refuseForeign = originCheck(app)
   return async (request) => {
     const requestId = newRequestId()
@@ -40,14 +45,20 @@ export const mcpHandler = (app: App): ((request: Request) => Promise<Response>) 
 const serverInfo = { name: 'wcrm', title: 'wcrm', version: currentVersion }
 const hour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
 const options = {
-  capabilities: { tools: {}, resources: {} },
+  capabilities: { tools: {}, resources: {}, prompts: {} },
   instructions,
   // A key's tools follow its scopes, which may change, so that list is private and short-lived.
-  cacheHints: { 'tools/list': { ttlMs: 300_000, cacheScope: 'private' }, 'resources/list': hour, 'resources/read': hour, 'server/discover': hour },
+  cacheHints: { 'tools/list': { ttlMs: 300_000, cacheScope: 'private' }, 'resources/list': hour, 'resources/read': hour, 'prompts/list': hour, 'server/discover': hour },
 } as const
 
 const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContext): Server => {
   const server = new Server(serverInfo, options)
+  serveTools(server, surface, authInfo, requestInfo)
+  serveTexts(server, surface)
+  return server
+}
+
+const serveTools = (server: Server, surface: Surface, authInfo: AuthInfo | undefined, requestInfo: Request | undefined): void => {
   const selection = authInfo?.extra as Selection
   server.setRequestHandler('tools/list', () => ({
     tools: listed(surface.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) => surface.tools.get(op.name)!),
@@ -57,6 +68,9 @@ const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContex
     if (!op || !callable(op, selection)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, unknownTool(params.name, op, selection))
     return toolResult(op, await perform(surface.app, callOf(op, params.arguments, requestInfo, clientOf(server, context, requestInfo))))
   })
+}
+
+const serveTexts = (server: Server, surface: Surface): void => {
   server.setRequestHandler('resources/list', () => ({
     resources: surface.resources.map(({ uri, name, title, description, mimeType }) => ({ uri, name, title, description, mimeType })),
   }))
@@ -66,7 +80,12 @@ const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContex
     if (!found) throw new ResourceNotFoundError(params.uri)
     return { contents: [{ uri: found.uri, mimeType: found.mimeType, text: found.text }] }
   })
-  return server
+  server.setRequestHandler('prompts/list', () => ({ prompts }))
+  server.setRequestHandler('prompts/get', ({ params }) => {
+    const found = promptMessages(params.name, params.arguments)
+    if (!found) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt, or its argument is missing: ${params.name}. prompts/list shows both.`)
+    return found
+  })
 }
 
 /** A tool call as a call of its operation; a change always has an Idempotency-Key, so that no retry below us runs it twice. */

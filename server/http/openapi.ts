@@ -82,7 +82,7 @@ const addRoutes = (draft: Draft, each: Described): void => {
       operationId, tags: [each.tag], ...wordsOf(each.op),
       parameters: [...fieldParameters(each, route), ...headerParameters(each.op)],
       ...(body ? { requestBody: body } : {}),
-      responses: responsesOf(draft, each, route.status, body !== undefined),
+      responses: responsesOf(draft, each, route.status, route.method !== 'GET'),
     }
   })
 }
@@ -159,9 +159,9 @@ const slug = (title: string): string => title.toLowerCase().replaceAll(/[^a-z0-9
 
 const successes: Record<number, string> = { 200: 'Done.', 201: 'Made.', 202: 'Taken on; the work goes on after the answer.' }
 
-const responsesOf = (draft: Draft, { op, output }: Described, status: number, body: boolean): Part => {
+const responsesOf = (draft: Draft, { op, output }: Described, status: number, readsBody: boolean): Part => {
   const codes = [...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict' as const] : []), ...(op.confirm ? ['confirm_required' as const] : [])]
-    .filter((code) => !absent(body).includes(code))
+    .filter((code) => !absent(readsBody).includes(code))
   const { refs, responses } = problemResponses(codes, draft.publicUrl)
   Object.assign(draft.responses, responses)
   const examples = examplesOf(op, (example) => example.output)
@@ -174,6 +174,6 @@ const responsesOf = (draft: Draft, { op, output }: Described, status: number, bo
   }
 }
 
-/** Codes that a described request cannot meet: its method is one of the path's, and without a body none is too large or of the wrong type. */
-const absent = (body: boolean): readonly ErrorCode[] =>
-  body ? ['method_not_allowed'] : ['method_not_allowed', 'payload_too_large', 'unsupported_media_type']
+/** Codes that a described request cannot meet: its method is one of the path's, and no body of a GET is read, so none is too large or of the wrong type. */
+const absent = (readsBody: boolean): readonly ErrorCode[] =>
+  readsBody ? ['method_not_allowed'] : ['method_not_allowed', 'payload_too_large', 'unsupported_media_type']
