@@ -66,10 +66,10 @@ type Write<I extends Fields, O extends Fields> = Common<I, O> & {
 /** What can be asked of the service. A read with a confirm verb, or a write without an idempotency rule, does not compile. */
 export type Operation<I extends Fields = Fields, O extends Fields = Fields> = Read<I, O> | Write<I, O>
 
-/** Types an operation; changes nothing. */
-export const operation = <const D extends Operation<I, O>, I extends Fields, O extends Fields>(
-  declared: D & { input: I; output: O },
-): D => declared
+/** Types an operation, its name among it; changes nothing. */
+export const operation = <const N extends string, I extends Fields, O extends Fields>(
+  declared: Operation<I, O> & { readonly name: N },
+): Operation<I, O> & { readonly name: N } => declared
 
 export const DryRun = z.boolean().optional().describe('Rehearse: every check runs, nothing changes, and the answer carries `dry_run: true`.')
 

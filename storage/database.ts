@@ -35,7 +35,7 @@ export type ContactFactsTable = { workspace_id: Int8; contact_id: Int8; attrs: u
 export type NamedTable = { workspace_id: Int8; id: Int8Id; name: string; name_key: string; created_at: Time }
 export type CustomFieldsTable = {
   workspace_id: Int8; id: Int8Id; key: string; label: string; type: string; options: unknown
-  read_only: Generated<boolean>; visibility: string; created_at: Time; deleted_at: Time | null
+  read_only: Generated<boolean>; visibility: string; used: Generated<boolean>; created_at: Time; deleted_at: Time | null
 }
 export type ConversationsTable = {
   workspace_id: Int8; id: Int8Id; contact_id: Int8 | null; channel_id: Int8 | null; state: string

@@ -168,6 +168,7 @@ const statements = [
     options jsonb,
     read_only boolean not null default false,
     visibility text not null default 'visible_to_all',
+    used boolean not null default false,
     created_at timestamptz(3) not null,
     deleted_at timestamptz(3),
     primary key (workspace_id, id)

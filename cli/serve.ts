@@ -1,0 +1,125 @@
+import { Command, CommanderError, Option } from 'commander'
+import { listen } from 'listhen'
+import { pino } from 'pino'
+import { toNodeHandler } from 'srvx/node'
+import { mcpHandler } from '../mcp/handler.ts'
+import { createApp } from '../server/app.ts'
+import { type Config, readConfig, settings } from '../server/config.ts'
+import { createHttp, HARD_MAX_BYTES } from '../server/http/app.ts'
+import { createMetrics } from '../server/metrics.ts'
+import { openMigrated, requireSameSecret, secretOf, startChores } from '../server/start.ts'
+import { createDemo } from '../server/demo/demo.ts'
+import { isEmpty } from '../storage/admin.ts'
+import { storeCredentials } from './credentials.ts'
+import type { Io } from './io.ts'
+
+type Flags = { host?: string; port?: string; data?: string; databaseUrl?: string; demo: boolean; json?: boolean }
+
+const command = (io: Io): Command => {
+  const wide = Math.max(...settings.map((s) => s.env?.length ?? 0))
+  return new Command('wcrm serve')
+    .description('Run the server: REST, /v1/ops, MCP and the documents, on one port.')
+    .option('--host <host>', 'address to listen on (default 127.0.0.1)')
+    .option('--port <port>', 'port to listen on, 0 picks a free one (default 8787)')
+    .option('--data <dir>', 'folder of the embedded database (default .wcrm)')
+    .option('--database-url <url>', 'PostgreSQL 15 or newer instead of the embedded database')
+    .option('--no-demo', 'create no demo workspace in an empty database')
+    .addOption(new Option('--json', 'print one JSON line on stdout when ready; logs go to stderr'))
+    .addHelpText('after', `\nVariables (flags win):\n${settings.filter((s) => s.env).map((s) => `  ${s.env!.padEnd(wide)}  ${s.description}`).join('\n')}`)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => io.stdout.write(text), writeErr: (text) => io.stderr.write(text) })
+}
+
+/** `wcrm serve`: answers 0 after SIGTERM or SIGINT, when the calls under way are answered. */
+export const run = async (argv: string[], io: Io): Promise<number> => {
+  let flags: Flags
+  let config: Config
+  try {
+    flags = command(io).parse(argv, { from: 'user' }).opts<Flags>()
+    config = readConfig({ host: flags.host, port: flags.port, dataDir: flags.data, databaseUrl: flags.databaseUrl, demo: flags.demo }, io.env)
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    io.stderr.write(`wcrm serve: ${(error as Error).message}\n`)
+    return 2
+  }
+  try {
+    return await serve(config, flags.json === true, io)
+  } catch (error) {
+    io.stderr.write(`wcrm serve: ${plainReason(error, config)}\n`)
+    return 1
+  }
+}
+
+const plainReason = (error: unknown, config: Config): string => {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE') return `port ${config.port} is in use; stop the other server, or use another --port`
+  if (code === 'EACCES') return `port ${config.port} may not be opened by this user; use another --port`
+  if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT') return `the database does not answer (${code}); check --database-url`
+  return message
+}
+
+const serve = async (config: Config, json: boolean, io: Io): Promise<number> => {
+  const log = pino({ level: config.logLevel, base: null }, pino.destination({ fd: 2, sync: false }))
+  const storage = await openMigrated(config)
+  try {
+    const secret = secretOf(config)
+    await requireSameSecret(storage, secret)
+    // The port is known only after listening, and every URL that is handed out holds it: so the routes come after.
+    let handle: ReturnType<typeof toNodeHandler> | undefined
+    const listener = await listen((request, response) => { void handle?.(request as never, response as never) }, {
+      hostname: config.host, port: { port: config.port, alternativePortRange: [] as never, random: config.port === 0, host: config.host },
+      autoClose: false, qr: false, showURL: false, isProd: true, ws: false, clipboard: false, open: false,
+    })
+    const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host === '0.0.0.0' ? '127.0.0.1' : config.host}:${listener.address.port}`
+    const app = createApp({ storage, secret, log, metrics: createMetrics(), config: { ...config, publicUrl: (config.publicUrl ?? url).replace(/\/+$/, '') } })
+    const http = createHttp(app, { '/mcp': mcpHandler(app) })
+    handle = toNodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
+    const demo = config.demo && await isEmpty(storage.db) ? await createDemo(storage.db, app.now()) : undefined
+    if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
+    const stopChores = startChores(app)
+    const stopped = untilSignal()
+    announce(io, url, demo, json)
+    log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
+    const signal = await stopped
+    log.info({ signal }, 'stopping')
+    await drain(listener.server)
+    await stopChores()
+    return 0
+  } finally {
+    await storage.close()
+    log.flush()
+  }
+}
+
+const untilSignal = (): Promise<string> => new Promise((resolve) => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
+})
+
+const DRAIN_MS = 15_000
+
+/** Takes no new connection, lets the calls under way finish, then closes what idles. */
+const drain = (server: { close: (done: () => void) => void; closeIdleConnections?: () => void; closeAllConnections?: () => void }): Promise<void> =>
+  new Promise((resolve) => {
+    const late = setTimeout(() => server.closeAllConnections?.(), DRAIN_MS)
+    server.close(() => { clearTimeout(late); resolve() })
+    server.closeIdleConnections?.()
+  })
+
+type Demo = { workspaceId: string; apiKey: string; testKey: string }
+
+const announce = (io: Io, url: string, demo: Demo | undefined, json: boolean): void => {
+  if (json) {
+    io.stdout.write(`${JSON.stringify({ url, mcp_url: `${url}/mcp`, ...(demo ? { workspace_id: demo.workspaceId, api_key: demo.apiKey, test_key: demo.testKey } : {}) })}\n`)
+    return
+  }
+  io.stdout.write(`wcrm is ready at ${url}   (documents: ${url}/docs   MCP: ${url}/mcp)\n`)
+  if (!demo) return
+  io.stdout.write([
+    '', 'A demo workspace was made. Its keys are shown this once:',
+    `  live key  ${demo.apiKey}`, `  test key  ${demo.testKey}   (changes run as dry runs)`,
+    '', 'Try it:',
+    `  curl -H "Authorization: Bearer ${demo.apiKey}" "${url}/v1/contacts?limit=3"`,
+    '', 'The live key is stored for the command line. Next:',
+    '  npx wcrm whoami', '  npx wcrm contacts search --query ada', '  npx wcrm contacts upsert --phone "+1 555 010 0042" --name "Ada Lovelace" --dry-run', '',
+  ].join('\n'))
+}

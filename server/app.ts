@@ -1,0 +1,67 @@
+import type { Logger } from 'pino'
+import { catalog, type Operation } from '../catalog/index.ts'
+import type { Db } from '../storage/database.ts'
+import type { Storage } from '../storage/open.ts'
+import { handlers } from './handlers.ts'
+import type { Metrics } from './metrics.ts'
+import type { AnyHandler } from './operations.ts'
+import { type Sealer, sealer } from './secret.ts'
+import { type KeyMemory, newKeyMemory } from './steps/authenticate.ts'
+import { type RateMemory, WORKSPACE_FACTOR } from './steps/rate-limit.ts'
+
+export type AppConfig = {
+  /** Base of every URL we hand out, without a trailing slash. */
+  publicUrl: string
+  /** Requests per minute. */
+  limits: Record<'read' | 'write', { key: number; workspace: number }>
+}
+
+/** Everything a call may reach. One per server; it holds no request's state. */
+export type App = {
+  readonly db: Db
+  readonly embedded: boolean
+  readonly config: AppConfig
+  readonly operations: readonly Operation[]
+  readonly handlers: Readonly<Record<string, AnyHandler>>
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly cursorSealer: Sealer
+  readonly keyMemory: KeyMemory
+  readonly rateMemory: RateMemory
+  /** Idempotency keys that this process is working on. */
+  readonly running: Set<string>
+  /** Business time, ISO 8601 UTC. */
+  readonly now: () => string
+}
+
+export type AppOptions = {
+  storage: Storage
+  /** `WCRM_SECRET`. */
+  secret: string
+  log: Logger
+  metrics: Metrics
+  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined }
+  now?: () => string
+  /** Operations beyond the catalog's, with their handlers. */
+  extra?: readonly { operation: Operation; handler: AnyHandler }[]
+}
+
+export const createApp = ({ storage, secret, log, metrics, config, now, extra = [] }: AppOptions): App => ({
+  db: storage.db,
+  embedded: storage.embedded,
+  config: {
+    publicUrl: config.publicUrl,
+    limits: {
+      read: { key: config.limitRead, workspace: config.limitWorkspaceRead ?? config.limitRead * WORKSPACE_FACTOR },
+      write: { key: config.limitWrite, workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_FACTOR },
+    },
+  },
+  operations: [...catalog, ...extra.map((e) => e.operation)],
+  handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
+  log, metrics,
+  cursorSealer: sealer(secret, 'cursors'),
+  keyMemory: newKeyMemory(),
+  rateMemory: new Map(),
+  running: new Set(),
+  now: now ?? (() => new Date().toISOString()),
+})

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+
+/** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
+const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
+
+export const Config = z.object({
+  host: z.string().min(1).default('127.0.0.1').describe('Address to listen on.').meta({ env: 'WCRM_HOST', flag: 'host' }),
+  port: z.coerce.number().int().min(0).max(65535).default(8787).describe('Port to listen on; 0 picks a free one.').meta({ env: 'WCRM_PORT', flag: 'port' }),
+  dataDir: z.string().min(1).default('.wcrm').describe('Folder of the embedded database and of the secret.').meta({ env: 'WCRM_DATA', flag: 'data' }),
+  databaseUrl: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgres://').optional()
+    .describe('PostgreSQL 15 or newer instead of the embedded database.').meta({ env: 'WCRM_DATABASE_URL', flag: 'database-url' }),
+  databaseConnections: z.coerce.number().int().min(2).max(200).default(16).describe('Connections to PostgreSQL.').meta({ env: 'WCRM_DATABASE_CONNECTIONS' }),
+  databasePrepare: z.enum(['on', 'off']).default('on').describe('off behind a PgBouncer without prepared statements.').meta({ env: 'WCRM_DATABASE_PREPARE' }),
+  publicUrl: z.url({ protocol: /^https?$/ }).optional().describe('Base of every URL handed out, for servers behind a proxy.').meta({ env: 'WCRM_PUBLIC_URL' }),
+  secret: z.string().min(16, 'must have at least 16 characters').optional()
+    .describe('Seals cursors and stored secrets; the same on every server. Made and kept in the data folder when absent.').meta({ env: 'WCRM_SECRET' }),
+  limitRead: PerMinute.default(300).describe('Reads a minute for each key.').meta({ env: 'WCRM_LIMIT_READ' }),
+  limitWrite: PerMinute.default(60).describe('Changes a minute for each key.').meta({ env: 'WCRM_LIMIT_WRITE' }),
+  limitWorkspaceRead: PerMinute.optional().describe('Reads a minute for a whole workspace; ten times a key\'s when absent.').meta({ env: 'WCRM_LIMIT_WORKSPACE_READ' }),
+  limitWorkspaceWrite: PerMinute.optional().describe('Changes a minute for a whole workspace; ten times a key\'s when absent.').meta({ env: 'WCRM_LIMIT_WORKSPACE_WRITE' }),
+  logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info').describe('Least level that is logged, to stderr as JSON lines.').meta({ env: 'WCRM_LOG_LEVEL' }),
+  demo: z.boolean().default(true).describe('Create a demo workspace when the database is empty.'),
+})
+export type Config = z.output<typeof Config>
+
+type Meta = { env?: string; flag?: string }
+const entries = Object.entries(Config.shape).map(([name, schema]) => ({ name, ...((schema as z.ZodType).meta() as Meta & { description?: string }) }))
+
+/** The settings, for `wcrm serve --help`. */
+export const settings = entries
+
+/** Flags win over variables; an empty variable counts as absent. Throws an error that names the flag or variable. */
+export const readConfig = (flags: Record<string, unknown>, env: Record<string, string | undefined>): Config => {
+  const given: Record<string, unknown> = {}
+  for (const { name, env: variable } of entries) {
+    const value = flags[name] ?? (variable && env[variable] !== '' ? env[variable] : undefined)
+    if (value !== undefined) given[name] = value
+  }
+  const parsed = Config.safeParse(given)
+  if (parsed.success) return parsed.data
+  const lines = parsed.error.issues.map((issue) => {
+    const { name, env: variable, flag } = entries.find((e) => e.name === issue.path[0])!
+    const where = flags[name] !== undefined && flag ? `--${flag}` : variable ?? name
+    return `${where}: ${issue.message}`
+  })
+  throw new Error(lines.join('\n'))
+}

@@ -1,0 +1,33 @@
+import { deleteContactRow, lockContact, readContact } from '../../storage/contacts.ts'
+import { listFields } from '../../storage/custom-fields.ts'
+import type { Context } from '../context.ts'
+import type { Handler, InputOf, OutputOf } from '../operations.ts'
+import { notFound } from '../problem.ts'
+import { noteUse, readValues } from './input.ts'
+import { changeContact } from './upsert.ts'
+import { showContact } from './view.ts'
+
+const show = async (ctx: Context, id: string) => {
+  const read = await readContact(ctx.tx, ctx.actor.workspace.id, id)
+  if (!read) throw notFound('contact', id)
+  return showContact(ctx.actor, read.contact, read.fields, 'full')
+}
+
+export const getContact: Handler<InputOf<'crm_get_contact'>, OutputOf<'crm_get_contact'>> = (ctx, input) => show(ctx, input.contact_id)
+
+export const updateContact: Handler<InputOf<'crm_update_contact'>, OutputOf<'crm_update_contact'>> = async (ctx, input) => {
+  const { contact_id: id, name, dnd, starred } = input
+  if (!(await lockContact(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('contact', id)
+  const asksFields = input.attributes !== undefined || input.email !== undefined
+  const values = asksFields ? readValues(ctx, await listFields(ctx.tx, ctx.actor.workspace.id), input) : new Map()
+  await changeContact(ctx, id, { name, dnd, starred, values })
+  await noteUse(ctx, values)
+  return await show(ctx, id)
+}
+
+export const deleteContact: Handler<InputOf<'crm_delete_contact'>, OutputOf<'crm_delete_contact'>> = async (ctx, { contact_id: id }) => {
+  if (!(await lockContact(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('contact', id)
+  await deleteContactRow(ctx.tx, ctx.actor.workspace.id, id)
+  ctx.emit('contact.deleted/1', { contact: { id } })
+  return { id, deleted: true }
+}

@@ -1,0 +1,43 @@
+import type { z } from 'zod'
+import type { Contact } from '../../catalog/contacts.ts'
+import type { ContactRow, Ref, ShownField } from '../../storage/contacts.ts'
+import { type Actor, phonesHidden, seesManagerFields } from '../context.ts'
+import { showAttributes } from './attributes.ts'
+import { maskPhone } from './phone.ts'
+
+const iso = (time: string | null): string | null => (time === null ? null : new Date(time).toISOString())
+
+const refs = (pairs: Ref[] | null | undefined) => (pairs ?? []).map(([id, name]) => ({ id, name }))
+
+/** A contact as one staff member may see it. */
+export const showContact = (actor: Actor, row: ContactRow, fields: readonly ShownField[], detail: 'summary' | 'full'): z.input<typeof Contact> => {
+  const hidePhones = phonesHidden(actor)
+  const managerOnly = seesManagerFields(actor)
+  const emailHidden = !managerOnly && fields.find((f) => f.key === 'email')?.visibility === 'manager_only'
+  return {
+    id: row.id,
+    name: row.name,
+    phone: row.phone !== null && hidePhones ? maskPhone(row.phone) : row.phone,
+    phone_masked: row.phone !== null && hidePhones,
+    chatapp_user_id: row.chatapp_user_id !== null && hidePhones && /^\+?\d+$/.test(row.chatapp_user_id) ? maskPhone(row.chatapp_user_id) : row.chatapp_user_id,
+    dnd: row.dnd,
+    starred: row.starred,
+    created_at: row.created_at,
+    updated_at: row.updated_at,
+    ...(detail === 'full' ? { email: emailHidden ? null : row.email } : {}),
+    web_visitor_id: row.web_visitor_id,
+    ...(detail === 'full' ? { tags: refs(row.tags), groups: refs(row.groups) } : {}),
+    attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
+    conversations: (row.conversations ?? []).map((v) => ({
+      id: v.id, channel_id: v.channel_id, state: v.state,
+      assigned: v.assigned_staff_id !== null || v.assigned_team_id !== null, assigned_staff_id: v.assigned_staff_id,
+      created_at: iso(v.created_at), last_activity_at: iso(v.last_activity_at),
+    })),
+    last_activity_at: row.last_activity_at,
+  }
+}
+
+/** A contact as events carry it. */
+export const eventContact = (row: Pick<ContactRow, 'id' | 'name' | 'phone' | 'dnd' | 'starred' | 'created_at' | 'updated_at'>) => ({
+  id: row.id, name: row.name, phone: row.phone, dnd: row.dnd, starred: row.starred, created_at: row.created_at, updated_at: row.updated_at,
+})

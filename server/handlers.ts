@@ -1,0 +1,33 @@
+import { addContactsToGroup, removeContactsFromGroup, tagContacts, untagContacts } from './contacts/bulk.ts'
+import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
+import { searchContacts } from './contacts/search.ts'
+import { upsertContact } from './contacts/upsert.ts'
+import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields/custom-fields.ts'
+import { createGroup, deleteGroup, listGroups, listTags } from './groups/groups.ts'
+import type { Handlers } from './operations.ts'
+import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
+
+/** Every operation and the function that answers it. */
+export const handlers = {
+  workspace_whoami: whoami,
+  workspace_list_staff: listStaff,
+  workspace_list_teams: listTeams,
+  workspace_channels: listChannels,
+  crm_search_contacts: searchContacts,
+  crm_get_contact: getContact,
+  crm_upsert_contact: upsertContact,
+  crm_update_contact: updateContact,
+  crm_delete_contact: deleteContact,
+  crm_tag_contacts: tagContacts,
+  crm_untag_contacts: untagContacts,
+  crm_list_tags: listTags,
+  crm_list_groups: listGroups,
+  crm_create_group: createGroup,
+  crm_delete_group: deleteGroup,
+  crm_add_contacts_to_group: addContactsToGroup,
+  crm_remove_contacts_from_group: removeContactsFromGroup,
+  crm_list_custom_fields: listCustomFields,
+  crm_create_custom_field: createCustomField,
+  crm_update_custom_field: updateCustomField,
+  crm_delete_custom_field: deleteCustomField,
+} satisfies Handlers

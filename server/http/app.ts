@@ -1,0 +1,200 @@
+import { H3, type H3Event } from 'h3'
+import { currentVersion, type Operation } from '../../catalog/index.ts'
+import { serverEncoding } from '../../storage/health.ts'
+import type { App } from '../app.ts'
+import type { Door } from '../context.ts'
+import { newRequestId } from '../ids.ts'
+import { type Answer, type Call, perform } from '../perform.ts'
+import { Problem, problemDocument } from '../problem.ts'
+import { openapi } from './openapi.ts'
+import { pages } from './pages.ts'
+import { locateIn, restInput, type RestRoute, restRoutes } from './rest.ts'
+
+const DEFAULT_MAX_BYTES = 1024 * 1024
+/** The largest body any route may ask for (imports and template samples). */
+export const HARD_MAX_BYTES = 24 * 1024 * 1024
+
+/** The HTTP service without a process: REST, `/v1/ops`, documents and health. `/mcp` is mounted by whoever composes the server. */
+export const createHttp = (app: App, mounts: Record<string, (request: Request) => Promise<Response>> = {}): H3 => {
+  const http = new H3({ onError: (error, event) => unforeseen(app, error, event) })
+  const document = JSON.stringify(openapi(app.operations, { publicUrl: app.config.publicUrl }))
+  const allowed = new Map<string, string[]>()
+
+  for (const route of restRoutes(app.operations)) {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
+    allowed.set(path, [...(allowed.get(path) ?? []), route.method])
+    http.on(route.method, path, (event) => rest(app, route, event))
+  }
+  http.on('POST', '/v1/ops/:name', (event) => ops(app, event))
+  allowed.set('/v1/ops/:name', ['POST'])
+  for (const [path, methods] of allowed) {
+    if (methods.includes('GET')) http.on('HEAD', path, (event) => head(http, event))
+    http.all(path, (event) => methodNotAllowed(app, methods.includes('GET') ? [...methods, 'HEAD'] : methods, event))
+  }
+  for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
+
+  http.get('/healthz', () => json(200, { status: 'ok' }))
+  http.get('/readyz', () => ready(app))
+  http.get('/metrics', async () => new Response(await app.metrics.registry.metrics(), { headers: { 'Content-Type': app.metrics.registry.contentType } }))
+  http.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
+  http.all('/**', async (event) => {
+    const path = event.url.pathname
+    if (path.startsWith('/v1/') || path === '/v1') return send(await perform(app, callOf(event, 'rest', undefined, undefined, { asked: `route ${event.req.method} ${path.slice(0, 200)}` })))
+    if (event.req.method !== 'GET' && event.req.method !== 'HEAD') return problemResponse(app, new Problem('method_not_allowed', 'Pages are read with GET.', {}, { Allow: 'GET, HEAD' }))
+    return await pages(path, app) ?? problemResponse(app, new Problem('not_found', `There is no page ${path.slice(0, 200)}.`))
+  })
+  return http
+}
+
+const json = (status: number, value: unknown): Response =>
+  new Response(JSON.stringify(value), { status, headers: { 'Content-Type': 'application/json' } })
+
+const send = ({ status, headers, body }: Answer): Response => new Response(body, { status, headers })
+
+const problemResponse = (app: App, problem: Problem): Response => {
+  const requestId = newRequestId()
+  return new Response(JSON.stringify(problemDocument(problem, app.config.publicUrl, requestId)), {
+    status: problem.status,
+    headers: { ...problem.headers, 'Content-Type': 'application/problem+json', 'Request-Id': requestId, 'Api-Version': currentVersion },
+  })
+}
+
+/** HEAD is GET without a body. */
+const head = async (http: H3, event: H3Event): Promise<Response> => {
+  const answer = await http.fetch(new Request(event.req.url, { headers: event.req.headers }))
+  return new Response(null, { status: answer.status, headers: answer.headers })
+}
+
+const methodNotAllowed = (app: App, methods: string[], event: H3Event): Response =>
+  problemResponse(app, new Problem('method_not_allowed', `${event.req.method} is not a method of ${event.url.pathname.slice(0, 200)}.`,
+    { allowed: methods }, { Allow: methods.join(', ') }))
+
+const header = (event: H3Event, name: string): string | undefined => event.req.headers.get(name) ?? undefined
+
+const callOf = (event: H3Event, door: Door, operation: Operation | undefined, input: Call['input'], more: Partial<Call> = {}): Call => ({
+  door: door === 'ops' && header(event, 'wcrm-door') === 'cli' ? 'cli' : door,
+  operation, input,
+  requestId: newRequestId(),
+  authorization: header(event, 'authorization'),
+  apiVersion: header(event, 'api-version'),
+  idempotencyKey: header(event, 'idempotency-key'),
+  confirm: header(event, 'api-confirm'),
+  client: header(event, 'user-agent'),
+  ...more,
+})
+
+const rest = async (app: App, route: RestRoute, event: H3Event): Promise<Response> => {
+  try {
+    const text = await readBody(event, route.operation.maxBytes ?? DEFAULT_MAX_BYTES)
+    const query = event.url.searchParams
+    const path = Object.fromEntries(Object.entries(event.context.params ?? {}).map(([name, value]) => [name, decoded(value)]))
+    const input = () => {
+      const body = text === '' ? undefined : parseJson(text)
+      if (route.onlyQuery && body !== undefined && !isEmptyObject(body)) {
+        throw new Problem('invalid_input', 'This route takes no body.', { errors: [{ pointer: '#', code: 'unexpected_body', detail: 'must be empty', fix: 'Send the fields in the path and the query.' }] })
+      }
+      return restInput(route, path, query, route.onlyQuery ? undefined : body)
+    }
+    const inQuery = new Set(query.keys())
+    return send(await perform(app, callOf(event, 'rest', route.operation, input, { locate: locateIn(route, inQuery) })))
+  } catch (error) {
+    if (error instanceof Problem) return problemResponse(app, error)
+    throw error
+  }
+}
+
+/** Every operation with every field in the JSON body; `idempotency_key` and `confirm` are accepted there too. */
+const ops = async (app: App, event: H3Event): Promise<Response> => {
+  try {
+    const name = decoded(event.context.params?.name ?? '')
+    const operation = app.operations.find((op) => op.name === name) 
+    const text = await readBody(event, operation?.maxBytes ?? DEFAULT_MAX_BYTES)
+    const call = callOf(event, 'ops', operation, undefined, { asked: `operation ${name.slice(0, 100)}` })
+    const parsed = tryJson(text)
+    if (parsed.ok && isObject(parsed.value)) {
+      const { idempotency_key: key, confirm, ...fields } = parsed.value
+      const changes = operation !== undefined && operation.scope !== 'mcp:read'
+      if (!changes || (key !== undefined && typeof key !== 'string') || (confirm !== undefined && typeof confirm !== 'string')) call.input = parsed.value
+      else {
+        call.input = fields
+        call.idempotencyKey ??= key as string | undefined
+        call.confirm ??= confirm as string | undefined
+      }
+    } else call.input = parsed.ok ? parsed.value : () => parseJson(text)
+    return send(await perform(app, call))
+  } catch (error) {
+    if (error instanceof Problem) return problemResponse(app, error)
+    throw error
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value)
+const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0
+
+/** Path parameters arrive undecoded; what cannot be decoded is left for validation to refuse. */
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** The body's text, after its size and type are found right (413, 415 come before authentication). */
+const readBody = async (event: H3Event, maxBytes: number): Promise<string> => {
+  const tooLarge = () => new Problem('payload_too_large', `The body is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
+  if (event.req.method === 'GET' || event.req.method === 'HEAD') return ''
+  if (Number(header(event, 'content-length') ?? 0) > maxBytes) throw tooLarge()
+  let bytes: Uint8Array
+  try {
+    bytes = new Uint8Array(await event.req.arrayBuffer())
+  } catch (error) {
+    if ((error as { status?: number }).status === 413 || (error as { statusCode?: number }).statusCode === 413) throw tooLarge()
+    throw new Problem('invalid_input', 'The body could not be read to its end.', { errors: [{ pointer: '#', code: 'incomplete_body', detail: 'broke off', fix: 'Send the whole body.' }] })
+  }
+  if (bytes.byteLength === 0) return ''
+  if (bytes.byteLength > maxBytes) throw tooLarge()
+  const type = header(event, 'content-type')
+  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
+    throw new Problem('unsupported_media_type', `The body is declared as ${type === undefined ? 'nothing' : `"${type.slice(0, 100)}"`}; send Content-Type: application/json.`, {}, { Accept: 'application/json' })
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    // Kept as text that no JSON parser accepts, so that the refusal comes where validation stands.
+    return '\uFFFD'
+  }
+}
+
+const tryJson = (text: string): { ok: true; value: unknown } | { ok: false } => {
+  if (text === '') return { ok: true, value: {} }
+  try {
+    return { ok: true, value: JSON.parse(text) }
+  } catch {
+    return { ok: false }
+  }
+}
+
+const parseJson = (text: string): unknown => {
+  const parsed = tryJson(text)
+  if (parsed.ok) return parsed.value
+  throw new Problem('invalid_input', text === '\uFFFD' ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.', {
+    errors: [{ pointer: '#', code: 'invalid_json', detail: 'must be a JSON object in UTF-8', fix: 'Check quotes, commas and brackets.' }],
+  })
+}
+
+const ready = async (app: App): Promise<Response> => {
+  try {
+    const encoding = await serverEncoding(app.db)
+    if (encoding !== 'UTF8') return json(503, { status: 'unready', detail: `the database is encoded in ${encoding}; create it with encoding UTF8` })
+    return json(200, { status: 'ready' })
+  } catch {
+    return json(503, { status: 'unready', detail: 'the database cannot be reached' })
+  }
+}
+
+const unforeseen = (app: App, error: { status?: number; cause?: unknown; stack?: string | undefined }, event: H3Event): Response => {
+  if (error.status === 404) return problemResponse(app, new Problem('not_found', `There is no page ${event.url.pathname.slice(0, 200)}.`))
+  app.log.error({ stack: error.stack, path: event.url.pathname }, 'request failed')
+  return problemResponse(app, new Problem('internal_error', 'The server failed in a way it did not foresee; report the request_id.'))
+}

@@ -1,0 +1,63 @@
+import type { z } from 'zod'
+import { type Operation, type Route, inputOf, routesOf } from '../../catalog/index.ts'
+import { type FieldError, pointerOf, Problem } from '../problem.ts'
+
+/** What a field looks like in a query string. */
+type QueryKind = 'boolean' | 'integer' | 'array' | 'other'
+
+/** A route ready to serve: the kinds of its query fields are worked out once. */
+export type RestRoute = Route & { readonly operation: Operation; readonly kinds: ReadonlyMap<string, QueryKind>; readonly onlyQuery: boolean }
+
+export const restRoutes = (operations: readonly Operation[]): RestRoute[] =>
+  operations.flatMap((operation) => routesOf(operation).map((route) => ({
+    ...route, operation,
+    kinds: new Map(route.queryFields.map((field) => [field, queryKind(inputOf(operation).shape[field] as z.ZodType)])),
+    onlyQuery: route.bodyFields.length === 0,
+  })))
+
+const queryKind = (schema: z.ZodType): QueryKind => {
+  let inner = schema as unknown as { _zod: { def: { type: string; innerType?: unknown } } }
+  while (inner._zod.def.innerType) inner = inner._zod.def.innerType as typeof inner
+  const { type } = inner._zod.def
+  return type === 'boolean' || type === 'array' ? type : type === 'number' || type === 'int' ? 'integer' : 'other'
+}
+
+/** The text of a query field as its type; what does not fit stays text, for validation to name. */
+const typed = (kind: QueryKind, values: string[]): unknown => {
+  if (kind === 'array') return values
+  const last = values.at(-1)!
+  if (values.length > 1) return values
+  if (kind === 'boolean') return last === 'true' ? true : last === 'false' ? false : last
+  if (kind === 'integer' && /^-?\d{1,15}$/.test(last)) return Number(last)
+  return last
+}
+
+/** The input of a REST call: path, query and body in one object, as `/v1/ops` takes it. A field in the wrong place is refused with the right one. */
+export const restInput = (route: RestRoute, path: Record<string, string>, query: URLSearchParams, body: unknown): unknown => {
+  if (body !== undefined && (body === null || typeof body !== 'object' || Array.isArray(body))) return body
+  const misplaced: FieldError[] = []
+  const input: Record<string, unknown> = {}
+  // defineProperty: a field named __proto__ must become a field, to be refused as any unknown one.
+  const put = (name: string, value: unknown) => Object.defineProperty(input, name, { value, enumerable: true, configurable: true, writable: true })
+  for (const [name, value] of Object.entries(body ?? {})) {
+    if (route.pathFields.includes(name)) misplaced.push({ pointer: pointerOf([name]), code: 'misplaced_field', detail: 'travels in the path', fix: 'Remove it from the body.' })
+    else if (route.queryFields.includes(name)) misplaced.push({ pointer: pointerOf([name]), code: 'misplaced_field', detail: 'travels in the query', fix: `Send ?${name}=… instead.` })
+    else put(name, value)
+  }
+  for (const name of new Set(query.keys())) {
+    if (route.bodyFields.includes(name)) misplaced.push({ parameter: name, code: 'misplaced_field', detail: 'travels in the body', fix: 'Send it in the JSON body instead.' })
+    else if (!route.pathFields.includes(name)) put(name, typed(route.kinds.get(name) ?? 'other', query.getAll(name)))
+  }
+  if (misplaced.length > 0) throw new Problem('invalid_input', `${misplaced.length === 1 ? 'A field is' : 'Fields are'} in the wrong place.`, { errors: misplaced })
+  for (const [name, value] of Object.entries(path)) input[name] = value
+  return input
+}
+
+/** Points at path and query fields by `parameter`, at body fields by `pointer`. */
+export const locateIn = (route: RestRoute, inQuery: ReadonlySet<string>) => (error: FieldError): FieldError => {
+  if (error.pointer === undefined) return error
+  const name = error.pointer.slice(2).split('/')[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
+  if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !inQuery.has(name)) return error
+  const { pointer: _pointer, ...rest } = error
+  return { parameter: name, ...rest }
+}

@@ -1,0 +1,30 @@
+import type { z } from 'zod'
+import type { catalog, CatalogOperation, OperationName } from '../catalog/index.ts'
+import type { Context } from './context.ts'
+
+type Find<N extends OperationName> = Extract<CatalogOperation, { name: N }>
+export type InputOf<N extends OperationName> = z.output<Find<N>['input']>
+export type OutputOf<N extends OperationName> = z.input<Find<N>['output']>
+
+/** The rules of one operation: what it answers, and what it changes through `ctx.tx`. */
+export type Handler<I = never, O = unknown> = (ctx: Context, input: I) => Promise<O>
+
+/**
+ * An operation that calls the messaging provider, in three parts, so that no transaction is held during the call. `prepare` checks and answers the
+ * intent, which is committed before `call`. `call` holds no transaction; with `again` an earlier call may have reached the provider, so it finds
+ * out by the natural key before it calls anew. A `Problem` from it is the provider's definite refusal, unless its code is `timeout` or
+ * `upstream_unavailable`; any other failure leaves the outcome unknown. `settle` writes what came of it. `rehearse` is the result a dry run assumes.
+ */
+export type ProviderHandler<I = never, O = unknown, Intent = unknown, Result = unknown> = {
+  prepare: (ctx: Context, input: I) => Promise<Intent>
+  call: (intent: Intent, how: { again: boolean; signal: AbortSignal }) => Promise<Result>
+  settle: (ctx: Context, intent: Intent, result: Result) => Promise<O>
+  rehearse: (intent: Intent) => Result
+}
+
+export type AnyHandler = Handler | ProviderHandler
+
+/** One handler for every operation of the catalog: one without a handler does not compile. */
+export type Handlers = {
+  [N in (typeof catalog)[number]['name']]: Handler<InputOf<N>, OutputOf<N>> | ProviderHandler<InputOf<N>, OutputOf<N>>
+}

@@ -1,0 +1,208 @@
+import type { ControlledTransaction } from 'kysely'
+import { type Operation, routesOf } from '../../catalog/index.ts'
+import type { Database, Db } from '../../storage/database.ts'
+import {
+  dropRecord, type EventRow, type FinalRecord, type IdempotencyRecord, renewLease, reserveKey, settleOutcome, writeIntent, writeOutcome,
+} from '../../storage/idempotency.ts'
+import type { App } from '../app.ts'
+import type { Actor, Context } from '../context.ts'
+import { cursorsFor } from '../cursors.ts'
+import { newEventId } from '../ids.ts'
+import type { AnyHandler, Handler, ProviderHandler } from '../operations.ts'
+import { Problem } from '../problem.ts'
+import { isRetryable, withDeadline } from './deadline.ts'
+import { fingerprintOf, KEPT_MS, requireSameRequest, runningKey, stillRunning } from './idempotency.ts'
+import { allowances } from './rate-limit.ts'
+
+/** A final answer: what is sent, and what a retry with the same key is sent again. A refusal's body is its problem without the request's id. */
+export type Outcome = { status: number; body: string; replayed?: boolean; problem?: Problem }
+
+export type Change = { actor: Actor; op: Operation; input: Record<string, unknown>; key: string }
+
+const WRITE_DEADLINE_MS = 30_000
+const CALL_DEADLINE_MS = 20_000
+/** Longer than a call may last, so that a lease that ran out means a dead caller. */
+const LEASE_SECONDS = 30
+const ATTEMPTS = 4
+
+const handlerOf = (app: App, op: Operation): Handler<unknown> | ProviderHandler<unknown> =>
+  app.handlers[op.name] as AnyHandler as Handler<unknown> | ProviderHandler<unknown>
+
+export const successStatus = (op: Operation): number => routesOf(op)[0]!.status
+
+/** The context of one call; events that the handler emits gather in `events`. */
+export const contextOf = (app: App, tx: Db, actor: Actor, op: Operation, input: Record<string, unknown>, dryRun: boolean, events: EventRow[] = []): Context => {
+  const now = app.now()
+  return {
+    tx, actor, now, dryRun,
+    publicUrl: app.config.publicUrl,
+    cursors: cursorsFor(app.cursorSealer, actor, op.name, input, now),
+    limits: () => allowances(app, actor),
+    emit: (type, data) => { events.push({ id: newEventId(), type, occurred_at: now, data }) },
+  }
+}
+
+/** Runs the whole operation in a transaction that is rolled back: the same code as the real run, with nothing left behind. */
+export const rehearse = async (app: App, { actor, op, input }: Omit<Change, 'key'>): Promise<Outcome> => {
+  const handler = handlerOf(app, op)
+  const output = await attempts(async () => {
+    const tx = await app.db.startTransaction().execute()
+    try {
+      const ctx = contextOf(app, tx, actor, op, input, true)
+      return await withDeadline(WRITE_DEADLINE_MS, (async () => {
+        if (typeof handler === 'function') return await handler(ctx, input)
+        const intent = await handler.prepare(ctx, input)
+        return await handler.settle(ctx, intent, handler.rehearse(intent))
+      })())
+    } finally {
+      await tx.rollback().execute()
+    }
+  })
+  return { status: successStatus(op), body: JSON.stringify({ ...(output as object), dry_run: true }) }
+}
+
+/** Runs a change once per key: the change, its events and the record of its answer are one transaction. */
+export const change = async (app: App, work: Change): Promise<Outcome> => {
+  const running = runningKey(work.actor, work.key)
+  if (app.running.has(running)) throw stillRunning()
+  app.running.add(running)
+  try {
+    const handler = handlerOf(app, work.op)
+    return typeof handler === 'function' ? await runInOne(app, work, handler) : await runInThree(app, work, handler)
+  } catch (error) {
+    if (error instanceof Problem && isFinal(error)) return await keepRefusal(app, work, error)
+    throw error
+  } finally {
+    app.running.delete(running)
+  }
+}
+
+/** 4xx answers given after the work began are kept for retries; they never carry what a repeat could mend by itself. */
+const isFinal = (problem: Problem): boolean => problem.status < 500 && !problem.extras.reason?.startsWith('idempotency_key') && problem.extras.reason !== 'still_running'
+
+const recordKey = ({ actor, key }: Change) => ({ workspaceId: actor.workspace.id, staffId: actor.staff.id, key })
+
+const finalRecord = (app: App, work: Change, status: number, body: string): FinalRecord => {
+  const now = app.now()
+  return {
+    ...recordKey(work), operation: work.op.name, fingerprint: fingerprintOf(work.op, work.input), status, body,
+    now, expiresAt: new Date(Date.parse(now) + KEPT_MS).toISOString(),
+  }
+}
+
+/** Takes the key in this transaction. Answers the outcome to replay, or the record of a call that may be under way. */
+const reserve = async (app: App, tx: Db, work: Change): Promise<{ replay?: Outcome; unsettled?: IdempotencyRecord }> => {
+  const { locked, record } = await reserveKey(tx, recordKey(work), app.now())
+  if (!locked) throw stillRunning()
+  if (!record) return {}
+  if (record.expired && record.state === 'done') {
+    await dropRecord(tx, recordKey(work))
+    return {}
+  }
+  requireSameRequest(record, fingerprintOf(work.op, work.input))
+  if (record.state === 'done') return { replay: { status: record.status!, body: record.body!, replayed: true } }
+  if (!record.lease_over) throw stillRunning()
+  return { unsettled: record }
+}
+
+type Tx = ControlledTransaction<Database>
+
+/** Sends the last statement and the commit together; a failure of the first makes the second a rollback. */
+const commitWith = async (tx: Tx, last: Promise<unknown>): Promise<void> => {
+  const committed = tx.commit().execute()
+  const [written] = await Promise.allSettled([last, committed])
+  if (written.status === 'rejected') throw written.reason
+  await committed
+}
+
+const inTransaction = async <T>(app: App, work: (tx: Tx) => Promise<T>): Promise<T> => {
+  const tx = await app.db.startTransaction().execute()
+  try {
+    return await work(tx)
+  } catch (error) {
+    if (!tx.isCommitted) await tx.rollback().execute().catch(() => {})
+    throw error
+  }
+}
+
+const runInOne = (app: App, work: Change, handler: Handler<unknown>): Promise<Outcome> =>
+  attempts(() => withDeadline(WRITE_DEADLINE_MS, inTransaction(app, async (tx) => {
+    const { replay } = await reserve(app, tx, work)
+    if (replay) {
+      await tx.rollback().execute()
+      return replay
+    }
+    const events: EventRow[] = []
+    const output = await handler(contextOf(app, tx, work.actor, work.op, work.input, false, events), work.input)
+    const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
+    await commitWith(tx, writeOutcome(tx, record, events))
+    return { status: record.status, body: record.body }
+  })))
+
+/** What a running record keeps, so that a retry or a worker can go on with it. */
+export type StoredIntent = { intent: unknown; input: Record<string, unknown>; keyId: string }
+
+const runInThree = async (app: App, work: Change, handler: ProviderHandler<unknown>): Promise<Outcome> => {
+  const begun = await attempts(() => withDeadline(WRITE_DEADLINE_MS, inTransaction(app, async (tx) => {
+    const { replay, unsettled } = await reserve(app, tx, work)
+    if (replay) {
+      await tx.rollback().execute()
+      return { replay }
+    }
+    if (unsettled) {
+      await renewLease(tx, recordKey(work), LEASE_SECONDS)
+      await tx.commit().execute()
+      return { intent: (unsettled.intent as StoredIntent).intent, again: true }
+    }
+    const intent = await handler.prepare(contextOf(app, tx, work.actor, work.op, work.input, false), work.input)
+    const stored: StoredIntent = { intent, input: work.input, keyId: work.actor.key.id }
+    await commitWith(tx, writeIntent(tx, finalRecord(app, work, 0, ''), stored, LEASE_SECONDS))
+    return { intent, again: false }
+  })))
+  if ('replay' in begun) return begun.replay!
+  return await finishCall(app, work, handler, begun.intent, begun.again)
+}
+
+/** Calls the provider and writes what came of it. Also the way in for a worker that takes over a call whose process died. */
+export const finishCall = async (app: App, work: Change, handler: ProviderHandler<unknown>, intent: unknown, again: boolean): Promise<Outcome> => {
+  let result: unknown
+  try {
+    result = await handler.call(intent, { again, signal: AbortSignal.timeout(CALL_DEADLINE_MS) })
+  } catch (error) {
+    const refused = error instanceof Problem && error.code !== 'timeout' && error.code !== 'upstream_unavailable'
+    await (refused ? dropRecord(app.db, recordKey(work)) : renewLease(app.db, recordKey(work), 0))
+    throw error instanceof Problem ? error : new Problem('timeout', 'The messaging provider did not answer in time. Retry with the same Idempotency-Key; it never runs twice.')
+  }
+  return await attempts(() => inTransaction(app, async (tx) => {
+    const events: EventRow[] = []
+    const output = await handler.settle(contextOf(app, tx, work.actor, work.op, work.input, false, events), intent, result)
+    const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
+    await commitWith(tx, settleOutcome(tx, record, events))
+    return { status: record.status, body: record.body }
+  }))
+}
+
+/** Nothing was changed; the refusal itself is remembered, in a transaction of its own. */
+const keepRefusal = async (app: App, work: Change, problem: Problem): Promise<Outcome> => {
+  const body = JSON.stringify({ code: problem.code, detail: problem.message, extras: problem.extras })
+  return await attempts(() => inTransaction(app, async (tx) => {
+    const { replay } = await reserve(app, tx, work)
+    if (replay) {
+      await tx.rollback().execute()
+      return replay
+    }
+    await commitWith(tx, writeOutcome(tx, finalRecord(app, work, problem.status, body), []))
+    return { status: problem.status, body, problem }
+  }))
+}
+
+/** Again after serialisation faults and deadlocks, and when another request with this key was a moment quicker. */
+const attempts = async <T>(work: () => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (attempt >= ATTEMPTS || !isRetryable(error)) throw error
+    }
+  }
+}

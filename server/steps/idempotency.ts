@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
+import type { Operation } from '../../catalog/index.ts'
+import type { IdempotencyRecord } from '../../storage/idempotency.ts'
+import type { Actor } from '../context.ts'
+import { canonicalJson } from '../cursors.ts'
+import { Problem } from '../problem.ts'
+
+/** Answers are kept for a day of business time. */
+export const KEPT_MS = 24 * 60 * 60 * 1000
+
+const FORM = /^[A-Za-z0-9._:-]{8,128}$/
+
+const refuse = (code: string, detail: string, fix: string): Problem =>
+  new Problem('invalid_input', detail, { reason: code, errors: [{ header: 'Idempotency-Key', code, detail, fix }] })
+
+/**
+ * The key of a change: the client's, bare or quoted (a structured-field string, draft-ietf-httpapi-idempotency-key-header), or one made here where
+ * it is optional.
+ */
+export const idempotencyKey = (op: Operation, given: string | undefined): string => {
+  if (given === undefined) {
+    if (op.idempotency !== 'required') return randomUUID()
+    throw refuse('idempotency_key_required', `${op.name} needs an Idempotency-Key.`, 'Send a fresh random key, such as a UUID, and the same one on every retry.')
+  }
+  const text = given.trim()
+  const key = /^".*"$/.test(text) ? text.slice(1, -1) : text
+  if (FORM.test(key)) return key
+  throw refuse('idempotency_key_invalid', 'The Idempotency-Key must be 8 to 128 letters, digits and . _ : -', 'Send a UUID, for example.')
+}
+
+/** What a key stands for: the operation and its input, in one canonical form, whatever door it came through. */
+export const fingerprintOf = (op: Operation, input: unknown): Buffer =>
+  createHash('sha256').update(`${op.name}\n${canonicalJson(input)}`).digest()
+
+export const runningKey = (actor: Actor, key: string): string => `${actor.workspace.id} ${actor.staff.id} ${key}`
+
+export const stillRunning = (): Problem =>
+  new Problem('conflict', 'A request with this Idempotency-Key is still running. Wait, then retry with the same key.', { reason: 'still_running' }, { 'Retry-After': '1' })
+
+/** A record that is there already must be of the same request. */
+export const requireSameRequest = (record: IdempotencyRecord, fingerprint: Buffer): void => {
+  if (Buffer.compare(Buffer.from(record.fingerprint), fingerprint) === 0) return
+  throw refuse('idempotency_key_reused', `This Idempotency-Key was used for a different ${record.operation} request.`, 'Send a fresh key for a new request.')
+}

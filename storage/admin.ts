@@ -1,0 +1,115 @@
+import { sql } from 'kysely'
+import type { Role } from '../catalog/workspace.ts'
+import type { Scope } from '../catalog/operation.ts'
+import type { ChannelsTable, Db, StaffTable } from './database.ts'
+
+/** Administration: what is done on the server's own machine, outside any key. Each function answers the record. */
+
+export type WorkspaceRow = { id: string; name: string; timezone: string; features: string[]; contact_limit: string | null; template_limit: string | null; created_at: string }
+export type WorkspaceFields = { name: string; timezone?: string; features?: string[]; contact_limit?: number | null; template_limit?: number | null }
+
+/** Every workspace is born with the built-in custom field `email`. */
+export const createWorkspace = async (db: Db, fields: WorkspaceFields, now: string): Promise<WorkspaceRow> =>
+  await db.transaction().execute(async (tx) => {
+    const row = await tx.insertInto('workspaces').values({ ...fields, created_at: now }).returningAll().executeTakeFirstOrThrow()
+    await tx.insertInto('custom_fields')
+      .values({ workspace_id: row.id, key: 'email', label: 'Email', type: 'email', options: null, visibility: 'visible_to_all', created_at: now, deleted_at: null }).execute()
+    return row
+  })
+
+export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> => db.selectFrom('workspaces').selectAll().orderBy('id').execute()
+
+export const updateWorkspace = (db: Db, id: string, fields: Partial<WorkspaceFields>): Promise<WorkspaceRow | undefined> =>
+  db.updateTable('workspaces').set(fields).where('id', '=', id).returningAll().executeTakeFirst()
+
+export type StaffFields = { name: string; role: Role; enabled?: boolean; hide_phone_numbers?: boolean; reports?: boolean; channel_ids?: string[] | null }
+export type AdminStaffRow = { id: string; name: string; role: StaffTable['role']; enabled: boolean; hide_phone_numbers: boolean; reports: boolean; channel_ids: string[] | null }
+
+const staffColumns = ['id', 'name', 'role', 'enabled', 'hide_phone_numbers', 'reports', 'channel_ids'] as const
+
+export const createStaff = async (db: Db, workspaceId: string, fields: StaffFields, teamIds: readonly string[], now: string): Promise<AdminStaffRow> =>
+  await db.transaction().execute(async (tx) => {
+    const row = await tx.insertInto('staff').values({ workspace_id: workspaceId, channel_ids: null, ...fields, created_at: now }).returning(staffColumns).executeTakeFirstOrThrow()
+    await setTeams(tx, workspaceId, row.id, teamIds)
+    return row
+  })
+
+export const updateStaff = async (db: Db, workspaceId: string, id: string, fields: Partial<StaffFields>, teamIds: readonly string[] | undefined): Promise<AdminStaffRow | undefined> =>
+  await db.transaction().execute(async (tx) => {
+    const row = Object.keys(fields).length > 0
+      ? await tx.updateTable('staff').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).returning(staffColumns).executeTakeFirst()
+      : await tx.selectFrom('staff').select(staffColumns).where('workspace_id', '=', workspaceId).where('id', '=', id).executeTakeFirst()
+    if (row && teamIds) await setTeams(tx, workspaceId, id, teamIds)
+    return row
+  })
+
+const setTeams = async (tx: Db, workspaceId: string, staffId: string, teamIds: readonly string[]): Promise<void> => {
+  await tx.deleteFrom('team_members').where('workspace_id', '=', workspaceId).where('staff_id', '=', staffId).execute()
+  if (teamIds.length > 0) await tx.insertInto('team_members').values(teamIds.map((id) => ({ workspace_id: workspaceId, team_id: id, staff_id: staffId }))).execute()
+}
+
+export const listAllStaff = (db: Db, workspaceId: string): Promise<AdminStaffRow[]> =>
+  db.selectFrom('staff').select(staffColumns).where('workspace_id', '=', workspaceId).orderBy('id').execute()
+
+export const createTeam = (db: Db, workspaceId: string, name: string, now: string): Promise<{ id: string; name: string }> =>
+  db.insertInto('teams').values({ workspace_id: workspaceId, name, created_at: now }).returning(['id', 'name']).executeTakeFirstOrThrow()
+
+export const renameTeam = (db: Db, workspaceId: string, id: string, name: string): Promise<{ id: string; name: string } | undefined> =>
+  db.updateTable('teams').set({ name }).where('workspace_id', '=', workspaceId).where('id', '=', id).returning(['id', 'name']).executeTakeFirst()
+
+export const listAllTeams = (db: Db, workspaceId: string): Promise<{ id: string; name: string }[]> =>
+  db.selectFrom('teams').select(['id', 'name']).where('workspace_id', '=', workspaceId).orderBy('id').execute()
+
+export type ChannelFields = Partial<Omit<ChannelsTable, 'workspace_id' | 'id' | 'created_at' | 'is_default'>> & { is_default?: boolean }
+export type AdminChannelRow = Omit<ChannelsTable, 'workspace_id' | 'id' | 'is_default'> & { id: string; is_default: boolean }
+
+/** A workspace has one default channel: a new one takes the mark from the old. */
+const clearDefault = async (tx: Db, workspaceId: string): Promise<void> => {
+  await tx.updateTable('channels').set({ is_default: false }).where('workspace_id', '=', workspaceId).where('is_default', '=', true).execute()
+}
+
+export const createChannel = async (db: Db, workspaceId: string, fields: ChannelFields & { type: string }, now: string): Promise<AdminChannelRow> =>
+  await db.transaction().execute(async (tx) => {
+    if (fields.is_default) await clearDefault(tx, workspaceId)
+    const { workspace_id: _, ...row } = await tx.insertInto('channels').values({
+      workspace_id: workspaceId, name: null, identifier: null, status: 'unknown', account_id: null, account_name: null, provider_channel_id: null,
+      provider_phone_number_id: null, web_surface: null, payment_configuration: null, quality_rating: null, ...fields, created_at: now,
+    }).returningAll().executeTakeFirstOrThrow()
+    return row
+  })
+
+export const updateChannel = async (db: Db, workspaceId: string, id: string, fields: ChannelFields): Promise<AdminChannelRow | undefined> =>
+  await db.transaction().execute(async (tx) => {
+    if (fields.is_default) await clearDefault(tx, workspaceId)
+    const row = await tx.updateTable('channels').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).returningAll().executeTakeFirst()
+    if (!row) return undefined
+    const { workspace_id: _, ...shown } = row
+    return shown
+  })
+
+export const listAllChannels = async (db: Db, workspaceId: string): Promise<AdminChannelRow[]> =>
+  (await db.selectFrom('channels').selectAll().where('workspace_id', '=', workspaceId).orderBy('id').execute()).map(({ workspace_id: _, ...row }) => row)
+
+export type KeyFields = { staff_id: string; scopes: Scope[]; name?: string | null; test?: boolean; agent?: boolean; api_version: string; expires_at?: string | null }
+export type AdminKeyRow = {
+  id: string; staff_id: string; name: string | null; scopes: string[]; test: boolean; agent: boolean; api_version: string
+  expires_at: string | null; revoked_at: string | null; last_used_at: string | null; created_at: string
+}
+
+const keyColumns = ['id', 'staff_id', 'name', 'scopes', 'test', 'agent', 'api_version', 'expires_at', 'revoked_at', 'last_used_at', 'created_at'] as const
+
+/** Stores a key by its hash. */
+export const createKey = (db: Db, workspaceId: string, hash: Uint8Array, fields: KeyFields, now: string): Promise<AdminKeyRow> =>
+  db.insertInto('api_keys').values({ workspace_id: workspaceId, hash, name: null, expires_at: null, revoked_at: null, last_used_at: null, ...fields, created_at: now })
+    .returning(keyColumns).executeTakeFirstOrThrow()
+
+export const listKeys = (db: Db, workspaceId: string): Promise<AdminKeyRow[]> =>
+  db.selectFrom('api_keys').select(keyColumns).where('workspace_id', '=', workspaceId).orderBy('id').execute()
+
+export const revokeKey = (db: Db, workspaceId: string, id: string, now: string): Promise<AdminKeyRow | undefined> =>
+  db.updateTable('api_keys').set({ revoked_at: sql<string>`coalesce(revoked_at, ${now}::timestamptz)` }).where('workspace_id', '=', workspaceId).where('id', '=', id)
+    .returning(keyColumns).executeTakeFirst()
+
+
+/** True when no workspace was ever made. */
+export const isEmpty = async (db: Db): Promise<boolean> => (await db.selectFrom('workspaces').select('id').limit(1).execute()).length === 0

@@ -1,0 +1,121 @@
+import { sql } from 'kysely'
+import { addToCounters, anyShard } from './counters.ts'
+import type { FieldRow } from './custom-fields.ts'
+import type { Db } from './database.ts'
+import { storable } from './ids.ts'
+import { fold } from './text.ts'
+
+/** Values by custom field id, as they are stored: text, number, boolean, ISO date or time, decimal text, or an array of option values. */
+export type StoredValue = string | number | boolean | string[]
+export type Attrs = Record<string, StoredValue>
+
+export type Ref = [id: string, name: string]
+export type ConversationRow = {
+  id: string; channel_id: string | null; state: string; assigned_staff_id: string | null; assigned_team_id: string | null
+  created_at: string; last_activity_at: string | null
+}
+export type ContactRow = {
+  id: string; name: string | null; phone: string | null; chatapp_user_id: string | null; dnd: boolean; starred: boolean
+  email: string | null; web_visitor_id: string | null; created_at: string; updated_at: string; last_activity_at: string | null
+  attrs: Attrs; conversations: ConversationRow[] | null; tags?: Ref[] | null; groups?: Ref[] | null
+}
+
+/** Short of what the columns of a list need; tags and groups only where they are shown. */
+export const contactColumns = sql`
+  c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at, c.updated_at, c.last_activity_at,
+  coalesce(f.attrs, '{}') as attrs,
+  (select json_agg(json_build_object('id', v.id::text, 'channel_id', v.channel_id::text, 'state', v.state, 'assigned_staff_id', v.assigned_staff_id::text,
+      'assigned_team_id', v.assigned_team_id::text, 'created_at', v.created_at, 'last_activity_at', v.last_activity_at))
+    from (select * from conversations v where v.workspace_id = c.workspace_id and v.contact_id = c.id
+      order by v.last_activity_at desc, v.id desc limit 10) as v) as conversations`
+
+export const refColumns = sql`
+  (select json_agg(json_build_array(t.id::text, t.name) order by t.name_key) from contact_tags ct
+    join tags t on t.workspace_id = ct.workspace_id and t.id = ct.tag_id where ct.workspace_id = c.workspace_id and ct.contact_id = c.id) as tags,
+  (select json_agg(json_build_array(g.id::text, g.name) order by g.name_key) from contact_groups cg
+    join groups g on g.workspace_id = cg.workspace_id and g.id = cg.group_id where cg.workspace_id = c.workspace_id and cg.contact_id = c.id) as groups`
+
+/** The live custom fields beside each row, so that a contact is read in one statement. */
+export const fieldsColumn = (workspaceId: string) => sql`
+  (select json_agg(json_build_object('id', cf.id::text, 'key', cf.key, 'label', cf.label, 'type', cf.type, 'options', cf.options, 'visibility', cf.visibility) order by cf.id)
+    from custom_fields cf where cf.workspace_id = ${workspaceId} and cf.deleted_at is null) as fields`
+
+export type ShownField = Pick<FieldRow, 'id' | 'key' | 'label' | 'type' | 'options' | 'visibility'>
+
+/** One contact in full and the fields of its values. */
+export const readContact = async (tx: Db, workspaceId: string, id: string): Promise<{ contact: ContactRow; fields: ShownField[] } | undefined> => {
+  const { rows } = await sql<ContactRow & { fields: ShownField[] | null }>`
+    select ${contactColumns}, ${refColumns}, ${fieldsColumn(workspaceId)}
+    from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+    where c.workspace_id = ${workspaceId} and c.id = ${storable(id)}`.execute(tx)
+  const row = rows[0]
+  return row && { contact: row, fields: row.fields ?? [] }
+}
+
+/** The id of the contact with this phone, locked against other changes. */
+export const lockContactByPhone = async (tx: Db, workspaceId: string, phone: string): Promise<string | undefined> =>
+  (await sql<{ id: string }>`select id from contacts where workspace_id = ${workspaceId} and phone = ${phone} for update`.execute(tx)).rows[0]?.id
+
+/** Locks a contact against other changes; false when there is none. */
+export const lockContact = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
+  (await sql`select 1 from contacts where workspace_id = ${workspaceId} and id = ${storable(id)} for update`.execute(tx)).rows.length > 0
+
+const searchText = (name: string | null, phone: string | null): string => `${fold(name ?? '')}\n${phone ?? ''}`
+
+export type NewContact = { phone: string; name: string | null; email: string | null; attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[] }
+
+/** Creates a contact with its values, tags, groups and counts in one statement (0.7 of a bare insert). Undefined when the phone is taken. */
+export const insertContact = async (tx: Db, workspaceId: string, contact: NewContact, now: string): Promise<string | undefined> => {
+  const { tagIds, groupIds } = contact
+  const subjects = ['contacts', ...tagIds.map((id) => `tag:${id}`), ...groupIds.map((id) => `group:${id}`)].sort()
+  const { rows } = await sql<{ id: string }>`
+    with c as (
+      insert into contacts (workspace_id, phone, name, email, name_key, search, created_at, updated_at)
+      values (${workspaceId}, ${contact.phone}, ${contact.name}, ${contact.email}, ${fold(contact.name ?? '')}, ${searchText(contact.name, contact.phone)}, ${now}, ${now})
+      on conflict (workspace_id, phone) do nothing returning id
+    ), f as (
+      insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}, id, ${JSON.stringify(contact.attrs)}::jsonb from c
+    ), n as (
+      insert into counters (workspace_id, subject, shard, n)
+      select ${workspaceId}, s, ${anyShard()}, 1 from c, unnest(${subjects}::text[]) as s order by s
+      on conflict (workspace_id, subject, shard) do update set n = counters.n + 1
+    )${tagIds.length > 0 ? sql`, t as (insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}, tag, id from c, unnest(${tagIds}::bigint[]) as tag)` : sql``}
+    ${groupIds.length > 0 ? sql`, g as (insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}, grp, id from c, unnest(${groupIds}::bigint[]) as grp)` : sql``}
+    select id from c`.execute(tx)
+  return rows[0]?.id
+}
+
+export type ContactChanges = { name?: string | null; email?: string | null; dnd?: boolean; starred?: boolean; attrs?: Attrs }
+
+/** Writes the changed columns of a locked contact. */
+export const updateContactRow = async (tx: Db, workspaceId: string, contact: Pick<ContactRow, 'id' | 'phone'>, changes: ContactChanges, now: string): Promise<void> => {
+  const { attrs, name, ...columns } = changes
+  await tx.updateTable('contacts')
+    .set({ ...columns, ...(name === undefined ? {} : { name, name_key: fold(name ?? ''), search: searchText(name, contact.phone) }), updated_at: now })
+    .where('workspace_id', '=', workspaceId).where('id', '=', contact.id).execute()
+  if (!attrs) return
+  await sql`
+    insert into contact_facts (workspace_id, contact_id, attrs) values (${workspaceId}, ${contact.id}, ${JSON.stringify(attrs)}::jsonb)
+    on conflict (workspace_id, contact_id) do update set attrs = excluded.attrs`.execute(tx)
+}
+
+export const touchContacts = async (tx: Db, workspaceId: string, ids: readonly string[], now: string): Promise<void> => {
+  await sql`update contacts set updated_at = ${now} where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])`.execute(tx)
+}
+
+/** Deletes a locked contact with all that hangs on it; conversations stay, without a contact. */
+export const deleteContactRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
+  const { rows } = await sql<{ subject: string }>`
+    with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${id}),
+    f as (delete from contact_facts where workspace_id = ${workspaceId} and contact_id = ${id}),
+    v as (update conversations set contact_id = null where workspace_id = ${workspaceId} and contact_id = ${id}),
+    t as (delete from contact_tags where workspace_id = ${workspaceId} and contact_id = ${id} returning tag_id),
+    g as (delete from contact_groups where workspace_id = ${workspaceId} and contact_id = ${id} returning group_id)
+    select 'tag:' || tag_id as subject from t union all select 'group:' || group_id from g`.execute(tx)
+  await addToCounters(tx, workspaceId, new Map([['contacts', -1], ...rows.map((row) => [row.subject, -1] as [string, number])]))
+}
+
+/** One writer at a time may add contacts where the plan limits them; the count is then exact. */
+export const lockContactLimit = async (tx: Db, workspaceId: string): Promise<void> => {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`contact_limit ${workspaceId}`}, 0))`.execute(tx)
+}

@@ -1,0 +1,29 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+
+/** Rows that one count is spread over, so that concurrent writers seldom wait for each other. */
+const SHARDS = 32
+
+export const anyShard = (): number => Math.floor(Math.random() * SHARDS)
+
+/** Adds to counts, in the order of their subjects so that two writers never wait for each other in a circle. */
+export const addToCounters = async (tx: Db, workspaceId: string, changes: ReadonlyMap<string, number>): Promise<void> => {
+  const subjects = [...changes].filter(([, n]) => n !== 0).sort(([a], [b]) => (a < b ? -1 : 1))
+  if (subjects.length === 0) return
+  await sql`
+    insert into counters (workspace_id, subject, shard, n)
+    select ${workspaceId}, subject, ${anyShard()}, n from unnest(${subjects.map(([s]) => s)}::text[], ${subjects.map(([, n]) => n)}::bigint[]) as u (subject, n)
+    order by subject
+    on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n`.execute(tx)
+}
+
+export const readCounter = async (tx: Db, workspaceId: string, subject: string): Promise<number> => {
+  const { rows } = await sql<{ n: string }>`
+    select coalesce(sum(n), 0)::bigint as n from counters where workspace_id = ${workspaceId} and subject = ${subject}`.execute(tx)
+  return Number(rows[0]!.n)
+}
+
+/** Counts that keep their subject's row after it is gone would grow for ever. */
+export const dropCounter = async (tx: Db, workspaceId: string, subject: string): Promise<void> => {
+  await tx.deleteFrom('counters').where('workspace_id', '=', workspaceId).where('subject', '=', subject).execute()
+}

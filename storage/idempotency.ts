@@ -1,0 +1,88 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+
+export type IdempotencyRecord = {
+  operation: string; fingerprint: Uint8Array; state: 'running' | 'done'; status: number | null; body: string | null
+  intent: unknown; lease_over: boolean; expired: boolean
+}
+export type RecordKey = { workspaceId: string; staffId: string; key: string }
+
+/**
+ * Locks a key for the rest of the transaction and reads its record, in one statement. `locked` is false while another transaction has the key.
+ * The snapshot is older than the lock, so a record that was committed in between is not seen; writing ours then breaks the primary key, and the
+ * caller tries again. The advisory lock lives in the transaction, so it also works through PgBouncer.
+ */
+export const reserveKey = async (tx: Db, { workspaceId, staffId, key }: RecordKey, now: string): Promise<{ locked: boolean; record?: IdempotencyRecord }> => {
+  const { rows } = await sql<{ locked: boolean; state: string | null } & IdempotencyRecord>`
+    select l.locked, i.operation, i.fingerprint, i.state, i.status, i.body, i.intent,
+      coalesce(i.lease_until <= clock_timestamp(), true) as lease_over, i.expires_at <= ${now}::timestamptz as expired
+    from (select pg_try_advisory_xact_lock(hashtextextended(${`${workspaceId} ${staffId} ${key}`}, 0)) as locked) as l
+    left join idempotency i on i.workspace_id = ${workspaceId} and i.staff_id = ${staffId} and i.key = ${key}`.execute(tx)
+  const { locked, ...record } = rows[0]!
+  return record.state === null ? { locked } : { locked, record }
+}
+
+export const dropRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKey): Promise<void> => {
+  await tx.deleteFrom('idempotency').where('workspace_id', '=', workspaceId).where('staff_id', '=', staffId).where('key', '=', key).execute()
+}
+
+export type FinalRecord = RecordKey & { operation: string; fingerprint: Uint8Array; status: number; body: string; now: string; expiresAt: string }
+export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
+
+/** Writes the events of a change and the record of its answer in one statement. Breaks the primary key when the record is there already. */
+export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[]): Promise<void> => {
+  await sql`
+    with written as (${insertEvents(record.workspaceId, events)})
+    insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
+    values (${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}, 'done', ${record.status}, ${record.body},
+      ${record.now}, ${record.expiresAt})`.execute(tx)
+}
+
+/** The same for a record that has been running since the first part of the operation. */
+export const settleOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[]): Promise<void> => {
+  await sql`
+    with written as (${insertEvents(record.workspaceId, events)})
+    update idempotency set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
+    where workspace_id = ${record.workspaceId} and staff_id = ${record.staffId} and key = ${record.key} and state = 'running'`.execute(tx)
+}
+
+const insertEvents = (workspaceId: string, events: readonly EventRow[]) => sql`
+  insert into events (workspace_id, id, type, occurred_at, data)
+  select ${workspaceId}, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data' from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e`
+
+/** Records that an operation is about to call the provider: its intent, and a lease in seconds of real time. */
+export const writeIntent = async (tx: Db, record: Omit<FinalRecord, 'status' | 'body'>, intent: unknown, leaseSeconds: number): Promise<void> => {
+  await sql`
+    insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent, lease_until, created_at, expires_at)
+    values (${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}, 'running', ${JSON.stringify(intent)}::jsonb,
+      clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second', ${record.now}, ${record.expiresAt})`.execute(tx)
+}
+
+/** Takes over a running record whose lease ran out, or gives it up at once (0 seconds). */
+export const renewLease = async (tx: Db, { workspaceId, staffId, key }: RecordKey, leaseSeconds: number): Promise<void> => {
+  await sql`
+    update idempotency set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
+    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running'`.execute(tx)
+}
+
+export type LeftOver = { workspace_id: string; staff_id: string; key: string; operation: string; intent: unknown; fingerprint: Uint8Array; expires_at: string }
+
+/** Running records whose lease ran out, taken with a new lease so that one worker has each. */
+export const takeLeftOvers = async (db: Db, leaseSeconds: number, most: number): Promise<LeftOver[]> => {
+  const { rows } = await sql<LeftOver>`
+    update idempotency i set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
+    from (select workspace_id, staff_id, key from idempotency where state = 'running' and lease_until <= clock_timestamp()
+      order by lease_until limit ${most} for update skip locked) as d
+    where i.workspace_id = d.workspace_id and i.staff_id = d.staff_id and i.key = d.key
+    returning i.workspace_id, i.staff_id, i.key, i.operation, i.intent, i.fingerprint, i.expires_at`.execute(db)
+  return rows
+}
+
+/** Removes answers older than their day, some at a time. Running records stay: their outcome is still owed. */
+export const dropExpiredRecords = async (db: Db, now: string, most = 5000): Promise<number> => {
+  const { rows } = await sql<{ n: string }>`
+    with gone as (delete from idempotency where (workspace_id, staff_id, key) in (
+      select workspace_id, staff_id, key from idempotency where expires_at <= ${now} and state = 'done' limit ${most}) returning 1)
+    select count(*) as n from gone`.execute(db)
+  return Number(rows[0]!.n)
+}
