@@ -78,7 +78,8 @@ export const resolveTags = async (ctx: Context, given: readonly (string | number
   if (create && missing.length > 0) {
     const unknown = missing.filter((m) => typeof m === 'number')
     if (unknown.length > 0) throw unknownIds('tags', 'tag', given, unknown.map(String))
-    const distinct = new Map((missing as string[]).map((name) => [fold(name), name]))
+    // Of several spellings the first one names the tag.
+    const distinct = new Map((missing as string[]).map((name) => [fold(name), name] as const).reverse())
     await insertTags(ctx.tx, workspaceId, [...distinct.values()], ctx.now)
     found = await findLabels(ctx.tx, workspaceId, 'tag', ids, names.map(fold))
   }

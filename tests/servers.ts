@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import postgres from 'postgres'
+import { toNodeHandler } from 'srvx/node'
+import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
+import { mcpHandler } from '../mcp/handler.ts'
+import { type App, type AppOptions, createApp } from '../server/app.ts'
+import { createHttp, HARD_MAX_BYTES } from '../server/http/app.ts'
+import { hashApiKey, newApiKey } from '../server/keys.ts'
+import { createMetrics } from '../server/metrics.ts'
+import { createChannel, createKey, createStaff, createWorkspace, type StaffFields, type WorkspaceFields } from '../storage/admin.ts'
+import type { Db } from '../storage/database.ts'
+import { migrate, openStorage, type Storage } from '../storage/open.ts'
+
+export type TestServer = { database: string; url: string; app: App; db: Db; close: () => Promise<void> }
+export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; now?: () => string; extra?: AppOptions['extra'] }
+
+const plenty = 1_000_000
+
+const embedded = async (): Promise<{ storage: Storage; remove: () => void }> => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-test-'))
+  const template = process.env.WCRM_TEST_TEMPLATE
+  if (template) cpSync(template, dataDir, { recursive: true })
+  const storage = await openStorage({ dataDir })
+  await migrate(storage.db)
+  return { storage, remove: () => rmSync(dataDir, { recursive: true, force: true }) }
+}
+
+const onPostgres = async (url: string): Promise<{ storage: Storage; remove: () => Promise<void>; databaseUrl: string }> => {
+  const name = `wcrm_${randomUUID().replaceAll('-', '')}`
+  const admin = postgres(url, { max: 1, onnotice: () => {} })
+  await admin.unsafe(`create database ${name}`)
+  const own = new URL(url)
+  own.pathname = `/${name}`
+  const storage = await openStorage({ databaseUrl: own.href })
+  await migrate(storage.db)
+  return {
+    storage, databaseUrl: own.href,
+    remove: async () => { await admin.unsafe(`drop database ${name} with (force)`); await admin.end() },
+  }
+}
+
+/** Serves this storage on a free port, with the doors of the product. */
+export const serveStorage = async (storage: Storage, database: string, options: ServerOptions = {}): Promise<TestServer> => {
+  let handle: ReturnType<typeof toNodeHandler> | undefined
+  const server: Server = createServer((request, response) => { void handle!(request as never, response as never) })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { now, extra, ...limits } = options
+  const app = createApp({
+    storage, secret: 'a secret of at least sixteen', log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }), metrics: createMetrics(),
+    config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, ...limits }, ...(now ? { now } : {}), ...(extra ? { extra } : {}),
+  })
+  const http = createHttp(app, { '/mcp': mcpHandler(app) })
+  handle = toNodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
+  return {
+    database, url, app, db: storage.db,
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+}
+
+export const databases: readonly string[] = ['embedded', ...(process.env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : [])]
+
+/** A server on a database of its own. */
+export const startServer = async (database: string, options: ServerOptions = {}): Promise<TestServer> => {
+  const { storage, remove } = database === 'embedded' ? await embedded() : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
+  const server = await serveStorage(storage, database, options)
+  return { ...server, close: async () => { await server.close(); await storage.close(); await remove() } }
+}
+
+/** A PostgreSQL database of its own, for tests in which several servers share one. */
+export const startSharedServers = async (count: number, options: ServerOptions = {}): Promise<{ servers: TestServer[]; close: () => Promise<void> }> => {
+  const { storage, remove, databaseUrl } = await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
+  const storages = [storage, ...await Promise.all(Array.from({ length: count - 1 }, () => openStorage({ databaseUrl })))]
+  const servers = await Promise.all(storages.map((s) => serveStorage(s, 'postgresql', options)))
+  return {
+    servers,
+    close: async () => {
+      for (const server of servers) await server.close()
+      for (const s of storages) await s.close()
+      await remove()
+    },
+  }
+}
+
+export type TestKey = { key: string; keyId: string; staffId: string }
+export type TestWorkspace = {
+  id: string
+  owner: TestKey
+  /** Another staff member of this workspace, with a key. */
+  staff: (fields: Partial<StaffFields>, key?: KeyOptions) => Promise<TestKey>
+  /** Another key of a staff member. */
+  key: (staffId: string, options?: KeyOptions) => Promise<TestKey>
+}
+type KeyOptions = { scopes?: Scope[]; test?: boolean; expires_at?: string }
+
+/** A workspace of its own for a test, with an owner whose key holds all scopes. */
+export const makeWorkspace = async (server: Pick<TestServer, 'db' | 'app'>, fields: Partial<WorkspaceFields> = {}): Promise<TestWorkspace> => {
+  const { db, app } = server
+  const now = app.now()
+  const { id } = await createWorkspace(db, { name: 'Test', ...fields }, now)
+  const key = async (staffId: string, options: KeyOptions = {}): Promise<TestKey> => {
+    const text = newApiKey(options.test ?? false)
+    const row = await createKey(db, id, hashApiKey(text), { staff_id: staffId, scopes: [...scopes], api_version: currentVersion, ...options }, now)
+    return { key: text, keyId: row.id, staffId }
+  }
+  const staff = async (more: Partial<StaffFields>, options?: KeyOptions) => key((await createStaff(db, id, { name: 'Staff', role: 'agent', ...more }, [], now)).id, options)
+  await createChannel(db, id, { type: 'chatapp', name: 'Main line', identifier: '15550100001', status: 'connected', is_default: true }, now)
+  return { id, key, staff, owner: await staff({ name: 'Owner', role: 'owner' }) }
+}
