@@ -136,7 +136,7 @@ const parsers: Record<CustomFieldType, (raw: unknown, field: Field) => Parsed> =
 }
 
 /** Clips by code points, so that no character is cut in two. */
-const clip = (text: string): string => (text.length <= CLIPPED_AT ? text : [...text.slice(0, CLIPPED_AT * 2)].slice(0, CLIPPED_AT).join(''))
+const clip = (text: string): string => (text.length <= CLIPPED_AT ? text : Array.from(text.slice(0, CLIPPED_AT * 2)).slice(0, CLIPPED_AT).join(''))
 
 type Shown = Pick<z.input<typeof Attribute>, 'value' | 'display' | 'typed_value'>
 

@@ -25,7 +25,10 @@ const note = (ctx: Context, kind: LabelKind, added: boolean, labels: readonly La
   const byContact = new Map<string, string[]>()
   for (const { label, contact } of pairs) byContact.set(contact, [...(byContact.get(contact) ?? []), label])
   const byLabels = new Map<string, string[]>()
-  for (const [contact, ids] of byContact) byLabels.set(ids.sort().join(' '), [...(byLabels.get(ids.join(' ')) ?? []), contact])
+  for (const [contact, ids] of byContact) {
+    const key = ids.toSorted().join(' ')
+    byLabels.set(key, [...(byLabels.get(key) ?? []), contact])
+  }
   for (const [ids, contacts] of byLabels) {
     const these = labels.filter((l) => ids.split(' ').includes(l.id))
     if (kind === 'tag') ctx.emit(added ? 'contact.tags_added/1' : 'contact.tags_removed/1', { contact_ids: contacts, tags: these })

@@ -79,7 +79,7 @@ export const resolveTags = async (ctx: Context, given: readonly (string | number
     const unknown = missing.filter((m) => typeof m === 'number')
     if (unknown.length > 0) throw unknownIds('tags', 'tag', given, unknown.map(String))
     // Of several spellings the first one names the tag.
-    const distinct = new Map((missing as string[]).map((name) => [fold(name), name] as const).reverse())
+    const distinct = new Map((missing as string[]).map((name) => [fold(name), name] as const).toReversed())
     await insertTags(ctx.tx, workspaceId, [...distinct.values()], ctx.now)
     found = await findLabels(ctx.tx, workspaceId, 'tag', ids, names.map(fold))
   }
