@@ -61,7 +61,7 @@ export const notFound = (what: string, id: string): Problem => new Problem('not_
 /** A refusal of one field that only the handler could see, such as an unknown group id. `field` is a top-level input field. */
 export const invalidField = (field: string, code: string, detail: string, more: Partial<FieldError> & { reason?: string; path?: readonly (string | number)[] } = {}): Problem => {
   const { reason, path = [], ...rest } = more
-  return new Problem('invalid_input', detail, { ...(reason ? { reason } : {}), errors: [{ pointer: pointerOf([field, ...path]), code, detail, ...rest }] })
+  return new Problem('invalid_input', `${field} ${detail}.`, { ...(reason ? { reason } : {}), errors: [{ pointer: pointerOf([field, ...path]), code, detail, ...rest }] })
 }
 
 /** A JSON Pointer as a URI fragment (RFC 6901, section 6, without percent-encoding of what JSON allows). */

@@ -42,16 +42,25 @@ export const restInput = (route: RestRoute, path: Record<string, string>, query:
   for (const [name, value] of Object.entries(body ?? {})) {
     if (route.pathFields.includes(name)) misplaced.push({ pointer: pointerOf([name]), code: 'misplaced_field', detail: 'travels in the path', fix: 'Remove it from the body.' })
     else if (route.queryFields.includes(name)) misplaced.push({ pointer: pointerOf([name]), code: 'misplaced_field', detail: 'travels in the query', fix: `Send ?${name}=… instead.` })
+    else if (isElsewhere(route, name)) misplaced.push(elsewhere({ pointer: pointerOf([name]) }))
     else put(name, value)
   }
   for (const name of new Set(query.keys())) {
-    if (route.bodyFields.includes(name)) misplaced.push({ parameter: name, code: 'misplaced_field', detail: 'travels in the body', fix: 'Send it in the JSON body instead.' })
+    if (isElsewhere(route, name)) misplaced.push(elsewhere({ parameter: name }))
+    else if (route.bodyFields.includes(name)) misplaced.push({ parameter: name, code: 'misplaced_field', detail: 'travels in the body', fix: 'Send it in the JSON body instead.' })
     else if (!route.pathFields.includes(name)) put(name, typed(route.kinds.get(name) ?? 'other', query.getAll(name)))
   }
   if (misplaced.length > 0) throw new Problem('invalid_input', `${misplaced.length === 1 ? 'A field is' : 'Fields are'} in the wrong place.`, { errors: misplaced })
   for (const [name, value] of Object.entries(path)) input[name] = value
   return input
 }
+
+/** A field of the operation that this route does not take. */
+const isElsewhere = (route: RestRoute, name: string): boolean =>
+  Object.hasOwn(route.operation.input.shape, name) && ![route.pathFields, route.queryFields, route.bodyFields].some((fields) => fields.includes(name))
+
+const elsewhere = (where: Pick<FieldError, 'pointer' | 'parameter'>): FieldError =>
+  ({ ...where, code: 'misplaced_field', detail: 'is not a field of this route', fix: 'Use the operation\'s other route, or /v1/ops, which takes every field.' })
 
 /** Points at path and query fields by `parameter`, at body fields by `pointer`. */
 export const locateIn = (route: RestRoute, inQuery: ReadonlySet<string>) => (error: FieldError): FieldError => {
