@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs'
+
+/** How a flag's text becomes a value of the input. */
+export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'list' | 'any' | 'base64'
+
+export type Field = {
+  readonly name: string
+  readonly flag: string
+  readonly type: FieldType
+  /** Type of a list's items. */
+  readonly items?: FieldType
+  readonly enum?: readonly string[]
+  readonly required?: true
+  readonly nullable?: true
+  readonly default?: unknown
+  readonly about: string
+}
+
+export type OutputField = { readonly name: string; readonly type: string; readonly about: string }
+
+export type CommandSpec = {
+  /** The operation on `/v1/ops`. */
+  readonly operation: string
+  readonly group: string
+  /** Empty for a command without a group, such as `whoami`. */
+  readonly verb: string
+  readonly summary: string
+  readonly about?: string
+  readonly beta?: true
+  readonly scope: string
+  readonly writes?: true
+  readonly confirm?: string
+  /** Names of the fields that are positional, in path order; they are in `fields` too. */
+  readonly args: readonly string[]
+  readonly fields: readonly Field[]
+  readonly output: {
+    /** The answer is `{data: [...]}`: `fields` are those of a row, `envelope` those around the rows. */
+    readonly list?: true
+    /** The list goes on with `cursor`. */
+    readonly paged?: true
+    readonly fields: readonly OutputField[]
+    readonly envelope: readonly OutputField[]
+    /** Row fields shown in tables and tab-separated lines. */
+    readonly columns: readonly string[]
+  }
+  readonly examples: readonly { readonly title: string; readonly command: string }[]
+}
+
+export type Manifest = { readonly version: string; readonly commands: readonly CommandSpec[] }
+
+/** The commands as generated from the catalog. Read as text: an import of this size would be parsed twice by the compiler. */
+export const readManifest = (): Manifest => JSON.parse(readFileSync(new URL('./manifest.json', import.meta.url), 'utf8')) as Manifest
+
+/** What a person types after `wcrm`. */
+export const commandName = (spec: CommandSpec): string => spec.verb ? `${spec.group} ${spec.verb}` : spec.group

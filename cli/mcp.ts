@@ -1,0 +1,28 @@
+import { parseArgs } from 'node:util'
+import { bridgeStdio } from '../mcp/stdio.ts'
+import { connection } from './credentials.ts'
+import type { Io } from './io.ts'
+
+const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all]
+
+Serves MCP on standard input and output, bridged to a running server's /mcp with the
+key of WCRM_API_KEY or of wcrm login. For a client's configuration:
+  {"command": "wcrm", "args": ["mcp"], "env": {"WCRM_API_KEY": "..."}}
+`
+
+/** `wcrm mcp`: runs until standard input ends. */
+export const run = async (argv: string[], io: Io): Promise<number> => {
+  const { values } = parseArgs({ args: argv, options: { url: { type: 'string' }, toolsets: { type: 'string' }, help: { type: 'boolean', short: 'h' } } })
+  if (values.help) {
+    io.stdout.write(help)
+    return 0
+  }
+  const { url, key } = await connection(io.env, values.url)
+  if (!key) {
+    io.stderr.write(`No API key for ${url}: set WCRM_API_KEY, or keep one with: wcrm login\n`)
+    return 4
+  }
+  const query = values.toolsets ? `?${new URLSearchParams({ toolsets: values.toolsets })}` : ''
+  await bridgeStdio({ url: `${url}/mcp${query}`, apiKey: key, input: io.stdin as NodeJS.ReadStream, output: io.stdout as NodeJS.WriteStream, notes: io.stderr as NodeJS.WriteStream })
+  return 0
+}
