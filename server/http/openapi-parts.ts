@@ -52,7 +52,7 @@ function idempotencyKey(description: string): Part {
 export const confirmParameter = (verb: string): Part => ({
   name: 'Api-Confirm', in: 'header', required: false,
   description: 'Required, but for a dry run and for test keys: says that the change is meant, because it cannot be undone or customers see it.',
-  schema: { type: 'string', enum: [verb] }, example: verb,
+  schema: { type: 'string', enum: [verb] },
 })
 
 const FieldError: Part = {

@@ -118,7 +118,7 @@ const wordsOf = (op: Operation): Part => ({
 const headerParameters = (op: Operation): Part[] => [
   ref('parameters', 'ApiVersion'),
   ...(op.dryRun ? [ref('parameters', op.idempotency === 'required' ? 'RequiredIdempotencyKey' : 'IdempotencyKey')] : []),
-  ...(op.confirm ? [confirmParameter(op.confirm)] : []),
+  ...(op.confirm ? [{ ...confirmParameter(op.confirm), examples: examplesOf(op, () => op.confirm) }] : []),
 ]
 
 const fieldParameters = (each: Described, route: Route): Part[] => {
