@@ -59,7 +59,7 @@ const transactionControl = (base: Driver) => ({
 })
 
 const lone = async <R>(sql: Sql, query: CompiledQuery, prepare: boolean): Promise<QueryResult<R>> => {
-  const result = await sql.unsafe(query.sql, query.parameters as never[], { prepare: prepare && !query.sql.startsWith(CUSTOM_PLAN) })
+  const result = await sql.unsafe(query.sql, query.parameters as never[], { prepare: prepare && !query.sql.trimStart().startsWith(CUSTOM_PLAN) })
   return { rows: Array.from(result) as R[], numAffectedRows: BigInt(result.count ?? 0) }
 }
 

@@ -77,8 +77,11 @@ export const change = async (app: App, work: Change): Promise<Outcome> => {
   }
 }
 
-/** 4xx answers given after the work began are kept for retries; they never carry what a repeat could mend by itself. */
-const isFinal = (problem: Problem): boolean => problem.status < 500 && !problem.extras.reason?.startsWith('idempotency_key') && problem.extras.reason !== 'still_running'
+/** Refusals that a mere repeat may mend, or that belong to another request, are not kept. */
+const PASSING = new Set<unknown>(['still_running', 'deleted_meanwhile', 'idempotency_key_reused'])
+
+/** 4xx answers given after the work began are kept for retries. */
+const isFinal = (problem: Problem): boolean => problem.status < 500 && !PASSING.has(problem.extras.reason)
 
 const recordKey = ({ actor, key }: Change) => ({ workspaceId: actor.workspace.id, staffId: actor.staff.id, key })
 
