@@ -60,7 +60,8 @@ export const lockContactByPhone = async (tx: Db, workspaceId: string, phone: str
 export const lockContact = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
   (await sql`select 1 from contacts where workspace_id = ${workspaceId} and id = ${storable(id)} for update`.execute(tx)).rows.length > 0
 
-const searchText = (name: string | null, phone: string | null): string => `${fold(name ?? '')}\n${phone ?? ''}`
+/** What `query` is looked for in: the folded name, a newline, the phone. */
+export const searchText = (name: string | null, phone: string | null): string => `${fold(name ?? '')}\n${phone ?? ''}`
 
 export type NewContact = { phone: string; name: string | null; email: string | null; attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[] }
 
