@@ -16,7 +16,7 @@ export const optionTypes: readonly CustomFieldType[] = ['select', 'multiselect',
 
 export const visibilities = ['visible_to_all', 'manager_only'] as const
 
-const Option = z.object({
+const Option = z.strictObject({
   label: z.string().trim().min(1).max(200).describe('What people see.'),
   value: z.string().trim().min(1).max(200).regex(/^[^,]*$/, 'must not contain a comma').describe('What is stored; no comma.'),
 })
