@@ -8,9 +8,12 @@ import type { ChannelsTable, Db, StaffTable } from './database.ts'
 export type WorkspaceRow = { id: string; name: string; timezone: string; features: string[]; contact_limit: string | null; template_limit: string | null; created_at: string }
 export type WorkspaceFields = { name: string; timezone?: string; features?: string[]; contact_limit?: number | null; template_limit?: number | null }
 
+/** In the caller's transaction when there is one, else in one of its own. */
+const within = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => (db.isTransaction ? work(db) : db.transaction().execute(work))
+
 /** Every workspace is born with the built-in custom field `email`. */
 export const createWorkspace = async (db: Db, fields: WorkspaceFields, now: string): Promise<WorkspaceRow> =>
-  await db.transaction().execute(async (tx) => {
+  await within(db, async (tx) => {
     const row = await tx.insertInto('workspaces').values({ ...fields, created_at: now }).returningAll().executeTakeFirstOrThrow()
     await tx.insertInto('custom_fields')
       .values({ workspace_id: row.id, key: 'email', label: 'Email', type: 'email', options: null, visibility: 'visible_to_all', created_at: now, deleted_at: null }).execute()
@@ -28,14 +31,14 @@ export type AdminStaffRow = { id: string; name: string; role: StaffTable['role']
 const staffColumns = ['id', 'name', 'role', 'enabled', 'hide_phone_numbers', 'reports', 'channel_ids'] as const
 
 export const createStaff = async (db: Db, workspaceId: string, fields: StaffFields, teamIds: readonly string[], now: string): Promise<AdminStaffRow> =>
-  await db.transaction().execute(async (tx) => {
+  await within(db, async (tx) => {
     const row = await tx.insertInto('staff').values({ workspace_id: workspaceId, channel_ids: null, ...fields, created_at: now }).returning(staffColumns).executeTakeFirstOrThrow()
     await setTeams(tx, workspaceId, row.id, teamIds)
     return row
   })
 
 export const updateStaff = async (db: Db, workspaceId: string, id: string, fields: Partial<StaffFields>, teamIds: readonly string[] | undefined): Promise<AdminStaffRow | undefined> =>
-  await db.transaction().execute(async (tx) => {
+  await within(db, async (tx) => {
     const row = Object.keys(fields).length > 0
       ? await tx.updateTable('staff').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).returning(staffColumns).executeTakeFirst()
       : await tx.selectFrom('staff').select(staffColumns).where('workspace_id', '=', workspaceId).where('id', '=', id).executeTakeFirst()
@@ -69,7 +72,7 @@ const clearDefault = async (tx: Db, workspaceId: string): Promise<void> => {
 }
 
 export const createChannel = async (db: Db, workspaceId: string, fields: ChannelFields & { type: string }, now: string): Promise<AdminChannelRow> =>
-  await db.transaction().execute(async (tx) => {
+  await within(db, async (tx) => {
     if (fields.is_default) await clearDefault(tx, workspaceId)
     const { workspace_id: _, ...row } = await tx.insertInto('channels').values({
       workspace_id: workspaceId, name: null, identifier: null, status: 'unknown', account_id: null, account_name: null, provider_channel_id: null,
@@ -79,7 +82,7 @@ export const createChannel = async (db: Db, workspaceId: string, fields: Channel
   })
 
 export const updateChannel = async (db: Db, workspaceId: string, id: string, fields: ChannelFields): Promise<AdminChannelRow | undefined> =>
-  await db.transaction().execute(async (tx) => {
+  await within(db, async (tx) => {
     if (fields.is_default) await clearDefault(tx, workspaceId)
     const row = await tx.updateTable('channels').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).returningAll().executeTakeFirst()
     if (!row) return undefined

@@ -1,18 +1,64 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { createKey, createStaff, createWorkspace } from '../../storage/admin.ts'
+import { type ChannelFields, createChannel, createKey, createStaff, createTeam, createWorkspace, type StaffFields } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { hashApiKey, newApiKey } from '../keys.ts'
+import { generateContacts } from './generate.ts'
+import { otherFields } from './labels.ts'
 
 export type Demo = { workspaceId: string; apiKey: string; testKey: string }
 
-/** Creates the demo workspace. Both keys belong to the owner and hold all scopes. */
-export const createDemo = async (db: Db, now: string): Promise<Demo> => {
-  const workspace = await createWorkspace(db, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
-  const owner = await createStaff(db, workspace.id, { name: 'Olivia Owner', role: 'owner', reports: true }, [], now)
-  const key = async (test: boolean) => {
-    const text = newApiKey(test)
-    await createKey(db, workspace.id, hashApiKey(text), { staff_id: owner.id, scopes: [...scopes], name: test ? 'demo test' : 'demo', test, api_version: currentVersion }, now)
-    return text
+/** Few enough that the first start stays quick. */
+const CONTACTS = 200
+const SEED = 20_261_001
+
+const account = { account_id: '100200', account_name: 'Roastery Berlin' }
+
+const channels: readonly (ChannelFields & { type: string })[] = [
+  { type: 'chatapp', name: 'Main line', identifier: '15550100001', status: 'connected', is_default: true, ...account, provider_channel_id: '100200301', provider_phone_number_id: '100200301', quality_rating: 'GREEN' },
+  { type: 'chatapp', name: 'Orders', identifier: '15550100002', status: 'connected', ...account, provider_channel_id: '100200302', provider_phone_number_id: '100200302', quality_rating: 'YELLOW' },
+  { type: 'chatapp', name: 'Old hotline', identifier: '15550100003', status: 'disconnected', ...account, provider_channel_id: '100200303', provider_phone_number_id: '100200303' },
+  { type: 'web', name: 'Website chat', identifier: 'roastery.example', status: 'connected', web_surface: 'web' },
+]
+
+type Colleague = StaffFields & { teams?: readonly number[]; channels?: readonly number[] }
+
+const teams = ['Support', 'Sales', 'Billing'] as const
+
+/** Teams and channels by their places in the lists above. */
+const staff: readonly Colleague[] = [
+  { name: 'Olivia Owner', role: 'owner', reports: true },
+  { name: 'Amir Haddad', role: 'admin', reports: true, teams: [0, 1, 2] },
+  { name: 'Mara Lindqvist', role: 'manager', reports: true, teams: [0] },
+  { name: 'Tomás Ortega', role: 'manager', teams: [1, 2] },
+  { name: 'Lena Kowalska', role: 'agent', reports: true, teams: [0] },
+  { name: 'Yuki Tanaka', role: 'agent', hide_phone_numbers: true, teams: [0, 1] },
+  { name: 'Samuel Okafor', role: 'agent', teams: [1], channels: [1, 3] },
+  { name: 'Ghost Writer', role: 'agent', enabled: false, teams: [0] },
+]
+
+/** Creates the demo workspace, whole or not at all. Both keys belong to the owner and hold all scopes. */
+export const createDemo = (db: Db, now: string): Promise<Demo> =>
+  db.transaction().execute(async (tx) => {
+    const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
+    const owner = await createPeopleAndPlaces(tx, workspaceId, now)
+    await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations: (n) => (n % 25 === 0 ? 12 : n % 4) })
+    const key = async (test: boolean) => {
+      const text = newApiKey(test)
+      await createKey(tx, workspaceId, hashApiKey(text), { staff_id: owner, scopes: [...scopes], name: test ? 'demo test' : 'demo', test, api_version: currentVersion }, now)
+      return text
+    }
+    return { workspaceId, apiKey: await key(false), testKey: await key(true) }
+  })
+
+const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<string> => {
+  const channelIds: string[] = []
+  for (const channel of channels) channelIds.push((await createChannel(tx, workspaceId, channel, now)).id)
+  const teamIds: string[] = []
+  for (const name of teams) teamIds.push((await createTeam(tx, workspaceId, name, now)).id)
+  const staffIds: string[] = []
+  for (const { teams: inTeams = [], channels: onChannels, ...fields } of staff) {
+    const allowed = onChannels ? onChannels.map((i) => channelIds[i]!) : null
+    staffIds.push((await createStaff(tx, workspaceId, { ...fields, channel_ids: allowed }, inTeams.map((i) => teamIds[i]!), now)).id)
   }
-  return { workspaceId: workspace.id, apiKey: await key(false), testKey: await key(true) }
+  return staffIds[0]!
 }

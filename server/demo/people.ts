@@ -30,7 +30,7 @@ const TAGS = 3
  * with the size of the range scatters the numbers without meeting one twice.
  */
 export const phoneOf = (n: number): { country: Country; phone: string } => {
-  const slot = n % 40
+  const slot = (n * 17) % 40
   const country = slot < 12 ? countries[0]! : countries[1 + ((n * 7) + Math.floor(n / 40)) % (countries.length - 1)]!
   const number = (BigInt(n) * 7_368_787n + 100_000n) % 10n ** BigInt(country.digits)
   return { country, phone: country.prefix + String(number).padStart(country.digits, '0') }
