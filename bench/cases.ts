@@ -1,0 +1,65 @@
+import type { Dataset } from './data.ts'
+import type { Request } from './wrk.ts'
+
+/** One comparison: what the product is asked, and what it is held against. */
+export type Case = { name: string; target?: number; product: Request[]; against: { name: string; who: 'bare' | 'product'; requests: Request[]; judged?: boolean }[] }
+
+/** The same random numbers in every run. */
+const random = (seed: number) => () => {
+  seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
+  return seed / 2 ** 32
+}
+
+const many = <T>(n: number, make: () => T): T[] => Array.from({ length: n }, make)
+
+export const casesOf = ({ key, contacts, firstId, names }: Dataset): Case[] => {
+  const dice = random(7)
+  const authorization = { Authorization: `Bearer ${key}` }
+  const json = { 'Content-Type': 'application/json' }
+  const get = (path: string): Request => ({ path, headers: authorization })
+  const ids = many(20_000, () => firstId + Math.floor(dice() * contacts))
+  // Part of a first and of a last name: few dozen rows at 100,000 contacts, a few hundred at a million. Seven digits of a phone: few rows.
+  const nameParts = many(2000, () => names[Math.floor(dice() * names.length)]!.replace(/^\S*?(\S{1,3} \S{3}).*$/, '$1'))
+  const digits = many(2000, () => String(15_550_000_000 + Math.floor(dice() * contacts) * 7).slice(-7))
+  const search = (name: string, terms: string[]): Case => ({
+    name, target: 0.7, product: terms.map((t) => get(`/v1/contacts?query=${encodeURIComponent(t)}`)),
+    against: [{ name: 'bare rows', who: 'bare', requests: terms.map((t) => ({ path: `/search?query=${encodeURIComponent(t)}` })), judged: true }],
+  })
+  const upsert = (name: string): Request => ({ method: 'POST', path: name, headers: { ...json, ...(name === '/insert' ? {} : authorization) }, body: '{"phone":"+{n}","name":"Ada Lovelace"}' })
+  const byRest = ids.map((id) => get(`/v1/contacts/${id}`))
+  return [
+    {
+      name: 'get by id', target: 0.6, product: byRest,
+      against: [
+        { name: 'bare row', who: 'bare', requests: ids.map((id) => ({ path: `/row?id=${id}` })), judged: true },
+        { name: 'bare, same body', who: 'bare', requests: ids.map((id) => ({ path: `/contact?id=${id}` })) },
+      ],
+    },
+    {
+      name: 'list 25', target: 0.7, product: [get('/v1/contacts?limit=25')],
+      against: [
+        { name: 'bare rows', who: 'bare', requests: [{ path: '/rows' }], judged: true },
+        { name: 'bare, same rows', who: 'bare', requests: [{ path: '/contacts' }] },
+      ],
+    },
+    search('search name', nameParts),
+    search('search digits', digits),
+    { name: 'upsert', target: 0.4, product: [upsert('/v1/contacts')], against: [{ name: 'bare insert', who: 'bare', requests: [upsert('/insert')], judged: true }] },
+    {
+      name: 'MCP get', product: ids.map((id) => mcpCall(key, 'crm_get_contact', { contact_id: String(id) })),
+      against: [{ name: 'REST get', who: 'product', requests: byRest }],
+    },
+  ]
+}
+
+const mcpCall = (key: string, name: string, args: Record<string, unknown>): Request => ({
+  method: 'POST', path: '/mcp',
+  headers: {
+    Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream',
+    'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': name,
+  },
+  body: JSON.stringify({
+    jsonrpc: '2.0', id: 1, method: 'tools/call',
+    params: { name, arguments: args, _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} } },
+  }),
+})

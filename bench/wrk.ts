@@ -1,0 +1,37 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+export type Request = { method?: string; path: string; headers?: Record<string, string>; body?: string }
+/** Requests per second and latencies in milliseconds. */
+export type Sample = { rate: number; p50: number; p99: number }
+
+const script = fileURLToPath(new URL('requests.lua', import.meta.url))
+
+export const requireWrk = (): void => {
+  if (spawnSync('wrk', ['-v']).error) throw new Error('the benchmark needs wrk (Debian: apt-get install wrk)')
+}
+
+/** Writes the requests that wrk replays; answers the file. */
+export const writeRequests = (folder: string, name: string, requests: Request[]): string => {
+  const file = join(folder, `${name.replaceAll(/\W+/g, '-')}.requests`)
+  const line = ({ method = 'GET', path, headers = {}, body = '' }: Request) =>
+    [method, path, Object.entries(headers).map(([k, v]) => `${k}=${v}`).join(';'), body].join('\t')
+  writeFileSync(file, requests.map(line).join('\n'))
+  return file
+}
+
+const milliseconds = (text: string): number => {
+  const [, number, unit] = /([\d.]+)(us|ms|s|m)/.exec(text) ?? []
+  return Number(number) * { us: 0.001, ms: 1, s: 1000, m: 60_000 }[unit as 'us' | 'ms' | 's' | 'm']
+}
+
+/** One round. Any answer that is not 2xx spoils it. `base` is where running numbers begin. */
+export const round = async (url: string, file: string, { seconds, connections, base }: { seconds: number; connections: number; base: number }): Promise<Sample> => {
+  const { stdout } = await promisify(execFile)('wrk', ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', script, url, '--', file, String(base)])
+  if (/Non-2xx|Socket errors/.test(stdout) || !/ 99%/.test(stdout)) throw new Error(`a round failed:\n${stdout}`)
+  const at = (percent: string) => milliseconds(new RegExp(`${percent}%\\s+(\\S+)`).exec(stdout)![1]!)
+  return { rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]), p50: at('50'), p99: at('99') }
+}
