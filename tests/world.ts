@@ -1,0 +1,110 @@
+import { sql } from 'kysely'
+import type { Operation } from '../catalog/index.ts'
+import { createChannel, createTeam } from '../storage/admin.ts'
+import type { Db } from '../storage/database.ts'
+import { doorsOf } from './doors.ts'
+import type { TestServer, TestWorkspace } from './servers.ts'
+
+/**
+ * A workspace with two of everything, each thing marked by a text that appears nowhere else, and the inputs of every operation with its ids in
+ * them. Tests of all operations stand on it; an operation whose ids it cannot fill fails those tests until its table is planted here.
+ */
+export type World = { workspace: TestWorkspace; marker: string; ids: Readonly<Record<string, readonly string[]>> }
+
+/** Tables of a workspace, whatever they are. */
+export const tablesOf = async (db: Db): Promise<string[]> => (await sql<{ name: string }>`
+  select c.table_name as name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+  where c.table_schema = 'public' and c.column_name = 'workspace_id' and t.table_type = 'BASE TABLE' order by 1`.execute(db)).rows.map((row) => row.name)
+
+/** Every row of a workspace as text. When a key was last used is no business of the workspace's data. */
+export const rowsOf = async (db: Db, workspaceId: string): Promise<Record<string, string[]>> => {
+  const rows: Record<string, string[]> = {}
+  for (const table of await tablesOf(db)) {
+    const found = await sql<{ row: string }>`
+      select (to_jsonb(t) - 'last_used_at')::text as row from ${sql.table(table)} t where workspace_id = ${workspaceId} order by 1`.execute(db)
+    rows[table] = found.rows.map(({ row }) => row)
+  }
+  return rows
+}
+
+/** Plants a world through the doors, and by hand what no door makes yet. `digits` are the four digits that all its phones contain. */
+export const plant = async (server: TestServer, workspace: TestWorkspace, marker: string, digits: string): Promise<World> => {
+  const { db } = server
+  const now = server.app.now()
+  const rest = doorsOf(server.url, workspace.owner.key)[0]!
+  const make = async (op: string, input: Record<string, unknown>): Promise<Record<string, unknown>> => {
+    const reply = await rest.call(op, input)
+    if (reply.status >= 300) throw new Error(`${op}: ${reply.text}`)
+    return reply.body as Record<string, unknown>
+  }
+  await createChannel(db, workspace.id, { type: 'web', name: `${marker} shop window`, identifier: `${marker}.example`, status: 'connected' }, now)
+  for (const n of [1, 2]) await createTeam(db, workspace.id, `${marker} team ${n}`, now)
+  await workspace.staff({ name: `${marker} colleague`, role: 'manager' })
+  await make('crm_create_custom_field', { key: 'shelf', label: `${marker} field`, type: 'select', options: [{ label: `${marker} option`, value: 'one' }] })
+  await make('crm_create_custom_field', { key: 'remark', label: `${marker} note`, type: 'text' })
+  const groups = []
+  for (const n of [1, 2]) groups.push(((await make('crm_create_group', { name: `${marker} group ${n}` }))['group'] as { id: string }).id)
+  for (const n of [1, 2, 3]) {
+    await make('crm_upsert_contact', {
+      phone: `+1555${digits}${100 + n}`, name: `${marker} contact ${n}`, email: `${marker}${n}@example.com`, tags: [`${marker} tag ${n}`, `${marker} all`], group_ids: groups,
+      attributes: { shelf: 'one', remark: `${marker} remark` },
+    })
+  }
+  return { workspace, marker, ids: await idsOf(db, workspace.id) }
+}
+
+const idsOf = async (db: Db, workspaceId: string): Promise<Record<string, string[]>> => {
+  const { rows } = await sql<{ table_name: string }>`
+    select table_name from information_schema.columns where table_schema = 'public' and column_name = 'id'`.execute(db)
+  const withId = new Set(rows.map((row) => row.table_name))
+  const ids: Record<string, string[]> = {}
+  for (const table of (await tablesOf(db)).filter((t) => withId.has(t))) {
+    // The last ones first: the first custom field is built in, the first staff member owns the key.
+    const found = await sql<{ id: string }>`select id::text as id from ${sql.table(table)} where workspace_id = ${workspaceId} order by ${sql.ref('id')} desc`.execute(db)
+    ids[table] = found.rows.map((row) => row.id)
+  }
+  return ids
+}
+
+/** Fields whose table is not their own name in the plural. */
+const tables: Record<string, string> = { staff: 'staff', assigned_staff: 'staff', assigned_team: 'teams', endpoint: 'webhook_endpoints', delivery: 'webhook_deliveries', after: 'events' }
+
+/** The table that a field of this name points into; undefined: it holds no id. */
+export const tableOf = (field: string): string | undefined => {
+  if (field === 'tags') return 'tags'
+  const noun = /^(.+)_ids?$/.exec(field)?.[1] ?? (field === 'after' ? field : undefined)
+  return noun === undefined ? undefined : tables[noun] ?? `${noun}s`
+}
+
+/** Ids that are not of our making: the provider's accounts. */
+const foreign = new Set(['business_account_id'])
+
+/** The fields of an operation that hold ids. */
+export const idFields = (op: Operation): string[] => Object.keys(op.input.shape).filter((field) => tableOf(field) !== undefined && !foreign.has(field))
+
+/** What an id field holds in this world: ids for a list, else one id. */
+export const idValue = (world: World, op: Operation, field: string): string | string[] | number[] => {
+  const ids = world.ids[tableOf(field)!]
+  if (!ids || ids.length === 0) throw new Error(`${op.name} takes ${field}: plant something in ${tableOf(field)} (tests/world.ts), or say there which table it means`)
+  // As integers, since a string of digits among tags may be a name.
+  if (field === 'tags') return [Number(ids[0])]
+  return isList(op, field) ? ids.slice(0, 2) : ids[0]!
+}
+
+const isList = (op: Operation, field: string): boolean => {
+  let schema = op.input.shape[field] as unknown as { _zod: { def: { type: string; innerType?: never } } }
+  while (schema._zod.def.innerType) schema = schema._zod.def.innerType
+  return schema._zod.def.type === 'array'
+}
+
+/** The inputs of an operation's examples, with the ids of this world, wherever they stand. */
+export const exampleInputs = (world: World, op: Operation): Record<string, unknown>[] => op.examples.map(({ input }) => {
+  const filled = structuredClone(input) as Record<string, unknown>
+  for (const field of Object.keys(filled)) {
+    if (field === 'tags' || foreign.has(field) || tableOf(field) === undefined) continue
+    filled[field] = idValue(world, op, field)
+  }
+  // The examples' custom fields are not there; the planted ones have the same keys everywhere.
+  if (filled['attributes'] !== undefined) filled['attributes'] = { shelf: 'one' }
+  return filled
+})
