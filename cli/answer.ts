@@ -1,7 +1,7 @@
 import { usage } from './fault.ts'
 import { hasColor, type Io, isInteractive } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
-import { recordLines, tsv } from './text.ts'
+import { recordLines, tsv, visible } from './text.ts'
 
 type Value = Readonly<Record<string, unknown>>
 
@@ -43,8 +43,9 @@ const moreNote = (value: Value): string | undefined => {
   return `${shown}${total} shown. The rest: --all, or the next page: --cursor ${cursor}`
 }
 
-const warnings = (value: Value): string => (Array.isArray(value['warnings']) ? value['warnings'] : [])
-  .map((w: unknown) => `Warning: ${recordLines(typeof w === 'string' ? { '': w } : w).map((line) => line.replace(/^(message)?: /, '')).join(' ')}\n`).join('')
+/** What the server warns of: a sentence, or a sentence about a place in the request. */
+const warnings = (value: Value): string => (Array.isArray(value['warnings']) ? value['warnings'] as (string | { path?: string; message?: string })[] : [])
+  .map((w) => `Warning: ${typeof w === 'string' ? visible(w) : visible(`${w.message ?? ''}${w.path ? ` (${w.path})` : ''}`)}\n`).join('')
 
 /** Prints an answer for whoever reads it: drawn on a terminal, plain lines into a pipe. */
 export const print = async (io: Io, spec: CommandSpec, value: Value): Promise<void> => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { exitOf, type Fault, fault, type ProblemLike } from './fault.ts'
 import type { Io } from './io.ts'
 
-export type Connection = { readonly url: string; readonly key: string | undefined; readonly version: string }
+export type Connection = { readonly url: string; readonly key: string | undefined; readonly version: string; readonly apiVersion?: string | undefined }
 
 export type Sent = { readonly idempotencyKey?: string | undefined; readonly confirm?: string | undefined }
 
@@ -12,8 +12,9 @@ export type Reply = { readonly status: number; readonly body: string; readonly v
 /** Long enough for a submission to the provider; the server's own deadlines come first. */
 const TIMEOUT_MS = 120_000
 
-export const headersOf = ({ key, version }: Connection): Record<string, string> => ({
-  'User-Agent': `wcrm-cli/${version}`, 'Wcrm-Door': 'cli', ...(key ? { Authorization: `Bearer ${key}` } : {}),
+export const headersOf = ({ key, version, apiVersion }: Connection): Record<string, string> => ({
+  'User-Agent': `wcrm-cli/${version}`, 'Wcrm-Door': 'cli',
+  ...(key ? { Authorization: `Bearer ${key}` } : {}), ...(apiVersion ? { 'Api-Version': apiVersion } : {}),
 })
 
 const causeOf = (error: unknown): string => {

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import { Box, renderToString, Text } from 'ink'
 import { createElement as h, type ReactNode } from 'react'
 import { cell, type FaultText, isFlat, visible } from './text.ts'
@@ -67,7 +68,7 @@ const ProblemBox = ({ text, look }: { text: FaultText; look: Look }): ReactNode 
 
 const draw = (node: ReactNode, look: Look): string => {
   const drawn = renderToString(node, { columns: look.width }).split('\n').map((line) => line.trimEnd()).join('\n')
-  return `${look.color ? drawn : drawn.replaceAll(/\u001b\[[\d;]*m/g, '')}\n`
+  return `${look.color ? drawn : stripVTControlCharacters(drawn)}\n`
 }
 
 export const drawTable = (rows: readonly Record<string, unknown>[], columns: readonly string[], note: string | undefined, look: Look): string =>

@@ -70,6 +70,7 @@ const mainPage = (manifest: Manifest): string => `${[
   '.SH ENVIRONMENT',
   item(bold('WCRM_API_KEY'), `The API key; wins over the one that ${bold('wcrm login')} kept.`),
   item(bold('WCRM_URL'), 'Base URL of the server.'),
+  item(bold('WCRM_API_VERSION'), 'API version to ask for, instead of the one that the key is pinned to.'),
   item(bold('WCRM_KEYCHAIN'), `${bold('off')}: keep keys in the file, not in the keychain.`),
   item(bold('NO_COLOR'), 'Set to anything: no colour.'),
   '.SH FILES', item(roff('$XDG_CONFIG_HOME/wcrm/credentials.json'), 'Where logged in to, and the keys where there is no keychain. Only its owner can read it.'),
