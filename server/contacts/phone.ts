@@ -1,23 +1,32 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
 
-/** E.164 digits without `+`, or what is wrong. Any international form is taken: Unicode digits, punctuation, `+` or `00` or neither. */
+/**
+ * E.164 digits without `+`, or what is wrong. Any international form is taken: digits of any script, punctuation, `+` or `00` or neither, `tel:`,
+ * and the invisible direction marks that address books copy along. An extension is dropped: no message reaches one.
+ */
 export const parsePhone = (text: string): { digits: string } | { fault: string; fix: string } => {
-  const trimmed = text.trim().normalize('NFKC')
-  const leading = trimmed.replace(/^[\s(.\-/]+/, '')
-  if (isZero(leading[0]) && !isZero(leading[1])) {
+  const plain = text.normalize('NFKC').replaceAll(/\p{Cf}/gu, '').replaceAll(/\P{ASCII}/gu, asciiDigit).trim().replace(/^tel:/i, '')
+  const leading = plain.replace(/^[\s(.\-/]+/, '')
+  if (leading.startsWith('0') && leading[1] !== '0') {
     return { fault: 'is a local number: it starts with 0', fix: 'Send it in international format, with the country code and without the leading 0.' }
   }
-  const international = leading.startsWith('+') ? leading : `+${isZero(leading[0]) ? leading.slice(2) : leading}`
+  const international = leading.startsWith('+') ? leading : `+${leading.startsWith('0') ? leading.slice(2) : leading}`
   // isPossible asks for a known country code and a length its plan has; not for an assigned number, which changes by the month.
   const parsed = parsePhoneNumberFromString(international, { extract: false })
   if (!parsed?.isPossible()) return { fault: 'is not a phone number in international format', fix: 'Send the country code and the number, such as +1 555 010 0042.' }
   return { digits: parsed.number.slice(1) }
 }
 
-const isZero = (char: string | undefined): boolean => char !== undefined && /\p{Nd}/u.test(char) && ZEROS.has(char)
+const isDigit = (code: number): boolean => /^\p{Nd}$/u.test(String.fromCodePoint(code))
 
-/** The digit zero of the scripts in which people write phone numbers; NFKC has already folded full-width forms. */
-const ZEROS = new Set(['0', '\u0660', '\u06f0', '\u0966', '\u09e6'])
+/** Unicode keeps decimal digits in unbroken runs of ten from zero to nine, so a digit's place in its run is its value. */
+const asciiDigit = (char: string): string => {
+  const code = char.codePointAt(0)!
+  if (!isDigit(code)) return char
+  let before = 0
+  while (isDigit(code - before - 1)) before++
+  return String(before % 10)
+}
 
 /** Asterisks, then the last digits: four, or fewer of a short number. */
 export const maskPhone = (digits: string): string => {
