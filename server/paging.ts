@@ -19,3 +19,11 @@ export const pageOf = async <Row, Out>(
     next_cursor: more ? cursors.seal(position(shown.at(-1)!)) : null,
   }
 }
+
+/** The same for lists so short that they are read whole and filtered by the handler; `rows` are in the order of their ids. */
+export const pageOfFew = <Row extends { id: string }, Out>(
+  cursors: Cursors, input: { cursor?: string | undefined; limit: number }, rows: readonly Row[], show: (row: Row) => Out,
+): Promise<{ data: Out[]; total: number | null; next_cursor: string | null }> =>
+  pageOf(cursors, input,
+    async (after, limit) => rows.filter((row) => after === null || BigInt(row.id) > BigInt(after[0]!)).slice(0, limit),
+    async () => rows.length, (row) => [row.id], show)

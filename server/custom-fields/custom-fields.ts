@@ -3,7 +3,7 @@ import { deleteField, type FieldOption, type FieldRow, insertField, listFields, 
 import { fold } from '../../storage/text.ts'
 import { type Context, seesManagerFields } from '../context.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
+import { pageOfFew } from '../paging.ts'
 import { invalidField, notFound, Problem } from '../problem.ts'
 
 const MOST_FIELDS = 200
@@ -20,9 +20,7 @@ export const listCustomFields: Handler<InputOf<'crm_list_custom_fields'>, Output
     (seesManagerFields(ctx.actor) || f.visibility !== 'manager_only')
     && (input.type === undefined || f.type === input.type)
     && (wanted === undefined || fold(f.key).includes(wanted) || fold(f.label).includes(wanted)))
-  return await pageOf(ctx.cursors, input,
-    async (after, limit) => fields.filter((f) => after === null || BigInt(f.id) > BigInt(after[0]!)).slice(0, limit),
-    async () => fields.length, (f) => [f.id], show)
+  return await pageOfFew(ctx.cursors, input, fields, show)
 }
 
 const requireManager = (ctx: Context): void => {

@@ -1,7 +1,8 @@
 import { channelTypes } from '../../catalog/channels.ts'
-import { type ChannelRow, countChannels, countStaff, countTeams, pageOfChannels, pageOfStaff, pageOfTeams } from '../../storage/workspace.ts'
+import { fold } from '../../storage/text.ts'
+import { type ChannelRow, readChannels, readStaff, readTeams } from '../../storage/workspace.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
+import { pageOfFew } from '../paging.ts'
 
 export const whoami: Handler<InputOf<'workspace_whoami'>, OutputOf<'workspace_whoami'>> = async ({ actor: { workspace, staff, key }, limits }) => ({
   workspace: {
@@ -13,16 +14,19 @@ export const whoami: Handler<InputOf<'workspace_whoami'>, OutputOf<'workspace_wh
   limits: limits(),
 })
 
-export const listStaff: Handler<InputOf<'workspace_list_staff'>, OutputOf<'workspace_list_staff'>> = ({ tx, actor, cursors }, input) =>
-  pageOf(cursors, input,
-    (after, limit) => pageOfStaff(tx, actor.workspace.id, input.search, after?.[0] ?? null, limit),
-    () => countStaff(tx, actor.workspace.id, input.search), (row) => [row.id],
+/** Rows with a name that contains this, ignoring case; all without it. */
+const named = <Row>(rows: readonly Row[], search: string | undefined, namesOf: (row: Row) => (string | null)[]): readonly Row[] => {
+  if (search === undefined) return rows
+  const wanted = fold(search)
+  return rows.filter((row) => namesOf(row).some((name) => name !== null && fold(name).includes(wanted)))
+}
+
+export const listStaff: Handler<InputOf<'workspace_list_staff'>, OutputOf<'workspace_list_staff'>> = async ({ tx, actor, cursors }, input) =>
+  await pageOfFew(cursors, input, named(await readStaff(tx, actor.workspace.id), input.search, (row) => [row.name]),
     (row) => ({ id: row.id, name: row.name, role: row.role, enabled: row.enabled, team_ids: row.team_ids ?? [], channel_ids: row.channel_ids }))
 
-export const listTeams: Handler<InputOf<'workspace_list_teams'>, OutputOf<'workspace_list_teams'>> = ({ tx, actor, cursors }, input) =>
-  pageOf(cursors, input,
-    (after, limit) => pageOfTeams(tx, actor.workspace.id, input.search, after?.[0] ?? null, limit),
-    () => countTeams(tx, actor.workspace.id, input.search), (row) => [row.id],
+export const listTeams: Handler<InputOf<'workspace_list_teams'>, OutputOf<'workspace_list_teams'>> = async ({ tx, actor, cursors }, input) =>
+  await pageOfFew(cursors, input, named(await readTeams(tx, actor.workspace.id), input.search, (row) => [row.name]),
     (row) => ({ id: row.id, name: row.name, staff_ids: row.staff_ids ?? [] }))
 
 const show = (row: ChannelRow) => ({
@@ -37,9 +41,9 @@ const warningsOf = (rows: readonly ReturnType<typeof show>[]): string[] => rows.
 ])
 
 export const listChannels: Handler<InputOf<'workspace_channels'>, OutputOf<'workspace_channels'>> = async ({ tx, actor, cursors }, input) => {
-  const filter = { type: input.type, search: input.search, onlyIds: actor.staff.channelIds }
-  const { data, total, next_cursor } = await pageOf(cursors, input,
-    (after, limit) => pageOfChannels(tx, actor.workspace.id, filter, after?.[0] ?? null, limit),
-    () => countChannels(tx, actor.workspace.id, filter), (row) => [row.id], show)
+  const { channelIds } = actor.staff
+  const rows = (await readChannels(tx, actor.workspace.id)).filter((row) =>
+    (channelIds === null || channelIds.includes(row.id)) && (input.type === undefined || row.type === input.type))
+  const { data, total, next_cursor } = await pageOfFew(cursors, input, named(rows, input.search, (row) => [row.name, row.identifier]), show)
   return { data, total, next_cursor, warnings: warningsOf(data) }
 }
