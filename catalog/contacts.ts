@@ -58,7 +58,11 @@ const contactIds = z.array(IdInput).min(1).max(500).describe('1 to 500 contact i
 const ContactId = Id.describe('Contact id.')
 
 /** What a contact's answer looks like where a dry run may have made it. */
-const WouldBeContact = z.object({ ...Contact.shape, id: Id.nullable().describe('Contact id; null when a dry run would create it.') })
+const WouldBeContact = z.object({
+  ...Contact.shape,
+  id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
+  tags: z.array(z.object({ ...TagRef.shape, id: Id.nullable().describe('Tag id; null when a dry run would create it.') })).describe('Tags by name.'),
+})
 
 const contact = {
   id: '42', name: 'Ada Lovelace', phone: '15550100042', phone_masked: false, chatapp_user_id: '15550100042', dnd: false, starred: false,

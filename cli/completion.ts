@@ -4,7 +4,6 @@ import { type CommandSpec, commandName, type Manifest } from './manifest.ts'
 const flagsOf = (spec: CommandSpec): string[] => [
   ...spec.fields.filter((f) => !spec.args.includes(f.name)).map((f) => f.flag),
   ...(spec.output.paged && spec.verb !== 'export' ? ['--all'] : []), ...(spec.verb === 'export' ? ['--format'] : []),
-  ...(spec.operation === 'events_list' ? ['--follow'] : []),
   ...(spec.writes ? ['--dry-run', '--idempotency-key'] : []), ...(spec.confirm ? ['--confirm'] : []),
   ...(spec.fields.length > 0 ? ['--input'] : []), '--json', '--url', '--help',
 ]

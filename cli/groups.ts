@@ -44,9 +44,7 @@ export const local: Readonly<Record<string, string>> = {
   'completion': 'Print the completion script of bash, zsh or fish',
   'mcp': 'Serve MCP on stdin and stdout, bridged to the server',
   'serve': 'Run the server',
-  'worker': 'Run the delivery workers alone',
   'admin': 'Administer workspaces, staff, channels and keys on the server\'s machine',
-  'sandbox': 'Drive the sandbox of the messaging provider',
 }
 
 export const exitCodes: readonly (readonly [number, string])[] = [

@@ -25,7 +25,7 @@ const takeJson = (argv: readonly string[]): { words: string[]; json: Json } => {
 
 /** `--starred=false` becomes `--no-starred`: commander knows a flag either with a value or without. */
 const plainBooleans = (words: readonly string[], spec: CommandSpec): string[] => {
-  const flags = [...spec.fields.filter((f) => f.type === 'boolean').map((f) => f.flag), '--dry-run', '--all', '--follow']
+  const flags = [...spec.fields.filter((f) => f.type === 'boolean').map((f) => f.flag), '--dry-run', '--all']
   return words.map((word) => {
     const [flag, value] = [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)]
     if (!word.includes('=') || !flags.includes(flag)) return word

@@ -18,7 +18,6 @@ export type Typed = {
   readonly idempotencyKey?: string | undefined
   readonly confirm?: string | undefined
   readonly all?: boolean | undefined
-  readonly follow?: boolean | undefined
   readonly format?: string | undefined
   readonly url?: string | undefined
 }
@@ -65,7 +64,6 @@ export const operate = async (io: Io, spec: CommandSpec, typed: Typed, json: Jso
   const picks = json.fields === undefined ? undefined : readPicks(spec, json.fields)
   const input = await inputOfTyped(io, spec, typed)
   const to: Connection = { ...await connection(io.env, typed.url), version, apiVersion: io.env['WCRM_API_VERSION'] }
-  if (typed.follow) return (await import('./follow.ts')).follow(io, to, spec, input, json.on)
   if (spec.verb === 'export') return (await import('./export.ts')).exportRows(io, to, spec, input, json.on ? 'json' : typed.format)
   const { body, value } = await answerOf(io, spec, typed, json, to, input)
   if (!json.on) await print(io, spec, value)

@@ -33,7 +33,6 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
   if (spec.fields.length > 0) command.option('--input <json>', 'the whole input as a JSON object, @file or -; flags win over it')
   if (spec.verb === 'export') command.addOption(new Option('--format <csv|ndjson>', 'how rows are written (default: csv)'))
   if (spec.output.paged && spec.verb !== 'export') command.option('--all', 'follow the cursors to the end')
-  if (spec.operation === 'events_list') command.option('--follow', 'go on as events happen, one JSON object a line')
   if (spec.writes) {
     command.addOption(new Option('--dry-run', 'rehearse: every check runs, nothing changes')).addOption(new Option('--no-dry-run').hideHelp())
     command.option('--idempotency-key <key>', 'repeat a call safely: the same key never runs twice (default: a new one)')
@@ -65,7 +64,7 @@ const typedFrom = (program: Command, command: Command, spec: CommandSpec): Typed
   const urlIsField = spec.fields.some((f) => f.flag === '--url')
   return {
     args: command.args, flags: flagTexts(command, spec), input: text('input'), idempotencyKey: text('idempotencyKey'), confirm: text('confirm'),
-    dryRun: own['dryRun'] === true, all: own['all'] === true, follow: own['follow'] === true, format: text('format'),
+    dryRun: own['dryRun'] === true, all: own['all'] === true, format: text('format'),
     url: text('server') ?? (urlIsField ? undefined : text('url')) ?? above.server ?? above.url,
   }
 }

@@ -96,7 +96,7 @@ const quote = (word: string): string => /^[\w@%+=:,./-]+$/.test(word) ? word : `
 const commandOf = (op: Operation): CommandSpec => {
   const [group, verb = ''] = op.cli.split(' ') as [string, string?]
   const fields = fieldsOf(op)
-  const reserved = fields.filter((f) => ['input', 'json', 'confirm', 'idempotency_key', 'all', 'server', 'help', 'version', 'follow'].includes(f.name))
+  const reserved = fields.filter((f) => ['input', 'json', 'confirm', 'idempotency_key', 'all', 'server', 'help', 'version'].includes(f.name))
   if (reserved.length > 0) throw new Error(`${op.name}: the command line keeps the name ${reserved[0]!.name} for itself`)
   const spec: CommandSpec = {
     operation: op.name, group, verb, summary: op.summary, ...(op.description ? { about: op.description } : {}),

@@ -26,24 +26,28 @@ export const updateWorkspace = (db: Db, id: string, fields: Partial<WorkspaceFie
   db.updateTable('workspaces').set(fields).where('id', '=', id).returningAll().executeTakeFirst()
 
 export type StaffFields = { name: string; role: Role; enabled?: boolean; hide_phone_numbers?: boolean; reports?: boolean; channel_ids?: string[] | null }
-export type AdminStaffRow = { id: string; name: string; role: StaffTable['role']; enabled: boolean; hide_phone_numbers: boolean; reports: boolean; channel_ids: string[] | null }
+export type AdminStaffRow = {
+  id: string; name: string; role: StaffTable['role']; enabled: boolean; hide_phone_numbers: boolean; reports: boolean; channel_ids: string[] | null; team_ids: string[]
+}
 
-const staffColumns = ['id', 'name', 'role', 'enabled', 'hide_phone_numbers', 'reports', 'channel_ids'] as const
+const staffOf = (db: Db, workspaceId: string) => db.selectFrom('staff as s').where('s.workspace_id', '=', workspaceId)
+  .select(['s.id', 's.name', 's.role', 's.enabled', 's.hide_phone_numbers', 's.reports', 's.channel_ids'])
+  .select((row) => sql<string[]>`array(select team_id from team_members m where m.workspace_id = s.workspace_id and m.staff_id = ${row.ref('s.id')} order by team_id)`.as('team_ids'))
 
 export const createStaff = async (db: Db, workspaceId: string, fields: StaffFields, teamIds: readonly string[], now: string): Promise<AdminStaffRow> =>
   await within(db, async (tx) => {
-    const row = await tx.insertInto('staff').values({ workspace_id: workspaceId, channel_ids: null, ...fields, created_at: now }).returning(staffColumns).executeTakeFirstOrThrow()
-    await setTeams(tx, workspaceId, row.id, teamIds)
-    return row
+    const { id } = await tx.insertInto('staff').values({ workspace_id: workspaceId, channel_ids: null, ...fields, created_at: now }).returning('id').executeTakeFirstOrThrow()
+    await setTeams(tx, workspaceId, id, teamIds)
+    return await staffOf(tx, workspaceId).where('s.id', '=', id).executeTakeFirstOrThrow()
   })
 
 export const updateStaff = async (db: Db, workspaceId: string, id: string, fields: Partial<StaffFields>, teamIds: readonly string[] | undefined): Promise<AdminStaffRow | undefined> =>
   await within(db, async (tx) => {
-    const row = Object.keys(fields).length > 0
-      ? await tx.updateTable('staff').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).returning(staffColumns).executeTakeFirst()
-      : await tx.selectFrom('staff').select(staffColumns).where('workspace_id', '=', workspaceId).where('id', '=', id).executeTakeFirst()
-    if (row && teamIds) await setTeams(tx, workspaceId, id, teamIds)
-    return row
+    const found = await tx.selectFrom('staff').select('id').where('workspace_id', '=', workspaceId).where('id', '=', id).forUpdate().executeTakeFirst()
+    if (!found) return undefined
+    if (Object.keys(fields).length > 0) await tx.updateTable('staff').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+    if (teamIds) await setTeams(tx, workspaceId, id, teamIds)
+    return await staffOf(tx, workspaceId).where('s.id', '=', id).executeTakeFirst()
   })
 
 const setTeams = async (tx: Db, workspaceId: string, staffId: string, teamIds: readonly string[]): Promise<void> => {
@@ -52,16 +56,35 @@ const setTeams = async (tx: Db, workspaceId: string, staffId: string, teamIds: r
 }
 
 export const listAllStaff = (db: Db, workspaceId: string): Promise<AdminStaffRow[]> =>
-  db.selectFrom('staff').select(staffColumns).where('workspace_id', '=', workspaceId).orderBy('id').execute()
+  staffOf(db, workspaceId).orderBy('s.id').execute()
 
-export const createTeam = (db: Db, workspaceId: string, name: string, now: string): Promise<{ id: string; name: string }> =>
-  db.insertInto('teams').values({ workspace_id: workspaceId, name, created_at: now }).returning(['id', 'name']).executeTakeFirstOrThrow()
+export type AdminTeamRow = { id: string; name: string; staff_ids: string[] }
 
-export const renameTeam = (db: Db, workspaceId: string, id: string, name: string): Promise<{ id: string; name: string } | undefined> =>
-  db.updateTable('teams').set({ name }).where('workspace_id', '=', workspaceId).where('id', '=', id).returning(['id', 'name']).executeTakeFirst()
+const teamsOf = (db: Db, workspaceId: string) => db.selectFrom('teams as t').where('t.workspace_id', '=', workspaceId).select(['t.id', 't.name'])
+  .select((row) => sql<string[]>`array(select staff_id from team_members m where m.workspace_id = t.workspace_id and m.team_id = ${row.ref('t.id')} order by staff_id)`.as('staff_ids'))
 
-export const listAllTeams = (db: Db, workspaceId: string): Promise<{ id: string; name: string }[]> =>
-  db.selectFrom('teams').select(['id', 'name']).where('workspace_id', '=', workspaceId).orderBy('id').execute()
+const setMembers = async (tx: Db, workspaceId: string, teamId: string, staffIds: readonly string[]): Promise<void> => {
+  await tx.deleteFrom('team_members').where('workspace_id', '=', workspaceId).where('team_id', '=', teamId).execute()
+  if (staffIds.length > 0) await tx.insertInto('team_members').values(staffIds.map((id) => ({ workspace_id: workspaceId, team_id: teamId, staff_id: id }))).execute()
+}
+
+export const createTeam = (db: Db, workspaceId: string, name: string, now: string, staffIds: readonly string[] = []): Promise<AdminTeamRow> =>
+  within(db, async (tx) => {
+    const { id } = await tx.insertInto('teams').values({ workspace_id: workspaceId, name, created_at: now }).returning('id').executeTakeFirstOrThrow()
+    await setMembers(tx, workspaceId, id, staffIds)
+    return await teamsOf(tx, workspaceId).where('t.id', '=', id).executeTakeFirstOrThrow()
+  })
+
+export const updateTeam = (db: Db, workspaceId: string, id: string, name: string | undefined, staffIds: readonly string[] | undefined): Promise<AdminTeamRow | undefined> =>
+  within(db, async (tx) => {
+    const found = await tx.selectFrom('teams').select('id').where('workspace_id', '=', workspaceId).where('id', '=', id).forUpdate().executeTakeFirst()
+    if (!found) return undefined
+    if (name !== undefined) await tx.updateTable('teams').set({ name }).where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+    if (staffIds) await setMembers(tx, workspaceId, id, staffIds)
+    return await teamsOf(tx, workspaceId).where('t.id', '=', id).executeTakeFirst()
+  })
+
+export const listAllTeams = (db: Db, workspaceId: string): Promise<AdminTeamRow[]> => teamsOf(db, workspaceId).orderBy('t.id').execute()
 
 export type ChannelFields = Partial<Omit<ChannelsTable, 'workspace_id' | 'id' | 'created_at' | 'is_default'>> & { is_default?: boolean }
 export type AdminChannelRow = Omit<ChannelsTable, 'workspace_id' | 'id' | 'is_default'> & { id: string; is_default: boolean }

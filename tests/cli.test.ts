@@ -13,7 +13,6 @@ import { toArgv } from '../cli/argv.ts'
 import { connection, credentialsPath, storeCredentials } from '../cli/credentials.ts'
 import { csv } from '../cli/export.ts'
 import { exitOf } from '../cli/fault.ts'
-import { messagesOf } from '../cli/follow.ts'
 import { run } from '../cli/main.ts'
 import { commandName, readManifest } from '../cli/manifest.ts'
 import { recordLines, tsv, visible } from '../cli/text.ts'
@@ -383,12 +382,4 @@ describe('Help and completion', () => {
       for (const spec of manifest.commands) assert.ok(stdout.includes(spec.group) && stdout.includes(spec.verb), commandName(spec))
     })
   }
-
-  it('reads event streams in whatever pieces they come', async () => {
-    const bytes = Buffer.from(': hello\n\nid: evt_1\nevent: a\ndata: {"n":"é"}\n\nid: evt_2\r\ndata: 1\r\ndata: 2\r\n\r\n')
-    const pieces = async function* () { for (const byte of bytes) yield Uint8Array.of(byte) }
-    const messages = []
-    for await (const message of messagesOf(pieces())) messages.push(message)
-    assert.deepEqual(messages, [{ id: 'evt_1', data: '{"n":"é"}' }, { id: 'evt_2', data: '1\n2' }])
-  })
 })

@@ -60,7 +60,7 @@ const idsOf = async (db: Db, workspaceId: string): Promise<Record<string, string
   const ids: Record<string, string[]> = {}
   for (const table of (await tablesOf(db)).filter((t) => withId.has(t))) {
     // The last ones first: the first custom field is built in, the first staff member owns the key.
-    const found = await sql<{ id: string }>`select id::text as id from ${sql.table(table)} where workspace_id = ${workspaceId} order by ${sql.ref('id')} desc`.execute(db)
+    const found = await sql<{ id: string }>`select t.id::text as id from ${sql.table(table)} t where workspace_id = ${workspaceId} order by t.id desc`.execute(db)
     ids[table] = found.rows.map((row) => row.id)
   }
   return ids

@@ -65,14 +65,15 @@ const isId = (value: string | number): boolean => typeof value === 'number' || /
 
 /**
  * Resolves tags given by name or id: an integer, or a digit string that is an existing tag's id, is an id; any other string is a name.
- * With `create`, unknown names become tags and unknown integers are refused; without, both are ignored.
+ * With `create`, unknown names become tags and unknown integers are refused; without, both are ignored. Tags that a dry run makes for itself are marked.
  */
-export const resolveTags = async (ctx: Context, given: readonly (string | number)[], create: boolean): Promise<Label[]> => {
+export const resolveTags = async (ctx: Context, given: readonly (string | number)[], create: boolean): Promise<(Label & { rehearsed?: true })[]> => {
   if (given.length === 0) return []
   const workspaceId = ctx.actor.workspace.id
   const ids = given.filter(isId).map(String)
   const names = given.filter((g): g is string => typeof g === 'string')
   let found = await findLabels(ctx.tx, workspaceId, 'tag', ids, names.map(fold))
+  const there = new Set(found.map((t) => t.id))
   const has = (tag: string | number) => found.some((t) => (isId(tag) && t.id === String(tag)) || (typeof tag === 'string' && t.name_key === fold(tag)))
   const missing = given.filter((g) => !has(g))
   if (create && missing.length > 0) {
@@ -83,10 +84,10 @@ export const resolveTags = async (ctx: Context, given: readonly (string | number
     await insertTags(ctx.tx, workspaceId, [...distinct.values()], ctx.now)
     found = await findLabels(ctx.tx, workspaceId, 'tag', ids, names.map(fold))
   }
-  const chosen = new Map<string, Label>()
+  const chosen = new Map<string, Label & { rehearsed?: true }>()
   for (const tag of given) {
     const match = (isId(tag) ? found.find((t) => t.id === String(tag)) : undefined) ?? found.find((t) => typeof tag === 'string' && t.name_key === fold(tag))
-    if (match) chosen.set(match.id, { id: match.id, name: match.name })
+    if (match) chosen.set(match.id, { id: match.id, name: match.name, ...(ctx.dryRun && !there.has(match.id) ? { rehearsed: true } : {}) })
   }
   return [...chosen.values()]
 }

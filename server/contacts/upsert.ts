@@ -11,7 +11,7 @@ import { parsePhone } from './phone.ts'
 import { eventContact, showContact } from './view.ts'
 
 type Output = OutputOf<'crm_upsert_contact'>
-type Wanted = { phone: string; name: string | undefined; values: ValueChanges; tags: Label[]; groups: Label[] }
+type Wanted = { phone: string; name: string | undefined; values: ValueChanges; tags: (Label & { rehearsed?: true })[]; groups: Label[] }
 
 /** Creates the contact, or updates the one with this phone. The create is tried first: it is one statement, and finds out by itself. */
 export const upsertContact: Handler<InputOf<'crm_upsert_contact'>, Output> = async (ctx, input) => {
@@ -29,7 +29,9 @@ export const upsertContact: Handler<InputOf<'crm_upsert_contact'>, Output> = asy
   const contact = showContact(ctx.actor, read.contact, read.fields, 'full')
   if (action === 'created') ctx.emit('contact.created/1', { contact: eventContact(read.contact) })
   const shownId = ctx.dryRun && action === 'created' ? null : id
-  return { id: shownId, action, contact: { ...contact, id: shownId } }
+  const rehearsed = new Set(wanted.tags.filter((t) => t.rehearsed).map((t) => t.id))
+  const tags = contact.tags!.map((t) => (rehearsed.has(t.id) ? { ...t, id: null } : t))
+  return { id: shownId, action, contact: { ...contact, id: shownId, tags } }
 }
 
 const createContact = async (ctx: Context, wanted: Wanted): Promise<{ id: string; action: 'created' } | undefined> => {
