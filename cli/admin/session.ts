@@ -47,7 +47,7 @@ const chooseWorkspace = async (db: Db, flags: Flags): Promise<WorkspaceRow> => {
     return found
   }
   if (all.length === 1) return all[0]!
-  if (all.length === 0) throw missing('There is no workspace yet.', undefined, undefined)
+  if (all.length === 0) throw missing('There is no workspace yet.', '--workspace', 'Make one: wcrm admin workspaces create --name NAME')
   const some = all.slice(0, 10).map(({ id, name }) => `${id} (${name})`).join(', ')
   throw usage(`There are ${all.length} workspaces: say which.`, '--workspace', `One of: ${some}${all.length > 10 ? ', …' : ''}.`)
 }
