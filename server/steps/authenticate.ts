@@ -28,7 +28,8 @@ const bearer = (authorization: string | undefined): string => {
 export const authenticate = async (app: App, authorization: string | undefined): Promise<Actor> => {
   const token = bearer(authorization)
   const row = isApiKey(token) ? await lookUp(app, hashApiKey(token)) : undefined
-  if (!row) throw refuse('The API key is unknown, expired or revoked.')
+  // A key that is believed from memory may have expired meanwhile.
+  if (!row || (row.expires_at !== null && Date.parse(row.expires_at) <= Date.parse(app.now()))) throw refuse('The API key is unknown, expired or revoked.')
   noteUse(app, row)
   return actorOf(row)
 }
