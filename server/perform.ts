@@ -45,8 +45,8 @@ export const perform = async (app: App, call: Call): Promise<Answer> => {
   let answer: Answer
   try {
     const outcome = await steps(app, call, headers)
-    answer = outcome.status < 400 ? { status: outcome.status, headers, body: outcome.body } : refusal(app, call, outcome.problem ?? storedProblem(outcome.body), headers)
     if (outcome.replayed) headers['Idempotent-Replayed'] = 'true'
+    answer = outcome.status < 400 ? { status: outcome.status, headers, body: outcome.body } : refusal(app, call, outcome.problem ?? storedProblem(outcome.body), headers)
   } catch (error) {
     answer = refusal(app, call, asProblem(app, call, error), headers)
   }
