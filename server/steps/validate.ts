@@ -19,10 +19,17 @@ const MOST_ERRORS = 50
 export const validate = (op: Operation, raw: unknown): { input: Record<string, unknown>; dryRun: boolean } => {
   const faults = textFaults(raw)
   if (faults.length > 0) throw invalid(faults)
-  const parsed = schemaOf(op).safeParse(raw ?? {})
+  const parsed = schemaOf(op).safeParse(withTextIds(raw ?? {}))
   if (!parsed.success) throw invalid(parsed.error.issues.flatMap((issue) => fieldErrors(op, issue, raw)))
   const { dry_run: dryRun, ...input } = parsed.data as Record<string, unknown>
   return { input, dryRun: dryRun === true }
+}
+
+/** Ids are strings, but many JSON writers make integers of digits: `contact_id: 42` is taken as "42". */
+const withTextIds = (raw: unknown): unknown => {
+  if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) return raw
+  const numeric = Object.entries(raw).filter(([name, value]) => name.endsWith('_id') && Number.isSafeInteger(value))
+  return numeric.length === 0 ? raw : { ...raw, ...Object.fromEntries(numeric.map(([name, value]) => [name, String(value)])) }
 }
 
 const invalid = (errors: FieldError[]): Problem => {
