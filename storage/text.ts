@@ -1,12 +1,12 @@
 const ASCII = /^\p{ASCII}*$/u
 
 /**
- * Text as it is compared and searched, ignoring case over all of Unicode: upper case first, so that `ß` meets `SS`, and one sigma, since lower
+ * Text as it is compared and searched, ignoring case over all of Unicode: by way of upper case, so that `ẞ` and `ß` meet `SS`, and with one sigma, since lower
  * case picks it by its neighbours, which differ between a name and a part of it. Dotless `ı` stays itself (Unicode CaseFolding, C + F).
  * Folded here and not in SQL, so that both databases agree whatever their locale.
  */
 export const fold = (text: string): string => (ASCII.test(text) ? text.toLowerCase()
-  : text.normalize('NFC').split('ı').map((part) => part.toUpperCase().toLowerCase()).join('ı').replaceAll('ς', 'σ').normalize('NFC'))
+  : text.normalize('NFC').split('ı').map((part) => part.toLowerCase().toUpperCase().toLowerCase()).join('ı').replaceAll('ς', 'σ').normalize('NFC'))
 
 /** A `like` pattern for "contains", with `%`, `_` and `\` taken literally. */
 export const containsPattern = (text: string): string => `%${text.replace(/[\\%_]/g, '\\$&')}%`
