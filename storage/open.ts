@@ -26,7 +26,13 @@ type OpenOptions = {
   prepare?: boolean
 }
 
-const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: (text: string) => new Date(text).toISOString() }
+/** Sessions are in UTC, so a timestamp of milliseconds is ISO 8601 but for its punctuation; `Date` takes six times as long to say the same. */
+const isoOf = (text: string): string => {
+  if (/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,3})?\+00$/.test(text)) return `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(3, '0')}Z`
+  return new Date(text).toISOString()
+}
+
+const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: isoOf }
 const json = { to: 3802, from: [114, 3802], serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)), parse: (text: string) => JSON.parse(text) as unknown }
 
 const connect = (target: string | { path: string }, max: number, parameters: Record<string, string | number | boolean>) => {
