@@ -85,8 +85,14 @@ const parseDecimal = (raw: unknown): Parsed => {
   return { value: sign === '-' && /[1-9]/.test(digits) ? `-${digits}` : digits }
 }
 
-/** A number without an exponent, as far as eight decimals go. */
-const plainDecimal = (number: number): string => (/e/i.test(String(number)) ? (Math.abs(number) < 1 ? number.toFixed(8) : BigInt(Number.isInteger(number) ? number : 0).toString()) : String(number))
+/** A number without an exponent, with every digit that JSON gave it: what does not fit is refused, never rounded. */
+const plainDecimal = (number: number): string => {
+  const [mantissa, exponent] = String(number).split('e')
+  if (exponent === undefined) return mantissa!
+  const shift = Number(exponent)
+  const [, sign, whole, part = ''] = /^(-?)(\d)(?:\.(\d+))?$/.exec(mantissa!)!
+  return shift < 0 ? `${sign}0.${'0'.repeat(-shift - 1)}${whole}${part}` : `${sign}${whole}${part.padEnd(shift, '0')}`
+}
 
 const YEAR = /^\d{4}-/
 
