@@ -9,6 +9,9 @@ const iso = (time: string | null): string | null => (time === null ? null : new 
 
 const refs = (pairs: Ref[] | null | undefined) => (pairs ?? []).map(([id, name]) => ({ id, name }))
 
+/** Ids at the messaging app hold the phone among other signs, as in `15550100042@c.us`. */
+const maskDigits = (id: string | null): string | null => id?.replaceAll(/\d{5,}/g, (digits) => maskPhone(digits)) ?? null
+
 /** A contact as one staff member may see it. */
 export const showContact = (actor: Actor, row: ContactRow, fields: readonly ShownField[], detail: 'summary' | 'full'): z.input<typeof Contact> => {
   const hidePhones = phonesHidden(actor)
@@ -19,7 +22,7 @@ export const showContact = (actor: Actor, row: ContactRow, fields: readonly Show
     name: row.name,
     phone: row.phone !== null && hidePhones ? maskPhone(row.phone) : row.phone,
     phone_masked: row.phone !== null && hidePhones,
-    chatapp_user_id: row.chatapp_user_id !== null && hidePhones && /^\+?\d+$/.test(row.chatapp_user_id) ? maskPhone(row.chatapp_user_id) : row.chatapp_user_id,
+    chatapp_user_id: hidePhones ? maskDigits(row.chatapp_user_id) : row.chatapp_user_id,
     dnd: row.dnd,
     starred: row.starred,
     created_at: row.created_at,
