@@ -50,6 +50,8 @@ const textFaults = (value: unknown, path: PropertyKey[] = [], found: FieldError[
     for (const [key, member] of Object.entries(value)) {
       if (found.length >= MOST_ERRORS) break
       if (badText(key)) found.push({ pointer: pointerOf(path), code: 'invalid_text', detail: 'has a key with characters that cannot be stored', fix: 'Remove NUL and lone surrogates from keys.' })
+      // A record schema would drop it in silence.
+      else if (key === '__proto__' && path.length > 0) found.push({ pointer: pointerOf([...path, key]), code: 'unknown_field', detail: 'is not a name that can be used', fix: 'Use another name.' })
       else textFaults(member, [...path, key], found)
     }
   }
