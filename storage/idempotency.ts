@@ -50,22 +50,47 @@ const insertEvents = (workspaceId: string, events: readonly EventRow[]) => sql`
   insert into events (workspace_id, id, type, occurred_at, data)
   select ${workspaceId}, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data' from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e`
 
+/** Until when a caller holds a running record, as the database writes it. Whoever still holds its own lease may give the record up. */
+export type Lease = string
+
 /** Records that an operation is about to call the provider: its intent, and a lease in seconds of real time. */
-export const writeIntent = async (tx: Db, record: Omit<FinalRecord, 'status' | 'body'>, intent: unknown, leaseSeconds: number): Promise<void> => {
-  await sql`
+export const writeIntent = async (tx: Db, record: Omit<FinalRecord, 'status' | 'body'>, intent: unknown, leaseSeconds: number): Promise<Lease> => {
+  const { rows } = await sql<{ lease: Lease }>`
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent, lease_until, created_at, expires_at)
     values (${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}, 'running', ${JSON.stringify(intent)}::jsonb,
-      clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second', ${record.now}, ${record.expiresAt})`.execute(tx)
+      clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second', ${record.now}, ${record.expiresAt})
+    returning lease_until::text as lease`.execute(tx)
+  return rows[0]!.lease
 }
 
-/** Takes over a running record whose lease ran out, or gives it up at once (0 seconds). */
-export const renewLease = async (tx: Db, { workspaceId, staffId, key }: RecordKey, leaseSeconds: number): Promise<void> => {
-  await sql`
+/** Takes over a running record whose lease ran out. */
+export const renewLease = async (tx: Db, { workspaceId, staffId, key }: RecordKey, leaseSeconds: number): Promise<Lease> => {
+  const { rows } = await sql<{ lease: Lease }>`
     update idempotency set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
-    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running'`.execute(tx)
+    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' returning lease_until::text as lease`.execute(tx)
+  return rows[0]!.lease
 }
 
-export type LeftOver = { workspace_id: string; staff_id: string; key: string; operation: string; intent: unknown; fingerprint: Uint8Array; expires_at: string }
+/** The record as it is now, locked; undefined when it was dropped. */
+export const lockRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKey): Promise<Pick<IdempotencyRecord, 'state' | 'status' | 'body'> | undefined> =>
+  (await sql<Pick<IdempotencyRecord, 'state' | 'status' | 'body'>>`
+    select state, status, body from idempotency where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} for update`.execute(tx)).rows[0]
+
+/** Lets another caller take over at once; a lease that another holds by now is left alone. */
+export const giveUpLease = async (db: Db, { workspaceId, staffId, key }: RecordKey, lease: Lease): Promise<void> => {
+  await sql`
+    update idempotency set lease_until = clock_timestamp()
+    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' and lease_until = ${lease}::timestamptz`.execute(db)
+}
+
+/** Frees the key of a call that the provider refused, if it is still ours. */
+export const dropRunning = async (db: Db, { workspaceId, staffId, key }: RecordKey, lease: Lease): Promise<void> => {
+  await sql`
+    delete from idempotency
+    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' and lease_until = ${lease}::timestamptz`.execute(db)
+}
+
+export type LeftOver = { lease: Lease; workspace_id: string; staff_id: string; key: string; operation: string; intent: unknown; fingerprint: Uint8Array; expires_at: string }
 
 /** Running records whose lease ran out, taken with a new lease so that one worker has each. */
 export const takeLeftOvers = async (db: Db, leaseSeconds: number, most: number): Promise<LeftOver[]> => {
@@ -74,7 +99,7 @@ export const takeLeftOvers = async (db: Db, leaseSeconds: number, most: number):
     from (select workspace_id, staff_id, key from idempotency where state = 'running' and lease_until <= clock_timestamp()
       order by lease_until limit ${most} for update skip locked) as d
     where i.workspace_id = d.workspace_id and i.staff_id = d.staff_id and i.key = d.key
-    returning i.workspace_id, i.staff_id, i.key, i.operation, i.intent, i.fingerprint, i.expires_at`.execute(db)
+    returning i.workspace_id, i.staff_id, i.key, i.operation, i.intent, i.fingerprint, i.expires_at, i.lease_until::text as lease`.execute(db)
   return rows
 }
 

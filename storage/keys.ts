@@ -9,22 +9,22 @@ export type KeyRow = {
   key_id: string; key_name: string | null; scopes: Scope[]; test: boolean; api_version: string; expires_at: string | null
 }
 
-const keyWith = (where: ReturnType<typeof sql>, now: string) => sql<KeyRow>`
+const keyWith = (where: ReturnType<typeof sql>) => sql<KeyRow>`
   select w.id as workspace_id, w.name as workspace_name, w.timezone, w.features, w.contact_limit, w.template_limit,
     s.id as staff_id, s.name as staff_name, s.role, s.hide_phone_numbers, s.reports, s.channel_ids,
     k.id as key_id, k.name as key_name, k.scopes, k.test, k.api_version, k.expires_at
   from api_keys k
-  join staff s on s.workspace_id = k.workspace_id and s.id = k.staff_id and s.enabled
+  join staff s on s.workspace_id = k.workspace_id and s.id = k.staff_id
   join workspaces w on w.id = k.workspace_id
-  where ${where} and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`
+  where ${where}`
 
 /** The key with this hash, its owner and workspace, if it may be used now. */
 export const findKey = async (db: Db, hash: Uint8Array, now: string): Promise<KeyRow | undefined> =>
-  (await keyWith(sql`k.hash = ${hash}`, now).execute(db)).rows[0]
+  (await keyWith(sql`k.hash = ${hash} and s.enabled and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`).execute(db)).rows[0]
 
-/** The same by the key's id, for work that goes on after the call that began it. */
-export const findKeyById = async (db: Db, workspaceId: string, keyId: string, now: string): Promise<KeyRow | undefined> =>
-  (await keyWith(sql`k.workspace_id = ${workspaceId} and k.id = ${keyId}`, now).execute(db)).rows[0]
+/** The same by the key's id, for work that it began while it might; what became of that work is owed even if the key was taken away since. */
+export const findKeyById = async (db: Db, workspaceId: string, keyId: string): Promise<KeyRow | undefined> =>
+  (await keyWith(sql`k.workspace_id = ${workspaceId} and k.id = ${keyId}`).execute(db)).rows[0]
 
 export const markKeyUsed = async (db: Db, workspaceId: string, keyId: string, now: string): Promise<void> => {
   await db.updateTable('api_keys').set({ last_used_at: now }).where('workspace_id', '=', workspaceId).where('id', '=', keyId).execute()

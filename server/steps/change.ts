@@ -2,7 +2,7 @@ import type { ControlledTransaction } from 'kysely'
 import { type Operation, routesOf } from '../../catalog/index.ts'
 import type { Database, Db } from '../../storage/database.ts'
 import {
-  dropRecord, type EventRow, type FinalRecord, type IdempotencyRecord, renewLease, reserveKey, settleOutcome, writeIntent, writeOutcome,
+  dropRecord, dropRunning, type EventRow, type FinalRecord, giveUpLease, type IdempotencyRecord, type Lease, lockRecord, renewLease, reserveKey, settleOutcome, writeIntent, writeOutcome,
 } from '../../storage/idempotency.ts'
 import type { App } from '../app.ts'
 import type { Actor, Context } from '../context.ts'
@@ -110,12 +110,13 @@ const reserve = async (app: App, tx: Db, work: Change): Promise<{ replay?: Outco
 
 type Tx = ControlledTransaction<Database>
 
-/** Sends the last statement and the commit together; a failure of the first makes the second a rollback. */
-const commitWith = async (tx: Tx, last: Promise<unknown>): Promise<void> => {
+/** Sends the last statement and the commit together; a failure of the first makes the second a rollback. Answers what the statement did. */
+const commitWith = async <T>(tx: Tx, last: Promise<T>): Promise<T> => {
   const committed = tx.commit().execute()
   const [written] = await Promise.allSettled([last, committed])
   if (written.status === 'rejected') throw written.reason
   await committed
+  return written.value
 }
 
 const inTransaction = async <T>(app: App, work: (tx: Tx) => Promise<T>): Promise<T> => {
@@ -153,34 +154,42 @@ const runInThree = async (app: App, work: Change, handler: ProviderHandler<unkno
       return { replay }
     }
     if (unsettled) {
-      await renewLease(tx, recordKey(work), LEASE_SECONDS)
-      await tx.commit().execute()
-      return { intent: (unsettled.intent as StoredIntent).intent, again: true }
+      const lease = await commitWith(tx, renewLease(tx, recordKey(work), LEASE_SECONDS))
+      return { intent: (unsettled.intent as StoredIntent).intent, again: true, lease }
     }
     const intent = await handler.prepare(contextOf(app, tx, work.actor, work.op, work.input, false), work.input)
     const stored: StoredIntent = { intent, input: work.input, keyId: work.actor.key.id }
-    await commitWith(tx, writeIntent(tx, finalRecord(app, work, 0, ''), stored, LEASE_SECONDS))
-    return { intent, again: false }
+    const lease = await commitWith(tx, writeIntent(tx, finalRecord(app, work, 0, ''), stored, LEASE_SECONDS))
+    return { intent, again: false, lease }
   })))
   if ('replay' in begun) return begun.replay!
-  return await finishCall(app, work, handler, begun.intent, begun.again)
+  return await finishCall(app, work, handler, begun)
 }
 
+/** Where a caller stands before its call: `again` when an earlier call may have reached the provider. */
+export type Begun = { intent: unknown; again: boolean; lease: Lease }
+
 /** Calls the provider and writes what came of it. Also the way in for a worker that takes over a call whose process died. */
-export const finishCall = async (app: App, work: Change, handler: ProviderHandler<unknown>, intent: unknown, again: boolean): Promise<Outcome> => {
+export const finishCall = async (app: App, work: Change, handler: ProviderHandler<unknown>, { intent, again, lease }: Begun): Promise<Outcome> => {
   let result: unknown
   try {
     result = await handler.call(intent, { again, signal: AbortSignal.timeout(CALL_DEADLINE_MS) })
   } catch (error) {
     const refused = error instanceof Problem && error.code !== 'timeout' && error.code !== 'upstream_unavailable'
-    await (refused ? dropRecord(app.db, recordKey(work)) : renewLease(app.db, recordKey(work), 0))
+    await (refused ? dropRunning : giveUpLease)(app.db, recordKey(work), lease)
     throw error instanceof Problem ? error : new Problem('timeout', 'The messaging provider did not answer in time. Retry with the same Idempotency-Key; it never runs twice.')
   }
   return await attempts(() => inTransaction(app, async (tx) => {
+    // A worker takes over from a caller that is silent too long; whoever of them is second finds the answer there.
+    const present = await lockRecord(tx, recordKey(work))
+    if (present?.state === 'done') {
+      await tx.rollback().execute()
+      return { status: present.status!, body: present.body!, replayed: true }
+    }
     const events: EventRow[] = []
     const output = await handler.settle(contextOf(app, tx, work.actor, work.op, work.input, false, events), intent, result)
     const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
-    await commitWith(tx, settleOutcome(tx, record, events))
+    await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, record, events))
     return { status: record.status, body: record.body }
   }))
 }

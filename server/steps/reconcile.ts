@@ -13,14 +13,14 @@ export const reconcile = async (app: App, most = 20): Promise<number> => {
   for (const left of leftOvers) {
     const op = app.operations.find((o) => o.name === left.operation)
     const stored = left.intent as StoredIntent
-    const key = await findKeyById(app.db, left.workspace_id, stored.keyId, app.now())
+    const key = await findKeyById(app.db, left.workspace_id, stored.keyId)
     if (!op || !key) {
       app.log.error({ operation: left.operation, workspace: left.workspace_id }, 'a call to the provider cannot be finished: its operation or key is gone')
       continue
     }
     const work = { actor: actorOf(key), op, input: stored.input, key: left.key }
     try {
-      await finishCall(app, work, app.handlers[op.name] as ProviderHandler<unknown>, stored.intent, true)
+      await finishCall(app, work, app.handlers[op.name] as ProviderHandler<unknown>, { intent: stored.intent, again: true, lease: left.lease })
     } catch (error) {
       app.log.warn({ operation: left.operation, error }, 'a call to the provider is still unsettled')
     }
