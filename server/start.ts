@@ -43,9 +43,12 @@ export const secretOf = (config: Pick<Config, 'secret' | 'dataDir'>): string => 
   return readFileSync(file, 'utf8').trim()
 }
 
+/** Tells secrets apart without showing them. */
+export const fingerprintOf = (secret: string): string => createHash('sha256').update(`wcrm secret ${secret}`).digest('base64url').slice(0, 16)
+
 /** Servers of one database must seal alike; a different secret is found at the start and not at the first broken cursor. */
 export const requireSameSecret = async (storage: Storage, secret: string): Promise<void> => {
-  const fingerprint = createHash('sha256').update(`wcrm secret ${secret}`).digest('base64url').slice(0, 16)
+  const fingerprint = fingerprintOf(secret)
   if ((await keepSetting(storage.db, 'secret_fingerprint', fingerprint)) !== fingerprint) {
     throw new Error('this database was set up with another secret. Set WCRM_SECRET to the one that its other servers use (it may be in the file "secret" of their data folder).')
   }

@@ -1,6 +1,7 @@
 import { Argument, Command, Option } from 'commander'
+import { copies } from './backup.ts'
 import { channels } from './channels.ts'
-import { data } from './data.ts'
+import { demos } from './demo.ts'
 import { keys } from './keys.ts'
 import { staff, teams } from './staff.ts'
 import type { Flags, Group, Verb } from './verb.ts'
@@ -8,7 +9,7 @@ import { workspaces } from './workspaces.ts'
 
 /** Every command of `wcrm admin`, in the order in which help lists them. */
 export const groups: readonly Group[] = [workspaces, staff, teams, channels, keys]
-export const alone: readonly Verb[] = data
+export const alone: readonly Verb[] = [...copies, ...demos]
 
 export type Act = (verb: Verb, flags: Flags, argument: string) => Promise<void>
 
@@ -44,7 +45,7 @@ const everything = (): string => [
   '', 'All commands:',
   ...groups.flatMap((group) => group.verbs.map((verb) => `  ${usageOf(group.name, verb)}`)), ...alone.map((verb) => `  ${usageOf('', verb)}`), '',
   'All take --json, and --data DIR or --database-url URL; those inside a workspace take --workspace ID.',
-  'They work while a server runs. Exit codes: 0 done, 1 unexpected, 2 invalid, 3 not found.', '',
+  'They work while a server runs, but for restore and move. Exit codes: 0 done, 1 unexpected, 2 invalid, 3 not found, 5 a server is in the way.', '',
 ].join('\n')
 
 /** The command tree of `wcrm admin`. */

@@ -32,4 +32,4 @@ const demo: Verb = {
   },
 }
 
-export const data: readonly Verb[] = [demo]
+export const demos: readonly Verb[] = [demo]

@@ -1,0 +1,150 @@
+import { createHash, type Hash } from 'node:crypto'
+import { sql } from 'kysely'
+import type { Db } from '../database.ts'
+import { migrationNames } from '../open.ts'
+import type { Header, Lines, TableLine, Trailer } from './dump.ts'
+import { passTransactionIds } from './order.ts'
+import { appliedMigrations, keptTables, quoted, type Table } from './schema.ts'
+
+/** Why a backup cannot be loaded; nothing was changed. */
+export type LoadFault = Error & { loadFault: true }
+
+const refuse = (message: string): LoadFault => Object.assign(new Error(message), { loadFault: true as const })
+export const isLoadFault = (error: unknown): error is LoadFault => error instanceof Error && 'loadFault' in error
+
+const BATCH_CHARS = 1024 * 1024
+
+export type Loaded = { header: Header; rows: Record<string, number> }
+
+/**
+ * Fills an empty, migrated database from the lines of a backup, whole or not at all. What little an empty database holds, such as settings, is
+ * replaced. `onRows` hears how many rows are written.
+ */
+export const load = async (db: Db, lines: Lines, onRows: (n: number) => void = () => {}): Promise<Loaded> => {
+  const reader = lines[Symbol.asyncIterator]()
+  try {
+    const first = await reader.next()
+    const [line = '', ...rest] = first.done ? [] : first.value
+    const header = readHeader(line)
+    const ours = await appliedMigrations(db)
+    if (header.migrations.join() !== ours.join()) throw refuse(differentSchema(header, ours))
+    await passTransactionIds(db, header.highest_xid)
+    const rows = await db.transaction().execute((tx) => fill(tx, line, rest, reader, onRows))
+    await sql`analyze`.execute(db)
+    return { header, rows }
+  } finally {
+    await reader.return?.()
+  }
+}
+
+const readHeader = (line: string): Header => {
+  try {
+    const header = JSON.parse(line) as Header
+    if (header.format === 'wcrm-backup' && header.version === 1) return header
+    if (header.format === 'wcrm-backup') throw refuse(`This backup has the format ${String(header.version)}, which this version does not read.`)
+  } catch (error) {
+    if (isLoadFault(error)) throw error
+  }
+  throw refuse('This is not a backup made by wcrm admin backup.')
+}
+
+const differentSchema = (header: Header, ours: readonly string[]): string =>
+  `The backup was made by version ${header.product} with another schema (${header.migrations.at(-1)}; here ${ours.at(-1)}). `
+  + (header.migrations.length > migrationNames.length ? 'Restore it with that version or a newer one.' : `Restore it with version ${header.product}, then start this version on it: it migrates the schema.`)
+
+type State = {
+  tables: Map<string, Table>; table: Table | undefined; insert: string; waiting: string[]; chars: number
+  hash: Hash; total: number; trailer: Trailer | undefined; onRows: (n: number) => void
+}
+
+const fill = async (tx: Db, first: string, rest: readonly string[], reader: AsyncIterator<readonly string[]>, onRows: (n: number) => void): Promise<Record<string, number>> => {
+  // Nobody makes a workspace meanwhile.
+  await sql`lock table workspaces in share row exclusive mode`.execute(tx)
+  if ((await sql`select 1 from workspaces limit 1`.execute(tx)).rows.length > 0) throw refuse('The database is not empty: it has a workspace. Restore into an empty database.')
+  const kept = await keptTables(tx)
+  await sql.raw(`truncate ${kept.map((t) => quoted(t.name)).join(', ')}`).execute(tx)
+  const hash = createHash('sha256').update(first).update('\n')
+  const state: State = { tables: new Map(kept.map((t) => [t.name, t])), table: undefined, insert: '', waiting: [], chars: 0, hash, total: 0, trailer: undefined, onRows }
+  for (const line of rest) await takeLine(tx, state, line)
+  for (let next = await reader.next(); !next.done; next = await reader.next()) for (const line of next.value) await takeLine(tx, state, line)
+  if (!state.trailer) throw refuse('The backup is cut short: its end is missing.')
+  if (state.trailer.sha256 !== hash.digest('hex')) throw refuse('The backup is damaged: its checksum is another.')
+  await restoreSequences(tx, state.trailer.sequences)
+  await requireCounts(tx, state.trailer.rows)
+  return state.trailer.rows
+}
+
+const takeLine = async (tx: Db, state: State, line: string): Promise<void> => {
+  if (state.trailer) throw refuse('The backup is damaged: something follows its end.')
+  if (line.startsWith('[')) {
+    state.hash.update(line).update('\n')
+    state.waiting.push(line)
+    state.chars += line.length
+    if (state.chars >= BATCH_CHARS) await flush(tx, state)
+    return
+  }
+  await flush(tx, state)
+  const parsed = parseLine(line)
+  if ('sha256' in parsed) {
+    state.trailer = parsed
+    return
+  }
+  state.hash.update(line).update('\n')
+  openTable(state, parsed)
+}
+
+const parseLine = (line: string): TableLine | Trailer => {
+  try {
+    const parsed = JSON.parse(line) as TableLine | Trailer
+    if ('sha256' in parsed || 'columns' in parsed) return parsed
+  } catch { /* said below */ }
+  throw refuse('The backup is damaged: it has a line that is none of a backup\'s.')
+}
+
+const flush = async (tx: Db, state: State): Promise<void> => {
+  if (state.waiting.length === 0) return
+  const batch = state.waiting
+  state.waiting = []
+  state.chars = 0
+  await insertRows(tx, state, batch)
+  state.total += batch.length
+  state.onRows(state.total)
+}
+
+const openTable = (state: State, line: TableLine): void => {
+  const table = state.tables.get(line.table)
+  const shape = (columns: readonly { name: string; type: string }[]) => columns.map((c) => `${c.name} ${c.type}`).sort().join()
+  if (!table || shape(table.columns) !== shape(line.columns)) throw refuse(`The backup has another form of the table ${line.table} than this version.`)
+  state.table = table
+  // The order of columns is the backup's.
+  state.insert = `insert into ${quoted(line.table)} (${line.columns.map((c) => quoted(c.name)).join(', ')}) overriding system value `
+    + `select ${line.columns.map((c, i) => `(v->>${i})::${c.type}`).join(', ')} from jsonb_array_elements($1::jsonb) as e (v)`
+}
+
+const insertRows = async (tx: Db, state: State, batch: readonly string[]): Promise<void> => {
+  if (!state.table) throw refuse('The backup is damaged: rows stand before their table.')
+  const rows = `[${batch.join(',')}]`
+  const parts = state.insert.split('$1')
+  try {
+    await sql`${sql.raw(parts[0]!)}${rows}${sql.raw(parts[1]!)}`.execute(tx)
+  } catch (error) {
+    // Text that is no JSON, or a value that does not fit its type: the file is at fault, and the checksum would have said so at its end.
+    if (/^22/.test((error as { code?: string }).code ?? '')) throw refuse(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
+    throw error
+  }
+}
+
+const restoreSequences = async (tx: Db, sequences: Trailer['sequences']): Promise<void> => {
+  for (const [place, last] of Object.entries(sequences)) {
+    const [table, column] = place.split('.') as [string, string]
+    await sql`select setval(pg_get_serial_sequence(${quoted(table)}, ${column}), ${last ?? '1'}::bigint, ${last !== null})`.execute(tx)
+  }
+}
+
+/** Reads back how many rows each table has. */
+const requireCounts = async (tx: Db, wanted: Trailer['rows']): Promise<void> => {
+  for (const [table, n] of Object.entries(wanted)) {
+    const { rows } = await sql<{ n: string }>`select count(*) as n from ${sql.table(table)}`.execute(tx)
+    if (Number(rows[0]!.n) !== n) throw refuse(`The table ${table} has ${rows[0]!.n} rows where the backup says ${n}.`)
+  }
+}

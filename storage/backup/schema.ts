@@ -1,0 +1,48 @@
+import { sql } from 'kysely'
+import type { Db } from '../database.ts'
+
+/** A column as it is written and read: its type as SQL names it. */
+export type Column = { name: string; type: string }
+export type Table = { name: string; columns: Column[]; key: string[] }
+
+/** The server's own bookkeeping of its schema. It is compared, not carried over. */
+const OWN = ['migrations', 'migrations_lock']
+
+/**
+ * Every table whose rows are to be kept, read from the database itself so that none is forgotten. Unlogged tables are lost in a crash without
+ * harm, so they are left out. Generated columns are computed anew.
+ */
+export const keptTables = async (db: Db): Promise<Table[]> => {
+  const { rows } = await sql<{ name: string; columns: Column[]; key: string[] | null }>`
+    select c.relname as name,
+      (select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)
+        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
+      (select json_agg(a.attname order by k.n) from pg_index i, unnest(i.indkey) with ordinality as k (attnum, n)
+        join pg_attribute a on a.attnum = k.attnum where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid) as key
+    from pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relpersistence = 'p'
+    order by c.relname collate "C"`.execute(db)
+  return rows.filter((table) => !OWN.includes(table.name)).map((table) => ({ ...table, key: table.key ?? [] }))
+}
+
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** The counters behind identity columns, by table and column, and the last id that each gave out (null: none). */
+export const readSequences = async (db: Db): Promise<Record<string, string | null>> => {
+  const { rows } = await sql<{ name: string; last: string | null }>`
+    select c.relname || '.' || a.attname as name, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(c.relname), a.attname)::regclass) as last
+    from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and pg_get_serial_sequence(quote_ident(c.relname), a.attname) is not null
+    order by 1`.execute(db)
+  return Object.fromEntries(rows.map((row) => [row.name, row.last]))
+}
+
+/** Names of the migrations that made this schema, oldest first. */
+export const appliedMigrations = async (db: Db): Promise<string[]> =>
+  (await sql<{ name: string }>`select name from migrations order by name`.execute(db)).rows.map((row) => row.name)
+
+/** Other processes of the product that have this PostgreSQL database open. */
+export const otherSessions = async (db: Db): Promise<number> =>
+  Number((await sql<{ n: string }>`
+    select count(*) as n from pg_stat_activity
+    where datname = current_database() and application_name = 'wcrm' and pid <> pg_backend_pid()`.execute(db)).rows[0]!.n)
