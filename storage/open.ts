@@ -2,7 +2,7 @@ import { Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import postgres from 'postgres'
 import type { Database, Db } from './database.ts'
-import { pipelined } from './driver.ts'
+import { pipelined, type Pools } from './driver.ts'
 import { attachEmbedded, type Embedded, openEmbedded } from './embedded/open.ts'
 import * as spine from './migrations/0001-spine.ts'
 
@@ -35,9 +35,9 @@ const isoOf = (text: string): string => {
 const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: isoOf }
 const json = { to: 3802, from: [114, 3802], serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)), parse: (text: string) => JSON.parse(text) as unknown }
 
-const connect = (target: string | { path: string }, max: number, parameters: Record<string, string | number | boolean>) => {
+const connect = (target: string | { path: string }, max: number, prepare: boolean, parameters: Record<string, string | number | boolean>) => {
   const options = {
-    max, onnotice: () => {}, connection: { application_name: 'wcrm', TimeZone: 'UTC', ...parameters },
+    max, prepare, onnotice: () => {}, connection: { application_name: 'wcrm', TimeZone: 'UTC', ...parameters },
     types: { timestamp, json }, connect_timeout: 10, idle_timeout: 0, max_lifetime: null, transform: { undefined: null },
   } as const
   return typeof target === 'string'
@@ -45,17 +45,29 @@ const connect = (target: string | { path: string }, max: number, parameters: Rec
     : postgres({ ...options, path: target.path, user: 'postgres', database: 'postgres', pass: '', ssl: false } as never)
 }
 
+/** Shares the connections out by what they are for; so few that this makes no sense are one pool. Connections are opened when they are first needed. */
+const poolsOf = (pool: (max: number, settings?: Record<string, string>) => ReturnType<typeof connect>, connections: number, prepare: boolean): Pools => {
+  if (connections < 6) {
+    const main = pool(connections)
+    return { main, quick: main, custom: undefined }
+  }
+  const searching = prepare ? Math.floor(connections / 4) : 0
+  const custom = searching > 0 ? pool(searching, { plan_cache_mode: 'force_custom_plan' }) : undefined
+  return { main: pool(connections - 2 - searching), quick: pool(2), custom }
+}
+
 /** Opens PostgreSQL by its URL, or the embedded database in a folder. */
 export const openStorage = async (location: Location, options: OpenOptions = {}): Promise<Storage> => {
   if ('databaseUrl' in location) {
     const deadlines: Record<string, number> = options.unhurried ? { statement_timeout: 0 } : { statement_timeout: 15_000, lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }
-    const sql = connect(location.databaseUrl, options.connections ?? 10, { jit: 'off', ...deadlines })
-    const db = new Kysely<Database>({ dialect: pipelined(sql, { prepare: options.prepare ?? true }) })
+    const { connections = 10, prepare = true } = options
+    const pool = (max: number, settings = {}) => connect(location.databaseUrl, max, prepare, { jit: 'off', ...deadlines, ...settings })
+    const db = new Kysely<Database>({ dialect: pipelined(poolsOf(pool, connections, prepare)) })
     return { db, embedded: false, close: () => db.destroy() }
   }
   const embedded: Embedded = (options.attach ? await attachEmbedded(location.dataDir) : undefined) ?? await openEmbedded(location.dataDir)
-  const sql = connect({ path: embedded.socket }, 1, {})
-  const db = new Kysely<Database>({ dialect: pipelined(sql, { prepare: true }) })
+  const main = connect({ path: embedded.socket }, 1, true, {})
+  const db = new Kysely<Database>({ dialect: pipelined({ main, quick: main, custom: undefined }) })
   return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
 }
 
