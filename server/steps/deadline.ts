@@ -31,6 +31,8 @@ const UNREACHABLE = new Set([
 export const databaseProblem = (error: unknown): Problem | undefined => {
   const { code } = error as DatabaseError
   if (code === '57014') return new Problem('timeout', 'The query did not finish in time. Narrow it, or retry with the same Idempotency-Key; it never runs twice.')
+  // A unique key that a handler did not look at first, or a writer who was a moment quicker.
+  if (code === '23505') return new Problem('conflict', 'There is a record with this value already.', { reason: 'duplicate' })
   if (code === '55P03' || code === '40001' || code === '40P01') {
     return new Problem('timeout', 'Other changes to the same records did not finish in time. Retry with the same Idempotency-Key; it never runs twice.')
   }
