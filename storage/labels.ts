@@ -69,6 +69,11 @@ export const lockGroup = async (tx: Db, workspaceId: string, id: string, forDele
   (await sql<GroupRow>`
     select id, name, emoji from groups where workspace_id = ${workspaceId} and id = ${storable(id)} ${forDelete ? sql`for update` : sql`for share`}`.execute(tx)).rows[0]
 
+/** Those of these groups that there are; they stay until contacts are in them. */
+export const lockGroups = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<Label[]> =>
+  (await sql<Label>`
+    select id, name from groups where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by groups.id for key share`.execute(tx)).rows
+
 export const deleteGroupRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
     with l as (delete from contact_groups where workspace_id = ${workspaceId} and group_id = ${id})

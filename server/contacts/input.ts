@@ -1,7 +1,7 @@
 import { closest, distance } from 'fastest-levenshtein'
 import type { Attrs, StoredValue } from '../../storage/contacts.ts'
 import { type FieldRow, markFieldsUsed } from '../../storage/custom-fields.ts'
-import { findLabels, insertTags, type Label } from '../../storage/labels.ts'
+import { findLabels, insertTags, type Label, lockGroups } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
 import { type Context, seesManagerFields } from '../context.ts'
 import { type FieldError, pointerOf, Problem } from '../problem.ts'
@@ -96,10 +96,10 @@ export const resolveTags = async (ctx: Context, given: readonly (string | number
 export const resolveGroups = async (ctx: Context, given: readonly (string | number)[] | undefined): Promise<Label[]> => {
   const ids = distinctIds(given)
   if (ids.length === 0) return []
-  const found = await findLabels(ctx.tx, ctx.actor.workspace.id, 'group', ids, [])
+  const found = await lockGroups(ctx.tx, ctx.actor.workspace.id, ids)
   const missing = ids.filter((id) => !found.some((g) => g.id === id))
   if (missing.length > 0) throw unknownIds('group_ids', 'group', given!, missing)
-  return found.map(({ id, name }) => ({ id, name }))
+  return found
 }
 
 const unknownIds = (field: string, noun: string, given: readonly (string | number)[], missing: readonly string[]): Problem =>
