@@ -107,7 +107,7 @@ everyDoor('Search by a hidden phone', (test) => {
     for (const input of [{ query: 'ada' }, { query: '+' }, { query: '(' }, { query: '*' }, { sort: { field: 'name', direction: 'asc' } }]) {
       const { status, body } = await agent('crm_search_contacts', input)
       assert.equal(status, 200, JSON.stringify(input))
-      for (const contact of body.data) assert.equal(contact.phone, '*******0042')
+      for (const contact of body.data) assert.equal(contact.phone, '********042')
     }
     // What the mask shows is not searched either.
     assert.equal((await agent('crm_search_contacts', { query: '*******' })).body.total, 0)
