@@ -18,7 +18,8 @@ export const HARD_MAX_BYTES = 24 * 1024 * 1024
 
 /** The HTTP service without a process: REST, `/v1/ops`, documents and health. `/mcp` is mounted by whoever composes the server. */
 export const createHttp = (app: App, mounts: Record<string, (request: Request) => Promise<Response>> = {}): H3 => {
-  const http = new H3({ onError: (error, event) => unforeseen(app, error, event) })
+  // Paths that cannot be decoded are refused where the path is checked, in the order of checks, and not before everything.
+  const http = new H3({ onError: (error, event) => unforeseen(app, error, event), allowMalformedURL: true })
   const document = JSON.stringify(openapi(app.operations, { publicUrl: app.config.publicUrl }))
   const allowed = new Map<string, string[]>()
 
@@ -35,6 +36,7 @@ export const createHttp = (app: App, mounts: Record<string, (request: Request) =
   }
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
 
+  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) http.on('HEAD', path, (event) => head(http, event))
   http.get('/healthz', () => json(200, { status: 'ok' }))
   http.get('/readyz', () => ready(app))
   http.get('/metrics', async () => new Response(await app.metrics.registry.metrics(), { headers: { 'Content-Type': app.metrics.registry.contentType } }))

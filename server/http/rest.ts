@@ -64,7 +64,7 @@ const elsewhere = (where: Pick<FieldError, 'pointer' | 'parameter'>): FieldError
 
 /** Points at path and query fields by `parameter`, at body fields by `pointer`. */
 export const locateIn = (route: RestRoute, inQuery: ReadonlySet<string>) => (error: FieldError): FieldError => {
-  if (error.pointer === undefined) return error
+  if (error.pointer === undefined || error.code === 'misplaced_field') return error
   const name = error.pointer.slice(2).split('/')[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
   if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !inQuery.has(name)) return error
   const { pointer: _pointer, ...rest } = error
