@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { ChannelsTable, Db, StaffTable } from './database.ts'
+import { renewVersion } from './known.ts'
 
 /** Administration: what is done on the server's own machine, outside any key. Each function answers the record. */
 
@@ -17,6 +18,7 @@ export const createWorkspace = async (db: Db, fields: WorkspaceFields, now: stri
     const row = await tx.insertInto('workspaces').values({ ...fields, created_at: now }).returningAll().executeTakeFirstOrThrow()
     await tx.insertInto('custom_fields')
       .values({ workspace_id: row.id, key: 'email', label: 'Email', type: 'email', options: null, visibility: 'visible_to_all', created_at: now, deleted_at: null }).execute()
+    await renewVersion(tx, row.id)
     return row
   })
 

@@ -1,9 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
-import { type ContactRow, contactColumns, fieldsColumn, refColumns, type ShownField } from './contacts.ts'
+import { complete, type ContactRow, contactColumns, refColumns } from './contacts.ts'
 import { readCounter } from './counters.ts'
 import type { Db } from './database.ts'
-import { CUSTOM_PLAN } from './driver.ts'
+import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { storable } from './ids.ts'
+import { type ShownField, versionColumn } from './known.ts'
 import { containsPattern, fold, hasTrigram } from './text.ts'
 
 export type ContactConditions = {
@@ -94,17 +95,18 @@ export const pageOfContacts = async (
   const { key, cast } = sortKeys[sort.field]
   const order = sql.raw(sort.direction)
   const than = sql.raw(sort.direction === 'asc' ? '>' : '<')
-  const { rows } = await sql<ContactRow & { sort_key: string; fields: ShownField[] | null }>`
-    ${plan.custom ? sql.raw(CUSTOM_PLAN) : sql``} select ${contactColumns}, ${full ? sql`${refColumns},` : sql``} c.sort_key::text as sort_key, ${fieldsColumn(workspaceId)}
+  const { rows } = await sql<ContactRow & { sort_key: string; fields_version: string | null }>`${sql.raw(plan.custom ? CUSTOM_PLAN : QUICK)}
+    select ${contactColumns}, ${full ? sql`${refColumns},` : sql``} c.sort_key::text as sort_key, ${versionColumn(workspaceId)}
     from (select c.*, ${key} as sort_key from contacts c where ${plan.where}
       ${after === null ? sql`` : sql`and (${key}, c.id) ${than} (${after.key}${cast}, ${after.id}::bigint)`}
       order by ${key} ${order}, c.id ${order} limit ${limit + 1}) as c
     left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     order by c.sort_key ${order}, c.id ${order}`.execute(tx)
+  const fields = await complete(tx, workspaceId, rows)
   return {
     rows: rows.slice(0, limit),
     positions: rows.map((row) => ({ key: row.sort_key, id: row.id })),
-    fields: rows[0]?.fields ?? [],
+    fields,
     total: after === null ? await totalOf(tx, workspaceId, plan, rows.length, limit) : null,
   }
 }
@@ -113,8 +115,8 @@ export const pageOfContacts = async (
 const totalOf = async (tx: Db, workspaceId: string, plan: Plan, found: number, limit: number): Promise<{ n: number; approximate: boolean }> => {
   if (found <= limit) return { n: found, approximate: false }
   if (plan.plain) return { n: await readCounter(tx, workspaceId, 'contacts'), approximate: false }
-  const counted = await sql<{ n: string }>`
-    ${sql.raw(CUSTOM_PLAN)} select count(*) as n from (select 1 from contacts c where ${plan.where} limit ${COUNT_CAP + 1}) as c`.execute(tx)
+  const counted = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
+    select count(*) as n from (select 1 from contacts c where ${plan.where} limit ${COUNT_CAP + 1}) as c`.execute(tx)
   const n = Number(counted.rows[0]!.n)
   if (n <= COUNT_CAP) return { n, approximate: false }
   const estimate = await sql<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>`explain (format json) select 1 from contacts c where ${plan.where}`.execute(tx)

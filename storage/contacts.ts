@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
 import { addToCounters, anyShard } from './counters.ts'
-import type { FieldRow } from './custom-fields.ts'
 import type { Db } from './database.ts'
+import { QUICK } from './driver.ts'
 import { storable } from './ids.ts'
+import { knownOf, namesOf, type Ref, type ShownField, versionColumn } from './known.ts'
 import { fold } from './text.ts'
 
 /** Values by custom field id, as they are stored: text, number, boolean, ISO date or time, decimal text, or an array of option values. */
 export type StoredValue = string | number | boolean | string[]
 export type Attrs = Record<string, StoredValue>
 
-export type Ref = [id: string, name: string]
 export type ConversationRow = {
   id: string; channel_id: string | null; state: string; assigned_staff_id: string | null; assigned_team_id: string | null
   created_at: string; last_activity_at: string | null
@@ -17,7 +17,7 @@ export type ConversationRow = {
 export type ContactRow = {
   id: string; name: string | null; phone: string | null; chatapp_user_id: string | null; dnd: boolean; starred: boolean
   email: string | null; web_visitor_id: string | null; created_at: string; updated_at: string; last_activity_at: string | null
-  attrs: Attrs; conversations: ConversationRow[] | null; tags?: Ref[] | null; groups?: Ref[] | null
+  attrs: Attrs; conversations: ConversationRow[] | null; tags?: Ref[]; groups?: Ref[]
 }
 
 /** Short of what the columns of a list need; tags and groups only where they are shown. */
@@ -30,26 +30,34 @@ export const contactColumns = sql`
       order by v.last_activity_at desc, v.id desc limit 10) as v) as conversations`
 
 export const refColumns = sql`
-  (select json_agg(json_build_array(t.id::text, t.name) order by t.name_key) from contact_tags ct
-    join tags t on t.workspace_id = ct.workspace_id and t.id = ct.tag_id where ct.workspace_id = c.workspace_id and ct.contact_id = c.id) as tags,
-  (select json_agg(json_build_array(g.id::text, g.name) order by g.name_key) from contact_groups cg
-    join groups g on g.workspace_id = cg.workspace_id and g.id = cg.group_id where cg.workspace_id = c.workspace_id and cg.contact_id = c.id) as groups`
+  array(select l.tag_id from contact_tags l where l.workspace_id = c.workspace_id and l.contact_id = c.id) as tag_ids,
+  array(select l.group_id from contact_groups l where l.workspace_id = c.workspace_id and l.contact_id = c.id) as group_ids`
 
-/** The live custom fields beside each row, so that a contact is read in one statement. */
-export const fieldsColumn = (workspaceId: string) => sql`
-  (select json_agg(json_build_object('id', cf.id::text, 'key', cf.key, 'label', cf.label, 'type', cf.type, 'options', cf.options, 'visibility', cf.visibility) order by cf.id)
-    from custom_fields cf where cf.workspace_id = ${workspaceId} and cf.deleted_at is null) as fields`
+type ReadRow = ContactRow & { tag_ids?: string[]; group_ids?: string[]; fields_version: string | null }
 
-export type ShownField = Pick<FieldRow, 'id' | 'key' | 'label' | 'type' | 'options' | 'visibility'>
+/** Completes rows with the names of their tags and groups, and answers the fields of their values. */
+export const complete = async (tx: Db, workspaceId: string, rows: ReadRow[]): Promise<ShownField[]> => {
+  if (rows.length === 0) return []
+  const known = await knownOf(tx, workspaceId, rows[0]!.fields_version)
+  if (rows[0]!.tag_ids) {
+    const tags = await namesOf(tx, workspaceId, known, 'tag', rows.flatMap((row) => row.tag_ids!))
+    const groups = await namesOf(tx, workspaceId, known, 'group', rows.flatMap((row) => row.group_ids!))
+    for (const row of rows) {
+      row.tags = tags(row.tag_ids!)
+      row.groups = groups(row.group_ids!)
+    }
+  }
+  return known.fields
+}
 
 /** One contact in full and the fields of its values. */
 export const readContact = async (tx: Db, workspaceId: string, id: string): Promise<{ contact: ContactRow; fields: ShownField[] } | undefined> => {
-  const { rows } = await sql<ContactRow & { fields: ShownField[] | null }>`
-    select ${contactColumns}, ${refColumns}, ${fieldsColumn(workspaceId)}
+  const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
+    select ${contactColumns}, ${refColumns}, ${versionColumn(workspaceId)}
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     where c.workspace_id = ${workspaceId} and c.id = ${storable(id)}`.execute(tx)
-  const row = rows[0]
-  return row && { contact: row, fields: row.fields ?? [] }
+  const fields = await complete(tx, workspaceId, rows)
+  return rows[0] && { contact: rows[0], fields }
 }
 
 /** The id of the contact with this phone, locked against other changes. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { QUICK } from './driver.ts'
 
 /** Rows that one count is spread over, so that concurrent writers seldom wait for each other. */
 const SHARDS = 32
@@ -18,7 +19,7 @@ export const addToCounters = async (tx: Db, workspaceId: string, changes: Readon
 }
 
 export const readCounter = async (tx: Db, workspaceId: string, subject: string): Promise<number> => {
-  const { rows } = await sql<{ n: string }>`
+  const { rows } = await sql<{ n: string }>`${sql.raw(QUICK)}
     select coalesce(sum(n), 0)::bigint as n from counters where workspace_id = ${workspaceId} and subject = ${subject}`.execute(tx)
   return Number(rows[0]!.n)
 }

@@ -1,13 +1,12 @@
 import type { z } from 'zod'
 import type { Contact } from '../../catalog/contacts.ts'
-import type { ContactRow, Ref, ShownField } from '../../storage/contacts.ts'
+import type { ContactRow } from '../../storage/contacts.ts'
+import type { ShownField } from '../../storage/known.ts'
 import { type Actor, phonesHidden, seesManagerFields } from '../context.ts'
 import { showAttributes } from './attributes.ts'
 import { maskPhone } from './phone.ts'
 
 const iso = (time: string | null): string | null => (time === null ? null : new Date(time).toISOString())
-
-const refs = (pairs: Ref[] | null | undefined) => (pairs ?? []).map(([id, name]) => ({ id, name }))
 
 /** Ids at the messaging app hold the phone among other signs, as in `15550100042@c.us`. */
 const maskDigits = (id: string | null): string | null => id?.replaceAll(/\d{5,}/g, (digits) => maskPhone(digits)) ?? null
@@ -29,7 +28,7 @@ export const showContact = (actor: Actor, row: ContactRow, fields: readonly Show
     updated_at: row.updated_at,
     ...(detail === 'full' ? { email: emailHidden ? null : row.email } : {}),
     web_visitor_id: row.web_visitor_id,
-    ...(detail === 'full' ? { tags: refs(row.tags), groups: refs(row.groups) } : {}),
+    ...(detail === 'full' ? { tags: row.tags ?? [], groups: row.groups ?? [] } : {}),
     attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
     conversations: (row.conversations ?? []).map((v) => ({
       id: v.id, channel_id: v.channel_id, state: v.state,
