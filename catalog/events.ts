@@ -17,7 +17,7 @@ const EventContact = z.object({
   starred: z.boolean().describe('Starred.'),
   created_at: Timestamp.describe('When it was made.'),
   updated_at: Timestamp.describe('When it was last changed.'),
-})
+}).describe('The contact.')
 const contact = {
   id: '42', name: 'Ada Lovelace', phone: '15550100042', dnd: false, starred: false,
   created_at: '2026-10-01T09:30:00.000Z', updated_at: '2026-10-01T09:30:00.000Z',
@@ -35,7 +35,7 @@ const Groups = z.object({
 })
 const groups = { contact_ids: ['42'], groups: [{ id: '3', name: 'VIP' }] }
 
-const EventGroup = z.object({ group: z.object({ id: Id.describe('Group id.'), name: z.string().describe('Name.'), emoji: z.string().nullable().describe('Emoji.') }) })
+const EventGroup = z.object({ group: z.object({ id: Id.describe('Group id.'), name: z.string().describe('Name.'), emoji: z.string().nullable().describe('Emoji.') }).describe('The group.') })
 const group = { group: { id: '3', name: 'VIP', emoji: '⭐' } }
 
 export const eventTypes = {
@@ -43,7 +43,7 @@ export const eventTypes = {
   'contact.updated/1': eventType('Fields of a contact changed.',
     z.object({ contact: EventContact, changes: z.array(z.string()).describe('Names of the fields that changed; `attributes.<key>` for custom fields.') }),
     { contact, changes: ['name', 'attributes.plan'] }),
-  'contact.deleted/1': eventType('A contact was deleted.', z.object({ contact: z.object({ id: Id.describe('Contact id.') }) }), { contact: { id: '42' } }),
+  'contact.deleted/1': eventType('A contact was deleted.', z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The contact that is gone.') }), { contact: { id: '42' } }),
   'contact.tags_added/1': eventType('Tags were added to contacts.', Tags, tags),
   'contact.tags_removed/1': eventType('Tags were removed from contacts.', Tags, tags),
   'contact.groups_added/1': eventType('Contacts were added to groups.', Groups, groups),

@@ -1,16 +1,9 @@
-import { findOperation, outputOf } from '../catalog/index.ts'
-import { type Door, doorsOf } from './doors.ts'
+import { findOperation } from '../catalog/index.ts'
+import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 
-/** Calls one quick door (`/v1/ops`) with a key; success answers must have the shape that the catalog promises. */
-export const callAs = (server: Pick<TestServer, 'url'>, key: string): Door['call'] => {
-  const door = doorsOf(server.url, key)[1]!
-  return async (name, input, options) => {
-    const reply = await door.call(name, input, options)
-    if (reply.status < 300) outputOf(findOperation(name)!).strict().parse(reply.body)
-    return reply
-  }
-}
+/** Calls one quick door (`/v1/ops`) with a key; answers must be what the catalog promises. */
+export const callAs = (server: Pick<TestServer, 'url'>, key: string): Door['call'] => checked(doorsOf(server.url, key)[1]!).call
 
 /** The same, for calls that must succeed: answers the body, and throws the problem. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers freely

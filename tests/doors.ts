@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
+import { commonErrors } from '../catalog/errors.ts'
 import { findOperation, type Operation, outputOf, routesOf } from '../catalog/index.ts'
 import { toArgv } from '../cli/argv.ts'
 import { run } from '../cli/main.ts'
@@ -115,12 +116,14 @@ export const doorsOf = (base: string, key: string | undefined): Door[] => [
   { name: 'cli', confirms: true, call: cliCall(base, key) },
 ]
 
-/** Success answers must have the shape that the catalog promises. */
-const checked = (door: Door): Door => ({
+/** Answers must be what the catalog promises: a success has the operation's shape, a refusal one of its codes. */
+export const checked = (door: Door): Door => ({
   ...door,
   call: async (name, input, options) => {
     const reply = await door.call(name, input, options)
-    if (reply.status < 300) outputOf(findOperation(name)!).strict().parse(reply.body)
+    const op = findOperation(name)!
+    if (reply.status < 300) outputOf(op).strict().parse(reply.body)
+    else if (![...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict'] : [])].includes(reply.body.code)) throw new Error(`${name} does not list the error ${reply.body.code}`)
     return reply
   },
 })
