@@ -13,13 +13,16 @@ export const parsePhone = (text: string): { digits: string } | { fault: string; 
   return settle(leading.startsWith('+') ? leading : `+${leading.startsWith('0') ? leading.slice(2) : leading}`)
 }
 
+/** E.164 ends at 15 digits, though some plans know longer numbers. */
+const LONGEST = '+'.length + 15
+
 /**
  * Parses until nothing changes: of "+49 006675" each parse takes one national 0, and a number must be the same contact under its own digits.
  * isPossible asks for a known country code and a length its plan has; not for an assigned number, which changes by the month.
  */
 const settle = (international: string, rounds = 5): ReturnType<typeof parsePhone> => {
   const parsed = parsePhoneNumberFromString(international, { extract: false })
-  if (!parsed?.isPossible() || rounds === 0) return { fault: 'is not a phone number in international format', fix: 'Send the country code and the number, such as +1 555 010 0042.' }
+  if (!parsed?.isPossible() || parsed.number.length > LONGEST || rounds === 0) return { fault: 'is not a phone number in international format', fix: 'Send the country code and the number, such as +1 555 010 0042.' }
   return parsed.number === international ? { digits: parsed.number.slice(1) } : settle(parsed.number, rounds - 1)
 }
 
