@@ -182,7 +182,7 @@ everyDatabase('HTTP', (server) => {
   })
 
   it('unknown routes are 404 with a key and 401 without', async () => {
-    for (const path of ['/v1', '/v1/', '/v1/contactz', '/v1/contacts/7/nothing', '/v1/ops/', '/v1/ops/crm_list_tags/more', '/v1/contacts//7']) {
+    for (const path of ['/v1', '/v1/', '/v1/contactz', '/v1/contacts/7/nothing', '/v1/ops/', '/v1/ops/crm_list_tags/more', '/v1/contacts//7', '/v1/contacts/']) {
       for (const method of ['GET', 'POST']) {
         const reply = await raw(path, { method, ...(method === 'POST' ? { body: '{}' } : {}) })
         assert.equal(reply.status, 404, `${method} ${path} ${reply.text}`)
