@@ -125,7 +125,7 @@ More: wcrm <group> --help, wcrm <group> <verb> --help, man wcrm.`
 
 const build = (host: Host): Command => {
   const program = new Command('wcrm')
-    .description('Contacts, conversations, templates and webhooks of a workspace, on the command line.')
+    .description('Contacts, tags, groups and custom fields of a workspace, on the command line.')
     .usage('<group> <verb> [arguments] [flags]')
     .version(host.manifest.version, '--version').helpOption('-h, --help', 'show help').helpCommand(false)
     .enablePositionalOptions()

@@ -4,7 +4,7 @@ import { toolsetsOf } from './toolsets.ts'
 
 /** What every agent should know before its first call; paid for in each conversation, so short. */
 export const instructions = [
-  'Tools of one customer-messaging workspace: contacts, conversations, templates, webhooks, reports.',
+  'Tools of one customer-messaging workspace: contacts, tags, groups and custom fields.',
   'Lists answer `data` and `next_cursor`; pass it as `cursor` with the same filters until it is null.',
   'Tools that change data take `dry_run: true`, which checks everything and changes nothing. Some need a person to confirm and answer `confirm_required` otherwise.',
   'A failed call answers JSON with `code`, `detail`, `errors` (each with a `fix`) and `mend`: correct what they name and call again.',

@@ -6,12 +6,12 @@ import { type CommandSpec, commandName, type Field, type Manifest } from '../cli
 // Writes man/: one page for the program and one for each group, from cli/manifest.json.
 
 /** Text as roff shows it literally; a dash that is typed stays a dash. */
-const roff = (text: string): string =>
+export const roff = (text: string): string =>
   text.replaceAll('`', '').replaceAll('\\', '\\e').replaceAll('-', '\\-').split('\n').map((line) => /^[.']/.test(line) ? `\\&${line}` : line).join('\n')
 
-const bold = (text: string): string => `\\fB${roff(text)}\\fR`
-const italic = (text: string): string => `\\fI${roff(text)}\\fR`
-const item = (term: string, text: string): string => `.TP\n${term}\n${text}`
+export const bold = (text: string): string => `\\fB${roff(text)}\\fR`
+export const italic = (text: string): string => `\\fI${roff(text)}\\fR`
+export const item = (term: string, text: string): string => `.TP\n${term}\n${text}`
 
 const header = (name: string, version: string): string => `.\\" Made by scripts/man.ts from cli/manifest.json.\n.TH ${roff(name.toUpperCase())} 1 "" "wcrm ${version}" "wcrm manual"`
 
@@ -53,7 +53,7 @@ On any failure standard output is empty and the problem is on standard error, as
 
 const mainPage = (manifest: Manifest): string => `${[
   header('wcrm', manifest.version),
-  '.SH NAME', 'wcrm \\- contacts, conversations, templates and webhooks of a workspace',
+  '.SH NAME', 'wcrm \\- contacts, tags, groups and custom fields of a workspace',
   '.SH SYNOPSIS', `${bold('wcrm')} ${italic('group')} ${italic('verb')} [${italic('arguments')}] [${italic('flags')}]`,
   '.SH COMMANDS',
   ...groups.flatMap(({ heading, commands }) => [`.SS ${roff(heading)}`, ...Object.entries(commands).filter(([name]) => manifest.commands.some((c) => c.group === name)).map(([name, about]) => item(bold(name), `${roff(about)}.`))]),

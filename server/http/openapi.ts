@@ -22,7 +22,7 @@ export const openapi = (operations: readonly Operation[], { publicUrl }: { publi
     openapi: '3.1.0',
     info: {
       title: 'wcrm', version: currentVersion, summary: 'Workspace messaging and CRM service',
-      description: 'Contacts, conversations, templates, webhooks and reports of one workspace. Every operation is a REST route and `POST /v1/ops/<name>`. '
+      description: 'Contacts, tags, groups and custom fields of one workspace. Every operation is a REST route and `POST /v1/ops/<name>`. '
         + 'A request acts as the staff member who owns the key. Changes take `dry_run`: every check runs, nothing changes.',
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },

@@ -23,7 +23,7 @@ export const pages = (path: string, app: Site): Promise<Response | undefined> | 
 }
 
 const landingPage = (publicUrl: string): string => layout('wcrm', publicUrl, `
-<p>Workspace messaging and CRM: contacts, conversations, templates, webhooks and reports. Every operation is a REST route, a
+<p>Workspace messaging and CRM: contacts with tags, groups and custom fields. Every operation is a REST route, a
 <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
 <ul>
 <li><a href="${escape(publicUrl)}/docs">API reference</a>, to read and to try</li>
