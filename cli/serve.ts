@@ -1,11 +1,11 @@
 import { Command, CommanderError, Option } from 'commander'
 import { listen } from 'listhen'
 import { pino } from 'pino'
-import { toNodeHandler } from 'srvx/node'
 import { mcpHandler } from '../mcp/handler.ts'
 import { createApp } from '../server/app.ts'
 import { type Config, readConfig, settings } from '../server/config.ts'
 import { createHttp, HARD_MAX_BYTES } from '../server/http/app.ts'
+import { nodeHandler } from '../server/http/node.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { openMigrated, requireSameSecret, secretOf, startChores } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
@@ -65,7 +65,7 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     const secret = secretOf(config)
     await requireSameSecret(storage, secret)
     // The port is known only after listening, and every URL that is handed out holds it: so the routes come after.
-    let handle: ReturnType<typeof toNodeHandler> | undefined
+    let handle: ReturnType<typeof nodeHandler> | undefined
     const listener = await listen((request, response) => { void handle?.(request as never, response as never) }, {
       hostname: config.host, port: { port: config.port, alternativePortRange: [] as never, random: config.port === 0, host: config.host },
       autoClose: false, qr: false, showURL: false, isProd: true, ws: false, clipboard: false, open: false,
@@ -73,7 +73,7 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host === '0.0.0.0' ? '127.0.0.1' : config.host}:${listener.address.port}`
     const app = createApp({ storage, secret, log, metrics: createMetrics(), config: { ...config, publicUrl: (config.publicUrl ?? url).replace(/\/+$/, '') } })
     const http = createHttp(app, { '/mcp': mcpHandler(app) })
-    handle = toNodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
+    handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
     const demo = config.demo && await isEmpty(storage.db) ? await createDemo(storage.db, app.now()) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
     const stopChores = startChores(app)

@@ -2,6 +2,11 @@ import { randomBytes } from 'node:crypto'
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
+/** Random bytes are fetched for many ids at once: one call costs as much as a hundred. */
+const RANDOM = 4096
+let pool = Buffer.alloc(0)
+let used = RANDOM
+
 /** A ULID: 48 bits of time in milliseconds and 80 random bits, 26 Crockford base32 characters that sort by time. */
 export const ulid = (time = Date.now()): string => {
   let head = ''
@@ -9,8 +14,12 @@ export const ulid = (time = Date.now()): string => {
     head = CROCKFORD[time % 32]! + head
     time = Math.floor(time / 32)
   }
+  if (used === RANDOM) {
+    pool = randomBytes(RANDOM)
+    used = 0
+  }
   let tail = ''
-  for (const byte of randomBytes(16)) tail += CROCKFORD[byte & 31]
+  for (const end = used + 16; used < end; used++) tail += CROCKFORD[pool[used]! & 31]
   return head + tail
 }
 

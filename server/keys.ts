@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { createHash, hash, randomInt } from 'node:crypto'
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const FORM = /^wc_(live|test)_[0-9A-Za-z]{40}$/
@@ -23,4 +23,4 @@ export const newApiKey = (test: boolean): string => {
 export const isApiKey = (text: string): boolean => FORM.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 
 /** What is stored of a key. It holds 202 random bits, so a plain hash is enough. */
-export const hashApiKey = (key: string): Buffer => createHash('sha256').update(key).digest()
+export const hashApiKey = (key: string): Buffer => hash('sha256', key, 'buffer')

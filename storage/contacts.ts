@@ -40,12 +40,9 @@ export const complete = async (tx: Db, workspaceId: string, rows: ReadRow[]): Pr
   if (rows.length === 0) return []
   const known = await knownOf(tx, workspaceId, rows[0]!.fields_version)
   if (rows[0]!.tag_ids) {
-    const tags = await namesOf(tx, workspaceId, known, 'tag', rows.flatMap((row) => row.tag_ids!))
-    const groups = await namesOf(tx, workspaceId, known, 'group', rows.flatMap((row) => row.group_ids!))
-    for (const row of rows) {
-      row.tags = tags(row.tag_ids!)
-      row.groups = groups(row.group_ids!)
-    }
+    const tags = await namesOf(tx, workspaceId, known, 'tag', rows.map((row) => row.tag_ids!))
+    const groups = await namesOf(tx, workspaceId, known, 'group', rows.map((row) => row.group_ids!))
+    rows.forEach((row, i) => Object.assign(row, { tags: tags[i], groups: groups[i] }))
   }
   return known.fields
 }

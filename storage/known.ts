@@ -40,26 +40,29 @@ export const knownOf = async (tx: Db, workspaceId: string, version: string | nul
   return read
 }
 
-/** The names of these tags or groups; a function that puts them to some of the ids, in the order of the names. Asks only for those never seen before. */
-export const namesOf = async (tx: Db, workspaceId: string, known: Known, kind: 'tag' | 'group', ids: Iterable<string>): Promise<(of: readonly string[]) => Ref[]> => {
-  const names = new Map<string, Name>()
-  const missing = new Set<string>()
+/** Their names, in the order of the names; ids that name nothing any more are left out. */
+const refsOf = (names: ReadonlyMap<string, Name>, ids: readonly string[]): Ref[] => {
+  const found: Name[] = []
   for (const id of ids) {
-    const name = known[kind].get(id)
-    if (name) names.set(id, name)
-    else missing.add(id)
+    const name = names.get(id)
+    if (name) found.push(name)
   }
-  if (missing.size > 0) {
-    const { rows } = await sql<Ref & { name_key: string }>`
-      select id, name, name_key from ${kind === 'tag' ? sql`tags` : sql`groups`} where workspace_id = ${workspaceId} and id = any(${[...missing]}::bigint[])`.execute(tx)
-    if (known[kind].size > MOST_NAMES) known[kind].clear()
-    for (const { id, name, name_key: key } of rows) {
-      // Bytes as characters, so that they compare as collation "C" does.
-      const row = { id, name, order: Buffer.from(key).toString('latin1') }
-      names.set(id, row)
-      // What is made in a transaction may be taken back.
-      if (!tx.isTransaction) known[kind].set(id, row)
-    }
-  }
-  return (of) => of.flatMap((id) => names.get(id) ?? []).sort((a, b) => (a.order < b.order ? -1 : 1)).map(({ id, name }) => ({ id, name }))
+  if (found.length > 1) found.sort((a, b) => (a.order < b.order ? -1 : 1))
+  return found.map(({ id, name }) => ({ id, name }))
+}
+
+/** For each list of ids of tags or groups, their names. Asks the database only for those never seen before. */
+export const namesOf = async (tx: Db, workspaceId: string, known: Known, kind: 'tag' | 'group', lists: readonly (readonly string[])[]): Promise<Ref[][]> => {
+  const missing = lists.flatMap((ids) => ids.filter((id) => !known[kind].has(id)))
+  if (missing.length === 0) return lists.map((ids) => refsOf(known[kind], ids))
+  const atHand = lists.flat().flatMap((id) => known[kind].get(id) ?? [])
+  const { rows } = await sql<Ref & { name_key: string }>`
+    select id, name, name_key from ${kind === 'tag' ? sql`tags` : sql`groups`} where workspace_id = ${workspaceId} and id = any(${[...new Set(missing)]}::bigint[])`.execute(tx)
+  // Bytes as characters, so that they compare as collation "C" does.
+  const read = rows.map(({ id, name, name_key: key }): Name => ({ id, name, order: Buffer.from(key).toString('latin1') }))
+  const names = new Map([...atHand, ...read].map((name) => [name.id, name]))
+  if (known[kind].size > MOST_NAMES) known[kind].clear()
+  // What is made in a transaction may be taken back.
+  if (!tx.isTransaction) for (const name of read) known[kind].set(name.id, name)
+  return lists.map((ids) => refsOf(names, ids))
 }

@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import postgres from 'postgres'
-import { toNodeHandler } from 'srvx/node'
 import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
 import { mcpHandler } from '../mcp/handler.ts'
 import { type App, type AppOptions, createApp } from '../server/app.ts'
 import { createHttp, HARD_MAX_BYTES } from '../server/http/app.ts'
+import { nodeHandler } from '../server/http/node.ts'
 import { hashApiKey, newApiKey } from '../server/keys.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { createChannel, createKey, createStaff, createWorkspace, type StaffFields, type WorkspaceFields } from '../storage/admin.ts'
@@ -47,7 +47,7 @@ const onPostgres = async (url: string): Promise<{ storage: Storage; remove: () =
 
 /** Serves this storage on a free port, with the doors of the product. */
 export const serveStorage = async (storage: Storage, database: string, options: ServerOptions = {}): Promise<TestServer> => {
-  let handle: ReturnType<typeof toNodeHandler> | undefined
+  let handle: ReturnType<typeof nodeHandler> | undefined
   const server: Server = createServer((request, response) => { void handle!(request as never, response as never) })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -57,7 +57,7 @@ export const serveStorage = async (storage: Storage, database: string, options: 
     config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, ...limits }, ...(now ? { now } : {}), ...(extra ? { extra } : {}),
   })
   const http = createHttp(app, { '/mcp': mcpHandler(app) })
-  handle = toNodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
+  handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
   return {
     database, url, app, db: storage.db,
     close: async () => {

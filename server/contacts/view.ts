@@ -2,11 +2,12 @@ import type { z } from 'zod'
 import type { Contact } from '../../catalog/contacts.ts'
 import type { ContactRow } from '../../storage/contacts.ts'
 import type { ShownField } from '../../storage/known.ts'
+import { isoOf } from '../../storage/times.ts'
 import { type Actor, phonesHidden, seesManagerFields } from '../context.ts'
 import { showAttributes } from './attributes.ts'
 import { maskPhone } from './phone.ts'
 
-const iso = (time: string | null): string | null => (time === null ? null : new Date(time).toISOString())
+const iso = (time: string | null): string | null => (time === null ? null : isoOf(time))
 
 /** Ids at the messaging app hold the phone among other signs, as in `15550100042@c.us`. */
 const maskDigits = (id: string | null): string | null => id?.replaceAll(/\d{5,}/g, (digits) => maskPhone(digits)) ?? null

@@ -27,19 +27,21 @@ const bearer = (authorization: string | undefined): string => {
 /** Finds the key, its owner and the workspace. Unknown, expired and revoked keys are told apart by nobody outside. */
 export const authenticate = async (app: App, authorization: string | undefined): Promise<Actor> => {
   const token = bearer(authorization)
-  const row = isApiKey(token) ? await lookUp(app, hashApiKey(token)) : undefined
+  const row = await lookUp(app, token)
   // A key that is believed from memory may have expired meanwhile.
   if (!row || (row.expires_at !== null && Date.parse(row.expires_at) <= Date.parse(app.now()))) throw refuse('The API key is unknown, expired or revoked.')
   noteUse(app, row)
   return actorOf(row)
 }
 
-const lookUp = (app: App, hash: Buffer): Promise<KeyRow | undefined> => {
+const lookUp = async (app: App, token: string): Promise<KeyRow | undefined> => {
   const { keys } = app.keyMemory
+  const hash = hashApiKey(token)
   const id = hash.toString('base64')
   const known = keys.get(id)
   const now = performance.now()
   if (known && now - known.at < BELIEVED_MS) return known.found
+  if (!isApiKey(token)) return undefined
   if (keys.size >= MOST_REMEMBERED) keys.clear()
   const found = findKey(app.db, hash, app.now())
   keys.set(id, { at: now, found })

@@ -28,7 +28,13 @@ const ATTEMPTS = 4
 const handlerOf = (app: App, op: Operation): Handler<unknown> | ProviderHandler<unknown> =>
   app.handlers[op.name] as AnyHandler as Handler<unknown> | ProviderHandler<unknown>
 
-export const successStatus = (op: Operation): number => routesOf(op)[0]!.status
+const statuses = new WeakMap<Operation, number>()
+
+export const successStatus = (op: Operation): number => {
+  let status = statuses.get(op)
+  if (status === undefined) statuses.set(op, status = routesOf(op)[0]!.status)
+  return status
+}
 
 /** The context of one call; events that the handler emits gather in `events`. */
 export const contextOf = (app: App, tx: Db, actor: Actor, op: Operation, input: Record<string, unknown>, dryRun: boolean, events: EventRow[] = []): Context => {

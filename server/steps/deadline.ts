@@ -9,18 +9,10 @@ export const isRetryable = (error: unknown): boolean => {
 }
 
 /** Answers 504 when the work takes longer, in milliseconds. The embedded database has no deadlines of its own. */
-export const withDeadline = async <T>(ms: number, work: Promise<T>): Promise<T> => {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Problem('timeout', `The work did not finish in ${ms / 1000} seconds. Retry with the same Idempotency-Key; it never runs twice.`)), ms)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-    work.catch(() => {})
-  }
-}
+export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> => new Promise((resolve, reject) => {
+  const timer = setTimeout(() => reject(new Problem('timeout', `The work did not finish in ${ms / 1000} seconds. Retry with the same Idempotency-Key; it never runs twice.`)), ms)
+  work.then(resolve, reject).finally(() => clearTimeout(timer))
+})
 
 const UNREACHABLE = new Set([
   'ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EPIPE', 'ENOENT',
