@@ -1,7 +1,6 @@
 import { createHash, type Hash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
-import { migrationNames } from '../open.ts'
 import type { Header, Lines, TableLine, Trailer } from './dump.ts'
 import { passTransactionIds } from './order.ts'
 import { appliedMigrations, keptTables, quoted, type Table } from './schema.ts'
@@ -48,9 +47,13 @@ const readHeader = (line: string): Header => {
   throw refuse('This is not a backup made by wcrm admin backup.')
 }
 
-const differentSchema = (header: Header, ours: readonly string[]): string =>
-  `The backup was made by version ${header.product} with another schema (${header.migrations.at(-1)}; here ${ours.at(-1)}). `
-  + (header.migrations.length > migrationNames.length ? 'Restore it with that version or a newer one.' : `Restore it with version ${header.product}, then start this version on it: it migrates the schema.`)
+const differentSchema = (header: Header, ours: readonly string[]): string => {
+  const unknown = header.migrations.filter((name) => !ours.includes(name))
+  const lacking = ours.filter((name) => !header.migrations.includes(name))
+  const how = unknown.length > 0 ? `${unknown.join(', ')} is not known here` : `it lacks ${lacking.join(', ')}`
+  const mend = unknown.length > 0 ? 'Restore it with that version.' : 'Restore it with that version, then start this one on it: it migrates the schema.'
+  return `The backup was made by version ${header.product}, which has another schema (${how}). ${mend}`
+}
 
 type State = {
   tables: Map<string, Table>; table: Table | undefined; insert: string; waiting: string[]; chars: number
@@ -129,7 +132,7 @@ const insertRows = async (tx: Db, state: State, batch: readonly string[]): Promi
     await sql`${sql.raw(parts[0]!)}${rows}${sql.raw(parts[1]!)}`.execute(tx)
   } catch (error) {
     // Text that is no JSON, or a value that does not fit its type: the file is at fault, and the checksum would have said so at its end.
-    if (/^22/.test((error as { code?: string }).code ?? '')) throw refuse(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
+    if ((error as { code?: string }).code?.startsWith('22')) throw refuse(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
     throw error
   }
 }
