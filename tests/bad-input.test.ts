@@ -54,7 +54,9 @@ const places = (node: unknown): { holder: Record<string, unknown>; key: string }
   node === null || typeof node !== 'object' ? [] : Object.keys(node).flatMap((key) => [{ holder: node as Record<string, unknown>, key }, ...places((node as Record<string, unknown>)[key])])
 
 const spoil = (input: Record<string, unknown>, changes: readonly Change[]): void => {
-  for (const { kind, at, name, value: instead } of changes) {
+  for (const { kind, at, name, value: made } of changes) {
+    // The arbitraries hand out their constants themselves, which a later change would spoil for good.
+    const instead = structuredClone(made)
     const all = places(input)
     const place = all[at % Math.max(1, all.length)]
     if (kind === 'add' || !place) Object.defineProperty(input, name, { value: instead, enumerable: true, configurable: true, writable: true })
