@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
 import { complete, type ContactRow, contactColumns, refColumns } from './contacts.ts'
-import { readCounter } from './counters.ts'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { storable } from './ids.ts'
@@ -34,7 +33,7 @@ const sortKeys: Record<SortField, { key: RawBuilder<unknown>; cast: RawBuilder<u
 const PROBE = 3000
 const COUNT_CAP = 1000
 
-type Plan = { where: RawBuilder<unknown>; plain: boolean; custom: boolean }
+type Plan = { where: RawBuilder<unknown>; plain: boolean }
 
 const linked = (table: 'contact_tags' | 'contact_groups', column: 'tag_id' | 'group_id', ids: readonly string[]) => sql`
   exists (select 1 from ${sql.raw(table)} l where l.workspace_id = c.workspace_id and l.contact_id = c.id and l.${sql.raw(column)} = any(${ids.map(storable)}::bigint[]))`
@@ -82,43 +81,73 @@ const planOf = async (tx: Db, workspaceId: string, conditions: ContactConditions
     parts.push(notInAnyGroup ? sql`not ${any}` : any)
   }
   if (query !== undefined) parts.push(textCondition(query))
-  return { where: sql.join(parts, sql` and `), plain: parts.length === 1, custom: parts.length > 1 }
+  return { where: sql.join(parts, sql` and `), plain: parts.length === 1 }
 }
 
 export type ContactPage = { rows: ContactRow[]; positions: Position[]; fields: ShownField[]; total: { n: number; approximate: boolean } | null }
+
+type PageRow = ContactRow & { sort_key: string; fields_version: string | null; total: string | null }
+type Asked = { sort: Sort; after: Position | null; limit: number; full: boolean }
 
 /** A page of contacts, and with the first page how many there are. */
 export const pageOfContacts = async (
   tx: Db, workspaceId: string, conditions: ContactConditions, sort: Sort, after: Position | null, limit: number, full: boolean,
 ): Promise<ContactPage> => {
   const plan = await planOf(tx, workspaceId, conditions)
-  const { key, cast } = sortKeys[sort.field]
-  const order = sql.raw(sort.direction)
-  const than = sql.raw(sort.direction === 'asc' ? '>' : '<')
-  const { rows } = await sql<ContactRow & { sort_key: string; fields_version: string | null }>`${sql.raw(plan.custom ? CUSTOM_PLAN : QUICK)}
-    select ${contactColumns}, ${full ? sql`${refColumns},` : sql``} c.sort_key::text as sort_key, ${versionColumn(workspaceId)}
-    from (select c.*, ${key} as sort_key from contacts c where ${plan.where}
-      ${after === null ? sql`` : sql`and (${key}, c.id) ${than} (${after.key}${cast}, ${after.id}::bigint)`}
-      order by ${key} ${order}, c.id ${order} limit ${limit + 1}) as c
-    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    order by c.sort_key ${order}, c.id ${order}`.execute(tx)
+  const asked: Asked = { sort, after, limit, full }
+  const few = after === null && !plan.plain ? await pageOfFew(tx, workspaceId, plan, asked) : undefined
+  const rows = few ?? await walk(tx, workspaceId, plan, asked)
   const fields = await complete(tx, workspaceId, rows)
   return {
     rows: rows.slice(0, limit),
-    positions: rows.map((row) => ({ key: row.sort_key, id: row.id })),
+    positions: rows.slice(0, limit + 1).map((row) => ({ key: row.sort_key, id: row.id })),
     fields,
-    total: after === null ? await totalOf(tx, workspaceId, plan, rows.length, limit) : null,
+    total: after === null ? await totalOf(tx, plan, rows, limit, few !== undefined) : null,
   }
 }
 
+/**
+ * At least one row more than fits, which tells of a next page. The number stands in the text, because the plan for an unknown limit sorts
+ * everything; in a few steps, because every text stays prepared for ever.
+ */
+const enough = (limit: number) => sql.raw(String(([10, 25, 50].find((step) => limit <= step) ?? limit) + 1))
+
+const orderOf = ({ field, direction }: Sort, row: string) => sql.raw(field === 'id' ? `${row}.id ${direction}` : `${row}.sort_key ${direction}, ${row}.id ${direction}`)
+
+const shown = (workspaceId: string, full: boolean) => sql`
+  ${contactColumns}, ${full ? sql`${refColumns},` : sql``} c.sort_key::text as sort_key, ${versionColumn(workspaceId)}`
+
+/** In the order asked for, from the index of that order where there is one. The count of all contacts comes along with a first page that is of all. */
+const walk = async (tx: Db, workspaceId: string, plan: Plan, { sort, after, limit, full }: Asked): Promise<PageRow[]> => {
+  const { key, cast } = sortKeys[sort.field]
+  const order = sql.raw(sort.direction)
+  const than = sql.raw(sort.direction === 'asc' ? '>' : '<')
+  const { rows } = await sql<PageRow>`${sql.raw(plan.plain ? QUICK : CUSTOM_PLAN)}
+    select ${shown(workspaceId, full)},
+      ${plan.plain && after === null ? sql`(select sum(n) from counters where workspace_id = ${workspaceId} and subject = 'contacts')` : sql`null`} as total
+    from (select c.*, ${key} as sort_key from contacts c where ${plan.where}
+      ${after === null ? sql`` : sql`and (${key}, c.id) ${than} (${after.key}${cast}, ${after.id}::bigint)`}
+      order by ${key} ${order}, c.id ${order} limit ${enough(limit)}) as c
+    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+    order by ${orderOf(sort, 'c')}`.execute(tx)
+  return rows
+}
+
+/** Where at most COUNT_CAP contacts match, their page and their number in one statement, which finds them once; undefined where more do. */
+const pageOfFew = async (tx: Db, workspaceId: string, plan: Plan, { sort, limit, full }: Asked): Promise<PageRow[] | undefined> => {
+  const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
+    with found as materialized (select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c where ${plan.where} limit ${sql.raw(String(COUNT_CAP + 1))})
+    select ${shown(workspaceId, full)}, (select count(*) from found) as total
+    from (select * from found order by ${orderOf(sort, 'found')} limit case when (select count(*) from found) > ${sql.raw(String(COUNT_CAP))} then 1 else ${enough(limit)} end) as c
+    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+    order by ${orderOf(sort, 'c')}`.execute(tx)
+  return Number(rows[0]?.total ?? 0) > COUNT_CAP ? undefined : rows
+}
+
 /** Exact where that is cheap: all contacts by their counter, few by counting. Beyond that the planner's estimate, and said to be one. */
-const totalOf = async (tx: Db, workspaceId: string, plan: Plan, found: number, limit: number): Promise<{ n: number; approximate: boolean }> => {
-  if (found <= limit) return { n: found, approximate: false }
-  if (plan.plain) return { n: await readCounter(tx, workspaceId, 'contacts'), approximate: false }
-  const counted = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
-    select count(*) as n from (select 1 from contacts c where ${plan.where} limit ${COUNT_CAP + 1}) as c`.execute(tx)
-  const n = Number(counted.rows[0]!.n)
-  if (n <= COUNT_CAP) return { n, approximate: false }
+const totalOf = async (tx: Db, plan: Plan, rows: readonly PageRow[], limit: number, few: boolean): Promise<{ n: number; approximate: boolean }> => {
+  if (rows.length <= limit) return { n: rows.length, approximate: false }
+  if (few || plan.plain) return { n: Number(rows[0]!.total), approximate: false }
   const estimate = await sql<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>`explain (format json) select 1 from contacts c where ${plan.where}`.execute(tx)
-  return { n: Math.max(n, estimate.rows[0]!['QUERY PLAN'][0].Plan['Plan Rows']), approximate: true }
+  return { n: Math.max(COUNT_CAP + 1, estimate.rows[0]!['QUERY PLAN'][0].Plan['Plan Rows']), approximate: true }
 }

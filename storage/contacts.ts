@@ -47,8 +47,10 @@ export const complete = async (tx: Db, workspaceId: string, rows: ReadRow[]): Pr
   return known.fields
 }
 
+export type ReadContact = { contact: ContactRow; fields: ShownField[] }
+
 /** One contact in full and the fields of its values. */
-export const readContact = async (tx: Db, workspaceId: string, id: string): Promise<{ contact: ContactRow; fields: ShownField[] } | undefined> => {
+export const readContact = async (tx: Db, workspaceId: string, id: string): Promise<ReadContact | undefined> => {
   const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
     select ${contactColumns}, ${refColumns}, ${versionColumn(workspaceId)}
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
@@ -70,11 +72,11 @@ export const searchText = (name: string | null, phone: string | null): string =>
 
 export type NewContact = { phone: string; name: string | null; email: string | null; attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[] }
 
-/** Creates a contact with its values, tags, groups and counts in one statement (0.7 of a bare insert). Undefined when the phone is taken. */
-export const insertContact = async (tx: Db, workspaceId: string, contact: NewContact, now: string): Promise<string | undefined> => {
+/** Creates a contact with its values, tags, groups and counts in one statement, and answers it as readContact would. Undefined when the phone is taken. */
+export const insertContact = async (tx: Db, workspaceId: string, contact: NewContact, now: string): Promise<ReadContact | undefined> => {
   const { tagIds, groupIds } = contact
   const subjects = ['contacts', ...tagIds.map((id) => `tag:${id}`), ...groupIds.map((id) => `group:${id}`)].sort()
-  const { rows } = await sql<{ id: string }>`
+  const { rows } = await sql<{ id: string; fields_version: string | null }>`
     with c as (
       insert into contacts (workspace_id, phone, name, email, name_key, search, created_at, updated_at)
       values (${workspaceId}, ${contact.phone}, ${contact.name}, ${contact.email}, ${fold(contact.name ?? '')}, ${searchText(contact.name, contact.phone)}, ${now}, ${now})
@@ -87,8 +89,15 @@ export const insertContact = async (tx: Db, workspaceId: string, contact: NewCon
       on conflict (workspace_id, subject, shard) do update set n = counters.n + 1
     )${tagIds.length > 0 ? sql`, t as (insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}, tag, id from c, unnest(${tagIds}::bigint[]) as tag)` : sql``}
     ${groupIds.length > 0 ? sql`, g as (insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}, grp, id from c, unnest(${groupIds}::bigint[]) as grp)` : sql``}
-    select id from c`.execute(tx)
-  return rows[0]?.id
+    select id, ${versionColumn(workspaceId)} from c`.execute(tx)
+  if (!rows[0]) return undefined
+  const { phone, name, email, attrs } = contact
+  const row: ReadRow = {
+    ...rows[0], phone, name, email, attrs, chatapp_user_id: null, web_visitor_id: null, dnd: false, starred: false,
+    created_at: now, updated_at: now, last_activity_at: null, conversations: null, tag_ids: [...tagIds], group_ids: [...groupIds],
+  }
+  const fields = await complete(tx, workspaceId, [row])
+  return { contact: row, fields }
 }
 
 export type ContactChanges = { name?: string | null; email?: string | null; dnd?: boolean; starred?: boolean; attrs?: Attrs }

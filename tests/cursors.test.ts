@@ -39,7 +39,7 @@ const fill = async (server: TestServer, workspace: TestWorkspace, count: number,
   const ids: string[] = []
   for (let i = from; i < from + count; i++) {
     const created = new Date(clock + ((i * 7) % 5)).toISOString()
-    ids.push((await insertContact(server.db, workspace.id, { phone: `1555010${String((i * 613) % 10_000).padStart(4, '0')}`, name: ['Ann', 'Bob', 'Cid', null][i % 4]!, email: null, attrs: {}, tagIds: [], groupIds: [] }, created))!)
+    ids.push((await insertContact(server.db, workspace.id, { phone: `1555010${String((i * 613) % 10_000).padStart(4, '0')}`, name: ['Ann', 'Bob', 'Cid', null][i % 4]!, email: null, attrs: {}, tagIds: [], groupIds: [] }, created))!.contact.id)
   }
   return ids
 }

@@ -30,7 +30,7 @@ const plant = async (server: TestServer): Promise<Planted> => {
       name, phone: `1555010${String((i * 37) % 64).padStart(4, '0')}`, starred: (i & 32) !== 0, dnd: i % 3 === 0, created: at(i >> 2), updated: at((i * 5) % 16),
       tags: [0, 1, 2].filter((n) => i & (1 << n)), groups: [0, 1].filter((n) => i & (8 << n)),
     }
-    const id = (await insertContact(server.db, workspace.id, {
+    const { contact: { id } } = (await insertContact(server.db, workspace.id, {
       phone: row.phone, name, email: null, attrs: {}, tagIds: row.tags.map((n) => tags[n]!), groupIds: row.groups.map((n) => groups[n]!),
     }, row.created))!
     await updateContactRow(server.db, workspace.id, { id, phone: row.phone }, { starred: row.starred, dnd: row.dnd }, row.updated)

@@ -1,4 +1,4 @@
-import type { ContactChanges } from '../../storage/contacts.ts'
+import type { ContactChanges, ReadContact } from '../../storage/contacts.ts'
 import { insertContact, lockContactByPhone, lockContactLimit, readContact, touchContacts, updateContactRow } from '../../storage/contacts.ts'
 import { readCounter } from '../../storage/counters.ts'
 import { listFields } from '../../storage/custom-fields.ts'
@@ -23,9 +23,10 @@ export const upsertContact: Handler<InputOf<'crm_upsert_contact'>, Output> = asy
     phone: phone.digits, name: input.name, values,
     groups: await resolveGroups(ctx, input.group_ids), tags: await resolveTags(ctx, input.tags ?? [], true),
   }
-  const { id, action } = await createContact(ctx, wanted) ?? await updateByPhone(ctx, wanted)
+  const created = await createContact(ctx, wanted)
+  const { id, action } = created ? { id: created.contact.id, action: 'created' as const } : await updateByPhone(ctx, wanted)
   if (values.size > 0) await noteUse(ctx, values)
-  const read = (await readContact(ctx.tx, ctx.actor.workspace.id, id))!
+  const read = created ?? (await readContact(ctx.tx, ctx.actor.workspace.id, id))!
   const contact = showContact(ctx.actor, read.contact, read.fields, 'full')
   if (action === 'created') ctx.emit('contact.created/1', { contact: eventContact(read.contact) })
   const shownId = ctx.dryRun && action === 'created' ? null : id
@@ -34,7 +35,7 @@ export const upsertContact: Handler<InputOf<'crm_upsert_contact'>, Output> = asy
   return { id: shownId, action, contact: { ...contact, id: shownId, tags } }
 }
 
-const createContact = async (ctx: Context, wanted: Wanted): Promise<{ id: string; action: 'created' } | undefined> => {
+const createContact = async (ctx: Context, wanted: Wanted): Promise<ReadContact | undefined> => {
   const { workspace } = ctx.actor
   if (workspace.contactLimit !== null) {
     // The limit speaks only to a contact that is not there yet.
@@ -45,14 +46,15 @@ const createContact = async (ctx: Context, wanted: Wanted): Promise<{ id: string
     }
   }
   const email = emailChange(wanted.values)
-  const id = await insertContact(ctx.tx, workspace.id, {
+  const created = await insertContact(ctx.tx, workspace.id, {
     phone: wanted.phone, name: wanted.name ?? null, email: email ?? null, attrs: applyValues({}, wanted.values).attrs,
     tagIds: wanted.tags.map((t) => t.id), groupIds: wanted.groups.map((g) => g.id),
   }, ctx.now)
-  if (id === undefined) return undefined
+  if (created === undefined) return undefined
+  const { id } = created.contact
   if (wanted.tags.length > 0) ctx.emit('contact.tags_added/1', { contact_ids: [id], tags: wanted.tags })
   if (wanted.groups.length > 0) ctx.emit('contact.groups_added/1', { contact_ids: [id], groups: wanted.groups })
-  return { id, action: 'created' }
+  return created
 }
 
 /** The new email address when the values hold one: the column follows the custom field. */
