@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { type Attrs, searchText } from './contacts.ts'
 import { anyShard } from './counters.ts'
 import type { Db } from './database.ts'
+import { withoutIndexes } from './indexes.ts'
 import { fold } from './text.ts'
 
 export type NewConversation = {
@@ -60,9 +61,16 @@ export const insertDemoContacts = async (db: Db, workspaceId: string, contacts: 
   return Number(rows[0]!.created)
 }
 
+const filled = ['contacts', 'contact_facts', 'contact_tags', 'contact_groups', 'conversations']
+
+/** True when so many contacts are to come that building the indexes anew costs less than keeping them up. */
+export const areMany = async (db: Db, contacts: number): Promise<boolean> =>
+  contacts >= 20_000 && (await sql`select 1 from contacts offset ${Math.floor(contacts / 10)}::bigint limit 1`.execute(db)).rows.length === 0
+
+/** Runs `work` in a transaction that has the contacts to itself, and builds their indexes at its end. */
+export const fillAlone = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => db.transaction().execute((tx) => withoutIndexes(tx, filled, () => work(tx)))
+
 /** Fresh statistics and visibility map after many rows: the plans for the next minute depend on them. */
 export const analyzeDemo = async (db: Db): Promise<void> => {
-  for (const table of ['contacts', 'contact_facts', 'contact_tags', 'contact_groups', 'conversations', 'counters']) {
-    await sql`vacuum analyze ${sql.raw(table)}`.execute(db)
-  }
+  for (const table of [...filled, 'counters']) await sql`vacuum analyze ${sql.raw(table)}`.execute(db)
 }

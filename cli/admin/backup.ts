@@ -38,7 +38,11 @@ const openAlone = async (config: Config, why: string): Promise<Storage> => {
 }
 
 /** Where the secret of a configuration is; it is never shown. */
-const secretPlace = (config: Config): string => (config.secret ? 'the variable WCRM_SECRET' : `the file ${resolve(config.dataDir, 'secret')}`)
+const secretPlace = (config: Config): string => {
+  if (config.secret) return 'the variable WCRM_SECRET'
+  const file = resolve(config.dataDir, 'secret')
+  return existsSync(file) || !config.databaseUrl ? `the file ${file}` : 'WCRM_SECRET of the server, or the file "secret" in its data folder'
+}
 
 /** The fingerprint of the secret that a server of this configuration would use; undefined: it would make a new one. */
 const fingerprintHere = (config: Config): string | undefined => {
@@ -92,7 +96,7 @@ const restore: Verb = {
       line.end()
       const { secret_fingerprint: needed, made_at, product } = header
       if (needed !== null && fingerprintHere(session.config) !== needed) {
-        session.io.stderr.write(`The server needs the secret that the backup was made with: put it into ${secretPlace(session.config)}, or set WCRM_SECRET.\n`)
+        session.io.stderr.write(`The server needs the secret that the backup was made with: put it into the file ${resolve(session.config.dataDir, 'secret')}, or set WCRM_SECRET.\n`)
       }
       return { file: resolve(file), made_at, product, rows: total(rows), tables: rows }
     } finally {
@@ -117,7 +121,7 @@ const move: Verb = {
       try {
         const { rows } = await loadInto(target, dump(source.db, about(session)), line.tell)
         line.end()
-        session.io.stderr.write(`Start the server with WCRM_DATABASE_URL and with the same secret: it is in ${secretPlace(session.config)}.\n`)
+        session.io.stderr.write(`Start the server with WCRM_DATABASE_URL and with the same secret as before: ${secretPlace(session.config)}.\n`)
         return { rows: total(rows), tables: rows }
       } finally {
         await target.close()

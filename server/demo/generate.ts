@@ -2,7 +2,7 @@ import { listAllChannels, listAllStaff, listAllTeams } from '../../storage/admin
 import { readCounter } from '../../storage/counters.ts'
 import { insertField, listFields, markFieldsUsed, type NewField } from '../../storage/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
-import { analyzeDemo, insertDemoContacts } from '../../storage/demo.ts'
+import { analyzeDemo, areMany, fillAlone, insertDemoContacts } from '../../storage/demo.ts'
 import { findGroupByName, findLabels, insertGroup, insertTags } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
 import { commonFields, groupsOfDemo, tagNames } from './labels.ts'
@@ -26,26 +26,33 @@ export type Generation = {
 
 /**
  * Adds lifelike contacts to a workspace, with five custom values, three tags, some groups and two conversations each. A second run goes on where
- * the first ended. Answers how many were made: phones that are taken are passed over.
+ * the first ended. Answers how many were made: phones that are taken are passed over. When they are many more than there are, nobody else
+ * reads contacts meanwhile.
  */
 export const generateContacts = async (db: Db, workspaceId: string, generation: Generation): Promise<{ created: number }> => {
   const { contacts, onProgress } = generation
   const setting = await prepare(db, workspaceId, generation)
+  const alone = !db.isTransaction && await areMany(db, contacts)
+  const created = alone ? await fillAlone(db, (tx) => insertPeople(tx, workspaceId, setting, onProgress)) : await insertPeople(db, workspaceId, setting, onProgress)
+  await markFieldsUsed(db, workspaceId, [...setting.fields.map((f) => f.field.id), ...(setting.emailFieldId === undefined ? [] : [setting.emailFieldId])])
+  if (contacts >= BATCH) await analyzeDemo(db)
+  return { created }
+}
+
+const insertPeople = async (db: Db, workspaceId: string, setting: Setting, onProgress: (made: number) => void = () => {}): Promise<number> => {
   const first = await readCounter(db, workspaceId, 'contacts')
   let created = 0
   // The next batch is made while the database writes this one.
   let writing: Promise<number> = Promise.resolve(0)
-  for (let at = 0; at < contacts; at += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, contacts - at) }, (_, i) => personOf(setting, first + at + i, at + i))
+  for (let at = 0; at < setting.contacts; at += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, setting.contacts - at) }, (_, i) => personOf(setting, first + at + i, at + i))
     created += await writing
-    onProgress?.(created)
+    onProgress(created)
     writing = insertDemoContacts(db, workspaceId, batch)
   }
   created += await writing
-  onProgress?.(created)
-  await markFieldsUsed(db, workspaceId, [...setting.fields.map((f) => f.field.id), ...(setting.emailFieldId === undefined ? [] : [setting.emailFieldId])])
-  if (contacts >= BATCH) await analyzeDemo(db)
-  return { created }
+  onProgress(created)
+  return created
 }
 
 const prepare = async (db: Db, workspaceId: string, { contacts, seed, now, otherFields = [], conversations = () => 2 }: Generation): Promise<Setting> => {

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
+import { withoutIndexes } from '../indexes.ts'
 import type { Header, Lines, TableLine, Trailer } from './dump.ts'
 import { passTransactionIds } from './order.ts'
 import { appliedMigrations, keptTables, quoted, type Table } from './schema.ts'
@@ -68,13 +69,16 @@ const fill = async (tx: Db, first: string, rest: readonly string[], reader: Asyn
   await sql.raw(`truncate ${kept.map((t) => quoted(t.name)).join(', ')}`).execute(tx)
   const hash = createHash('sha256').update(first).update('\n')
   const state: State = { tables: new Map(kept.map((t) => [t.name, t])), table: undefined, insert: '', waiting: [], chars: 0, hash, total: 0, trailer: undefined, onRows }
-  for (const line of rest) await takeLine(tx, state, line)
-  for (let next = await reader.next(); !next.done; next = await reader.next()) for (const line of next.value) await takeLine(tx, state, line)
-  if (!state.trailer) throw refuse('The backup is cut short: its end is missing.')
-  if (state.trailer.sha256 !== hash.digest('hex')) throw refuse('The backup is damaged: its checksum is another.')
-  await restoreSequences(tx, state.trailer.sequences)
-  await requireCounts(tx, state.trailer.rows)
-  return state.trailer.rows
+  await withoutIndexes(tx, kept.map((t) => t.name), async () => {
+    for (const line of rest) await takeLine(tx, state, line)
+    for (let next = await reader.next(); !next.done; next = await reader.next()) for (const line of next.value) await takeLine(tx, state, line)
+    if (!state.trailer) throw refuse('The backup is cut short: its end is missing.')
+    if (state.trailer.sha256 !== hash.digest('hex')) throw refuse('The backup is damaged: its checksum is another.')
+  })
+  const { sequences, rows } = state.trailer!
+  await restoreSequences(tx, sequences)
+  await requireCounts(tx, rows)
+  return rows
 }
 
 const takeLine = async (tx: Db, state: State, line: string): Promise<void> => {
