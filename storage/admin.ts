@@ -2,12 +2,13 @@ import { sql } from 'kysely'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { ChannelsTable, Db, StaffTable } from './database.ts'
-import { renewVersion } from './known.ts'
 
 /** Administration: what is done on the server's own machine, outside any key. Each function answers the record. */
 
 export type WorkspaceRow = { id: string; name: string; timezone: string; features: string[]; contact_limit: string | null; template_limit: string | null; created_at: string }
 export type WorkspaceFields = { name: string; timezone?: string; features?: string[]; contact_limit?: number | null; template_limit?: number | null }
+
+const workspaceColumns = ['id', 'name', 'timezone', 'features', 'contact_limit', 'template_limit', 'created_at'] as const
 
 /** In the caller's transaction when there is one, else in one of its own. */
 const within = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => (db.isTransaction ? work(db) : db.transaction().execute(work))
@@ -15,17 +16,16 @@ const within = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => (db.isTr
 /** Every workspace is born with the built-in custom field `email`. */
 export const createWorkspace = async (db: Db, fields: WorkspaceFields, now: string): Promise<WorkspaceRow> =>
   await within(db, async (tx) => {
-    const row = await tx.insertInto('workspaces').values({ ...fields, created_at: now }).returningAll().executeTakeFirstOrThrow()
+    const row = await tx.insertInto('workspaces').values({ ...fields, created_at: now }).returning(workspaceColumns).executeTakeFirstOrThrow()
     await tx.insertInto('custom_fields')
       .values({ workspace_id: row.id, key: 'email', label: 'Email', type: 'email', options: null, visibility: 'visible_to_all', created_at: now, deleted_at: null }).execute()
-    await renewVersion(tx, row.id)
     return row
   })
 
-export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> => db.selectFrom('workspaces').selectAll().orderBy('id').execute()
+export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> => db.selectFrom('workspaces').select(workspaceColumns).orderBy('id').execute()
 
 export const updateWorkspace = (db: Db, id: string, fields: Partial<WorkspaceFields>): Promise<WorkspaceRow | undefined> =>
-  db.updateTable('workspaces').set(fields).where('id', '=', id).returningAll().executeTakeFirst()
+  db.updateTable('workspaces').set(fields).where('id', '=', id).returning(workspaceColumns).executeTakeFirst()
 
 export type StaffFields = { name: string; role: Role; enabled?: boolean; hide_phone_numbers?: boolean; reports?: boolean; channel_ids?: string[] | null }
 export type AdminStaffRow = {

@@ -86,7 +86,7 @@ const planOf = async (tx: Db, workspaceId: string, conditions: ContactConditions
 
 export type ContactPage = { rows: ContactRow[]; positions: Position[]; fields: ShownField[]; total: { n: number; approximate: boolean } | null }
 
-type PageRow = ContactRow & { sort_key: string; fields_version: string | null; total: string | null }
+type PageRow = ContactRow & { sort_key: string; names_version: string | null; total: string | null }
 type Asked = { sort: Sort; after: Position | null; limit: number; full: boolean }
 
 /** A page of contacts, and with the first page how many there are. */

@@ -33,12 +33,12 @@ export const refColumns = sql`
   array(select l.tag_id from contact_tags l where l.workspace_id = c.workspace_id and l.contact_id = c.id) as tag_ids,
   array(select l.group_id from contact_groups l where l.workspace_id = c.workspace_id and l.contact_id = c.id) as group_ids`
 
-type ReadRow = ContactRow & { tag_ids?: string[]; group_ids?: string[]; fields_version: string | null }
+type ReadRow = ContactRow & { tag_ids?: string[]; group_ids?: string[]; names_version: string | null }
 
 /** Completes rows with the names of their tags and groups, and answers the fields of their values. */
 export const complete = async (tx: Db, workspaceId: string, rows: ReadRow[]): Promise<ShownField[]> => {
   if (rows.length === 0) return []
-  const known = await knownOf(tx, workspaceId, rows[0]!.fields_version)
+  const known = await knownOf(tx, workspaceId, rows[0]!.names_version)
   if (rows[0]!.tag_ids) {
     const tags = await namesOf(tx, workspaceId, known, 'tag', rows.map((row) => row.tag_ids!))
     const groups = await namesOf(tx, workspaceId, known, 'group', rows.map((row) => row.group_ids!))
@@ -76,7 +76,7 @@ export type NewContact = { phone: string; name: string | null; email: string | n
 export const insertContact = async (tx: Db, workspaceId: string, contact: NewContact, now: string): Promise<ReadContact | undefined> => {
   const { tagIds, groupIds } = contact
   const subjects = ['contacts', ...tagIds.map((id) => `tag:${id}`), ...groupIds.map((id) => `group:${id}`)].sort()
-  const { rows } = await sql<{ id: string; fields_version: string | null }>`
+  const { rows } = await sql<{ id: string; names_version: string | null }>`
     with c as (
       insert into contacts (workspace_id, phone, name, email, name_key, search, created_at, updated_at)
       values (${workspaceId}, ${contact.phone}, ${contact.name}, ${contact.email}, ${fold(contact.name ?? '')}, ${searchText(contact.name, contact.phone)}, ${now}, ${now})

@@ -2,7 +2,6 @@ import { sql } from 'kysely'
 import type { CustomFieldType } from '../catalog/custom-fields.ts'
 import type { Db } from './database.ts'
 import { storable } from './ids.ts'
-import { renewVersion } from './known.ts'
 
 export type FieldOption = { label: string; value: string }
 export type FieldRow = {
@@ -27,16 +26,13 @@ export type NewField = Pick<FieldRow, 'key' | 'label' | 'type' | 'options' | 'vi
 const optionsJson = (options: FieldOption[] | null) => sql`${options === null ? null : JSON.stringify(options)}::jsonb`
 
 /** Undefined when the key is taken. */
-export const insertField = async (tx: Db, workspaceId: string, field: NewField, now: string): Promise<FieldRow | undefined> => {
-  await renewVersion(tx, workspaceId)
-  return (await sql<FieldRow>`
+export const insertField = async (tx: Db, workspaceId: string, field: NewField, now: string): Promise<FieldRow | undefined> =>
+  (await sql<FieldRow>`
     insert into custom_fields (workspace_id, key, label, type, options, visibility, created_at)
     values (${workspaceId}, ${field.key}, ${field.label}, ${field.type}, ${optionsJson(field.options)}, ${field.visibility}, ${now})
     on conflict (workspace_id, key) where deleted_at is null do nothing returning ${columns}`.execute(tx)).rows[0]
-}
 
 export const updateField = async (tx: Db, workspaceId: string, field: Pick<FieldRow, 'id' | 'label' | 'options' | 'visibility'>): Promise<void> => {
-  await renewVersion(tx, workspaceId)
   await sql`
     update custom_fields set label = ${field.label}, options = ${optionsJson(field.options)}, visibility = ${field.visibility}
     where workspace_id = ${workspaceId} and id = ${field.id}`.execute(tx)
@@ -44,7 +40,6 @@ export const updateField = async (tx: Db, workspaceId: string, field: Pick<Field
 
 /** Ids are never used again, so the values that contacts still hold under this one can no longer be seen. */
 export const deleteField = async (tx: Db, workspaceId: string, id: string, now: string): Promise<void> => {
-  await renewVersion(tx, workspaceId)
   await sql`update custom_fields set deleted_at = ${now} where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }
 

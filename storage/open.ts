@@ -6,7 +6,6 @@ import { pipelined, type Pools } from './driver.ts'
 import { attachEmbedded, type Embedded, openEmbedded } from './embedded/open.ts'
 import { isoOf } from './times.ts'
 import * as spine from './migrations/0001-spine.ts'
-import * as fieldVersions from './migrations/0002-field-versions.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -67,7 +66,7 @@ export const openStorage = async (location: Location, options: OpenOptions = {})
   return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
 }
 
-const migrations = { '0001-spine': spine, '0002-field-versions': fieldVersions }
+const migrations = { '0001-spine': spine }
 
 /** Brings the schema to the newest version; several servers may start at once. */
 export const migrate = async (db: Db): Promise<void> => {

@@ -18,6 +18,7 @@ const statements = [
     features text[] not null default '{api_access}',
     contact_limit bigint,
     template_limit bigint,
+    names_version uuid not null default gen_random_uuid(),
     created_at timestamptz(3) not null
   )`,
 
@@ -174,6 +175,15 @@ const statements = [
     primary key (workspace_id, id)
   )`,
   `create unique index custom_fields_key on custom_fields (workspace_id, key) where deleted_at is null`,
+
+  // What contacts mention by id is remembered by servers under this version (storage/known.ts). A trigger renews it, so that no statement can forget to.
+  `create function renew_names_version() returns trigger language plpgsql as $$
+  begin
+    update workspaces set names_version = gen_random_uuid() where id in (select workspace_id from changed);
+    return null;
+  end $$`,
+  ...(['insert on custom_fields', 'update on custom_fields', 'update on tags', 'update on groups'] as const).map((event) =>
+    `create trigger ${event.replaceAll(' ', '_')}_renews_version after ${event} referencing new table as changed for each statement execute function renew_names_version()`),
 
   `create table conversations (
     workspace_id bigint not null,
