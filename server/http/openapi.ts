@@ -100,7 +100,7 @@ const addOps = (draft: Draft, each: Described): void => {
     post: {
       operationId: `${op.name}_op`, tags: ['ops'], ...wordsOf(op),
       parameters: headerParameters(op),
-      requestBody: { ...bodyOf(whole, Object.keys(whole.input.properties)), required: true },
+      requestBody: bodyOf(whole, Object.keys(whole.input.properties)),
       responses: responsesOf(draft, each, routesOf(op)[0]!.status, true),
     },
   }
