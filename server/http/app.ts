@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { H3, type H3Event } from 'h3'
 import { FastResponse } from 'srvx/node'
 import { currentVersion, type Operation } from '../../catalog/index.ts'
@@ -8,13 +7,10 @@ import type { Door } from '../context.ts'
 import { newRequestId } from '../ids.ts'
 import { type Answer, type Call, perform } from '../perform.ts'
 import { Problem, problemDocument } from '../problem.ts'
+import { DEFAULT_MAX_BYTES, parseJson, readBody, tryJson } from './body.ts'
 import { openapi } from './openapi.ts'
 import { pages } from './pages.ts'
 import { locateIn, restInput, type RestRoute, restRoutes } from './rest.ts'
-
-const DEFAULT_MAX_BYTES = 1024 * 1024
-/** The largest body any route may ask for (imports and template samples). */
-export const HARD_MAX_BYTES = 24 * 1024 * 1024
 
 /** The HTTP service without a process: REST, `/v1/ops`, documents and health. `/mcp` is mounted by whoever composes the server. */
 export const createHttp = (app: App, mounts: Record<string, (request: Request) => Promise<Response>> = {}): H3 => {
@@ -118,7 +114,7 @@ const ops = async (app: App, event: H3Event): Promise<Response> => {
   if (event.url.pathname.endsWith('/')) return await noRoute(app, event)
   try {
     const name = decoded(event.context.params?.name ?? '')
-    const operation = app.operations.find((op) => op.name === name) 
+    const operation = app.operations.find((op) => op.name === name)
     const text = await readBody(event, operation?.maxBytes ?? DEFAULT_MAX_BYTES)
     const call = callOf(event, 'ops', operation, undefined, { asked: `operation ${name.slice(0, 100)}` })
     const parsed = tryJson(text)
@@ -149,67 +145,6 @@ const decoded = (text: string): string => {
   } catch {
     return text
   }
-}
-
-/** The body's text, after its size and type are found right (413, 415 come before authentication). */
-const readBody = async (event: H3Event, maxBytes: number): Promise<string> => {
-  const tooLarge = () => new Problem('payload_too_large', `The body is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
-  if (event.req.method === 'GET' || event.req.method === 'HEAD') return ''
-  if (Number(header(event, 'content-length') ?? 0) > maxBytes) throw tooLarge()
-  let bytes: Uint8Array
-  try {
-    bytes = await bytesOf(event, maxBytes)
-  } catch (error) {
-    if ((error as { status?: number }).status === 413 || (error as { statusCode?: number }).statusCode === 413) throw tooLarge()
-    throw new Problem('invalid_input', 'The body could not be read to its end.', { errors: [{ pointer: '#', code: 'incomplete_body', detail: 'broke off', fix: 'Send the whole body.' }] })
-  }
-  if (bytes.byteLength === 0) return ''
-  if (bytes.byteLength > maxBytes) throw tooLarge()
-  const type = header(event, 'content-type')
-  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
-    throw new Problem('unsupported_media_type', `The body is declared as ${type === undefined ? 'nothing' : `"${type.slice(0, 100)}"`}; send Content-Type: application/json.`, {}, { Accept: 'application/json' })
-  }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    // Kept as text that no JSON parser accepts, so that the refusal comes where validation stands.
-    return '\uFFFD'
-  }
-}
-
-/** From Node's own request where there is one: a Request of the platform takes three times as long. What is too large is not kept. */
-const bytesOf = async (event: H3Event, maxBytes: number): Promise<Uint8Array> => {
-  const incoming = event.runtime?.node?.req as IncomingMessage | undefined
-  if (!incoming) return new Uint8Array(await event.req.arrayBuffer())
-  return await new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    incoming.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size > maxBytes) reject(Object.assign(new Error('too large'), { status: 413 }))
-      else chunks.push(chunk)
-    })
-    incoming.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    incoming.once('error', reject)
-    incoming.once('close', () => reject(new Error('the request was closed')))
-  })
-}
-
-const tryJson = (text: string): { ok: true; value: unknown } | { ok: false } => {
-  if (text === '') return { ok: true, value: {} }
-  try {
-    return { ok: true, value: JSON.parse(text) }
-  } catch {
-    return { ok: false }
-  }
-}
-
-const parseJson = (text: string): unknown => {
-  const parsed = tryJson(text)
-  if (parsed.ok) return parsed.value
-  throw new Problem('invalid_input', text === '\uFFFD' ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.', {
-    errors: [{ pointer: '#', code: 'invalid_json', detail: 'must be a JSON object in UTF-8', fix: 'Check quotes, commas and brackets.' }],
-  })
 }
 
 const ready = async (app: App): Promise<Response> => {
