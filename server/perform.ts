@@ -73,7 +73,7 @@ const steps = async (app: App, call: Call, headers: Record<string, string>): Pro
   const key = idempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
   requireConfirm(op, call.confirm)
-  return await change(app, { actor, op, input, key })
+  return await change(app, { actor, op, input, key, fresh: call.idempotencyKey === undefined })
 }
 
 const read = async (app: App, actor: Actor, op: Operation, input: Record<string, unknown>): Promise<Outcome> => {

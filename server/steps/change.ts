@@ -17,7 +17,11 @@ import { allowances } from './rate-limit.ts'
 /** A final answer: what is sent, and what a retry with the same key is sent again. A refusal's body is its problem without the request's id. */
 export type Outcome = { status: number; body: string; replayed?: boolean; problem?: Problem }
 
-export type Change = { actor: Actor; op: Operation; input: Record<string, unknown>; key: string }
+export type Change = {
+  actor: Actor; op: Operation; input: Record<string, unknown>; key: string
+  /** The key was made for this call: nobody can have used it, so it need not be looked up (a round trip less). */
+  fresh?: boolean
+}
 
 const WRITE_DEADLINE_MS = 30_000
 const CALL_DEADLINE_MS = 20_000
@@ -137,7 +141,7 @@ const inTransaction = async <T>(app: App, work: (tx: Tx) => Promise<T>): Promise
 
 const runInOne = (app: App, work: Change, handler: Handler<unknown>): Promise<Outcome> =>
   attempts(() => withDeadline(WRITE_DEADLINE_MS, inTransaction(app, async (tx) => {
-    const { replay } = await reserve(app, tx, work)
+    const { replay } = work.fresh ? {} : await reserve(app, tx, work)
     if (replay) {
       await tx.rollback().execute()
       return replay
@@ -204,7 +208,7 @@ export const finishCall = async (app: App, work: Change, handler: ProviderHandle
 const keepRefusal = async (app: App, work: Change, problem: Problem): Promise<Outcome> => {
   const body = JSON.stringify({ code: problem.code, detail: problem.message, extras: problem.extras })
   return await attempts(() => inTransaction(app, async (tx) => {
-    const { replay } = await reserve(app, tx, work)
+    const { replay } = work.fresh ? {} : await reserve(app, tx, work)
     if (replay) {
       await tx.rollback().execute()
       return replay

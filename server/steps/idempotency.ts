@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../catalog/index.ts'
 import type { IdempotencyRecord } from '../../storage/idempotency.ts'
 import type { Actor } from '../context.ts'
@@ -31,7 +30,7 @@ export const idempotencyKey = (op: Operation, given: string | undefined): string
 
 /** What a key stands for: the operation and its input, in one canonical form, whatever door it came through. */
 export const fingerprintOf = (op: Operation, input: unknown): Buffer =>
-  createHash('sha256').update(`${op.name}\n${canonicalJson(input)}`).digest()
+  hash('sha256', `${op.name}\n${canonicalJson(input)}`, 'buffer')
 
 export const runningKey = (actor: Actor, key: string): string => `${actor.workspace.id} ${actor.staff.id} ${key}`
 
