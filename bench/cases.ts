@@ -4,23 +4,16 @@ import type { Request } from './wrk.ts'
 /** One comparison: what the product is asked, and what it is held against. */
 export type Case = { name: string; target?: number; product: Request[]; against: { name: string; who: 'bare' | 'product'; requests: Request[]; judged?: boolean }[] }
 
-/** The same random numbers in every run. */
-const random = (seed: number) => () => {
-  seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
-  return seed / 2 ** 32
-}
+const isPlain = (name: string | null): name is string => /^\p{L}{4,} \p{L}{4,}$/u.test(name ?? '')
 
-const many = <T>(n: number, make: () => T): T[] => Array.from({ length: n }, make)
-
-export const casesOf = ({ key, contacts, firstId, names }: Dataset): Case[] => {
-  const dice = random(7)
+export const casesOf = ({ key, people }: Dataset): Case[] => {
   const authorization = { Authorization: `Bearer ${key}` }
   const json = { 'Content-Type': 'application/json' }
   const get = (path: string): Request => ({ path, headers: authorization })
-  const ids = many(20_000, () => firstId + Math.floor(dice() * contacts))
-  // Part of a first and of a last name: few dozen rows at 100,000 contacts, a few hundred at a million. Seven digits of a phone: few rows.
-  const nameParts = many(2000, () => names[Math.floor(dice() * names.length)]!.replace(/^\S*?(\S{1,3} \S{3}).*$/, '$1'))
-  const digits = many(2000, () => String(15_550_000_000 + Math.floor(dice() * contacts) * 7).slice(-7))
+  const ids = people.map((p) => p.id)
+  // The end of a first name and the beginning of a last name, and seven digits of a phone.
+  const nameParts = people.map((p) => p.name).filter(isPlain).slice(0, 2000).map((name) => name.replace(/^\S*(\S{3} \S{3}).*$/u, '$1'))
+  const digits = people.flatMap((p) => p.phone ?? []).slice(0, 2000).map((phone) => phone.slice(-7))
   const search = (name: string, terms: string[]): Case => ({
     name, target: 0.7, product: terms.map((t) => get(`/v1/contacts?query=${encodeURIComponent(t)}`)),
     against: [{ name: 'bare rows', who: 'bare', requests: terms.map((t) => ({ path: `/search?query=${encodeURIComponent(t)}` })), judged: true }],
