@@ -34,7 +34,13 @@ export const CUSTOM_PLAN = '/* custom plan */'
 /** A statement that begins so takes less than a millisecond and waits for no lock, so that others may queue behind it on its connection. */
 export const QUICK = '/* quick */'
 
-type Lazy = DatabaseConnection & { reserved?: DatabaseConnection; begun?: Promise<unknown> }
+/**
+ * A statement that begins so is the last of its transaction: `commit` is sent right behind it, in the same round trip. If the statement fails, the
+ * database makes the commit a rollback. Sent from here and not by the caller, whose `commit` Kysely could hand over before the statement.
+ */
+export const AND_COMMIT = '/* and commit */'
+
+type Lazy = DatabaseConnection & { reserved?: DatabaseConnection; begun?: Promise<unknown>; committed?: Promise<void> }
 
 const driver = (pools: Pools, base: Driver): Driver => ({
   ...transactionControl(base),
@@ -48,6 +54,10 @@ const driver = (pools: Pools, base: Driver): Driver => ({
       executeQuery: async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
         if (!lazy.reserved) return await lone<R>(pools, query)
         const result = lazy.reserved.executeQuery<R>(query)
+        if (query.sql.startsWith(AND_COMMIT)) {
+          lazy.committed = base.commitTransaction(lazy.reserved)
+          lazy.committed.catch(() => {})
+        }
         const [answer] = await Promise.all([result, lazy.begun])
         return answer
       },
@@ -69,7 +79,7 @@ const driver = (pools: Pools, base: Driver): Driver => ({
 })
 
 const transactionControl = (base: Driver) => ({
-  commitTransaction: (connection: DatabaseConnection) => base.commitTransaction((connection as Lazy).reserved!),
+  commitTransaction: (connection: DatabaseConnection) => (connection as Lazy).committed ?? base.commitTransaction((connection as Lazy).reserved!),
   rollbackTransaction: (connection: DatabaseConnection) => base.rollbackTransaction((connection as Lazy).reserved!),
 })
 

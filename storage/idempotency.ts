@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { AND_COMMIT } from './driver.ts'
 
 export type IdempotencyRecord = {
   operation: string; fingerprint: Uint8Array; state: 'running' | 'done'; status: number | null; body: string | null
@@ -29,18 +30,21 @@ export const dropRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKe
 export type FinalRecord = RecordKey & { operation: string; fingerprint: Uint8Array; status: number; body: string; now: string; expiresAt: string }
 export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
 
-/** Writes the events of a change and the record of its answer in one statement. Breaks the primary key when the record is there already. */
+/**
+ * Writes the events of a change and the record of its answer in one statement, and ends the transaction. Breaks the primary key when the record is
+ * there already.
+ */
 export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[]): Promise<void> => {
-  await sql`
+  await sql`${sql.raw(AND_COMMIT)}
     with written as (${insertEvents(record.workspaceId, events)})
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
     values (${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}, 'done', ${record.status}, ${record.body},
       ${record.now}, ${record.expiresAt})`.execute(tx)
 }
 
-/** The same for a record that has been running since the first part of the operation. */
+/** The same for a record that has been running since the first part of the operation; ends the transaction too. */
 export const settleOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[]): Promise<void> => {
-  await sql`
+  await sql`${sql.raw(AND_COMMIT)}
     with written as (${insertEvents(record.workspaceId, events)})
     update idempotency set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
     where workspace_id = ${record.workspaceId} and staff_id = ${record.staffId} and key = ${record.key} and state = 'running'`.execute(tx)
@@ -53,9 +57,9 @@ const insertEvents = (workspaceId: string, events: readonly EventRow[]) => sql`
 /** Until when a caller holds a running record, as the database writes it. Whoever still holds its own lease may give the record up. */
 export type Lease = string
 
-/** Records that an operation is about to call the provider: its intent, and a lease in seconds of real time. */
+/** Records that an operation is about to call the provider: its intent, and a lease in seconds of real time. Ends the transaction. */
 export const writeIntent = async (tx: Db, record: Omit<FinalRecord, 'status' | 'body'>, intent: unknown, leaseSeconds: number): Promise<Lease> => {
-  const { rows } = await sql<{ lease: Lease }>`
+  const { rows } = await sql<{ lease: Lease }>`${sql.raw(AND_COMMIT)}
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent, lease_until, created_at, expires_at)
     values (${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}, 'running', ${JSON.stringify(intent)}::jsonb,
       clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second', ${record.now}, ${record.expiresAt})

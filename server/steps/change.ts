@@ -120,13 +120,11 @@ const reserve = async (app: App, tx: Db, work: Change): Promise<{ replay?: Outco
 
 type Tx = ControlledTransaction<Database>
 
-/** Sends the last statement and the commit together; a failure of the first makes the second a rollback. Answers what the statement did. */
+/** Commits after the last statement, and answers what that did. Most last statements bring the commit along (storage/driver.ts). */
 const commitWith = async <T>(tx: Tx, last: Promise<T>): Promise<T> => {
-  const committed = tx.commit().execute()
-  const [written] = await Promise.allSettled([last, committed])
-  if (written.status === 'rejected') throw written.reason
-  await committed
-  return written.value
+  const written = await last
+  await tx.commit().execute()
+  return written
 }
 
 const inTransaction = async <T>(app: App, work: (tx: Tx) => Promise<T>): Promise<T> => {
