@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Command, CommanderError, Option } from 'commander'
 import { listen } from 'listhen'
 import { pino } from 'pino'
@@ -10,7 +11,6 @@ import { nodeHandler } from '../server/http/node.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { openMigrated, requireSameSecret, secretOf, startChores } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
-import { isEmpty } from '../storage/admin.ts'
 import { storeCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
 
@@ -67,7 +67,12 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     await requireSameSecret(storage, secret)
     // The port is known only after listening, and every URL that is handed out holds it: so the routes come after.
     let handle: ReturnType<typeof nodeHandler> | undefined
-    const listener = await listen((request, response) => { void handle?.(request as never, response as never) }, {
+    let underWay = 0
+    const listener = await listen((request, response) => {
+      if (!handle) return void response.writeHead(503, { 'Retry-After': '1' }).end()
+      underWay++
+      void handle(request as never, response as never).finally(() => { underWay-- })
+    }, {
       hostname: config.host, port: { port: config.port, alternativePortRange: [] as never, random: config.port === 0, host: config.host },
       autoClose: false, qr: false, showURL: false, isProd: true, ws: false, clipboard: false, open: false,
     })
@@ -75,7 +80,7 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     const app = createApp({ storage, secret, log, metrics: createMetrics(), config: { ...config, publicUrl: (config.publicUrl ?? url).replace(/\/+$/, '') } })
     const http = createHttp(app, { '/mcp': mcpHandler(app) })
     handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
-    const demo = config.demo && await isEmpty(storage.db) ? await createDemo(storage.db, app.now()) : undefined
+    const demo = config.demo ? await createDemo(storage.db, app.now()) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
     const stopChores = startChores(app)
     const stopped = untilSignal()
@@ -83,7 +88,7 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
     const signal = await stopped
     log.info({ signal }, 'stopping')
-    await drain(listener.server)
+    await drain(listener.server, () => underWay)
     await stopChores()
     return 0
   } finally {
@@ -98,13 +103,16 @@ const untilSignal = (): Promise<string> => new Promise((resolve) => {
 
 const DRAIN_MS = 15_000
 
-/** Takes no new connection, lets the calls under way finish, then closes what idles. */
-const drain = (server: { close: (done: () => void) => void; closeIdleConnections?: () => void; closeAllConnections?: () => void }): Promise<void> =>
-  new Promise((resolve) => {
+/** Takes no new connection, closes what idles, and waits for the calls under way, also for those whose client has left. */
+const drain = async (server: { close: (done: () => void) => void; closeIdleConnections?: () => void; closeAllConnections?: () => void }, underWay: () => number): Promise<void> => {
+  const deadline = performance.now() + DRAIN_MS
+  await new Promise<void>((resolve) => {
     const late = setTimeout(() => server.closeAllConnections?.(), DRAIN_MS)
     server.close(() => { clearTimeout(late); resolve() })
     server.closeIdleConnections?.()
   })
+  while (underWay() > 0 && performance.now() < deadline) await pause(20)
+}
 
 type Demo = { workspaceId: string; apiKey: string; testKey: string }
 

@@ -141,3 +141,8 @@ export const revokeKey = (db: Db, workspaceId: string, id: string, now: string):
 
 /** True when no workspace was ever made. */
 export const isEmpty = async (db: Db): Promise<boolean> => (await db.selectFrom('workspaces').select('id').limit(1).execute()).length === 0
+
+/** Keeps others from making workspaces until the transaction ends: of two servers that start on an empty database, one makes the demo. */
+export const holdWorkspaces = async (tx: Db): Promise<void> => {
+  await sql`lock table workspaces in share row exclusive mode`.execute(tx)
+}

@@ -224,7 +224,7 @@ describe('a backup', () => {
 
   before(async () => {
     const storage = await open(folder)
-    const demo = await createDemo(storage.db, '2026-11-01T10:00:00.000Z')
+    const demo = (await createDemo(storage.db, '2026-11-01T10:00:00.000Z'))!
     apiKey = demo.apiKey
     await plantOddities(storage.db, demo.workspaceId)
     await plantEvents(storage.db, demo.workspaceId)
@@ -357,7 +357,7 @@ describe('made-up contacts', () => {
 
   it('fill the demo workspace', async () => {
     const storage = await open(newFolder())
-    const { workspaceId } = await createDemo(storage.db, '2026-11-01T10:00:00.000Z')
+    const { workspaceId } = (await createDemo(storage.db, '2026-11-01T10:00:00.000Z'))!
     const one = async (query: ReturnType<typeof sql<{ n: string }>>) => Number((await query.execute(storage.db)).rows[0]!.n)
     assert.equal(await one(sql`select count(distinct type) as n from custom_fields where workspace_id = ${workspaceId} and used`), 16)
     assert.equal(await one(sql`select count(distinct role) as n from staff`), 4)

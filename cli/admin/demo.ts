@@ -1,5 +1,4 @@
 import { generateContacts } from '../../server/demo/generate.ts'
-import { isEmpty } from '../../storage/admin.ts'
 import { createDemo } from '../../server/demo/demo.ts'
 import { usage } from '../fault.ts'
 import { text } from './flags.ts'
@@ -23,7 +22,7 @@ const demo: Verb = {
     const contacts = numberOf(flags, 'contacts', 1000, MOST_CONTACTS)
     const seed = numberOf(flags, 'seed', 1, 2 ** 32 - 1)
     const db = await session.db()
-    const made = await isEmpty(db) ? await createDemo(db, session.now) : undefined
+    const made = await createDemo(db, session.now)
     const { id } = await session.workspace()
     const line = progress(session.io, 'contacts')
     const { created } = await generateContacts(db, id, { contacts, seed, now: session.now, onProgress: line.tell })

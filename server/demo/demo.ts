@@ -1,5 +1,5 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { type ChannelFields, createChannel, createKey, createStaff, createTeam, createWorkspace, type StaffFields } from '../../storage/admin.ts'
+import { type ChannelFields, createChannel, createKey, createStaff, createTeam, createWorkspace, holdWorkspaces, isEmpty, type StaffFields } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { hashApiKey, newApiKey } from '../keys.ts'
 import { generateContacts } from './generate.ts'
@@ -36,9 +36,12 @@ const staff: readonly Colleague[] = [
   { name: 'Ghost Writer', role: 'agent', enabled: false, teams: [0] },
 ]
 
-/** Creates the demo workspace, whole or not at all. Both keys belong to the owner and hold all scopes. */
-export const createDemo = (db: Db, now: string): Promise<Demo> =>
+/** Creates the demo workspace in an empty database, whole or not at all; undefined when there is a workspace. Both keys belong to the owner and hold all scopes. */
+export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
+    if (!await isEmpty(tx)) return undefined
+    await holdWorkspaces(tx)
+    if (!await isEmpty(tx)) return undefined
     const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
     const owner = await createPeopleAndPlaces(tx, workspaceId, now)
     await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations: (n) => (n % 25 === 0 ? 12 : n % 4) })

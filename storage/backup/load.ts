@@ -1,5 +1,6 @@
 import { createHash, type Hash } from 'node:crypto'
 import { sql } from 'kysely'
+import { holdWorkspaces } from '../admin.ts'
 import type { Db } from '../database.ts'
 import { withoutIndexes } from '../indexes.ts'
 import type { Header, Lines, TableLine, Trailer } from './dump.ts'
@@ -63,7 +64,7 @@ type State = {
 
 const fill = async (tx: Db, first: string, rest: readonly string[], reader: AsyncIterator<readonly string[]>, onRows: (n: number) => void): Promise<Record<string, number>> => {
   // Nobody makes a workspace meanwhile.
-  await sql`lock table workspaces in share row exclusive mode`.execute(tx)
+  await holdWorkspaces(tx)
   if ((await sql`select 1 from workspaces limit 1`.execute(tx)).rows.length > 0) throw refuse('The database is not empty: it has a workspace. Restore into an empty database.')
   const kept = await keptTables(tx)
   await sql.raw(`truncate ${kept.map((t) => quoted(t.name)).join(', ')}`).execute(tx)
