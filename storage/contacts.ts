@@ -75,19 +75,19 @@ export type NewContact = { phone: string; name: string | null; email: string | n
 /** Creates a contact with its values, tags, groups and counts in one statement, and answers it as readContact would. Undefined when the phone is taken. */
 export const insertContact = async (tx: Db, workspaceId: string, contact: NewContact, now: string): Promise<ReadContact | undefined> => {
   const { tagIds, groupIds } = contact
+  const hasValues = Object.keys(contact.attrs).length > 0
   const subjects = ['contacts', ...tagIds.map((id) => `tag:${id}`), ...groupIds.map((id) => `group:${id}`)].sort()
   const { rows } = await sql<{ id: string; names_version: string | null }>`
     with c as (
       insert into contacts (workspace_id, phone, name, email, name_key, search, created_at, updated_at)
       values (${workspaceId}, ${contact.phone}, ${contact.name}, ${contact.email}, ${fold(contact.name ?? '')}, ${searchText(contact.name, contact.phone)}, ${now}, ${now})
       on conflict (workspace_id, phone) do nothing returning id
-    ), f as (
-      insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}, id, ${JSON.stringify(contact.attrs)}::jsonb from c
     ), n as (
       insert into counters (workspace_id, subject, shard, n)
       select ${workspaceId}, s, ${anyShard()}, 1 from c, unnest(${subjects}::text[]) as s order by s
       on conflict (workspace_id, subject, shard) do update set n = counters.n + 1
-    )${tagIds.length > 0 ? sql`, t as (insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}, tag, id from c, unnest(${tagIds}::bigint[]) as tag)` : sql``}
+    )${hasValues ? sql`, f as (insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}, id, ${JSON.stringify(contact.attrs)}::jsonb from c)` : sql``}
+    ${tagIds.length > 0 ? sql`, t as (insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}, tag, id from c, unnest(${tagIds}::bigint[]) as tag)` : sql``}
     ${groupIds.length > 0 ? sql`, g as (insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}, grp, id from c, unnest(${groupIds}::bigint[]) as grp)` : sql``}
     select id, ${versionColumn(workspaceId)} from c`.execute(tx)
   if (!rows[0]) return undefined

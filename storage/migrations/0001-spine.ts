@@ -116,7 +116,7 @@ const statements = [
   // fastupdate off: a pending list makes one unlucky reader pay for many writers.
   `create index contacts_search on contacts using gin (workspace_id, search gin_trgm_ops) with (fastupdate = off)`,
 
-  // Values to show and to test, by custom field id, apart from the trigram-indexed table so that changing them is cheap.
+  // Values to show and to test, by custom field id (no row: none), apart from the trigram-indexed table so that changing them is cheap.
   `create table contact_facts (
     workspace_id bigint not null, contact_id bigint not null, attrs jsonb not null default '{}',
     primary key (workspace_id, contact_id)
