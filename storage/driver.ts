@@ -36,11 +36,13 @@ export const QUICK = '/* quick */'
 
 /**
  * A statement that begins so is the last of its transaction: `commit` is sent right behind it, in the same round trip. If the statement fails, the
- * database makes the commit a rollback. Sent from here and not by the caller, whose `commit` Kysely could hand over before the statement.
+ * database makes the commit a rollback. Sent from here and not by the caller, whose `commit` Kysely could hand over before the statement. Where it
+ * is the first statement too, it is a transaction by itself.
  */
 export const AND_COMMIT = '/* and commit */'
 
-type Lazy = DatabaseConnection & { reserved?: DatabaseConnection; begun?: Promise<unknown>; committed?: Promise<void> }
+/** `begin` waits for the first statement; `ended` settles when nothing is left to commit or roll back. */
+type Lazy = DatabaseConnection & { reserved?: DatabaseConnection; begin?: (() => Promise<void>) | undefined; begun?: Promise<unknown>; ended?: Promise<void> }
 
 const driver = (pools: Pools, base: Driver): Driver => ({
   ...transactionControl(base),
@@ -53,10 +55,13 @@ const driver = (pools: Pools, base: Driver): Driver => ({
     const lazy: Lazy = {
       executeQuery: async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
         if (!lazy.reserved) return await lone<R>(pools, query)
+        const last = query.sql.startsWith(AND_COMMIT)
+        const alone = last && lazy.begin !== undefined
+        if (!alone) begin(lazy)
         const result = lazy.reserved.executeQuery<R>(query)
-        if (query.sql.startsWith(AND_COMMIT)) {
-          lazy.committed = base.commitTransaction(lazy.reserved)
-          lazy.committed.catch(() => {})
+        if (last) {
+          lazy.ended = alone ? Promise.resolve() : base.commitTransaction(lazy.reserved)
+          lazy.ended.catch(() => {})
         }
         const [answer] = await Promise.all([result, lazy.begun])
         return answer
@@ -71,16 +76,31 @@ const driver = (pools: Pools, base: Driver): Driver => ({
   },
   beginTransaction: async (connection, settings) => {
     const lazy = connection as Lazy
-    lazy.reserved = await base.acquireConnection()
-    lazy.begun = base.beginTransaction(lazy.reserved, settings)
-    // Its failure is the first statement's failure too.
-    lazy.begun.catch(() => {})
+    const reserved = await base.acquireConnection()
+    lazy.reserved = reserved
+    lazy.begin = () => base.beginTransaction(reserved, settings)
   },
 })
 
+/** Sends `begin` without waiting for its answer. */
+const begin = (lazy: Lazy): void => {
+  if (!lazy.begin) return
+  lazy.begun = lazy.begin()
+  lazy.begin = undefined
+  // Its failure is the first statement's failure too.
+  lazy.begun.catch(() => {})
+}
+
 const transactionControl = (base: Driver) => ({
-  commitTransaction: (connection: DatabaseConnection) => (connection as Lazy).committed ?? base.commitTransaction((connection as Lazy).reserved!),
-  rollbackTransaction: (connection: DatabaseConnection) => base.rollbackTransaction((connection as Lazy).reserved!),
+  commitTransaction: async (connection: DatabaseConnection) => {
+    const lazy = connection as Lazy
+    if (lazy.ended) await lazy.ended
+    else if (lazy.begun) await base.commitTransaction(lazy.reserved!)
+  },
+  rollbackTransaction: async (connection: DatabaseConnection) => {
+    const lazy = connection as Lazy
+    if (lazy.begun && !lazy.ended) await base.rollbackTransaction(lazy.reserved!)
+  },
 })
 
 const lone = async <R>({ main, quick, custom }: Pools, { sql, parameters }: CompiledQuery): Promise<QueryResult<R>> => {
