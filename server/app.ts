@@ -28,6 +28,8 @@ export type App = {
   readonly cursorSealer: Sealer
   readonly keyMemory: KeyMemory
   readonly rateMemory: RateMemory
+  /** Ids that this process may give to contacts to come. */
+  readonly contactIds: string[]
   /** Idempotency keys that this process is working on. */
   readonly running: Set<string>
   /** Business time, ISO 8601 UTC. */
@@ -62,6 +64,7 @@ export const createApp = ({ storage, secret, log, metrics, config, now, extra = 
   cursorSealer: sealer(secret, 'cursors'),
   keyMemory: newKeyMemory(),
   rateMemory: new Map(),
+  contactIds: [],
   running: new Set(),
   now: now ?? (() => new Date().toISOString()),
 })

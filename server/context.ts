@@ -1,4 +1,5 @@
 import type { Db } from '../storage/database.ts'
+import type { Finale } from '../storage/finale.ts'
 import type { EventData, EventTypeId } from '../catalog/events.ts'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/index.ts'
@@ -49,11 +50,20 @@ export type Context = {
   /** Business time, ISO 8601 UTC. */
   readonly now: string
   readonly dryRun: boolean
+  /** 1, then one more each time the call is run anew. */
+  readonly attempt: number
   /** Signs and checks the cursors of this list for this key owner and these filters. */
   readonly cursors: Cursors
   readonly limits: () => { read: Allowance; write: Allowance }
   /** Base of every URL we hand out. */
   readonly publicUrl: string
+  /**
+   * Leaves the last work of a one-part change to the statement that writes its answer: one round trip instead of two. When it does not write what it
+   * must, the call is run anew.
+   */
+  readonly finish: (finale: Finale) => void
+  /** The id of a contact to come. */
+  readonly newContactId: () => Promise<string>
   /** Notes an event; it is written with the change. */
   readonly emit: <T extends EventTypeId>(type: T, data: EventData<T>) => void
 }

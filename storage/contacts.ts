@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import { addToCounters, anyShard } from './counters.ts'
 import type { Db } from './database.ts'
 import { QUICK } from './driver.ts'
+import type { Finale } from './finale.ts'
 import { storable } from './ids.ts'
 import { knownOf, namesOf, type Ref, type ShownField, versionColumn } from './known.ts'
 import { fold } from './text.ts'
@@ -72,15 +73,23 @@ export const searchText = (name: string | null, phone: string | null): string =>
 
 export type NewContact = { phone: string; name: string | null; email: string | null; attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[] }
 
-/** Creates a contact with its values, tags, groups and counts in one statement, and answers it as readContact would. Undefined when the phone is taken. */
-export const insertContact = async (tx: Db, workspaceId: string, contact: NewContact, now: string): Promise<ReadContact | undefined> => {
+/** Ids for contacts to come. The sequence never gives one twice, whatever becomes of the transaction. */
+export const takeContactIds = async (tx: Db, most: number): Promise<string[]> => {
+  const { rows } = await sql<{ id: string }>`select nextval(pg_get_serial_sequence('contacts', 'id')) as id from generate_series(1, ${most}::int)`.execute(tx)
+  return rows.map((row) => row.id)
+}
+
+/** What creates a contact with its values, tags, groups and counts, as the last work of a change; it fails when the phone is taken. */
+export const contactInsert = (workspaceId: string, id: string, contact: NewContact, now: string): Finale => {
   const { tagIds, groupIds } = contact
   const hasValues = Object.keys(contact.attrs).length > 0
-  const subjects = ['contacts', ...tagIds.map((id) => `tag:${id}`), ...groupIds.map((id) => `group:${id}`)].sort()
-  const { rows } = await sql<{ id: string; names_version: string | null }>`
-    with c as (
-      insert into contacts (workspace_id, phone, name, email, name_key, search, created_at, updated_at)
-      values (${workspaceId}, ${contact.phone}, ${contact.name}, ${contact.email}, ${fold(contact.name ?? '')}, ${searchText(contact.name, contact.phone)}, ${now}, ${now})
+  const subjects = ['contacts', ...tagIds.map((tag) => `tag:${tag}`), ...groupIds.map((group) => `group:${group}`)].sort()
+  return {
+    mustWrite: 'c',
+    parts: sql`
+    c as (
+      insert into contacts (workspace_id, id, phone, name, email, name_key, search, created_at, updated_at)
+      values (${workspaceId}, ${id}, ${contact.phone}, ${contact.name}, ${contact.email}, ${fold(contact.name ?? '')}, ${searchText(contact.name, contact.phone)}, ${now}, ${now})
       on conflict (workspace_id, phone) do nothing returning id
     ), n as (
       insert into counters (workspace_id, subject, shard, n)
@@ -88,17 +97,19 @@ export const insertContact = async (tx: Db, workspaceId: string, contact: NewCon
       on conflict (workspace_id, subject, shard) do update set n = counters.n + 1
     )${hasValues ? sql`, f as (insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}, id, ${JSON.stringify(contact.attrs)}::jsonb from c)` : sql``}
     ${tagIds.length > 0 ? sql`, t as (insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}, tag, id from c, unnest(${tagIds}::bigint[]) as tag)` : sql``}
-    ${groupIds.length > 0 ? sql`, g as (insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}, grp, id from c, unnest(${groupIds}::bigint[]) as grp)` : sql``}
-    select id, ${versionColumn(workspaceId)} from c`.execute(tx)
-  if (!rows[0]) return undefined
-  const { phone, name, email, attrs } = contact
-  const row: ReadRow = {
-    ...rows[0], phone, name, email, attrs, chatapp_user_id: null, web_visitor_id: null, dnd: false, starred: false,
-    created_at: now, updated_at: now, last_activity_at: null, conversations: null, tag_ids: [...tagIds], group_ids: [...groupIds],
+    ${groupIds.length > 0 ? sql`, g as (insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}, grp, id from c, unnest(${groupIds}::bigint[]) as grp)` : sql``}`,
   }
-  const fields = await complete(tx, workspaceId, [row])
-  return { contact: row, fields }
 }
+
+/** A new contact as it will be read. */
+export const newContactRow = (id: string, contact: NewContact, tags: readonly Ref[], groups: readonly Ref[], now: string): ContactRow => ({
+  id, phone: contact.phone, name: contact.name, email: contact.email, attrs: contact.attrs, chatapp_user_id: null, web_visitor_id: null, dnd: false, starred: false,
+  created_at: now, updated_at: now, last_activity_at: null, conversations: null, tags: byName(tags), groups: byName(groups),
+})
+
+/** In the order in which the database sorts their names: by the bytes of the folded name. */
+const byName = (refs: readonly Ref[]): Ref[] =>
+  refs.map(({ id, name }) => ({ id, name, key: Buffer.from(fold(name)).toString('latin1') })).toSorted((a, b) => (a.key < b.key ? -1 : 1)).map(({ id, name }) => ({ id, name }))
 
 export type ContactChanges = { name?: string | null; email?: string | null; dnd?: boolean; starred?: boolean; attrs?: Attrs }
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { AND_COMMIT } from './driver.ts'
+import { type Finale, partsOf, proofOf } from './finale.ts'
 
 export type IdempotencyRecord = {
   operation: string; fingerprint: Uint8Array; state: 'running' | 'done'; status: number | null; body: string | null
@@ -31,15 +32,15 @@ export type FinalRecord = RecordKey & { operation: string; fingerprint: Uint8Arr
 export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
 
 /**
- * Writes the events of a change and the record of its answer in one statement, and ends the transaction. Breaks the primary key when the record is
+ * Writes what is left of a change, its events and the record of its answer in one statement, and ends the transaction. Breaks the primary key when the record is
  * there already.
  */
-export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[]): Promise<void> => {
+export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[], finale?: Finale): Promise<void> => {
   await sql`${sql.raw(AND_COMMIT)}
-    with written as (${insertEvents(record.workspaceId, events)})
+    with ${partsOf(finale)} written as (${insertEvents(record.workspaceId, events)})
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
-    values (${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}, 'done', ${record.status}, ${record.body},
-      ${record.now}, ${record.expiresAt})`.execute(tx)
+    select ${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}::bytea, 'done', ${record.status}::smallint, ${record.body},
+      ${record.now}::timestamptz, ${record.expiresAt}::timestamptz ${proofOf(finale)}`.execute(tx)
 }
 
 /** The same for a record that has been running since the first part of the operation; ends the transaction too. */

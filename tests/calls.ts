@@ -1,4 +1,7 @@
 import { findOperation } from '../catalog/index.ts'
+import { contactInsert, type NewContact, takeContactIds } from '../storage/contacts.ts'
+import type { Db } from '../storage/database.ts'
+import { runFinale } from '../storage/finale.ts'
 import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 
@@ -12,4 +15,11 @@ export const doAs = (server: Pick<TestServer, 'url'>, key: string) => async (nam
   const { status, body, text } = await callAs(server, key)(name, input, confirm ? { confirm } : {})
   if (status >= 300) throw new Error(`${name}: ${text}`)
   return body
+}
+
+/** A contact written directly, for tests that need many or choose the time; answers its id. */
+export const plantContact = async (db: Db, workspaceId: string, contact: NewContact, now: string): Promise<string> => {
+  const [id] = await takeContactIds(db, 1)
+  await runFinale(db, contactInsert(workspaceId, id!, contact, now))
+  return id!
 }

@@ -42,6 +42,19 @@ everyDoor('Contacts', (test) => {
     assert.equal((await call('crm_search_contacts')).body.total, 0)
   })
 
+  test('with one phone are one contact, however many create it at once', async ({ call, server, workspace }) => {
+    const replies = await Promise.all(Array.from({ length: 12 }, (_, i) => call('crm_upsert_contact', { phone: '+1 555 010 0042', tags: [`tag ${i % 3}`] })))
+    assert.deepEqual(replies.map((r) => r.status), replies.map(() => 200))
+    assert.equal(replies.filter((r) => r.body.action === 'created').length, 1)
+    assert.equal(new Set(replies.map((r) => r.body.id)).size, 1)
+    assert.equal((await call('crm_search_contacts')).body.total, 1)
+    const contact = await call('crm_get_contact', { contact_id: replies[0]!.body.id })
+    assert.deepEqual(contact.body.tags.map((t: { name: string }) => t.name), ['tag 0', 'tag 1', 'tag 2'])
+    const events = await server.db.selectFrom('events').select('type').where('workspace_id', '=', workspace.id).execute()
+    assert.equal(events.filter((e) => e.type === 'contact.created/1').length, 1)
+    assert.equal(events.filter((e) => e.type === 'contact.tags_added/1').length, 3)
+  })
+
   test('are rehearsed without a trace', async ({ call }) => {
     const rehearsed = await call('crm_upsert_contact', { phone: '+15550100001', tags: ['new'], dry_run: true })
     assert.equal(rehearsed.body.dry_run, true)

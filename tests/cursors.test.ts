@@ -3,9 +3,8 @@ import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { createChannel, createTeam } from '../storage/admin.ts'
-import { insertContact } from '../storage/contacts.ts'
 import { findLabels, insertTags } from '../storage/labels.ts'
-import { callAs, doAs } from './calls.ts'
+import { callAs, doAs, plantContact } from './calls.ts'
 import { everyDatabase } from './doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from './servers.ts'
 
@@ -39,7 +38,7 @@ const fill = async (server: TestServer, workspace: TestWorkspace, count: number,
   const ids: string[] = []
   for (let i = from; i < from + count; i++) {
     const created = new Date(clock + ((i * 7) % 5)).toISOString()
-    ids.push((await insertContact(server.db, workspace.id, { phone: `1555010${String((i * 613) % 10_000).padStart(4, '0')}`, name: ['Ann', 'Bob', 'Cid', null][i % 4]!, email: null, attrs: {}, tagIds: [], groupIds: [] }, created))!.contact.id)
+    ids.push(await plantContact(server.db, workspace.id, { phone: `1555010${String((i * 613) % 10_000).padStart(4, '0')}`, name: ['Ann', 'Bob', 'Cid', null][i % 4]!, email: null, attrs: {}, tagIds: [], groupIds: [] }, created))
   }
   return ids
 }

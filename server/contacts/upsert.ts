@@ -1,5 +1,5 @@
-import type { ContactChanges, ReadContact } from '../../storage/contacts.ts'
-import { insertContact, lockContactByPhone, lockContactLimit, readContact, touchContacts, updateContactRow } from '../../storage/contacts.ts'
+import type { ContactChanges, ContactRow, NewContact, ReadContact } from '../../storage/contacts.ts'
+import { contactInsert, lockContactByPhone, lockContactLimit, newContactRow, readContact, touchContacts, updateContactRow } from '../../storage/contacts.ts'
 import { readCounter } from '../../storage/counters.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import { type Label, linkLabels } from '../../storage/labels.ts'
@@ -13,48 +13,53 @@ import { eventContact, showContact } from './view.ts'
 type Output = OutputOf<'crm_upsert_contact'>
 type Wanted = { phone: string; name: string | undefined; values: ValueChanges; tags: (Label & { rehearsed?: true })[]; groups: Label[] }
 
-/** Creates the contact, or updates the one with this phone. The create is tried first: it is one statement, and finds out by itself. */
+/** Creates the contact, or updates the one with this phone. At first it is taken to be new: the statement that creates it finds out by itself. */
 export const upsertContact: Handler<InputOf<'crm_upsert_contact'>, Output> = async (ctx, input) => {
+  const workspaceId = ctx.actor.workspace.id
   const phone = parsePhone(input.phone)
   if ('fault' in phone) throw invalidField('phone', 'invalid_phone', phone.fault, { fix: phone.fix })
   const asksFields = input.attributes !== undefined || input.email !== undefined
-  const values = asksFields ? readValues(ctx, await listFields(ctx.tx, ctx.actor.workspace.id), input) : new Map()
+  const fields = asksFields ? await listFields(ctx.tx, workspaceId) : []
+  const values = asksFields ? readValues(ctx, fields, input) : new Map()
   const wanted: Wanted = {
     phone: phone.digits, name: input.name, values,
     groups: await resolveGroups(ctx, input.group_ids), tags: await resolveTags(ctx, input.tags ?? [], true),
   }
-  const created = await createContact(ctx, wanted)
-  const { id, action } = created ? { id: created.contact.id, action: 'created' as const } : await updateByPhone(ctx, wanted)
   if (values.size > 0) await noteUse(ctx, values)
-  const read = created ?? (await readContact(ctx.tx, ctx.actor.workspace.id, id))!
-  const contact = showContact(ctx.actor, read.contact, read.fields, 'full')
-  if (action === 'created') ctx.emit('contact.created/1', { contact: eventContact(read.contact) })
-  const shownId = ctx.dryRun && action === 'created' ? null : id
-  const rehearsed = new Set(wanted.tags.filter((t) => t.rehearsed).map((t) => t.id))
-  const tags = contact.tags!.map((t) => (rehearsed.has(t.id) ? { ...t, id: null } : t))
-  return { id: shownId, action, contact: { ...contact, id: shownId, tags } }
+  const limited = ctx.actor.workspace.contactLimit !== null
+  const known = ctx.attempt > 1 || limited ? await lockContactByPhone(ctx.tx, workspaceId, wanted.phone) : undefined
+  if (known === undefined) return answer(ctx, wanted, 'created', { contact: await createContact(ctx, wanted), fields })
+  const action = await updateKnown(ctx, known, wanted)
+  return answer(ctx, wanted, action, (await readContact(ctx.tx, workspaceId, known))!)
 }
 
-const createContact = async (ctx: Context, wanted: Wanted): Promise<ReadContact | undefined> => {
+/** What a rehearsal would make has no id. */
+const answer = (ctx: Context, wanted: Wanted, action: Output['action'], { contact, fields }: ReadContact): Output => {
+  const shown = showContact(ctx.actor, contact, fields, 'full')
+  const id = ctx.dryRun && action === 'created' ? null : contact.id
+  const rehearsed = new Set(wanted.tags.filter((t) => t.rehearsed).map((t) => t.id))
+  return { id, action, contact: { ...shown, id, tags: shown.tags!.map((t) => (rehearsed.has(t.id) ? { ...t, id: null } : t)) } }
+}
+
+const createContact = async (ctx: Context, wanted: Wanted): Promise<ContactRow> => {
   const { workspace } = ctx.actor
   if (workspace.contactLimit !== null) {
-    // The limit speaks only to a contact that is not there yet.
-    if (await lockContactByPhone(ctx.tx, workspace.id, wanted.phone)) return undefined
     await lockContactLimit(ctx.tx, workspace.id)
     if (await readCounter(ctx.tx, workspace.id, 'contacts') >= workspace.contactLimit) {
       throw new Problem('forbidden', `The plan allows ${workspace.contactLimit} contacts, and there are that many.`, { reason: 'contact_limit', limit: workspace.contactLimit })
     }
   }
-  const email = emailChange(wanted.values)
-  const created = await insertContact(ctx.tx, workspace.id, {
-    phone: wanted.phone, name: wanted.name ?? null, email: email ?? null, attrs: applyValues({}, wanted.values).attrs,
+  const contact: NewContact = {
+    phone: wanted.phone, name: wanted.name ?? null, email: emailChange(wanted.values) ?? null, attrs: applyValues({}, wanted.values).attrs,
     tagIds: wanted.tags.map((t) => t.id), groupIds: wanted.groups.map((g) => g.id),
-  }, ctx.now)
-  if (created === undefined) return undefined
-  const { id } = created.contact
-  if (wanted.tags.length > 0) ctx.emit('contact.tags_added/1', { contact_ids: [id], tags: wanted.tags })
+  }
+  const id = await ctx.newContactId()
+  ctx.finish(contactInsert(workspace.id, id, contact, ctx.now))
+  const row = newContactRow(id, contact, wanted.tags, wanted.groups, ctx.now)
+  ctx.emit('contact.created/1', { contact: eventContact(row) })
+  if (wanted.tags.length > 0) ctx.emit('contact.tags_added/1', { contact_ids: [id], tags: wanted.tags.map(({ id: tag, name }) => ({ id: tag, name })) })
   if (wanted.groups.length > 0) ctx.emit('contact.groups_added/1', { contact_ids: [id], groups: wanted.groups })
-  return created
+  return row
 }
 
 /** The new email address when the values hold one: the column follows the custom field. */
@@ -63,15 +68,12 @@ export const emailChange = (values: ValueChanges): string | null | undefined => 
   return undefined
 }
 
-const updateByPhone = async (ctx: Context, wanted: Wanted): Promise<{ id: string; action: 'updated' | 'unchanged' }> => {
-  const workspaceId = ctx.actor.workspace.id
-  const id = await lockContactByPhone(ctx.tx, workspaceId, wanted.phone)
-  if (id === undefined) throw new Problem('conflict', 'The contact with this phone number was deleted at this moment. Retry.', { reason: 'deleted_meanwhile' })
+const updateKnown = async (ctx: Context, id: string, wanted: Wanted): Promise<'updated' | 'unchanged'> => {
   const changed = await changeContact(ctx, id, { name: wanted.name, values: wanted.values })
   const tagged = await link(ctx, 'tag', wanted.tags, id)
   const grouped = await link(ctx, 'group', wanted.groups, id)
-  if (!changed && (tagged || grouped)) await touchContacts(ctx.tx, workspaceId, [id], ctx.now)
-  return { id, action: changed || tagged || grouped ? 'updated' : 'unchanged' }
+  if (!changed && (tagged || grouped)) await touchContacts(ctx.tx, ctx.actor.workspace.id, [id], ctx.now)
+  return changed || tagged || grouped ? 'updated' : 'unchanged'
 }
 
 const link = async (ctx: Context, kind: 'tag' | 'group', labels: Label[], id: string): Promise<boolean> => {

@@ -1,6 +1,8 @@
 import type { ControlledTransaction } from 'kysely'
 import { type Operation, routesOf } from '../../catalog/index.ts'
+import { takeContactIds } from '../../storage/contacts.ts'
 import type { Database, Db } from '../../storage/database.ts'
+import { type Finale, runFinale } from '../../storage/finale.ts'
 import {
   dropRecord, dropRunning, type EventRow, type FinalRecord, giveUpLease, type IdempotencyRecord, type Lease, lockRecord, renewLease, reserveKey, settleOutcome, writeIntent, writeOutcome,
 } from '../../storage/idempotency.ts'
@@ -28,6 +30,8 @@ const CALL_DEADLINE_MS = 20_000
 /** Longer than a call may last, so that a lease that ran out means a dead caller. */
 const LEASE_SECONDS = 30
 const ATTEMPTS = 4
+/** Contact ids that a server takes at a time, to know a contact's id before it is written. */
+const CONTACT_IDS = 64
 
 const handlerOf = (app: App, op: Operation): Handler<unknown> | ProviderHandler<unknown> =>
   app.handlers[op.name] as AnyHandler as Handler<unknown> | ProviderHandler<unknown>
@@ -40,29 +44,47 @@ export const successStatus = (op: Operation): number => {
   return status
 }
 
-/** The context of one call; events that the handler emits gather in `events`. */
-export const contextOf = (app: App, tx: Db, actor: Actor, op: Operation, input: Record<string, unknown>, dryRun: boolean, events: EventRow[] = []): Context => {
+/** What a handler leaves to the end of the change. */
+type Gathered = { events: EventRow[]; finale?: Finale }
+
+/** The context of one call; what the handler leaves to the end is put into `gathered`. */
+export const contextOf = (
+  app: App, tx: Db, actor: Actor, op: Operation, input: Record<string, unknown>, dryRun: boolean, gathered: Gathered = { events: [] }, attempt = 1,
+): Context => {
   const now = app.now()
   return {
-    tx, actor, now, dryRun,
+    tx, actor, now, dryRun, attempt,
     publicUrl: app.config.publicUrl,
     cursors: cursorsFor(app.cursorSealer, actor, op.name, input, now),
     limits: () => allowances(app, actor),
-    emit: (type, data) => { events.push({ id: newEventId(), type, occurred_at: now, data }) },
+    finish: (finale) => { gathered.finale = finale },
+    newContactId: async () => app.contactIds.pop() ?? await leaseContactId(app, tx),
+    emit: (type, data) => { gathered.events.push({ id: newEventId(), type, occurred_at: now, data }) },
   }
+}
+
+const leaseContactId = async (app: App, tx: Db): Promise<string> => {
+  const [first, ...rest] = await takeContactIds(tx, CONTACT_IDS)
+  app.contactIds.push(...rest)
+  return first!
 }
 
 /** Runs the whole operation in a transaction that is rolled back: the same code as the real run, with nothing left behind. */
 export const rehearse = async (app: App, { actor, op, input }: Omit<Change, 'key'>): Promise<Outcome> => {
   const handler = handlerOf(app, op)
-  const output = await attempts(async () => {
+  const output = await attempts(async (attempt) => {
     const tx = await app.db.startTransaction().execute()
     try {
-      const ctx = contextOf(app, tx, actor, op, input, true)
+      const gathered: Gathered = { events: [] }
+      const ctx = contextOf(app, tx, actor, op, input, true, gathered, attempt)
       return await withDeadline(WRITE_DEADLINE_MS, (async () => {
-        if (typeof handler === 'function') return await handler(ctx, input)
-        const intent = await handler.prepare(ctx, input)
-        return await handler.settle(ctx, intent, handler.rehearse(intent))
+        if (typeof handler !== 'function') {
+          const intent = await handler.prepare(ctx, input)
+          return await handler.settle(ctx, intent, handler.rehearse(intent))
+        }
+        const rehearsed = await handler(ctx, input)
+        if (gathered.finale) await runFinale(tx, gathered.finale)
+        return rehearsed
       })())
     } finally {
       await tx.rollback().execute()
@@ -138,16 +160,16 @@ const inTransaction = async <T>(app: App, work: (tx: Tx) => Promise<T>): Promise
 }
 
 const runInOne = (app: App, work: Change, handler: Handler<unknown>): Promise<Outcome> =>
-  attempts(() => withDeadline(WRITE_DEADLINE_MS, inTransaction(app, async (tx) => {
+  attempts((attempt) => withDeadline(WRITE_DEADLINE_MS, inTransaction(app, async (tx) => {
     const { replay } = work.fresh ? {} : await reserve(app, tx, work)
     if (replay) {
       await tx.rollback().execute()
       return replay
     }
-    const events: EventRow[] = []
-    const output = await handler(contextOf(app, tx, work.actor, work.op, work.input, false, events), work.input)
+    const gathered: Gathered = { events: [] }
+    const output = await handler(contextOf(app, tx, work.actor, work.op, work.input, false, gathered, attempt), work.input)
     const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
-    await commitWith(tx, writeOutcome(tx, record, events))
+    await commitWith(tx, writeOutcome(tx, record, gathered.events, gathered.finale))
     return { status: record.status, body: record.body }
   })))
 
@@ -194,10 +216,10 @@ export const finishCall = async (app: App, work: Change, handler: ProviderHandle
       await tx.rollback().execute()
       return { status: present.status!, body: present.body!, replayed: true }
     }
-    const events: EventRow[] = []
-    const output = await handler.settle(contextOf(app, tx, work.actor, work.op, work.input, false, events), intent, result)
+    const gathered: Gathered = { events: [] }
+    const output = await handler.settle(contextOf(app, tx, work.actor, work.op, work.input, false, gathered), intent, result)
     const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
-    await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, record, events))
+    await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, record, gathered.events))
     return { status: record.status, body: record.body }
   }))
 }
@@ -216,11 +238,11 @@ const keepRefusal = async (app: App, work: Change, problem: Problem): Promise<Ou
   }))
 }
 
-/** Again after serialisation faults and deadlocks, and when another request with this key was a moment quicker. */
-const attempts = async <T>(work: () => Promise<T>): Promise<T> => {
+/** Again after serialisation faults and deadlocks, when another request with this key was a moment quicker, and when the last work did not write. */
+const attempts = async <T>(work: (attempt: number) => Promise<T>): Promise<T> => {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await work()
+      return await work(attempt)
     } catch (error) {
       if (attempt >= ATTEMPTS || !isRetryable(error)) throw error
     }

@@ -1,3 +1,4 @@
+import { isUnwritten } from '../../storage/finale.ts'
 import { Problem } from '../problem.ts'
 
 type DatabaseError = { code?: string; constraint_name?: string }
@@ -5,7 +6,7 @@ type DatabaseError = { code?: string; constraint_name?: string }
 /** Serialisation faults, deadlocks, and the race of two requests for one idempotency key. */
 export const isRetryable = (error: unknown): boolean => {
   const { code, constraint_name: constraint } = error as DatabaseError
-  return code === '40001' || code === '40P01' || (code === '23505' && constraint === 'idempotency_pkey')
+  return code === '40001' || code === '40P01' || isUnwritten(error) || (code === '23505' && constraint === 'idempotency_pkey')
 }
 
 /** Answers 504 when the work takes longer, in milliseconds. The embedded database has no deadlines of its own. */
