@@ -18,5 +18,5 @@ export const proofOf = (finale: Finale | undefined): RawBuilder<unknown> => (fin
 
 /** Runs the last work by itself, for a rehearsal. */
 export const runFinale = async (tx: Db, finale: Finale): Promise<void> => {
-  await sql`with ${finale.parts} select ${sql.raw('done')} from ${proof(finale)}`.execute(tx)
+  await sql`with ${finale.parts} select done from ${proof(finale)}`.execute(tx)
 }
