@@ -74,6 +74,3 @@ export const migrate = async (db: Db): Promise<void> => {
   const { error } = await migrator.migrateToLatest()
   if (error) throw error
 }
-
-/** The names of the migrations that this program knows, oldest first. */
-export const migrationNames = Object.keys(migrations)

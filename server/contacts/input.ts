@@ -1,9 +1,9 @@
-import { closest, distance } from 'fastest-levenshtein'
 import type { Attrs, StoredValue } from '../../storage/contacts.ts'
 import { type FieldRow, markFieldsUsed } from '../../storage/custom-fields.ts'
 import { findLabels, insertTags, type Label, lockGroups } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
 import { type Context, seesManagerFields } from '../context.ts'
+import { nearest } from '../nearest.ts'
 import { type FieldError, pointerOf, Problem } from '../problem.ts'
 import { parseValue } from './attributes.ts'
 
@@ -31,11 +31,10 @@ export const readValues = (ctx: Context, fields: readonly FieldRow[], given: { a
 }
 
 const unknownKey = (key: string, pointer: string, valid: string[]): FieldError => {
-  const near = valid.length > 0 ? closest(key, valid) : undefined
-  const close = near !== undefined && distance(key, near) <= Math.max(2, Math.floor(key.length / 3))
+  const near = nearest(key, valid)
   return {
     pointer, code: 'unknown_attribute', detail: 'is not a custom field', allowed: valid,
-    fix: close ? `Did you mean ${near}?` : 'Use one of the listed keys, or create the field first.',
+    fix: near ? `Did you mean ${near}?` : 'Use one of the listed keys, or create the field first.',
   }
 }
 

@@ -1,6 +1,6 @@
-import { closest, distance } from 'fastest-levenshtein'
 import type { z } from 'zod'
 import { type Fields, inputOf, type Operation } from '../../catalog/index.ts'
+import { nearest } from '../nearest.ts'
 import { type FieldError, pointerOf, Problem } from '../problem.ts'
 
 const schemas = new WeakMap<Operation, Fields>()
@@ -83,11 +83,10 @@ const fieldErrors = (op: Operation, issue: Issue, raw: unknown): FieldError[] =>
 
 const unknownField = (op: Operation, path: PropertyKey[], key: string): FieldError => {
   const names = siblings(op, path)
-  const near = names.length > 0 ? closest(key, names) : undefined
-  const close = near !== undefined && distance(key.toLowerCase(), near) <= Math.max(2, Math.floor(key.length / 3))
+  const near = nearest(key, names)
   return {
     pointer: pointerOf([...path, key]), code: 'unknown_field', detail: 'is not a field of this operation',
-    fix: close ? `Did you mean ${near}?` : names.length > 0 ? `Remove it; the fields are ${names.join(', ')}.` : 'Remove it; there are no fields here.',
+    fix: near ? `Did you mean ${near}?` : names.length > 0 ? `Remove it; the fields are ${names.join(', ')}.` : 'Remove it; there are no fields here.',
   }
 }
 

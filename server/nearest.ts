@@ -1,0 +1,7 @@
+import { closest, distance } from 'fastest-levenshtein'
+
+/** The name that was probably meant, when one is near enough to say so. */
+export const nearest = (given: string, names: readonly string[]): string | undefined => {
+  const near = names.length > 0 ? closest(given, names) : undefined
+  return near !== undefined && distance(given.toLowerCase(), near) <= Math.max(2, Math.floor(given.length / 3)) ? near : undefined
+}
