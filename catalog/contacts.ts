@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { bulkResult, Cursor, deleted, Id, IdInput, IdOrName, Limit, NextCursor, Timestamp, Total } from './fields.ts'
+import { Filter, ResolvedDates, SavedFilterIdInput, Warnings } from './filters.ts'
 import { GroupRef } from './groups.ts'
 import { operation } from './operation.ts'
 import { TagRef } from './tags.ts'
@@ -80,15 +81,8 @@ const list = {
   data: z.array(Contact).describe('The rows of this page.'),
   total: Total,
   approximate: z.boolean().nullable().describe('True: `total` is an estimate; null where `total` is.'),
-  resolved_dates: z.array(z.object({
-    path: z.string().describe('Where in the filter.'),
-    input: z.string().describe('What was given.'),
-    value: Timestamp.describe('The instant it means.'),
-  })).describe('Relative dates of the filter, resolved.'),
-  warnings: z.array(z.object({
-    path: z.string().describe('Where in the request.'),
-    message: z.string().describe('Why it may not mean what it looks like.'),
-  })).describe('Conditions that may not mean what they look like.'),
+  resolved_dates: ResolvedDates,
+  warnings: Warnings,
   next_cursor: NextCursor,
 }
 
@@ -96,11 +90,11 @@ export const searchContacts = operation({
   name: 'crm_search_contacts', cli: 'contacts search', since, stability: 'stable',
   routes: [
     { route: 'GET /v1/contacts', fields: ['query', 'group_ids', 'tag_ids', 'starred', 'dnd', 'not_in_any_group', 'detail', 'limit', 'cursor'] },
-    { route: 'POST /v1/contacts/search', fields: ['sort', 'detail', 'limit', 'cursor'] },
+    { route: 'POST /v1/contacts/search', fields: ['filter', 'saved_filter_id', 'sort', 'detail', 'limit', 'cursor'] },
   ],
   summary: 'List or search contacts',
   description: 'Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with the first page; `approximate` says when it is an estimate. '
-    + 'Where phones are hidden from the key\'s owner, digits in `query` and sorting by phone are refused with the reason `phone_hidden`.',
+    + 'Where phones are hidden from the key\'s owner, digits in `query`, and comparing or sorting by phone, are refused with the reason `phone_hidden`.',
   scope: 'mcp:read',
   input: z.object({
     query: z.string().trim().min(1).max(100).optional().describe('Name or phone contains this, ignoring case; `%` and `_` are taken literally.'),
@@ -109,6 +103,8 @@ export const searchContacts = operation({
     starred: z.boolean().optional().describe('Only starred, or only not starred.'),
     dnd: z.boolean().optional().describe('Only do-not-disturb, or only not.'),
     not_in_any_group: z.boolean().optional().describe('True: only contacts in no group; false: only contacts in at least one.'),
+    filter: Filter.optional(),
+    saved_filter_id: SavedFilterIdInput.optional(),
     sort: z.strictObject({
       field: z.enum(['createdAt', 'updatedAt', 'name', 'phoneNumber', 'id']).describe('What to sort by.'),
       direction: z.enum(['asc', 'desc']).default('desc').describe('Direction; `desc` when absent.'),
@@ -117,10 +113,16 @@ export const searchContacts = operation({
     limit: Limit, cursor: Cursor,
   }),
   output: z.object(list),
-  errors: ['forbidden'],
+  errors: ['forbidden', 'not_found', 'service_unconfigured'],
   examples: [{
     title: 'Find by name', input: { query: 'ada', limit: 1 },
     output: { data: [summary], total: 1, approximate: false, resolved_dates: [], warnings: [], next_cursor: null },
+  }, {
+    title: 'New this week, by name', input: { filter: { createdAt: { gte: '-7d' } }, sort: { field: 'name', direction: 'asc' as const } },
+    output: {
+      data: [summary], total: 1, approximate: false, resolved_dates: [{ path: '#/filter/createdAt/gte', input: '-7d', value: '2026-09-24T09:30:00.000Z' }], warnings: [],
+      next_cursor: null,
+    },
   }],
 })
 
@@ -134,21 +136,23 @@ export const getContact = operation({
   examples: [{ title: 'Read a contact', input: { contact_id: '42' }, output: contact }],
 })
 
+const upsertFields = {
+  phone: z.string().trim().min(3).max(32).describe('International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused.')
+    .meta({ examples: ['+15550100042'] }),
+  name: Name.optional().describe('Name, 1 to 255 characters.'),
+  email: Email.optional().describe('Email address, at most 255 characters; empty clears it.'),
+  attributes: Attributes.optional(),
+  group_ids: z.array(IdInput).max(50).optional().describe('Groups to add, at most 50.'),
+  tags: z.array(TagName).max(20).optional().describe('Tags to add, at most 20 names or ids.'),
+}
+
 export const upsertContact = operation({
   name: 'crm_upsert_contact', cli: 'contacts upsert', routes: ['POST /v1/contacts'], since, stability: 'stable',
   summary: 'Create a contact, or update the one with this phone number',
   description: 'Repeated calls are safe. Groups and tags passed are added; those it has are kept. Unknown tag names are created; unknown group ids are refused.',
   scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true,
   emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
-  input: z.object({
-    phone: z.string().trim().min(3).max(32).describe('International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused.')
-      .meta({ examples: ['+15550100042'] }),
-    name: Name.optional().describe('Name, 1 to 255 characters.'),
-    email: Email.optional().describe('Email address, at most 255 characters; empty clears it.'),
-    attributes: Attributes.optional(),
-    group_ids: z.array(IdInput).max(50).optional().describe('Groups to add, at most 50.'),
-    tags: z.array(TagName).max(20).optional().describe('Tags to add, at most 20 names or ids.'),
-  }),
+  input: z.object(upsertFields),
   output: z.object({
     id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
     action: z.enum(['created', 'updated', 'unchanged']).describe('What was done.'),
@@ -159,6 +163,56 @@ export const upsertContact = operation({
     title: 'A contact with an attribute and a tag',
     input: { phone: '+1 555 010 0042', name: 'Ada Lovelace', email: 'ada@example.com', attributes: { plan: 'pro' }, tags: ['VIP'] },
     output: { id: '42', action: 'created', contact },
+  }],
+})
+
+/** A row of an import: what an upsert takes. Each is checked by itself, so that a bad one does not stop the others. */
+export const ImportRow = z.strictObject(upsertFields)
+
+export const importContacts = operation({
+  name: 'crm_import_contacts', cli: 'contacts import', routes: ['POST /v1/contacts/import'], since, stability: 'stable',
+  summary: 'Create or update up to 500 contacts in one call',
+  description: 'Each row is an upsert and is checked by itself: rows that are wrong are answered in `failures`, the others are done. All of them are one transaction, in their order, so that '
+    + 'two rows with one phone make one contact. Unknown tag names are created; unknown group ids fail their row.',
+  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, maxBytes: 24 * 1024 * 1024,
+  emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
+  input: z.object({
+    rows: z.array(z.record(z.string(), z.unknown())).min(1).max(500)
+      .describe('1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, `attributes`, `group_ids`, `tags`.'),
+  }),
+  output: z.object({
+    requested: z.int().describe('Rows sent.'),
+    succeeded: z.int().describe('Rows done.'),
+    failed: z.int().describe('Rows that failed.'),
+    created: z.int().describe('Contacts created.'),
+    updated: z.int().describe('Rows that changed a contact.'),
+    unchanged: z.int().describe('Rows whose contact was so already.'),
+    results: z.array(z.object({
+      row: z.int().describe('Which row, from 0.'),
+      action: z.enum(['created', 'updated', 'unchanged', 'failed']).describe('What was done.'),
+      id: Id.nullable().describe('Contact id; null for a row that failed, and for one that a dry run would create.'),
+    })).describe('A result for each row, in their order.'),
+    failures: z.array(z.object({
+      row: z.int().describe('Which row, from 0.'),
+      code: z.string().describe('Error code, such as `invalid_input`.'),
+      message: z.string().describe('What is wrong, in one sentence.'),
+      errors: z.array(z.object({
+        pointer: z.string().describe('Which field, as a JSON Pointer into the request.'), code: z.string().describe('What kind of fault.'), detail: z.string().describe('What is wrong.'),
+        fix: z.string().optional().describe('The mend.'), allowed: z.array(z.unknown()).optional().describe('What may stand there.'),
+      })).describe('The fields that are wrong.'),
+    })).describe('The rows that failed.'),
+  }),
+  errors: ['conflict', 'upstream_error'],
+  examples: [{
+    title: 'One of two rows is wrong', input: { rows: [{ phone: '+1 555 010 0042', name: 'Ada Lovelace', tags: ['VIP'] }, { phone: '030 1234' }] },
+    output: {
+      requested: 2, succeeded: 1, failed: 1, created: 1, updated: 0, unchanged: 0,
+      results: [{ row: 0, action: 'created', id: '42' }, { row: 1, action: 'failed', id: null }],
+      failures: [{
+        row: 1, code: 'invalid_input', message: 'phone must be in international format.',
+        errors: [{ pointer: '#/rows/1/phone', code: 'invalid_phone', detail: 'must be in international format', fix: 'Send the number with its country code, such as +49 30 1234567.' }],
+      }],
+    },
   }],
 })
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { catalog, type Operation } from '../catalog/index.ts'
 import type { Db } from '../storage/database.ts'
 import type { Storage } from '../storage/open.ts'
+import type { FilterSettings } from './context.ts'
 import { handlers } from './handlers.ts'
 import type { Metrics } from './metrics.ts'
 import type { AnyHandler } from './operations.ts'
@@ -14,6 +15,7 @@ export type AppConfig = {
   publicUrl: string
   /** Requests per minute. */
   limits: Record<'read' | 'write', { key: number; workspace: number }>
+  filters: FilterSettings
 }
 
 /** Everything a call may reach. One per server; it holds no request's state. */
@@ -42,7 +44,7 @@ export type AppOptions = {
   secret: string
   log: Logger
   metrics: Metrics
-  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined }
+  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number }
   now?: () => string
   /** Operations beyond the catalog's, with their handlers. */
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
@@ -57,6 +59,7 @@ export const createApp = ({ storage, secret, log, metrics, config, now, extra = 
       read: { key: config.limitRead, workspace: config.limitWorkspaceRead ?? config.limitRead * WORKSPACE_FACTOR },
       write: { key: config.limitWrite, workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_FACTOR },
     },
+    filters: { on: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
   },
   operations: [...catalog, ...extra.map((e) => e.operation)],
   handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },

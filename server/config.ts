@@ -18,6 +18,8 @@ export const Config = z.object({
   limitWrite: PerMinute.default(60).describe('Changes a minute for each key.').meta({ env: 'WCRM_LIMIT_WRITE' }),
   limitWorkspaceRead: PerMinute.optional().describe('Reads a minute for a whole workspace; ten times a key\'s when absent.').meta({ env: 'WCRM_LIMIT_WORKSPACE_READ' }),
   limitWorkspaceWrite: PerMinute.optional().describe('Changes a minute for a whole workspace; ten times a key\'s when absent.').meta({ env: 'WCRM_LIMIT_WORKSPACE_WRITE' }),
+  advancedFilters: z.enum(['on', 'off']).default('on').describe('off refuses contact filters, which are the costliest thing to ask.').meta({ env: 'WCRM_ADVANCED_FILTERS' }),
+  countTimeBox: z.coerce.number().int().min(0).max(10_000).default(1000).describe('Milliseconds for an exact count of a filter; after that it is estimated.').meta({ env: 'WCRM_COUNT_TIME_BOX' }),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info').describe('Least level that is logged, to stderr as JSON lines.').meta({ env: 'WCRM_LOG_LEVEL' }),
   demo: z.boolean().default(true).describe('Create a demo workspace when the database is empty.'),
 })

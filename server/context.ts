@@ -57,6 +57,7 @@ export type Context = {
   readonly limits: () => { read: Allowance; write: Allowance }
   /** Base of every URL we hand out. */
   readonly publicUrl: string
+  readonly filters: FilterSettings
   /**
    * Leaves the last work of a one-part change to the statement that writes its answer: one round trip instead of two. When it does not write what it
    * must, the call is run anew.
@@ -67,6 +68,9 @@ export type Context = {
   /** Notes an event; it is written with the change. */
   readonly emit: <T extends EventTypeId>(type: T, data: EventData<T>) => void
 }
+
+/** `on`: filters are not switched off on this server. `countTimeBoxMs`: how long an exact count may take. */
+export type FilterSettings = { readonly on: boolean; readonly countTimeBoxMs: number }
 
 export type Allowance = { limit: number; remaining: number; window_seconds: number }
 

@@ -39,7 +39,24 @@ export type CustomFieldsTable = {
 }
 export type ConversationsTable = {
   workspace_id: Int8; id: Int8Id; contact_id: Int8 | null; channel_id: Int8 | null; state: string
-  assigned_staff_id: Int8 | null; assigned_team_id: Int8 | null; created_at: Time; last_activity_at: Time | null
+  assigned_staff_id: Int8 | null; assigned_team_id: Int8 | null; unread_count: Generated<number>; created_at: Time; last_activity_at: Time | null
+}
+export type ContactAttributesTable = {
+  workspace_id: Int8; contact_id: Int8; field_id: Int8; n: Generated<number>; text_key: string | null; free: Generated<boolean>
+  number_value: string | null; bool_value: boolean | null; time_value: Time | null
+}
+export type SavedFiltersTable = {
+  workspace_id: Int8; id: Int8Id; kind: Generated<'contact' | 'conversation'>; name: string; name_key: string; description: string | null
+  owner_staff_id: Int8 | null; filter: unknown; created_at: Time; updated_at: Time
+}
+export type BroadcastsTable = {
+  workspace_id: Int8; id: Int8Id; name: string; name_key: string; status: 'scheduled' | 'running' | 'completed' | 'cancelled'
+  template_name: string | null; channel_id: Int8 | null; scheduled_at: Time | null; started_at: Time | null; created_at: Time
+}
+export type BroadcastRecipientsTable = {
+  workspace_id: Int8; broadcast_id: Int8; contact_id: Int8; status: 'pending' | 'sent' | 'delivered' | 'read' | 'failed'
+  responded: Generated<boolean>; opted_out: Generated<boolean>
+  sent_at: Time | null; delivered_at: Time | null; read_at: Time | null; failed_at: Time | null; responded_at: Time | null
 }
 export type EventsTable = { workspace_id: Int8; id: string; type: string; xid: Generated<string>; occurred_at: Time; data: unknown }
 export type IdempotencyTable = {
@@ -64,7 +81,11 @@ export type Database = {
   contact_groups: { workspace_id: Int8; group_id: Int8; contact_id: Int8 }
   counters: { workspace_id: Int8; subject: string; shard: number; n: Int8 }
   custom_fields: CustomFieldsTable
+  contact_attributes: ContactAttributesTable
+  saved_filters: SavedFiltersTable
   conversations: ConversationsTable
+  broadcasts: BroadcastsTable
+  broadcast_recipients: BroadcastRecipientsTable
   events: EventsTable
   idempotency: IdempotencyTable
   rate_buckets: { bucket: string; tokens: number; granted: number; at: Time }

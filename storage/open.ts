@@ -6,6 +6,7 @@ import { pipelined, type Pools } from './driver.ts'
 import { attachEmbedded, type Embedded, openEmbedded } from './embedded/open.ts'
 import { isoOf } from './times.ts'
 import * as spine from './migrations/0001-spine.ts'
+import * as filters from './migrations/0002-filters.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -66,7 +67,7 @@ export const openStorage = async (location: Location, options: OpenOptions = {})
   return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
 }
 
-const migrations = { '0001-spine': spine }
+const migrations = { '0001-spine': spine, '0002-filters': filters }
 
 /** Brings the schema to the newest version; several servers may start at once. */
 export const migrate = async (db: Db): Promise<void> => {

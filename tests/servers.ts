@@ -19,7 +19,7 @@ import type { Db } from '../storage/database.ts'
 import { migrate, openStorage, type Storage } from '../storage/open.ts'
 
 export type TestServer = { database: string; url: string; app: App; db: Db; close: () => Promise<void> }
-export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; now?: () => string; extra?: AppOptions['extra'] }
+export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; now?: () => string; extra?: AppOptions['extra'] }
 
 const plenty = 1_000_000
 

@@ -54,7 +54,7 @@ export const contextOf = (
   const now = app.now()
   return {
     tx, actor, now, dryRun, attempt,
-    publicUrl: app.config.publicUrl,
+    publicUrl: app.config.publicUrl, filters: app.config.filters,
     cursors: cursorsFor(app.cursorSealer, actor, op.name, input, now),
     limits: () => allowances(app, actor),
     finish: (finale) => { gathered.finale = finale },

@@ -1,0 +1,55 @@
+import { sql } from 'kysely'
+import type { CustomFieldType } from '../catalog/custom-fields.ts'
+import type { Attrs, StoredValue } from './contacts.ts'
+import type { Db } from './database.ts'
+import { valueKinds } from './filters/filter.ts'
+import { fold } from './text.ts'
+
+/** A row of `contact_attributes` but for its workspace and contact, as JSON for `jsonb_to_recordset`. */
+export type ValueRow = {
+  field_id: string; n: number; text_key: string | null; free: boolean; number_value: string | null; bool_value: boolean | null; time_value: string | null
+}
+
+const OPTIONS: readonly CustomFieldType[] = ['select', 'radio', 'multiselect']
+
+/** The rows by which one value is found; none for a value that its field's type does not hold. Days stand for their midnight in UTC. */
+export const valueRows = (fieldId: string, type: CustomFieldType, stored: StoredValue): ValueRow[] => {
+  const row = { field_id: fieldId, n: 0, text_key: null, free: false, number_value: null, bool_value: null, time_value: null }
+  switch (valueKinds[type]) {
+    case 'string':
+      return (Array.isArray(stored) ? stored : [stored]).map((text, n) => ({ ...row, n, text_key: fold(String(text)), free: !OPTIONS.includes(type) }))
+    case 'number': return typeof stored === 'number' || typeof stored === 'string' ? [{ ...row, number_value: String(stored) }] : []
+    case 'boolean': return typeof stored === 'boolean' ? [{ ...row, bool_value: stored }] : []
+    case 'date': return typeof stored === 'string' ? [{ ...row, time_value: stored }] : []
+  }
+}
+
+/** The rows of all values of a contact. Fields that are not known, being deleted, have none. */
+export const rowsOfAttrs = (types: ReadonlyMap<string, CustomFieldType>, attrs: Attrs): ValueRow[] =>
+  Object.entries(attrs).flatMap(([id, stored]) => {
+    const type = types.get(id)
+    return type === undefined ? [] : valueRows(id, type, stored)
+  })
+
+/** SQL for the columns of such rows, from JSON. */
+export const valueColumns = sql.raw('field_id bigint, n smallint, text_key text, free boolean, number_value numeric, bool_value boolean, time_value timestamptz')
+
+const BATCH = 5000
+
+/** Writes the rows of every value there is, for a database from before there were any. */
+export const indexAllValues = async (db: Db): Promise<void> => {
+  const fields = await sql<{ id: string; type: CustomFieldType }>`select id, type from custom_fields where deleted_at is null`.execute(db)
+  const types = new Map(fields.rows.map((field) => [field.id, field.type]))
+  let after = { workspace_id: '0', contact_id: '0' }
+  for (;;) {
+    const { rows } = await sql<{ workspace_id: string; contact_id: string; attrs: Attrs }>`
+      select workspace_id, contact_id, attrs from contact_facts where (workspace_id, contact_id) > (${after.workspace_id}::bigint, ${after.contact_id}::bigint)
+      order by workspace_id, contact_id limit ${BATCH}`.execute(db)
+    if (rows.length === 0) return
+    const values = rows.flatMap(({ workspace_id, contact_id, attrs }) => rowsOfAttrs(types, attrs).map((row) => ({ workspace_id, contact_id, ...row })))
+    await sql`
+      insert into contact_attributes (workspace_id, contact_id, field_id, n, text_key, free, number_value, bool_value, time_value)
+      select * from jsonb_to_recordset(${JSON.stringify(values)}::jsonb) as v (workspace_id bigint, contact_id bigint, ${valueColumns})`.execute(db)
+    after = rows.at(-1)!
+  }
+}
