@@ -6,6 +6,7 @@ import type { Finale } from './finale.ts'
 import { storable } from './ids.ts'
 import { knownOf, namesOf, type Ref, type ShownField, versionColumn } from './known.ts'
 import { fold } from './text.ts'
+import { type FieldTypes, insertValues, rowsOfAttrs, writeValues } from './values.ts'
 
 /** Values by custom field id, as they are stored: text, number, boolean, ISO date or time, decimal text, or an array of option values. */
 export type StoredValue = string | number | boolean | string[]
@@ -71,7 +72,10 @@ export const lockContact = async (tx: Db, workspaceId: string, id: string): Prom
 /** What `query` is looked for in: the folded name, a newline, the phone. */
 export const searchText = (name: string | null, phone: string | null): string => `${fold(name ?? '')}\n${phone ?? ''}`
 
-export type NewContact = { phone: string; name: string | null; email: string | null; attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[] }
+/** `types`: of the fields that `attrs` has values of. */
+export type NewContact = {
+  phone: string; name: string | null; email: string | null; attrs: Attrs; types: FieldTypes; tagIds: readonly string[]; groupIds: readonly string[]
+}
 
 /** Ids for contacts to come. The sequence never gives one twice, whatever becomes of the transaction. */
 export const takeContactIds = async (tx: Db, most: number): Promise<string[]> => {
@@ -95,7 +99,8 @@ export const contactInsert = (workspaceId: string, id: string, contact: NewConta
       insert into counters (workspace_id, subject, shard, n)
       select ${workspaceId}, s, ${anyShard()}, 1 from c, unnest(${subjects}::text[]) as s order by s
       on conflict (workspace_id, subject, shard) do update set n = counters.n + 1
-    )${hasValues ? sql`, f as (insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}, id, ${JSON.stringify(contact.attrs)}::jsonb from c)` : sql``}
+    )${hasValues ? sql`, f as (insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}, id, ${JSON.stringify(contact.attrs)}::jsonb from c),
+    a as (${insertValues(workspaceId, 'c', rowsOfAttrs(contact.types, contact.attrs))})` : sql``}
     ${tagIds.length > 0 ? sql`, t as (insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}, tag, id from c, unnest(${tagIds}::bigint[]) as tag)` : sql``}
     ${groupIds.length > 0 ? sql`, g as (insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}, grp, id from c, unnest(${groupIds}::bigint[]) as grp)` : sql``}`,
   }
@@ -111,29 +116,28 @@ export const newContactRow = (id: string, contact: NewContact, tags: readonly Re
 const byName = (refs: readonly Ref[]): Ref[] =>
   refs.map(({ id, name }) => ({ id, name, key: Buffer.from(fold(name)).toString('latin1') })).toSorted((a, b) => (a.key < b.key ? -1 : 1)).map(({ id, name }) => ({ id, name }))
 
-export type ContactChanges = { name?: string | null; email?: string | null; dnd?: boolean; starred?: boolean; attrs?: Attrs }
+/** `values`: all values as they will be, and the types of the fields whose value differs. */
+export type ContactChanges = { name?: string | null; email?: string | null; dnd?: boolean; starred?: boolean; values?: { attrs: Attrs; changed: FieldTypes } }
 
-/** Writes the changed columns of a locked contact. */
+/** Writes the changed columns and values of a locked contact. */
 export const updateContactRow = async (tx: Db, workspaceId: string, contact: Pick<ContactRow, 'id' | 'phone'>, changes: ContactChanges, now: string): Promise<void> => {
-  const { attrs, name, ...columns } = changes
+  const { values, name, ...columns } = changes
   await tx.updateTable('contacts')
     .set({ ...columns, ...(name === undefined ? {} : { name, name_key: fold(name ?? ''), search: searchText(name, contact.phone) }), updated_at: now })
     .where('workspace_id', '=', workspaceId).where('id', '=', contact.id).execute()
-  if (!attrs) return
-  await sql`
-    insert into contact_facts (workspace_id, contact_id, attrs) values (${workspaceId}, ${contact.id}, ${JSON.stringify(attrs)}::jsonb)
-    on conflict (workspace_id, contact_id) do update set attrs = excluded.attrs`.execute(tx)
+  if (values) await writeValues(tx, workspaceId, contact.id, values.attrs, values.changed)
 }
 
 export const touchContacts = async (tx: Db, workspaceId: string, ids: readonly string[], now: string): Promise<void> => {
   await sql`update contacts set updated_at = ${now} where workspace_id = ${workspaceId} and id = any(${ids}::bigint[])`.execute(tx)
 }
 
-/** Deletes a locked contact with all that hangs on it; conversations stay, without a contact. */
+/** Deletes a locked contact with all that hangs on it. Conversations stay, without a contact, and its rows among recipients, so that totals hold. */
 export const deleteContactRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   const { rows } = await sql<{ subject: string }>`
     with c as (delete from contacts where workspace_id = ${workspaceId} and id = ${id}),
     f as (delete from contact_facts where workspace_id = ${workspaceId} and contact_id = ${id}),
+    a as (delete from contact_attributes where workspace_id = ${workspaceId} and contact_id = ${id}),
     v as (update conversations set contact_id = null where workspace_id = ${workspaceId} and contact_id = ${id}),
     t as (delete from contact_tags where workspace_id = ${workspaceId} and contact_id = ${id} returning tag_id),
     g as (delete from contact_groups where workspace_id = ${workspaceId} and contact_id = ${id} returning group_id)

@@ -38,7 +38,7 @@ export const updateField = async (tx: Db, workspaceId: string, field: Pick<Field
     where workspace_id = ${workspaceId} and id = ${field.id}`.execute(tx)
 }
 
-/** Ids are never used again, so the values that contacts still hold under this one can no longer be seen. */
+/** Ids are never used again, so the values that contacts still hold under this one can no longer be seen, nor their rows found. */
 export const deleteField = async (tx: Db, workspaceId: string, id: string, now: string): Promise<void> => {
   await sql`update custom_fields set deleted_at = ${now} where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }

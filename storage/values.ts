@@ -4,11 +4,15 @@ import type { Attrs, StoredValue } from './contacts.ts'
 import type { Db } from './database.ts'
 import { valueKinds } from './filters/filter.ts'
 import { fold } from './text.ts'
+import { storableTime } from './times.ts'
 
 /** A row of `contact_attributes` but for its workspace and contact, as JSON for `jsonb_to_recordset`. */
 export type ValueRow = {
   field_id: string; n: number; text_key: string | null; free: boolean; number_value: string | null; bool_value: boolean | null; time_value: string | null
 }
+
+/** The types of some custom fields by id. */
+export type FieldTypes = ReadonlyMap<string, CustomFieldType>
 
 const OPTIONS: readonly CustomFieldType[] = ['select', 'radio', 'multiselect']
 
@@ -20,19 +24,43 @@ export const valueRows = (fieldId: string, type: CustomFieldType, stored: Stored
       return (Array.isArray(stored) ? stored : [stored]).map((text, n) => ({ ...row, n, text_key: fold(String(text)), free: !OPTIONS.includes(type) }))
     case 'number': return typeof stored === 'number' || typeof stored === 'string' ? [{ ...row, number_value: String(stored) }] : []
     case 'boolean': return typeof stored === 'boolean' ? [{ ...row, bool_value: stored }] : []
-    case 'date': return typeof stored === 'string' ? [{ ...row, time_value: stored }] : []
+    case 'date': return typeof stored === 'string' ? [{ ...row, time_value: storableTime(stored) }] : []
   }
 }
 
-/** The rows of all values of a contact. Fields that are not known, being deleted, have none. */
-export const rowsOfAttrs = (types: ReadonlyMap<string, CustomFieldType>, attrs: Attrs): ValueRow[] =>
+/** The rows of the values of a contact that are of these fields. */
+export const rowsOfAttrs = (types: FieldTypes, attrs: Attrs): ValueRow[] =>
   Object.entries(attrs).flatMap(([id, stored]) => {
     const type = types.get(id)
     return type === undefined ? [] : valueRows(id, type, stored)
   })
 
-/** SQL for the columns of such rows, from JSON. */
-export const valueColumns = sql.raw('field_id bigint, n smallint, text_key text, free boolean, number_value numeric, bool_value boolean, time_value timestamptz')
+/** SQL for the columns of such rows, and for the same with their types, from JSON. */
+const valueNames = sql.raw('field_id, n, text_key, free, number_value, bool_value, time_value')
+const valueColumns = sql.raw('field_id bigint, n smallint, text_key text, free boolean, number_value numeric, bool_value boolean, time_value timestamptz')
+
+/** SQL that writes the values of a new contact; `source` is a common table expression with its id. */
+export const insertValues = (workspaceId: string, source: string, rows: readonly ValueRow[]) => sql`
+  insert into contact_attributes (workspace_id, contact_id, ${valueNames})
+  select ${workspaceId}, id, v.* from ${sql.raw(source)}, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as v (${valueColumns})`
+
+/** Writes the values of a locked contact; the rows of the fields in `changed` are brought in step, others stay as they are. */
+export const writeValues = async (tx: Db, workspaceId: string, contactId: string, attrs: Attrs, changed: FieldTypes): Promise<void> => {
+  // What is taken away and what is written are never the same row: the parts of a statement have no order.
+  await sql`
+    with f as (
+      insert into contact_facts (workspace_id, contact_id, attrs) values (${workspaceId}, ${contactId}, ${JSON.stringify(attrs)}::jsonb)
+      on conflict (workspace_id, contact_id) do update set attrs = excluded.attrs
+    ), v as (
+      select * from jsonb_to_recordset(${JSON.stringify(rowsOfAttrs(changed, attrs))}::jsonb) as v (${valueColumns})
+    ), d as (
+      delete from contact_attributes a where workspace_id = ${workspaceId} and contact_id = ${contactId} and field_id = any(${[...changed.keys()]}::bigint[])
+        and not exists (select 1 from v where v.field_id = a.field_id and v.n = a.n)
+    )
+    insert into contact_attributes (workspace_id, contact_id, ${valueNames}) select ${workspaceId}, ${contactId}, v.* from v
+    on conflict (workspace_id, contact_id, field_id, n) do update
+      set text_key = excluded.text_key, number_value = excluded.number_value, bool_value = excluded.bool_value, time_value = excluded.time_value`.execute(tx)
+}
 
 const BATCH = 5000
 
@@ -48,7 +76,7 @@ export const indexAllValues = async (db: Db): Promise<void> => {
     if (rows.length === 0) return
     const values = rows.flatMap(({ workspace_id, contact_id, attrs }) => rowsOfAttrs(types, attrs).map((row) => ({ workspace_id, contact_id, ...row })))
     await sql`
-      insert into contact_attributes (workspace_id, contact_id, field_id, n, text_key, free, number_value, bool_value, time_value)
+      insert into contact_attributes (workspace_id, contact_id, ${valueNames})
       select * from jsonb_to_recordset(${JSON.stringify(values)}::jsonb) as v (workspace_id bigint, contact_id bigint, ${valueColumns})`.execute(db)
     after = rows.at(-1)!
   }

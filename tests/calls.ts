@@ -1,5 +1,6 @@
 import { findOperation } from '../catalog/index.ts'
 import { contactInsert, type NewContact, takeContactIds } from '../storage/contacts.ts'
+import { listFields } from '../storage/custom-fields.ts'
 import type { Db } from '../storage/database.ts'
 import { runFinale } from '../storage/finale.ts'
 import { checked, type Door, doorsOf } from './doors.ts'
@@ -18,8 +19,9 @@ export const doAs = (server: Pick<TestServer, 'url'>, key: string) => async (nam
 }
 
 /** A contact written directly, for tests that need many or choose the time; answers its id. */
-export const plantContact = async (db: Db, workspaceId: string, contact: NewContact, now: string): Promise<string> => {
+export const plantContact = async (db: Db, workspaceId: string, contact: Omit<NewContact, 'types'>, now: string): Promise<string> => {
   const [id] = await takeContactIds(db, 1)
-  await runFinale(db, contactInsert(workspaceId, id!, contact, now))
+  const types = new Map((await listFields(db, workspaceId)).map((field) => [field.id, field.type]))
+  await runFinale(db, contactInsert(workspaceId, id!, { ...contact, types }, now))
   return id!
 }

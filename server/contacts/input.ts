@@ -2,6 +2,7 @@ import type { Attrs, StoredValue } from '../../storage/contacts.ts'
 import { type FieldRow, markFieldsUsed } from '../../storage/custom-fields.ts'
 import { findLabels, insertTags, type Label, lockGroups } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
+import type { FieldTypes } from '../../storage/values.ts'
 import { type Context, seesManagerFields } from '../context.ts'
 import { nearest } from '../nearest.ts'
 import { type FieldError, pointerOf, Problem } from '../problem.ts'
@@ -38,18 +39,20 @@ const unknownKey = (key: string, pointer: string, valid: string[]): FieldError =
   }
 }
 
-/** The attributes after the changes, and the keys of those that differ. */
-export const applyValues = (attrs: Attrs, changes: ValueChanges): { attrs: Attrs; changed: string[] } => {
+/** The attributes after the changes, and the fields whose value differs. */
+export const applyValues = (attrs: Attrs, changes: ValueChanges): { attrs: Attrs; changed: FieldRow[] } => {
   const next: Attrs = { ...attrs }
-  const changed: string[] = []
+  const changed: FieldRow[] = []
   for (const [field, value] of changes) {
     if (JSON.stringify(next[field.id] ?? null) === JSON.stringify(value)) continue
     if (value === null) delete next[field.id]
     else next[field.id] = value
-    changed.push(field.key)
+    changed.push(field)
   }
   return { attrs: next, changed }
 }
+
+export const typesOf = (fields: readonly FieldRow[]): FieldTypes => new Map(fields.map((field) => [field.id, field.type]))
 
 /** Notes the first value of a field. */
 export const noteUse = async (ctx: Context, changes: ValueChanges): Promise<void> => {

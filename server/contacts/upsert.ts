@@ -6,7 +6,7 @@ import { type Label, linkLabels } from '../../storage/labels.ts'
 import type { Context } from '../context.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { invalidField, Problem } from '../problem.ts'
-import { applyValues, noteUse, readValues, resolveGroups, resolveTags, type ValueChanges } from './input.ts'
+import { applyValues, noteUse, readValues, resolveGroups, resolveTags, typesOf, type ValueChanges } from './input.ts'
 import { parsePhone } from './phone.ts'
 import { eventContact, showContact } from './view.ts'
 
@@ -49,8 +49,9 @@ const createContact = async (ctx: Context, wanted: Wanted): Promise<ContactRow> 
       throw new Problem('forbidden', `The plan allows ${workspace.contactLimit} contacts, and there are that many.`, { reason: 'contact_limit', limit: workspace.contactLimit })
     }
   }
+  const { attrs, changed } = applyValues({}, wanted.values)
   const contact: NewContact = {
-    phone: wanted.phone, name: wanted.name ?? null, email: emailChange(wanted.values) ?? null, attrs: applyValues({}, wanted.values).attrs,
+    phone: wanted.phone, name: wanted.name ?? null, email: emailChange(wanted.values) ?? null, attrs, types: typesOf(changed),
     tagIds: wanted.tags.map((t) => t.id), groupIds: wanted.groups.map((g) => g.id),
   }
   const id = await ctx.newContactId()
@@ -97,12 +98,12 @@ export const changeContact = async (ctx: Context, id: string, edit: Edit): Promi
   if (edit.dnd !== undefined && edit.dnd !== contact.dnd) changes.dnd = edit.dnd
   if (edit.starred !== undefined && edit.starred !== contact.starred) changes.starred = edit.starred
   const { attrs, changed } = applyValues(contact.attrs, edit.values)
-  const names = [...Object.keys(changes), ...changed.map((key) => (key === 'email' ? 'email' : `attributes.${key}`))]
-  if (changed.includes('email')) changes.email = emailChange(edit.values) ?? null
-  if (changed.length > 0) changes.attrs = attrs
+  const names = [...Object.keys(changes), ...changed.map(({ key }) => (key === 'email' ? 'email' : `attributes.${key}`))]
+  if (changed.some(({ key }) => key === 'email')) changes.email = emailChange(edit.values) ?? null
+  if (changed.length > 0) changes.values = { attrs, changed: typesOf(changed) }
   if (names.length === 0) return false
   await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
-  const { attrs: _attrs, email: _email, ...columns } = changes
+  const { values: _values, email: _email, ...columns } = changes
   ctx.emit('contact.updated/1', { contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }), changes: names })
   return true
 }
