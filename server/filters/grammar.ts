@@ -1,0 +1,65 @@
+/** What may stand in a contact filter (contract 4), as a table: fields, their kinds, and the operators of each kind. */
+export type Kind = keyof typeof operators
+
+export const operators = {
+  text: ['eq', 'ne', 'in', 'notIn', 'contains', 'notContains', 'startsWith', 'endsWith', 'regex', 'isNull'],
+  id: ['eq', 'ne', 'in', 'notIn'],
+  /** The id of another record, which may be absent. */
+  ref: ['eq', 'ne', 'in', 'notIn', 'isNull'],
+  time: ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'between', 'isNull'],
+  number: ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'between', 'in', 'notIn', 'isNull'],
+  flag: ['eq', 'ne', 'isNull'],
+  word: ['eq', 'ne', 'in', 'notIn'],
+} as const
+
+/** A field with operators. `optional`: a record may lack it. `phone`: it tells a phone number. */
+export type Leaf = { kind: Kind; optional?: true; phone?: true; words?: readonly string[] }
+
+export const leaves: Readonly<Record<string, Leaf>> = {
+  name: { kind: 'text', optional: true },
+  phoneNumber: { kind: 'text', optional: true, phone: true },
+  email: { kind: 'text', optional: true },
+  // It holds the phone among other signs.
+  chatappUserId: { kind: 'text', optional: true, phone: true },
+  webVisitorId: { kind: 'text', optional: true },
+  id: { kind: 'id' },
+  createdAt: { kind: 'time' },
+  updatedAt: { kind: 'time' },
+  lastActivityAt: { kind: 'time', optional: true },
+  dnd: { kind: 'flag' },
+  starred: { kind: 'flag' },
+}
+
+export type Relation = { quantifiers: readonly string[]; fields: Readonly<Record<string, Leaf>> }
+
+const label: Relation = { quantifiers: ['some', 'none', 'every'], fields: { id: { kind: 'ref' }, name: { kind: 'text' } } }
+
+export const relations: Readonly<Record<string, Relation>> = {
+  tags: label,
+  groups: label,
+  // Beside these stands attributeName, which says which custom field it is about.
+  attributes: {
+    quantifiers: ['some', 'none'],
+    fields: { stringValue: { kind: 'text', optional: true }, numberValue: { kind: 'number', optional: true }, booleanValue: { kind: 'flag', optional: true }, dateValue: { kind: 'time', optional: true } },
+  },
+  conversations: {
+    quantifiers: ['some', 'none'],
+    fields: {
+      state: { kind: 'word', words: ['open', 'closed'] },
+      channelId: { kind: 'ref', optional: true }, assignedStaffId: { kind: 'ref', optional: true }, assignedTeamId: { kind: 'ref', optional: true },
+      createdAt: { kind: 'time' }, lastActivityAt: { kind: 'time', optional: true }, unreadCount: { kind: 'number' },
+    },
+  },
+  broadcasts: {
+    quantifiers: ['some', 'none'],
+    fields: {
+      id: { kind: 'ref' }, sentAt: { kind: 'time', optional: true },
+      message_status: { kind: 'word', words: ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'not_responded'] },
+    },
+  },
+}
+
+export const combinators = ['and', 'or', 'not'] as const
+
+/** Every key that a node may have. */
+export const nodeKeys: readonly string[] = [...Object.keys(leaves), ...Object.keys(relations), 'savedFilter', ...combinators]
