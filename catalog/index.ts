@@ -1,10 +1,12 @@
 import { listChannels } from './channels.ts'
 import {
-  deleteContact, getContact, searchContacts, tagContacts, untagContacts, updateContact, upsertContact,
+  deleteContact, getContact, importContacts, searchContacts, tagContacts, untagContacts, updateContact, upsertContact,
 } from './contacts.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
+import { checkFilter, countContacts } from './filters.ts'
 import { addContactsToGroup, createGroup, deleteGroup, listGroups, removeContactsFromGroup } from './groups.ts'
 import type { Operation } from './operation.ts'
+import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters.ts'
 import { listTags } from './tags.ts'
 import { listStaff, listTeams, whoami } from './workspace.ts'
 
@@ -13,10 +15,11 @@ export * from './operation.ts'
 /** Every operation of the service, in the order in which documents list them. */
 export const catalog = [
   whoami, listStaff, listTeams, listChannels,
-  searchContacts, getContact, upsertContact, updateContact, deleteContact, tagContacts, untagContacts,
+  searchContacts, getContact, upsertContact, updateContact, deleteContact, tagContacts, untagContacts, importContacts, countContacts, checkFilter,
   listTags,
   listGroups, createGroup, deleteGroup, addContactsToGroup, removeContactsFromGroup,
   listCustomFields, createCustomField, updateCustomField, deleteCustomField,
+  listSavedFilters, getSavedFilter, createSavedFilter, updateSavedFilter, deleteSavedFilter,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

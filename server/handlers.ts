@@ -1,10 +1,14 @@
 import { addContactsToGroup, removeContactsFromGroup, tagContacts, untagContacts } from './contacts/bulk.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
+import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
 import { upsertContact } from './contacts/upsert.ts'
+import { countContacts } from './contacts/count.ts'
+import { checkFilter } from './filters/check.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields/custom-fields.ts'
 import { createGroup, deleteGroup, listGroups, listTags } from './groups/groups.ts'
 import type { Handlers } from './operations.ts'
+import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
 
 /** Every operation and the function that answers it. */
@@ -20,6 +24,9 @@ export const handlers = {
   crm_delete_contact: deleteContact,
   crm_tag_contacts: tagContacts,
   crm_untag_contacts: untagContacts,
+  crm_import_contacts: importContacts,
+  crm_count_contacts: countContacts,
+  crm_check_filter: checkFilter,
   crm_list_tags: listTags,
   crm_list_groups: listGroups,
   crm_create_group: createGroup,
@@ -30,4 +37,9 @@ export const handlers = {
   crm_create_custom_field: createCustomField,
   crm_update_custom_field: updateCustomField,
   crm_delete_custom_field: deleteCustomField,
+  crm_list_saved_filters: listSavedFilters,
+  crm_get_saved_filter: getSavedFilter,
+  crm_create_saved_filter: createSavedFilter,
+  crm_update_saved_filter: updateSavedFilter,
+  crm_delete_saved_filter: deleteSavedFilter,
 } satisfies Handlers

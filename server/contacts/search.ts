@@ -1,5 +1,8 @@
 import { pageOfContacts, type Position, type Sort } from '../../storage/contact-lists.ts'
+import type { Condition } from '../../storage/filters/predicates.ts'
 import { type Context, phonesHidden } from '../context.ts'
+import { readConditions } from '../filters/read.ts'
+import { inFilterTime } from '../filters/time.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { Problem } from '../problem.ts'
 import { distinctIds } from './input.ts'
@@ -18,20 +21,31 @@ const refusePhoneOracle = (ctx: Context, input: Input): void => {
   })
 }
 
+/** What the plain fields ask for. */
+const plainConditions = (input: Input): Condition[] => [
+  ...(input.query === undefined ? [] : [{ kind: 'query', text: input.query } as const]),
+  ...(input.starred === undefined ? [] : [{ kind: 'flag', field: 'starred', test: { op: 'eq', value: input.starred } } as const]),
+  ...(input.dnd === undefined ? [] : [{ kind: 'flag', field: 'dnd', test: { op: 'eq', value: input.dnd } } as const]),
+  ...(input.tag_ids?.length ? [{ kind: 'tags', quantifier: 'some', where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.tag_ids) } }] } as const] : []),
+  ...(input.group_ids?.length ? [{ kind: 'groups', quantifier: 'some', where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.group_ids) } }] } as const] : []),
+  ...(input.not_in_any_group === undefined ? [] : [{ kind: 'groups', quantifier: input.not_in_any_group ? 'none' : 'some', where: [] } as const]),
+]
+
 export const searchContacts: Handler<Input, OutputOf<'crm_search_contacts'>> = async (ctx, input) => {
   refusePhoneOracle(ctx, input)
   const sort: Sort = input.sort ?? { field: 'createdAt', direction: 'desc' }
   const position = ctx.cursors.open(input.cursor)
   const after: Position | null = position && { key: String(position[0]), id: String(position[1]) }
-  const page = await pageOfContacts(ctx.tx, ctx.actor.workspace.id, {
-    query: input.query, tagIds: distinctIds(input.tag_ids), groupIds: distinctIds(input.group_ids),
-    starred: input.starred, dnd: input.dnd, notInAnyGroup: input.not_in_any_group,
-  }, sort, after, input.limit, input.detail === 'full')
+  // Relative dates mean on every page what they meant on the first.
+  const began = position ? String(position[2]) : ctx.now
+  const { filter, resolvedDates, warnings } = await readConditions(ctx, input, began)
+  const conditions = filter ? [...plainConditions(input), filter] : plainConditions(input)
+  const page = await inFilterTime(pageOfContacts(ctx.tx, ctx.actor.workspace.id, conditions, sort, after, input.limit, input.detail === 'full'))
   const last = page.positions.length > input.limit ? page.positions[input.limit - 1] : undefined
   return {
     data: page.rows.map((row) => showContact(ctx.actor, row, page.fields, input.detail)),
     total: page.total?.n ?? null, approximate: page.total?.approximate ?? null,
-    resolved_dates: [], warnings: [],
-    next_cursor: last ? ctx.cursors.seal([last.key, last.id]) : null,
+    resolved_dates: resolvedDates, warnings,
+    next_cursor: last ? ctx.cursors.seal([last.key, last.id, began]) : null,
   }
 }

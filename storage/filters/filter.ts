@@ -24,11 +24,11 @@ export type Quantifier = 'some' | 'none'
 
 type IsNull = { op: 'isNull'; value: boolean }
 
-/** `eq ne in notIn regex` look at the text as it is; the others ignore case (`fold`) and take `%` and `_` literally. */
-export type TextTest =
-  | { op: 'eq' | 'ne' | 'contains' | 'notContains' | 'startsWith' | 'endsWith' | 'regex'; value: string }
-  | { op: 'in' | 'notIn'; values: readonly string[] }
-  | IsNull
+export type TextTest = ExactTextTest | FoldedTextTest
+/** Look at the text as it is. */
+export type ExactTextTest = { op: 'eq' | 'ne' | 'regex'; value: string } | { op: 'in' | 'notIn'; values: readonly string[] } | IsNull
+/** Ignore case (`fold`), and take `%` and `_` literally. */
+export type FoldedTextTest = { op: 'contains' | 'notContains' | 'startsWith' | 'endsWith'; value: string }
 /** One of a few words. */
 export type WordTest = { op: 'eq' | 'ne'; value: string } | { op: 'in' | 'notIn'; values: readonly string[] }
 export type IdTest = WordTest | IsNull
