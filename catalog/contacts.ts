@@ -174,10 +174,11 @@ export const importContacts = operation({
   summary: 'Create or update up to 500 contacts in one call',
   description: 'Each row is an upsert and is checked by itself: rows that are wrong are answered in `failures`, the others are done. All of them are one transaction, in their order, so that '
     + 'two rows with one phone make one contact. Unknown tag names are created; unknown group ids fail their row.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, maxBytes: 24 * 1024 * 1024,
+  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, itemwise: 'rows', maxBytes: 24 * 1024 * 1024,
   emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
   input: z.object({
-    rows: z.array(z.record(z.string(), z.unknown())).min(1).max(500)
+    // Documents show what a row is; the handler checks it.
+    rows: z.array(z.unknown().meta(z.toJSONSchema(ImportRow, { io: 'input' }))).min(1).max(500)
       .describe('1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, `attributes`, `group_ids`, `tags`.'),
   }),
   output: z.object({
@@ -199,7 +200,7 @@ export const importContacts = operation({
       errors: z.array(z.object({
         pointer: z.string().describe('Which field, as a JSON Pointer into the request.'), code: z.string().describe('What kind of fault.'), detail: z.string().describe('What is wrong.'),
         fix: z.string().optional().describe('The mend.'), allowed: z.array(z.unknown()).optional().describe('What may stand there.'),
-      })).describe('The fields that are wrong.'),
+      })).describe('The fields that are wrong, the first 5 of them.'),
     })).describe('The rows that failed.'),
   }),
   errors: ['conflict', 'upstream_error'],
@@ -209,8 +210,11 @@ export const importContacts = operation({
       requested: 2, succeeded: 1, failed: 1, created: 1, updated: 0, unchanged: 0,
       results: [{ row: 0, action: 'created', id: '42' }, { row: 1, action: 'failed', id: null }],
       failures: [{
-        row: 1, code: 'invalid_input', message: 'phone must be in international format.',
-        errors: [{ pointer: '#/rows/1/phone', code: 'invalid_phone', detail: 'must be in international format', fix: 'Send the number with its country code, such as +49 30 1234567.' }],
+        row: 1, code: 'invalid_input', message: 'phone is a local number: it starts with 0.',
+        errors: [{
+          pointer: '#/rows/1/phone', code: 'invalid_phone', detail: 'is a local number: it starts with 0',
+          fix: 'Send it in international format, with the country code and without the leading 0.',
+        }],
       }],
     },
   }],

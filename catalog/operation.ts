@@ -41,6 +41,8 @@ type Common<I extends Fields, O extends Fields> = {
   /** Codes it can answer beyond those common to all. */
   readonly errors: readonly ErrorCode[]
   readonly examples: readonly { readonly title: string; readonly input: z.input<I>; readonly output: z.input<O> }[]
+  /** The list whose items the handler checks one by one, so that a bad one does not stop the others. */
+  readonly itemwise?: string
   /** Largest body in bytes; 1 MiB when absent. */
   readonly maxBytes?: number
 }

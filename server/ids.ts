@@ -24,4 +24,14 @@ export const ulid = (time = Date.now()): string => {
 }
 
 export const newRequestId = (): string => `req_${ulid()}`
-export const newEventId = (): string => `evt_${ulid()}`
+
+let lastEvent = ''
+
+/** Greater than every one before it from this process, so that the events of one change keep their order (ULID, "Monotonicity"). */
+export const newEventId = (): string => {
+  const id = ulid()
+  lastEvent = id.slice(0, 10) > lastEvent.slice(0, 10) ? id : next(lastEvent)
+  return `evt_${lastEvent}`
+}
+
+const next = (id: string): string => id.replace(/[^Z]Z*$/, (end) => CROCKFORD[CROCKFORD.indexOf(end[0]!) + 1]! + '0'.repeat(end.length - 1))

@@ -9,13 +9,18 @@ export const anyShard = (): number => Math.floor(Math.random() * SHARDS)
 
 /** Adds to counts, in the order of their subjects so that two writers never wait for each other in a circle. */
 export const addToCounters = async (tx: Db, workspaceId: string, changes: ReadonlyMap<string, number>): Promise<void> => {
-  const subjects = [...changes].filter(([, n]) => n !== 0).sort(([a], [b]) => (a < b ? -1 : 1))
-  if (subjects.length === 0) return
-  await sql`
+  const changed = [...changes].filter(([, n]) => n !== 0)
+  if (changed.length > 0) await countInsert(workspaceId, changed).execute(tx)
+}
+
+/** The same as SQL, for a larger statement. */
+export const countInsert = (workspaceId: string, changes: Iterable<readonly [subject: string, n: number]>) => {
+  const subjects = [...changes].sort(([a], [b]) => (a < b ? -1 : 1))
+  return sql`
     insert into counters (workspace_id, subject, shard, n)
-    select ${workspaceId}, subject, ${anyShard()}, n from unnest(${subjects.map(([s]) => s)}::text[], ${subjects.map(([, n]) => n)}::bigint[]) as u (subject, n)
+    select ${workspaceId}::bigint, subject, ${anyShard()}::smallint, n from unnest(${subjects.map(([s]) => s)}::text[], ${subjects.map(([, n]) => n)}::bigint[]) as u (subject, n)
     order by subject
-    on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n`.execute(tx)
+    on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n`
 }
 
 export const readCounter = async (tx: Db, workspaceId: string, subject: string): Promise<number> => {

@@ -36,7 +36,7 @@ export const rowsOfAttrs = (types: FieldTypes, attrs: Attrs): ValueRow[] =>
   })
 
 /** SQL for the columns of such rows, and for the same with their types, from JSON. */
-const valueNames = sql.raw('field_id, n, text_key, free, number_value, bool_value, time_value')
+export const valueNames = sql.raw('field_id, n, text_key, free, number_value, bool_value, time_value')
 const valueColumns = sql.raw('field_id bigint, n smallint, text_key text, free boolean, number_value numeric, bool_value boolean, time_value timestamptz')
 
 /** SQL that writes the values of a new contact; `source` is a common table expression with its id. */
@@ -46,20 +46,34 @@ export const insertValues = (workspaceId: string, source: string, rows: readonly
 
 /** Writes the values of a locked contact; the rows of the fields in `changed` are brought in step, others stay as they are. */
 export const writeValues = async (tx: Db, workspaceId: string, contactId: string, attrs: Attrs, changed: FieldTypes): Promise<void> => {
+  await sql`with ${valueParts(workspaceId, [{ contactId, attrs, changed }])} select 1`.execute(tx)
+}
+
+/** The values of a contact as they will be, and the types of the fields whose value differs. */
+export type ValueChange = { contactId: string; attrs: Attrs; changed: FieldTypes; fresh?: boolean }
+
+/** Common table expressions that do the same for many locked contacts. Nothing is taken away from `fresh` ones. */
+export const valueParts = (workspaceId: string, changes: readonly ValueChange[]) => {
+  const facts = changes.map(({ contactId, attrs }) => ({ contact_id: contactId, attrs }))
+  const rows = changes.flatMap(({ contactId, attrs, changed }) => rowsOfAttrs(changed, attrs).map((row) => ({ contact_id: contactId, ...row })))
+  const stale = changes.filter(({ fresh }) => !fresh).flatMap(({ contactId, changed }) => [...changed.keys()].map((field) => [contactId, field] as const))
   // What is taken away and what is written are never the same row: the parts of a statement have no order.
-  await sql`
-    with f as (
-      insert into contact_facts (workspace_id, contact_id, attrs) values (${workspaceId}, ${contactId}, ${JSON.stringify(attrs)}::jsonb)
+  return sql`
+    value_facts as (
+      insert into contact_facts (workspace_id, contact_id, attrs)
+      select ${workspaceId}::bigint, f.* from jsonb_to_recordset(${JSON.stringify(facts)}::jsonb) as f (contact_id bigint, attrs jsonb)
       on conflict (workspace_id, contact_id) do update set attrs = excluded.attrs
-    ), v as (
-      select * from jsonb_to_recordset(${JSON.stringify(rowsOfAttrs(changed, attrs))}::jsonb) as v (${valueColumns})
-    ), d as (
-      delete from contact_attributes a where workspace_id = ${workspaceId} and contact_id = ${contactId} and field_id = any(${[...changed.keys()]}::bigint[])
-        and not exists (select 1 from v where v.field_id = a.field_id and v.n = a.n)
-    )
-    insert into contact_attributes (workspace_id, contact_id, ${valueNames}) select ${workspaceId}, ${contactId}, v.* from v
-    on conflict (workspace_id, contact_id, field_id, n) do update
-      set text_key = excluded.text_key, number_value = excluded.number_value, bool_value = excluded.bool_value, time_value = excluded.time_value`.execute(tx)
+    ), value_rows as (
+      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as v (contact_id bigint, ${valueColumns})
+    ), values_gone as (
+      delete from contact_attributes a using unnest(${stale.map(([contact]) => contact)}::bigint[], ${stale.map(([, field]) => field)}::bigint[]) as s (contact_id, field_id)
+      where a.workspace_id = ${workspaceId} and a.contact_id = s.contact_id and a.field_id = s.field_id
+        and not exists (select 1 from value_rows v where v.contact_id = a.contact_id and v.field_id = a.field_id and v.n = a.n)
+    ), values_written as (
+      insert into contact_attributes (workspace_id, contact_id, ${valueNames}) select ${workspaceId}::bigint, v.* from value_rows v
+      on conflict (workspace_id, contact_id, field_id, n) do update
+        set text_key = excluded.text_key, number_value = excluded.number_value, bool_value = excluded.bool_value, time_value = excluded.time_value
+    )`
 }
 
 const BATCH = 5000

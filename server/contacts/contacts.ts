@@ -3,7 +3,7 @@ import { listFields } from '../../storage/custom-fields.ts'
 import type { Context } from '../context.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { notFound } from '../problem.ts'
-import { noteUse, readValues } from './input.ts'
+import { givableFields, noteUse, readValues } from './input.ts'
 import { changeContact } from './upsert.ts'
 import { showContact } from './view.ts'
 
@@ -19,7 +19,7 @@ export const updateContact: Handler<InputOf<'crm_update_contact'>, OutputOf<'crm
   const { contact_id: id, name, dnd, starred } = input
   if (!(await lockContact(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('contact', id)
   const asksFields = input.attributes !== undefined || input.email !== undefined
-  const values = asksFields ? readValues(ctx, await listFields(ctx.tx, ctx.actor.workspace.id), input) : new Map()
+  const values = asksFields ? readValues(givableFields(ctx, await listFields(ctx.tx, ctx.actor.workspace.id)), input) : new Map()
   await changeContact(ctx, id, { name, dnd, starred, values })
   await noteUse(ctx, values)
   return await show(ctx, id)

@@ -6,6 +6,7 @@ import { parsePhoneNumberFromString } from 'libphonenumber-js'
  */
 export const parsePhone = (text: string): { digits: string } | { fault: string; fix: string } => {
   const plain = text.normalize('NFKC').replaceAll(/\p{Cf}/gu, '').replaceAll(/\P{ASCII}/gu, asciiDigit).trim().replace(/^tel:/i, '')
+  if (plain.includes('*')) return { fault: 'is masked: asterisks stand for digits', fix: 'Take it from somebody who may see phone numbers, or leave it out.' }
   const leading = plain.replace(/^[\s(.\-/]+/, '')
   if (leading.startsWith('0') && leading[1] !== '0') {
     return { fault: 'is a local number: it starts with 0', fix: 'Send it in international format, with the country code and without the leading 0.' }

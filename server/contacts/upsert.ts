@@ -5,9 +5,8 @@ import { listFields } from '../../storage/custom-fields.ts'
 import { type Label, linkLabels } from '../../storage/labels.ts'
 import type { Context } from '../context.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { invalidField, Problem } from '../problem.ts'
-import { applyValues, noteUse, readValues, resolveGroups, resolveTags, typesOf, type ValueChanges } from './input.ts'
-import { parsePhone } from './phone.ts'
+import { Problem } from '../problem.ts'
+import { applyValues, givableFields, noteUse, readPhone, readValues, resolveGroups, resolveTags, typesOf, type ValueChanges } from './input.ts'
 import { eventContact, showContact } from './view.ts'
 
 type Output = OutputOf<'crm_upsert_contact'>
@@ -16,13 +15,12 @@ type Wanted = { phone: string; name: string | undefined; values: ValueChanges; t
 /** Creates the contact, or updates the one with this phone. At first it is taken to be new: the statement that creates it finds out by itself. */
 export const upsertContact: Handler<InputOf<'crm_upsert_contact'>, Output> = async (ctx, input) => {
   const workspaceId = ctx.actor.workspace.id
-  const phone = parsePhone(input.phone)
-  if ('fault' in phone) throw invalidField('phone', 'invalid_phone', phone.fault, { fix: phone.fix })
+  const phone = readPhone(input.phone)
   const asksFields = input.attributes !== undefined || input.email !== undefined
   const fields = asksFields ? await listFields(ctx.tx, workspaceId) : []
-  const values = asksFields ? readValues(ctx, fields, input) : new Map()
+  const values = asksFields ? readValues(givableFields(ctx, fields), input) : new Map()
   const wanted: Wanted = {
-    phone: phone.digits, name: input.name, values,
+    phone, name: input.name, values,
     groups: await resolveGroups(ctx, input.group_ids), tags: await resolveTags(ctx, input.tags ?? [], true),
   }
   if (values.size > 0) await noteUse(ctx, values)
@@ -46,7 +44,7 @@ const createContact = async (ctx: Context, wanted: Wanted): Promise<ContactRow> 
   if (workspace.contactLimit !== null) {
     await lockContactLimit(ctx.tx, workspace.id)
     if (await readCounter(ctx.tx, workspace.id, 'contacts') >= workspace.contactLimit) {
-      throw new Problem('forbidden', `The plan allows ${workspace.contactLimit} contacts, and there are that many.`, { reason: 'contact_limit', limit: workspace.contactLimit })
+      throw limitReached(workspace.contactLimit)
     }
   }
   const { attrs, changed } = applyValues({}, wanted.values)
@@ -58,10 +56,18 @@ const createContact = async (ctx: Context, wanted: Wanted): Promise<ContactRow> 
   ctx.finish(contactInsert(workspace.id, id, contact, ctx.now))
   const row = newContactRow(id, contact, wanted.tags, wanted.groups, ctx.now)
   ctx.emit('contact.created/1', { contact: eventContact(row) })
-  if (wanted.tags.length > 0) ctx.emit('contact.tags_added/1', { contact_ids: [id], tags: wanted.tags.map(({ id: tag, name }) => ({ id: tag, name })) })
-  if (wanted.groups.length > 0) ctx.emit('contact.groups_added/1', { contact_ids: [id], groups: wanted.groups })
+  noteAdded(ctx, id, wanted.tags, wanted.groups)
   return row
 }
+
+/** Notes the events of the tags and groups that a contact gained. */
+export const noteAdded = (ctx: Context, contactId: string, tags: readonly Label[], groups: readonly Label[]): void => {
+  if (tags.length > 0) ctx.emit('contact.tags_added/1', { contact_ids: [contactId], tags: tags.map(({ id, name }) => ({ id, name })) })
+  if (groups.length > 0) ctx.emit('contact.groups_added/1', { contact_ids: [contactId], groups: [...groups] })
+}
+
+export const limitReached = (limit: number): Problem =>
+  new Problem('forbidden', `The plan allows ${limit} contacts, and there are that many.`, { reason: 'contact_limit', limit })
 
 /** The new email address when the values hold one: the column follows the custom field. */
 export const emailChange = (values: ValueChanges): string | null | undefined => {
@@ -71,20 +77,19 @@ export const emailChange = (values: ValueChanges): string | null | undefined => 
 
 const updateKnown = async (ctx: Context, id: string, wanted: Wanted): Promise<'updated' | 'unchanged'> => {
   const changed = await changeContact(ctx, id, { name: wanted.name, values: wanted.values })
-  const tagged = await link(ctx, 'tag', wanted.tags, id)
-  const grouped = await link(ctx, 'group', wanted.groups, id)
-  if (!changed && (tagged || grouped)) await touchContacts(ctx.tx, ctx.actor.workspace.id, [id], ctx.now)
-  return changed || tagged || grouped ? 'updated' : 'unchanged'
+  const tags = await link(ctx, 'tag', wanted.tags, id)
+  const groups = await link(ctx, 'group', wanted.groups, id)
+  noteAdded(ctx, id, tags, groups)
+  const labelled = tags.length + groups.length > 0
+  if (!changed && labelled) await touchContacts(ctx.tx, ctx.actor.workspace.id, [id], ctx.now)
+  return changed || labelled ? 'updated' : 'unchanged'
 }
 
-const link = async (ctx: Context, kind: 'tag' | 'group', labels: Label[], id: string): Promise<boolean> => {
-  if (labels.length === 0) return false
+/** Answers those that the contact did not have. */
+const link = async (ctx: Context, kind: 'tag' | 'group', labels: Label[], id: string): Promise<Label[]> => {
+  if (labels.length === 0) return []
   const pairs = await linkLabels(ctx.tx, ctx.actor.workspace.id, kind, labels.map((l) => l.id), [id])
-  const added = labels.filter((l) => pairs.some((p) => p.label === l.id))
-  if (added.length === 0) return false
-  if (kind === 'tag') ctx.emit('contact.tags_added/1', { contact_ids: [id], tags: added })
-  else ctx.emit('contact.groups_added/1', { contact_ids: [id], groups: added })
-  return true
+  return labels.filter((l) => pairs.some((p) => p.label === l.id))
 }
 
 export type Edit = { name?: string | null | undefined; dnd?: boolean | undefined; starred?: boolean | undefined; values: ValueChanges }
@@ -93,6 +98,16 @@ export type Edit = { name?: string | null | undefined; dnd?: boolean | undefined
 export const changeContact = async (ctx: Context, id: string, edit: Edit): Promise<boolean> => {
   const workspaceId = ctx.actor.workspace.id
   const { contact } = (await readContact(ctx.tx, workspaceId, id))!
+  const { changes, names } = changesOf(contact, edit)
+  if (names.length === 0) return false
+  await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
+  const { values: _values, email: _email, ...columns } = changes
+  ctx.emit('contact.updated/1', { contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }), changes: names })
+  return true
+}
+
+/** What differs, and its names as events carry them. */
+export const changesOf = (contact: Pick<ContactRow, 'name' | 'dnd' | 'starred' | 'attrs'>, edit: Edit): { changes: ContactChanges; names: string[] } => {
   const changes: ContactChanges = {}
   if (edit.name !== undefined && edit.name !== contact.name) changes.name = edit.name
   if (edit.dnd !== undefined && edit.dnd !== contact.dnd) changes.dnd = edit.dnd
@@ -101,9 +116,5 @@ export const changeContact = async (ctx: Context, id: string, edit: Edit): Promi
   const names = [...Object.keys(changes), ...changed.map(({ key }) => (key === 'email' ? 'email' : `attributes.${key}`))]
   if (changed.some(({ key }) => key === 'email')) changes.email = emailChange(edit.values) ?? null
   if (changed.length > 0) changes.values = { attrs, changed: typesOf(changed) }
-  if (names.length === 0) return false
-  await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
-  const { values: _values, email: _email, ...columns } = changes
-  ctx.emit('contact.updated/1', { contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }), changes: names })
-  return true
+  return { changes, names }
 }

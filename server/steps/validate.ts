@@ -17,12 +17,17 @@ const MOST_ERRORS = 50
 
 /** Checks the input against the operation's schema. Answers the parsed input, without `dry_run`, which is answered beside it. */
 export const validate = (op: Operation, raw: unknown): { input: Record<string, unknown>; dryRun: boolean } => {
-  const faults = textFaults(raw)
-  if (faults.length > 0) throw invalid(faults)
-  const parsed = schemaOf(op).safeParse(withTextIds(raw ?? {}))
-  if (!parsed.success) throw invalid(parsed.error.issues.flatMap((issue) => fieldErrors(op, issue, raw)))
-  const { dry_run: dryRun, ...input } = parsed.data as Record<string, unknown>
+  const { dry_run: dryRun, ...input } = parseFields(schemaOf(op), raw ?? {}, op.itemwise) as Record<string, unknown>
   return { input, dryRun: dryRun === true }
+}
+
+/** Checks an object against a schema and answers what it parses to, or throws 400 with each fault. Of the items of `itemwise` only the depth is checked. */
+export const parseFields = <S extends z.ZodObject>(schema: S, raw: unknown, itemwise?: string): z.output<S> => {
+  const faults = itemwise === undefined ? textFaults(raw) : itemwiseFaults(raw, itemwise)
+  if (faults.length > 0) throw invalid(faults)
+  const parsed = schema.safeParse(withTextIds(raw))
+  if (!parsed.success) throw invalid(parsed.error.issues.slice(0, MOST_ERRORS).flatMap((issue) => fieldErrors(schema, issue, raw)))
+  return parsed.data
 }
 
 /** Ids are strings, but many JSON writers make integers of digits: `contact_id: 42` is taken as "42". */
@@ -37,12 +42,23 @@ const invalid = (errors: FieldError[]): Problem => {
   return new Problem('invalid_input', detail, { errors: errors.slice(0, MOST_ERRORS) })
 }
 
-const nameOf = (error: FieldError): string => (error.pointer && error.pointer !== '#' ? `${error.pointer.slice(2)} ` : '')
+const nameOf = (error: FieldError): string => (error.pointer === '#' ? 'The input ' : `${error.pointer!.slice(2)} `)
+
+const itemwiseFaults = (raw: unknown, field: string): FieldError[] => {
+  if (raw === null || typeof raw !== 'object') return textFaults(raw)
+  const { [field]: items, ...rest } = raw as Record<string, unknown>
+  return [...textFaults(rest), ...(isDeep(items) ? [tooDeep([field])] : [])]
+}
+
+const isDeep = (value: unknown, levels = DEEPEST): boolean =>
+  value !== null && typeof value === 'object' && (levels === 0 || Object.values(value).some((member) => isDeep(member, levels - 1)))
+
+const tooDeep = (path: readonly PropertyKey[]): FieldError => ({ pointer: pointerOf(path), code: 'too_deep', detail: `is nested deeper than ${DEEPEST} levels`, fix: 'Send flatter data.' })
 
 /** Text that no database column or UTF-8 answer can hold: NUL and lone surrogates. */
 const textFaults = (value: unknown, path: PropertyKey[] = [], found: FieldError[] = []): FieldError[] => {
   if (path.length > DEEPEST) {
-    found.push({ pointer: pointerOf(path.slice(0, 8)), code: 'too_deep', detail: `is nested deeper than ${DEEPEST} levels`, fix: 'Send flatter data.' })
+    found.push(tooDeep(path.slice(0, 8)))
   } else if (typeof value === 'string') {
     const fault = badText(value)
     if (fault) found.push({ pointer: pointerOf(path), ...fault })
@@ -66,8 +82,8 @@ const badText = (text: string): Pick<FieldError, 'code' | 'detail' | 'fix'> | un
 
 type Issue = z.core.$ZodIssue
 
-const fieldErrors = (op: Operation, issue: Issue, raw: unknown): FieldError[] => {
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownField(op, issue.path, key))
+const fieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[] => {
+  if (issue.code === 'unrecognized_keys') return issue.keys.slice(0, MOST_ERRORS).map((key) => unknownField(schema, issue.path, key))
   const pointer = pointerOf(issue.path)
   const given = valueAt(raw, issue.path)
   if (given === undefined && issue.path.length > 0) {
@@ -76,13 +92,13 @@ const fieldErrors = (op: Operation, issue: Issue, raw: unknown): FieldError[] =>
   if (issue.code === 'invalid_union') {
     // The branch that got furthest says best what is wrong; a union of plain values speaks for itself.
     const deeper = issue.errors.flat().filter((i) => i.path.length > 0)
-    if (deeper.length > 0) return deeper.flatMap((i) => fieldErrors(op, { ...i, path: [...issue.path, ...i.path] } as Issue, raw))
+    if (deeper.length > 0) return deeper.flatMap((i) => fieldErrors(schema, { ...i, path: [...issue.path, ...i.path] } as Issue, raw))
   }
   return [{ pointer, code: codeOf(issue), detail: plain(issue, given), ...mendOf(issue) }]
 }
 
-const unknownField = (op: Operation, path: PropertyKey[], key: string): FieldError => {
-  const names = siblings(op, path)
+const unknownField = (schema: Fields, path: PropertyKey[], key: string): FieldError => {
+  const names = siblings(schema, path)
   const near = nearest(key, names)
   return {
     pointer: pointerOf([...path, key]), code: 'unknown_field', detail: 'is not a field of this operation',
@@ -91,8 +107,8 @@ const unknownField = (op: Operation, path: PropertyKey[], key: string): FieldErr
 }
 
 /** The names that may stand where an unknown one did. */
-const siblings = (op: Operation, path: PropertyKey[]): string[] => {
-  let schema: unknown = schemaOf(op)
+const siblings = (root: Fields, path: PropertyKey[]): string[] => {
+  let schema: unknown = root
   for (const step of path) {
     schema = unwrap(schema)
     const { shape, element } = schema as { shape?: Record<string, unknown>; element?: unknown }
