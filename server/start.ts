@@ -15,16 +15,13 @@ export const locationOf = (config: Pick<Config, 'databaseUrl' | 'dataDir'>): Loc
 
 /** Opens the storage and brings its schema up to date. Migrations may take longer than any request. */
 export const openMigrated = async (config: Config): Promise<Storage> => {
-  if (config.databaseUrl) {
-    const unhurried = await openStorage({ databaseUrl: config.databaseUrl }, { connections: 1, unhurried: true })
-    try {
-      await migrate(unhurried.db)
-    } finally {
-      await unhurried.close()
-    }
-  }
   const storage = await openStorage(locationOf(config), { connections: config.databaseConnections, prepare: config.databasePrepare === 'on' })
-  if (!config.databaseUrl) await migrate(storage.db)
+  const unhurried = await openStorage(locationOf(config), { attach: true, connections: 1, unhurried: true })
+  try {
+    await migrate(unhurried.db)
+  } finally {
+    await unhurried.close()
+  }
   return storage
 }
 

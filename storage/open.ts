@@ -12,18 +12,20 @@ export type Location = { databaseUrl: string } | { dataDir: string }
 
 export type Storage = {
   db: Db
-  /** The embedded database has one session: transactions come one after another, and deadlines are kept by the caller. */
+  /** The embedded database has one session: transactions come one after another. */
   embedded: boolean
   close: () => Promise<void>
 }
 
-type OpenOptions = {
+export type OpenOptions = {
   /** Connections to PostgreSQL; the embedded database has one. */
   connections?: number
   /** Reach the embedded database through the server that runs on it, when one does (administration). */
   attach?: boolean
   /** No deadlines: for migrations, backups and other long work. */
   unhurried?: boolean
+  /** Longest a statement may take, in milliseconds; 15 seconds when absent. */
+  statementTimeout?: number
   /** Off behind a PgBouncer without prepared statements. */
   prepare?: boolean
 }
@@ -31,22 +33,21 @@ type OpenOptions = {
 const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: isoOf }
 const json = { to: 3802, from: [114, 3802], serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)), parse: (text: string) => JSON.parse(text) as unknown }
 
-const connect = (target: string | { path: string }, max: number, prepare: boolean, parameters: Record<string, string | number | boolean>) => {
+const connect = (target: string | Embedded, max: number, prepare: boolean, parameters: Record<string, string | number | boolean>) => {
   const options = {
     max, prepare, onnotice: () => {}, connection: { application_name: 'wcrm', TimeZone: 'UTC', ...parameters },
     types: { timestamp, json }, connect_timeout: 10, idle_timeout: 0, max_lifetime: null, transform: { undefined: null },
   } as const
   return typeof target === 'string'
     ? postgres(target, options as never)
-    : postgres({ ...options, path: target.path, user: 'postgres', database: 'postgres', pass: '', ssl: false } as never)
+    : postgres({ ...options, socket: target.connect, user: 'postgres', database: 'postgres', pass: '', ssl: false } as never)
 }
+
+const onePool = (main: ReturnType<typeof connect>): Pools => ({ main, quick: main, custom: undefined })
 
 /** Shares the connections out by what they are for; so few that this makes no sense are one pool. Connections are opened when they are first needed. */
 const poolsOf = (pool: (max: number, settings?: Record<string, string>) => ReturnType<typeof connect>, connections: number, prepare: boolean): Pools => {
-  if (connections < 6) {
-    const main = pool(connections)
-    return { main, quick: main, custom: undefined }
-  }
+  if (connections < 6) return onePool(pool(connections))
   const searching = prepare ? Math.floor(connections / 4) : 0
   const custom = searching > 0 ? pool(searching, { plan_cache_mode: 'force_custom_plan' }) : undefined
   return { main: pool(connections - 2 - searching), quick: pool(2), custom }
@@ -54,16 +55,17 @@ const poolsOf = (pool: (max: number, settings?: Record<string, string>) => Retur
 
 /** Opens PostgreSQL by its URL, or the embedded database in a folder. */
 export const openStorage = async (location: Location, options: OpenOptions = {}): Promise<Storage> => {
+  const statementTimeout = options.unhurried ? 0 : options.statementTimeout ?? 15_000
   if ('databaseUrl' in location) {
-    const deadlines: Record<string, number> = options.unhurried ? { statement_timeout: 0 } : { statement_timeout: 15_000, lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }
+    const deadlines: Record<string, number> = options.unhurried ? { statement_timeout: 0 } : { statement_timeout: statementTimeout, lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }
     const { connections = 10, prepare = true } = options
     const pool = (max: number, settings = {}) => connect(location.databaseUrl, max, prepare, { jit: 'off', ...deadlines, ...settings })
     const db = new Kysely<Database>({ dialect: pipelined(poolsOf(pool, connections, prepare)) })
     return { db, embedded: false, close: () => db.destroy() }
   }
   const embedded: Embedded = (options.attach ? await attachEmbedded(location.dataDir) : undefined) ?? await openEmbedded(location.dataDir)
-  const main = connect({ path: embedded.socket }, 1, true, {})
-  const db = new Kysely<Database>({ dialect: pipelined({ main, quick: main, custom: undefined }) })
+  const pools = onePool(connect(embedded, 1, true, { statement_timeout: statementTimeout }))
+  const db = new Kysely<Database>({ dialect: pipelined(pools, embedded.isCutting) })
   return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
 }
 

@@ -16,32 +16,35 @@ import { hashApiKey, newApiKey } from '../server/keys.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { createChannel, createKey, createStaff, createWorkspace, type StaffFields, type WorkspaceFields } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
-import { migrate, openStorage, type Storage } from '../storage/open.ts'
+import { type Location, migrate, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
 
 export type TestServer = { database: string; url: string; app: App; db: Db; close: () => Promise<void> }
-export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; now?: () => string; extra?: AppOptions['extra'] }
+export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; statementTimeout?: number; now?: () => string; extra?: AppOptions['extra'] }
 
 const plenty = 1_000_000
 
-const embedded = async (): Promise<{ storage: Storage; remove: () => void }> => {
+type Opened = { storage: Storage; remove: () => void | Promise<void>; location: Location }
+
+const embedded = async (open: OpenOptions): Promise<Opened> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-test-'))
   const template = process.env.WCRM_TEST_TEMPLATE
   if (template) cpSync(template, dataDir, { recursive: true })
-  const storage = await openStorage({ dataDir })
+  const storage = await openStorage({ dataDir }, open)
   await migrate(storage.db)
-  return { storage, remove: () => rmSync(dataDir, { recursive: true, force: true }) }
+  return { storage, location: { dataDir }, remove: () => rmSync(dataDir, { recursive: true, force: true }) }
 }
 
-const onPostgres = async (url: string): Promise<{ storage: Storage; remove: () => Promise<void>; databaseUrl: string }> => {
+const onPostgres = async (url: string, open: OpenOptions = {}): Promise<Opened> => {
   const name = `wcrm_${randomUUID().replaceAll('-', '')}`
   const admin = postgres(url, { max: 1, onnotice: () => {} })
   await admin.unsafe(`create database ${name}`)
   const own = new URL(url)
   own.pathname = `/${name}`
-  const storage = await openStorage({ databaseUrl: own.href })
+  const location = { databaseUrl: own.href }
+  const storage = await openStorage(location, open)
   await migrate(storage.db)
   return {
-    storage, databaseUrl: own.href,
+    storage, location,
     remove: async () => { await admin.unsafe(`drop database ${name} with (force)`); await admin.end() },
   }
 }
@@ -52,7 +55,7 @@ export const serveStorage = async (storage: Storage, database: string, options: 
   const server: Server = createServer((request, response) => { void handle!(request as never, response as never) })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const { now, extra, ...limits } = options
+  const { now, extra, statementTimeout: _, ...limits } = options
   const app = createApp({
     storage, secret: 'a secret of at least sixteen', log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }), metrics: createMetrics(),
     config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, ...limits }, ...(now ? { now } : {}), ...(extra ? { extra } : {}),
@@ -71,16 +74,17 @@ export const serveStorage = async (storage: Storage, database: string, options: 
 export const databases: readonly string[] = ['embedded', ...(process.env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : [])]
 
 /** A server on a database of its own. */
-export const startServer = async (database: string, options: ServerOptions = {}): Promise<TestServer> => {
-  const { storage, remove } = database === 'embedded' ? await embedded() : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
+export const startServer = async (database: string, options: ServerOptions = {}): Promise<TestServer & { location: Location }> => {
+  const open: OpenOptions = options.statementTimeout === undefined ? {} : { statementTimeout: options.statementTimeout }
+  const { storage, remove, location } = database === 'embedded' ? await embedded(open) : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!, open)
   const server = await serveStorage(storage, database, options)
-  return { ...server, close: async () => { await server.close(); await storage.close(); await remove() } }
+  return { ...server, location, close: async () => { await server.close(); await storage.close(); await remove() } }
 }
 
 /** A PostgreSQL database of its own, for tests in which several servers share one. */
 export const startSharedServers = async (count: number, options: ServerOptions = {}): Promise<{ servers: TestServer[]; close: () => Promise<void> }> => {
-  const { storage, remove, databaseUrl } = await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
-  const storages = [storage, ...await Promise.all(Array.from({ length: count - 1 }, () => openStorage({ databaseUrl })))]
+  const { storage, remove, location } = await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
+  const storages = [storage, ...await Promise.all(Array.from({ length: count - 1 }, () => openStorage(location)))]
   const servers = await Promise.all(storages.map((s) => serveStorage(s, 'postgresql', options)))
   return {
     servers,

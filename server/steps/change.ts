@@ -58,7 +58,11 @@ export const contextOf = (
     cursors: cursorsFor(app.cursorSealer, actor, op.name, input, now),
     limits: () => allowances(app, actor),
     finish: (finale) => { gathered.finale = finale },
-    newContactId: async () => app.contactIds.pop() ?? await leaseContactId(app, tx),
+    newContactId: async () => {
+      // A database that crashed may have forgotten that it gave these ids, and given them to others.
+      if (attempt > 2) app.contactIds.length = 0
+      return app.contactIds.pop() ?? await leaseContactId(app, tx)
+    },
     emit: (type, data) => { gathered.events.push({ id: newEventId(), type, occurred_at: now, data }) },
   }
 }

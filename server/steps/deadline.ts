@@ -9,7 +9,7 @@ export const isRetryable = (error: unknown): boolean => {
   return code === '40001' || code === '40P01' || isUnwritten(error) || (code === '23505' && constraint === 'idempotency_pkey')
 }
 
-/** Answers 504 when the work takes longer, in milliseconds. The embedded database has no deadlines of its own. */
+/** Answers 504 when the work takes longer, in milliseconds: many statements, each within its own time, or the wait for a turn. */
 export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> => new Promise((resolve, reject) => {
   const timer = setTimeout(() => reject(new Problem('timeout', `The work did not finish in ${ms / 1000} seconds. Retry with the same Idempotency-Key; it never runs twice.`)), ms)
   work.then(resolve, reject).finally(() => clearTimeout(timer))

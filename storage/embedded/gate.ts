@@ -9,6 +9,12 @@ type Backend = {
   execProtocolRawStream: (message: Uint8Array, options: { onRawData: (data: Uint8Array) => void }) => Promise<void>
 }
 
+/** Until when the statement that holds the session may last, in milliseconds of `monotonicMs`; 0: as long as it takes. Shared by two threads. */
+export type Deadline = BigInt64Array<SharedArrayBuffer>
+
+/** Milliseconds on a clock that is never set and that all threads share. */
+export const monotonicMs = (): bigint => process.hrtime.bigint() / 1_000_000n
+
 const SSL_REQUEST = 80877103
 const CANCEL_REQUEST = 80877102
 const TERMINATE = 'X'.charCodeAt(0)
@@ -48,22 +54,31 @@ const wholeMessages = (buffer: Buffer, started: boolean): number => {
   return end
 }
 
-const serve = (socket: Socket, backend: Backend, turn: () => Promise<() => void>): void => {
+/** The `statement_timeout` in a start-up packet, in milliseconds; 0 when there is none. Names and values stand in turn, each ended by a NUL. */
+const statementTimeoutOf = (startup: Buffer): bigint => {
+  const words = startup.toString('utf8', 8).split('\0')
+  const at = words.findIndex((word, i) => i % 2 === 0 && word === 'statement_timeout')
+  return at >= 0 && /^\d{1,10}$/.test(words[at + 1]!) ? BigInt(words[at + 1]!) : 0n
+}
+
+const serve = (socket: Socket, backend: Backend, turn: () => Promise<() => void>, deadline: Deadline): void => {
   let buffer: Buffer = Buffer.alloc(0)
   let started = false
+  let timeout = 0n
   let release: (() => void) | undefined
   let work: Promise<void> = Promise.resolve()
   let tail: Buffer = Buffer.alloc(0)
 
   const run = async (message: Uint8Array): Promise<void> => {
     release ??= await turn()
+    if (timeout > 0n) Atomics.store(deadline, 0, monotonicMs() + timeout)
     await backend.execProtocolRawStream(message, {
       onRawData: (data) => {
         const copy = Buffer.from(data)
         tail = Buffer.concat([tail, copy.subarray(-6)]).subarray(-6)
         if (socket.writable) socket.write(copy)
       },
-    })
+    }).finally(() => { Atomics.store(deadline, 0, 0n) })
     if (tail.length === 6 && tail[0] === READY && tail[5] === IDLE) {
       release()
       release = undefined
@@ -81,6 +96,7 @@ const serve = (socket: Socket, backend: Backend, turn: () => Promise<() => void>
         if (code === SSL_REQUEST) { socket.write('N'); continue }
         if (code === CANCEL_REQUEST) { socket.end(); return }
         started = true
+        timeout = statementTimeoutOf(message)
       }
       await run(new Uint8Array(message))
     }
@@ -101,10 +117,10 @@ const serve = (socket: Socket, backend: Backend, turn: () => Promise<() => void>
   })
 }
 
-/** Listens on an owner-only unix socket. */
-export const openGate = (backend: Backend, path: string): Promise<Server> => {
+/** Listens on an owner-only unix socket. `deadline` tells who watches this thread when a statement has had its time. */
+export const openGate = (backend: Backend, path: string, deadline: Deadline): Promise<Server> => {
   const turn = turns()
-  const server = createServer((socket) => serve(socket, backend, turn))
+  const server = createServer((socket) => serve(socket, backend, turn, deadline))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, () => resolve(server))

@@ -2,14 +2,16 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { PGlite } from '@electric-sql/pglite'
 import { btree_gin } from '@electric-sql/pglite/contrib/btree_gin'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
-import { openGate } from './gate.ts'
+import { type Deadline, openGate } from './gate.ts'
+
+export type WorkerData = { dataDir: string; socket: string; deadline: Deadline }
 
 /** The thread that owns PGlite: a query blocks its thread, so it must not be the one that serves requests. */
-const { dataDir, socket } = workerData as { dataDir: string; socket: string }
+const { dataDir, socket, deadline } = workerData as WorkerData
 
 const db = await PGlite.create({ dataDir, extensions: { pg_trgm, btree_gin } })
 await db.exec(`set timezone to 'UTC'`)
-const gate = await openGate(db, socket)
+const gate = await openGate(db, socket, deadline)
 
 parentPort!.on('message', async () => {
   gate.close()
