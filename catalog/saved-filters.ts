@@ -23,6 +23,8 @@ const saved = {
   filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' } }, updated_at: '2026-10-01T09:30:00.000Z',
 }
 
+const MASKED = 'Values are shown as they were written; to staff from whom phone numbers are hidden, digits that may be a phone are masked in the filters of others.'
+
 const SavedFilterId = Id.describe('Saved filter id.')
 const Name = z.string().trim().min(1).max(255)
 const Description = z.string().max(1000)
@@ -40,7 +42,7 @@ const findings = {
 export const listSavedFilters = operation({
   name: 'crm_list_saved_filters', cli: 'saved-filters list', routes: ['GET /v1/saved-filters'], since, stability: 'stable',
   summary: 'List saved filters by name',
-  description: 'The whole team sees them all.',
+  description: `The whole team sees them all. ${MASKED}`,
   scope: 'mcp:read',
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(SavedFilter)),
@@ -51,6 +53,7 @@ export const listSavedFilters = operation({
 export const getSavedFilter = operation({
   name: 'crm_get_saved_filter', cli: 'saved-filters get', routes: ['GET /v1/saved-filters/{saved_filter_id}'], since, stability: 'stable',
   summary: 'Read one saved filter',
+  description: MASKED,
   scope: 'mcp:read',
   input: z.object({ saved_filter_id: SavedFilterId }),
   output: z.object(SavedFilter.shape),

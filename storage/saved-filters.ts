@@ -20,7 +20,7 @@ export const lockSavedFilter = async (tx: Db, workspaceId: string, id: string): 
 
 /** Until the transaction ends, nobody else changes what the workspace's saved filters say: two changes at once could close a circle that neither sees. */
 export const lockSavedFilterReferences = async (tx: Db, workspaceId: string): Promise<void> => {
-  await sql`select pg_advisory_xact_lock(hashtextextended('saved_filters', ${workspaceId}::bigint))`.execute(tx)
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`saved_filters ${workspaceId}`}, 0))`.execute(tx)
 }
 
 const matching = (workspaceId: string, search: string | undefined) =>
@@ -46,11 +46,11 @@ export const insertSavedFilter = async (tx: Db, workspaceId: string, { name, des
     values (${workspaceId}, ${name}, ${fold(name)}, ${description}, ${owner_staff_id}, ${JSON.stringify(filter)}::jsonb, ${now}, ${now})
     returning ${columns}`.execute(tx)).rows[0]!
 
-export const updateSavedFilter = async (tx: Db, workspaceId: string, { id, name, description, filter, updated_at }: SavedFilterRow): Promise<void> => {
-  await sql`
-    update saved_filters set name = ${name}, name_key = ${fold(name)}, description = ${description}, filter = ${JSON.stringify(filter)}::jsonb, updated_at = ${updated_at}
-    where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
-}
+/** Writes a row that is locked. */
+export const updateSavedFilter = async (tx: Db, workspaceId: string, { id, name, description, filter }: SavedFilterRow, now: string): Promise<SavedFilterRow> =>
+  (await sql<SavedFilterRow>`
+    update saved_filters set name = ${name}, name_key = ${fold(name)}, description = ${description}, filter = ${JSON.stringify(filter)}::jsonb, updated_at = ${now}
+    where workspace_id = ${workspaceId} and id = ${id} returning ${columns}`.execute(tx)).rows[0]!
 
 export const deleteSavedFilter = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`delete from saved_filters where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
