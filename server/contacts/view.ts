@@ -10,7 +10,7 @@ import { maskPhone } from './phone.ts'
 const iso = (time: string | null): string | null => (time === null ? null : isoOf(time))
 
 /** Ids at the messaging app hold the phone among other signs, as in `15550100042@c.us`. */
-export export const maskDigits = (id: string | null): string | null => id?.replaceAll(/\d{5,}/g, (digits) => maskPhone(digits)) ?? null
+export const maskDigits = (id: string | null): string | null => id?.replaceAll(/\d{5,}/g, (digits) => maskPhone(digits)) ?? null
 
 /** A contact as one staff member may see it. */
 export const showContact = (actor: Actor, row: ContactRow, fields: readonly ShownField[], detail: 'summary' | 'full'): z.input<typeof Contact> => {
