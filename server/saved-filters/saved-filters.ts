@@ -25,11 +25,15 @@ const masks: Readonly<Record<string, (text: string) => string>> = {
   stringValue: (text) => maskDigits(text)!,
 }
 
+/** Pieces of a phone are hidden whole: what the end of a number may show would show its middle here. */
+const pieces = new Set(['contains', 'notContains', 'startsWith', 'endsWith', 'regex'])
+const maskPiece = (text: string): string => text.replaceAll(/\d/g, '*')
+
 const masked = <T>(value: T, mask?: (text: string) => string): T => {
   if (typeof value === 'string') return (mask ? mask(value) : value) as T
   if (Array.isArray(value)) return value.map((item) => masked(item, mask)) as T
   if (value === null || typeof value !== 'object') return value
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, masked(member, masks[key] ?? mask)])) as T
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, masked(member, masks[key] ?? (mask && pieces.has(key) ? maskPiece : mask))])) as T
 }
 
 /** Staff from whom phones are hidden do not see those that a colleague filters by either; their own filter is what they wrote. */
