@@ -3,7 +3,7 @@ import { type CommandSpec, commandName, type Manifest } from './manifest.ts'
 
 const flagsOf = (spec: CommandSpec): string[] => [
   ...spec.fields.filter((f) => !spec.args.includes(f.name)).map((f) => f.flag),
-  ...(spec.output.paged && spec.verb !== 'export' ? ['--all'] : []), ...(spec.verb === 'export' ? ['--format'] : []),
+  ...(spec.output.paged && spec.verb !== 'export' ? ['--all'] : []), ...(spec.own ?? []).map(({ flag }) => flag),
   ...(spec.writes ? ['--dry-run', '--idempotency-key'] : []), ...(spec.confirm ? ['--confirm'] : []),
   ...(spec.fields.length > 0 ? ['--input'] : []), '--json', '--url', '--help',
 ]
@@ -19,6 +19,7 @@ const treeOf = (manifest: Manifest): Tree => {
     groups.set(spec.group, spec.verb ? [...verbs, spec.verb] : verbs)
     flags.set(commandName(spec), [...new Set(flagsOf(spec))])
     for (const field of spec.fields) if (field.enum) values.set(`${commandName(spec)} ${field.flag}`, [...field.enum])
+    for (const { flag, enum: choices } of spec.own ?? []) if (choices) values.set(`${commandName(spec)} ${flag}`, [...choices])
     if (spec.confirm) values.set(`${commandName(spec)} --confirm`, [spec.confirm])
   }
   for (const name of Object.keys(local)) groups.set(name, name === 'completion' ? ['bash', 'zsh', 'fish'] : [])

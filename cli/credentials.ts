@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { usage } from './fault.ts'
+import { writePrivately } from './files.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 type Login = { store: 'keychain' | 'file'; key?: string }
@@ -35,14 +36,7 @@ const readKept = (env: Env): Kept => {
   }
 }
 
-/** Written beside and renamed, so that no reader sees half a file and the mode is right from the first byte. */
-const writeKept = (env: Env, kept: Kept): void => {
-  const path = credentialsPath(env)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  const draft = `${path}.${process.pid}`
-  writeFileSync(draft, `${JSON.stringify(kept, undefined, 2)}\n`, { mode: 0o600 })
-  renameSync(draft, path)
-}
+const writeKept = (env: Env, kept: Kept): void => writePrivately(credentialsPath(env), `${JSON.stringify(kept, undefined, 2)}\n`)
 
 /** The keychain's entry; throws where there is no keychain. A locked one may ask its owner, but not for ever. */
 const keychain = async (url: string, env: Env) => {

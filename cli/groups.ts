@@ -2,7 +2,7 @@
 export const groups: readonly { heading: string; commands: Readonly<Record<string, string>> }[] = [
   {
     heading: 'Contacts', commands: {
-      'contacts': 'Find, write, tag and export contacts',
+      'contacts': 'Find, write, tag, import and export contacts',
       'tags': 'List tags',
       'groups': 'Contact groups and who is in them',
       'custom-fields': 'The fields that contacts can have',

@@ -18,6 +18,9 @@ export type Field = {
 
 export type OutputField = { readonly name: string; readonly type: string; readonly about: string }
 
+/** A flag that only the command line knows; without `value` it takes none. */
+export type OwnFlag = { readonly flag: string; readonly value?: string; readonly enum?: readonly string[]; readonly repeats?: true; readonly about: string }
+
 export type CommandSpec = {
   /** The operation on `/v1/ops`. */
   readonly operation: string
@@ -33,6 +36,9 @@ export type CommandSpec = {
   /** Names of the fields that are positional, in path order; they are in `fields` too. */
   readonly args: readonly string[]
   readonly fields: readonly Field[]
+  /** What the command line adds to its operation: a word that may be left out, and flags that are no fields of the input. */
+  readonly word?: { readonly name: string; readonly about: string }
+  readonly own?: readonly OwnFlag[]
   readonly output: {
     /** The answer is `{data: [...]}`: `fields` are those of a row, `envelope` those around the rows. */
     readonly list?: true

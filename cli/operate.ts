@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { jsonFields, partlyFailed, picked, print, readPicks } from './answer.ts'
 import { connection } from './credentials.ts'
-import { fault } from './fault.ts'
+import { fault, usage } from './fault.ts'
 import { type Io, isInteractive } from './io.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
 import { allPages } from './pages.ts'
@@ -13,12 +13,13 @@ export type Typed = {
   readonly args: readonly (string | undefined)[]
   /** The texts of each flag, by field name. */
   readonly flags: ReadonlyMap<string, readonly string[]>
+  /** Texts of the flags that only the command line knows, by name without dashes; of one that takes no value, none. */
+  readonly own: ReadonlyMap<string, readonly string[]>
   readonly input?: string | undefined
   readonly dryRun?: boolean | undefined
   readonly idempotencyKey?: string | undefined
   readonly confirm?: string | undefined
   readonly all?: boolean | undefined
-  readonly format?: string | undefined
   readonly url?: string | undefined
 }
 
@@ -55,8 +56,20 @@ const answerOf = async (io: Io, spec: CommandSpec, typed: Typed, json: Json, to:
   return callOperation(io, to, spec.operation, input, { confirm, idempotencyKey: typed.idempotencyKey ?? randomUUID() })
 }
 
+/** The command as it is meant when a file is named; without one, its input must be given. */
+const readFileWord = async (spec: CommandSpec, typed: Typed): Promise<{ spec: CommandSpec; fromFile: boolean }> => {
+  if (!spec.word) return { spec, fromFile: false }
+  const given = typed.input !== undefined || typed.flags.size > 0
+  const fromFile = typed.args[0] !== undefined
+  const fields = ['--input', ...spec.fields.map((f) => f.flag)].join(' or ')
+  if (fromFile === given) throw usage(given ? `Name a file, or give ${fields}, not both.` : 'Nothing to read.', spec.word.name, `Name a file, - for standard input, or give ${fields}.`)
+  if (!fromFile && typed.own.size > 0) throw usage(`--${[...typed.own.keys()][0]} is for a file.`, `--${[...typed.own.keys()][0]}`)
+  return { spec: fromFile ? (await import('./import.ts')).forFile(spec) : spec, fromFile }
+}
+
 /** Runs one operation's command from typed words to printed answer; gives the exit code, throws a fault. */
-export const operate = async (io: Io, spec: CommandSpec, typed: Typed, json: Json, version: string): Promise<number> => {
+export const operate = async (io: Io, command: CommandSpec, typed: Typed, json: Json, version: string): Promise<number> => {
+  const { spec, fromFile } = await readFileWord(command, typed)
   if (json.fields === '?') {
     io.stdout.write(jsonFields(spec).map((name) => `${name}\n`).join(''))
     return 0
@@ -64,8 +77,8 @@ export const operate = async (io: Io, spec: CommandSpec, typed: Typed, json: Jso
   const picks = json.fields === undefined ? undefined : readPicks(spec, json.fields)
   const input = await inputOfTyped(io, spec, typed)
   const to: Connection = { ...await connection(io.env, typed.url), version, apiVersion: io.env['WCRM_API_VERSION'] }
-  if (spec.verb === 'export') return (await import('./export.ts')).exportRows(io, to, spec, input, json.on ? 'json' : typed.format)
-  const { body, value } = await answerOf(io, spec, typed, json, to, input)
+  if (spec.verb === 'export') return (await import('./export.ts')).exportRows(io, to, spec, input, { format: json.on ? 'json' : typed.own.get('format')?.at(-1), output: typed.own.get('output')?.at(-1) })
+  const { body, value } = fromFile ? { value: await (await import('./import.ts')).importFile(io, to, spec, typed) } : await answerOf(io, spec, typed, json, to, input)
   if (!json.on) await print(io, spec, value)
   else io.stdout.write(picks ? `${JSON.stringify(picked(spec, value, picks))}\n` : `${body ?? JSON.stringify(value)}\n`)
   return partlyFailed(value) ? 9 : 0

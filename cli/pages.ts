@@ -19,14 +19,22 @@ const patiently = async (io: Io, ask: () => Promise<Reply>): Promise<Reply> => {
   }
 }
 
+/** The pages of a list, one after the other. */
+export async function* pagesOf(io: Io, to: Connection, operation: string, input: Readonly<Record<string, unknown>>): AsyncGenerator<Record<string, unknown>> {
+  for (let cursor: unknown; cursor !== null;) {
+    const { value } = await patiently(io, () => callOperation(io, to, operation, typeof cursor === 'string' ? { ...input, cursor } : input))
+    yield value
+    cursor = value['next_cursor'] ?? null
+  }
+}
+
 /** Every page of a list as one answer: the first page's envelope, all rows, and no next cursor. */
 export const allPages = async (io: Io, to: Connection, operation: string, input: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>> => {
-  const first = await patiently(io, () => callOperation(io, to, operation, input))
-  const rows = [...first.value['data'] as unknown[]]
-  for (let cursor = first.value['next_cursor']; typeof cursor === 'string';) {
-    const { value } = await patiently(io, () => callOperation(io, to, operation, { ...input, cursor }))
-    for (const row of value['data'] as unknown[]) rows.push(row)
-    cursor = value['next_cursor']
+  let first: Record<string, unknown> | undefined
+  const rows: unknown[] = []
+  for await (const page of pagesOf(io, to, operation, input)) {
+    first ??= page
+    for (const row of page['data'] as unknown[]) rows.push(row)
   }
-  return { ...first.value, data: rows, next_cursor: null }
+  return { ...first, data: rows, next_cursor: null }
 }

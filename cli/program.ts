@@ -29,9 +29,13 @@ const addField = (command: Command, field: Field): void => {
 }
 
 const addCommonOptions = (command: Command, spec: CommandSpec): void => {
+  if (spec.own) command.optionsGroup('File options:')
+  for (const { flag, value, repeats, about } of spec.own ?? []) {
+    const option = new Option(value ? `${flag} <${value}>` : flag, about)
+    command.addOption(repeats ? option.argParser(collect) : option)
+  }
   command.optionsGroup('Call options:')
   if (spec.fields.length > 0) command.option('--input <json>', 'the whole input as a JSON object, @file or -; flags win over it')
-  if (spec.verb === 'export') command.addOption(new Option('--format <csv|ndjson>', 'how rows are written (default: csv)'))
   if (spec.output.paged && spec.verb !== 'export') command.option('--all', 'follow the cursors to the end')
   if (spec.writes) {
     command.addOption(new Option('--dry-run', 'rehearse: every check runs, nothing changes')).addOption(new Option('--no-dry-run').hideHelp())
@@ -57,14 +61,21 @@ const flagTexts = (command: Command, spec: CommandSpec): Map<string, string[]> =
   return texts
 }
 
+/** Texts of the flags that only the command line knows, by name; of one that takes no value, none. */
+const ownTexts = (command: Command, spec: CommandSpec): Map<string, string[]> => {
+  const values = command.opts<Record<string, unknown>>()
+  const given = (spec.own ?? []).map(({ flag }) => [flag.slice(2), values[new Option(flag).attributeName()]] as const).filter(([, value]) => value !== undefined)
+  return new Map(given.map(([name, value]) => [name, value === true ? [] : [value].flat() as string[]]))
+}
+
 const typedFrom = (program: Command, command: Command, spec: CommandSpec): Typed => {
   const own = command.opts<Record<string, unknown>>()
   const text = (name: string): string | undefined => typeof own[name] === 'string' ? own[name] : undefined
   const above = program.opts<{ url?: string; server?: string }>()
   const urlIsField = spec.fields.some((f) => f.flag === '--url')
   return {
-    args: command.args, flags: flagTexts(command, spec), input: text('input'), idempotencyKey: text('idempotencyKey'), confirm: text('confirm'),
-    dryRun: own['dryRun'] === true, all: own['all'] === true, format: text('format'),
+    args: command.args, flags: flagTexts(command, spec), own: ownTexts(command, spec), input: text('input'), idempotencyKey: text('idempotencyKey'), confirm: text('confirm'),
+    dryRun: own['dryRun'] === true, all: own['all'] === true,
     url: text('server') ?? (urlIsField ? undefined : text('url')) ?? above.server ?? above.url,
   }
 }
@@ -75,6 +86,7 @@ const fillCommand = (host: Host, program: Command, command: Command, spec: Comma
   for (const name of spec.args) {
     command.addArgument(new Argument(wanted ? `<${name}>` : `[${name}]`, plain(spec.fields.find((f) => f.name === name)?.about ?? '')))
   }
+  if (spec.word) command.addArgument(new Argument(`[${spec.word.name}]`, spec.word.about))
   const flags = spec.fields.filter((f) => !spec.args.includes(f.name))
   if (flags.length > 0) command.optionsGroup('Fields:')
   for (const field of flags) addField(command, field)

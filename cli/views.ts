@@ -82,3 +82,13 @@ export const drawRecord = (record: Record<string, unknown>, look: Look): string 
     h(RecordBox, { record, look })), look)
 
 export const drawProblem = (text: FaultText, look: Look): string => draw(h(ProblemBox, { text, look }), look)
+
+/** A bar and how far it is, in one line without a line break. */
+export const drawProgress = ({ done, total, note }: { done: number; total: number; note: string }, look: Look): string => {
+  const wide = Math.max(10, Math.min(40, look.width - 60))
+  const filled = total === 0 ? wide : Math.round(done / total * wide)
+  return draw(h(Box, { columnGap: GAP },
+    h(Text, look.color ? { color: 'green' } : null, '█'.repeat(filled), h(Text, { dimColor: look.color }, '░'.repeat(wide - filled))),
+    h(Text, { wrap: 'truncate' }, `${done.toLocaleString('en')} of ${total.toLocaleString('en')}`),
+    note ? h(Text, { wrap: 'truncate' }, note) : null), look).trimEnd()
+}

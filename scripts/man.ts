@@ -28,8 +28,10 @@ const needs = (spec: CommandSpec): string => [
 ].filter((s) => s !== '').join(' ')
 
 const commandSection = (spec: CommandSpec): string => [
-  `.SS ${bold(`wcrm ${commandName(spec)}`)}${spec.args.map((name) => ` ${italic(name)}`).join('')}`,
+  `.SS ${bold(`wcrm ${commandName(spec)}`)}${spec.args.map((name) => ` ${italic(name)}`).join('')}${spec.word ? ` [${italic(spec.word.name)}]` : ''}`,
   `${roff(spec.summary)}.`, ...(spec.about ? ['.PP', roff(spec.about)] : []),
+  ...(spec.word ? [item(italic(spec.word.name), roff(spec.word.about))] : []),
+  ...(spec.own ?? []).map((f) => item(`${bold(f.flag)}${f.value ? ` ${italic(f.value)}` : ''}`, roff(f.about))),
   ...spec.fields.map((f) => spec.args.includes(f.name) ? item(italic(f.name), roff(f.about)) : fieldItem(f)),
   '.PP', roff(needs(spec)),
   ...(spec.output.list && spec.verb !== 'export' ? ['.PP', roff(`Columns when piped: ${spec.output.columns.join(', ')}.`)] : []),

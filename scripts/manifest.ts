@@ -110,19 +110,48 @@ const commandOf = (op: Operation): CommandSpec => {
   return { ...spec, examples }
 }
 
+const format = { flag: '--format', value: 'csv|ndjson', enum: ['csv', 'ndjson'] }
+
 /** `contacts export` is the search to its end, written for a spreadsheet or a program. */
 const exportOf = (search: CommandSpec): CommandSpec => ({
   ...search, verb: 'export', summary: 'Write all contacts that match, in full, as CSV or as one JSON object a line',
-  about: 'Takes the conditions of `contacts search`. Nothing is written before every page has arrived. Custom fields are CSV columns named `attributes.<key>`; '
-    + 'a cell that a spreadsheet would run as a formula is marked with an apostrophe.',
+  about: 'Takes the conditions of `contacts search`. Nothing is written before every page has arrived. Custom fields are CSV columns named `attributes.<key>`; a cell that a '
+    + 'spreadsheet would run as a formula is marked with an apostrophe, and tags and groups with a comma in their name are quoted. `contacts import` reads it back.',
   fields: search.fields.filter((f) => !['detail', 'limit', 'cursor'].includes(f.name)),
-  examples: [{ title: 'Starred contacts for a spreadsheet', command: 'wcrm contacts export --starred > starred.csv' }],
+  own: [{ ...format, about: 'How rows are written (default: csv).' }, { flag: '--output', value: 'file', about: 'Write to this file instead of standard output; it appears when it is whole.' }],
+  examples: [{ title: 'Starred contacts for a spreadsheet', command: 'wcrm contacts export --starred --output starred.csv' }],
 })
+
+/** `contacts import` also takes a file, which it sends in batches. */
+const importOf = (spec: CommandSpec): CommandSpec => ({
+  ...spec, summary: 'Create or update contacts from a file, or up to 500 in one call',
+  about: `${spec.about} A file is sent 500 rows at a time; a batch that the server has done is never done twice. Its first line names the columns: phone, name, email, tags, groups (names `
+    + 'or ids), `attributes.<key>`, or the key or label of a custom field. Tags and groups are parted by `,` or `;`. Empty cells leave things as they are. '
+    + 'In a rehearsal each batch is checked by itself: a phone that is in two batches counts in both.',
+  fields: spec.fields.map(({ required: _required, ...field }) => field),
+  word: { name: 'file', about: 'CSV (parted by comma, semicolon or tab) or one JSON object a line, in UTF-8; - reads standard input.' },
+  own: [
+    { ...format, about: 'What the file holds (default: by its name or its first character).' },
+    { flag: '--map', value: 'column=field', repeats: true, about: 'Where a column goes, as in "City=attributes.city"; may be repeated.' },
+    { flag: '--ignore', value: 'column', repeats: true, about: 'Leave a column out; may be repeated.' },
+    { flag: '--create-groups', about: 'Create the groups that are not there yet.' },
+    { flag: '--clear-empty', about: 'Empty cells clear the email address and custom values.' },
+    { flag: '--failures', value: 'file', about: 'Write the rows that failed here, as {line, row, code, message, errors}, one a line.' },
+    { flag: '--resume', about: 'Go on where an import of this file was broken off.' },
+  ],
+  examples: [
+    { title: 'Rehearse a file', command: 'wcrm contacts import people.csv --map "Town=attributes.city" --dry-run' },
+    { title: 'Mend what failed, and send it again', command: 'jq -c .row failed.ndjson | wcrm contacts import -' }, ...spec.examples,
+  ],
+})
+
+const withFiles = (spec: CommandSpec): CommandSpec[] =>
+  spec.operation === 'crm_search_contacts' ? [spec, exportOf(spec)] : [spec.operation === 'crm_import_contacts' ? importOf(spec) : spec]
 
 /** The manifest as it should be committed. */
 export const manifestText = (): string => {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
-  const manifest: Manifest = { version, commands: catalog.map((op) => commandOf(op)).flatMap((spec) => spec.operation === 'crm_search_contacts' ? [spec, exportOf(spec)] : [spec]) }
+  const manifest: Manifest = { version, commands: catalog.flatMap((op) => withFiles(commandOf(op))) }
   return `{"version":${JSON.stringify(version)},"commands":[\n${manifest.commands.map((c) => JSON.stringify(c)).join(',\n')}\n]}\n`
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,6 @@ import { errors } from '../catalog/errors.ts'
 import { catalog, type Operation } from '../catalog/index.ts'
 import { toArgv } from '../cli/argv.ts'
 import { connection, credentialsPath, storeCredentials } from '../cli/credentials.ts'
-import { csv } from '../cli/export.ts'
 import { exitOf } from '../cli/fault.ts'
 import { run } from '../cli/main.ts'
 import { commandName, readManifest } from '../cli/manifest.ts'
@@ -292,14 +291,29 @@ describe('Answers', () => {
     assert.match(stderr, /2 of 9 shown.*--cursor c1/)
   })
 
-  it('contacts export writes every page as CSV that no spreadsheet runs', async () => {
-    answers = [{ body: { data: [{ id: '1', name: '=cmd()', tags: [{ id: '7', name: 'a,b' }], attributes: [{ key: 'plan', display: 'Pro' }] }], next_cursor: null } }]
+  it('contacts export writes every page as CSV that no spreadsheet runs, with the columns of all custom fields', async () => {
+    const contact = { id: '1', name: '=cmd()', tags: [{ id: '7', name: 'a,b' }, { id: '8', name: 'c' }], attributes: [{ key: 'plan', type: 'select', value: 'pro', typed_value: 'pro' }] }
+    answers = [{ body: { data: [{ key: 'email' }, { key: 'plan' }, { key: 'city' }], next_cursor: null } }, page(['2'], 'c1', 2), { body: { data: [contact], next_cursor: null } }]
     const { stdout } = await wcrm(['contacts', 'export', '--starred'])
-    assert.deepEqual(seen[0]!.input, { starred: true, detail: 'full', limit: 100 })
-    const [head, row] = stdout.split('\r\n')
-    assert.equal(head!.split(',').at(-1), 'attributes.plan')
-    assert.match(row!, /^1,'=cmd\(\),.*"a,b",,Pro$/)
-    assert.equal(csv([]).split('\r\n').length, 2)
+    assert.deepEqual(seen.slice(1).map((s) => s.input), [{ starred: true, detail: 'full', limit: 100 }, { starred: true, detail: 'full', limit: 100, cursor: 'c1' }])
+    const [head, first, second] = stdout.split('\r\n')
+    assert.match(head!, /,tags,groups,attributes\.plan,attributes\.city$/)
+    assert.match(first!, /^2,G2,/)
+    assert.match(second!, /^1,'=cmd\(\),.*,"""a,b"", c",,pro,$/)
+  })
+
+  it('contacts export leaves nothing behind when a later page fails', async () => {
+    const file = join(home, 'out.ndjson')
+    answers = [page(['1'], 'c1', 2), { status: 500, body: problem('internal_error') }]
+    assert.equal((await wcrm(['contacts', 'export', '--format', 'ndjson'])).stdout, '')
+    answers = [page(['1'], 'c1', 2), { status: 500, body: problem('internal_error') }]
+    assert.equal((await wcrm(['contacts', 'export', '--format', 'ndjson', '--output', file])).exit, 1)
+    assert.ok(!existsSync(file))
+    answers = [page(['1'], 'c1', 2), page(['2'], null, null)]
+    const { exit, stdout } = await wcrm(['contacts', 'export', '--format', 'ndjson', '--output', file])
+    assert.deepEqual([exit, stdout, readFileSync(file, 'utf8').split('\n').length], [0, '', 3])
+    answers = [page(['1'], 'c1', 2), page(['2'], null, null)]
+    assert.deepEqual((JSON.parse((await wcrm(['contacts', 'export', '--json'])).stdout) as { data: { id: string }[] }).data.map(({ id }) => id), ['1', '2'])
   })
 
   it('customers\' text never reaches a terminal as a command', () => {
