@@ -1,3 +1,5 @@
+import { nearest } from '../nearest.ts'
+
 /** A date of a filter, read. `starts`: it is the first instant of a day or of a longer span, which surprises where it is an upper bound. */
 export type FilterDate = { instant: string; form: 'instant' | 'local' | 'day' | 'relative'; starts: boolean }
 type Fault = { fault: string; fix: string }
@@ -7,17 +9,18 @@ const units = { m: 'minutes', h: 'hours', d: 'days', w: 'weeks', mo: 'months', y
 const spans = ['day', 'week', 'month', 'quarter', 'year'] as const
 type Span = (typeof spans)[number]
 
-/** The words that stand for dates, as a hint. */
-export const dateWords: readonly string[] = ['now', 'today', 'yesterday', ...['start_of', 'end_of'].flatMap((edge) => spans.map((span) => `${edge}_${span}`))]
+const words: readonly string[] = ['now', 'today', 'yesterday', ...['start_of', 'end_of'].flatMap((edge) => spans.map((span) => `${edge}_${span}`))]
 
 const ISO = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|z|[+-]\d{2}(?::?\d{2})?)?$/
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 const RELATIVE = /^([+-])(\d{1,6})(mo|[mhdwy])$/
 const EDGE = /^(start|end)_of_(day|week|month|quarter|year)$/
 
-const notADate: Fault = {
-  fault: 'must be a date',
-  fix: 'Send an instant such as 2026-10-01T09:30:00Z, a day such as 2026-10-01, or a relative date: now, today, yesterday, -7d, +3d (m, h, d, w, mo, y), start_of_month, end_of_week.',
+const HINT = 'Send an instant such as 2026-10-01T09:30:00Z, a day such as 2026-10-01, or a relative date: now, today, yesterday, -7d, +3d (m, h, d, w, mo, y), start_of_month, end_of_week.'
+
+const notADate = (text: string): Fault => {
+  const near = /^\d{1,6}(?:mo|[mhdwy])$/.test(text) ? `-${text}` : nearest(text, words)
+  return { fault: 'must be a date', fix: near ? `Did you mean ${near}?` : HINT }
 }
 const outOfRange: Fault = { fault: 'must lie in the years 0001 to 9999', fix: 'Send an earlier or later date.' }
 
@@ -28,11 +31,11 @@ const outOfRange: Fault = { fault: 'must lie in the years 0001 to 9999', fix: 'S
 export const readDate = (text: string, now: string, zone: string): FilterDate | Fault => {
   try {
     const read = parse(text, now, zone)
-    if (!read) return notADate
+    if (!read) return notADate(text)
     const instant = new Date(read.at.epochMilliseconds).toISOString()
     return /^\d{4}-/.test(instant) && !instant.startsWith('0000') ? { instant, form: read.form, starts: read.starts ?? false } : outOfRange
   } catch (error) {
-    if (error instanceof RangeError) return RELATIVE.test(text) ? outOfRange : notADate
+    if (error instanceof RangeError) return RELATIVE.test(text) ? outOfRange : notADate(text)
     throw error
   }
 }

@@ -59,7 +59,13 @@ export const relations: Readonly<Record<string, Relation>> = {
   },
 }
 
-export const combinators = ['and', 'or', 'not'] as const
+/** What people write who know other query languages, and what it is called here. */
+export const synonyms: Readonly<Record<string, string>> = {
+  phone: 'phoneNumber', mobile: 'phoneNumber', created: 'createdAt', updated: 'updatedAt', last_active: 'lastActivityAt', tag: 'tags', group: 'groups', segment: 'savedFilter',
+  custom_fields: 'attributes', customFields: 'attributes', conversation: 'conversations', broadcast: 'broadcasts', status: 'message_status', all: 'every', any: 'some',
+  equals: 'eq', is: 'eq', '=': 'eq', '==': 'eq', not: 'ne', neq: 'ne', notEquals: 'ne', '!=': 'ne', '<>': 'ne', nin: 'notIn', like: 'contains', ilike: 'contains',
+  '>': 'gt', after: 'gt', '>=': 'gte', since: 'gte', '<': 'lt', before: 'lt', '<=': 'lte', matches: 'regex', exists: 'isNull', value: 'stringValue', key: 'attributeName',
+}
 
 /** Every key that a node may have. */
-export const nodeKeys: readonly string[] = [...Object.keys(leaves), ...Object.keys(relations), 'savedFilter', ...combinators]
+export const nodeKeys: readonly string[] = [...Object.keys(leaves), ...Object.keys(relations), 'savedFilter', 'and', 'or', 'not']

@@ -5,7 +5,7 @@ import { phonesHidden, seesManagerFields } from '../context.ts'
 import { type Leaf, leaves, nodeKeys, operators, relations } from './grammar.ts'
 import { type Reading, type ReadTest, readTest, requireListLength } from './operands.ts'
 import { fault, hidden, isObject, overLimit, type Path, unknownName, type Walk } from './walk.ts'
-import { warnOfNot, warnOfRecord, warnOfTests } from './warnings.ts'
+import { warnOfCombined, warnOfNot, warnOfRecord, warnOfTests } from './warnings.ts'
 
 /** A part of a filter, read: as storage asks it, and as it is kept. */
 type Read = { filter: Filter; absolute: unknown }
@@ -53,6 +53,7 @@ const readCombined = (walk: Walk, kind: 'and' | 'or', raw: unknown, path: Path, 
     return nothing(raw)
   }
   requireListLength(walk, raw, path)
+  warnOfCombined(walk, kind, raw, path)
   const absent = kind === 'or' ? raw.flatMap((item) => (isObject(item) ? Object.keys(item).filter((field) => isObject(item[field]) && item[field]['isNull'] === true) : [])) : []
   const parts = raw.map((item, n) => readNode(walk, item, [...path, n], level + 1, absent))
   return { filter: parts.length === 1 ? parts[0]!.filter : { kind, of: parts.map((part) => part.filter) }, absolute: parts.map((part) => part.absolute) }
@@ -135,14 +136,14 @@ const readRecord = (walk: Walk, key: string, quantifier: string, raw: unknown, p
     const place = [...path, field]
     if (!Object.hasOwn(fields, field)) {
       unknownName(walk, place, 'field', field, [...(key === 'attributes' ? ['attributeName'] : []), ...Object.keys(fields)])
-      return { field, leaf: undefined, path: place, tests: [], absolute: value }
+      return { field, tests: [], absolute: value }
     }
     const leaf: Leaf = fields[field]!
     const tests = readTests(walk, { ...leaf, days: leaf.kind === 'time' && attribute?.type === 'date', digits: leaf.kind === 'text' && attribute?.type === 'phone' }, value, place, level + 1)
     warnOfTests(walk, { field, leaf, path: place, tests, absentToo: false, relation: key, quantifier, attribute })
-    return { field, leaf, path: place, tests, absolute: absoluteOf(tests) }
+    return { field, tests, absolute: absoluteOf(tests) }
   })
-  warnOfRecord(walk, { relation: key, quantifier, path, conditions, attribute })
+  warnOfRecord(walk, { relation: key, quantifier, path, conditions })
   const where = conditions.flatMap(({ field, tests }) => tests.map(({ test }) => (attribute ? { as: valueFields[field], test } : { field, test })))
   const record = { kind: key, quantifier, where, ...(attribute ? { field: { id: attribute.id, type: attribute.type } } : {}) }
   return {

@@ -3,6 +3,7 @@ import type { Filter } from '../../storage/filters/filter.ts'
 import type { Context } from '../context.ts'
 import { nearest } from '../nearest.ts'
 import { type FieldError, pointerOf, Problem } from '../problem.ts'
+import { synonyms } from './grammar.ts'
 
 /** Where something stands in a request: the steps of a JSON Pointer. */
 export type Path = readonly (string | number)[]
@@ -41,7 +42,9 @@ export const fault = (walk: Walk, path: Path, error: Omit<FieldError, 'pointer'>
 
 /** A name that is none of these. */
 export const unknownName = (walk: Walk, path: Path, what: string, given: string, valid: readonly string[], code = `unknown_${what}`): undefined => {
-  const near = nearest(given, valid)
+  const bare = given.replace(/^\$/, '')
+  const camel = bare.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
+  const near = [bare, camel, synonyms[bare]].find((name) => name !== undefined && valid.includes(name)) ?? nearest(given, valid)
   fault(walk, path, { code, detail: `is not ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what} here`, fix: near ? `Did you mean ${near}?` : `Use one of ${valid.join(', ')}.`, allowed: valid })
 }
 
