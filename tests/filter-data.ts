@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import { type CustomFieldType, customFieldTypes } from '../catalog/custom-fields.ts'
 import { type Attrs, searchText, takeContactIds } from '../storage/contacts.ts'
 import { addToCounters } from '../storage/counters.ts'
+import { listFields } from '../storage/custom-fields.ts'
 import type { Db } from '../storage/database.ts'
 import { fold } from '../storage/text.ts'
 import { rowsOfAttrs } from '../storage/values.ts'
@@ -90,79 +91,114 @@ const contact = fc.record({
 
 /** Writes rows; `columns` are names with types. Answers the ids of what has them. */
 const insertRows = async (db: Db, table: string, columns: string, rows: readonly object[], returning = ''): Promise<string[]> => {
-  const written = columns.split(', ').map((column) => column.split(' ')[0]).join(', ')
+  const written = columns.split(',').map((column) => column.trim().split(' ')[0]).join(', ')
   const { rows: answered } = await sql<{ id: string }>`
     insert into ${sql.table(table)} (${sql.raw(written)}) select ${sql.raw(written)} from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as r (${sql.raw(columns)})
     ${sql.raw(returning)}`.execute(db)
   return answered.map((row) => row.id)
 }
 
-const plantOne = async (server: TestServer, seed: number, count: number): Promise<Planted> => {
+type LabelledContact = Partial<Record<'email' | 'chatapp_user_id' | 'web_visitor_id', string | null>> & {
+  name: string | null; phone: string | null; dnd: boolean; starred: boolean; created_at: number; updated_at: number; last_activity_at: number | null; attrs: Attrs
+  tagIds: readonly string[]; groupIds: readonly string[]
+  conversations: readonly { state: string; created_at: number; last_activity_at: number | null }[]; recipients: readonly { broadcast_id: string; sent_at: number | null }[]
+}
+
+/** Writes contacts with all that hangs on them. Times are milliseconds since 1970. */
+const insertContacts = async (db: Db, workspaceId: string, types: ReadonlyMap<string, CustomFieldType>, contacts: readonly LabelledContact[]): Promise<void> => {
+  const contactIds = await takeContactIds(db, contacts.length)
+  const at = (time: number | null): string | null => (time === null ? null : iso(time))
+  const owned = contacts.map((c, n) => ({ ...c, workspace_id: workspaceId, id: contactIds[n]!, contact_id: contactIds[n]! }))
+  const each = (rows: (c: (typeof owned)[number]) => readonly object[]): object[] => owned.flatMap((c) => rows(c).map((row) => ({ ...row, workspace_id: workspaceId, contact_id: c.contact_id })))
+  await insertRows(db, 'contacts', `workspace_id bigint, id bigint, name text, phone text, chatapp_user_id text, dnd boolean, starred boolean, email text, web_visitor_id text,
+    name_key text, search text, created_at timestamptz, updated_at timestamptz, last_activity_at timestamptz`, owned.map((c) => ({
+    ...c, name_key: fold(c.name ?? ''), search: searchText(c.name, c.phone), created_at: at(c.created_at), updated_at: at(c.updated_at), last_activity_at: at(c.last_activity_at),
+  })))
+  await insertRows(db, 'contact_facts', 'workspace_id bigint, contact_id bigint, attrs jsonb', owned.filter((c) => Object.keys(c.attrs).length > 0))
+  await insertRows(db, 'contact_attributes', `workspace_id bigint, contact_id bigint, field_id bigint, n smallint, text_key text, free boolean, number_value numeric, bool_value boolean,
+    time_value timestamptz`, each((c) => rowsOfAttrs(types, c.attrs)))
+  await insertRows(db, 'contact_tags', 'workspace_id bigint, contact_id bigint, tag_id bigint', each((c) => c.tagIds.map((tag_id) => ({ tag_id }))))
+  await insertRows(db, 'contact_groups', 'workspace_id bigint, contact_id bigint, group_id bigint', each((c) => c.groupIds.map((group_id) => ({ group_id }))))
+  await insertRows(db, 'conversations', `workspace_id bigint, contact_id bigint, state text, channel_id bigint, assigned_staff_id bigint, assigned_team_id bigint, created_at timestamptz,
+    last_activity_at timestamptz, unread_count integer`,
+  each((c) => c.conversations.map((v) => ({ unread_count: 0, ...v, created_at: at(v.created_at), last_activity_at: at(v.last_activity_at) }))))
+  await insertRows(db, 'broadcast_recipients', 'workspace_id bigint, broadcast_id bigint, contact_id bigint, status text, responded boolean, sent_at timestamptz',
+    each((c) => c.recipients.map((r) => ({ ...r, sent_at: at(r.sent_at) }))))
+  const subjects = contacts.flatMap((c) => ['contacts', ...c.tagIds.map((id) => `tag:${id}`), ...c.groupIds.map((id) => `group:${id}`)])
+  await addToCounters(db, workspaceId, new Map([...Map.groupBy(subjects, (subject) => subject)].map(([subject, all]) => [subject, all.length])))
+}
+
+const fieldsOf = async (db: Db, workspaceId: string) => {
+  const fields = await listFields(db, workspaceId)
+  return { types: new Map(fields.map((field) => [field.id, field.type])), idOf: (key: string): string => fields.find((field) => field.key === key)!.id }
+}
+
+const plantOne = async (server: TestServer, count: number): Promise<Planted> => {
   const { db } = server
   const workspace = await makeWorkspace(server, { timezone: timeZone })
   const run = doAs(server, workspace.owner.key)
   for (const type of customFieldTypes) await run('crm_create_custom_field', { key: keyOf(type), type, ...(['select', 'multiselect', 'radio'].includes(type) ? { options } : {}) })
   await run('crm_create_custom_field', { key: 'gone', type: 'text' })
-  const { rows: fields } = await sql<{ id: string; key: string; type: CustomFieldType }>`
-    select id::text as id, key, type from custom_fields where workspace_id = ${workspace.id} order by id`.execute(db)
-  const idOf = (key: string): string => fields.find((field) => field.key === key)!.id
-  const labels = async (table: string, given: readonly string[]): Promise<Map<string, string>> => new Map((await insertRows(
-    db, table, 'workspace_id bigint, name text, name_key text, created_at timestamptz',
-    given.map((name) => ({ workspace_id: workspace.id, name, name_key: fold(name), created_at: plantedNow })), 'returning id')).map((id, n) => [given[n]!, id]))
-  const tags = await labels('tags', tagNames)
-  const groups = await labels('groups', groupNames)
-  const broadcasts = await insertRows(db, 'broadcasts', 'workspace_id bigint, name text, name_key text, status text, created_at timestamptz',
-    [1, 2, 3].map((n) => ({ workspace_id: workspace.id, name: `Broadcast ${n}`, name_key: `broadcast ${n}`, status: 'completed', created_at: plantedNow })), 'returning id')
-
-  const made = fc.sample(contact, { seed, numRuns: count })
-  const contactIds = await takeContactIds(db, count)
-  const owned = made.map((c, n) => {
-    const attrs: Attrs = Object.fromEntries(customFieldTypes.flatMap((type) => { const value = c.values[type]; return value === null || value === undefined ? [] : [[idOf(keyOf(type)), value]] }))
-    if (c.email !== null) attrs[idOf('email')] = c.email
-    if (c.gone) attrs[idOf('gone')] = 'Pro'
-    const phone = c.noPhone ? null : `1555${String((n * 7919) % 1_000_000).padStart(7, '0')}`
-    return { ...c, workspace_id: workspace.id, contact_id: contactIds[n]!, id: contactIds[n]!, phone, attrs, name_key: fold(c.name ?? ''), search: searchText(c.name, phone) }
-  })
-  const at = (time: number | null): string | null => (time === null ? null : iso(time))
-  await insertRows(db, 'contacts', 'workspace_id bigint, id bigint, name text, phone text, chatapp_user_id text, dnd boolean, starred boolean, email text, web_visitor_id text, name_key text, '
-    + 'search text, created_at timestamptz, updated_at timestamptz, last_activity_at timestamptz',
-  owned.map((c) => ({ ...c, created_at: at(c.created_at), updated_at: at(c.updated_at), last_activity_at: at(c.last_activity_at) })))
-  await insertRows(db, 'contact_facts', 'workspace_id bigint, contact_id bigint, attrs jsonb', owned.filter((c) => Object.keys(c.attrs).length > 0))
-  const types = new Map(fields.map((field) => [field.id, field.type]))
-  await insertRows(db, 'contact_attributes', 'workspace_id bigint, contact_id bigint, field_id bigint, n smallint, text_key text, free boolean, number_value numeric, bool_value boolean, time_value timestamptz',
-    owned.flatMap(({ workspace_id, contact_id, attrs }) => rowsOfAttrs(types, attrs).map((row) => ({ ...row, workspace_id, contact_id }))))
-  const links = (map: ReadonlyMap<string, string>, column: string, of: 'tags' | 'groups') =>
-    owned.flatMap(({ workspace_id, contact_id, [of]: given }) => given.map((name) => ({ workspace_id, contact_id, [column]: map.get(name) })))
-  const [tagged, grouped] = [links(tags, 'tag_id', 'tags'), links(groups, 'group_id', 'groups')]
-  await insertRows(db, 'contact_tags', 'workspace_id bigint, contact_id bigint, tag_id bigint', tagged)
-  await insertRows(db, 'contact_groups', 'workspace_id bigint, contact_id bigint, group_id bigint', grouped)
-  const count_ = (rows: readonly Record<string, unknown>[], column: string) => Map.groupBy(rows, (row) => `${column.slice(0, -3)}:${String(row[column])}`)
-  await addToCounters(db, workspace.id, new Map([
-    ['contacts', count], ...[...count_(tagged, 'tag_id'), ...count_(grouped, 'group_id')].map(([subject, rows]) => [subject, rows.length] as [string, number])]))
-  await insertRows(db, 'conversations', 'workspace_id bigint, contact_id bigint, state text, channel_id bigint, assigned_staff_id bigint, assigned_team_id bigint, created_at timestamptz, '
-    + 'last_activity_at timestamptz, unread_count integer',
-  owned.flatMap(({ workspace_id, contact_id, conversations }) => conversations.map((v) => ({ ...v, workspace_id, contact_id, created_at: at(v.created_at), last_activity_at: at(v.last_activity_at) }))))
-  await insertRows(db, 'broadcast_recipients', 'workspace_id bigint, broadcast_id bigint, contact_id bigint, status text, responded boolean, sent_at timestamptz',
-    owned.flatMap(({ workspace_id, contact_id, broadcasts: sent }) => sent.flatMap((r, n) => (r === null ? [] : [{ ...r, workspace_id, contact_id, broadcast_id: broadcasts[n], sent_at: at(r.sent_at) }]))))
-  // Conversations and recipients whose contact was deleted, as they stay behind.
+  const { types, idOf } = await fieldsOf(db, workspace.id)
+  const named = async (table: string, more: string, given: readonly object[]): Promise<string[]> => insertRows(db, table, `workspace_id bigint, name text, name_key text, created_at timestamptz${more}`,
+    given.map((row) => ({ ...row, workspace_id: workspace.id, created_at: plantedNow })), 'returning id')
+  const labels = async (table: string, names: readonly string[]): Promise<(name: string) => string> => {
+    const made = await named(table, '', names.map((name) => ({ name, name_key: fold(name) })))
+    return (name) => made[names.indexOf(name)]!
+  }
+  const [tagId, groupId] = [await labels('tags', tagNames), await labels('groups', groupNames)]
+  const broadcasts = await named('broadcasts', ', status text', [1, 2, 3].map((n) => ({ name: `Broadcast ${n}`, name_key: `broadcast ${n}`, status: 'completed' })))
+  await insertContacts(db, workspace.id, types, fc.sample(contact, { seed: 7, numRuns: count }).map((c, n) => ({
+    ...c, phone: c.noPhone ? null : `1555${String((n * 7919) % 1_000_000).padStart(7, '0')}`, tagIds: c.tags.map(tagId), groupIds: c.groups.map(groupId),
+    attrs: Object.fromEntries([
+      ...Object.entries(c.values).flatMap(([type, value]) => (value === null ? [] : [[idOf(keyOf(type as CustomFieldType)), value]])),
+      ...(c.email === null ? [] : [[idOf('email'), c.email]]), ...(c.gone ? [[idOf('gone'), 'Pro']] : []),
+    ]) as Attrs,
+    recipients: c.broadcasts.flatMap((r, i) => (r === null ? [] : [{ ...r, broadcast_id: broadcasts[i]! }])),
+  })))
+  // A conversation and a recipient whose contacts were deleted stay behind.
   await insertRows(db, 'conversations', 'workspace_id bigint, state text, created_at timestamptz', [{ workspace_id: workspace.id, state: 'open', created_at: plantedNow }])
-  await insertRows(db, 'broadcast_recipients', 'workspace_id bigint, broadcast_id bigint, contact_id bigint, status text', [{ workspace_id: workspace.id, broadcast_id: broadcasts[0], contact_id: '4611686018427387904', status: 'read' }])
+  await insertRows(db, 'broadcast_recipients', 'workspace_id bigint, broadcast_id bigint, contact_id bigint, status text',
+    [{ workspace_id: workspace.id, broadcast_id: broadcasts[0], contact_id: '4611686018427387904', status: 'read' }])
   await run('crm_delete_custom_field', { custom_field_id: idOf('gone') })
-
   const facts = await readFacts(db, workspace.id)
   return { workspace, facts, setting: { ...clock, saved: new Map() }, ids: { ...ids, broadcasts }, foreign: { tags: [], groups: [], contacts: [], broadcasts: [] } }
 }
 
 /** The nasty workspace, beside one with the same people that must never show. */
 export const plantNasty = async (server: TestServer, count = 400): Promise<Planted> => {
-  const other = await plantOne(server, 7, count)
-  const planted = await plantOne(server, 7, count)
+  const other = await plantOne(server, count)
+  const planted = await plantOne(server, count)
   const foreign = {
     tags: [...new Set(other.facts.flatMap((fact) => fact.tags.map((tag) => tag.id)))], groups: [...new Set(other.facts.flatMap((fact) => fact.groups.map((group) => group.id)))],
     contacts: other.facts.slice(0, 5).map((fact) => fact.id), broadcasts: other.ids.broadcasts,
   }
   await sql`analyze`.execute(server.db)
   return { ...planted, foreign }
+}
+
+/** Many plain contacts: conditions that most of them meet, and some that few do. */
+export const plantMany = async (server: TestServer, count: number): Promise<Pick<Planted, 'workspace' | 'facts' | 'setting'>> => {
+  const { db } = server
+  const workspace = await makeWorkspace(server)
+  const run = doAs(server, workspace.owner.key)
+  await run('crm_create_custom_field', { key: 'plan', type: 'select', options: ['free', 'pro', 'team'].map((value) => ({ value, label: value })) })
+  await run('crm_create_custom_field', { key: 'score', type: 'int' })
+  await run('crm_upsert_contact', { phone: '+15550109999', name: 'Somebody else', tags: ['Most', 'Few'] })
+  const tagId = async (name: string): Promise<string> => (await run('crm_list_tags', { search: name })).data[0].id
+  const [most, few, north] = [await tagId('Most'), await tagId('Few'), (await run('crm_create_group', { name: 'North' })).group.id]
+  const { types, idOf } = await fieldsOf(db, workspace.id)
+  await insertContacts(db, workspace.id, types, Array.from({ length: count }, (_, n) => {
+    const at = Date.UTC(2025, 9) + ((n * 37) % 4000) * 3_600_000
+    return {
+      name: `Person ${(n * 31) % 977}`, phone: `1555${String((n * 7919) % 10_000_000).padStart(7, '0')}`, starred: n % 5 === 0, dnd: n % 11 === 0, created_at: at, updated_at: at,
+      last_activity_at: null, attrs: { ...(n % 6 === 0 ? {} : { [idOf('plan')]: ['free', 'pro', 'team'][n % 3]! }), [idOf('score')]: (n * 13) % 101 },
+      tagIds: [...(n % 7 === 0 ? [] : [most]), ...(n % 400 === 0 ? [few] : [])], groupIds: n % 3 === 0 ? [north] : [],
+      conversations: n % 4 === 0 ? [] : [{ state: n % 16 === 1 ? 'closed' : 'open', created_at: at, last_activity_at: at }], recipients: [],
+    }
+  }))
+  await sql`analyze`.execute(db)
+  return { workspace, facts: await readFacts(db, workspace.id), setting: { now: server.app.now(), timeZone: 'UTC', saved: new Map() } }
 }
 
 /** Saves a filter and makes it known to the oracle; answers its id. */
