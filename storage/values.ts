@@ -52,28 +52,42 @@ export const writeValues = async (tx: Db, workspaceId: string, contactId: string
 /** The values of a contact as they will be, and the types of the fields whose value differs. */
 export type ValueChange = { contactId: string; attrs: Attrs; changed: FieldTypes; fresh?: boolean }
 
-/** Common table expressions that do the same for many locked contacts. Nothing is taken away from `fresh` ones. */
+/** Common table expressions that do the same for many locked contacts; `fresh` ones have no values yet. */
 export const valueParts = (workspaceId: string, changes: readonly ValueChange[]) => {
   const facts = changes.map(({ contactId, attrs }) => ({ contact_id: contactId, attrs }))
-  const rows = changes.flatMap(({ contactId, attrs, changed }) => rowsOfAttrs(changed, attrs).map((row) => ({ contact_id: contactId, ...row })))
-  const stale = changes.filter(({ fresh }) => !fresh).flatMap(({ contactId, changed }) => [...changed.keys()].map((field) => [contactId, field] as const))
-  // What is taken away and what is written are never the same row: the parts of a statement have no order.
+  const rowsOf = (some: readonly ValueChange[]) => some.flatMap(({ contactId, attrs, changed }) => rowsOfAttrs(changed, attrs).map((row) => ({ contact_id: contactId, ...row })))
+  const source = (some: readonly ValueChange[]) => sql`
+    select ${workspaceId}::bigint, v.* from jsonb_to_recordset(${JSON.stringify(rowsOf(some))}::jsonb) as v (contact_id bigint, ${valueColumns})`
+  const fresh = changes.filter((change) => change.fresh)
+  const old = changes.filter((change) => !change.fresh)
+  // Sorted, neighbours in an index come one after the other: measured up to twice as fast.
   return sql`
     value_facts as (
       insert into contact_facts (workspace_id, contact_id, attrs)
       select ${workspaceId}::bigint, f.* from jsonb_to_recordset(${JSON.stringify(facts)}::jsonb) as f (contact_id bigint, attrs jsonb)
       on conflict (workspace_id, contact_id) do update set attrs = excluded.attrs
-    ), value_rows as (
-      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as v (contact_id bigint, ${valueColumns})
-    ), values_gone as (
-      delete from contact_attributes a using unnest(${stale.map(([contact]) => contact)}::bigint[], ${stale.map(([, field]) => field)}::bigint[]) as s (contact_id, field_id)
-      where a.workspace_id = ${workspaceId} and a.contact_id = s.contact_id and a.field_id = s.field_id
-        and not exists (select 1 from value_rows v where v.contact_id = a.contact_id and v.field_id = a.field_id and v.n = a.n)
-    ), values_written as (
-      insert into contact_attributes (workspace_id, contact_id, ${valueNames}) select ${workspaceId}::bigint, v.* from value_rows v
+    )
+    ${fresh.length === 0 ? sql`` : sql`, values_new as (
+      insert into contact_attributes (workspace_id, contact_id, ${valueNames}) ${source(fresh)}
+      order by field_id, text_key, number_value
+    )`}
+    ${old.length === 0 ? sql`` : sql`, ${valuesGone(workspaceId, old)}, values_changed as (
+      insert into contact_attributes (workspace_id, contact_id, ${valueNames}) ${source(old)}
       on conflict (workspace_id, contact_id, field_id, n) do update
         set text_key = excluded.text_key, number_value = excluded.number_value, bool_value = excluded.bool_value, time_value = excluded.time_value
-    )`
+    )`}`
+}
+
+/** Takes away the rows beyond those that a value has now: never one that is written, since the parts of a statement have no order. */
+const valuesGone = (workspaceId: string, changes: readonly ValueChange[]) => {
+  const kept = changes.flatMap(({ contactId, attrs, changed }) => [...changed].map(([field, type]) => {
+    const stored = attrs[field]
+    return { contactId, field, rows: stored === undefined ? 0 : valueRows(field, type, stored).length }
+  }))
+  return sql`values_gone as (
+    delete from contact_attributes a using unnest(${kept.map((k) => k.contactId)}::bigint[], ${kept.map((k) => k.field)}::bigint[], ${kept.map((k) => k.rows)}::int[]) as k (contact_id, field_id, n)
+    where a.workspace_id = ${workspaceId} and a.contact_id = k.contact_id and a.field_id = k.field_id and a.n >= k.n
+  )`
 }
 
 const BATCH = 5000
