@@ -1,55 +1,84 @@
 import { sql } from 'kysely'
 import { type Attrs, searchText } from './contacts.ts'
 import { anyShard } from './counters.ts'
-import type { Db } from './database.ts'
+import type { BroadcastRecipientsTable, BroadcastsTable, Db } from './database.ts'
 import { withoutIndexes } from './indexes.ts'
 import { fold } from './text.ts'
+import { type FieldTypes, rowsOfAttrs, valueNames } from './values.ts'
 
 export type NewConversation = {
-  channel_id: string | null; state: string; assigned_staff_id: string | null; assigned_team_id: string | null; created_at: string; last_activity_at: string
+  channel_id: string | null; state: string; assigned_staff_id: string | null; assigned_team_id: string | null
+  unread_count: number; created_at: string; last_activity_at: string
+}
+export type NewRecipient = {
+  broadcast_id: string; status: BroadcastRecipientsTable['status']; responded: boolean; opted_out: boolean
+  sent_at: string | null; delivered_at: string | null; read_at: string | null; failed_at: string | null; responded_at: string | null
 }
 export type NewDemoContact = {
   phone: string; name: string | null; email: string | null; starred: boolean; dnd: boolean
   created_at: string; updated_at: string; last_activity_at: string | null
   attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[]; conversations: readonly NewConversation[]
+  recipients: readonly NewRecipient[]
 }
 
 /**
  * Writes many contacts with all that hangs on them, and their counts, in one statement. A contact whose phone is taken is left out. Answers how
- * many were written. Ids are drawn first, so that the parts can be told apart without asking back.
+ * many were written. Ids are drawn first, so that the parts can be told apart without asking back. Booleans travel as text: the driver takes an
+ * array of booleans for one boolean, and writes each text of a boolean array as false.
  */
-export const insertDemoContacts = async (db: Db, workspaceId: string, contacts: readonly NewDemoContact[]): Promise<number> => {
+export const insertDemoContacts = async (db: Db, workspaceId: string, types: FieldTypes, contacts: readonly NewDemoContact[]): Promise<number> => {
   const talks = contacts.flatMap((c, i) => c.conversations.map((v) => ({ n: String(i + 1), ...v })))
+  const values = contacts.flatMap((c, i) => rowsOfAttrs(types, c.attrs).map((row) => ({ nth: String(i + 1), ...row })))
+  const recipients = contacts.flatMap((c, i) => c.recipients.map((r) => ({ nth: String(i + 1), ...r })))
   const { rows } = await sql<{ created: string }>`
     with u as materialized (
       select nextval(pg_get_serial_sequence('contacts', 'id')) as id, x.*
       from unnest(
         ${contacts.map((c) => c.phone)}::text[], ${contacts.map((c) => c.name)}::text[], ${contacts.map((c) => c.email)}::text[],
-        ${contacts.map((c) => String(c.starred))}::boolean[], ${contacts.map((c) => String(c.dnd))}::boolean[],
+        ${contacts.map((c) => String(c.starred))}::text[], ${contacts.map((c) => String(c.dnd))}::text[],
         ${contacts.map((c) => fold(c.name ?? ''))}::text[], ${contacts.map((c) => searchText(c.name, c.phone))}::text[],
         ${contacts.map((c) => c.created_at)}::text[], ${contacts.map((c) => c.updated_at)}::text[], ${contacts.map((c) => c.last_activity_at)}::text[],
         ${contacts.map((c) => JSON.stringify(c.attrs))}::text[], ${contacts.map((c) => `{${c.tagIds.join(',')}}`)}::text[], ${contacts.map((c) => `{${c.groupIds.join(',')}}`)}::text[]
       ) with ordinality as x (phone, name, email, starred, dnd, name_key, search, created_at, updated_at, last_activity_at, attrs, tag_ids, group_ids, n)
     ), c as (
       insert into contacts (workspace_id, id, phone, name, email, starred, dnd, name_key, search, created_at, updated_at, last_activity_at)
-      select ${workspaceId}::bigint, id, phone, name, email, starred, dnd, name_key, search, created_at::timestamptz, updated_at::timestamptz, last_activity_at::timestamptz
+      select ${workspaceId}::bigint, id, phone, name, email, starred::boolean, dnd::boolean, name_key, search, created_at::timestamptz, updated_at::timestamptz, last_activity_at::timestamptz
       from u order by n
       on conflict (workspace_id, phone) do nothing returning id
     ), f as (
       insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}::bigint, id, attrs::jsonb from u join c using (id)
+    ), a as (
+      insert into contact_attributes (workspace_id, contact_id, ${valueNames})
+      select ${workspaceId}::bigint, u.id, w.field_id, w.n, w.text_key, w.free::boolean, w.number_value, w.bool_value::boolean, w.time_value::timestamptz
+      from unnest(
+        ${values.map((v) => v.nth)}::bigint[], ${values.map((v) => v.field_id)}::bigint[], ${values.map((v) => String(v.n))}::smallint[], ${values.map((v) => v.text_key)}::text[],
+        ${values.map((v) => String(v.free))}::text[], ${values.map((v) => v.number_value)}::numeric[],
+        ${values.map((v) => (v.bool_value === null ? null : String(v.bool_value)))}::text[], ${values.map((v) => v.time_value)}::text[]
+      ) as w (nth, field_id, n, text_key, free, number_value, bool_value, time_value)
+      join u on u.n = w.nth join c on c.id = u.id
     ), t as (
       insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}::bigint, tag, id from u join c using (id), unnest(tag_ids::bigint[]) as tag returning tag_id
     ), g as (
       insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}::bigint, grp, id from u join c using (id), unnest(group_ids::bigint[]) as grp returning group_id
     ), v as (
-      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, created_at, last_activity_at)
-      select ${workspaceId}::bigint, u.id, w.channel_id, w.state, w.staff_id, w.team_id, w.created_at::timestamptz, w.last_activity_at::timestamptz
+      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, unread_count, created_at, last_activity_at)
+      select ${workspaceId}::bigint, u.id, w.channel_id, w.state, w.staff_id, w.team_id, w.unread_count, w.created_at::timestamptz, w.last_activity_at::timestamptz
       from unnest(
         ${talks.map((v) => v.n)}::bigint[], ${talks.map((v) => v.channel_id)}::bigint[], ${talks.map((v) => v.state)}::text[],
-        ${talks.map((v) => v.assigned_staff_id)}::bigint[], ${talks.map((v) => v.assigned_team_id)}::bigint[],
+        ${talks.map((v) => v.assigned_staff_id)}::bigint[], ${talks.map((v) => v.assigned_team_id)}::bigint[], ${talks.map((v) => String(v.unread_count))}::integer[],
         ${talks.map((v) => v.created_at)}::text[], ${talks.map((v) => v.last_activity_at)}::text[]
-      ) as w (n, channel_id, state, staff_id, team_id, created_at, last_activity_at)
+      ) as w (n, channel_id, state, staff_id, team_id, unread_count, created_at, last_activity_at)
       join u using (n) join c on c.id = u.id
+    ), r as (
+      insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded, opted_out, sent_at, delivered_at, read_at, failed_at, responded_at)
+      select ${workspaceId}::bigint, w.broadcast_id, u.id, w.status, w.responded::boolean, w.opted_out::boolean,
+        w.sent_at::timestamptz, w.delivered_at::timestamptz, w.read_at::timestamptz, w.failed_at::timestamptz, w.responded_at::timestamptz
+      from unnest(
+        ${recipients.map((r) => r.nth)}::bigint[], ${recipients.map((r) => r.broadcast_id)}::bigint[], ${recipients.map((r) => r.status)}::text[],
+        ${recipients.map((r) => String(r.responded))}::text[], ${recipients.map((r) => String(r.opted_out))}::text[], ${recipients.map((r) => r.sent_at)}::text[],
+        ${recipients.map((r) => r.delivered_at)}::text[], ${recipients.map((r) => r.read_at)}::text[], ${recipients.map((r) => r.failed_at)}::text[], ${recipients.map((r) => r.responded_at)}::text[]
+      ) as w (nth, broadcast_id, status, responded, opted_out, sent_at, delivered_at, read_at, failed_at, responded_at)
+      join u on u.n = w.nth join c on c.id = u.id
     ), k as (
       insert into counters (workspace_id, subject, shard, n)
       select ${workspaceId}::bigint, subject, ${anyShard()}::smallint, count(*)
@@ -61,7 +90,24 @@ export const insertDemoContacts = async (db: Db, workspaceId: string, contacts: 
   return Number(rows[0]!.created)
 }
 
-const filled = ['contacts', 'contact_facts', 'contact_tags', 'contact_groups', 'conversations']
+export type BroadcastStatus = BroadcastsTable['status']
+export type DemoBroadcast = {
+  name: string; status: BroadcastStatus; template_name: string; channel_id: string | null; scheduled_at: string; started_at: string | null; created_at: string
+}
+
+/** The broadcast of this name; a new one when there is none. */
+export const findOrInsertBroadcast = async (db: Db, workspaceId: string, broadcast: DemoBroadcast): Promise<{ id: string; started_at: string | null }> => {
+  const { name, status, template_name: template, channel_id: channel, scheduled_at: scheduled, started_at: started, created_at: created } = broadcast
+  const { rows: [known] } = await sql<{ id: string; started_at: string | null }>`
+    select id, started_at from broadcasts where workspace_id = ${workspaceId} and name_key = ${fold(name)} order by id limit 1`.execute(db)
+  if (known) return known
+  const { rows: [made] } = await sql<{ id: string; started_at: string | null }>`
+    insert into broadcasts (workspace_id, name, name_key, status, template_name, channel_id, scheduled_at, started_at, created_at)
+    values (${workspaceId}, ${name}, ${fold(name)}, ${status}, ${template}, ${channel}, ${scheduled}, ${started}, ${created}) returning id, started_at`.execute(db)
+  return made!
+}
+
+const filled = ['contacts', 'contact_facts', 'contact_attributes', 'contact_tags', 'contact_groups', 'conversations', 'broadcast_recipients']
 
 /** True when so many contacts are to come that building the indexes anew costs less than keeping them up. */
 export const areMany = async (db: Db, contacts: number): Promise<boolean> =>

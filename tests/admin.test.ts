@@ -364,6 +364,23 @@ describe('made-up contacts', () => {
     assert.ok(await one(sql`select count(*) as n from channels where type = 'chatapp' and status = 'connected'`) >= 2)
     assert.equal(await one(sql`select max(n) as n from (select count(*) as n from conversations group by contact_id) as c`), 12)
     assert.equal(await one(sql`select count(*) as n from contacts where updated_at < created_at or created_at > '2026-11-01T10:00:00Z' or last_activity_at > '2026-11-01T10:00:00Z'`), 0)
+    assert.ok(await one(sql`select count(*) as n from contacts where starred`) > 0)
+    assert.ok(await one(sql`select count(*) as n from contact_attributes where bool_value`) > 0)
+    assert.ok(await one(sql`select sum(unread_count) as n from conversations where state = 'open'`) > 0)
+    assert.equal(await one(sql`select sum(unread_count) as n from conversations where state <> 'open'`), 0)
+    assert.equal(await one(sql`select count(*) as n from saved_filters f join staff s on s.id = f.owner_staff_id and s.role = 'manager'`), 3)
+    const statuses = async (of: string) => (await sql<{ status: string }>`select distinct status from ${sql.table(of)} order by 1`.execute(storage.db)).rows.map((row) => row.status)
+    assert.deepEqual(await statuses('broadcasts'), ['cancelled', 'completed', 'running', 'scheduled'])
+    assert.deepEqual(await statuses('broadcast_recipients'), ['delivered', 'failed', 'pending', 'read', 'sent'])
+    assert.ok(await one(sql`select count(*) as n from broadcast_recipients where responded`) > 0)
+    // A reply is activity, of the contact and of a conversation, and nothing happens before the contact, the broadcast or the message, or in the future.
+    assert.equal(await one(sql`
+      select count(*) as n from contacts c left join (select contact_id, max(last_activity_at) as at from conversations group by 1) as v on v.contact_id = c.id
+      where c.last_activity_at is distinct from v.at`), 0)
+    assert.equal(await one(sql`
+      select count(*) as n from broadcast_recipients r join broadcasts b on b.id = r.broadcast_id join contacts c on c.id = r.contact_id
+      where r.sent_at < b.started_at or r.sent_at < c.created_at or r.delivered_at < r.sent_at or r.read_at < r.delivered_at or r.responded_at < r.read_at or r.responded_at > c.last_activity_at
+        or greatest(r.sent_at, r.delivered_at, r.read_at, r.failed_at) > '2026-11-01T10:00:00Z' or c.dnd or r.responded <> (r.responded_at is not null)`), 0)
     await storage.close()
   })
 })

@@ -16,7 +16,7 @@ const MOST_CONTACTS = 5_000_000
 
 const demo: Verb = {
   name: 'demo', summary: 'Add made-up contacts to a workspace, or the demo workspace to an empty database', scoped: true,
-  about: 'Each contact has five custom values, three tags, some groups and two conversations. The same seed makes the same people.',
+  about: 'Each contact has five custom values, three tags, some groups and two conversations; some received broadcasts. The same seed makes the same people.',
   options: [['--contacts <n>', 'how many (default: 1000)'], ['--seed <n>', 'another seed makes other people (default: 1)']],
   run: async (session, flags) => {
     const contacts = numberOf(flags, 'contacts', 1000, MOST_CONTACTS)

@@ -1,6 +1,7 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
 import { type ChannelFields, createChannel, createKey, createStaff, createTeam, createWorkspace, holdWorkspaces, isEmpty, type StaffFields } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
+import { insertSavedFilter } from '../../storage/saved-filters.ts'
 import { hashApiKey, newApiKey } from '../keys.ts'
 import { generateContacts } from './generate.ts'
 import { otherFields } from './labels.ts'
@@ -36,6 +37,19 @@ const staff: readonly Colleague[] = [
   { name: 'Ghost Writer', role: 'agent', enabled: false, teams: [0] },
 ]
 
+const DAY_MS = 24 * 60 * 60 * 1000
+
+const savedFilters = (now: string) => [
+  { name: 'VIP customers', description: null, filter: { tags: { some: { name: { eq: 'VIP' } } } } },
+  { name: 'Waiting for an answer', description: 'Open conversations with messages that nobody has read.', filter: { conversations: { some: { state: { eq: 'open' }, unreadCount: { gt: 0 } } } } },
+  {
+    name: 'Quiet Enterprise customers', description: 'On the Enterprise plan, and not heard of for 90 days.',
+    filter: {
+      and: [{ attributes: { some: { attributeName: { eq: 'plan' }, stringValue: { eq: 'enterprise' } } } }, { lastActivityAt: { lt: new Date(Date.parse(now) - 90 * DAY_MS).toISOString() } }],
+    },
+  },
+]
+
 /** Creates the demo workspace in an empty database, whole or not at all; undefined when there is a workspace. Both keys belong to the owner and hold all scopes. */
 export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
@@ -43,7 +57,8 @@ export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
     await holdWorkspaces(tx)
     if (!await isEmpty(tx)) return undefined
     const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
-    const owner = await createPeopleAndPlaces(tx, workspaceId, now)
+    const { owner, manager } = await createPeopleAndPlaces(tx, workspaceId, now)
+    for (const filter of savedFilters(now)) await insertSavedFilter(tx, workspaceId, { ...filter, owner_staff_id: manager }, now)
     await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations: (n) => (n % 25 === 0 ? 12 : n % 4) })
     const key = async (test: boolean) => {
       const text = newApiKey(test)
@@ -53,7 +68,7 @@ export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
     return { workspaceId, apiKey: await key(false), testKey: await key(true) }
   })
 
-const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<string> => {
+const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<{ owner: string; manager: string }> => {
   const channelIds: string[] = []
   for (const channel of channels) channelIds.push((await createChannel(tx, workspaceId, channel, now)).id)
   const teamIds: string[] = []
@@ -63,5 +78,5 @@ const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): 
     const allowed = onChannels ? onChannels.map((i) => channelIds[i]!) : null
     staffIds.push((await createStaff(tx, workspaceId, { ...fields, channel_ids: allowed }, inTeams.map((i) => teamIds[i]!), now)).id)
   }
-  return staffIds[0]!
+  return { owner: staffIds[0]!, manager: staffIds[2]! }
 }

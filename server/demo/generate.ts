@@ -5,6 +5,8 @@ import type { Db } from '../../storage/database.ts'
 import { analyzeDemo, areMany, fillAlone, insertDemoContacts } from '../../storage/demo.ts'
 import { findGroupByName, findLabels, insertGroup, insertTags } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
+import { typesOf } from '../contacts/input.ts'
+import { prepareBroadcasts } from './broadcasts.ts'
 import { commonFields, groupsOfDemo, tagNames } from './labels.ts'
 import { personOf, type Setting } from './people.ts'
 
@@ -25,9 +27,9 @@ export type Generation = {
 }
 
 /**
- * Adds lifelike contacts to a workspace, with five custom values, three tags, some groups and two conversations each. A second run goes on where
- * the first ended. Answers how many were made: phones that are taken are passed over. When they are many more than there are, nobody else
- * reads contacts meanwhile.
+ * Adds lifelike contacts to a workspace, with five custom values, three tags, some groups and two conversations each, and broadcasts that some of them
+ * received. A second run goes on where the first ended. Answers how many were made: phones that are taken are passed over. When they are many more than
+ * there are, nobody else reads contacts meanwhile.
  */
 export const generateContacts = async (db: Db, workspaceId: string, generation: Generation): Promise<{ created: number }> => {
   const { contacts, onProgress } = generation
@@ -48,7 +50,7 @@ const insertPeople = async (db: Db, workspaceId: string, setting: Setting, onPro
     const batch = Array.from({ length: Math.min(BATCH, setting.contacts - at) }, (_, i) => personOf(setting, first + at + i, at + i))
     created += await writing
     onProgress(created)
-    writing = insertDemoContacts(db, workspaceId, batch)
+    writing = insertDemoContacts(db, workspaceId, setting.types, batch)
   }
   created += await writing
   onProgress(created)
@@ -68,12 +70,13 @@ const prepare = async (db: Db, workspaceId: string, { contacts, seed, now, other
   for (const { name, emoji } of groupsOfDemo) {
     groups.push((await insertGroup(db, workspaceId, name, emoji, now) ?? (await findGroupByName(db, workspaceId, name))!).id)
   }
+  const channelIds = (await listAllChannels(db, workspaceId)).map((c) => c.id)
   return {
     seed, nowMs: Date.parse(now), contacts, conversations,
-    emailFieldId: fields.find((f) => f.key === 'email')?.id,
+    emailFieldId: fields.find((f) => f.key === 'email')?.id, types: typesOf(fields),
     fields: [...known(commonFields, 1), ...known(otherFields, 0.35)],
     tagIds: tagNames.map((name) => tags.find((t) => t.name_key === fold(name))!.id), groupIds: groups,
-    channelIds: (await listAllChannels(db, workspaceId)).map((c) => c.id),
+    channelIds, sendings: await prepareBroadcasts(db, workspaceId, channelIds[0] ?? null, now),
     staffIds: (await listAllStaff(db, workspaceId)).filter((s) => s.enabled).map((s) => s.id),
     teamIds: (await listAllTeams(db, workspaceId)).map((t) => t.id),
   }

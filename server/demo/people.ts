@@ -1,6 +1,8 @@
 import type { Attrs, StoredValue } from '../../storage/contacts.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
 import type { NewConversation, NewDemoContact } from '../../storage/demo.ts'
+import type { FieldTypes } from '../../storage/values.ts'
+import { recipientsOf, type Sending } from './broadcasts.ts'
 import { countries, type Country } from './countries.ts'
 import { groupsOfDemo } from './labels.ts'
 import { pick, type Random, randomFrom, seedOf, whole } from './random.ts'
@@ -12,6 +14,8 @@ export type Setting = {
   /** How many people are made in all; their age is spread by it. */
   contacts: number
   emailFieldId: string | undefined
+  /** Of every custom field. */
+  types: FieldTypes
   fields: readonly { field: Pick<FieldRow, 'id' | 'key' | 'type' | 'options'>; share: number }[]
   tagIds: readonly string[]
   groupIds: readonly string[]
@@ -19,6 +23,7 @@ export type Setting = {
   staffIds: readonly string[]
   teamIds: readonly string[]
   conversations: (n: number) => number
+  sendings: readonly Sending[]
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -106,7 +111,7 @@ const conversationsOf = (random: Random, setting: Setting, { n, createdMs, nowMs
       channel_id: setting.channelIds.length > 0 ? pick(random, setting.channelIds) : null, state: open ? 'open' : 'closed',
       assigned_staff_id: assigned < 0.6 && setting.staffIds.length > 0 ? pick(random, setting.staffIds) : null,
       assigned_team_id: assigned >= 0.6 && assigned < 0.75 && setting.teamIds.length > 0 ? pick(random, setting.teamIds) : null,
-      created_at: iso(from), last_activity_at: iso(last),
+      unread_count: open ? Math.floor(random() ** 3 * 6) : 0, created_at: iso(from), last_activity_at: iso(last),
     }
   })
 }
@@ -120,11 +125,13 @@ export const personOf = (setting: Setting, n: number, place: number): NewDemoCon
   const name = random() < 0.02 ? null : nameOf(random, country)
   const email = name !== null && random() < 0.6 ? emailOf(random, name, n) : null
   const conversations = conversationsOf(random, setting, person)
+  const dnd = random() < 0.02
+  const recipients = dnd ? [] : recipientsOf(random, setting.sendings, { createdMs, nowMs: setting.nowMs, conversations })
   const lastActivity = conversations.reduce<string | null>((latest, c) => (latest === null || c.last_activity_at > latest ? c.last_activity_at : latest), null)
   return {
-    phone, name, email, starred: random() < 0.03, dnd: random() < 0.02,
+    phone, name, email, starred: random() < 0.03, dnd,
     created_at: iso(createdMs), updated_at: iso(createdMs + (setting.nowMs - createdMs) * random() ** 2), last_activity_at: lastActivity,
     attrs: attrsOf(random, setting, person, email), tagIds: tagsOf(random, setting.tagIds),
-    groupIds: setting.groupIds.filter((_, i) => random() < groupsOfDemo[i]!.share), conversations,
+    groupIds: setting.groupIds.filter((_, i) => random() < groupsOfDemo[i]!.share), conversations, recipients,
   }
 }
