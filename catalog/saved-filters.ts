@@ -73,7 +73,7 @@ export const createSavedFilter = operation({
     filter: Filter,
     count: Count,
   }),
-  output: z.object({ saved_filter: SavedFilter, ...findings }),
+  output: z.object({ saved_filter: SavedFilter.describe('The saved filter.'), ...findings }),
   errors: ['forbidden', 'not_found', 'service_unconfigured'],
   examples: [{
     title: 'Leads of the last week', input: { name: 'New leads', filter: { createdAt: { gte: '-7d' } } },
@@ -94,7 +94,7 @@ export const updateSavedFilter = operation({
     filter: Filter.optional(),
     count: Count,
   }),
-  output: z.object({ saved_filter: SavedFilter, changes: z.array(z.string()).describe('Fields whose value differs; empty when nothing changes.'), ...findings }),
+  output: z.object({ saved_filter: SavedFilter.describe('The saved filter.'), changes: z.array(z.string()).describe('Fields whose value differs; empty when nothing changes.'), ...findings }),
   errors: ['not_found', 'forbidden', 'conflict', 'service_unconfigured'],
   examples: [{
     title: 'Another name', input: { saved_filter_id: '5', name: 'Fresh leads' },

@@ -93,6 +93,8 @@ everyDatabase('Answers', (server) => {
         // A path cannot be made without its ids.
         if (Object.keys(input).length === 0 && idFields(op).length > 0) continue
         const [one, other] = [await rest!.call(op.name, input), await ops!.call(op.name, input)]
+        // Each REST route takes some of the fields, /v1/ops takes all.
+        if (one.body.errors?.[0]?.code === 'misplaced_field') continue
         assert.equal(other.status, one.status, `${op.name} ${one.text} ${other.text}`)
         if (one.status >= 300) continue
         succeeded++

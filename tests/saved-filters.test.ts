@@ -231,6 +231,18 @@ everyDatabase('Saved filters', (server) => {
     assert.deepEqual(made.filter, own)
   })
 
+  it('of another workspace are unknown, also within a filter', async () => {
+    const other = await makeWorkspace(server())
+    const { id } = (await doAs(server(), other.owner.key)('crm_create_saved_filter', { name: 'Theirs', filter: ada })).saved_filter
+    const call = callAs(server(), (await makeWorkspace(server())).owner.key)
+    const naming = { savedFilter: { eq: id } }
+    for (const [op, input] of [
+      ['crm_get_saved_filter', { saved_filter_id: id }], ['crm_update_saved_filter', { saved_filter_id: id, name: 'Ours' }], ['crm_search_contacts', { saved_filter_id: id }],
+      ['crm_create_saved_filter', { name: 'Ours', filter: naming }], ['crm_check_filter', { filter: { not: naming } }], ['crm_count_contacts', { filter: naming }],
+    ] as const) assert.deepEqual(refusal(await call(op, input)), [404, 'not_found', 'saved_filter_not_found'], op)
+    assert.deepEqual((await call('crm_list_saved_filters')).body, { data: [], total: 0, next_cursor: null })
+  })
+
   it('close no circle when two are changed at once', async () => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)

@@ -27,6 +27,9 @@ export const rowsOf = async (db: Db, workspaceId: string): Promise<Record<string
   return rows
 }
 
+/** Contacts in it. */
+export const CONTACTS = 3
+
 /** Plants a world through the doors, and by hand what no door makes yet. `digits` are the four digits that all its phones contain. */
 export const plant = async (server: TestServer, workspace: TestWorkspace, marker: string, digits: string): Promise<World> => {
   const { db } = server
@@ -44,12 +47,14 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   await make('crm_create_custom_field', { key: 'remark', label: `${marker} note`, type: 'text' })
   const groups = []
   for (const n of [1, 2]) groups.push(((await make('crm_create_group', { name: `${marker} group ${n}` }))['group'] as { id: string }).id)
-  for (const n of [1, 2, 3]) {
+  for (let n = 1; n <= CONTACTS; n++) {
     await make('crm_upsert_contact', {
       phone: `+1555${digits}${100 + n}`, name: `${marker} contact ${n}`, email: `${marker}${n}@example.com`, tags: [`${marker} tag ${n}`, `${marker} all`], group_ids: groups,
       attributes: { shelf: 'one', remark: `${marker} remark` },
     })
   }
+  // The last one is what everybody asks for; the one with a phone is only listed.
+  for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }]) await make('crm_create_saved_filter', { name: `${marker} filter`, filter })
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
 }
 
@@ -106,5 +111,6 @@ export const exampleInputs = (world: World, op: Operation): Record<string, unkno
   }
   // The examples' custom fields are not there; the planted ones have the same keys everywhere.
   if (filled['attributes'] !== undefined) filled['attributes'] = { shelf: 'one' }
+  if (filled['filter'] !== undefined) filled['filter'] = { savedFilter: { eq: world.ids['saved_filters']![0] } }
   return filled
 })
