@@ -66,11 +66,15 @@ const readerOf = async (source: Source, format: Format, head: string, fields: re
   format === 'csv' ? await csvReader(source, head, fields, own) : ndjsonReader(source, fields, own)
 
 /** Reads all of the file before anything is sent: what is in it, and which groups it names. */
-const scan = async (reader: Reader): Promise<{ rows: number; sha256: string; groups: string[] }> => {
+const scan = async (reader: Reader, onBytes: (bytes: number) => void): Promise<{ rows: number; sha256: string; groups: string[] }> => {
   const digest = newDigest()
   const groups = new Set<string>()
-  let rows = 0
-  for await (const { draft } of reader.rows((bytes) => digest.update(bytes))) {
+  let [rows, read] = [0, 0]
+  const onChunk = (bytes: Buffer) => {
+    digest.update(bytes)
+    onBytes(read += bytes.length)
+  }
+  for await (const { draft } of reader.rows(onChunk)) {
     rows++
     for (const name of draft.groups ?? []) groups.add(name)
   }
@@ -169,17 +173,17 @@ export const importFile = async (io: Io, to: Connection, spec: CommandSpec, type
   if (rehearse && typed.own.has('resume')) throw usage('A rehearsal has nothing to resume.', '--resume')
   const source = await openSource(io, typed.args[0]!)
   try {
-    const head = headOf(source)
+    const head = await headOf(source)
     const format = formatOf(source, head, typed.own.get('format')?.at(-1))
     const reader = await readerOf(source, format, head, await listAll<Field>(io, to, 'crm_list_custom_fields'), typed.own)
-    const found = await scan(reader)
+    const progress = await importProgress(io)
+    const found = await scan(reader, (bytes) => progress.reading(bytes, source.size)).finally(progress.end)
     if (reader.ignored().length > 0) io.stderr.write(`Left out, since it cannot be set: ${reader.ignored().join(', ')}.\n`)
     const groups = await findGroups(io, to, found.groups, { create: typed.own.has('create-groups'), rehearse })
     const { value: who } = await callOperation(io, to, 'workspace_whoami', {})
     const path = statePath(io.env, to.url, (who['workspace'] as { id: string }).id, typed.args[0] === '-' ? '-' : source.path)
     const state = beginning(io, path, typed, { sha256: found.sha256, options: optionsOf(typed) })
     const kept = typed.own.get('failures')?.at(-1)
-    const progress = await importProgress(io, found.rows)
     const sink = failureSink(kept, source, state, progress.line)
     const sentOf = (batch: Batch): Row[] => batch.rows.filter((row) => !row.wrong)
     let stopped = false
@@ -211,16 +215,14 @@ export const importFile = async (io: Io, to: Connection, spec: CommandSpec, type
         unchanged: totals.unchanged + answer.unchanged, failed: totals.failed + failures.length,
       }
       if (!rehearse) writeState(path, state)
-      progress.tell(state.totals)
+      progress.tell(state.totals, found.rows)
     }
 
     try {
       if (!rehearse) writeState(path, state)
       await sendInOrder(batchesOf(reader.rows()), send, settle)
     } catch (error) {
-      progress.end()
-      if (!rehearse) io.stderr.write(`Stopped after ${state.totals.rows} of ${found.rows} rows. To go on: the same command with --resume\n`)
-      throw error
+      throw rehearse ? error : Object.assign(error as Error, { hint: `Stopped after ${state.totals.rows} of ${found.rows} rows. To go on: the same command with --resume` })
     } finally {
       progress.end()
       sink.close()
@@ -231,6 +233,6 @@ export const importFile = async (io: Io, to: Connection, spec: CommandSpec, type
     else if (failed > SHOWN_FAILURES) io.stderr.write(`${failed - SHOWN_FAILURES} more rows failed: --failures FILE keeps all of them.\n`)
     return { ...state.totals, seconds: Math.round((performance.now() - began) / 100) / 10, ...(rehearse || rehearsed ? { dry_run: true } : {}) }
   } finally {
-    source.remove()
+    await source.file.close()
   }
 }

@@ -302,9 +302,11 @@ everyDatabase('Import of a file', (server, database) => {
   it('a key that may not stops it with the exit code of the refusal', async () => {
     const { workspace } = await scene()
     const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
-    const { exit, stderr, summary } = await importing(server(), reader.key)([fileOf('phone\n+15550100042\n')])
-    assert.deepEqual([exit, summary], [4, {}])
-    assert.match(stderr, /Stopped after 0 of 1 rows/)
+    const file = fileOf('phone\n+15550100042\n')
+    const { exit, stdout, stderr } = await runCli(['contacts', 'import', file], envOf(server(), reader.key))
+    assert.deepEqual([exit, stdout], [4, ''])
+    assert.match(stderr, /crm:write[^]*Stopped after 0 of 1 rows\. To go on: the same command with --resume/)
+    assert.equal((JSON.parse((await importing(server(), reader.key)([file, '--create-groups'])).stderr.replace(/^An import.*\n/, '')) as { code: string }).code, 'insufficient_scope')
     assert.equal((await importing(server(), 'wc_live_nobody')([fileOf('phone\n+15550100042\n')])).exit, 4)
   })
 

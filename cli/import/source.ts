@@ -1,39 +1,51 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream, existsSync, mkdtempSync, openSync, readSync, closeSync, rmSync, statSync } from 'node:fs'
+import { createReadStream, createWriteStream, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { type Fault, usage } from '../fault.ts'
 import type { Io } from '../io.ts'
 
-/** A file that can be read more than once: pipes are kept in a file of their own first. */
-export type Source = { readonly path: string; readonly name: string; readonly size: number; readonly remove: () => void }
+/** An open file that is read more than once: what is put in its place meanwhile changes nothing. */
+export type Source = { readonly file: FileHandle; readonly path: string; readonly name: string; readonly size: number }
 
 /** No row and no line may be larger, in characters: a quote that is never closed would take the rest of the file. */
 export const LONGEST_ROW = 8 * 1024 * 1024
 
 export const unreadable = (name: string, detail: string, fix: string): Fault => usage(`${name} ${detail}.`, 'file', fix)
 
-/** Opens the file that was named; `-` is standard input. `remove` takes away what was kept of a pipe. */
-export const openSource = async (io: Io, given: string): Promise<Source> => {
-  if (given === '-' && io.stdin.isTTY) throw usage('- reads standard input, but nothing is piped in.', 'file', 'Pipe the rows in, or name a file.')
-  const path = resolve(given)
-  if (given !== '-') {
-    if (!existsSync(path)) throw unreadable(given, 'is not there', 'Check the path.')
-    const found = statSync(path)
-    if (found.isDirectory()) throw unreadable(given, 'is a folder', 'Name a file.')
-    if (found.isFile()) return { path, name: given, size: found.size, remove: () => {} }
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'wcrm-import-'))
-  const kept = join(folder, 'rows')
-  const remove = () => rmSync(folder, { recursive: true, force: true })
+const opened = async (path: string, name: string): Promise<Source> => {
   try {
-    await pipeline(given === '-' ? io.stdin : createReadStream(path), createWriteStream(kept, { mode: 0o600 }))
+    const file = await open(path)
+    return { file, path, name, size: (await file.stat()).size }
   } catch (error) {
-    remove()
-    throw error
+    throw unreadable(name, `cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`, 'Check its permissions.')
   }
-  return { path: kept, name: given === '-' ? 'standard input' : given, size: statSync(kept).size, remove }
+}
+
+/** Keeps what a pipe holds in a file that has lost its name as soon as it is open: nothing is left behind, however this ends. */
+const kept = async (pipe: NodeJS.ReadableStream, name: string): Promise<Source> => {
+  const folder = mkdtempSync(join(tmpdir(), 'wcrm-import-'))
+  try {
+    await pipeline(pipe, createWriteStream(join(folder, 'rows'), { mode: 0o600 }))
+    return await opened(join(folder, 'rows'), name)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Opens the file that was named; `-` is standard input. Whoever opens it closes `file`. */
+export const openSource = async (io: Io, given: string): Promise<Source> => {
+  if (given === '-') {
+    if (io.stdin.isTTY) throw usage('- reads standard input, but nothing is piped in.', 'file', 'Pipe the rows in, or name a file.')
+    return await kept(io.stdin, 'standard input')
+  }
+  const path = resolve(given)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (!found) throw unreadable(given, 'is not there', 'Check the path.')
+  if (found.isDirectory()) throw unreadable(given, 'is a folder', 'Name a file.')
+  return await (found.isFile() ? opened(path, given) : kept(createReadStream(path), given))
 }
 
 /** The file's text in pieces, without its byte order mark; `onBytes` sees them as they are read. Throws a usage fault at what is not UTF-8. */
@@ -46,9 +58,11 @@ export async function* textOf(source: Source, onBytes: (bytes: Buffer) => void =
       throw unreadable(source.name, 'is not UTF-8 text', 'Save it as "CSV UTF-8", or convert it: iconv -f WINDOWS-1252 -t UTF-8.')
     }
   }
-  for await (const bytes of createReadStream(source.path, { highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>) {
-    onBytes(bytes)
-    yield decode(bytes)
+  const buffer = Buffer.allocUnsafe(256 * 1024)
+  for (let at = 0, length = -1; length !== 0; at += length) {
+    length = (await source.file.read(buffer, 0, buffer.length, at)).bytesRead
+    onBytes(buffer.subarray(0, length))
+    yield decode(buffer.subarray(0, length))
   }
   yield decode()
 }
@@ -56,12 +70,9 @@ export async function* textOf(source: Source, onBytes: (bytes: Buffer) => void =
 export const newDigest = () => createHash('sha256')
 
 /** The first characters, for telling what the file holds. */
-export const headOf = (source: Source): string => {
-  const bytes = Buffer.alloc(64 * 1024)
-  const file = openSync(source.path, 'r')
-  const length = readSync(file, bytes)
-  closeSync(file)
-  return new TextDecoder().decode(bytes.subarray(0, length))
+export const headOf = async (source: Source): Promise<string> => {
+  const { buffer, bytesRead } = await source.file.read(Buffer.alloc(64 * 1024), 0, 64 * 1024, 0)
+  return new TextDecoder().decode(buffer.subarray(0, bytesRead))
 }
 
 export type Format = 'csv' | 'ndjson'
