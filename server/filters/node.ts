@@ -122,7 +122,8 @@ const readRecord = (walk: Walk, key: string, quantifier: string, raw: unknown, p
   const { quantifiers, fields } = relations[key]!
   noteDepth(walk, level + 1, path)
   if (!quantifiers.includes(quantifier)) {
-    unknownName(walk, path, 'quantifier', quantifier, quantifiers)
+    if (!Object.hasOwn(fields, quantifier) && quantifier !== 'attributeName') unknownName(walk, path, 'quantifier', quantifier, quantifiers)
+    else fault(walk, path, { code: 'unknown_quantifier', detail: 'is not a quantifier', fix: `Say of which ${key}: {"some": {"${quantifier}": …}}, or with ${quantifiers.slice(1).join(' or ')}.`, allowed: quantifiers })
     return nothing(raw)
   }
   if (!isObject(raw)) {

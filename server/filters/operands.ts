@@ -29,6 +29,7 @@ const readList = (walk: Walk, leaf: Reading, op: 'in' | 'notIn', raw: unknown, p
   requireListLength(walk, raw, path)
   if (raw.length === 0) return fault(walk, path, { code: 'too_short', detail: 'must have at least 1 item', fix: 'List the values, or leave the condition out.' })
   const values = raw.map((item, n) => readValue(walk, leaf, op, item, [...path, n])?.value)
+  if (values.includes(undefined)) return undefined
   const distinct = [...new Set(values)]
   if (distinct.length < values.length) warn(walk, path, 'The list holds a value more than once.')
   return plain(op, { op, values: distinct as string[] }, raw)
