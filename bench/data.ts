@@ -6,8 +6,8 @@ import { createChannel, createKey, createStaff, createWorkspace } from '../stora
 import { migrate, openStorage } from '../storage/open.ts'
 
 export type Person = { id: string; name: string | null; phone: string | null }
-/** `people`: some contacts, spread over all, the same in every run. */
-export type Dataset = { databaseUrl: string; workspaceId: string; key: string; contacts: number; people: Person[] }
+/** `people`: some contacts, spread over all, the same in every run. `broadcastId`: the one with the most recipients. */
+export type Dataset = { databaseUrl: string; workspaceId: string; key: string; contacts: number; people: Person[]; broadcastId: string }
 
 /** A database of its own with this many contacts in one workspace, 5 values, 3 tags and 2 conversations each, and a key with every scope. */
 export const fillDatabase = async (adminUrl: string, contacts: number): Promise<Dataset> => {
@@ -24,7 +24,7 @@ export const fillDatabase = async (adminUrl: string, contacts: number): Promise<
     const key = newApiKey(false)
     await createKey(storage.db, workspaceId, hashApiKey(key), { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion }, now)
     await generateContacts(storage.db, workspaceId, { contacts, seed: 1, now })
-    return { databaseUrl, workspaceId, key, contacts, people: await settle(databaseUrl, workspaceId) }
+    return { databaseUrl, workspaceId, key, contacts, ...await settle(databaseUrl, workspaceId) }
   } finally {
     await storage.close()
   }
@@ -40,11 +40,13 @@ const administer = async (url: string, statement: string): Promise<void> => {
 }
 
 /** As after a night's rest: vacuumed, analysed and written out. */
-const settle = async (databaseUrl: string, workspaceId: string): Promise<Person[]> => {
+const settle = async (databaseUrl: string, workspaceId: string): Promise<Pick<Dataset, 'people' | 'broadcastId'>> => {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   await sql.unsafe('vacuum (analyze)')
   await sql.unsafe('checkpoint')
   const people = await sql<Person[]>`select id, name, phone from contacts where workspace_id = ${workspaceId} order by hashint8(id) limit 20000`
+  const [largest] = await sql<{ id: string }[]>`
+    select broadcast_id as id from broadcast_recipients where workspace_id = ${workspaceId} group by broadcast_id order by count(*) desc limit 1`
   await sql.end()
-  return people.map(({ id, name, phone }) => ({ id, name, phone }))
+  return { people: people.map(({ id, name, phone }) => ({ id, name, phone })), broadcastId: largest!.id }
 }

@@ -3,7 +3,7 @@ import { complete, type ContactRow, contactColumns, refColumns } from './contact
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { totalOfPlan } from './filters/count.ts'
-import { bounds, type Plan, planOf } from './filters/plan.ts'
+import { bounds, type Plan, planOf, valuesBeside, valuesJoined } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
 import { strategy } from './filters/strategy.ts'
 import { type ShownField, versionColumn } from './known.ts'
@@ -102,7 +102,7 @@ const walkSome = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
     from (
       select c.* from (select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c where ${bounds(plan, sort.field, sortKeys[sort.field].key)} ${afterOf(asked)}
         order by ${keyOrder(sort)} limit ${sql.lit(strategy.walk)}) as c
-      left join lateral (select attrs from contact_facts f where f.workspace_id = c.workspace_id and f.contact_id = c.id limit 1) as f on true
+      ${valuesBeside(plan)}
       where ${plan.test({ as: 'row' })} order by ${orderOf(sort, 'c')} limit ${enough(limit)}) as c
     left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     order by ${orderOf(sort, 'c')}`.execute(tx)
@@ -113,15 +113,16 @@ const walkSome = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
 const pageOfMatches = async (tx: Db, plan: Plan, asked: Asked, most?: number): Promise<Found> => {
   const { sort, limit, full } = asked
   // Each id of a short list is looked up; `= any` beside another list of ids was seen to take minutes.
-  const among = plan.few ? sql`unnest(${plan.few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id` : sql`contacts c`
+  const among = plan.few ? sql`unnest(${plan.few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id ${valuesBeside(plan)}` : sql`contacts c ${valuesJoined(plan)}`
   const page = enough(limit)
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (
-      select c.*, ${sortKeys[sort.field].key} as sort_key from ${among}
-      ${plan.related ? sql`left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id` : sql``}
-      where ${plan.test({ as: plan.few ? 'row' : 'set' })} ${afterOf(asked)} ${most === undefined ? sql`` : sql`limit ${sql.lit(most + 1)}`})
+      select c.id, ${sortKeys[sort.field].key} as sort_key from ${among}
+      where ${plan.test({ as: plan.few ? 'row' : 'set' })} ${afterOf(asked)} ${most === undefined ? sql`` : sql`limit ${sql.lit(most + 1)}`}
+    ), page as materialized (
+      select * from found order by ${orderOf(sort, 'found')} limit ${most === undefined ? page : sql`case when (select count(*) from found) > ${sql.lit(most)} then 1 else ${page} end`})
     select ${shown(plan.workspaceId, full)}, (select count(*) from found) as total
-    from (select * from found order by ${orderOf(sort, 'found')} limit ${most === undefined ? page : sql`case when (select count(*) from found) > ${sql.lit(most)} then 1 else ${page} end`}) as c
+    from (select c.*, page.sort_key from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id) as c
     left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     order by ${orderOf(sort, 'c')}`.execute(tx)
   return { rows, total: Number(rows[0]?.total ?? 0) }

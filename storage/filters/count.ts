@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { readCounter } from '../counters.ts'
 import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
-import { type Plan, planOf } from './plan.ts'
+import { estimateOf, type Plan, planOf, sampleOf, valuesBeside, valuesJoined } from './plan.ts'
 import type { Condition } from './predicates.ts'
 import { strategy } from './strategy.ts'
 
@@ -20,13 +20,13 @@ export const countContacts = async (tx: Db, workspaceId: string, conditions: rea
   const plan = await planOf(tx, workspaceId, conditions)
   if (plan.few) return { count: await countFew(tx, plan, plan.few), approximate: false }
   const sampled = boxMs <= 0 ? undefined : await countSteps(tx, plan, all, until)
-  return sampled ?? { count: await estimate(tx, plan, all, 0), approximate: true }
+  return sampled ?? { count: plan.guess ?? estimateOf(await sampleOf(tx, plan)), approximate: true }
 }
 
 const countFew = async (tx: Db, plan: Plan, few: readonly string[]): Promise<number> => {
   const { rows } = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
     select count(*) as n from unnest(${few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id
-    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id where ${plan.test({ as: 'row' })}`.execute(tx)
+    ${valuesBeside(plan)} where ${plan.test({ as: 'row' })}`.execute(tx)
   return Number(rows[0]!.n)
 }
 
@@ -59,7 +59,7 @@ const countSteps = async (tx: Db, plan: Plan, all: number, until: number): Promi
     const from = range.first + BigInt(step) * width
     const { rows: [row] } = await sql<{ seen: string; matched: string }>`${sql.raw(CUSTOM_PLAN)}
       select count(*) as seen, count(*) filter (where ${plan.test({ as: 'set', from: String(from), to: String(from + width) })}) as matched
-      from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+      from contacts c ${valuesJoined(plan)}
       where c.workspace_id = ${plan.workspaceId} and c.id >= ${String(from)}::bigint and c.id < ${String(from + width)}::bigint`.execute(tx)
     seen += Number(row!.seen)
     count += Number(row!.matched)
@@ -73,18 +73,5 @@ const countSteps = async (tx: Db, plan: Plan, all: number, until: number): Promi
 export const totalOfPlan = async (tx: Db, plan: Plan, least: number): Promise<Count> => {
   const all = await readCounter(tx, plan.workspaceId, 'contacts')
   if (all <= strategy.countable) return (await countSteps(tx, plan, all, Infinity))!
-  return { count: await estimate(tx, plan, all, least), approximate: true }
-}
-
-/** A guess from a thousand contacts in forty places; `least` is known. */
-const estimate = async (tx: Db, plan: Plan, all: number, least: number): Promise<number> => {
-  const range = await rangeOf(tx, plan.workspaceId)
-  if (!range) return least
-  const places = Array.from({ length: strategy.places }, (_, i) => String(range.first + (range.last - range.first) * BigInt(i) / BigInt(strategy.places)))
-  const { rows: [row] } = await sql<{ seen: string; matched: string }>`${sql.raw(CUSTOM_PLAN)}
-    select count(*) as seen, count(*) filter (where ${plan.test({ as: 'row' })}) as matched
-    from unnest(${places}::bigint[]) as p (id)
-    cross join lateral (select * from contacts c where c.workspace_id = ${plan.workspaceId} and c.id >= p.id order by c.id limit ${sql.lit(Math.ceil(strategy.sample / strategy.places))}) as c
-    left join lateral (select attrs from contact_facts f where f.workspace_id = c.workspace_id and f.contact_id = c.id limit 1) as f on true`.execute(tx)
-  return Math.max(least, Math.round(all * Number(row!.matched) / Math.max(1, Number(row!.seen))))
+  return { count: Math.max(least, plan.guess ?? estimateOf(await sampleOf(tx, plan))), approximate: true }
 }

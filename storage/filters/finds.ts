@@ -3,7 +3,7 @@ import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import { storable } from '../ids.ts'
 import { fold, hasTrigram } from '../text.ts'
 import type { Filter, IdTest, TextField, TextTest, TimeTest, ValueCondition } from './filter.ts'
-import { containing, literalRuns } from './patterns.ts'
+import { containing, literalsOf } from './patterns.ts'
 import { broadcastTest, type Condition, conversationTest, foldedTest, idTest, isFolded, numberTest, predicate, type Scope, type Sql, searchHints, timeColumns, timeTest, valueConditions } from './predicates.ts'
 
 /**
@@ -61,7 +61,7 @@ const union = (branches: readonly (Find | undefined)[]): Find[] => {
 const textFinds = (scope: Scope, field: TextField, test: TextTest): Find[] => {
   if (field === 'email') return scope.emailFieldId === undefined ? [] : storedTextFinds(scope, { id: scope.emailFieldId, type: 'email' }, test)
   if (isPositive(test)) return [contacts(scope, rank.exact, predicate(scope, { kind: 'text', field, test }))]
-  const prefix = test.op === 'startsWith' && (field === 'name' || field === 'phoneNumber')
+  const prefix = (test.op === 'startsWith' && (field === 'name' || field === 'phoneNumber')) || (field === 'name' && test.op === 'regex' && literalsOf(test.value).head !== undefined)
   return prefix || searchHints(field, test).length > 0 ? [contacts(scope, rank.text, predicate(scope, { kind: 'text', field, test }))] : []
 }
 
@@ -75,11 +75,14 @@ const storedTextFinds = (scope: Scope, field: Field, test: TextTest): Find[] => 
     return found(rank.value, [sql`left(r.text_key, 200) = any(${heads}::text[])`, sql`r.text_key is not null`])
   }
   if (test.op === 'regex') {
-    const runs = field.type === 'multiselect' ? [] : literalRuns(test.value)
+    const runs = field.type === 'multiselect' ? [] : literalsOf(test.value).runs
     return runs.length > 0 ? found(rank.text, [sql`r.free`, ...runs.map((run) => sql`r.text_key like ${containing(run)}`)]) : []
   }
   if (!isFolded(test) || test.op === 'notContains') return []
   const free = !['select', 'radio', 'multiselect'].includes(field.type)
+  // Most addresses share what stands after the @, which would cost the index more than it tells.
+  const [, local] = (field.type === 'email' && /^([^@]*[a-z0-9]{3}[^@]*@)[^@]+$/.exec(fold(test.value))) || []
+  if (local !== undefined) return found(rank.text, [sql`r.free`, foldedTest(sql`r.text_key`, { op: 'contains', value: local })])
   return hasTrigram(fold(test.value)) && free ? found(rank.text, [sql`r.free`, foldedTest(sql`r.text_key`, test)])
     // Patterns of one or two characters would have the trigram index read whole.
     : found(rank.scan, [foldedTest(sql`(r.text_key || '')`, test), sql`r.text_key is not null`])

@@ -8,15 +8,20 @@ export const containing = (text: string): string => `%${literally(text)}%`
 export const beginning = (text: string): string => `${literally(text)}%`
 export const ending = (text: string): string => `%${literally(text)}`
 
+/** What a regular expression surely asks for, in lower case: runs of three or more letters and digits anywhere, and what the text begins with. */
+export type Literals = { runs: string[]; head: string | undefined }
+
 /**
- * Runs of letters and digits that every match of a regular expression contains, in lower case: a trigram index finds their rows where the expression
- * itself would be tried on each. None when the expression has alternatives, groups, escapes or counts, which this does not read.
+ * Reads the plain letters of a regular expression, so that an index finds the rows on which the expression is then tried. None where it has
+ * alternatives, groups, escapes or counts, which this does not read.
  */
-export const literalRuns = (regex: string): string[] => {
-  if (/[|()\\{]/.test(regex) || regex.startsWith('***')) return []
+export const literalsOf = (regex: string): Literals => {
+  if (/[|()\\{]/.test(regex) || regex.startsWith('***')) return { runs: [], head: undefined }
   const plain = regex.replaceAll(/\[\^?\]?[^\]]*\]/g, '\n')
   // A quantifier makes the character before it uncertain.
   const certain = plain.replaceAll(/.[*?]/gsu, '\n').replaceAll('+', '\n')
   // The last letter of a run may be followed by an accent, with which the folded text has composed it.
-  return certain.split(/[^A-Za-z0-9]+/).map((run) => run.slice(0, -1)).filter(hasTrigram).map((run) => run.toLowerCase())
+  const sure = (run: string): string => run.slice(0, -1).toLowerCase()
+  const head = /^\^([A-Za-z0-9]{2,})/.exec(certain)?.[1]
+  return { runs: certain.split(/[^A-Za-z0-9]+/).map(sure).filter(hasTrigram), head: head && sure(head) }
 }

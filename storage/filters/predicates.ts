@@ -6,7 +6,7 @@ import {
   type BroadcastCondition, type ConversationCondition, type ExactTextTest, type Filter, type FlagTest, type FoldedTextTest, type IdTest, type LabelCondition, type NumberTest,
   type TextField, type TextTest, type TimeField, type TimeTest, type ValueCondition, valueKinds, type WordTest,
 } from './filter.ts'
-import { beginning, containing, ending, literalRuns } from './patterns.ts'
+import { beginning, containing, ending, literalsOf } from './patterns.ts'
 
 export type Sql = RawBuilder<unknown>
 
@@ -121,7 +121,7 @@ export const foldedTest = (column: Sql, test: FoldedTextTest): Sql => sql`${colu
 /** What the trigram index on `search` must hold for the test to be met; nothing when it cannot help. */
 export const searchHints = (field: TextField, test: TextTest): string[] => {
   if (field !== 'name' && field !== 'phoneNumber') return []
-  if (test.op === 'regex') return literalRuns(test.value).map(containing)
+  if (test.op === 'regex') return literalsOf(test.value).runs.map(containing)
   if (!isFolded(test) || test.op === 'notContains') return []
   const text = fold(test.value)
   return hasTrigram(text) ? [containing(text)] : []
@@ -133,7 +133,8 @@ const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => 
     if (isFolded(test)) return all([...hints, sql`c.name is not null`, foldedTest(sql`c.name_key`, test)])
     if (test.op === 'eq') return sql`(c.name_key = ${fold(test.value)} and c.name = ${test.value})`
     if (test.op === 'in') return sql`(c.name_key = any(${texts(test.values.map(fold))}) and c.name = any(${texts(test.values)}))`
-    return all([...hints, exactTest(sql`c.name`, test)])
+    const head = test.op === 'regex' ? literalsOf(test.value).head : undefined
+    return all([...hints, ...(head === undefined ? [] : [sql`c.name_key like ${beginning(head)}`]), exactTest(sql`c.name`, test)])
   }
   if (field === 'phoneNumber') return all([...hints, isFolded(test) ? foldedTest(sql`c.phone`, test) : exactTest(sql`c.phone`, test)])
   const column = field === 'chatappUserId' ? sql`c.chatapp_user_id` : sql`c.web_visitor_id`

@@ -18,4 +18,6 @@ export const strategy = {
   /** Contacts that an estimate looks at, in so many places. */
   sample: 1000,
   places: 40,
+  /** Matches among them that tell how common a match is. */
+  telling: 10,
 }
