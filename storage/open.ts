@@ -71,9 +71,9 @@ export const openStorage = async (location: Location, options: OpenOptions = {})
 
 const migrations = { '0001-spine': spine, '0002-filters': filters }
 
-/** Brings the schema to the newest version; several servers may start at once. */
-export const migrate = async (db: Db): Promise<void> => {
+/** Brings the schema to the newest version, or to this one; several servers may start at once. */
+export const migrate = async (db: Db, version?: keyof typeof migrations): Promise<void> => {
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations }, migrationTableName: 'migrations', migrationLockTableName: 'migrations_lock' })
-  const { error } = await migrator.migrateToLatest()
+  const { error } = version === undefined ? await migrator.migrateToLatest() : await migrator.migrateTo(version)
   if (error) throw error
 }

@@ -25,12 +25,10 @@ const plenty = 1_000_000
 
 type Opened = { storage: Storage; remove: () => void | Promise<void>; location: Location }
 
-const embedded = async (open: OpenOptions): Promise<Opened> => {
+const embedded = async (open: OpenOptions, template?: string): Promise<Opened> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-test-'))
-  const template = process.env.WCRM_TEST_TEMPLATE
   if (template) cpSync(template, dataDir, { recursive: true })
   const storage = await openStorage({ dataDir }, open)
-  await migrate(storage.db)
   return { storage, location: { dataDir }, remove: () => rmSync(dataDir, { recursive: true, force: true }) }
 }
 
@@ -42,7 +40,6 @@ const onPostgres = async (url: string, open: OpenOptions = {}): Promise<Opened> 
   own.pathname = `/${name}`
   const location = { databaseUrl: own.href }
   const storage = await openStorage(location, open)
-  await migrate(storage.db)
   return {
     storage, location,
     remove: async () => { await admin.unsafe(`drop database ${name} with (force)`); await admin.end() },
@@ -73,10 +70,22 @@ export const serveStorage = async (storage: Storage, database: string, options: 
 
 export const databases: readonly string[] = ['embedded', ...(process.env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : [])]
 
+/** Runs `work` on a database of its own that has no schema yet. */
+export const onEmptyDatabase = async (database: string, work: (db: Db) => Promise<void>): Promise<void> => {
+  const { storage, remove } = database === 'embedded' ? await embedded({}) : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
+  try {
+    await work(storage.db)
+  } finally {
+    await storage.close()
+    await remove()
+  }
+}
+
 /** A server on a database of its own. */
 export const startServer = async (database: string, options: ServerOptions = {}): Promise<TestServer & { location: Location }> => {
   const open: OpenOptions = options.statementTimeout === undefined ? {} : { statementTimeout: options.statementTimeout }
-  const { storage, remove, location } = database === 'embedded' ? await embedded(open) : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!, open)
+  const { storage, remove, location } = database === 'embedded' ? await embedded(open, process.env.WCRM_TEST_TEMPLATE) : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!, open)
+  await migrate(storage.db)
   const server = await serveStorage(storage, database, options)
   return { ...server, location, close: async () => { await server.close(); await storage.close(); await remove() } }
 }
@@ -84,6 +93,7 @@ export const startServer = async (database: string, options: ServerOptions = {})
 /** A PostgreSQL database of its own, for tests in which several servers share one. */
 export const startSharedServers = async (count: number, options: ServerOptions = {}): Promise<{ servers: TestServer[]; close: () => Promise<void> }> => {
   const { storage, remove, location } = await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
+  await migrate(storage.db)
   const storages = [storage, ...await Promise.all(Array.from({ length: count - 1 }, () => openStorage(location)))]
   const servers = await Promise.all(storages.map((s) => serveStorage(s, 'postgresql', options)))
   return {
