@@ -53,7 +53,7 @@ export const print = async (io: Io, spec: CommandSpec, value: Value): Promise<vo
   if (rows) io.stderr.write(warnings(value))
   if (isInteractive(io)) {
     const { drawRecord, drawTable } = await import('./views.ts')
-    const look = { width: io.stdout.columns ?? 80, color: hasColor(io) }
+    const look = { width: io.stdout.columns || 80, color: hasColor(io) }
     io.stdout.write(rows ? drawTable(rows, spec.output.columns, moreNote(value), look) : drawRecord(value, look))
   } else if (rows) {
     io.stdout.write(tsv(rows, spec.output.columns))

@@ -77,7 +77,8 @@ const placeOf = (output: string): string => {
 }
 
 /** Writes every contact that matches, page by page into a file of its own; it is shown, or gets its name, when it is whole. */
-export const exportRows = async (io: Io, to: Connection, spec: CommandSpec, input: Row, { format = 'csv', output }: { format?: string | undefined; output?: string | undefined }): Promise<number> => {
+export const exportRows = async (io: Io, to: Connection, spec: CommandSpec, input: Row, { format = 'csv', output: given }: { format?: string | undefined; output?: string | undefined }): Promise<number> => {
+  const output = given === '-' ? undefined : given
   if (!['csv', 'ndjson', 'json'].includes(format)) throw usage(`--format is csv or ndjson, not "${format}".`, '--format')
   const place = output === undefined ? tmpdir() : placeOf(output)
   let folder: string

@@ -277,6 +277,18 @@ everyDatabase('Import of a file', (server, database) => {
     }
   })
 
+  it('an export takes a filter and a saved one', async () => {
+    const { workspace, call } = await scene()
+    for (const n of [2, 3, 4]) await call('crm_upsert_contact', { phone: `+1555010004${n}`, name: `N${n}` })
+    const filter = { name: { in: ['N2', 'N4'] } }
+    const { saved_filter: { id } } = await call('crm_create_saved_filter', { name: 'Even', filter }) as { saved_filter: { id: string } }
+    for (const words of [['--filter', JSON.stringify(filter)], ['--saved-filter-id', id]]) {
+      const { stdout, stderr } = await runCli(['contacts', 'export', '--format', 'ndjson', '--sort', '{"field":"name","direction":"asc"}', ...words], envOf(server(), workspace.owner.key))
+      assert.equal(stderr, '')
+      assert.deepEqual(stdout.trimEnd().split('\n').map((line) => (JSON.parse(line) as { name: string }).name), ['N2', 'N4'])
+    }
+  })
+
   it('what was exported with masked phones is never taken for phones', async () => {
     const { workspace, run, call } = await scene()
     await call('crm_upsert_contact', { phone: '+15550100042', name: 'Ada' })

@@ -81,7 +81,7 @@ export const readColumns = (header: readonly string[], fields: readonly Field[],
   if (unknown.length > 0) {
     const [first] = unknown as [string]
     const near = nearestField(first, fields)
-    throw usage(`Nobody knows where ${unknown.map((name) => `"${name}"`).join(', ')} should go.`, 'file',
+    throw usage(`There is no field for ${unknown.length > 1 ? 'the columns' : 'the column'} ${unknown.map((name) => `"${name}"`).join(', ')}.`, 'file',
       `${near ? `Did you mean ${near}? ` : ''}Say --map "${first}=${near ?? 'attributes.<key>'}", or --ignore "${first}".`)
   }
   targets.forEach((target, at) => {
