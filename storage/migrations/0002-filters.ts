@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import type { Db } from '../database.ts'
+import { withoutIndexes } from '../indexes.ts'
 import { indexAllValues } from '../values.ts'
 
 /** What contact filters read: values by type, saved filters, broadcasts and their recipients (docs/decisions/0007-filters.md). */
@@ -66,7 +67,8 @@ const statements = [
   `create index broadcast_recipients_contact on broadcast_recipients (workspace_id, contact_id, broadcast_id)`,
 ]
 
-export const up = async (db: Kysely<unknown>): Promise<void> => {
+export const up = async (kysely: Kysely<unknown>): Promise<void> => {
+  const db = kysely as unknown as Db
   for (const statement of statements) await sql.raw(statement).execute(db)
-  await indexAllValues(db as unknown as Db)
+  await withoutIndexes(db, ['contact_attributes'], () => indexAllValues(db))
 }
