@@ -306,6 +306,7 @@ everyDatabase('Warnings of contact filters', (server) => {
     now = '2026-10-01T09:30:00.000Z'
     const { call, check } = await make(server(), 'Europe/Berlin')
     await fieldOfEveryType(call)
+    await call('crm_upsert_contact', { phone: '+15550100042', tags: ['VIP'] })
     const value = (key: string, field: string, test: Json, quantifier = 'some') => within('attributes', quantifier, field, { attributeName: { eq: key } })(test)
     const cases: [filter: Json, pointer: string, says: RegExp][] = [
       [{ broadcasts: { some: { message_status: { in: ['failed', 'not_responded'] } } } }, '/broadcasts/some/message_status/in', /broadcast id/],
@@ -327,7 +328,8 @@ everyDatabase('Warnings of contact filters', (server) => {
       [{ name: { regex: 'ada' } }, '/name/regex', /contains/], [{ phoneNumber: { regex: '^\\+49' } }, '/phoneNumber/regex', /without \+/], [{ phoneNumber: { eq: 'Ada' } }, '/phoneNumber/eq', /not a phone/],
       [{ phoneNumber: { startsWith: '0170' } }, '/phoneNumber/startsWith', /leading zeros/], [value('f_phone', 'stringValue', { contains: 'x5' }), '/attributes/some/stringValue/contains', /not a phone/],
       [{ name: { eq: '' } }, '/name/eq', /isNull/], [{ name: { contains: '' } }, '/name/contains', /Every text/], [{ name: { eq: 'Ada ' } }, '/name/eq', /space/],
-      [{ not: {} }, '/not', /No contact/], [{ or: [leaf, {}] }, '/or/1', /every contact/], [{ id: { in: [1, 2, '1'] } }, '/id/in', /more than once/],
+      [{ tags: { none: { name: { eq: 'vip' } } } }, '/tags/none/name/eq', /written "VIP"/], [{ tags: { some: { name: { in: ['VIP', 'VPI'] } } } }, '/tags/some/name/in', /no tag with the name "VPI"/],
+      [{ groups: { some: { id: { eq: '9223372036854775807' } } } }, '/groups/some/id/eq', /no group/], [{ not: {} }, '/not', /No contact/], [{ or: [leaf, {}] }, '/or/1', /every contact/], [{ id: { in: [1, 2, '1'] } }, '/id/in', /more than once/],
       [{ name: { isNull: true, contains: 'a' } }, '/name/isNull', /no other/], [{ createdAt: { isNull: false } }, '/createdAt/isNull', /always/], [{ dnd: { isNull: true } }, '/dnd/isNull', /never met/],
       [{ attributes: { some: { attributeName: { eq: 'f_decimal' }, numberValue: { eq: 2 ** 60 } } } }, '/attributes/some/numberValue/eq', /as text/],
     ]

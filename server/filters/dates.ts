@@ -16,7 +16,8 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/
 const RELATIVE = /^([+-])(\d{1,6})(mo|[mhdwy])$/
 const EDGE = /^(start|end)_of_(day|week|month|quarter|year)$/
 
-const HINT = 'Send an instant such as 2026-10-01T09:30:00Z, a day such as 2026-10-01, or a relative date: now, today, yesterday, -7d, +3d (m, h, d, w, mo, y), start_of_month, end_of_week.'
+const HINT = 'Send an instant such as 2026-10-01T09:30:00Z, a day such as 2026-10-01, or a relative date: '
+  + 'now, today, yesterday, -7d, +3d (m, h, d, w, mo, y), start_of_month, end_of_week.'
 
 const notADate = (text: string): Fault => {
   const near = /^\d{1,6}(?:mo|[mhdwy])$/.test(text) ? `-${text}` : nearest(text, words)
@@ -33,7 +34,7 @@ export const readDate = (text: string, now: string, zone: string): FilterDate | 
     const read = parse(text, now, zone)
     if (!read) return notADate(text)
     const instant = new Date(read.at.epochMilliseconds).toISOString()
-    return /^\d{4}-/.test(instant) && !instant.startsWith('0000') ? { instant, form: read.form, starts: read.starts ?? false } : outOfRange
+    return /^(?!0000)\d{4}-/.test(instant) ? { instant, form: read.form, starts: read.starts ?? false } : outOfRange
   } catch (error) {
     if (error instanceof RangeError) return RELATIVE.test(text) ? outOfRange : notADate(text)
     throw error

@@ -75,8 +75,9 @@ const verb = (op: string, operand: unknown, show: (value: unknown) => string): s
 const bare = (value: unknown): string => String(value)
 const whose = (what: string, show: (value: unknown) => string): Clause => (op, operand) => `whose ${what} ${verb(op, operand, show)}`
 
-/** `happened`: as in "were created"; `never`: what it means that the time is absent. */
-const when = (happened: string, never: string, present: string): Clause => (op, operand, zone) => (op === 'isNull' ? `that ${operand === true ? never : present}` : `that ${happened} ${timePhrase(op, operand, zone)}`)
+/** `happened`: as in "were created"; `never` and `present`: what it means that the time is absent, and that it is not. */
+const when = (happened: string, never: string, present: string): Clause => (op, operand, zone) =>
+  (op === 'isNull' ? `that ${operand === true ? never : present}` : `that ${happened} ${timePhrase(op, operand, zone)}`)
 
 const timePhrase = (op: string, operand: unknown, zone: string): string => {
   const at = (value: unknown) => dateText(String(value), zone)

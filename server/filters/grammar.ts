@@ -40,7 +40,10 @@ export const relations: Readonly<Record<string, Relation>> = {
   // Beside these stands attributeName, which says which custom field it is about.
   attributes: {
     quantifiers: ['some', 'none'],
-    fields: { stringValue: { kind: 'text', optional: true }, numberValue: { kind: 'number', optional: true }, booleanValue: { kind: 'flag', optional: true }, dateValue: { kind: 'time', optional: true } },
+    fields: {
+      stringValue: { kind: 'text', optional: true }, numberValue: { kind: 'number', optional: true },
+      booleanValue: { kind: 'flag', optional: true }, dateValue: { kind: 'time', optional: true },
+    },
   },
   conversations: {
     quantifiers: ['some', 'none'],

@@ -3,6 +3,7 @@ import type { FieldRow } from '../../storage/custom-fields.ts'
 import type { Filter } from '../../storage/filters/filter.ts'
 import { phonesHidden, seesManagerFields } from '../context.ts'
 import { type Leaf, leaves, nodeKeys, operators, relations } from './grammar.ts'
+import { noteLabels } from './labels.ts'
 import { type Reading, type ReadTest, readTest, requireListLength } from './operands.ts'
 import { fault, hidden, isObject, overLimit, type Path, unknownName, type Walk } from './walk.ts'
 import { warnOfCombined, warnOfNot, warnOfRecord, warnOfTests } from './warnings.ts'
@@ -36,13 +37,16 @@ const readMember = (walk: Walk, key: string, raw: unknown, path: Path, level: nu
 }
 
 const noteDepth = (walk: Walk, depth: number, path: Path): void => {
-  if (depth > filterLimits.depth) throw overLimit(walk, path, 'filter_too_deep', `is ${depth} deep`, `Nest at most ${filterLimits.depth} deep; conditions that must all hold can stand side by side in one object.`)
+  if (depth > filterLimits.depth) {
+    throw overLimit(walk, path, 'filter_too_deep', `is ${depth} deep`, `Nest at most ${filterLimits.depth} deep; conditions that must all hold can stand side by side in one object.`)
+  }
   walk.depth = Math.max(walk.depth, depth)
 }
 
 const noteCondition = (walk: Walk, path: Path): void => {
   if (++walk.conditions > filterLimits.conditions) {
-    throw overLimit(walk, path, 'filter_too_many_conditions', `is the condition number ${walk.conditions}`, `Send at most ${filterLimits.conditions} conditions; in takes a list of values as one.`)
+    const fix = `Send at most ${filterLimits.conditions} conditions; in takes a list of values as one.`
+    throw overLimit(walk, path, 'filter_too_many_conditions', `is the condition number ${walk.conditions}`, fix)
   }
 }
 
@@ -54,10 +58,14 @@ const readCombined = (walk: Walk, kind: 'and' | 'or', raw: unknown, path: Path, 
   }
   requireListLength(walk, raw, path)
   warnOfCombined(walk, kind, raw, path)
-  const absent = kind === 'or' ? raw.flatMap((item) => (isObject(item) ? Object.keys(item).filter((field) => isObject(item[field]) && item[field]['isNull'] === true) : [])) : []
+  const absent = kind === 'or' ? raw.flatMap(absentIn) : []
   const parts = raw.map((item, n) => readNode(walk, item, [...path, n], level + 1, absent))
   return { filter: parts.length === 1 ? parts[0]!.filter : { kind, of: parts.map((part) => part.filter) }, absolute: parts.map((part) => part.absolute) }
 }
+
+/** The fields whose absence a node asks for. */
+const absentIn = (raw: unknown): string[] =>
+  (isObject(raw) ? Object.keys(raw).filter((field) => isObject(raw[field]) && raw[field]['isNull'] === true) : [])
 
 const readNot = (walk: Walk, raw: unknown, path: Path, level: number): Read => {
   noteDepth(walk, level + 1, path)
@@ -93,8 +101,8 @@ const absoluteOf = (tests: readonly ReadTest[]): Record<string, unknown> => Obje
 const readTests = (walk: Walk, leaf: Reading, raw: unknown, path: Path, level: number, valid: readonly string[] = operators[leaf.kind]): ReadTest[] => {
   noteDepth(walk, level + 1, path)
   if (!isObject(raw)) {
-    const list = Array.isArray(raw) && valid.includes('in')
-    fault(walk, path, { code: 'invalid_type', detail: 'must be an object with an operator', fix: raw === null ? 'To find what is absent, send {"isNull": true}.' : `Send {"${list ? 'in' : 'eq'}": …}.`, allowed: valid })
+    const fix = raw === null ? 'To find what is absent, send {"isNull": true}.' : `Send {"${Array.isArray(raw) && valid.includes('in') ? 'in' : 'eq'}": …}.`
+    fault(walk, path, { code: 'invalid_type', detail: 'must be an object with an operator', fix, allowed: valid })
     return []
   }
   const entries = Object.entries(raw)
@@ -122,8 +130,12 @@ const readRecord = (walk: Walk, key: string, quantifier: string, raw: unknown, p
   const { quantifiers, fields } = relations[key]!
   noteDepth(walk, level + 1, path)
   if (!quantifiers.includes(quantifier)) {
-    if (!Object.hasOwn(fields, quantifier) && quantifier !== 'attributeName') unknownName(walk, path, 'quantifier', quantifier, quantifiers)
-    else fault(walk, path, { code: 'unknown_quantifier', detail: 'is not a quantifier', fix: `Say of which ${key}: {"some": {"${quantifier}": …}}, or with ${quantifiers.slice(1).join(' or ')}.`, allowed: quantifiers })
+    const bare = Object.hasOwn(fields, quantifier) || (key === 'attributes' && quantifier === 'attributeName')
+    if (!bare) unknownName(walk, path, 'quantifier', quantifier, quantifiers)
+    else {
+      const fix = `Say of which ${key}: {"some": {"${quantifier}": …}}, or with ${quantifiers.slice(1).join(' or ')}.`
+      fault(walk, path, { code: 'unknown_quantifier', detail: 'is not a quantifier', fix, allowed: quantifiers })
+    }
     return nothing(raw)
   }
   if (!isObject(raw)) {
@@ -140,8 +152,10 @@ const readRecord = (walk: Walk, key: string, quantifier: string, raw: unknown, p
       return { field, tests: [], absolute: value }
     }
     const leaf: Leaf = fields[field]!
-    const tests = readTests(walk, { ...leaf, days: leaf.kind === 'time' && attribute?.type === 'date', digits: leaf.kind === 'text' && attribute?.type === 'phone' }, value, place, level + 1)
+    const reading = { ...leaf, days: leaf.kind === 'time' && attribute?.type === 'date', digits: leaf.kind === 'text' && attribute?.type === 'phone' }
+    const tests = readTests(walk, reading, value, place, level + 1)
     warnOfTests(walk, { field, leaf, path: place, tests, absentToo: false, relation: key, quantifier, attribute })
+    if (key === 'tags' || key === 'groups') noteLabels(walk, key === 'tags' ? 'tag' : 'group', field, tests, place)
     return { field, tests, absolute: absoluteOf(tests) }
   })
   warnOfRecord(walk, { relation: key, quantifier, path, conditions })
@@ -149,7 +163,7 @@ const readRecord = (walk: Walk, key: string, quantifier: string, raw: unknown, p
   const record = { kind: key, quantifier, where, ...(attribute ? { field: { id: attribute.id, type: attribute.type } } : {}) }
   return {
     filter: record as unknown as Filter,
-    absolute: { ...('attributeName' in raw ? { attributeName: raw['attributeName'] } : {}), ...Object.fromEntries(conditions.map(({ field, absolute }) => [field, absolute])) },
+    absolute: { ...(attribute ? { attributeName: raw['attributeName'] } : {}), ...Object.fromEntries(conditions.map(({ field, absolute }) => [field, absolute])) },
   }
 }
 
@@ -169,7 +183,8 @@ const readAttributeName = (walk: Walk, record: Record<string, unknown>, path: Pa
   const secret = field?.visibility === 'manager_only' && !seesManagerFields(actor)
   if (secret && walk.within) throw hidden(walk, place, 'field_hidden', 'Manager-only fields')
   if (!field || secret) {
-    return unknownName(walk, [...place, 'eq'], 'custom field', key, walk.fields.filter((f) => f.visibility !== 'manager_only' || seesManagerFields(actor)).map((f) => f.key), 'unknown_attribute')
+    const visible = walk.fields.filter((f) => f.visibility !== 'manager_only' || seesManagerFields(actor))
+    return unknownName(walk, [...place, 'eq'], 'custom field', key, visible.map((f) => f.key), 'unknown_attribute')
   }
   if (field.type === 'phone' && phonesHidden(actor)) throw hidden(walk, place, 'phone_hidden', 'Phone numbers')
   return field

@@ -15,12 +15,14 @@ export type Reading = Leaf & { days?: boolean; digits?: boolean }
 
 /** Reads the value of an operator that the field has. Undefined when it is wrong, which is noted. */
 export const readTest = (walk: Walk, leaf: Reading, op: string, raw: unknown, path: Path): ReadTest | undefined => {
-  if (op === 'isNull') return typeof raw === 'boolean' ? plain(op, { op, value: raw }, raw) : fault(walk, path, { code: 'invalid_type', detail: 'must be true or false', fix: 'Send true or false.' })
+  if (op === 'isNull') return typeof raw === 'boolean' ? plain(op, { op, value: raw }, raw) : fault(walk, path, notAFlag)
   if (op === 'between') return readBetween(walk, leaf, raw, path)
   if (op === 'in' || op === 'notIn') return readList(walk, leaf, op, raw, path)
   const read = readValue(walk, leaf, op, raw, path)
   return read && { op, test: { op, value: read.value } as Test, absolute: read.absolute, dates: read.date ? [read.date] : [] }
 }
+
+const notAFlag = { code: 'invalid_type', detail: 'must be true or false', fix: 'Send true or false, without quotes.' }
 
 const plain = (op: string, test: Test, absolute: unknown): ReadTest => ({ op, test, absolute, dates: [] })
 
@@ -45,7 +47,8 @@ const readBetween = (walk: Walk, leaf: Reading, raw: unknown, path: Path): ReadT
   }
   const [from, to] = raw.map((item, n) => readValue(walk, leaf, n === 0 ? 'gte' : 'lte', item, [...path, n]))
   if (!from || !to) return undefined
-  return { op: 'between', test: { op: 'between', from: String(from.value), to: String(to.value) }, absolute: [from.absolute, to.absolute], dates: [from.date, to.date].filter((date) => date !== undefined) }
+  const dates = [from.date, to.date].filter((date) => date !== undefined)
+  return { op: 'between', test: { op: 'between', from: String(from.value), to: String(to.value) }, absolute: [from.absolute, to.absolute], dates }
 }
 
 /** A value as storage compares it, and as it is kept. */
@@ -60,7 +63,7 @@ const readValue = (walk: Walk, leaf: Reading, op: string, raw: unknown, path: Pa
     case 'word': return readWord(walk, leaf.words!, raw, path)
     case 'time': return readTime(walk, leaf, raw, path)
     case 'number': return readNumber(walk, raw, path)
-    case 'flag': return typeof raw === 'boolean' ? { value: raw, absolute: raw } : fault(walk, path, { code: 'invalid_type', detail: 'must be true or false', fix: 'Send true or false, without quotes.' })
+    case 'flag': return typeof raw === 'boolean' ? { value: raw, absolute: raw } : fault(walk, path, notAFlag)
   }
 }
 
@@ -107,7 +110,7 @@ const readTime = (walk: Walk, leaf: Reading, raw: unknown, path: Path): Value | 
   if (date.form !== 'instant') walk.resolvedDates.push({ path: pointerOf(path), input: text, value: date.instant })
   if (!leaf.days) return { value: date.instant, absolute: date.instant, date }
   const day = dayOf(date.instant, walk.zone)
-  if (!/^\d{4}-/.test(day)) return fault(walk, path, { code: 'invalid_date', detail: 'must lie in the years 0001 to 9999', fix: 'Send an earlier date.' })
+  if (!/^(?!0000)\d{4}-/.test(day)) return fault(walk, path, { code: 'invalid_date', detail: 'must lie in the years 0001 to 9999', fix: 'Send an earlier or later date.' })
   return { value: day, absolute: day, date }
 }
 
@@ -118,5 +121,6 @@ const readNumber = (walk: Walk, raw: unknown, path: Path): Value | undefined => 
     if (Number.isInteger(raw) && !Number.isSafeInteger(raw)) warn(walk, path, 'JSON numbers of this size are rounded on their way; send it as text.')
     return { value: String(raw), absolute: raw }
   }
-  return typeof raw === 'string' && NUMBER.test(raw) ? { value: raw, absolute: raw } : fault(walk, path, { code: 'invalid_type', detail: 'must be a number', fix: 'Send a number, such as 12.5, or the same as text.' })
+  if (typeof raw === 'string' && NUMBER.test(raw)) return { value: raw, absolute: raw }
+  return fault(walk, path, { code: 'invalid_type', detail: 'must be a number', fix: 'Send a number, such as 12.5, or the same as text.' })
 }

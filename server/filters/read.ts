@@ -5,6 +5,7 @@ import { regexFault } from '../../storage/filters/regex.ts'
 import type { Context } from '../context.ts'
 import { type FieldError, Problem } from '../problem.ts'
 import { explain } from './explain.ts'
+import { warnOfLabels } from './labels.ts'
 import { readNode } from './node.ts'
 import { expand, findAllSaved } from './saved.ts'
 import { newWalk, type Path, placeOf, type Reference, refusal, type ResolvedDate, type Walk, type Warning } from './walk.ts'
@@ -49,6 +50,7 @@ export const readFilter = async (ctx: Context, given: Record<string, unknown>, o
   const saved = await findAllSaved(ctx, walk.references, fields, options.ownId)
   const filter = expand(saved, read.filter, walk, path)
   await requireGoodPatterns(ctx, [walk, ...[...saved.values()].map((one) => one.walk)])
+  await warnOfLabels(walk)
   return {
     filter, absolute, resolvedDates: walk.resolvedDates, warnings: walk.warnings, conditions: walk.conditions, depth: walk.depth,
     explanation: explain(absolute, { zone: walk.zone, fields, saved }),
@@ -84,7 +86,9 @@ const requireFilters = (ctx: Context): void => {
 const requireGoodPatterns = async (ctx: Context, walks: readonly Walk[]): Promise<void> => {
   const patterns = walks.flatMap((walk) => walk.patterns.map(({ path, pattern }) => ({ path: placeOf(walk, path), pattern })))
   const bad = patterns.length > 0 ? await regexFault(ctx.tx, patterns.map(({ pattern }) => pattern)) : undefined
-  if (bad) throw refusal(patterns[bad.index]!.path, 'filter_regex_invalid', `is not a regular expression that PostgreSQL takes: ${bad.fault}`, 'Correct the expression, or use contains for plain text.')
+  if (!bad) return
+  const detail = `is not a regular expression that PostgreSQL takes: ${bad.fault}`
+  throw refusal(patterns[bad.index]!.path, 'filter_regex_invalid', detail, 'Correct the expression, or use contains for plain text.')
 }
 
 const invalid = (errors: FieldError[]): Problem => {

@@ -21,7 +21,7 @@ export const findAllSaved = async (ctx: Context, references: readonly Reference[
     const own = level.find(({ id }) => id === ownId)
     if (own) throw cycle(own.path)
     const next = new Map(level.filter(({ id }) => !found.has(id)).map((reference) => [reference.id, reference]))
-    if (found.size + next.size > MOST_CONDITIONS) throw tooMany(level[0]!.path, 'more than 600')
+    if (found.size + next.size > MOST_CONDITIONS) throw tooMany(level[0]!.path, `more than ${MOST_CONDITIONS}`)
     const rows = next.size === 0 ? [] : await findSavedFilters(ctx.tx, ctx.actor.workspace.id, [...next.keys()])
     for (const { id, path } of next.values()) found.set(id, readSaved(ctx, fields, rows.find((row) => row.id === id), id, path))
     level = [...next.keys()].flatMap((id) => found.get(id)!.walk.references)
@@ -32,7 +32,8 @@ export const findAllSaved = async (ctx: Context, references: readonly Reference[
 const readSaved = (ctx: Context, fields: readonly FieldRow[], row: SavedFilterRow | undefined, id: string, path: Path): Saved => {
   if (!row) {
     throw new Problem('not_found', `No saved filter with the id ${id}.`, {
-      reason: 'saved_filter_not_found', errors: [{ pointer: pointerOf(path), code: 'saved_filter_not_found', detail: 'is not the id of a saved filter', fix: 'List the saved filters to find its id.' }],
+      reason: 'saved_filter_not_found',
+      errors: [{ pointer: pointerOf(path), code: 'saved_filter_not_found', detail: 'is not the id of a saved filter', fix: 'List the saved filters to find its id.' }],
     })
   }
   if (row.kind !== 'contact') {
@@ -45,7 +46,9 @@ const readSaved = (ctx: Context, fields: readonly FieldRow[], row: SavedFilterRo
   const [first] = walk.errors
   if (first) {
     throw new Problem('invalid_input', `The saved filter "${row.name}" no longer fits: ${first.pointer} ${first.detail}.`, {
-      errors: [{ pointer: pointerOf(path), code: 'saved_filter_broken', detail: `no longer fits: in it, ${first.pointer} ${first.detail}`, fix: 'Correct the saved filter, or leave it out.' }],
+      errors: [{
+        pointer: pointerOf(path), code: 'saved_filter_broken', detail: `no longer fits: in it, ${first.pointer} ${first.detail}`, fix: 'Correct the saved filter, or leave it out.',
+      }],
     })
   }
   return { name: row.name, filter, walk }

@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { nearest } from '../nearest.ts'
 import { type FieldError, pointerOf, Problem } from '../problem.ts'
 import { synonyms } from './grammar.ts'
+import type { NamedLabels } from './labels.ts'
 
 /** Where something stands in a request: the steps of a JSON Pointer. */
 export type Path = readonly (string | number)[]
@@ -25,12 +26,13 @@ export type Walk = {
   readonly resolvedDates: ResolvedDate[]
   readonly patterns: { path: Path; pattern: string }[]
   readonly references: Reference[]
+  readonly labels: NamedLabels[]
   conditions: number
   depth: number
 }
 
 export const newWalk = (ctx: Context, fields: readonly FieldRow[], now: string, within?: Walk['within']): Walk => ({
-  ctx, now, zone: ctx.actor.workspace.timezone, fields, within, errors: [], warnings: [], resolvedDates: [], patterns: [], references: [], conditions: 0, depth: 0,
+  ctx, now, zone: ctx.actor.workspace.timezone, fields, within, errors: [], warnings: [], resolvedDates: [], patterns: [], references: [], labels: [], conditions: 0, depth: 0,
 })
 
 const MOST_ERRORS = 50
@@ -45,7 +47,8 @@ export const unknownName = (walk: Walk, path: Path, what: string, given: string,
   const bare = given.replace(/^\$/, '')
   const camel = bare.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
   const near = [bare, camel, synonyms[bare]].find((name) => name !== undefined && valid.includes(name)) ?? nearest(given, valid)
-  fault(walk, path, { code, detail: `is not ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what} here`, fix: near ? `Did you mean ${near}?` : `Use one of ${valid.join(', ')}.`, allowed: valid })
+  const detail = `is not ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what} here`
+  fault(walk, path, { code, detail, fix: near ? `Did you mean ${near}?` : `Use one of ${valid.join(', ')}.`, allowed: valid })
 }
 
 export const warn = (walk: Walk, path: Path, message: string): void => {
@@ -66,7 +69,10 @@ export const hidden = (walk: Walk, path: Path, reason: 'phone_hidden' | 'field_h
   const place = placeOf(walk, path)
   const where = walk.within ? `, and the saved filter "${walk.within.name}" compares them` : ''
   return new Problem('forbidden', `${what} are hidden from you${where}.`, {
-    reason, errors: [{ pointer: pointerOf(place), code: reason, detail: `would compare ${what.toLowerCase()}, which are hidden from you`, fix: walk.within ? 'Leave this saved filter out.' : 'Leave this condition out.' }],
+    reason, errors: [{
+      pointer: pointerOf(place), code: reason, detail: `would compare ${what.toLowerCase()}, which are hidden from you`,
+      fix: walk.within ? 'Leave this saved filter out.' : 'Leave this condition out.',
+    }],
   })
 }
 

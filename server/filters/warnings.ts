@@ -59,11 +59,15 @@ const warnOfTime = (walk: Walk, { field, attribute }: Tests, { op, dates }: Read
     if (dates.some(({ form }) => form === 'instant' || form === 'local')) say('The field holds days, so the time of day makes no difference.')
     return
   }
-  if (dates.some(({ form }) => form === 'day' || form === 'local')) say(`Without a time zone it is read in that of the workspace, ${walk.zone}. Add Z or an offset such as +02:00 to be sure.`)
+  if (dates.some(({ form }) => form === 'day' || form === 'local')) {
+    say(`Without a time zone it is read in that of the workspace, ${walk.zone}. Add Z or an offset such as +02:00 to be sure.`)
+  }
   if (op === 'eq' || op === 'ne') say(`${op} compares to the millisecond. For a whole day use gte with its start and lt with the next day.`)
-  if ((op === 'lte' || op === 'between') && last.starts) say('This is the first instant of its day or span: what happens later in it does not match. Use end_of_… or lt with the day after.')
+  if ((op === 'lte' || op === 'between') && last.starts) {
+    say('This is the first instant of its day or span: what happens later in it does not match. Use end_of_… or lt with the day after.')
+  }
   if (op === 'gt' && last.form === 'day') say('This is the first instant of the day, so the rest of that day matches too. To begin with the day after, use gte with it.')
-  if ((op === 'gt' || op === 'gte' || op === 'between') && PAST.has(field) && dates[0]!.instant > walk.now) say('This lies in the future, where nothing has happened yet, so nothing matches.')
+  if (['gt', 'gte', 'between'].includes(op) && PAST.has(field) && dates[0]!.instant > walk.now) say('This lies in the future, where nothing has happened yet, so nothing matches.')
 }
 
 /** Operators that look at the beginning of the text. */
@@ -77,10 +81,12 @@ const warnOfText = ({ field, leaf, attribute }: Tests, test: ReadTest, say: Say)
     if (phone && /^\^?\(?\\\+/.test(values[0]!)) say('Phone numbers are stored as digits, without +, so this never matches.')
     return
   }
-  if (values.includes('')) say(test.op === 'eq' || test.op === 'in' ? 'Empty text is never stored. To find what is absent, use {"isNull": true}.' : 'Every text contains the empty text.')
-  else if (phone && values.some((value) => /\D/.test(value))) say('This is not a phone number, so it is never equal to one. Send digits with the country code.')
-  else if (phone && ANCHORED.has(test.op) && values.some((value) => value.startsWith('0'))) say('Phone numbers are stored with their country code and without leading zeros, so none begins so.')
-  else if (values.some((value) => value !== value.trim())) say('The value begins or ends with a space, which counts.')
+  if (values.includes('')) {
+    say(test.op === 'eq' || test.op === 'in' ? 'Empty text is never stored. To find what is absent, use {"isNull": true}.' : 'Every text contains the empty text.')
+  } else if (phone && values.some((value) => /\D/.test(value))) say('This is not a phone number, so it is never equal to one. Send digits with the country code.')
+  else if (phone && ANCHORED.has(test.op) && values.some((value) => value.startsWith('0'))) {
+    say('Phone numbers are stored with their country code and without leading zeros, so none begins so.')
+  } else if (values.some((value) => value !== value.trim())) say('The value begins or ends with a space, which counts.')
 }
 
 const warnOfIsNull = ({ field, leaf, relation, tests, attribute }: Tests, { test }: ReadTest, say: Say): void => {
@@ -140,7 +146,8 @@ const FURTHER: Readonly<Record<string, readonly string[]>> = { sent: ['sent', 'd
 /** What looks like a mistake in the conditions on one related record. */
 export const warnOfRecord = (walk: Walk, { relation, quantifier, path, conditions }: RecordTests): void => {
   if (quantifier === 'every') {
-    warn(walk, path, conditions.length === 0 ? `Every contact meets this: nothing is asked of its ${relation}.` : `Contacts without any ${relation} meet every too. Add some, if they should not.`)
+    const asked = conditions.length > 0
+    warn(walk, path, asked ? `Contacts without any ${relation} meet every too. Add some, if they should not.` : `Every contact meets this: nothing is asked of its ${relation}.`)
   }
   if (relation !== 'broadcasts') return
   const testsOf = (field: string) => conditions.find((condition) => condition.field === field)?.tests ?? []
