@@ -459,6 +459,15 @@ everyDatabase('Saved filters in contact filters', (server) => {
     refused(await check(uses(2, doubled)), { reason: 'filter_too_many_conditions', pointer: '#/filter' })
   })
 
+  it('may be longer than a filter, their dates being absolute', async () => {
+    const { run, check } = await make(server())
+    const filter = { ...sized(16_384 - ',"createdAt":{"gte":"-7d"}'.length), createdAt: { gte: '-7d' } }
+    const { saved_filter: saved } = await run('crm_create_saved_filter', { name: 'long', filter })
+    refused(await check(saved.filter), { reason: 'filter_too_large', pointer: '#/filter' })
+    assert.equal((await run('crm_count_contacts', { saved_filter_id: saved.id })).count, 0)
+    assert.equal((await run('crm_update_saved_filter', { saved_filter_id: saved.id, name: 'longer', dry_run: true, count: true })).count, 0)
+  })
+
   it('that no longer fit are refused by name', async () => {
     const { run, check } = await make(server())
     const field = await run('crm_create_custom_field', { key: 'plan', type: 'text' })

@@ -10,7 +10,7 @@ import { maskPhone } from '../contacts/phone.ts'
 import { maskDigits } from '../contacts/view.ts'
 import { type Actor, type Context, phonesHidden } from '../context.ts'
 import { canonicalJson } from '../cursors.ts'
-import { readFilter } from '../filters/read.ts'
+import { readConditions, readFilter } from '../filters/read.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { pageOf } from '../paging.ts'
 import { invalidField, Problem } from '../problem.ts'
@@ -119,14 +119,12 @@ export const updateSavedFilter: Handler<InputOf<'crm_update_saved_filter'>, Outp
   const written = changes.length > 0 ? await updateRow(ctx.tx, ctx.actor.workspace.id, next, ctx.now) : row
   return {
     saved_filter: rehearsed(ctx, show(ctx.actor, written), false), changes, resolved_dates: read?.resolvedDates ?? [], warnings: read?.warnings ?? [],
-    ...await counted(ctx, input.count, async () => (read ?? await readStored(ctx, row)).filter),
+    ...await counted(ctx, input.count, async () => read?.filter ?? await readStored(ctx, row)),
   }
 }
 
-const readStored = async (ctx: Context, row: SavedFilterRow) => {
-  if (row.kind !== 'contact') throw new Problem('invalid_input', 'The saved filter filters conversations, so no contacts can be counted with it.')
-  return await readFilter(ctx, row.filter, { ownId: row.id })
-}
+/** What is stored may be longer than what was sent, its dates being absolute, so it is read as a saved filter. */
+const readStored = async (ctx: Context, { id }: SavedFilterRow): Promise<Filter> => (await readConditions(ctx, { saved_filter_id: id })).filter!
 
 export const deleteSavedFilter: Handler<InputOf<'crm_delete_saved_filter'>, OutputOf<'crm_delete_saved_filter'>> = async (ctx, { saved_filter_id: id }) => {
   await lockOwn(ctx, id)
