@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Operation } from '../catalog/index.ts'
 import { createChannel, createTeam } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
+import { findOrInsertBroadcast } from '../storage/demo.ts'
 import { doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 
@@ -55,7 +56,25 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   }
   // The last one is what everybody asks for; the one with a phone is only listed.
   for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }]) await make('crm_create_saved_filter', { name: `${marker} filter`, filter })
+  await plantMessaging(db, workspace.id, marker, now)
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
+}
+
+/** For each contact a conversation, and two broadcasts that it received. */
+const plantMessaging = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
+  await sql`
+    insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, unread_count, created_at, last_activity_at)
+    select workspace_id, id, (select min(h.id) from channels h where h.workspace_id = c.workspace_id), 'open', (select min(s.id) from staff s where s.workspace_id = c.workspace_id), 1, ${now}::timestamptz, ${now}::timestamptz
+    from contacts c where workspace_id = ${workspaceId}`.execute(db)
+  for (const n of [1, 2]) {
+    const { id } = await findOrInsertBroadcast(db, workspaceId, {
+      name: `${marker} broadcast ${n}`, status: 'completed', template_name: `${marker}_offer`, channel_id: null, scheduled_at: now, started_at: now, created_at: now,
+    })
+    await sql`
+      insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded, sent_at, delivered_at, read_at, responded_at)
+      select workspace_id, ${id}::bigint, id, 'read', true, ${now}::timestamptz, ${now}::timestamptz, ${now}::timestamptz, ${now}::timestamptz
+      from contacts where workspace_id = ${workspaceId}`.execute(db)
+  }
 }
 
 const idsOf = async (db: Db, workspaceId: string): Promise<Record<string, string[]>> => {
