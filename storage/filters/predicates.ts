@@ -15,7 +15,8 @@ export type Condition = Filter | { kind: 'query'; text: string }
 
 /**
  * How related records are asked. `row`: for each contact by itself, in a form that the planner leaves alone; right where few contacts are looked at.
- * `set`: as sets of contacts, with `from` and `to` for those with ids in between; right where many are.
+ * `set`: in a form that the planner may join or hash, with `from` and `to` for contacts with ids in between; right where many are. (As `in`, what does
+ * not fit in memory to be hashed is read whole for each contact: minutes.)
  */
 export type Form = { as: 'row' } | { as: 'set'; from?: string; to?: string }
 
@@ -51,18 +52,24 @@ export const predicate = (scope: Scope, node: Condition): Sql => {
     case 'text': return node.field === 'email' ? emailTest(scope, node.test) : columnTest(node.field, node.test)
     case 'tags': case 'groups': return labelTest(scope, node)
     case 'attributes': return quantified(node.quantifier, valueTest(scope, node.field, node.where))
-    case 'conversations': return quantified(node.quantifier, related(scope, sql`conversations`, all(node.where.map(conversationTest))))
-    case 'broadcasts': return quantified(node.quantifier, related(scope, sql`broadcast_recipients`, all(node.where.map(broadcastTest))))
+    case 'conversations': return quantifiedRows(scope, node.quantifier, sql`conversations`, all(node.where.map(conversationTest)))
+    case 'broadcasts': return quantifiedRows(scope, node.quantifier, sql`broadcast_recipients`, all(node.where.map(broadcastTest)))
   }
 }
 
+/** `some`, or `none`, of what the test is about. */
 const quantified = (quantifier: 'some' | 'none', test: Sql): Sql => (quantifier === 'some' ? test : sql`(${test}) is not true`)
+
+/** The same of related rows: `not exists` can be joined as `exists` can. */
+const quantifiedRows = (scope: Scope, quantifier: 'some' | 'none', table: Sql, test: Sql): Sql =>
+  (quantifier === 'none' && scope.form.as === 'set' ? sql`not ${related(scope, table, test)}` : quantified(quantifier, related(scope, table, test)))
 
 /** True where the contact has a row `r` of this table that meets the test. */
 const related = ({ workspaceId, form }: Scope, table: Sql, test: Sql): Sql => {
   if (form.as === 'row') return sql`(select true from ${table} r where r.workspace_id = ${workspaceId} and r.contact_id = c.id and ${test} limit 1)`
+  // Bounded here too, so that a hash of them holds no others.
   const range = form.from === undefined ? sql`` : sql`and r.contact_id >= ${form.from}::bigint and r.contact_id < ${form.to}::bigint`
-  return sql`c.id in (select r.contact_id from ${table} r where r.workspace_id = ${workspaceId} and r.contact_id is not null ${range} and ${test})`
+  return sql`exists (select 1 from ${table} r where r.workspace_id = ${workspaceId} and r.contact_id = c.id ${range} and ${test})`
 }
 
 export const timeColumns: Record<TimeField, Sql> = { createdAt: sql`c.created_at`, updatedAt: sql`c.updated_at`, lastActivityAt: sql`c.last_activity_at` }
@@ -166,8 +173,8 @@ type LabelNode = Extract<Filter, { kind: 'tags' | 'groups' }>
 const labelTest = (scope: Scope, node: LabelNode): Sql => {
   const [table, column] = node.kind === 'tags' ? [sql`contact_tags`, sql`r.tag_id`] : [sql`contact_groups`, sql`r.group_id`]
   const wanted = scope.labels.get(node)
-  if (node.quantifier === 'every') return wanted ? sql`(${related(scope, table, sql`${column} <> all(${ids(wanted)})`)}) is not true` : yes
-  return quantified(node.quantifier, related(scope, table, wanted ? sql`${column} = any(${ids(wanted)})` : yes))
+  if (node.quantifier === 'every') return wanted ? quantifiedRows(scope, 'none', table, sql`${column} <> all(${ids(wanted)})`) : yes
+  return quantifiedRows(scope, node.quantifier, table, wanted ? sql`${column} = any(${ids(wanted)})` : yes)
 }
 
 /** The conditions on a tag or group itself, `l`. */
