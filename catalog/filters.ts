@@ -9,14 +9,14 @@ export const filterLimits = { depth: 8, conditions: 60, list: 500, string: 500, 
 
 /** A filter as it is sent. Its grammar is checked by `server/filters/`, which knows the workspace's custom fields and saved filters. */
 export const Filter = z.record(z.string(), z.unknown()).describe(
-  'Contact filter: `{field: {operator: value}}`, combined with `and`, `or` (lists) and `not`; several keys must all hold. '
-  + 'Text fields `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn contains notContains startsWith endsWith regex isNull`. '
-  + '`id`: `eq ne in notIn`. Dates `createdAt`, `updatedAt`, `lastActivityAt`: `eq ne gt gte lt lte between isNull` with ISO instants, dates, or `now`, `today`, '
-  + '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week` and so on. `dnd`, `starred`: `eq ne isNull`. '
-  + '`tags`, `groups`: `some`, `none`, `every` of `{id, name}`. `attributes`: `some`, `none` of `{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. '
-  + '`conversations`: `some`, `none` of `{state, channelId, assignedStaffId, assignedTeamId, createdAt, lastActivityAt, unreadCount}`. '
-  + '`broadcasts`: `some`, `none` of `{id, message_status, sentAt}`. `savedFilter: {eq: id}`. '
-  + 'At most 8 deep, 60 conditions, 500 items a list, 500 characters a value, 200 a regex, 16,384 bytes.')
+  'Contact filter: `{field: {operator: value}}`; `and`, `or` take lists, `not` one; all keys must hold. '
+  + 'Text `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn contains notContains startsWith endsWith regex isNull`. '
+  + '`id`: `eq ne in notIn`. `createdAt`, `updatedAt`, `lastActivityAt`: `eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, '
+  + '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, `starred`: `eq ne isNull`. '
+  + '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of `{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. '
+  + '`conversations`: `some none` of `{state, channelId, assignedStaffId, assignedTeamId, createdAt, lastActivityAt, unreadCount}`. '
+  + '`broadcasts`: `some none` of `{id, message_status, sentAt}`. `savedFilter: {eq: id}`. '
+  + 'At most 8 deep, 60 conditions, 500 items a list, 16 KB.')
   .meta({ examples: [{ createdAt: { gte: '-7d' }, tags: { some: { name: { eq: 'VIP' } } } }] })
 
 export const SavedFilterIdInput = IdInput.describe('A saved filter; where a filter is given too, both must match.')
