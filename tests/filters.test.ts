@@ -5,11 +5,11 @@ import { customFieldTypes } from '../catalog/custom-fields.ts'
 import { strategy } from '../storage/filters/strategy.ts'
 import { fold } from '../storage/text.ts'
 import { callAs, doAs, plantContact } from './calls.ts'
-import { everyDatabase } from './doors.ts'
+import { doorsOf, everyDatabase } from './doors.ts'
 import { filtersOf } from './filter-arbitraries.ts'
 import { keyOf, plantedNow, plantMany, plantNasty, type Planted, plantSavedFilter, readFacts } from './filter-data.ts'
 import { type Fact, instantOf, type Json, type JsonObject, meets, type Setting } from './filter-oracle.ts'
-import { makeWorkspace } from './servers.ts'
+import { makeWorkspace, type TestServer } from './servers.ts'
 
 type Sort = { field: string; direction: 'asc' | 'desc' }
 type Page = { data: { id: string }[]; total: number | null; approximate: boolean | null; next_cursor: string | null }
@@ -108,6 +108,13 @@ const assertTotal = ({ total, approximate }: Pick<Page, 'total' | 'approximate'>
   else assert.deepEqual([total, approximate], [expected, false])
 }
 
+/** A search whose answer's shape is not looked at, which takes longer than the search. */
+const asker = (server: TestServer, key: string) => async (input: Record<string, unknown>): Promise<Page> => {
+  const { status, body, text } = await doorsOf(server.url, key)[1]!.call('crm_search_contacts', input)
+  assert.equal(status, 200, text)
+  return body
+}
+
 /** Every page of a search; the limits are taken in turn, and `between` is done after each page. */
 const everyPage = async (run: ReturnType<typeof doAs>, input: Record<string, unknown>, limits: readonly number[], between: (page: number) => Promise<void> = async () => {}): Promise<Page[]> => {
   const pages: Page[] = []
@@ -147,10 +154,10 @@ everyDatabase('Contact filters', (server) => {
 
       it('answer exactly the contacts that meet them, in the order asked for', async () => {
         const world = await planted()
-        const run = doAs(server(), world.workspace.owner.key)
+        const ask = asker(server(), world.workspace.owner.key)
         await fc.assert(fc.asyncProperty(filtersOf(world), maybe(sorts), async (filter, sort) => {
           const expected = answerOf(world, { filter, sort })
-          const page: Page = await run('crm_search_contacts', { ...inputOf({ filter, sort }), limit: 100 })
+          const page = await ask({ ...inputOf({ filter, sort }), limit: 100 })
           assert.deepEqual(ids(page.data), expected.slice(0, 100))
           assertTotal(page, expected.length)
           assert.equal(page.next_cursor === null, expected.length <= 100)
