@@ -14,7 +14,7 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
 
 /** A thing that its name stands for, such as a tag: nothing but an id and a name. */
 const isNamed = (value: unknown): value is { name: unknown; id?: unknown } =>
-  isObject(value) && 'name' in value && Object.keys(value).every((key) => key === 'id' || key === 'name' || key === 'emoji')
+  isObject(value) && !isObject(value['name']) && 'name' in value && Object.keys(value).every((key) => key === 'id' || key === 'name' || key === 'emoji')
 
 /** A list that fits in one cell. */
 export const isFlat = (items: readonly unknown[]): boolean => items.every((item) => !(isObject(item) || Array.isArray(item)) || isNamed(item))
@@ -24,7 +24,7 @@ export const cell = (value: unknown): string => {
   if (value === null || value === undefined) return ''
   if (typeof value === 'string') return visible(value)
   if (Array.isArray(value)) return value.map(cell).join(', ')
-  if (isObject(value)) return 'name' in value ? cell(value['name'] ?? value['id']) : visible(JSON.stringify(value))
+  if (isObject(value)) return 'name' in value && !isObject(value['name']) ? cell(value['name'] ?? value['id']) : visible(JSON.stringify(value))
   return String(value)
 }
 
@@ -32,8 +32,9 @@ export const cell = (value: unknown): string => {
 export const tsv = (rows: readonly Record<string, unknown>[], columns: readonly string[]): string =>
   rows.map((row) => `${columns.map((name) => cell(row[name])).join('\t')}\n`).join('')
 
-/** A record as `key: value` lines; keys of nested values are joined with dots. */
+/** A record as `key: value` lines; keys of nested values are joined with dots. A filter stays the JSON as which it is typed. */
 export const recordLines = (value: unknown, path = ''): string[] => {
+  if (isObject(value) && /(?:^|\.)filter$/.test(path)) return [`${path}: ${visible(JSON.stringify(value))}`]
   if (Array.isArray(value) && !isFlat(value)) return value.flatMap((item, i) => recordLines(item, `${path}.${i}`))
   if (!isObject(value) || (path && isNamed(value) && !('id' in value))) return [`${path}: ${cell(value)}`.trimEnd()]
   return Object.entries(value).flatMap(([key, inner]) => recordLines(inner, path ? `${path}.${visible(key)}` : visible(key)))
