@@ -24,10 +24,10 @@ const sortKeys: Record<SortField, { key: RawBuilder<unknown>; cast: RawBuilder<u
 
 export type ContactPage = { rows: ContactRow[]; positions: Position[]; fields: ShownField[]; total: { n: number; approximate: boolean } | null }
 
-type PageRow = ContactRow & { sort_key: string; names_version: string | null; total: string | null }
+type PageRow = ContactRow & { sort_key: string; names_version: string | null; total?: string | null }
 type Asked = { sort: Sort; after: Position | null; limit: number; full: boolean }
-/** Rows of a page, one more than fits where there is a next one, and how many match where that came along. */
-type Found = { rows: PageRow[]; total?: number }
+/** Rows of a page, one more than fits where there is a next one; how many match where that came along; `walked`: along the order asked for. */
+type Found = { rows: PageRow[]; total?: number; walked?: true }
 
 /** A page of the contacts that meet every condition, and with the first page how many they are. */
 export const pageOfContacts = async (
@@ -42,20 +42,24 @@ export const pageOfContacts = async (
     rows: rows.slice(0, limit),
     positions: rows.slice(0, limit + 1).map((row) => ({ key: row.sort_key, id: row.id })),
     fields,
-    total: after === null ? await totalOf(tx, plan, found, limit) : null,
+    total: after === null ? await totalOf(tx, plan, found, asked) : null,
   }
 }
+
+const isLeaf = ({ kind }: Condition): boolean => kind !== 'and' && kind !== 'or' && kind !== 'not'
 
 /** The way that reads the fewest rows: through the few ids that can match, along the order asked for, or through all that match. */
 const pageOf = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
   if (plan.conditions.length === 0) return await walkAll(tx, plan, asked)
   if (plan.few) return await pageOfMatches(tx, plan, asked)
-  if (!plan.related) {
-    const few = asked.after === null ? await pageOfMatches(tx, plan, asked, strategy.few) : undefined
-    return few?.total !== undefined && few.total <= strategy.few ? few : await walkAll(tx, plan, asked)
+  // Where the sample holds none and an index leads to them, a walk would hardly meet enough; but one condition alone that many meet, it does.
+  if (plan.common || (plan.related && (plan.sample?.matched !== 0 || plan.find === undefined || plan.conditions.length === 1 && isLeaf(plan.conditions[0]!)))) {
+    const walked = await walkSome(tx, plan, asked)
+    if (walked.rows.length > asked.limit) return walked
   }
-  const walked = await walkSome(tx, plan, asked)
-  return walked.rows.length > asked.limit ? walked : await pageOfMatches(tx, plan, asked)
+  if (plan.related) return await pageOfMatches(tx, plan, asked)
+  const few = asked.after === null ? await pageOfMatches(tx, plan, asked, strategy.few) : undefined
+  return few?.total !== undefined && few.total <= strategy.few ? few : await walkAll(tx, plan, asked)
 }
 
 /**
@@ -94,44 +98,62 @@ const walkAll = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
   return plain && rows[0]?.total ? { rows, total: Number(rows[0].total) } : { rows }
 }
 
-/** In the order asked for, each row tested by itself, for a bounded number of rows: a condition that is common soon fills a page. */
+/** The rows of a page, which a common table expression of this name holds as ids and sort keys. */
+const rowsOfPage = (plan: Plan, { sort, full }: Asked, more: RawBuilder<unknown>) => sql`
+  select ${shown(plan.workspaceId, full)}, ${more}
+  from (select c.*, page.sort_key from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id) as c
+  left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+  order by ${orderOf(sort, 'c')}`
+
+/**
+ * In the order asked for, each row tested by itself, for a bounded number of rows: a condition that is common soon fills a page. Ids and sort keys
+ * alone are carried along, so that the index of the order may do without the table.
+ */
 const walkSome = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
-  const { sort, limit, full } = asked
+  const { sort, limit } = asked
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
-    select ${shown(plan.workspaceId, full)}, null as total
-    from (
-      select c.* from (select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c where ${bounds(plan, sort.field, sortKeys[sort.field].key)} ${afterOf(asked)}
+    with page as materialized (
+      select c.id, c.sort_key from (
+        select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c where ${bounds(plan, sort.field, sortKeys[sort.field].key)} ${afterOf(asked)}
         order by ${keyOrder(sort)} limit ${sql.lit(strategy.walk)}) as c
       ${valuesBeside(plan)}
-      where ${plan.test({ as: 'row' })} order by ${orderOf(sort, 'c')} limit ${enough(limit)}) as c
-    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    order by ${orderOf(sort, 'c')}`.execute(tx)
-  return { rows }
+      where ${plan.test({ as: 'row' })} order by ${orderOf(sort, 'c')} limit ${enough(limit)})
+    ${rowsOfPage(plan, asked, sql`null as total`)}`.execute(tx)
+  return { rows, walked: true }
+}
+
+/** Among how many contacts, in the order asked for, a first page lies. */
+const walkedFor = async (tx: Db, plan: Plan, { sort }: Asked, last: PageRow): Promise<number> => {
+  const { key, cast } = sortKeys[sort.field]
+  const { rows } = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
+    select count(*) as n from contacts c where ${bounds(plan, sort.field, key)} and (${key}, c.id) ${sql.raw(sort.direction === 'asc' ? '<=' : '>=')} (${last.sort_key}${cast}, ${last.id}::bigint)`.execute(tx)
+  return Number(rows[0]!.n)
 }
 
 /** Computes every match, or `most` and one, then sorts them: their page and their number in one statement, which finds them once. */
 const pageOfMatches = async (tx: Db, plan: Plan, asked: Asked, most?: number): Promise<Found> => {
-  const { sort, limit, full } = asked
+  const { sort, limit } = asked
   // Each id of a short list is looked up; `= any` beside another list of ids was seen to take minutes.
   const among = plan.few ? sql`unnest(${plan.few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id ${valuesBeside(plan)}` : sql`contacts c ${valuesJoined(plan)}`
+  const found = plan.related && !plan.few && plan.find ? sql`c.id in (${plan.find}) and` : sql``
   const page = enough(limit)
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (
       select c.id, ${sortKeys[sort.field].key} as sort_key from ${among}
-      where ${plan.test({ as: plan.few ? 'row' : 'set' })} ${afterOf(asked)} ${most === undefined ? sql`` : sql`limit ${sql.lit(most + 1)}`}
+      where ${found} ${plan.test({ as: plan.few ? 'row' : 'set' })} ${afterOf(asked)} ${most === undefined ? sql`` : sql`limit ${sql.lit(most + 1)}`}
     ), page as materialized (
       select * from found order by ${orderOf(sort, 'found')} limit ${most === undefined ? page : sql`case when (select count(*) from found) > ${sql.lit(most)} then 1 else ${page} end`})
-    select ${shown(plan.workspaceId, full)}, (select count(*) from found) as total
-    from (select c.*, page.sort_key from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id) as c
-    left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    order by ${orderOf(sort, 'c')}`.execute(tx)
+    ${rowsOfPage(plan, asked, sql`(select count(*) from found) as total`)}`.execute(tx)
   return { rows, total: Number(rows[0]?.total ?? 0) }
 }
 
 /** Exact where that is cheap: all contacts by their counter, few by counting. Beyond that an estimate, and said to be one. */
-const totalOf = async (tx: Db, plan: Plan, { rows, total }: Found, limit: number): Promise<{ n: number; approximate: boolean }> => {
-  if (rows.length <= limit) return { n: rows.length, approximate: false }
+const totalOf = async (tx: Db, plan: Plan, { rows, total, walked }: Found, asked: Asked): Promise<{ n: number; approximate: boolean }> => {
+  if (rows.length <= asked.limit) return { n: rows.length, approximate: false }
   if (total !== undefined) return { n: total, approximate: false }
-  const { count: n, approximate } = await totalOfPlan(tx, plan, plan.related ? limit + 1 : strategy.few + 1)
+  // A sample tells more than the walk, which may begin where matches are dense, but not of what is rare.
+  const rare = walked && plan.sample !== undefined && plan.sample.matched < strategy.telling
+  const guess = rare ? plan.sample!.all * rows.length / await walkedFor(tx, plan, asked, rows.at(-1)!) : undefined
+  const { count: n, approximate } = await totalOfPlan(tx, plan, walked ? rows.length : strategy.few + 1, guess)
   return { n, approximate }
 }

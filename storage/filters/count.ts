@@ -20,7 +20,7 @@ export const countContacts = async (tx: Db, workspaceId: string, conditions: rea
   const plan = await planOf(tx, workspaceId, conditions)
   if (plan.few) return { count: await countFew(tx, plan, plan.few), approximate: false }
   const sampled = boxMs <= 0 ? undefined : await countSteps(tx, plan, all, until)
-  return sampled ?? { count: plan.guess ?? estimateOf(await sampleOf(tx, plan)), approximate: true }
+  return sampled ?? { count: estimateOf(plan.sample ?? await sampleOf(tx, plan)), approximate: true }
 }
 
 const countFew = async (tx: Db, plan: Plan, few: readonly string[]): Promise<number> => {
@@ -57,10 +57,11 @@ const countSteps = async (tx: Db, plan: Plan, all: number, until: number): Promi
   for (const step of spread(steps)) {
     if (performance.now() >= until) break
     const from = range.first + BigInt(step) * width
+    const [first, end] = [String(from), String(from + width)]
+    const inStep = sql`c.workspace_id = ${plan.workspaceId} and c.id >= ${first}::bigint and c.id < ${end}::bigint`
     const { rows: [row] } = await sql<{ seen: string; matched: string }>`${sql.raw(CUSTOM_PLAN)}
-      select count(*) as seen, count(*) filter (where ${plan.test({ as: 'set', from: String(from), to: String(from + width) })}) as matched
-      from contacts c ${valuesJoined(plan)}
-      where c.workspace_id = ${plan.workspaceId} and c.id >= ${String(from)}::bigint and c.id < ${String(from + width)}::bigint`.execute(tx)
+      select (select count(*) from contacts c where ${inStep}) as seen, count(*) as matched
+      from contacts c ${valuesJoined(plan, [first, end])} where ${inStep} and ${plan.test({ as: 'set', from: first, to: end })}`.execute(tx)
     seen += Number(row!.seen)
     count += Number(row!.matched)
     left--
@@ -69,9 +70,9 @@ const countSteps = async (tx: Db, plan: Plan, all: number, until: number): Promi
   return seen === 0 ? undefined : { count: Math.max(count, Math.round(all * count / seen)), approximate: true }
 }
 
-/** How many match, exactly where there are few contacts in all. */
-export const totalOfPlan = async (tx: Db, plan: Plan, least: number): Promise<Count> => {
-  const all = await readCounter(tx, plan.workspaceId, 'contacts')
-  if (all <= strategy.countable) return (await countSteps(tx, plan, all, Infinity))!
-  return { count: Math.max(least, plan.guess ?? estimateOf(await sampleOf(tx, plan))), approximate: true }
+/** How many match, of whom so many are known: exactly where there are few contacts in all, else as guessed, or as a sample tells. */
+export const totalOfPlan = async (tx: Db, plan: Plan, known: number, guess?: number): Promise<Count> => {
+  const sample = plan.sample ?? await sampleOf(tx, plan)
+  if (sample.all <= strategy.countable) return (await countSteps(tx, plan, sample.all, Infinity))!
+  return { count: Math.max(known, Math.round(guess ?? estimateOf(sample))), approximate: true }
 }

@@ -12,7 +12,7 @@ import { broadcastTest, type Condition, conversationTest, foldedTest, idTest, is
  */
 export type Find = { rank: number; ids: Sql }
 
-const rank = { id: 0, exact: 1, value: 2, text: 3, label: 4, range: 5, time: 6, state: 7, scan: 9 } as const
+export const rank = { id: 0, exact: 1, value: 2, text: 3, label: 4, range: 5, time: 6, state: 7, scan: 9 } as const
 
 /** The ways to what a condition asks for, the most promising first; none where only looking at every contact tells. */
 export const findsOf = (scope: Scope, node: Condition): Find[] => {

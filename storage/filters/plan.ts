@@ -3,7 +3,7 @@ import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
 import { knownOf } from '../known.ts'
 import type { Filter } from './filter.ts'
-import { findsOf } from './finds.ts'
+import { type Find, findsOf, rank } from './finds.ts'
 import { type Condition, type Form, labelConditions, predicate, type Scope, type Sql, timeTest } from './predicates.ts'
 import { strategy } from './strategy.ts'
 
@@ -13,8 +13,12 @@ export type Plan = {
   conditions: readonly Condition[]
   /** Every contact that matches is among these; undefined: there are too many, or no index tells. */
   few: readonly string[] | undefined
-  /** How many match, as a sample tells; undefined where none was taken, or it tells nothing. */
-  guess: number | undefined
+  /** What a look at some contacts told; undefined where none was taken. */
+  sample: Sample | undefined
+  /** The sample shows that many match. */
+  common: boolean
+  /** The most promising way to ids that hold every match, where there is one. */
+  find: Sql | undefined
   /** Some condition looks beyond the contact's own columns. */
   related: boolean
   /** Some condition reads `f`. */
@@ -38,22 +42,31 @@ export const planOf = async (tx: Db, workspaceId: string, conditions: readonly C
   }
   const related = asksEmail || nodes.some((node) => RELATED.has(node.kind))
   const values = nodes.some((node) => node.kind === 'attributes')
+  const rows: Scope = { ...scope, form: { as: 'row' } }
+  const finds = findsOf(rows, { kind: 'and', of: conditions as readonly Filter[] })
   const plan: Plan = {
-    workspaceId, conditions, related, values, few: undefined, guess: undefined,
+    workspaceId, conditions, related, values, few: undefined, sample: undefined, common: false, find: finds[0]?.ids,
     test: (form) => sql.join([sql`c.workspace_id = ${workspaceId}`, ...conditions.map((node) => predicate({ ...scope, form }, node))], sql` and `),
   }
-  if (!related) return plan
+  // The few that hold an exact value need no sample, and plain lists have an index for all that they may ask.
+  if (nodes.every(({ kind }) => kind === 'query' || kind === 'flag')) return plan
+  if (finds[0] && finds[0].rank <= rank.exact && related) return { ...plan, few: await probe(tx, finds) }
   // What is common is not worth a probe, which would gather all of it from a trigram index before it gives the first.
-  const guess = await guessOf(tx, plan)
-  return guess !== undefined ? { ...plan, guess } : { ...plan, few: await probe(tx, { ...scope, form: { as: 'row' } }, conditions) }
+  const sample = await sampleOf(tx, plan)
+  const common = related ? sample.matched >= strategy.telling && estimateOf(sample) >= strategy.probe : sample.matched > 0 && estimateOf(sample) >= strategy.few
+  return { ...plan, sample, common, few: common || !related ? undefined : await probe(tx, finds) }
 }
 
 /** `f`, the values of each `c`, one look-up each; nothing where no condition reads them. */
 export const valuesBeside = (plan: Plan): Sql => (plan.values
   ? sql`left join lateral (select attrs from contact_facts f where f.workspace_id = c.workspace_id and f.contact_id = c.id limit 1) as f on true` : sql``)
 
-/** The same where many are read at once. */
-export const valuesJoined = (plan: Plan): Sql => (plan.values ? sql`left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id` : sql``)
+/** The same where many are read at once; `range`: of those with ids from the first to before the second. */
+export const valuesJoined = (plan: Plan, range?: readonly [string, string]): Sql => {
+  if (!plan.values) return sql``
+  const bounded = range ? sql`and f.contact_id >= ${range[0]}::bigint and f.contact_id < ${range[1]}::bigint` : sql``
+  return sql`left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id ${bounded}`
+}
 
 export type Sample = { all: number; seen: number; matched: number }
 
@@ -72,13 +85,6 @@ export const sampleOf = async (tx: Db, plan: Plan): Promise<Sample> => {
 }
 
 export const estimateOf = ({ all, seen, matched }: Sample): number => Math.round(all * matched / Math.max(1, seen))
-
-/** How many match where a sample shows that they are many. */
-const guessOf = async (tx: Db, plan: Plan): Promise<number | undefined> => {
-  const sample = await sampleOf(tx, plan)
-  const guess = estimateOf(sample)
-  return sample.matched >= strategy.telling && guess >= 2 * strategy.probe ? guess : undefined
-}
 
 type LabelNode = Extract<Filter, { kind: 'tags' | 'groups' }>
 
@@ -105,12 +111,12 @@ const labelsOf = async (tx: Db, workspaceId: string, nodes: readonly Condition[]
  * The ids of all contacts that some condition leaves, where they are few: reads at most one more than that from the most promising conditions.
  * Nothing else tells: the planner's estimates were seen to be wrong by a factor of hundreds.
  */
-const probe = async (tx: Db, scope: Scope, conditions: readonly Condition[]): Promise<string[] | undefined> => {
-  const finds = findsOf(scope, { kind: 'and', of: conditions as readonly Filter[] }).slice(0, strategy.probes)
-  for (const { ids } of finds) {
-    const { rows: [row] } = await sql<{ ids: string[] }>`select array(select contact_id from (${ids}) as found limit ${sql.lit(strategy.probe + 1)}) as ids`.execute(tx)
+const probe = async (tx: Db, finds: readonly Find[]): Promise<string[] | undefined> => {
+  for (const { ids } of finds.slice(0, strategy.probes)) {
     // Rows are counted, not contacts: of a list cut off in the middle one cannot tell how many contacts are missing.
-    if (row!.ids.length <= strategy.probe) return [...new Set(row!.ids)]
+    const { rows: [row] } = await sql<{ ids: string[] | null }>`
+      select case when count(*) <= ${sql.lit(strategy.probe)} then coalesce(array_agg(contact_id), '{}') end as ids from (select contact_id from (${ids}) as found limit ${sql.lit(strategy.probe + 1)}) as leaf`.execute(tx)
+    if (row!.ids) return [...new Set(row!.ids)]
   }
   return undefined
 }

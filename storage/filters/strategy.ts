@@ -14,10 +14,10 @@ export const strategy = {
   /** In so small a workspace the total of a list is counted whatever is asked. */
   countable: 5000,
   /** Contacts that one step of a count looks at. */
-  step: 25_000,
+  step: 100_000,
   /** Contacts that an estimate looks at, in so many places. */
   sample: 1000,
   places: 40,
   /** Matches among them that tell how common a match is. */
-  telling: 10,
+  telling: 3,
 }
