@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { findOperation } from '../catalog/index.ts'
 import { contactInsert, type NewContact, takeContactIds } from '../storage/contacts.ts'
 import { listFields } from '../storage/custom-fields.ts'
@@ -24,4 +25,24 @@ export const plantContact = async (db: Db, workspaceId: string, contact: Omit<Ne
   const types = new Map((await listFields(db, workspaceId)).map((field) => [field.id, field.type]))
   await runFinale(db, contactInsert(workspaceId, id!, { ...contact, types }, now))
   return id!
+}
+
+/** A page of contacts, as tests look at it. */
+export type ContactsPage = { data: { id: string; name: string | null }[]; total: number | null; approximate: boolean | null; next_cursor: string | null }
+
+/** Every page of a list. `between` is done after each page but the last; `limits` are the pages' sizes in turn. */
+export const everyPage = async (
+  run: ReturnType<typeof doAs>, op: string, input: Record<string, unknown>, limits: readonly number[], between: (page: number) => Promise<void> = async () => {},
+): Promise<ContactsPage[]> => {
+  const pages: ContactsPage[] = []
+  let cursor: string | null = null
+  do {
+    const limit = limits[pages.length % limits.length]!
+    const page: ContactsPage = await run(op, { ...input, limit, ...(cursor === null ? {} : { cursor }) })
+    assert.ok(page.data.length === limit || page.next_cursor === null, 'a page that is not the last is full')
+    pages.push(page)
+    cursor = page.next_cursor
+    if (cursor !== null) await between(pages.length)
+  } while (cursor !== null)
+  return pages
 }

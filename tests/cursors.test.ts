@@ -4,30 +4,12 @@ import fc from 'fast-check'
 import { sql } from 'kysely'
 import { createChannel, createTeam } from '../storage/admin.ts'
 import { findLabels, insertTags } from '../storage/labels.ts'
-import { callAs, doAs, plantContact } from './calls.ts'
+import { callAs, type ContactsPage, doAs, everyPage, plantContact } from './calls.ts'
 import { everyDatabase } from './doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from './servers.ts'
 
-type Page = { data: { id: string; name: string | null }[]; total: number | null; approximate: boolean | null; next_cursor: string | null }
-type Run = ReturnType<typeof doAs>
-
-/** Every page of a list. `between` is done after each page but the last; `limits` are the pages' sizes in turn. */
-const walk = async (run: Run, op: string, input: Record<string, unknown>, limits: readonly number[], between: (page: number) => Promise<void> = async () => {}): Promise<Page[]> => {
-  const pages: Page[] = []
-  let cursor: string | null = null
-  do {
-    const limit = limits[pages.length % limits.length]!
-    const page: Page = await run(op, { ...input, limit, ...(cursor === null ? {} : { cursor }) })
-    assert.ok(page.data.length === limit || page.next_cursor === null, 'a page that is not the last is full')
-    pages.push(page)
-    cursor = page.next_cursor
-    if (cursor !== null) await between(pages.length)
-  } while (cursor !== null)
-  return pages
-}
-
-const rowsOf = (pages: readonly Page[]) => pages.flatMap((page) => page.data)
-const idsOf = (pages: readonly Page[]): string[] => rowsOf(pages).map((row) => row.id)
+const rowsOf = (pages: readonly ContactsPage[]) => pages.flatMap((page) => page.data)
+const idsOf = (pages: readonly ContactsPage[]): string[] => rowsOf(pages).map((row) => row.id)
 
 let clock = Date.UTC(2026, 9, 1)
 const tick = (ms: number): void => { clock += ms }
@@ -55,7 +37,7 @@ everyDatabase('Pages', (server) => {
     await fc.assert(fc.asyncProperty(sorts, limits, conditions, async (sort, sizes, wanted) => {
       const input = { ...wanted, ...(sort ? { sort } : {}) }
       const whole = await run('crm_search_contacts', { ...input, limit: 100 })
-      const pages = await walk(run, 'crm_search_contacts', input, sizes)
+      const pages = await everyPage(run, 'crm_search_contacts', input, sizes)
       assert.deepEqual(idsOf(pages), whole.data.map((row: { id: string }) => row.id))
       // The total comes with the first page alone.
       assert.deepEqual(pages.map((page) => page.total), pages.map((_, i) => (i === 0 ? whole.data.length : null)))
@@ -69,7 +51,7 @@ everyDatabase('Pages', (server) => {
       const ids = await fill(server(), workspace, 24)
       const gone = new Set<string>()
       let made = 100
-      const pages = await walk(run, 'crm_search_contacts', sort ? { sort } : {}, sizes, async (page) => {
+      const pages = await everyPage(run, 'crm_search_contacts', sort ? { sort } : {}, sizes, async (page) => {
         const [pick, births] = changes[page % changes.length]!
         const victim = ids[pick % ids.length]!
         if (!gone.has(victim)) await run('crm_delete_contact', { contact_id: victim })
@@ -100,7 +82,7 @@ everyDatabase('Pages', (server) => {
       const whole = await run(op, { limit: 100 })
       assert.equal(whole.total, count, op)
       for (const sizes of [[1], [2, 3], [7], [count], [count - 1]]) {
-        const pages = await walk(run, op, {}, sizes)
+        const pages = await everyPage(run, op, {}, sizes)
         assert.deepEqual(rowsOf(pages), whole.data, op)
         assert.equal(pages[0]!.total, count, op)
       }
@@ -123,7 +105,7 @@ everyDatabase('Pages', (server) => {
         insert into contact_tags (workspace_id, tag_id, contact_id) select workspace_id, ${tag(name)}::bigint, id from contacts
         where workspace_id = ${workspace.id} and phone::bigint - 15550000000 between ${from} and ${to}`.execute(db)
     }
-    const found = async (input: Record<string, unknown>): Promise<Page[]> => await walk(run, 'crm_search_contacts', input, [100])
+    const found = async (input: Record<string, unknown>): Promise<ContactsPage[]> => await everyPage(run, 'crm_search_contacts', input, [100])
     const all = await found({ tag_ids: [tag('all')] })
     assert.equal(new Set(idsOf(all)).size, 3600)
     assert.equal(rowsOf(all).length, 3600)
@@ -144,7 +126,7 @@ everyDatabase('A cursor', (server) => {
     const call = callAs(server(), workspace.owner.key)
     await fill(server(), workspace, 6)
     const first = await call('crm_search_contacts', { limit: 2, query: '1' })
-    return { workspace, call, first: first.body as Page, cursor: (first.body as Page).next_cursor! }
+    return { workspace, call, first: first.body as ContactsPage, cursor: (first.body as ContactsPage).next_cursor! }
   }
   const refusedAs = (reply: Awaited<ReturnType<ReturnType<typeof callAs>>>, reason: string): void => {
     assert.deepEqual([reply.status, reply.body.code, reply.body.reason], [400, 'invalid_input', reason], reply.text)

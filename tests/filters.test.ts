@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { customFieldTypes } from '../catalog/custom-fields.ts'
 import { strategy } from '../storage/filters/strategy.ts'
 import { fold } from '../storage/text.ts'
-import { callAs, doAs, plantContact } from './calls.ts'
+import { callAs, type ContactsPage, doAs, everyPage, plantContact } from './calls.ts'
 import { doorsOf, everyDatabase } from './doors.ts'
 import { filtersOf } from './filter-arbitraries.ts'
 import { keyOf, plantedNow, plantMany, plantNasty, type Planted, plantSavedFilter, readFacts } from './filter-data.ts'
@@ -12,7 +12,6 @@ import { type Fact, instantOf, type Json, type JsonObject, meets, type Setting }
 import { makeWorkspace, type TestServer } from './servers.ts'
 
 type Sort = { field: string; direction: 'asc' | 'desc' }
-type Page = { data: { id: string }[]; total: number | null; approximate: boolean | null; next_cursor: string | null }
 
 const bytes = (text: string | null): Buffer => Buffer.from(fold(text ?? ''))
 const byId = (a: Fact, b: Fact): number => (BigInt(a.id) < BigInt(b.id) ? -1 : 1)
@@ -103,31 +102,16 @@ const answerOf = ({ facts, setting }: Pick<Planted, 'facts' | 'setting'>, { filt
 const inputOf = ({ filter, saved, query, tagIds, sort }: Asked): Record<string, unknown> => given({ filter, saved_filter_id: saved, query, tag_ids: tagIds, sort })
 
 /** A total may be an estimate only where there are more than are counted at once; else it is exact. */
-const assertTotal = ({ total, approximate }: Pick<Page, 'total' | 'approximate'>, expected: number): void => {
+const assertTotal = ({ total, approximate }: Pick<ContactsPage, 'total' | 'approximate'>, expected: number): void => {
   if (approximate) assert.ok(expected > strategy.few && total! > 0, `${total} of ${expected} is an estimate`)
   else assert.deepEqual([total, approximate], [expected, false])
 }
 
 /** A search whose answer's shape is not looked at, which takes longer than the search. */
-const asker = (server: TestServer, key: string) => async (input: Record<string, unknown>): Promise<Page> => {
+const asker = (server: TestServer, key: string) => async (input: Record<string, unknown>): Promise<ContactsPage> => {
   const { status, body, text } = await doorsOf(server.url, key)[1]!.call('crm_search_contacts', input)
   assert.equal(status, 200, text)
   return body
-}
-
-/** Every page of a search; the limits are taken in turn, and `between` is done after each page. */
-const everyPage = async (run: ReturnType<typeof doAs>, input: Record<string, unknown>, limits: readonly number[], between: (page: number) => Promise<void> = async () => {}): Promise<Page[]> => {
-  const pages: Page[] = []
-  let cursor: string | null = null
-  do {
-    const limit = limits[pages.length % limits.length]!
-    const page: Page = await run('crm_search_contacts', { ...input, limit, ...(cursor === null ? {} : { cursor }) })
-    assert.ok(page.data.length === limit || page.next_cursor === null, 'a page that is not the last is full')
-    pages.push(page)
-    cursor = page.next_cursor
-    if (cursor !== null) await between(pages.length)
-  } while (cursor !== null)
-  return pages
 }
 
 /** Thresholds under which each way of finding contacts comes into use with a few hundred of them. */
@@ -169,7 +153,7 @@ everyDatabase('Contact filters', (server) => {
         const run = doAs(server(), world.workspace.owner.key)
         const limits = fc.array(fc.integer({ min: 10, max: 100 }), { minLength: 1, maxLength: 3 })
         await fc.assert(fc.asyncProperty(filtersOf(world), sorts, limits, fc.constantFrom('summary', 'full'), async (filter, sort, sizes, detail) => {
-          const pages = await everyPage(run, { filter, sort, detail }, sizes)
+          const pages = await everyPage(run, 'crm_search_contacts', { filter, sort, detail }, sizes)
           assert.deepEqual(pages.flatMap((page) => ids(page.data)), answerOf(world, { filter, sort }))
           for (const { total, approximate } of pages.slice(1)) assert.deepEqual([total, approximate], [null, null])
         }), { numRuns: 12 })
@@ -183,7 +167,7 @@ everyDatabase('Contact filters', (server) => {
         const asked = fc.record({ filter: maybe(filtersOf(world)), saved: maybe(fc.constantFrom(...world.setting.saved.keys())), query: maybe(names), tagIds: maybe(tags), sort: maybe(sorts) })
         await fc.assert(fc.asyncProperty(asked, async (wanted) => {
           const expected = answerOf(world, wanted)
-          const page: Page = await run('crm_search_contacts', { ...inputOf(wanted), limit: 100 })
+          const page: ContactsPage = await run('crm_search_contacts', { ...inputOf(wanted), limit: 100 })
           assert.deepEqual(ids(page.data), expected.slice(0, 100))
           assertTotal(page, expected.length)
         }), { numRuns: 60 })
@@ -218,7 +202,7 @@ everyDatabase('Contact filters', (server) => {
     const changed = { ...world, facts: await readFacts(server().db, workspace.id) }
     assert.notDeepEqual(ids(changed.facts), ids(facts))
     await fc.assert(fc.asyncProperty(filtersOf(changed), sorts, async (filter, sort) => {
-      const page: Page = await run('crm_search_contacts', { filter, sort, limit: 100 })
+      const page: ContactsPage = await run('crm_search_contacts', { filter, sort, limit: 100 })
       assert.deepEqual(ids(page.data), answerOf(changed, { filter, sort }))
     }), { numRuns: 150 })
   })
@@ -233,7 +217,7 @@ everyDatabase('Contact filters', (server) => {
       // Often everyone, so that there are pages to change between.
       const filter = draw(() => fc.oneof(fc.constant<JsonObject>({ name: { ne: 'nobody' } }), fc.constant<JsonObject>({ tags: { none: { name: { eq: 'empty' } } } }), filtersOf(world)))
       const touched = new Set<string>()
-      const pages = await everyPage(run, { filter, sort }, sizes, async (page) => {
+      const pages = await everyPage(run, 'crm_search_contacts', { filter, sort }, sizes, async (page) => {
         const pick = picks[page % picks.length]!
         const victim = world.facts[pick % world.facts.length]!
         if (touched.has(victim.id)) return
@@ -309,7 +293,7 @@ everyDatabase('Many contacts under a filter', (server) => {
     for (const [n, filter] of filters.entries()) {
       const sort: Sort = { field: Object.keys(orders)[n % 5]!, direction: n % 2 === 0 ? 'asc' : 'desc' }
       const expected = answerOf(world, { filter, sort })
-      const pages = await everyPage(run, { filter, sort }, [100])
+      const pages = await everyPage(run, 'crm_search_contacts', { filter, sort }, [100])
       assert.deepEqual(pages.flatMap((page) => ids(page.data)), expected, JSON.stringify(filter))
       assertTotal(pages[0]!, expected.length)
       const { count, approximate } = await run('crm_count_contacts', { filter })
@@ -348,7 +332,7 @@ describe('Relative dates of a search', () => {
         made.push(await plantContact(server().db, workspace.id, { phone: `155501${String(n).padStart(5, '0')}`, name: `Person ${n}`, email: null, attrs: {}, tagIds: [], groupIds: [] }, at))
       }
       const filter = { createdAt: { gte: '-1h', lte: 'now' } }
-      const pages = await everyPage(run, { filter }, [2], async () => { clock += 1_800_000 })
+      const pages = await everyPage(run, 'crm_search_contacts', { filter }, [2], async () => { clock += 1_800_000 })
       assert.deepEqual(pages.flatMap((page) => ids(page.data)), made.slice(0, 7))
     })
   }, { now: () => new Date(clock).toISOString() })
