@@ -3,7 +3,7 @@ import { complete, type ContactRow, contactColumns, refColumns } from './contact
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { totalOfPlan } from './filters/count.ts'
-import { bounds, type Plan, planOf, valuesBeside, valuesJoined } from './filters/plan.ts'
+import { bounds, type Plan, planOf, shortestOf, valuesBeside, valuesJoined } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
 import { strategy } from './filters/strategy.ts'
 import { type ShownField, versionColumn } from './known.ts'
@@ -48,12 +48,16 @@ export const pageOfContacts = async (
 
 const isLeaf = ({ kind }: Condition): boolean => kind !== 'and' && kind !== 'or' && kind !== 'not'
 
+/** Whether a walk is likely to meet enough: as the sample has it, or because there is one condition alone, and many meet it. */
+const fillsPage = (plan: Plan, { limit }: Asked): boolean =>
+  plan.finds.length === 0 || plan.sample === undefined || (plan.conditions.length === 1 && isLeaf(plan.conditions[0]!))
+  || plan.sample.matched * strategy.walk >= (limit + 1) * plan.sample.seen
+
 /** The way that reads the fewest rows: through the few ids that can match, along the order asked for, or through all that match. */
 const pageOf = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
   if (plan.conditions.length === 0) return await walkAll(tx, plan, asked)
   if (plan.few) return await pageOfMatches(tx, plan, asked)
-  // Where the sample holds none and an index leads to them, a walk would hardly meet enough; but one condition alone that many meet, it does.
-  if (plan.common || (plan.related && (plan.sample?.matched !== 0 || plan.find === undefined || plan.conditions.length === 1 && isLeaf(plan.conditions[0]!)))) {
+  if (plan.common || (plan.related && fillsPage(plan, asked))) {
     const walked = await walkSome(tx, plan, asked)
     if (walked.rows.length > asked.limit) return walked
   }
@@ -135,7 +139,8 @@ const pageOfMatches = async (tx: Db, plan: Plan, asked: Asked, most?: number): P
   const { sort, limit } = asked
   // Each id of a short list is looked up; `= any` beside another list of ids was seen to take minutes.
   const among = plan.few ? sql`unnest(${plan.few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id ${valuesBeside(plan)}` : sql`contacts c ${valuesJoined(plan)}`
-  const found = plan.related && !plan.few && plan.find ? sql`c.id in (${plan.find}) and` : sql``
+  const lead = plan.related && !plan.few ? await shortestOf(tx, plan.finds) : undefined
+  const found = lead ? sql`c.id in (${lead}) and` : sql``
   const page = enough(limit)
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (

@@ -17,8 +17,8 @@ export type Plan = {
   sample: Sample | undefined
   /** The sample shows that many match. */
   common: boolean
-  /** The most promising way to ids that hold every match, where there is one. */
-  find: Sql | undefined
+  /** Ways to ids that hold every match, the most promising first. */
+  finds: readonly Find[]
   /** Some condition looks beyond the contact's own columns. */
   related: boolean
   /** Some condition reads `f`. */
@@ -45,7 +45,7 @@ export const planOf = async (tx: Db, workspaceId: string, conditions: readonly C
   const rows: Scope = { ...scope, form: { as: 'row' } }
   const finds = findsOf(rows, { kind: 'and', of: conditions as readonly Filter[] })
   const plan: Plan = {
-    workspaceId, conditions, related, values, few: undefined, sample: undefined, common: false, find: finds[0]?.ids,
+    workspaceId, conditions, related, values, few: undefined, sample: undefined, common: false, finds,
     test: (form) => sql.join([sql`c.workspace_id = ${workspaceId}`, ...conditions.map((node) => predicate({ ...scope, form }, node))], sql` and `),
   }
   // The few that hold an exact value need no sample, and plain lists have an index for all that they may ask.
@@ -119,6 +119,18 @@ const probe = async (tx: Db, finds: readonly Find[]): Promise<string[] | undefin
     if (row!.ids) return [...new Set(row!.ids)]
   }
   return undefined
+}
+
+/** The way to the fewest ids, as the planner sees it: which of two is the shorter it tells well enough, though not how long they are. */
+export const shortestOf = async (tx: Db, finds: readonly Find[]): Promise<Sql | undefined> => {
+  if (finds.length < 2) return finds[0]?.ids
+  let shortest: { ids: Sql; rows: number } | undefined
+  for (const { ids } of finds.slice(0, strategy.probes)) {
+    const { rows: [row] } = await sql<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>`explain (format json) ${ids}`.execute(tx)
+    const rows = row!['QUERY PLAN'][0].Plan['Plan Rows']
+    if (!shortest || rows < shortest.rows) shortest = { ids, rows }
+  }
+  return shortest!.ids
 }
 
 /** Conditions on the column that a list is sorted by bound the walk along it. */
