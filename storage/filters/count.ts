@@ -16,8 +16,8 @@ export type Count = { count: number; approximate: boolean }
 export const countContacts = async (tx: Db, workspaceId: string, conditions: readonly Condition[], boxMs: number): Promise<Count> => {
   const until = performance.now() + boxMs
   const all = await readCounter(tx, workspaceId, 'contacts')
-  if (conditions.length === 0) return { count: all, approximate: false }
   const plan = await planOf(tx, workspaceId, conditions)
+  if (plan.conditions.length === 0) return { count: all, approximate: false }
   if (plan.few) return { count: await countFew(tx, plan, plan.few), approximate: false }
   const sampled = boxMs <= 0 ? undefined : await countSteps(tx, plan, all, until)
   return sampled ?? { count: estimateOf(plan.sample ?? await sampleOf(tx, plan)), approximate: true }

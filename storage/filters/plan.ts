@@ -32,8 +32,11 @@ const RELATED = new Set<Condition['kind']>(['attributes', 'tags', 'groups', 'con
 const nodesOf = (node: Condition): Condition[] =>
   node.kind === 'and' || node.kind === 'or' ? [node, ...node.of.flatMap(nodesOf)] : node.kind === 'not' ? [node, ...nodesOf(node.of)] : [node]
 
+const saysNothing = (node: Condition): boolean => node.kind === 'and' && node.of.every(saysNothing)
+
 /** Settles how to find them: looks up what the conditions name, and probes the most promising of them for how many contacts they leave. */
-export const planOf = async (tx: Db, workspaceId: string, conditions: readonly Condition[]): Promise<Plan> => {
+export const planOf = async (tx: Db, workspaceId: string, given: readonly Condition[]): Promise<Plan> => {
+  const conditions = given.filter((node) => !saysNothing(node))
   const nodes = conditions.flatMap(nodesOf)
   const asksEmail = nodes.some((node) => node.kind === 'text' && node.field === 'email')
   const scope = {
@@ -114,7 +117,7 @@ const labelsOf = async (tx: Db, workspaceId: string, nodes: readonly Condition[]
 const probe = async (tx: Db, finds: readonly Find[]): Promise<string[] | undefined> => {
   for (const { ids } of finds.slice(0, strategy.probes)) {
     // Rows are counted, not contacts: of a list cut off in the middle one cannot tell how many contacts are missing.
-    const { rows: [row] } = await sql<{ ids: string[] | null }>`
+    const { rows: [row] } = await sql<{ ids: string[] | null }>`${sql.raw(CUSTOM_PLAN)}
       select case when count(*) <= ${sql.lit(strategy.probe)} then coalesce(array_agg(contact_id), '{}') end as ids from (select contact_id from (${ids}) as found limit ${sql.lit(strategy.probe + 1)}) as leaf`.execute(tx)
     if (row!.ids) return [...new Set(row!.ids)]
   }
@@ -126,7 +129,7 @@ export const shortestOf = async (tx: Db, finds: readonly Find[]): Promise<Sql | 
   if (finds.length < 2) return finds[0]?.ids
   let shortest: { ids: Sql; rows: number } | undefined
   for (const { ids } of finds.slice(0, strategy.probes)) {
-    const { rows: [row] } = await sql<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>`explain (format json) ${ids}`.execute(tx)
+    const { rows: [row] } = await sql<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>`${sql.raw(CUSTOM_PLAN)} explain (format json) ${ids}`.execute(tx)
     const rows = row!['QUERY PLAN'][0].Plan['Plan Rows']
     if (!shortest || rows < shortest.rows) shortest = { ids, rows }
   }
