@@ -3,7 +3,7 @@ import { complete, type ContactRow, contactColumns, refColumns } from './contact
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { totalOfPlan } from './filters/count.ts'
-import { bounds, type Plan, planOf, shortestOf, valuesBeside, valuesJoined } from './filters/plan.ts'
+import { bounds, type Plan, planOf, valuesBeside, valuesJoined } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
 import { strategy } from './filters/strategy.ts'
 import { type ShownField, versionColumn } from './known.ts'
@@ -139,8 +139,8 @@ const pageOfMatches = async (tx: Db, plan: Plan, asked: Asked, most?: number): P
   const { sort, limit } = asked
   // Each id of a short list is looked up; `= any` beside another list of ids was seen to take minutes.
   const among = plan.few ? sql`unnest(${plan.few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id ${valuesBeside(plan)}` : sql`contacts c ${valuesJoined(plan)}`
-  const lead = plan.related && !plan.few ? await shortestOf(tx, plan.finds) : undefined
-  const found = lead ? sql`c.id in (${lead}) and` : sql``
+  const lead = plan.related && !plan.few ? plan.finds[0] : undefined
+  const found = lead ? sql`c.id in (${lead.ids}) and` : sql``
   const page = enough(limit)
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (

@@ -17,7 +17,7 @@ export type Plan = {
   sample: Sample | undefined
   /** The sample shows that many match. */
   common: boolean
-  /** Ways to ids that hold every match, the most promising first. */
+  /** Ways to ids that hold every match, the shortest first as far as that is known. */
   finds: readonly Find[]
   /** Some condition looks beyond the contact's own columns. */
   related: boolean
@@ -46,7 +46,8 @@ export const planOf = async (tx: Db, workspaceId: string, given: readonly Condit
   const related = asksEmail || nodes.some((node) => RELATED.has(node.kind))
   const values = nodes.some((node) => node.kind === 'attributes')
   const rows: Scope = { ...scope, form: { as: 'row' } }
-  const finds = findsOf(rows, { kind: 'and', of: conditions as readonly Filter[] })
+  const leads = conditions.flatMap(partsOf).flatMap((part): Lead[] => findsOf(rows, part).slice(0, 1).map((find) => ({ part, find }))).toSorted((a, b) => a.find.rank - b.find.rank)
+  const finds = leads.map(({ find }) => find)
   const plan: Plan = {
     workspaceId, conditions, related, values, few: undefined, sample: undefined, common: false, finds,
     test: (form) => sql.join([sql`c.workspace_id = ${workspaceId}`, ...conditions.map((node) => predicate({ ...scope, form }, node))], sql` and `),
@@ -55,10 +56,17 @@ export const planOf = async (tx: Db, workspaceId: string, given: readonly Condit
   if (nodes.every(({ kind }) => kind === 'query' || kind === 'flag')) return plan
   if (finds[0] && finds[0].rank <= rank.exact && related) return { ...plan, few: await probe(tx, finds) }
   // What is common is not worth a probe, which would gather all of it from a trigram index before it gives the first.
-  const sample = await sampleOf(tx, plan)
+  const sample = await sampleOf(tx, plan, leads.slice(0, strategy.leads).map(({ part }) => predicate(rows, part)))
   const common = related ? sample.matched >= strategy.telling && estimateOf(sample) >= strategy.probe : sample.matched > 0 && estimateOf(sample) >= strategy.few
-  return { ...plan, sample, common, few: common || !related ? undefined : await probe(tx, finds) }
+  const byLength = finds.map((find, n) => ({ find, met: sample.parts[n] ?? Infinity })).toSorted((a, b) => a.met - b.met).map(({ find }) => find)
+  return { ...plan, finds: byLength, sample, common, few: common || !related ? undefined : await probe(tx, byLength) }
 }
+
+/** A condition that must hold, and the most promising way to what it leaves. */
+type Lead = { part: Condition; find: Find }
+
+/** Conditions that must all hold, one by one. */
+const partsOf = (node: Condition): Condition[] => (node.kind === 'and' ? node.of.flatMap(partsOf) : [node])
 
 /** `f`, the values of each `c`, one look-up each; nothing where no condition reads them. */
 export const valuesBeside = (plan: Plan): Sql => (plan.values
@@ -71,20 +79,23 @@ export const valuesJoined = (plan: Plan, range?: readonly [string, string]): Sql
   return sql`left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id ${bounded}`
 }
 
-export type Sample = { all: number; seen: number; matched: number }
+/** Of the contacts looked at: how many match, and how many meet each of some parts of the filter. */
+export type Sample = { all: number; seen: number; matched: number; parts: readonly number[] }
 
 /** Tests a thousand contacts in forty places, spread evenly over the ids. */
-export const sampleOf = async (tx: Db, plan: Plan): Promise<Sample> => {
-  const { rows: [row] } = await sql<{ all: string; seen: string; matched: string }>`${sql.raw(CUSTOM_PLAN)}
+export const sampleOf = async (tx: Db, plan: Plan, parts: readonly Sql[] = []): Promise<Sample> => {
+  const counts = parts.map((test) => sql`count(*) filter (where ${test})`)
+  const { rows: [row] } = await sql<{ all: string; seen: string; matched: string; parts: string[] }>`${sql.raw(CUSTOM_PLAN)}
     with ends as materialized (
       select (select id from contacts where workspace_id = ${plan.workspaceId} order by id limit 1) as first, (select id from contacts where workspace_id = ${plan.workspaceId} order by id desc limit 1) as last)
     select count(*) as seen, count(*) filter (where ${plan.test({ as: 'row' })}) as matched,
+      array[${sql.join(counts)}]::bigint[] as parts,
       (select coalesce(sum(n), 0) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts') as all
     from ends cross join generate_series(0, ${sql.lit(strategy.places - 1)}) as place
     cross join lateral (select * from contacts c where c.workspace_id = ${plan.workspaceId} and c.id >= ends.first + (ends.last - ends.first) / ${sql.lit(strategy.places)} * place
       order by c.id limit ${sql.lit(Math.ceil(strategy.sample / strategy.places))}) as c
     ${valuesBeside(plan)}`.execute(tx)
-  return { all: Number(row!.all), seen: Number(row!.seen), matched: Number(row!.matched) }
+  return { all: Number(row!.all), seen: Number(row!.seen), matched: Number(row!.matched), parts: row!.parts.map(Number) }
 }
 
 export const estimateOf = ({ all, seen, matched }: Sample): number => Math.round(all * matched / Math.max(1, seen))
@@ -122,18 +133,6 @@ const probe = async (tx: Db, finds: readonly Find[]): Promise<string[] | undefin
     if (row!.ids) return [...new Set(row!.ids)]
   }
   return undefined
-}
-
-/** The way to the fewest ids, as the planner sees it: which of two is the shorter it tells well enough, though not how long they are. */
-export const shortestOf = async (tx: Db, finds: readonly Find[]): Promise<Sql | undefined> => {
-  if (finds.length < 2) return finds[0]?.ids
-  let shortest: { ids: Sql; rows: number } | undefined
-  for (const { ids } of finds.slice(0, strategy.probes)) {
-    const { rows: [row] } = await sql<{ 'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }] }>`${sql.raw(CUSTOM_PLAN)} explain (format json) ${ids}`.execute(tx)
-    const rows = row!['QUERY PLAN'][0].Plan['Plan Rows']
-    if (!shortest || rows < shortest.rows) shortest = { ids, rows }
-  }
-  return shortest!.ids
 }
 
 /** Conditions on the column that a list is sorted by bound the walk along it. */

@@ -5,7 +5,9 @@
 export const strategy = {
   /** More contact ids than this are not carried through a query. */
   probe: 3000,
-  /** Leaves that are probed before it is settled that none is rare. */
+  /** Conditions that are told apart by how many contacts of a sample meet them. */
+  leads: 6,
+  /** Conditions that are probed before it is settled that none is rare. */
   probes: 3,
   /** Rows that a list is walked for its first page; beyond that the whole answer is computed. */
   walk: 20_000,
