@@ -102,10 +102,10 @@ const walkAll = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
   return plain && rows[0]?.total ? { rows, total: Number(rows[0].total) } : { rows }
 }
 
-/** The rows of a page, which a common table expression of this name holds as ids and sort keys. */
-const rowsOfPage = (plan: Plan, { sort, full }: Asked, more: RawBuilder<unknown>) => sql`
+/** The rows of a page, which a common table expression of this name holds: whole, or as ids and sort keys. */
+const rowsOfPage = (plan: Plan, { sort, full }: Asked, whole: boolean, more: RawBuilder<unknown>) => sql`
   select ${shown(plan.workspaceId, full)}, ${more}
-  from (select c.*, page.sort_key from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id) as c
+  from ${whole ? sql`page` : sql`(select c.*, page.sort_key from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id)`} as c
   left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
   order by ${orderOf(sort, 'c')}`
 
@@ -122,7 +122,7 @@ const walkSome = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
         order by ${keyOrder(sort)} limit ${sql.lit(strategy.walk)}) as c
       ${valuesBeside(plan)}
       where ${plan.test({ as: 'row' })} order by ${orderOf(sort, 'c')} limit ${enough(limit)})
-    ${rowsOfPage(plan, asked, sql`null as total`)}`.execute(tx)
+    ${rowsOfPage(plan, asked, false, sql`null as total`)}`.execute(tx)
   return { rows, walked: true }
 }
 
@@ -141,14 +141,16 @@ const pageOfMatches = async (tx: Db, plan: Plan, asked: Asked, most?: number): P
   const among = plan.few ? sql`unnest(${plan.few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id ${valuesBeside(plan)}` : sql`contacts c ${valuesJoined(plan)}`
   const lead = plan.related && !plan.few ? plan.finds[0] : undefined
   const found = lead ? sql`c.id in (${lead.ids}) and` : sql``
+  // A few whole rows are sooner carried along than looked up again.
+  const whole = most !== undefined
   const page = enough(limit)
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (
-      select c.id, ${sortKeys[sort.field].key} as sort_key from ${among}
+      select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key from ${among}
       where ${found} ${plan.test({ as: plan.few ? 'row' : 'set' })} ${afterOf(asked)} ${most === undefined ? sql`` : sql`limit ${sql.lit(most + 1)}`}
     ), page as materialized (
       select * from found order by ${orderOf(sort, 'found')} limit ${most === undefined ? page : sql`case when (select count(*) from found) > ${sql.lit(most)} then 1 else ${page} end`})
-    ${rowsOfPage(plan, asked, sql`(select count(*) from found) as total`)}`.execute(tx)
+    ${rowsOfPage(plan, asked, whole, sql`(select count(*) from found) as total`)}`.execute(tx)
   return { rows, total: Number(rows[0]?.total ?? 0) }
 }
 

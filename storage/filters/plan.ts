@@ -45,16 +45,17 @@ export const planOf = async (tx: Db, workspaceId: string, given: readonly Condit
   }
   const related = asksEmail || nodes.some((node) => RELATED.has(node.kind))
   const values = nodes.some((node) => node.kind === 'attributes')
+  const plan: Plan = {
+    workspaceId, conditions, related, values, few: undefined, sample: undefined, common: false, finds: [],
+    test: (form) => sql.join([sql`c.workspace_id = ${workspaceId}`, ...conditions.map((node) => predicate({ ...scope, form }, node))], sql` and `),
+  }
+  // Plain lists have an index for all that they may ask.
+  if (nodes.every(({ kind }) => kind === 'query' || kind === 'flag')) return plan
   const rows: Scope = { ...scope, form: { as: 'row' } }
   const leads = conditions.flatMap(partsOf).flatMap((part): Lead[] => findsOf(rows, part).slice(0, 1).map((find) => ({ part, find }))).toSorted((a, b) => a.find.rank - b.find.rank)
   const finds = leads.map(({ find }) => find)
-  const plan: Plan = {
-    workspaceId, conditions, related, values, few: undefined, sample: undefined, common: false, finds,
-    test: (form) => sql.join([sql`c.workspace_id = ${workspaceId}`, ...conditions.map((node) => predicate({ ...scope, form }, node))], sql` and `),
-  }
-  // The few that hold an exact value need no sample, and plain lists have an index for all that they may ask.
-  if (nodes.every(({ kind }) => kind === 'query' || kind === 'flag')) return plan
-  if (finds[0] && finds[0].rank <= rank.exact && related) return { ...plan, few: await probe(tx, finds) }
+  // The few that hold an exact value need no sample.
+  if (finds[0] && finds[0].rank <= rank.exact && related) return { ...plan, finds, few: await probe(tx, finds) }
   // What is common is not worth a probe, which would gather all of it from a trigram index before it gives the first.
   const sample = await sampleOf(tx, plan, leads.slice(0, strategy.leads).map(({ part }) => predicate(rows, part)))
   const common = related ? sample.matched >= strategy.telling && estimateOf(sample) >= strategy.probe : sample.matched > 0 && estimateOf(sample) >= strategy.few
