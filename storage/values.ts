@@ -14,7 +14,8 @@ export type ValueRow = {
 /** The types of some custom fields by id. */
 export type FieldTypes = ReadonlyMap<string, CustomFieldType>
 
-const OPTIONS: readonly CustomFieldType[] = ['select', 'radio', 'multiselect']
+/** Types whose values are options, not text that people write. */
+export const OPTIONS: readonly CustomFieldType[] = ['select', 'radio', 'multiselect']
 
 /** The rows by which one value is found; none for a value that its field's type does not hold. Days stand for their midnight in UTC. */
 export const valueRows = (fieldId: string, type: CustomFieldType, stored: StoredValue): ValueRow[] => {

@@ -56,6 +56,8 @@ everyDatabase('Pages', (server) => {
         const victim = ids[pick % ids.length]!
         if (!gone.has(victim)) await run('crm_delete_contact', { contact_id: victim })
         gone.add(victim)
+        // They stop coming at some time: a list that grows faster than it is read has no end.
+        if (made >= 140) return
         await fill(server(), workspace, births, made)
         made += births
       })

@@ -234,6 +234,21 @@ everyDatabase('Contact filters', (server) => {
     }), { numRuns: 12 })
   })
 
+  it('find options as free text, by parts and by patterns', async () => {
+    const workspace = await makeWorkspace(server())
+    const run = doAs(server(), workspace.owner.key)
+    const options = [{ label: 'With care', value: 'with care' }, { label: 'Plain', value: 'plain' }]
+    const chosen = { select: 'with care', radio: 'with care', multiselect: ['plain', 'with care'] }
+    for (const type of Object.keys(chosen)) await run('crm_create_custom_field', { key: type, type, options })
+    const { id } = await run('crm_upsert_contact', { phone: '+15550100042', attributes: chosen })
+    for (const type of Object.keys(chosen)) {
+      for (const test of [{ regex: '^with care$' }, { regex: 'ith.car' }, { contains: 'WITH' }, { startsWith: 'with c' }, { endsWith: 'care' }, { eq: 'with care' }]) {
+        const page: ContactsPage = await run('crm_search_contacts', { filter: { attributes: { some: { attributeName: { eq: type }, stringValue: test } } } })
+        assert.deepEqual(ids(page.data), [id], `${type} ${JSON.stringify(test)}`)
+      }
+    }
+  })
+
   it('never match what belongs to another workspace', async () => {
     const { workspace, foreign } = await planted()
     const run = doAs(server(), workspace.owner.key)

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import { storable } from '../ids.ts'
 import { fold, hasTrigram } from '../text.ts'
+import { OPTIONS } from '../values.ts'
 import type { Filter, IdTest, TextField, TextTest, TimeTest, ValueCondition } from './filter.ts'
 import { containing, literalsOf } from './patterns.ts'
 import { broadcastTest, type Condition, conversationTest, foldedTest, idTest, isFolded, numberTest, predicate, type Scope, type Sql, searchHints, timeColumns, timeTest, valueConditions } from './predicates.ts'
@@ -74,12 +75,13 @@ const storedTextFinds = (scope: Scope, field: Field, test: TextTest): Find[] => 
     const heads = valuesOf(test).map((text) => [...fold(text)].slice(0, 200).join(''))
     return found(rank.value, [sql`left(r.text_key, 200) = any(${heads}::text[])`, sql`r.text_key is not null`])
   }
+  // The trigram index holds free text alone, no choices.
+  const free = !OPTIONS.includes(field.type)
   if (test.op === 'regex') {
-    const runs = field.type === 'multiselect' ? [] : literalsOf(test.value).runs
-    return runs.length > 0 ? found(rank.text, [sql`r.free`, ...runs.map((run) => sql`r.text_key like ${containing(run)}`)]) : []
+    const { runs } = literalsOf(test.value)
+    return free && runs.length > 0 ? found(rank.text, [sql`r.free`, ...runs.map((run) => sql`r.text_key like ${containing(run)}`)]) : []
   }
   if (!isFolded(test) || test.op === 'notContains') return []
-  const free = !['select', 'radio', 'multiselect'].includes(field.type)
   // Most addresses share what stands after the @, which would cost the index more than it tells.
   const [, local] = (field.type === 'email' && /^([^@]*[a-z0-9]{3}[^@]*@)[^@]+$/.exec(fold(test.value))) || []
   if (local !== undefined) return found(rank.text, [sql`r.free`, foldedTest(sql`r.text_key`, { op: 'contains', value: local })])
