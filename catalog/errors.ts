@@ -51,6 +51,12 @@ export const errors = {
     about: 'The request does not fit the present state: something with this name exists, or a request with the same Idempotency-Key is still running. `reason` tells which.',
     mend: 'Read the record again and decide anew; if a request is still running, wait and retry with the same key.',
   },
+  window_closed: {
+    status: 409,
+    title: 'Reply window closed',
+    about: 'A free-form reply was asked for outside the reply window of the channel; `window` shows it.',
+    mend: 'Send an approved template instead (`messaging_send_template`), or wait until the customer writes.',
+  },
   payload_too_large: {
     status: 413,
     title: 'Body too large',

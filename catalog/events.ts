@@ -38,6 +38,39 @@ const groups = { contact_ids: ['42'], groups: [{ id: '3', name: 'VIP' }] }
 const EventGroup = z.object({ group: z.object({ id: Id.describe('Group id.'), name: z.string().describe('Name.'), emoji: z.string().nullable().describe('Emoji.') }).describe('The group.') })
 const group = { group: { id: '3', name: 'VIP', emoji: '⭐' } }
 
+const EventConversation = z.object({
+  id: Id.describe('Conversation id.'),
+  state: z.string().describe('`open` or `closed`.'),
+  contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
+  channel_id: Id.nullable().describe('Channel.'),
+  assignee_staff_id: Id.nullable().describe('Staff member who has it.'),
+  team_id: Id.nullable().describe('Team that has it.'),
+  episode: z.int().describe('1, then one more each time it is opened again.'),
+}).describe('The conversation.')
+const Conversation = z.object({ conversation: EventConversation })
+const conversation = { conversation: { id: '77', state: 'open', contact_id: '42', channel_id: '1', assignee_staff_id: '5', team_id: null, episode: 1 } }
+
+const EventMessage = z.object({
+  id: Id.describe('Message id.'),
+  conversation_id: Id.describe('Conversation.'),
+  contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
+  channel_id: Id.nullable().describe('Channel.'),
+  type: z.string().describe('Message type, such as `TEXT`.'),
+  direction: z.string().describe('`inbound` or `outbound`.'),
+  status: z.string().describe('How far it came.'),
+  text: z.string().nullable().describe('Text or caption.'),
+  has_media: z.boolean().describe('A file comes with it.'),
+  reply_to_id: Id.nullable().describe('The message it answers.'),
+  error: z.string().nullable().describe('Why it failed.'),
+  created_at: Timestamp.describe('When it was written.'),
+}).describe('The message.')
+const Message = z.object({ message: EventMessage })
+const received = {
+  id: '901', conversation_id: '77', contact_id: '42', channel_id: '1', type: 'TEXT', direction: 'inbound', status: 'received', text: 'Is my order on its way?', has_media: false,
+  reply_to_id: null, error: null, created_at: '2026-10-01T09:30:00.000Z',
+}
+const outbound = { ...received, id: '902', direction: 'outbound', text: 'It is, it arrives today.' }
+
 export const eventTypes = {
   'contact.created/1': eventType('A contact was created.', z.object({ contact: EventContact }), { contact }),
   'contact.updated/1': eventType('Fields of a contact changed.',
@@ -50,6 +83,30 @@ export const eventTypes = {
   'contact.groups_removed/1': eventType('Contacts were removed from groups.', Groups, groups),
   'group.created/1': eventType('A group was created.', EventGroup, group),
   'group.deleted/1': eventType('A group was deleted.', EventGroup, group),
+  'conversation.created/1': eventType('A conversation began.', Conversation, conversation),
+  'conversation.assigned/1': eventType('A conversation was assigned to a staff member or a team.', Conversation, conversation),
+  'conversation.unassigned/1': eventType('A conversation was put back into the queue.', Conversation, { conversation: { ...conversation.conversation, assignee_staff_id: null } }),
+  'conversation.closed/1': eventType('A conversation was closed.',
+    Conversation.extend({ reason: z.string().nullable().describe('Why.') }), { conversation: { ...conversation.conversation, state: 'closed' }, reason: 'Delivered' }),
+  'conversation.reopened/1': eventType('A closed conversation was opened again, by staff or by the customer who wrote.', Conversation, { conversation: { ...conversation.conversation, episode: 2 } }),
+  'message.received/1': eventType('A customer wrote.', Message, { message: received }),
+  'message.sent/1': eventType('The provider took a message.', Message, { message: { ...outbound, status: 'sent' } }),
+  'message.delivered/1': eventType('A message reached the customer.', Message, { message: { ...outbound, status: 'delivered' } }),
+  'message.read/1': eventType('The customer read a message.', Message, { message: { ...outbound, status: 'read' } }),
+  'message.failed/1': eventType('A message could not be delivered.', Message, { message: { ...outbound, status: 'failed', error: 'The customer cannot be reached.' } }),
+  'template.status_changed/1': eventType('The review of a template came to something.', z.object({
+    template: z.object({
+      id: Id.describe('Template id.'), name: z.string().describe('Name.'), language: z.string().describe('Language.'),
+      status: z.string().describe('Review status.'), previous_status: z.string().describe('Status before.'),
+      category: z.string().nullable().describe('Category.'), rejection_reason: z.string().nullable().describe('The reviewer\'s reason, verbatim.'),
+    }).describe('The template.'),
+  }), { template: { id: '11', name: 'order_update', language: 'en_US', status: 'APPROVED', previous_status: 'PENDING', category: 'UTILITY', rejection_reason: null } }),
+  'channel.status_changed/1': eventType('A channel was connected, disconnected or rated anew.', z.object({
+    channel: z.object({
+      id: Id.describe('Channel id.'), name: z.string().nullable().describe('Name.'), status: z.string().describe('Connection state.'), previous_status: z.string().describe('State before.'),
+      quality_rating: z.string().nullable().describe('Rating by the provider.'),
+    }).describe('The channel.'),
+  }), { channel: { id: '1', name: 'Shop', status: 'disconnected', previous_status: 'connected', quality_rating: 'RED' } }),
 } as const
 
 export type EventTypeId = keyof typeof eventTypes

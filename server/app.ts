@@ -6,6 +6,8 @@ import type { FilterSettings } from './context.ts'
 import { handlers } from './handlers.ts'
 import type { Metrics } from './metrics.ts'
 import type { AnyHandler } from './operations.ts'
+import { noProvider } from './provider/none.ts'
+import type { Provider } from './provider/port.ts'
 import { type Sealer, sealer } from './secret.ts'
 import { type KeyMemory, newKeyMemory } from './steps/authenticate.ts'
 import { type RateMemory, WORKSPACE_FACTOR } from './steps/rate-limit.ts'
@@ -34,6 +36,9 @@ export type App = {
   readonly contactIds: string[]
   /** Idempotency keys that this process is working on. */
   readonly running: Set<string>
+  readonly provider: Provider
+  /** How far business time is ahead of real time, in milliseconds: the sandbox's clock can be advanced. */
+  readonly clock: { offsetMs: number }
   /** Business time, ISO 8601 UTC. */
   readonly now: () => string
 }
@@ -46,28 +51,33 @@ export type AppOptions = {
   metrics: Metrics
   config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number }
   now?: () => string
+  provider?: Provider
   /** Operations beyond the catalog's, with their handlers. */
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
 }
 
-export const createApp = ({ storage, secret, log, metrics, config, now, extra = [] }: AppOptions): App => ({
-  db: storage.db,
-  embedded: storage.embedded,
-  config: {
-    publicUrl: config.publicUrl,
-    limits: {
-      read: { key: config.limitRead, workspace: config.limitWorkspaceRead ?? config.limitRead * WORKSPACE_FACTOR },
-      write: { key: config.limitWrite, workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_FACTOR },
+export const createApp = ({ storage, secret, log, metrics, config, now, provider = noProvider, extra = [] }: AppOptions): App => {
+  const clock = { offsetMs: 0 }
+  return {
+    db: storage.db,
+    embedded: storage.embedded,
+    config: {
+      publicUrl: config.publicUrl,
+      limits: {
+        read: { key: config.limitRead, workspace: config.limitWorkspaceRead ?? config.limitRead * WORKSPACE_FACTOR },
+        write: { key: config.limitWrite, workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_FACTOR },
+      },
+      filters: { on: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
     },
-    filters: { on: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
-  },
-  operations: [...catalog, ...extra.map((e) => e.operation)],
-  handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
-  log, metrics,
-  cursorSealer: sealer(secret, 'cursors'),
-  keyMemory: newKeyMemory(),
-  rateMemory: new Map(),
-  contactIds: [],
-  running: new Set(),
-  now: now ?? (() => new Date().toISOString()),
-})
+    operations: [...catalog, ...extra.map((e) => e.operation)],
+    handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
+    log, metrics,
+    cursorSealer: sealer(secret, 'cursors'),
+    keyMemory: newKeyMemory(),
+    rateMemory: new Map(),
+    contactIds: [],
+    running: new Set(),
+    provider, clock,
+    now: now ?? (() => new Date(Date.now() + clock.offsetMs).toISOString()),
+  }
+}

@@ -1,8 +1,8 @@
 import type { Db } from '../storage/database.ts'
 import type { Finale } from '../storage/finale.ts'
-import type { EventData, EventTypeId } from '../catalog/events.ts'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/index.ts'
+import type { Emit } from './events.ts'
 
 /** Where a call came in. */
 export type Door = 'rest' | 'ops' | 'mcp' | 'cli'
@@ -66,7 +66,7 @@ export type Context = {
   /** The id of a contact to come. */
   readonly newContactId: () => Promise<string>
   /** Notes an event; it is written with the change. */
-  readonly emit: <T extends EventTypeId>(type: T, data: EventData<T>) => void
+  readonly emit: Emit
 }
 
 /** `on`: filters are not switched off on this server. `countTimeBoxMs`: how long an exact count may take. */

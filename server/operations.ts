@@ -1,6 +1,9 @@
 import type { z } from 'zod'
 import type { catalog, CatalogOperation, OperationName } from '../catalog/index.ts'
+import type { Db } from '../storage/database.ts'
 import type { Context } from './context.ts'
+import type { Problem } from './problem.ts'
+import type { Provider } from './provider/port.ts'
 
 type Find<N extends OperationName> = Extract<CatalogOperation, { name: N }>
 export type InputOf<N extends OperationName> = z.output<Find<N>['input']>
@@ -17,10 +20,15 @@ export type Handler<I = never, O = unknown> = (ctx: Context, input: I) => Promis
  */
 export type ProviderHandler<I = never, O = unknown, Intent = unknown, Result = unknown> = {
   prepare: (ctx: Context, input: I) => Promise<Intent>
-  call: (intent: Intent, how: { again: boolean; signal: AbortSignal }) => Promise<Result>
+  call: (intent: Intent, how: How) => Promise<Result>
   settle: (ctx: Context, intent: Intent, result: Result) => Promise<O>
+  /** Takes back what `prepare` wrote when the provider refused for sure, and notes what the refusal tells; in one transaction with the freed key. */
+  refused?: (ctx: Context, intent: Intent, problem: Problem) => Promise<void>
   rehearse: (intent: Intent) => Result
 }
+
+/** `tx`: the plain connection, to read what the provider's webhook told meanwhile. `now`: business time. */
+export type How = { again: boolean; signal: AbortSignal; provider: Provider; tx: Db; now: string }
 
 export type AnyHandler = Handler | ProviderHandler
 

@@ -37,9 +37,51 @@ export type CustomFieldsTable = {
   workspace_id: Int8; id: Int8Id; key: string; label: string; type: string; options: unknown
   read_only: Generated<boolean>; visibility: string; used: Generated<boolean>; created_at: Time; deleted_at: Time | null
 }
+export type ReplyStatus = 'incoming_no_reply' | 'outgoing_no_response'
 export type ConversationsTable = {
-  workspace_id: Int8; id: Int8Id; contact_id: Int8 | null; channel_id: Int8 | null; state: string
-  assigned_staff_id: Int8 | null; assigned_team_id: Int8 | null; unread_count: Generated<number>; created_at: Time; last_activity_at: Time | null
+  workspace_id: Int8; id: Int8Id; contact_id: Int8 | null; channel_id: Int8 | null; state: string; title: string | null; episode: Generated<number>
+  bot_active: Generated<boolean>; unread_count: Generated<number>; reply_status: ReplyStatus | null; last_message_id: Int8 | null
+  assigned_staff_id: Int8 | null; assigned_team_id: Int8 | null; assigned_at: Time | null
+  last_inbound_at: Time | null; free_entry_at: Time | null; window_corrected_at: Time | null; window_expires_at: Time | null; reminder_at: Time | null
+  sla_policy_id: Int8 | null; first_response_due_at: Time | null; next_response_due_at: Time | null; resolution_due_at: Time | null; sla_breached: Generated<boolean>
+  created_at: Time; updated_at: Time; last_activity_at: Time | null; activity_at: ColumnType<Time, never, never>
+}
+export type ConversationEpisodesTable = {
+  workspace_id: Int8; conversation_id: Int8; n: number; title: string | null; opened_at: Time; opened_by: Int8 | null
+  closed_at: Time | null; closed_by: Int8 | null; close_reason: string | null; first_response_at: Time | null; resolution_due_at: Time | null
+}
+export type ReplyWaitsTable = {
+  workspace_id: Int8; conversation_id: Int8; since: Time; kind: 'first_response' | 'next_response'; episode: number; due_at: Time | null; ended_at: Time | null; ended_by: Int8 | null
+}
+export type SlaPoliciesTable = {
+  workspace_id: Int8; id: Int8Id; name: string; enabled: Generated<boolean>; channel_ids: string[] | null
+  first_response_seconds: number | null; next_response_seconds: number | null; resolution_seconds: number | null; hours: unknown; created_at: Time
+}
+export type MessageDirection = 'inbound' | 'outbound' | 'system'
+export type MessageStatus = 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
+export type MessagesTable = {
+  workspace_id: Int8; id: Int8Id; conversation_id: Int8; channel_id: Int8 | null; episode: Generated<number>; direction: MessageDirection; type: string; status: MessageStatus
+  text: string | null; content: unknown; note: Generated<boolean>; staff_id: Int8 | null; template_name: string | null; template_language: string | null
+  reply_to_id: Int8 | null; provider_id: string | null; reference: string | null; error: string | null; error_code: number | null
+  created_at: Time; sent_at: Time | null; delivered_at: Time | null; read_at: Time | null; failed_at: Time | null
+}
+export type MediaState = 'waiting' | 'kept' | 'linked' | 'lost' | 'too_large'
+export type MediaTable = {
+  workspace_id: Int8; message_id: Int8; state: MediaState; content_type: string | null; file_name: string | null; size: Int8 | null; sha256: string | null
+  url: string | null; key: string | null; provider_media_id: string | null; attempts: Generated<number>; next_attempt_at: Time | null; error: string | null
+}
+export type TemplatesTable = {
+  workspace_id: Int8; id: Int8Id; account_id: string | null; account_name: string | null; provider_id: string | null; name: string; language: string
+  category: string | null; sub_category: string | null; status: string; rejection_reason: string | null; components: unknown; meta_errors: unknown
+  submitted_by: Int8 | null; archived_at: Time | null; created_at: Time; updated_at: Time
+}
+export type QuickMessagesTable = {
+  workspace_id: Int8; id: Int8Id; code: string; code_key: string; title: string | null; type: string; description: string | null; text: string | null; media_url: string | null
+  file_name: string | null; template_name: string | null; visibility: Generated<'private' | 'team' | 'company'>; team_id: Int8 | null; owner_staff_id: Int8 | null; created_at: Time; updated_at: Time
+}
+export type ProviderUpdatesTable = {
+  id: Int8Id; dedupe: string; kind: 'message' | 'status' | 'template' | 'preference' | 'number' | 'other'; subject: string | null; payload: unknown
+  state: Generated<'waiting' | 'done' | 'unmatched' | 'failed'>; attempts: Generated<number>; next_attempt_at: Time; received_at: Time
 }
 export type ContactAttributesTable = {
   workspace_id: Int8; contact_id: Int8; field_id: Int8; n: Generated<number>; text_key: string | null; free: Generated<boolean>
@@ -84,6 +126,15 @@ export type Database = {
   contact_attributes: ContactAttributesTable
   saved_filters: SavedFiltersTable
   conversations: ConversationsTable
+  conversation_tags: { workspace_id: Int8; conversation_id: Int8; tag_id: Int8 }
+  conversation_episodes: ConversationEpisodesTable
+  reply_waits: ReplyWaitsTable
+  sla_policies: SlaPoliciesTable
+  messages: MessagesTable
+  media: MediaTable
+  templates: TemplatesTable
+  quick_messages: QuickMessagesTable
+  provider_updates: ProviderUpdatesTable
   broadcasts: BroadcastsTable
   broadcast_recipients: BroadcastRecipientsTable
   events: EventsTable

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { AND_COMMIT } from './driver.ts'
+import { type EventRow, insertEvents } from './events.ts'
 import { type Finale, partsOf, proofOf } from './finale.ts'
 
 export type IdempotencyRecord = {
@@ -29,7 +30,6 @@ export const dropRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKe
 }
 
 export type FinalRecord = RecordKey & { operation: string; fingerprint: Uint8Array; status: number; body: string; now: string; expiresAt: string }
-export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
 
 /**
  * Writes what is left of a change, its events and the record of its answer in one statement, and ends the transaction. Breaks the primary key when the record is
@@ -50,10 +50,6 @@ export const settleOutcome = async (tx: Db, record: FinalRecord, events: readonl
     update idempotency set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
     where workspace_id = ${record.workspaceId} and staff_id = ${record.staffId} and key = ${record.key} and state = 'running'`.execute(tx)
 }
-
-const insertEvents = (workspaceId: string, events: readonly EventRow[]) => sql`
-  insert into events (workspace_id, id, type, occurred_at, data)
-  select ${workspaceId}, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data' from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e`
 
 /** Until when a caller holds a running record, as the database writes it. Whoever still holds its own lease may give the record up. */
 export type Lease = string
@@ -88,12 +84,11 @@ export const giveUpLease = async (db: Db, { workspaceId, staffId, key }: RecordK
     where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' and lease_until = ${lease}::timestamptz`.execute(db)
 }
 
-/** Frees the key of a call that the provider refused, if it is still ours. */
-export const dropRunning = async (db: Db, { workspaceId, staffId, key }: RecordKey, lease: Lease): Promise<void> => {
-  await sql`
+/** Frees the key of a call that the provider refused; false when another has it by now. */
+export const dropRunning = async (tx: Db, { workspaceId, staffId, key }: RecordKey, lease: Lease): Promise<boolean> =>
+  (await sql`
     delete from idempotency
-    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' and lease_until = ${lease}::timestamptz`.execute(db)
-}
+    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' and lease_until = ${lease}::timestamptz returning 1`.execute(tx)).rows.length > 0
 
 export type LeftOver = { lease: Lease; workspace_id: string; staff_id: string; key: string; operation: string; intent: unknown; fingerprint: Uint8Array; expires_at: string }
 

@@ -7,6 +7,7 @@ import { attachEmbedded, type Embedded, openEmbedded } from './embedded/open.ts'
 import { isoOf } from './times.ts'
 import * as spine from './migrations/0001-spine.ts'
 import * as filters from './migrations/0002-filters.ts'
+import * as messaging from './migrations/0003-messaging.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -69,7 +70,7 @@ export const openStorage = async (location: Location, options: OpenOptions = {})
   return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
 }
 
-const migrations = { '0001-spine': spine, '0002-filters': filters }
+const migrations = { '0001-spine': spine, '0002-filters': filters, '0003-messaging': messaging }
 
 /** Brings the schema to the newest version, or to this one; several servers may start at once. */
 export const migrate = async (db: Db, version?: keyof typeof migrations): Promise<void> => {

@@ -2,14 +2,15 @@ import type { ControlledTransaction } from 'kysely'
 import { type Operation, routesOf } from '../../catalog/index.ts'
 import { takeContactIds } from '../../storage/contacts.ts'
 import type { Database, Db } from '../../storage/database.ts'
+import { type EventRow, writeEvents } from '../../storage/events.ts'
 import { type Finale, runFinale } from '../../storage/finale.ts'
 import {
-  dropRecord, dropRunning, type EventRow, type FinalRecord, giveUpLease, type IdempotencyRecord, type Lease, lockRecord, renewLease, reserveKey, settleOutcome, writeIntent, writeOutcome,
+  dropRecord, dropRunning, type FinalRecord, giveUpLease, type IdempotencyRecord, type Lease, lockRecord, renewLease, reserveKey, settleOutcome, writeIntent, writeOutcome,
 } from '../../storage/idempotency.ts'
 import type { App } from '../app.ts'
 import type { Actor, Context } from '../context.ts'
 import { cursorsFor } from '../cursors.ts'
-import { newEventId } from '../ids.ts'
+import { emitter } from '../events.ts'
 import type { AnyHandler, Handler, ProviderHandler } from '../operations.ts'
 import { Problem } from '../problem.ts'
 import { isRetryable, withDeadline } from './deadline.ts'
@@ -63,7 +64,7 @@ export const contextOf = (
       if (attempt > 2) app.contactIds.length = 0
       return app.contactIds.pop() ?? await leaseContactId(app, tx)
     },
-    emit: (type, data) => { gathered.events.push({ id: newEventId(), type, occurred_at: now, data }) },
+    emit: emitter(gathered.events, now),
   }
 }
 
@@ -207,10 +208,10 @@ export type Begun = { intent: unknown; again: boolean; lease: Lease }
 export const finishCall = async (app: App, work: Change, handler: ProviderHandler<unknown>, { intent, again, lease }: Begun): Promise<Outcome> => {
   let result: unknown
   try {
-    result = await handler.call(intent, { again, signal: AbortSignal.timeout(CALL_DEADLINE_MS) })
+    result = await handler.call(intent, { again, signal: AbortSignal.timeout(CALL_DEADLINE_MS), provider: app.provider, tx: app.db, now: app.now() })
   } catch (error) {
-    const refused = error instanceof Problem && error.code !== 'timeout' && error.code !== 'upstream_unavailable'
-    await (refused ? dropRunning : giveUpLease)(app.db, recordKey(work), lease)
+    if (error instanceof Problem && error.code !== 'timeout' && error.code !== 'upstream_unavailable') await takeBack(app, work, handler, intent, lease, error)
+    else await giveUpLease(app.db, recordKey(work), lease)
     throw error instanceof Problem ? error : new Problem('timeout', 'The messaging provider did not answer in time. Retry with the same Idempotency-Key; it never runs twice.')
   }
   return await attempts(() => inTransaction(app, async (tx) => {
@@ -225,6 +226,18 @@ export const finishCall = async (app: App, work: Change, handler: ProviderHandle
     const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
     await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, record, gathered.events))
     return { status: record.status, body: record.body }
+  }))
+}
+
+/** Frees the key of a call that was refused for sure, and undoes what was prepared for it. */
+const takeBack = async (app: App, work: Change, handler: ProviderHandler<unknown>, intent: unknown, lease: Lease, problem: Problem): Promise<void> => {
+  await attempts(() => inTransaction(app, async (tx) => {
+    const gathered: Gathered = { events: [] }
+    if (await dropRunning(tx, recordKey(work), lease)) {
+      await handler.refused?.(contextOf(app, tx, work.actor, work.op, work.input, false, gathered), intent, problem)
+      await writeEvents(tx, work.actor.workspace.id, gathered.events)
+    }
+    await tx.commit().execute()
   }))
 }
 
