@@ -106,7 +106,7 @@ export const sendReply = operation({
   examples: [{ title: 'A text', input: { conversation_id: '77', text: 'It is, it arrives today.' }, output: { message: sent, conversation_id: '77' } }],
 })
 
-const Fill = z.object({
+const Fill = z.strictObject({
   text: z.string().min(1).max(1024).optional().describe('Value of the variable of a text header.'),
   media_url: z.url({ protocol: /^https$/ }).max(2000).optional().describe('Public https address of the picture, video or document.'),
   media_handle: z.string().min(1).max(4000).optional().describe('Media id at the provider instead.'),
@@ -117,21 +117,21 @@ const Fill = z.object({
   address: z.string().max(1000).optional().describe('Address of the place.'),
 })
 const BodyFill = z.array(z.string().min(1).max(1024)).max(100)
-const ButtonFill = z.array(z.object({
+const ButtonFill = z.array(z.strictObject({
   index: z.int().min(0).max(9).describe('Position of the button, from 0.'),
   text: z.string().min(1).max(2000).optional().describe('What the variable at the end of a URL stands for.'),
   payload: z.string().min(1).max(256).optional().describe('What a quick reply sends back.'),
   coupon_code: z.string().min(1).max(20).optional().describe('Code of a copy-code button.'),
 })).max(10)
 
-export const SendTemplate = z.object({
+export const SendTemplate = z.strictObject({
   name: z.string().min(1).max(512).describe('Template name.'),
   language: z.string().min(1).max(20).describe('Language code, such as `en_US`.'),
   header: Fill.optional().describe('Values of the header.'),
   body: BodyFill.optional().describe('Values of the body\'s variables, in order.'),
   buttons: ButtonFill.optional().describe('Values of buttons that have a variable.'),
   offer_expires_at: z.iso.datetime({ offset: true }).optional().describe('When a limited-time offer ends.'),
-  cards: z.array(z.object({
+  cards: z.array(z.strictObject({
     header: Fill.optional().describe('Picture or video of the card.'),
     body: BodyFill.optional().describe('Values of the card\'s variables.'),
     buttons: ButtonFill.optional().describe('Values of the card\'s buttons.'),
