@@ -61,8 +61,8 @@ export const insertDemoContacts = async (db: Db, workspaceId: string, types: Fie
     ), g as (
       insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}::bigint, grp, id from u join c using (id), unnest(group_ids::bigint[]) as grp returning group_id
     ), v as (
-      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, unread_count, created_at, last_activity_at)
-      select ${workspaceId}::bigint, u.id, w.channel_id, w.state, w.staff_id, w.team_id, w.unread_count, w.created_at::timestamptz, w.last_activity_at::timestamptz
+      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, unread_count, created_at, last_activity_at, updated_at)
+      select ${workspaceId}::bigint, u.id, w.channel_id, w.state, w.staff_id, w.team_id, w.unread_count, w.created_at::timestamptz, w.last_activity_at::timestamptz, w.last_activity_at::timestamptz
       from unnest(
         ${talks.map((v) => v.n)}::bigint[], ${talks.map((v) => v.channel_id)}::bigint[], ${talks.map((v) => v.state)}::text[],
         ${talks.map((v) => v.assigned_staff_id)}::bigint[], ${talks.map((v) => v.assigned_team_id)}::bigint[], ${talks.map((v) => String(v.unread_count))}::integer[],

@@ -173,9 +173,9 @@ everyDatabase('The timeline of a contact', (server) => {
     await run('crm_upsert_contact', { phone: '+15550100001' })
     // Conversations come in from the provider; here they are planted.
     await sql`
-      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, created_at, last_activity_at)
+      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, created_at, last_activity_at, updated_at)
       select ${workspace.id}::bigint, ${id}::bigint, 1, case when i % 2 = 0 then 'open' else 'closed' end, case when i = 11 then 5 end, case when i = 10 then 6 end,
-        timestamptz '2026-01-01T00:00:00Z' + i * interval '1 day', timestamptz '2026-02-01T00:00:00Z' + (i * 5 % 12) * interval '1 hour'
+        timestamptz '2026-01-01T00:00:00Z' + i * interval '1 day', timestamptz '2026-02-01T00:00:00Z' + (i * 5 % 12) * interval '1 hour', now()
       from generate_series(0, 11) as i`.execute(server().db)
     const contact = await run('crm_get_contact', { contact_id: id })
     const hours = contact.conversations.map((c: { last_activity_at: string }) => Number(c.last_activity_at.slice(11, 13)))

@@ -63,8 +63,8 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
 /** For each contact a conversation, and two broadcasts that it received. */
 const plantMessaging = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
   await sql`
-    insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, unread_count, created_at, last_activity_at)
-    select workspace_id, id, (select min(h.id) from channels h where h.workspace_id = c.workspace_id), 'open', (select min(s.id) from staff s where s.workspace_id = c.workspace_id), 1, ${now}::timestamptz, ${now}::timestamptz
+    insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, unread_count, created_at, last_activity_at, updated_at)
+    select workspace_id, id, (select min(h.id) from channels h where h.workspace_id = c.workspace_id), 'open', (select min(s.id) from staff s where s.workspace_id = c.workspace_id), 1, ${now}::timestamptz, ${now}::timestamptz, ${now}::timestamptz
     from contacts c where workspace_id = ${workspaceId}`.execute(db)
   for (const n of [1, 2]) {
     const { id } = await findOrInsertBroadcast(db, workspaceId, {
