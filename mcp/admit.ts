@@ -28,7 +28,7 @@ export const admit = async (app: App, request: Request, requestId: string): Prom
     entitle(actor)
     const selection: Selection = selectionOf(new URL(request.url).searchParams, toolsetNames(app.operations))
     // The key itself stays in the request: nothing that handles this record may log it.
-    return { token: '', clientId: actor.key.id, scopes: [...actor.key.scopes], extra: { ...selection } }
+    return { token: '', clientId: actor.key.id, scopes: [...actor.key.scopes], extra: { ...selection, test: actor.key.test } }
   } catch (error) {
     if (error instanceof Problem) return refusal(app, requestId, error)
     app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'key not checked')

@@ -8,6 +8,7 @@ import type { App } from '../server/app.ts'
 import { newRequestId } from '../server/ids.ts'
 import { perform } from '../server/perform.ts'
 import { admit, originCheck } from './admit.ts'
+import { confirmed } from './confirm.ts'
 import { promptMessages, prompts } from './prompts.ts'
 import { instructions, resourcesOf, type TextResource } from './resources.ts'
 import { toolResult } from './result.ts'
@@ -59,14 +60,17 @@ const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContex
 }
 
 const serveTools = (server: Server, surface: Surface, authInfo: AuthInfo | undefined, requestInfo: Request | undefined): void => {
-  const selection = authInfo?.extra as Selection
+  const selection = authInfo?.extra as Selection & { test: boolean }
   server.setRequestHandler('tools/list', () => ({
     tools: listed(surface.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) => surface.tools.get(op.name)!),
   }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const op = surface.operations.get(params.name)
     if (!op || !callable(op, selection)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, unknownTool(params.name, op, selection))
-    return toolResult(op, await perform(surface.app, callOf(op, params.arguments, requestInfo, clientOf(server, context, requestInfo))))
+    const call = callOf(op, params.arguments, requestInfo, clientOf(server, context, requestInfo))
+    const settled = await confirmed(surface.app, op, call, { keyId: authInfo!.clientId, test: selection.test }, context)
+    if ('ask' in settled) return settled.ask
+    return toolResult(op, 'refused' in settled ? settled.refused : await perform(surface.app, settled.call))
   })
 }
 

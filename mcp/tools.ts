@@ -33,7 +33,7 @@ export const toolOf = (op: Operation): Tool => {
 
 const describe = (op: Operation): string => {
   const gate = op.confirm
-    ? `Without \`dry_run: true\` it answers \`confirm_required\`: a person confirms it over REST or on the command line ("${op.confirm}").`
+    ? `A person is asked to confirm it ("${op.confirm}"). Where the client cannot ask, it answers \`confirm_required\` unless \`dry_run\` is true.`
     : undefined
   return [`${op.summary}.`, op.description, gate].filter(Boolean).join(' ')
 }

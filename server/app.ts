@@ -30,6 +30,7 @@ export type App = {
   readonly log: Logger
   readonly metrics: Metrics
   readonly cursorSealer: Sealer
+  readonly confirmSealer: Sealer
   readonly keyMemory: KeyMemory
   readonly rateMemory: RateMemory
   /** Ids that this process may give to contacts to come. */
@@ -73,6 +74,7 @@ export const createApp = ({ storage, secret, log, metrics, config, now, provider
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
     log, metrics,
     cursorSealer: sealer(secret, 'cursors'),
+    confirmSealer: sealer(secret, 'confirmations'),
     keyMemory: newKeyMemory(),
     rateMemory: new Map(),
     contactIds: [],

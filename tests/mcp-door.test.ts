@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { catalog } from '../catalog/index.ts'
 import { bridgeStdio } from '../mcp/stdio.ts'
+import { doAs } from './calls.ts'
 import { databases, makeWorkspace, startServer, type TestServer } from './servers.ts'
 
 describe(`MCP (${databases[0]})`, () => {
@@ -73,6 +74,63 @@ describe(`MCP (${databases[0]})`, () => {
     assert.equal((await call({ confirm: 'delete' })).isError, true)
     assert.deepEqual((await call({ dry_run: true })).structuredContent, { id: group_id, deleted: true, dry_run: true })
     await client.close()
+  })
+
+  it('asks the person behind the client to confirm a gated tool, once it is rehearsed', async () => {
+    const { owner } = await makeWorkspace(server)
+    const client = new Client({ name: 'tests', version: '1' }, { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } })
+    const asked: string[] = []
+    const answers: ({ action: 'accept'; content: { confirm: string } } | { action: 'decline' })[] = []
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      asked.push(params.message)
+      return answers.shift()!
+    })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp?toolsets=all`), { requestInit: { headers: { Authorization: `Bearer ${owner.key}` } } }))
+    const { structuredContent } = await client.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } })
+    const group_id = (structuredContent as { group: { id: string } }).group.id
+    const call = async (id: string) => await client.callTool({ name: 'crm_delete_group', arguments: { group_id: id } })
+    const codeOf = ({ content }: Awaited<ReturnType<typeof call>>) => JSON.parse((content as { text: string }[])[0]!.text).code
+    assert.equal(codeOf(await call('999999999')), 'not_found', 'nobody is asked about what would be refused')
+    assert.equal(asked.length, 0)
+    answers.push({ action: 'decline' })
+    assert.equal(codeOf(await call(group_id)), 'confirm_required')
+    answers.push({ action: 'accept', content: { confirm: 'delete' } })
+    assert.deepEqual((await call(group_id)).structuredContent, { id: group_id, deleted: true })
+    assert.equal(asked.length, 2)
+    assert.match(asked[0]!, new RegExp(`crm_delete_group.*"group_id": "${group_id}"`, 's'))
+    await client.close()
+  })
+
+  it('takes no confirmation that was given for something else', async () => {
+    const { owner } = await makeWorkspace(server)
+    const group = async (name: string): Promise<string> => ((await doAs(server, owner.key)('crm_create_group', { name })) as { group: { id: string } }).group.id
+    const [one, other] = [await group('One'), await group('Other')]
+    const call = async (group_id: string, more: object = {}): Promise<any> => {
+      const response = await fetch(`${server.url}/mcp`, {
+        method: 'POST',
+        headers: {
+          'Authorization': `Bearer ${owner.key}`, 'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream',
+          'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': 'crm_delete_group',
+        },
+        body: JSON.stringify({
+          jsonrpc: '2.0', id: 1, method: 'tools/call', params: {
+            name: 'crm_delete_group', arguments: { group_id }, ...more,
+            _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } },
+          },
+        }),
+      })
+      return (JSON.parse(await response.text()) as { result: unknown }).result
+    }
+    const asked = await call(one)
+    assert.equal(asked.resultType, 'input_required')
+    const yes = { inputResponses: { confirm: { action: 'accept', content: { confirm: 'delete' } } } }
+    for (const state of [{ requestState: asked.requestState }, { requestState: 'made up' }, {}]) {
+      assert.equal((await call(other, { ...yes, ...state })).resultType, 'input_required', 'it is asked anew')
+    }
+    const wrong = { inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } }, requestState: asked.requestState }
+    assert.equal((await call(one, wrong)).isError, true)
+    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, { id: one, deleted: true })
+    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, { id: one, deleted: true }, 'a repeated answer is the same call')
   })
 
   it('runs a change with the same idempotency_key once', async () => {
