@@ -3,6 +3,7 @@ import type { Operation } from '../catalog/index.ts'
 import { createChannel, createTeam } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
 import { findOrInsertBroadcast } from '../storage/demo.ts'
+import { insertMessages } from '../storage/messages.ts'
 import { doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 
@@ -42,6 +43,7 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
     return reply.body as Record<string, unknown>
   }
   await createChannel(db, workspace.id, { type: 'web', name: `${marker} shop window`, identifier: `${marker}.example`, status: 'connected' }, now)
+  await plantSecondLine(db, workspace.id, marker, now)
   for (const n of [1, 2]) await createTeam(db, workspace.id, `${marker} team ${n}`, now)
   await workspace.staff({ name: `${marker} colleague`, role: 'manager' })
   await make('crm_create_custom_field', { key: 'shelf', label: `${marker} field`, type: 'select', options: [{ label: `${marker} option`, value: 'one' }] })
@@ -56,16 +58,22 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   }
   // The last one is what everybody asks for; the one with a phone is only listed.
   for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }]) await make('crm_create_saved_filter', { name: `${marker} filter`, filter })
-  await plantMessaging(db, workspace.id, marker, now)
+  await plantMessaging(db, workspace.id, workspace.owner.staffId, marker, now)
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
 }
 
-/** For each contact a conversation, and two broadcasts that it received. */
-const plantMessaging = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
-  await sql`
-    insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, unread_count, created_at, last_activity_at, updated_at)
-    select workspace_id, id, (select min(h.id) from channels h where h.workspace_id = c.workspace_id), 'open', (select min(s.id) from staff s where s.workspace_id = c.workspace_id), 1, ${now}::timestamptz, ${now}::timestamptz, ${now}::timestamptz
-    from contacts c where workspace_id = ${workspaceId}`.execute(db)
+/** Another number of the account that the main line is of: the channel that inputs name, since it is the last. */
+const plantSecondLine = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
+  const { account_id, account_name } = await db.selectFrom('channels').select(['account_id', 'account_name']).where('workspace_id', '=', workspaceId).where('is_default', '=', true).executeTakeFirstOrThrow()
+  await createChannel(db, workspaceId, {
+    type: 'chatapp', name: `${marker} second line`, identifier: '15550100002', status: 'connected', account_id, account_name, provider_phone_number_id: `7700${workspaceId}`,
+  }, now)
+}
+
+/** For each contact a conversation, what messages are made of, and two broadcasts that it received. */
+const plantMessaging = async (db: Db, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
+  await plantTemplates(db, workspaceId, staffId, marker, now)
+  await plantConversations(db, workspaceId, staffId, marker, now)
   for (const n of [1, 2]) {
     const { id } = await findOrInsertBroadcast(db, workspaceId, {
       name: `${marker} broadcast ${n}`, status: 'completed', template_name: `${marker}_offer`, channel_id: null, scheduled_at: now, started_at: now, created_at: now,
@@ -75,6 +83,59 @@ const plantMessaging = async (db: Db, workspaceId: string, marker: string, now: 
       select workspace_id, ${id}::bigint, id, 'read', true, ${now}::timestamptz, ${now}::timestamptz, ${now}::timestamptz, ${now}::timestamptz
       from contacts where workspace_id = ${workspaceId}`.execute(db)
   }
+}
+
+/** The template of the examples, another one, and saved replies that everybody may use. */
+const plantTemplates = async (db: Db, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
+  for (const [name, text] of [['order_update', `Hello {{1}}, your order from ${marker} is on its way.`], [`${marker.toLowerCase()}_notice`, `${marker} moves.`]] as const) {
+    await sql`
+      insert into templates (workspace_id, account_id, account_name, provider_id, name, language, category, status, components, created_at, updated_at)
+      select workspace_id, account_id, account_name, ${`88${workspaceId}${name.length}`}, ${name}, 'en_US', 'UTILITY', 'APPROVED', ${JSON.stringify([{ type: 'BODY', text }])}::text::jsonb, ${now}::timestamptz, ${now}::timestamptz
+      from channels where workspace_id = ${workspaceId} and is_default`.execute(db)
+  }
+  for (const n of [1, 2]) {
+    await sql`
+      insert into quick_messages (workspace_id, code, code_key, title, type, text, visibility, owner_staff_id, created_at, updated_at)
+      values (${workspaceId}, ${`${marker}-${n}`}, ${`${marker}-${n}`.toLowerCase()}, ${`${marker} saved reply ${n}`}, 'TEXT', ${`${marker} thanks you.`}, 'company', ${staffId}, ${now}, ${now})`.execute(db)
+  }
+}
+
+/**
+ * Each customer was answered, and wrote again with a picture: the window is open, and somebody waits. The last one, whom inputs name, is nobody's yet, so
+ * that it can be claimed.
+ */
+const plantConversations = async (db: Db, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
+  const before = (minutes: number): string => new Date(Date.parse(now) - minutes * 60_000).toISOString()
+  const { rows: [policy] } = await sql<{ id: string }>`
+    insert into sla_policies (workspace_id, name, first_response_seconds, next_response_seconds, created_at) values (${workspaceId}, ${`${marker} service level`}, 3600, 3600, ${now}) returning id`.execute(db)
+  const { rows } = await sql<{ id: string; channel_id: string }>`
+    insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_at, unread_count, reply_status, last_inbound_at, window_expires_at,
+      sla_policy_id, next_response_due_at, created_at, last_activity_at, updated_at)
+    select c.workspace_id, c.id, h.id, 'open', s.id, case when s.id is not null then ${now}::timestamptz end, 1, 'incoming_no_reply', ${now}::timestamptz, ${now}::timestamptz + interval '24 hours',
+      ${policy!.id}::bigint, ${now}::timestamptz + interval '1 hour', ${before(10)}::timestamptz, ${now}::timestamptz, ${now}::timestamptz
+    from contacts c join channels h on h.workspace_id = c.workspace_id and h.is_default
+    left join staff s on s.workspace_id = c.workspace_id and s.id = ${staffId}::bigint and c.id < (select max(id) from contacts where workspace_id = ${workspaceId})
+    where c.workspace_id = ${workspaceId} order by c.id returning id, channel_id`.execute(db)
+  for (const { id, channel_id } of rows) {
+    const message = { conversation_id: id, channel_id, episode: 1 } as const
+    const [, , last] = await insertMessages(db, workspaceId, [
+      { ...message, direction: 'inbound', type: 'TEXT', status: 'received', text: `${marker} question`, provider_id: `wamid.${id}in`, created_at: before(10) },
+      { ...message, direction: 'outbound', type: 'TEXT', status: 'sent', text: `${marker} answer`, staff_id: staffId, provider_id: `wamid.${id}out`, created_at: before(5), sent_at: before(5) },
+      {
+        ...message, direction: 'inbound', type: 'IMAGE', status: 'received', text: `${marker} picture`, provider_id: `wamid.${id}pic`, created_at: now,
+        media: { state: 'linked', content_type: 'image/jpeg', file_name: `${marker}.jpg`, url: `https://example.com/${marker}.jpg` },
+      },
+    ])
+    await sql`update conversations set last_message_id = ${last!}::bigint where workspace_id = ${workspaceId} and id = ${id}`.execute(db)
+  }
+  await sql`
+    insert into conversation_episodes (workspace_id, conversation_id, n, opened_at, first_response_at) select workspace_id, id, 1, created_at, ${before(5)}::timestamptz from conversations where workspace_id = ${workspaceId}`.execute(db)
+  await sql`
+    insert into reply_waits (workspace_id, conversation_id, since, kind, episode, due_at) select workspace_id, id, ${now}::timestamptz, 'next_response', 1, next_response_due_at from conversations where workspace_id = ${workspaceId}`.execute(db)
+  await sql`
+    insert into conversation_tags (workspace_id, conversation_id, tag_id)
+    select workspace_id, id, (select max(t.id) from tags t where t.workspace_id = v.workspace_id) from conversations v where workspace_id = ${workspaceId}`.execute(db)
+  await sql`update contacts set last_activity_at = ${now}::timestamptz where workspace_id = ${workspaceId}`.execute(db)
 }
 
 const idsOf = async (db: Db, workspaceId: string): Promise<Record<string, string[]>> => {
@@ -91,7 +152,7 @@ const idsOf = async (db: Db, workspaceId: string): Promise<Record<string, string
 }
 
 /** Fields whose table is not their own name in the plural. */
-const tables: Record<string, string> = { staff: 'staff', assigned_staff: 'staff', assigned_team: 'teams', endpoint: 'webhook_endpoints', delivery: 'webhook_deliveries', after: 'events' }
+const tables: Record<string, string> = { staff: 'staff', assigned_staff: 'staff', assigned_team: 'teams', endpoint: 'webhook_endpoints', delivery: 'webhook_deliveries', reply_to: 'messages', after: 'events' }
 
 /** The table that a field of this name points into; undefined: it holds no id. */
 export const tableOf = (field: string): string | undefined => {
