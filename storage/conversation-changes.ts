@@ -1,0 +1,127 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { ConversationState } from './conversations.ts'
+import type { Db } from './database.ts'
+
+/** What changes of conversations write, each in one statement. The conversation is locked, or not there yet. */
+
+type Clocks = Pick<ConversationState, 'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'>
+
+/** `openedBy`: the staff member; null: the customer, or the system. */
+export type Opening = { openedBy: string | null; title: string | null; clocks: Clocks; now: string }
+
+/** A new conversation with its first episode. */
+export const insertConversation = async (
+  tx: Db, workspaceId: string, contactId: string, channelId: string, { openedBy, title, clocks, now }: Opening,
+): Promise<{ id: string; channel_type: string | null }> =>
+  (await sql<{ id: string; channel_type: string | null }>`
+    with v as (
+      insert into conversations (workspace_id, contact_id, channel_id, state, title, sla_policy_id, first_response_due_at, resolution_due_at, created_at, updated_at)
+      values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, 'open', ${title}, ${clocks.sla_policy_id}::bigint,
+        ${clocks.first_response_due_at}::timestamptz, ${clocks.resolution_due_at}::timestamptz, ${now}::timestamptz, ${now}::timestamptz)
+      returning id
+    ), e as (
+      insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by, resolution_due_at)
+      select ${workspaceId}::bigint, id, 1, ${title}, ${now}::timestamptz, ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz from v
+    )
+    select id, (select type from channels where workspace_id = ${workspaceId} and id = ${channelId}::bigint) as channel_type from v`.execute(tx)).rows[0]!
+
+/** Opens a closed conversation as this episode. */
+export const openEpisode = async (tx: Db, workspaceId: string, id: string, episode: number, { openedBy, title, clocks, now }: Opening): Promise<void> => {
+  await sql`
+    with e as (
+      insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by, resolution_due_at)
+      values (${workspaceId}::bigint, ${id}::bigint, ${episode}::int, ${title}, ${now}::timestamptz, ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz)
+    )
+    update conversations set state = 'open', episode = ${episode}::int, title = ${title}, sla_policy_id = ${clocks.sla_policy_id}::bigint, sla_breached = false,
+      first_response_due_at = ${clocks.first_response_due_at}::timestamptz, next_response_due_at = null, resolution_due_at = ${clocks.resolution_due_at}::timestamptz,
+      updated_at = ${now}::timestamptz
+    where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
+}
+
+/** `since`: when the customer wrote. `nextDue`: when it is late, unless it is the first response that is waited for. */
+export type Wait = { since: string; nextDue: string | null }
+
+/**
+ * Begins a wait for an answer: `first` says whether for the first response of an episode that the customer opened. The provider tells whole seconds, so that
+ * a message that was answered and the one after it may bear the same time; the later wait is then moved on by a millisecond.
+ */
+const waitParts = (workspaceId: string, { id, episode, first_response_due_at: firstDue }: ConversationState, { since, nextDue }: Wait): RawBuilder<unknown> => sql`
+  f as (
+    select coalesce((select e.first_response_at is null and e.opened_by is null from conversation_episodes e
+      where e.workspace_id = ${workspaceId} and e.conversation_id = ${id}::bigint and e.n = ${episode}::int), false) as first
+  ), w as (
+    insert into reply_waits (workspace_id, conversation_id, since, kind, episode, due_at)
+    select ${workspaceId}::bigint, ${id}::bigint,
+      coalesce((select max(since) + interval '1 millisecond' from reply_waits r where r.workspace_id = ${workspaceId} and r.conversation_id = ${id}::bigint
+        and r.since >= ${since}::timestamptz and r.since < ${since}::timestamptz + interval '1 second'), ${since}::timestamptz),
+      case when first then 'first_response' else 'next_response' end, ${episode}::int,
+      case when first then ${firstDue}::timestamptz else ${nextDue}::timestamptz end
+    from f on conflict do nothing
+  )`
+
+const nextDueAfter = (wait: Wait): RawBuilder<unknown> =>
+  sql`next_response_due_at = case when (select first from f) then next_response_due_at else ${wait.nextDue}::timestamptz end`
+
+type NextDue = { next_response_due_at: string | null }
+
+/** Begins a wait, and answers the next response's clock. */
+export const beginWait = async (tx: Db, workspaceId: string, conversation: ConversationState, wait: Wait): Promise<string | null> =>
+  (await sql<NextDue>`
+    with ${waitParts(workspaceId, conversation, wait)}
+    update conversations set ${nextDueAfter(wait)} where workspace_id = ${workspaceId} and id = ${conversation.id}::bigint returning next_response_due_at`.execute(tx)).rows[0]!.next_response_due_at
+
+/** The contact's last activity, never moved back. */
+const contactPart = (workspaceId: string, { contact_id: id, last_activity_at: at }: ConversationState): RawBuilder<unknown> => sql`
+  c as (
+    update contacts set last_activity_at = ${at}::timestamptz
+    where workspace_id = ${workspaceId} and id = ${id}::bigint and (last_activity_at is null or last_activity_at < ${at}::timestamptz)
+  )`
+
+/** Writes what a customer's message changed, with the wait it begins, if any; answers the next response's clock. `windowExpiresAt`: the raw value kept for compatibility. */
+export const writeReceived = async (
+  tx: Db, workspaceId: string, next: ConversationState, windowExpiresAt: string | null, wait: Wait | null, now: string,
+): Promise<string | null> =>
+  (await sql<NextDue>`
+    with ${contactPart(workspaceId, next)}${wait ? sql`, ${waitParts(workspaceId, next, wait)}` : sql``}
+    update conversations set last_message_id = ${next.last_message_id}::bigint, last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
+      reply_status = ${next.reply_status}, last_inbound_at = ${next.last_inbound_at}::timestamptz, free_entry_at = ${next.free_entry_at}::timestamptz,
+      window_expires_at = ${windowExpiresAt}::timestamptz, ${wait ? sql`${nextDueAfter(wait)},` : sql``} updated_at = ${now}::timestamptz
+    where workspace_id = ${workspaceId} and id = ${next.id}::bigint returning next_response_due_at`.execute(tx)).rows[0]!.next_response_due_at
+
+/** Writes what a message to the customer changed; it ends the wait for an answer and is the episode's first response if there was none. */
+export const writeSent = async (tx: Db, workspaceId: string, next: ConversationState, sent: { at: string; staffId: string | null }, now: string): Promise<void> => {
+  await sql`
+    with ${contactPart(workspaceId, next)}, w as (
+      update reply_waits set ended_at = greatest(${sent.at}::timestamptz, since), ended_by = ${sent.staffId}::bigint
+      where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
+    ), e as (
+      update conversation_episodes set first_response_at = ${sent.at}::timestamptz
+      where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and n = ${next.episode}::int and first_response_at is null and closed_at is null
+    )
+    update conversations set last_message_id = ${next.last_message_id}::bigint, last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
+      reply_status = ${next.reply_status}, first_response_due_at = null, next_response_due_at = null, sla_breached = ${next.sla_breached}::boolean, updated_at = ${now}::timestamptz
+    where workspace_id = ${workspaceId} and id = ${next.id}::bigint`.execute(tx)
+}
+
+/** Ends the episode with its clocks and waits. */
+export const writeClosed = async (tx: Db, workspaceId: string, next: ConversationState, closed: { by: string | null; reason: string | null }, now: string): Promise<void> => {
+  await sql`
+    with w as (
+      update reply_waits set ended_at = greatest(${now}::timestamptz, since), ended_by = ${closed.by}::bigint
+      where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
+    ), e as (
+      insert into conversation_episodes as e (workspace_id, conversation_id, n, opened_at, closed_at, closed_by, close_reason)
+      values (${workspaceId}::bigint, ${next.id}::bigint, ${next.episode}::int, ${next.created_at}::timestamptz, ${now}::timestamptz, ${closed.by}::bigint, ${closed.reason})
+      on conflict (workspace_id, conversation_id, n) do update set closed_at = excluded.closed_at, closed_by = excluded.closed_by, close_reason = excluded.close_reason
+    )
+    update conversations set state = 'closed', first_response_due_at = null, next_response_due_at = null, resolution_due_at = null,
+      sla_breached = ${next.sla_breached}::boolean, updated_at = ${now}::timestamptz
+    where workspace_id = ${workspaceId} and id = ${next.id}::bigint`.execute(tx)
+}
+
+/** What staff set on a conversation by hand. */
+export type Settings = { assigned_staff_id?: string | null; assigned_team_id?: string | null; assigned_at?: string | null; unread_count?: number; reminder_at?: string | null; window_corrected_at?: string }
+
+export const setConversation = async (tx: Db, workspaceId: string, id: string, settings: Settings, now: string): Promise<void> => {
+  await tx.updateTable('conversations').set({ ...settings, updated_at: now }).where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+}
