@@ -1,14 +1,16 @@
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, CommanderError, Option } from 'commander'
 import { listen } from 'listhen'
 import { pino } from 'pino'
 import { mcpHandler } from '../mcp/handler.ts'
-import { createApp } from '../server/app.ts'
+import { compose } from '../server/compose.ts'
 import { type Config, readConfig, settings } from '../server/config.ts'
 import { createHttp } from '../server/http/app.ts'
 import { HARD_MAX_BYTES } from '../server/http/body.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { createMetrics } from '../server/metrics.ts'
+import { SANDBOX_PATH } from '../server/provider/settings.ts'
 import { openMigrated, requireSameSecret, secretOf, startChores } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials } from './credentials.ts'
@@ -68,8 +70,10 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     // The port is known only after listening, and every URL that is handed out holds it: so the routes come after.
     let handle: ReturnType<typeof nodeHandler> | undefined
     let underWay = 0
+    let stopping = false
     const listener = await listen((request, response) => {
-      if (!handle) return void response.writeHead(503, { 'Retry-After': '1' }).end()
+      // Calls under way may still need the sandbox of this very server, so its routes stay open longest.
+      if (!handle || (stopping && !request.url?.startsWith(SANDBOX_PATH))) return void response.writeHead(503, { 'Retry-After': '1', Connection: 'close' }).end()
       underWay++
       void handle(request as never, response as never).finally(() => { underWay-- })
     }, {
@@ -77,19 +81,26 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
       autoClose: false, qr: false, showURL: false, isProd: true, ws: false, clipboard: false, open: false,
     })
     const url = `http://${config.host.includes(':') ? `[${config.host}]` : config.host === '0.0.0.0' ? '127.0.0.1' : config.host}:${listener.address.port}`
-    const app = createApp({ storage, secret, log, metrics: createMetrics(), config: { ...config, publicUrl: (config.publicUrl ?? url).replace(/\/+$/, '') } })
-    const http = createHttp(app, { '/mcp': mcpHandler(app) })
+    const service = compose({
+      storage, secret, log, metrics: createMetrics(), config: { ...config, publicUrl: (config.publicUrl ?? url).replace(/\/+$/, '') },
+      provider: config, localUrl: url, mediaDir: config.media ?? join(config.dataDir, 'media'),
+    })
+    const { app } = service
+    if (config.providerUrl === undefined && !storage.embedded) log.warn('no WCRM_PROVIDER_URL: messages go to the built-in sandbox and reach no customer')
+    const http = createHttp(app, { ...service.mounts, '/mcp': mcpHandler(app) })
     handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
     const demo = config.demo ? await createDemo(storage.db, app.now()) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
-    const stopChores = startChores(app)
+    const stopChores = startChores(service)
     const stopped = untilSignal()
     announce(io, url, demo, json)
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
     const signal = await stopped
     log.info({ signal }, 'stopping')
-    await drain(listener.server, () => underWay)
-    await stopChores()
+    stopping = true
+    const stoppedChores = stopChores()
+    await drain(listener.server, () => underWay, service.sandbox !== undefined)
+    await stoppedChores
     return 0
   } finally {
     await storage.close()
@@ -103,9 +114,13 @@ const untilSignal = (): Promise<string> => new Promise((resolve) => {
 
 const DRAIN_MS = 15_000
 
-/** Takes no new connection, closes what idles, and waits for the calls under way, also for those whose client has left. */
-const drain = async (server: { close: (done: () => void) => void; closeIdleConnections?: () => void; closeAllConnections?: () => void }, underWay: () => number): Promise<void> => {
+/**
+ * Takes no new connection, closes what idles, and waits for the calls under way, also for those whose client has left. A server that is its own
+ * provider waits for them first: they connect to it.
+ */
+const drain = async (server: { close: (done: () => void) => void; closeIdleConnections?: () => void; closeAllConnections?: () => void }, underWay: () => number, ownProvider: boolean): Promise<void> => {
   const deadline = performance.now() + DRAIN_MS
+  while (ownProvider && underWay() > 0 && performance.now() < deadline) await pause(20)
   await new Promise<void>((resolve) => {
     const late = setTimeout(() => server.closeAllConnections?.(), DRAIN_MS)
     server.close(() => { clearTimeout(late); resolve() })

@@ -21,6 +21,16 @@ export const Config = z.object({
   advancedFilters: z.enum(['on', 'off']).default('on').describe('off refuses contact filters, which are the costliest thing to ask.').meta({ env: 'WCRM_ADVANCED_FILTERS' }),
   countTimeBox: z.coerce.number().int().min(0).max(10_000).default(1000).describe('Milliseconds for an exact count of a filter; after that it is estimated.').meta({ env: 'WCRM_COUNT_TIME_BOX' }),
   logLevel: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info').describe('Least level that is logged, to stderr as JSON lines.').meta({ env: 'WCRM_LOG_LEVEL' }),
+  providerUrl: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
+    .describe('Base URL of the messaging provider, without its version. The built-in sandbox plays the provider when absent.').meta({ env: 'WCRM_PROVIDER_URL' }),
+  providerVersion: z.string().regex(/^v\d+\.\d+$/, 'must look like v23.0').default('v23.0').describe('Version of the provider\'s API.').meta({ env: 'WCRM_PROVIDER_VERSION' }),
+  providerToken: z.string().min(1).optional().describe('Access token of the provider.').meta({ env: 'WCRM_PROVIDER_TOKEN' }),
+  providerAppId: z.string().min(1).optional().describe('App id at the provider; template samples are uploaded to it.').meta({ env: 'WCRM_PROVIDER_APP_ID' }),
+  providerArchiveUrl: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
+    .describe('Base URL of the provider\'s template archive, where it is another.').meta({ env: 'WCRM_PROVIDER_ARCHIVE_URL' }),
+  providerAppSecret: z.string().min(1).optional().describe('Signs the provider\'s webhooks.').meta({ env: 'WCRM_PROVIDER_APP_SECRET' }),
+  providerVerifyToken: z.string().min(1).optional().describe('What the provider says when it verifies the webhook address.').meta({ env: 'WCRM_PROVIDER_VERIFY_TOKEN' }),
+  media: z.string().min(1).optional().describe('Folder of received files; "media" in the data folder when absent.').meta({ env: 'WCRM_MEDIA' }),
   demo: z.boolean().default(true).describe('Create a demo workspace when the database is empty.'),
 })
 export type Config = z.output<typeof Config>
@@ -39,11 +49,19 @@ export const readConfig = (flags: Record<string, unknown>, env: Record<string, s
     if (value !== undefined) given[name] = value
   }
   const parsed = Config.safeParse(given)
-  if (parsed.success) return parsed.data
+  if (parsed.success) return requireWhole(parsed.data)
   const lines = parsed.error.issues.map((issue) => {
     const { name, env: variable, flag } = entries.find((e) => e.name === issue.path[0])!
     const where = flags[name] !== undefined && flag ? `--${flag}` : variable ?? name
     return `${where}: ${issue.message}`
   })
   throw new Error(lines.join('\n'))
+}
+
+/** A provider is configured whole or not at all: a server without the app secret would refuse every webhook. */
+const requireWhole = (config: Config): Config => {
+  if (config.providerUrl === undefined) return config
+  const missing = (['providerToken', 'providerAppSecret', 'providerVerifyToken'] as const).filter((name) => config[name] === undefined)
+  if (missing.length === 0) return config
+  throw new Error(missing.map((name) => `${entries.find((e) => e.name === name)!.env}: is needed beside WCRM_PROVIDER_URL`).join('\n'))
 }

@@ -5,7 +5,8 @@ import { dropExpiredRecords } from '../storage/idempotency.ts'
 import { migrate, openStorage, type Location, type Storage } from '../storage/open.ts'
 import { dropIdleBuckets } from '../storage/rate-limits.ts'
 import { keepSetting } from '../storage/settings.ts'
-import type { App } from './app.ts'
+import { refreshClock } from './clock.ts'
+import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
 import { reconcile } from './steps/reconcile.ts'
 
@@ -51,24 +52,38 @@ export const requireSameSecret = async (storage: Storage, secret: string): Promi
   }
 }
 
-const EVERY_MS = 30_000
-
-/** Work that nobody asks for: old answers go, and calls to the provider whose process died are finished. Answers the way to stop it. */
-export const startChores = (app: App): (() => Promise<void>) => {
-  let running: Promise<void> = Promise.resolve()
-  const chores = async () => {
+/** Repeats work until stopped, never two at a time. A failure is told and tried again. */
+const every = (ms: number, name: string, { app }: Service, work: () => Promise<unknown>): (() => Promise<void>) => {
+  let running: Promise<void> | undefined
+  const run = async (): Promise<void> => {
     try {
-      await reconcile(app)
-      await dropExpiredRecords(app.db, app.now())
-      await dropIdleBuckets(app.db)
+      await work()
     } catch (error) {
-      app.log.warn({ code: (error as { code?: string }).code }, 'chores failed; they are tried again')
+      app.log.warn({ work: name, code: (error as { code?: string }).code }, 'background work failed; it is tried again')
     }
   }
-  const timer = setInterval(() => { running = running.then(chores) }, EVERY_MS)
+  const timer = setInterval(() => { running ??= run().finally(() => { running = undefined }) }, ms)
   timer.unref()
   return async () => {
     clearInterval(timer)
     await running
   }
+}
+
+/**
+ * Work that nobody asks for. Calls to the provider whose process died are finished, what the provider told is taken in, files are fetched, old answers
+ * go; with the sandbox, its clock and its numbers are kept up with. Answers the way to stop it.
+ */
+export const startChores = (service: Service): (() => Promise<void>) => {
+  const { app, driver } = service
+  const stops = [
+    every(1_000, 'clock', service, async () => { if (await driver.isSandbox()) await refreshClock(app) }),
+    every(5_000, 'reconcile', service, () => reconcile(app)),
+    every(5_000, 'sandbox numbers', service, async () => { if (await driver.isSandbox()) await driver.keepUp() }),
+    every(30_000, 'clean up', service, async () => {
+      await dropExpiredRecords(app.db, app.now())
+      await dropIdleBuckets(app.db)
+    }),
+  ]
+  return async () => { await Promise.all(stops.map((stop) => stop())) }
 }

@@ -8,7 +8,8 @@ import { pino } from 'pino'
 import postgres from 'postgres'
 import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
 import { mcpHandler } from '../mcp/handler.ts'
-import { type App, type AppOptions, createApp } from '../server/app.ts'
+import type { App, AppOptions } from '../server/app.ts'
+import { compose } from '../server/compose.ts'
 import { createHttp } from '../server/http/app.ts'
 import { HARD_MAX_BYTES } from '../server/http/body.ts'
 import { nodeHandler } from '../server/http/node.ts'
@@ -18,7 +19,12 @@ import { createChannel, createKey, createStaff, createWorkspace, type StaffField
 import type { Db } from '../storage/database.ts'
 import { type Location, migrate, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
 
-export type TestServer = { database: string; url: string; app: App; db: Db; close: () => Promise<void> }
+export type TestServer = {
+  database: string; url: string; app: App; db: Db
+  /** Tells the sandbox of the numbers and templates of a workspace, or of all: those written into the database directly are unknown to it. */
+  sync: (workspaceId?: string) => Promise<void>
+  close: () => Promise<void>
+}
 export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; statementTimeout?: number; now?: () => string; extra?: AppOptions['extra'] }
 
 const plenty = 1_000_000
@@ -53,17 +59,20 @@ export const serveStorage = async (storage: Storage, database: string, options: 
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const { now, extra, statementTimeout: _, ...limits } = options
-  const app = createApp({
+  const mediaDir = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
+  const { app, mounts, driver } = compose({
     storage, secret: 'a secret of at least sixteen', log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }), metrics: createMetrics(),
     config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, ...limits }, ...(now ? { now } : {}), ...(extra ? { extra } : {}),
+    provider: {}, localUrl: url, mediaDir,
   })
-  const http = createHttp(app, { '/mcp': mcpHandler(app) })
+  const http = createHttp(app, { ...mounts, '/mcp': mcpHandler(app) })
   handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
   return {
-    database, url, app, db: storage.db,
+    database, url, app, db: storage.db, sync: driver.sync,
     close: async () => {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
+      rmSync(mediaDir, { recursive: true, force: true })
     },
   }
 }
@@ -128,6 +137,9 @@ export const makeWorkspace = async (server: Pick<TestServer, 'db' | 'app'>, fiel
     return { key: text, keyId: row.id, staffId }
   }
   const staff = async (more: Partial<StaffFields>, options?: KeyOptions) => key((await createStaff(db, id, { name: 'Staff', role: 'agent', ...more }, [], now)).id, options)
-  await createChannel(db, id, { type: 'chatapp', name: 'Main line', identifier: '15550100001', status: 'connected', is_default: true }, now)
+  await createChannel(db, id, {
+    type: 'chatapp', name: 'Main line', identifier: '15550100001', status: 'connected', is_default: true,
+    account_id: `77${id}`, account_name: 'Test account', provider_phone_number_id: `88${id}`,
+  }, now)
   return { id, key, staff, owner: await staff({ name: 'Owner', role: 'owner' }) }
 }

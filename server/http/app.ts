@@ -12,7 +12,10 @@ import { openapi } from './openapi.ts'
 import { pages } from './pages.ts'
 import { locateIn, restInput, type RestRoute, restRoutes } from './rest.ts'
 
-/** The HTTP service without a process: REST, `/v1/ops`, documents and health. `/mcp` is mounted by whoever composes the server. */
+/**
+ * The HTTP service without a process: REST, `/v1/ops`, documents and health. `/mcp`, the provider's webhook and the sandbox are mounted by whoever
+ * composes the server; `**` at the end of a path stands for any below it.
+ */
 export const createHttp = (app: App, mounts: Record<string, (request: Request) => Promise<Response>> = {}): H3 => {
   // Paths that cannot be decoded are refused where the path is checked, in the order of checks, and not before everything.
   const http = new H3({ onError: (error, event) => unforeseen(app, error, event), allowMalformedURL: true })

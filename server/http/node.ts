@@ -9,6 +9,8 @@ export const nodeHandler = (fetch: (request: Request) => Response | Promise<Resp
   async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     try {
       const response = await fetch(new NodeRequest({ req, res, ...options }) as unknown as Request)
+      // A network error is what the sandbox answers when an answer is to be lost: the caller's connection breaks off.
+      if (response.type === 'error') return void res.destroy()
       if (!isFast(response)) return await sendNodeResponse(res, response)
       const { status, headers, body } = response._toNodeResponse()
       if (typeof body !== 'string') return await sendNodeResponse(res, new Response(body as never, { status, headers: pairs(headers) }))

@@ -1,0 +1,42 @@
+import { giveProviderIds, numberedChannels, providerTemplates } from '../../storage/sandbox-driver.ts'
+import type { App } from '../app.ts'
+import type { Control } from './control.ts'
+
+/** The account at the sandbox of what names none. */
+export const accountOf = (row: { workspace_id: string; account_id: string | null }, accounts: ReadonlyMap<string, string> = new Map()): string =>
+  row.account_id ?? accounts.get(row.workspace_id) ?? `workspace${row.workspace_id}`
+
+export type Sync = {
+  /** Of one workspace, or of all. */
+  sync: (workspaceId?: string) => Promise<void>
+  /** All workspaces, when a channel came or changed since the last time. */
+  keepUp: () => Promise<void>
+}
+
+/** Tells the sandbox of the numbers and templates that it does not know yet; the true provider would have them before we do. */
+export const createSync = (app: App, control: Control): Sync => {
+  let told = ''
+  const sync = async (workspaceId?: string): Promise<void> => {
+    await giveProviderIds(app.db, workspaceId)
+    const channels = await numberedChannels(app.db, workspaceId)
+    const numbers = channels.map((channel) => ({
+      id: channel.provider_phone_number_id, account_id: accountOf(channel),
+      display_phone_number: channel.identifier ?? channel.provider_phone_number_id, verified_name: channel.name ?? `Channel ${channel.id}`,
+    }))
+    if (numbers.length > 0) await control.ask('PUT', 'numbers', { numbers })
+    const accounts = new Map(channels.toReversed().map((channel) => [channel.workspace_id, accountOf(channel)]))
+    const templates = (await providerTemplates(app.db, workspaceId)).map((row) => ({
+      id: row.provider_id, account_id: accountOf(row, accounts), name: row.name, language: row.language, category: row.category ?? 'UTILITY', status: row.status, components: row.components,
+    }))
+    if (templates.length > 0) await control.ask('PUT', 'templates', { templates })
+  }
+  return {
+    sync,
+    keepUp: async () => {
+      const present = JSON.stringify(await numberedChannels(app.db))
+      if (present === told) return
+      await sync()
+      told = present
+    },
+  }
+}
