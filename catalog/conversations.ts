@@ -158,6 +158,8 @@ export const reopenConversation = operation({
 })
 
 const tagList = z.array(IdOrName(100)).max(20)
+/** A tag that a dry run would create has no id. */
+const NewTagRef = TagRef.extend({ id: Id.nullable().describe('Tag id; null for one that a dry run would create.') })
 
 export const tagConversation = operation({
   name: 'inbox_tag_conversation', cli: 'conversations tag', routes: ['POST /v1/conversations/{conversation_id}/tags'], since, stability: 'stable',
@@ -169,7 +171,7 @@ export const tagConversation = operation({
     add: tagList.optional().describe('Tag names or ids to add, at most 20.'),
     remove: tagList.optional().describe('Tag names or ids to remove, at most 20.'),
   }),
-  output: z.object({ conversation: ConversationRef.describe('The conversation as it is now.'), changed: Changed }),
+  output: z.object({ conversation: ConversationRef.extend({ tags: z.array(NewTagRef).describe('Tags by name.') }).describe('The conversation as it is now.'), changed: Changed }),
   errors: ['not_found'],
   examples: [{ title: 'One on, one off', input: { conversation_id: '77', add: ['VIP'], remove: ['lead'] }, output: { conversation: ref, changed: true } }],
 })

@@ -1,6 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { ConversationState } from './conversations.ts'
 import type { Db } from './database.ts'
+import { storable } from './ids.ts'
+import type { Label } from './labels.ts'
 
 /** What changes of conversations write, each in one statement. The conversation is locked, or not there yet. */
 
@@ -125,3 +127,29 @@ export type Settings = { assigned_staff_id?: string | null; assigned_team_id?: s
 export const setConversation = async (tx: Db, workspaceId: string, id: string, settings: Settings, now: string): Promise<void> => {
   await tx.updateTable('conversations').set({ ...settings, updated_at: now }).where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
 }
+
+/** Who may be given a conversation. */
+export type StaffAssignee = { name: string; enabled: boolean; channel_ids: string[] | null }
+
+export const findStaffAssignee = async (tx: Db, workspaceId: string, id: string): Promise<StaffAssignee | undefined> =>
+  (await sql<StaffAssignee>`select name, enabled, channel_ids from staff where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)).rows[0]
+
+export const findTeamName = async (tx: Db, workspaceId: string, id: string): Promise<string | undefined> =>
+  (await sql<{ name: string }>`select name from teams where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)).rows[0]?.name
+
+/** The tags of a conversation by name. */
+export const readConversationTags = async (tx: Db, workspaceId: string, id: string): Promise<Label[]> =>
+  (await sql<Label>`
+    select t.id, t.name from conversation_tags l join tags t on t.workspace_id = l.workspace_id and t.id = l.tag_id
+    where l.workspace_id = ${workspaceId} and l.conversation_id = ${id}::bigint order by t.name_key, t.id`.execute(tx)).rows
+
+/** Puts tags on a conversation and takes others off; answers how many it gained or lost. */
+export const retagConversation = async (tx: Db, workspaceId: string, id: string, add: readonly string[], remove: readonly string[]): Promise<number> =>
+  (await sql<{ tag_id: string }>`
+    with added as (
+      insert into conversation_tags (workspace_id, conversation_id, tag_id) select ${workspaceId}::bigint, ${id}::bigint, tag from unnest(${add}::bigint[]) as tag
+      on conflict do nothing returning tag_id
+    ), removed as (
+      delete from conversation_tags where workspace_id = ${workspaceId} and conversation_id = ${id}::bigint and tag_id = any(${remove}::bigint[]) returning tag_id
+    )
+    select tag_id from added union all select tag_id from removed`.execute(tx)).rows.length

@@ -102,11 +102,11 @@ const tagOf = ({ byId, byName }: KnownTags, given: string | number): Label | und
 export const chooseTags = (known: KnownTags, given: Given): Label[] =>
   [...new Map(given.flatMap((g) => tagOf(known, g) ?? []).map((tag) => [tag.id, tag])).values()]
 
-/** The names that are to become tags; unknown integers are refused. */
-export const tagsToMake = (known: KnownTags, given: Given): string[] => {
+/** The names that are to become tags; unknown integers are refused. `field` is the one they were given in. */
+export const tagsToMake = (known: KnownTags, given: Given, field = 'tags'): string[] => {
   const missing = given.filter((g) => !tagOf(known, g))
   const unknown = missing.filter((m) => typeof m === 'number')
-  if (unknown.length > 0) throw unknownIds('tags', 'tag', given, unknown.map(String))
+  if (unknown.length > 0) throw unknownIds(field, 'tag', given, unknown.map(String))
   return missing as string[]
 }
 

@@ -1,0 +1,70 @@
+import { findStaffAssignee, findTeamName, setConversation } from '../../storage/conversation-changes.ts'
+import type { ConversationState } from '../../storage/conversations.ts'
+import type { Context } from '../context.ts'
+import type { Handler, InputOf, OutputOf } from '../operations.ts'
+import { notFound, Problem } from '../problem.ts'
+import { reachConversation } from './access.ts'
+import { eventConversation } from './lifecycle.ts'
+import { showRef } from './ref.ts'
+
+type Input = InputOf<'inbox_assign_conversation'>
+
+const requireOne = ({ staff_id, team_id }: Input): void => {
+  if ((staff_id === undefined) !== (team_id === undefined)) return
+  const detail = staff_id === undefined ? 'is missing' : 'excludes the other'
+  throw new Problem('invalid_input', 'Send exactly one of staff_id and team_id.', {
+    errors: ['#/staff_id', '#/team_id'].map((pointer) => ({ pointer, code: 'exactly_one', detail, fix: 'Send staff_id or team_id, not both.' })),
+  })
+}
+
+/** The name of a staff member who can take conversations of this channel. */
+const staffName = async (ctx: Context, id: string, channelId: string | null): Promise<string> => {
+  const staff = await findStaffAssignee(ctx.tx, ctx.actor.workspace.id, id)
+  if (!staff) throw notFound('staff member', id)
+  if (!staff.enabled) throw new Problem('forbidden', `The staff member ${id} is disabled and takes no conversations. Choose another one.`, { reason: 'assignee_disabled' })
+  if (staff.channel_ids !== null && (channelId === null || !staff.channel_ids.includes(channelId))) {
+    throw new Problem('forbidden', `The staff member ${id} has no access to the channel of this conversation. Choose another one.`, { reason: 'no_channel_access' })
+  }
+  return staff.name
+}
+
+const teamName = async (ctx: Context, id: string): Promise<string> => {
+  const name = await findTeamName(ctx.tx, ctx.actor.workspace.id, id)
+  if (name === undefined) throw notFound('team', id)
+  return name
+}
+
+const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState): boolean => assigned_staff_id !== null || assigned_team_id !== null
+
+/** The conversation is locked before anything is asked, so of many who claim it at once the first one wins. */
+export const assignConversation: Handler<Input, OutputOf<'inbox_assign_conversation'>> = async (ctx, input) => {
+  requireOne(input)
+  const { staff_id: staffId, team_id: teamId } = input
+  const conversation = await reachConversation(ctx, input.conversation_id)
+  const name = staffId === undefined ? await teamName(ctx, teamId!) : await staffName(ctx, staffId, conversation.channel_id)
+  if (input.only_if_unassigned && isAssigned(conversation)) {
+    throw new Problem('conflict', 'The conversation is assigned already. Leave only_if_unassigned out to take it over.', {
+      reason: 'already_assigned', assignee_staff_id: conversation.assigned_staff_id, team_id: conversation.assigned_team_id,
+    })
+  }
+  // Whoever of a team takes its conversation, the team keeps it; a team that is given one starts with nobody.
+  const given = staffId === undefined ? { assigned_staff_id: null, assigned_team_id: teamId! } : { assigned_staff_id: staffId, assigned_team_id: conversation.assigned_team_id }
+  if (given.assigned_staff_id !== conversation.assigned_staff_id || given.assigned_team_id !== conversation.assigned_team_id) {
+    await setConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, { ...given, assigned_at: ctx.now }, ctx.now)
+    Object.assign(conversation, given)
+    ctx.emit('conversation.assigned/1', { conversation: eventConversation(conversation) })
+  }
+  return { conversation: await showRef(ctx, conversation), assigned_to: name }
+}
+
+export const unassignConversation: Handler<InputOf<'inbox_unassign_conversation'>, OutputOf<'inbox_unassign_conversation'>> = async (ctx, input) => {
+  const conversation = await reachConversation(ctx, input.conversation_id)
+  const changed = isAssigned(conversation)
+  if (changed) {
+    const none = { assigned_staff_id: null, assigned_team_id: null }
+    await setConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, { ...none, assigned_at: null }, ctx.now)
+    Object.assign(conversation, none)
+    ctx.emit('conversation.unassigned/1', { conversation: eventConversation(conversation) })
+  }
+  return { conversation: await showRef(ctx, conversation), changed }
+}
