@@ -2,9 +2,13 @@ import { listChannels } from './channels.ts'
 import {
   deleteContact, getContact, importContacts, searchContacts, tagContacts, untagContacts, updateContact, upsertContact,
 } from './contacts.ts'
+import {
+  assignConversation, closeConversation, getConversation, markRead, reopenConversation, searchConversations, setReminder, tagConversation, unassignConversation,
+} from './conversations.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
 import { checkFilter, countContacts } from './filters.ts'
 import { addContactsToGroup, createGroup, deleteGroup, listGroups, removeContactsFromGroup } from './groups.ts'
+import { addNote, getMessage, listMessages } from './messages.ts'
 import type { Operation } from './operation.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters.ts'
 import { listTags } from './tags.ts'
@@ -20,6 +24,9 @@ export const catalog = [
   listGroups, createGroup, deleteGroup, addContactsToGroup, removeContactsFromGroup,
   listCustomFields, createCustomField, updateCustomField, deleteCustomField,
   listSavedFilters, getSavedFilter, createSavedFilter, updateSavedFilter, deleteSavedFilter,
+  searchConversations, getConversation, listMessages,
+  assignConversation, unassignConversation, closeConversation, reopenConversation, tagConversation, addNote, setReminder, markRead,
+  getMessage,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

@@ -7,6 +7,11 @@ import { countContacts } from './contacts/count.ts'
 import { checkFilter } from './filters/check.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields/custom-fields.ts'
 import { createGroup, deleteGroup, listGroups, listTags } from './groups/groups.ts'
+import { assignConversation, unassignConversation } from './inbox/assign.ts'
+import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
+import { getConversation, searchConversations } from './inbox/search.ts'
+import { tagConversation } from './inbox/tags.ts'
+import { getMessage, listMessages } from './messaging/messages.ts'
 import type { Handlers } from './operations.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
@@ -42,4 +47,16 @@ export const handlers = {
   crm_create_saved_filter: createSavedFilter,
   crm_update_saved_filter: updateSavedFilter,
   crm_delete_saved_filter: deleteSavedFilter,
+  inbox_search_conversations: searchConversations,
+  inbox_get_conversation: getConversation,
+  inbox_list_messages: listMessages,
+  inbox_assign_conversation: assignConversation,
+  inbox_unassign_conversation: unassignConversation,
+  inbox_close_conversation: closeConversation,
+  inbox_reopen_conversation: reopenConversation,
+  inbox_tag_conversation: tagConversation,
+  inbox_add_note: addNote,
+  inbox_set_reminder: setReminder,
+  inbox_mark_read: markRead,
+  messaging_get_message: getMessage,
 } satisfies Handlers

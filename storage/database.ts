@@ -44,7 +44,7 @@ export type ConversationsTable = {
   assigned_staff_id: Int8 | null; assigned_team_id: Int8 | null; assigned_at: Time | null
   last_inbound_at: Time | null; free_entry_at: Time | null; window_corrected_at: Time | null; window_expires_at: Time | null; reminder_at: Time | null
   sla_policy_id: Int8 | null; first_response_due_at: Time | null; next_response_due_at: Time | null; resolution_due_at: Time | null; sla_breached: Generated<boolean>
-  created_at: Time; updated_at: Time; last_activity_at: Time | null; activity_at: ColumnType<Time, never, never>
+  created_at: Time; updated_at: Time; last_activity_at: Time | null; activity_at: ColumnType<Time, never, never>; facet: ColumnType<number, never, never>
 }
 export type ConversationEpisodesTable = {
   workspace_id: Int8; conversation_id: Int8; n: number; title: string | null; opened_at: Time; opened_by: Int8 | null

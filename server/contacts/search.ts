@@ -1,6 +1,6 @@
 import { pageOfContacts, type Position, type Sort } from '../../storage/contact-lists.ts'
 import type { Condition } from '../../storage/filters/predicates.ts'
-import { type Context, phonesHidden } from '../context.ts'
+import { type Actor, type Context, phonesHidden } from '../context.ts'
 import { readConditions } from '../filters/read.ts'
 import { inFilterTime } from '../filters/time.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
@@ -10,15 +10,20 @@ import { showContact } from './view.ts'
 
 type Input = InputOf<'crm_search_contacts'>
 
-/** Search must never tell hidden digits: not by what matches, not by the order. */
-const refusePhoneOracle = (ctx: Context, input: Input): void => {
-  if (!phonesHidden(ctx.actor)) return
-  const field = input.query !== undefined && /\p{N}/u.test(input.query.normalize('NFKC')) ? 'query' : input.sort?.field === 'phoneNumber' ? 'sort' : undefined
-  if (field === undefined) return
-  throw new Problem('forbidden', `Phone numbers are hidden from you, so ${field === 'query' ? 'digits in query are' : 'sorting by phoneNumber is'} refused.`, {
-    reason: 'phone_hidden',
-    errors: [{ pointer: field === 'query' ? '#/query' : '#/sort/field', code: 'phone_hidden', detail: 'would compare hidden phone numbers', fix: field === 'query' ? 'Search by the letters of the name.' : 'Sort by another field.' }],
-  })
+const phoneHidden = (pointer: string, what: string, fix: string): Problem => new Problem('forbidden', `Phone numbers are hidden from you, so ${what} refused.`, {
+  reason: 'phone_hidden', errors: [{ pointer, code: 'phone_hidden', detail: 'would compare hidden phone numbers', fix }],
+})
+
+/** Search must never tell hidden digits by what matches. Throws 403 `phone_hidden`. */
+export const refuseHiddenDigits = (actor: Actor, query: string | undefined): void => {
+  if (query === undefined || !phonesHidden(actor) || !/\p{N}/u.test(query.normalize('NFKC'))) return
+  throw phoneHidden('#/query', 'digits in query are', 'Search by the letters of the name.')
+}
+
+/** Nor by the order. */
+const refusePhoneOracle = ({ actor }: Context, input: Input): void => {
+  refuseHiddenDigits(actor, input.query)
+  if (input.sort?.field === 'phoneNumber' && phonesHidden(actor)) throw phoneHidden('#/sort/field', 'sorting by phoneNumber is', 'Sort by another field.')
 }
 
 /** What the plain fields ask for. */

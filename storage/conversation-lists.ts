@@ -1,0 +1,185 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Db, MediaState, MessageDirection, MessageStatus, ReplyStatus } from './database.ts'
+import { CUSTOM_PLAN, QUICK } from './driver.ts'
+import { predicate } from './filters/predicates.ts'
+import { storable } from './ids.ts'
+import { knownOf, namesOf, type Ref, versionColumn } from './known.ts'
+import { fold, hasTrigram } from './text.ts'
+
+/** A conversation with what is shown of it; null columns where the contact, the channel or the last message is gone. `tags` and `groups` by name. */
+export type ConversationRow = {
+  id: string; state: 'open' | 'closed'; channel_id: string | null; channel_type: string | null; channel_name: string | null
+  contact_id: string | null; contact_name: string | null; contact_phone: string | null; contact_dnd: boolean | null; contact_starred: boolean | null
+  assigned_staff_id: string | null; assigned_staff_name: string | null; assigned_team_id: string | null; assigned_at: string | null
+  unread_count: number; reply_status: ReplyStatus | null; reminder_at: string | null; bot_active: boolean
+  last_inbound_at: string | null; free_entry_at: string | null; window_corrected_at: string | null; window_expires_at: string | null
+  sla_policy_name: string | null; first_response_due_at: string | null; next_response_due_at: string | null; resolution_due_at: string | null; sla_breached: boolean
+  created_at: string; updated_at: string; activity_at: string
+  message_id: string | null; message_direction: MessageDirection; message_type: string; message_status: MessageStatus; message_text: string | null; message_staff_id: string | null
+  message_staff_name: string | null; message_reply_to_id: string | null; message_error: string | null; message_created_at: string; message_media_state: MediaState | null
+  tags: Ref[]; groups: Ref[]
+}
+type ReadRow = Omit<ConversationRow, 'tags' | 'groups'> & { tag_ids: string[]; group_ids: string[]; names_version: string | null }
+
+/** More text than a last message shows, so that it shows where it cuts. */
+const LAST_TEXT = 600
+
+const columns = (workspaceId: string) => sql`
+  v.id, v.state, v.channel_id, h.type as channel_type, h.name as channel_name,
+  c.id as contact_id, c.name as contact_name, c.phone as contact_phone, c.dnd as contact_dnd, c.starred as contact_starred,
+  v.assigned_staff_id, s.name as assigned_staff_name, v.assigned_team_id, v.assigned_at, v.unread_count, v.reply_status, v.reminder_at, v.bot_active,
+  v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.window_expires_at,
+  p.name as sla_policy_name, v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at, v.updated_at, v.activity_at,
+  m.id as message_id, m.direction as message_direction, m.type as message_type, m.status as message_status, left(m.text, ${sql.lit(LAST_TEXT)}) as message_text,
+  m.staff_id as message_staff_id, ms.name as message_staff_name, m.reply_to_id as message_reply_to_id, m.error as message_error, m.created_at as message_created_at, d.state as message_media_state,
+  array(select l.tag_id from conversation_tags l where l.workspace_id = v.workspace_id and l.conversation_id = v.id) as tag_ids,
+  array(select l.group_id from contact_groups l where l.workspace_id = v.workspace_id and l.contact_id = v.contact_id) as group_ids,
+  ${versionColumn(workspaceId)}`
+
+const beside = sql.raw(`
+  left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
+  left join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
+  left join staff s on s.workspace_id = v.workspace_id and s.id = v.assigned_staff_id
+  left join sla_policies p on p.workspace_id = v.workspace_id and p.id = v.sla_policy_id
+  left join messages m on m.workspace_id = v.workspace_id and m.id = v.last_message_id
+  left join staff ms on ms.workspace_id = v.workspace_id and ms.id = m.staff_id
+  left join media d on d.workspace_id = v.workspace_id and d.message_id = m.id`)
+
+/** Gives rows the names of their tags and groups. */
+const named = async (tx: Db, workspaceId: string, rows: readonly ReadRow[]): Promise<ConversationRow[]> => {
+  if (rows.length === 0) return []
+  const known = await knownOf(tx, workspaceId, rows[0]!.names_version)
+  const tags = await namesOf(tx, workspaceId, known, 'tag', rows.map((row) => row.tag_ids))
+  const groups = await namesOf(tx, workspaceId, known, 'group', rows.map((row) => row.group_ids))
+  return rows.map((row, i) => ({ ...row, tags: tags[i]!, groups: groups[i]! }))
+}
+
+/** One conversation; undefined when there is none. */
+export const readConversation = async (tx: Db, workspaceId: string, id: string): Promise<ConversationRow | undefined> => {
+  const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
+    select ${columns(workspaceId)} from conversations v ${beside} where v.workspace_id = ${workspaceId} and v.id = ${storable(id)}`.execute(tx)
+  return (await named(tx, workspaceId, rows))[0]
+}
+
+/** The channel of a conversation, null when that is gone; undefined when there is no such conversation. */
+export const channelOfConversation = async (tx: Db, workspaceId: string, id: string): Promise<string | null | undefined> =>
+  (await sql<{ channel_id: string | null }>`${sql.raw(QUICK)}
+    select channel_id from conversations where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)).rows[0]?.channel_id
+
+/** What a list asks for. `channels`: only of these; undefined: of all, and those without one. */
+export type Wanted = {
+  query?: string | undefined; state?: 'open' | 'closed' | undefined; assigned?: boolean | undefined; replyStatus?: ReplyStatus | undefined; channels?: readonly string[] | undefined
+}
+/** Where a conversation stands in the list: newest activity first. */
+export type ConversationPosition = { activityAt: string; id: string }
+type Asked = Wanted & { workspaceId: string; after: ConversationPosition | null; limit: number }
+
+/** The numbers of `conversations.facet` (migration 0003) that a list asks for; undefined: all. */
+const facetsOf = ({ state, assigned, replyStatus }: Wanted): number[] | undefined => {
+  if (state === undefined && assigned === undefined && replyStatus === undefined) return undefined
+  const states = state === undefined ? [0, 1] : [state === 'open' ? 0 : 1]
+  const holders = assigned === undefined ? [0, 2] : [assigned ? 2 : 0]
+  const waits = replyStatus === undefined ? [0, 4, 8] : [replyStatus === 'incoming_no_reply' ? 4 : 8]
+  return states.flatMap((s) => holders.flatMap((h) => waits.map((w) => s + h + w)))
+}
+const EVERY_FACET = facetsOf({ state: 'open' })!.concat(facetsOf({ state: 'closed' })!)
+
+/** One row more than fits tells of a next page. In a few steps, since the number stands in the text and every text stays prepared. */
+const enough = (limit: number): number => ([10, 25, 50].find((step) => limit <= step) ?? 100) + 1
+
+const afterOf = ({ after }: Asked) => (after === null ? sql`` : sql`and (v.activity_at, v.id) < (${after.activityAt}::timestamptz, ${after.id}::bigint)`)
+const newest = sql.raw('order by v.activity_at desc, v.id desc')
+
+/**
+ * The first conversations of the list, whatever `query` asks: ids, times and contacts. Each combination of channel and facet is a range of an index in
+ * the order of the list; as many are read of each as are asked for, then merged.
+ */
+const first = (asked: Asked, most: number): RawBuilder<unknown> => {
+  const facets = facetsOf(asked)
+  const range = (from: RawBuilder<unknown>, where: RawBuilder<unknown>) => sql`
+    select v.* from ${from} cross join lateral (
+      select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} and ${where} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}) as v
+    ${newest} limit ${sql.lit(most)}`
+  const ofFacets = sql`unnest(${facets ?? EVERY_FACET}::smallint[]) as f (facet)`
+  if (asked.channels) {
+    return range(sql`unnest(${asked.channels.map(storable)}::bigint[]) as h (id) cross join ${ofFacets}`, sql`v.channel_id = h.id and v.facet = f.facet`)
+  }
+  if (facets) return range(ofFacets, sql`v.facet = f.facet`)
+  return sql`select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}`
+}
+
+/** A page of conversations, newest activity first, with one row more where there is a next page. */
+export const pageOfConversations = async (
+  tx: Db, workspaceId: string, wanted: Wanted, after: ConversationPosition | null, limit: number,
+): Promise<ConversationRow[]> => {
+  const asked: Asked = { ...wanted, workspaceId, after, limit }
+  if (asked.channels?.length === 0) return []
+  const plain = asked.query === undefined
+  const found = plain ? first(asked, enough(limit)) : sql`select u.id from unnest(${await idsOfMatches(tx, asked)}::bigint[]) as u (id)`
+  const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
+    select ${columns(workspaceId)} from (${found}) as page join conversations v on v.workspace_id = ${workspaceId} and v.id = page.id ${beside} ${newest}`.execute(tx)
+  return await named(tx, workspaceId, rows)
+}
+
+/** Where one way of finding what `query` asks for gives place to the next; numbers of rows. An object, so that tests can bring each way about with few. */
+export const querySteps = { look: 500, few: 3000, walk: 20_000 }
+
+type Found = { ids: string[]; whole: boolean }
+
+/** What is common is soon met along the list. What is rare is looked up by the contacts' trigram index. For the rest a longer walk, then all of it. */
+const idsOfMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
+  const done = ({ ids, whole }: Found) => whole || ids.length > asked.limit
+  const looked = await walk(tx, asked, querySteps.look)
+  if (done(looked)) return looked.ids
+  const contacts = await fewContacts(tx, asked)
+  if (contacts) return await ofContacts(tx, asked, contacts)
+  const walked = await walk(tx, asked, querySteps.walk)
+  return done(walked) ? walked.ids : await allMatches(tx, asked)
+}
+
+const queryTest = ({ workspaceId, query }: Asked) => predicate({ workspaceId, labels: new Map(), emailFieldId: undefined, form: { as: 'row' } }, { kind: 'query', text: query! })
+
+/** Tests the first conversations of the list one by one, reading so many rows at most. `whole`: there are no more. */
+const walk = async (tx: Db, asked: Asked, rows: number): Promise<Found> => {
+  const ranges = (asked.channels?.length ?? 1) * (facetsOf(asked)?.length ?? (asked.channels ? EVERY_FACET.length : 1))
+  const most = Math.max(enough(asked.limit), Math.floor(rows / ranges))
+  // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in order, the walk ends with the page.
+  const { rows: [found] } = await sql<{ ids: string[]; seen: string | null }>`${sql.raw(CUSTOM_PLAN)}
+    with page as materialized (
+      select v.id from (${first(asked, most)}) as v
+      cross join lateral (select c.search, c.name_key, c.phone from contacts c where c.workspace_id = ${asked.workspaceId} and c.id = v.contact_id limit 1) as c
+      where ${queryTest(asked)} ${newest} limit ${sql.lit(enough(asked.limit))})
+    select array(select id from page) as ids,
+      case when (select count(*) from page) < ${sql.lit(enough(asked.limit))} then (select count(*) from (${first(asked, most)}) as v) end as seen`.execute(tx)
+  return { ids: found!.ids, whole: found!.seen !== null && Number(found!.seen) < most }
+}
+
+/** The ids of all contacts that the query finds, where they are few; undefined where they are many, or no index tells. */
+const fewContacts = async (tx: Db, asked: Asked): Promise<string[] | undefined> => {
+  if (!hasTrigram(fold(asked.query!))) return undefined
+  const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
+    select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)} limit ${sql.lit(querySteps.few + 1)}`.execute(tx)
+  return rows.length > querySteps.few ? undefined : rows.map((row) => row.id)
+}
+
+const filterOf = (asked: Asked) => {
+  const facets = facetsOf(asked)
+  return sql`
+    ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``} ${asked.channels ? sql`and v.channel_id = any(${asked.channels.map(storable)}::bigint[])` : sql``} ${afterOf(asked)}`
+}
+
+const ofContacts = async (tx: Db, asked: Asked, contacts: readonly string[]): Promise<string[]> => {
+  const page = sql.lit(enough(asked.limit))
+  const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
+    select v.id from unnest(${contacts}::bigint[]) as u (id) cross join lateral (
+      select v.id, v.activity_at from conversations v where v.workspace_id = ${asked.workspaceId} and v.contact_id = u.id ${filterOf(asked)} ${newest} limit ${page}) as v
+    ${newest} limit ${page}`.execute(tx)
+  return rows.map((row) => row.id)
+}
+
+const allMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
+  const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
+    select v.id from contacts c join conversations v on v.workspace_id = c.workspace_id and v.contact_id = c.id
+    where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)} ${filterOf(asked)} ${newest} limit ${sql.lit(enough(asked.limit))}`.execute(tx)
+  return rows.map((row) => row.id)
+}
