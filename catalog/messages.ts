@@ -89,7 +89,8 @@ export const addNote = operation({
 export const sendReply = operation({
   name: 'messaging_send_reply', cli: 'conversations reply', routes: [{ route: 'POST /v1/conversations/{conversation_id}/messages', status: 201 }], since, stability: 'beta',
   summary: 'Send a free-form reply while the reply window is open',
-  description: 'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then.',
+  description: 'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. \
+Only channels of type `chatapp` send. A closed conversation stays closed and an unassigned one unassigned. A saved reply is refused when the contact lacks a value for one of its placeholders.',
   scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'send', repeatable: false, emits: ['message.sent/1'],
   input: z.object({
     conversation_id: ConversationId,
@@ -141,8 +142,9 @@ export const SendTemplate = z.strictObject({
 export const sendTemplate = operation({
   name: 'messaging_send_template', cli: 'messages send-template', routes: [{ route: 'POST /v1/messages/template', status: 201 }], since, stability: 'beta',
   summary: 'Send an approved template to one contact',
-  description: 'Every variable is checked against the template before anything is sent. A phone without a contact becomes one. Do-not-disturb refuses marketing templates.',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'send', repeatable: false, emits: ['message.sent/1', 'conversation.created/1', 'contact.created/1'],
+  description: 'Send exactly one of `contact_id` and `phone`; a phone without a contact becomes one. Every variable is checked against the template before anything is sent. \
+Do-not-disturb refuses marketing templates. When the provider refuses, nothing is left behind. A closed conversation stays closed.',
+  scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'send', repeatable: false, emits: ['message.sent/1', 'conversation.created/1', 'contact.created/1', 'contact.updated/1'],
   input: z.object({
     contact_id: Id.optional().describe('The contact; or send `phone`.'),
     phone: z.string().trim().min(3).max(32).optional().describe('International phone number; or send `contact_id`.'),

@@ -12,6 +12,8 @@ import { addNote, closeConversation, markRead, reopenConversation, setReminder }
 import { getConversation, searchConversations } from './inbox/search.ts'
 import { tagConversation } from './inbox/tags.ts'
 import { getMessage, listMessages } from './messaging/messages.ts'
+import { sendReply } from './messaging/reply.ts'
+import { sendTemplate } from './messaging/template.ts'
 import type { Handlers } from './operations.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
@@ -58,5 +60,7 @@ export const handlers = {
   inbox_add_note: addNote,
   inbox_set_reminder: setReminder,
   inbox_mark_read: markRead,
+  messaging_send_template: sendTemplate,
+  messaging_send_reply: sendReply,
   messaging_get_message: getMessage,
 } satisfies Handlers
