@@ -1,5 +1,6 @@
 import { local } from './groups.ts'
 import { type CommandSpec, commandName, type Manifest } from './manifest.ts'
+import { verbs } from './sandbox/verbs.ts'
 
 const flagsOf = (spec: CommandSpec): string[] => [
   ...spec.fields.filter((f) => !spec.args.includes(f.name)).map((f) => f.flag),
@@ -23,6 +24,9 @@ const treeOf = (manifest: Manifest): Tree => {
     if (spec.confirm) values.set(`${commandName(spec)} --confirm`, [spec.confirm])
   }
   for (const name of Object.keys(local)) groups.set(name, name === 'completion' ? ['bash', 'zsh', 'fish'] : [])
+  // Of a verb of two words the first is completed.
+  groups.set('sandbox', [...new Set(verbs.map(({ name }) => name.split(' ')[0]!))])
+  for (const { name, required = [], options = [] } of verbs) flags.set(`sandbox ${name.split(' ')[0]!}`, [...flags.get(`sandbox ${name.split(' ')[0]!}`) ?? [], ...[...required, ...options].map(([flag]) => flag.split(' ')[0]!), '--json'])
   return { groups, flags, values }
 }
 

@@ -23,7 +23,7 @@ const causeOf = (error: unknown): string => {
 }
 
 /** No answer came: exit code 8, with the key under which a change may be sent again. */
-const unreachable = (url: string, error: unknown, key: string | undefined): Fault => fault(8, {
+export const unreachable = (url: string, error: unknown, key: string | undefined): Fault => fault(8, {
   type: 'about:blank', title: 'Server not reached', status: 503, code: 'unreachable', detail: `${url}: ${causeOf(error)}.`,
   ...(key ? { idempotency_key: key } : {}),
 })

@@ -1,5 +1,7 @@
 import { type App, type AppOptions, createApp } from './app.ts'
-import { type ProviderConfig, providerSettings } from './provider/settings.ts'
+import { createMediaStore } from './media/store.ts'
+import { providerWebhook } from './provider/inbound.ts'
+import { type ProviderConfig, providerSettings, WEBHOOK_PATH } from './provider/settings.ts'
 import { createDriver, type Driver } from './sandbox-driver/driver.ts'
 
 /** A request handler outside of the operations, by path. */
@@ -15,11 +17,11 @@ export type Service = {
 }
 
 /** `localUrl`: where this process reaches itself; the built-in sandbox and its webhooks go by it, whatever the public URL is. */
-export type ServiceOptions = Omit<AppOptions, 'provider'> & { provider: ProviderConfig; localUrl: string; mediaDir: string }
+export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & { provider: ProviderConfig; localUrl: string; mediaDir: string }
 
-export const compose = ({ provider: config, localUrl, mediaDir: _mediaDir, ...options }: ServiceOptions): Service => {
+export const compose = ({ provider: config, localUrl, mediaDir, ...options }: ServiceOptions): Service => {
   const settings = providerSettings(config, options.secret, localUrl)
-  const app = createApp(options)
+  const app = createApp({ ...options, media: createMediaStore(mediaDir) })
   const driver = createDriver(app, settings)
-  return { app, driver, sandbox: undefined, mounts: { '/sandbox': driver.serve, '/sandbox/**': driver.serve } }
+  return { app, driver, sandbox: undefined, mounts: { [WEBHOOK_PATH]: providerWebhook(app, settings), '/sandbox': driver.serve, '/sandbox/**': driver.serve } }
 }

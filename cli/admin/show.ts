@@ -3,7 +3,7 @@ import { recordLines, tsv } from '../text.ts'
 import type { Result, Verb } from './verb.ts'
 
 /** Prints a result for whoever reads it: JSON when asked, drawn on a terminal, plain lines into a pipe. */
-export const show = async (io: Io, verb: Verb, result: Result, json: boolean): Promise<void> => {
+export const show = async (io: Io, verb: Pick<Verb, 'columns'>, result: Result, json: boolean): Promise<void> => {
   if (json) {
     io.stdout.write(`${JSON.stringify(result)}\n`)
     return

@@ -3,6 +3,8 @@ import type { ProviderSettings } from '../provider/settings.ts'
 
 /** The sandbox's control surface, wherever it runs. */
 export type Control = {
+  /** The sandbox is this server's own: they have one clock. */
+  builtIn: boolean
   /** Throws what the sandbox said, or 503 when it cannot be reached. `path`: below `control/`, empty for itself. */
   ask: <T>(method: string, path: string, body?: unknown) => Promise<T>
   /** False when the provider is the true one; throws 503 when it cannot be reached. */
@@ -37,6 +39,7 @@ export const controlOf = ({ baseUrl, token, builtIn }: Pick<ProviderSettings, 'b
   }
   let known: boolean | undefined = builtIn ? true : undefined
   return {
+    builtIn,
     ask: async <T>(method: string, path: string, body?: unknown): Promise<T> => {
       const response = await call(method, path, body)
       const text = await response.text()
