@@ -4,6 +4,7 @@ import type { Db } from '../storage/database.ts'
 import type { Storage } from '../storage/open.ts'
 import type { FilterSettings } from './context.ts'
 import { handlers } from './handlers.ts'
+import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
 import type { AnyHandler } from './operations.ts'
 import { noProvider } from './provider/none.ts'
@@ -31,6 +32,8 @@ export type App = {
   readonly metrics: Metrics
   readonly cursorSealer: Sealer
   readonly confirmSealer: Sealer
+  /** Seals the addresses of files. */
+  readonly mediaSealer: Sealer
   readonly keyMemory: KeyMemory
   readonly rateMemory: RateMemory
   /** Ids that this process may give to contacts to come. */
@@ -38,6 +41,8 @@ export type App = {
   /** Idempotency keys that this process is working on. */
   readonly running: Set<string>
   readonly provider: Provider
+  /** Where received files are kept. */
+  readonly media: MediaStore | undefined
   /** How far business time is ahead of real time, in milliseconds: the sandbox's clock can be advanced. */
   readonly clock: { offsetMs: number }
   /** Business time, ISO 8601 UTC. */
@@ -53,11 +58,12 @@ export type AppOptions = {
   config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number }
   now?: () => string
   provider?: Provider
+  media?: MediaStore | undefined
   /** Operations beyond the catalog's, with their handlers. */
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
 }
 
-export const createApp = ({ storage, secret, log, metrics, config, now, provider = noProvider, extra = [] }: AppOptions): App => {
+export const createApp = ({ storage, secret, log, metrics, config, now, provider = noProvider, media, extra = [] }: AppOptions): App => {
   const clock = { offsetMs: 0 }
   return {
     db: storage.db,
@@ -75,11 +81,12 @@ export const createApp = ({ storage, secret, log, metrics, config, now, provider
     log, metrics,
     cursorSealer: sealer(secret, 'cursors'),
     confirmSealer: sealer(secret, 'confirmations'),
+    mediaSealer: sealer(secret, 'media'),
     keyMemory: newKeyMemory(),
     rateMemory: new Map(),
     contactIds: [],
     running: new Set(),
-    provider, clock,
+    provider, media, clock,
     now: now ?? (() => new Date(Date.now() + clock.offsetMs).toISOString()),
   }
 }
