@@ -8,7 +8,7 @@ import {
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
 import { checkFilter, countContacts } from './filters.ts'
 import { addContactsToGroup, createGroup, deleteGroup, listGroups, removeContactsFromGroup } from './groups.ts'
-import { addNote, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
+import { addNote, getMedia, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
 import type { Operation } from './operation.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters.ts'
 import { listTags } from './tags.ts'
@@ -26,7 +26,7 @@ export const catalog = [
   listSavedFilters, getSavedFilter, createSavedFilter, updateSavedFilter, deleteSavedFilter,
   searchConversations, getConversation, listMessages,
   assignConversation, unassignConversation, closeConversation, reopenConversation, tagConversation, addNote, setReminder, markRead,
-  sendTemplate, sendReply, getMessage,
+  sendTemplate, sendReply, getMessage, getMedia,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

@@ -165,8 +165,10 @@ Do-not-disturb refuses marketing templates. When the provider refuses, nothing i
 export const getMedia = operation({
   name: 'messaging_get_media', cli: 'messages media', routes: ['GET /v1/messages/{message_id}/media'], since, stability: 'beta',
   summary: 'Read the picture, video, sound or document of a message',
-  description: 'The REST route answers the bytes. Every other door answers what they are and an address that shows them without a key for 5 minutes.',
-  scope: 'mcp:read',
+  description: 'The REST route answers the bytes, or leads to where they are, unless it is asked with `Accept: application/json`. Every other door answers what they are and an '
+    + 'address that shows them without a key for 5 minutes. While the file is being fetched it is a 409 with the reason `media_pending`; a 404 says why there is none: '
+    + '`no_media`, `media_lost` or `media_too_large`.',
+  scope: 'mcp:read', bytes: true,
   input: z.object({ message_id: MessageId }),
   output: z.object({
     content_type: z.string().describe('MIME type.'),

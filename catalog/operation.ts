@@ -43,6 +43,8 @@ type Common<I extends Fields, O extends Fields> = {
   readonly examples: readonly { readonly title: string; readonly input: z.input<I>; readonly output: z.input<O> }[]
   /** The list whose items the handler checks one by one, so that a bad one does not stop the others. */
   readonly itemwise?: string
+  /** Its REST route answers the bytes that the output describes, unless the client accepts JSON alone. */
+  readonly bytes?: true
   /** Largest body in bytes; 1 MiB when absent. */
   readonly maxBytes?: number
 }

@@ -65,6 +65,8 @@ export type Context = {
   readonly finish: (finale: Finale) => void
   /** The id of a contact to come. */
   readonly newContactId: () => Promise<string>
+  /** An address at which the file of a message is read without a key, until it expires (real time, ISO 8601 UTC). */
+  readonly mediaUrl: (messageId: string) => { url: string; expires_at: string }
   /** Notes an event; it is written with the change. */
   readonly emit: Emit
 }

@@ -14,6 +14,7 @@ import { tagConversation } from './inbox/tags.ts'
 import { getMessage, listMessages } from './messaging/messages.ts'
 import { sendReply } from './messaging/reply.ts'
 import { sendTemplate } from './messaging/template.ts'
+import { getMedia } from './media/media.ts'
 import type { Handlers } from './operations.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
@@ -63,4 +64,5 @@ export const handlers = {
   messaging_send_template: sendTemplate,
   messaging_send_reply: sendReply,
   messaging_get_message: getMessage,
+  messaging_get_media: getMedia,
 } satisfies Handlers

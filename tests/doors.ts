@@ -45,7 +45,7 @@ const restCall = (base: string, key: string | undefined) => async (name: string,
   }
   const hasBody = route.bodyFields.length > 0
   return await replyOf(await fetch(`${base}${path}${query.size > 0 ? `?${query}` : ''}`, {
-    method: route.method, headers: { ...auth('key' in options ? options.key : key, options), ...(hasBody ? { 'Content-Type': 'application/json' } : {}) },
+    method: route.method, headers: { ...auth('key' in options ? options.key : key, options), ...(hasBody ? { 'Content-Type': 'application/json' } : {}), ...(op.bytes ? { Accept: 'application/json' } : {}) },
     ...(hasBody ? { body: JSON.stringify(body) } : {}),
   }))
 }

@@ -5,6 +5,7 @@ import { serverEncoding } from '../../storage/health.ts'
 import type { App } from '../app.ts'
 import type { Door } from '../context.ts'
 import { newRequestId } from '../ids.ts'
+import { bytesAnswer, serveMedia } from '../media/media.ts'
 import { type Answer, type Call, perform } from '../perform.ts'
 import { Problem, problemDocument } from '../problem.ts'
 import { DEFAULT_MAX_BYTES, parseJson, readBody, tryJson } from './body.ts'
@@ -35,11 +36,12 @@ export const createHttp = (app: App, mounts: Record<string, (request: Request) =
   }
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
 
-  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) http.on('HEAD', path, (event) => head(http, event))
+  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/media/:token']) http.on('HEAD', path, (event) => head(http, event))
   http.get('/healthz', () => json(200, { status: 'ok' }))
   http.get('/readyz', () => ready(app))
   http.get('/metrics', async () => new Response(await app.metrics.registry.metrics(), { headers: { 'Content-Type': app.metrics.registry.contentType } }))
   http.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
+  http.get('/media/:token', (event) => orProblem(app, () => serveMedia(app, event.context.params?.token ?? '')))
   http.all('/**', async (event) => {
     const path = event.url.pathname
     if (path.startsWith('/v1/') || path === '/v1') return await noRoute(app, event)
@@ -105,7 +107,19 @@ const rest = async (app: App, route: RestRoute, event: H3Event): Promise<Respons
       return restInput(route, path, query, route.onlyQuery ? undefined : body)
     }
     const inQuery = new Set(query.keys())
-    return send(await perform(app, callOf(event, 'rest', route.operation, input, { locate: locateIn(route, inQuery) })))
+    const answer = await perform(app, callOf(event, 'rest', route.operation, input, { locate: locateIn(route, inQuery) }))
+    return route.operation.bytes && answer.status === 200 && !wantsJson(event) ? await bytesAnswer(app, JSON.parse(answer.body) as never, answer.headers) : send(answer)
+  } catch (error) {
+    if (error instanceof Problem) return problemResponse(app, error)
+    throw error
+  }
+}
+
+const wantsJson = (event: H3Event): boolean => /^application\/json\s*(?:;|$)/i.test(header(event, 'accept') ?? '')
+
+const orProblem = async (app: App, work: () => Promise<Response>): Promise<Response> => {
+  try {
+    return await work()
   } catch (error) {
     if (error instanceof Problem) return problemResponse(app, error)
     throw error

@@ -18,6 +18,7 @@ export const headers: Record<string, Part> = {
   'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer', minimum: 0 }, example: 12 },
   'Idempotency-Key': text('The key this change is kept under: the one sent, or one made for you.', '8e03978e-40d5-43e8-bc93-6894a57f9324'),
   'Idempotent-Replayed': text('`true`: this is the first answer again; nothing ran twice.', 'true', { enum: ['true'] }),
+  'Location': text('Where it is.', 'https://files.example.com/invoice.pdf', { format: 'uri' }),
   'WWW-Authenticate': text('The scheme to authenticate with.', 'Bearer'),
 }
 

@@ -82,9 +82,21 @@ const addRoutes = (draft: Draft, each: Described): void => {
       operationId, tags: [each.tag], ...wordsOf(each.op),
       parameters: [...fieldParameters(each, route), ...headerParameters(each.op)],
       ...(body ? { requestBody: body } : {}),
-      responses: responsesOf(draft, each, route.status, route.method !== 'GET'),
+      responses: (each.op.bytes ? asBytes : same)(responsesOf(draft, each, route.status, route.method !== 'GET')),
     }
   })
+}
+
+const same = (responses: Part): Part => responses
+
+/** A route that answers the bytes themselves, unless JSON is asked for. */
+const asBytes = (responses: Part): Part => {
+  const success = responses['200'] as { headers: Part; content: Part }
+  return {
+    ...responses,
+    200: { ...success, description: 'The bytes, of whatever type they are; as JSON what they are and where.', content: { '*/*': { schema: { type: 'string', format: 'binary' } }, ...success.content } },
+    302: { description: 'The bytes are at another address.', headers: { ...success.headers, Location: ref('headers', 'Location') } },
+  }
 }
 
 const addOps = (draft: Draft, each: Described): void => {

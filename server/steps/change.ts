@@ -11,6 +11,7 @@ import type { App } from '../app.ts'
 import type { Actor, Context } from '../context.ts'
 import { cursorsFor } from '../cursors.ts'
 import { emitter } from '../events.ts'
+import { mediaUrls } from '../media/urls.ts'
 import type { AnyHandler, Handler, ProviderHandler } from '../operations.ts'
 import { Problem } from '../problem.ts'
 import { isRetryable, withDeadline } from './deadline.ts'
@@ -64,6 +65,7 @@ export const contextOf = (
       if (attempt > 2) app.contactIds.length = 0
       return app.contactIds.pop() ?? await leaseContactId(app, tx)
     },
+    mediaUrl: mediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),
     emit: emitter(gathered.events, now),
   }
 }
