@@ -6,7 +6,7 @@ export type Component = {
 }
 
 /** The parts of a message or of a carousel's card. */
-export type Parts = { header?: Component; body?: Component; buttons: readonly Button[]; offer?: Component; cards?: readonly Component[][]; others: boolean }
+export type Parts = { header?: Component; body?: Component; buttons: readonly Button[]; offer?: Component; cards?: readonly Component[][] }
 
 const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value)
 
@@ -21,7 +21,6 @@ export const partsOf = (components: unknown): Parts => {
     ...(header ? { header } : {}), ...(body ? { body } : {}), ...(offer ? { offer } : {}),
     buttons: find('BUTTONS')?.buttons?.filter((b): b is Button => isObject(b) && typeof b.type === 'string') ?? [],
     ...(carousel ? { cards: (carousel.cards ?? []).map((card) => componentsIn(card.components)) } : {}),
-    others: all.some((c) => c.type.toUpperCase() !== 'BODY'),
   }
 }
 

@@ -10,11 +10,11 @@ type Values = Pick<Fill, 'header' | 'body' | 'buttons'>
 /** What fills a template: the provider's `components`, and the body as the customer will read it. Or all that is wrong with it, and `unsupported` when no fill will do. */
 export type Filled = { components: object[]; preview: string } | { faults: FieldError[] } | { unsupported: string }
 
-/** Characters of a filled text (error 132005): a body alone may be long. */
+/** Characters of a filled text (error 132005). */
 const LONGEST_BODY = 1024
-const LONGEST_LONE_BODY = 32_768
 const LONGEST_HEADER = 60
 const LONGEST_URL = 2000
+/** Of codes and coupons (reference 2.3; error 132018). */
 const LONGEST_CODE = 15
 
 type Path = readonly (string | number)[]
@@ -39,7 +39,7 @@ export const fillTemplate = ({ category, components }: { category: string | null
 /** Header, body and buttons of the message or of a card. `isCode`: the one value of the body is a code, which the button copies. */
 const fillParts = (parts: Parts, text: string, values: Values, path: Path, say: Say, isCode: boolean): object[] => [
   ...fillHeader(parts.header, values.header, [...path, 'header'], say),
-  ...fillBody(text, values.body ?? [], parts.others ? LONGEST_BODY : LONGEST_LONE_BODY, [...path, 'body'], say, isCode),
+  ...fillBody(text, values.body ?? [], [...path, 'body'], say, isCode),
   ...fillButtons(parts.buttons, values, [...path, 'buttons'], say),
 ]
 
@@ -52,7 +52,7 @@ const checkValue = (value: string, path: Path, say: Say): void => {
 
 const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 
-const fillBody = (text: string, values: readonly string[], most: number, path: Path, say: Say, isCode: boolean): object[] => {
+const fillBody = (text: string, values: readonly string[], path: Path, say: Say, isCode: boolean): object[] => {
   const names = variablesOf(text)
   names.slice(values.length).forEach((name, i) => {
     say([...path, values.length + i], 'required', `is missing: the text has ${count(names.length, 'variable')}, and this is the value of {{${name}}}`, 'Send one value for each variable, in order.')
@@ -64,7 +64,7 @@ const fillBody = (text: string, values: readonly string[], most: number, path: P
   const code = values[0]
   if (isCode && code !== undefined) checkCode(code, [...path, 0], say)
   const filled = fillText(text, names, values)
-  if (filled.length > most) say(path, 'too_long', `makes a text of ${filled.length} characters; the provider takes ${most}`, 'Send shorter values.')
+  if (filled.length > LONGEST_BODY) say(path, 'too_long', `makes a text of ${filled.length} characters; the provider takes ${LONGEST_BODY}`, 'Send shorter values.')
   return names.length === 0 ? [] : [{ type: 'body', parameters: names.map((name, i) => textParameter(name, values[i] ?? '')) }]
 }
 
@@ -166,7 +166,10 @@ const buttonParameter = (button: Button, index: number, given: GivenButton | und
 
 const checkButtonValue = (button: Button, field: ButtonField, value: string, path: Path, say: Say): void => {
   if (field === 'payload') return value.trim() === '' ? say(path, 'blank', 'is blank', 'Send text, or leave the button out.') : undefined
-  if (field === 'coupon_code') return checkValue(value, path, say)
+  if (field === 'coupon_code') {
+    checkValue(value, path, say)
+    return value.length > LONGEST_CODE ? say(path, 'too_long', `must have at most ${LONGEST_CODE} characters, as a coupon code`, 'Send a shorter code.') : undefined
+  }
   if (/\s/.test(value)) return say(path, 'not_in_url', 'has a space or line break, which no URL may', 'Percent-encode it.')
   const url = fillText(button.url!, variablesOf(button.url), [value])
   if (url.length > LONGEST_URL) say(path, 'too_long', `makes a URL of ${url.length} characters; the provider takes ${LONGEST_URL}`, 'Send a shorter value.')
