@@ -5,7 +5,7 @@ import { listen } from 'listhen'
 import { pino } from 'pino'
 import { mcpHandler } from '../mcp/handler.ts'
 import { compose } from '../server/compose.ts'
-import { type Config, readConfig, settings } from '../server/config.ts'
+import { type Config, readConfig, requireProvider, settings } from '../server/config.ts'
 import { createHttp } from '../server/http/app.ts'
 import { HARD_MAX_BYTES } from '../server/http/body.ts'
 import { nodeHandler } from '../server/http/node.ts'
@@ -39,7 +39,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
   let config: Config
   try {
     flags = command(io).parse(argv, { from: 'user' }).opts<Flags>()
-    config = readConfig({ host: flags.host, port: flags.port, dataDir: flags.data, databaseUrl: flags.databaseUrl, demo: flags.demo }, io.env)
+    config = requireProvider(readConfig({ host: flags.host, port: flags.port, dataDir: flags.data, databaseUrl: flags.databaseUrl, demo: flags.demo }, io.env))
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     io.stderr.write(`wcrm serve: ${(error as Error).message}\n`)

@@ -49,7 +49,7 @@ export const readConfig = (flags: Record<string, unknown>, env: Record<string, s
     if (value !== undefined) given[name] = value
   }
   const parsed = Config.safeParse(given)
-  if (parsed.success) return requireWhole(parsed.data)
+  if (parsed.success) return parsed.data
   const lines = parsed.error.issues.map((issue) => {
     const { name, env: variable, flag } = entries.find((e) => e.name === issue.path[0])!
     const where = flags[name] !== undefined && flag ? `--${flag}` : variable ?? name
@@ -58,8 +58,8 @@ export const readConfig = (flags: Record<string, unknown>, env: Record<string, s
   throw new Error(lines.join('\n'))
 }
 
-/** A provider is configured whole or not at all: a server without the app secret would refuse every webhook. */
-const requireWhole = (config: Config): Config => {
+/** A provider is configured whole or not at all: a server without the app secret would refuse every webhook. Throws an error that names the variables. */
+export const requireProvider = (config: Config): Config => {
   if (config.providerUrl === undefined) return config
   const missing = (['providerToken', 'providerAppSecret', 'providerVerifyToken'] as const).filter((name) => config[name] === undefined)
   if (missing.length === 0) return config

@@ -8,6 +8,8 @@ import { keepSetting } from '../storage/settings.ts'
 import { refreshClock } from './clock.ts'
 import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
+import { dropOldUpdates, processUpdates, stopUpdates } from './inbound/process.ts'
+import { kickMedia, stopMedia } from './media/fetch.ts'
 import { reconcile } from './steps/reconcile.ts'
 
 /** Where the data of this configuration is. */
@@ -79,11 +81,18 @@ export const startChores = (service: Service): (() => Promise<void>) => {
   const stops = [
     every(1_000, 'clock', service, async () => { if (await driver.isSandbox()) await refreshClock(app) }),
     every(5_000, 'reconcile', service, () => reconcile(app)),
+    every(5_000, 'updates', service, () => processUpdates(app)),
+    every(5_000, 'media', service, async () => kickMedia(app)),
     every(5_000, 'sandbox numbers', service, async () => { if (await driver.isSandbox()) await driver.keepUp() }),
     every(30_000, 'clean up', service, async () => {
       await dropExpiredRecords(app.db, app.now())
       await dropIdleBuckets(app.db)
+      await dropOldUpdates(app)
     }),
   ]
-  return async () => { await Promise.all(stops.map((stop) => stop())) }
+  return async () => {
+    await Promise.all(stops.map((stop) => stop()))
+    await stopUpdates(app)
+    await stopMedia(app)
+  }
 }

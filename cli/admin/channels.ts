@@ -1,4 +1,6 @@
+import { randomInt } from 'node:crypto'
 import { channelStatuses, channelTypes } from '../../catalog/channels.ts'
+import type { Config } from '../../server/config.ts'
 import { parsePhone } from '../../server/contacts/phone.ts'
 import { type ChannelFields, createChannel, listAllChannels, updateChannel } from '../../storage/admin.ts'
 import { usage } from '../fault.ts'
@@ -27,6 +29,10 @@ const fieldsOf = (flags: Flags): ChannelFields => said({
   is_default: flags['default'] === true ? true : undefined,
 }) as ChannelFields
 
+/** The sandbox stands in where no provider is configured, and knows a number by the id that we give it. */
+const sandboxNumber = ({ providerUrl }: Config, fields: ChannelFields): ChannelFields =>
+  (providerUrl === undefined && fields.type === 'chatapp' && fields.provider_phone_number_id === undefined ? { provider_phone_number_id: String(randomInt(990_000_000_000, 999_999_999_999)) } : {})
+
 const basics = [
   ['--type <type>', `one of: ${channelTypes.join(', ')}`], ['--name <name>', 'display name'], ['--identifier <text>', 'business phone number, username or page'],
 ] as const
@@ -35,7 +41,7 @@ const options = [
   ['--status <status>', `one of: ${channelStatuses.join(', ')}`],
   ['--account <id:name>', 'business account at the provider that it belongs to'],
   ['--provider-channel-id <id>', 'the same channel at the provider'],
-  ['--provider-phone-number-id <id>', 'the number\'s id at the provider'],
+  ['--provider-phone-number-id <id>', 'the number\'s id at the provider; a chatapp channel is given one for the sandbox where no provider is configured'],
   ['--default', 'used when a send names no channel; the one before loses the mark'],
 ] as const
 
@@ -47,7 +53,7 @@ export const channels: Group = {
       options: options.map(([flags, about]) => [flags, flags.startsWith('--status') ? `${about} (default: connected)` : about] as const),
       run: async (session, flags) => {
         const fields = fieldsOf(flags)
-        return await createChannel(await session.db(), (await session.workspace()).id, { status: 'connected', ...fields, type: fields.type! }, session.now)
+        return await createChannel(await session.db(), (await session.workspace()).id, { status: 'connected', ...sandboxNumber(session.config, fields), ...fields, type: fields.type! }, session.now)
       },
     },
     {
