@@ -1,8 +1,8 @@
-import type { Problem } from '../problem.ts'
+import { Problem } from '../problem.ts'
 
 /**
  * What the service asks of the messaging provider. One adapter (`adapter.ts`) speaks its protocol, to the provider itself or to the sandbox. Each
- * call throws a `Problem`: `timeout` or `upstream_unavailable` when the outcome may be unknown, any other code when the provider refused for sure.
+ * call asks once, and throws a `Problem` and nothing else; `outcomeUnknown` tells whether the work may have been done all the same.
  */
 export type Provider = {
   /** Sends one message; `reference` comes back with each of its statuses. */
@@ -21,12 +21,19 @@ export type Provider = {
   subscribe: (accountId: string, callback: { url: string; verifyToken: string } | undefined, signal: AbortSignal) => Promise<void>
   createTemplate: (accountId: string, template: TemplateSubmission, signal: AbortSignal) => Promise<{ id: string; status: string; category: string | null }>
   editTemplate: (templateId: string, change: { components: readonly unknown[]; category?: string }, signal: AbortSignal) => Promise<void>
-  /** Templates of an account, those of one name where it is given. */
+  /** Every template of an account, those of exactly this name where it is given. */
   listTemplates: (accountId: string, name: string | undefined, signal: AbortSignal) => Promise<ProviderTemplate[]>
   archiveTemplates: (accountId: string, ids: readonly string[], signal: AbortSignal) => Promise<{ archived: string[]; failed: Record<string, string> }>
+  unarchiveTemplates: (accountId: string, ids: readonly string[], signal: AbortSignal) => Promise<{ unarchived: string[]; failed: Record<string, string> }>
+  /** Deletes the template of this id, or those of the name in every language. */
+  deleteTemplate: (accountId: string, template: { name: string; id?: string }, signal: AbortSignal) => Promise<void>
   /** Uploads a sample for a media header in resumable steps; answers the handle. */
   uploadSample: (file: { bytes: Uint8Array; contentType: string; fileName: string }, signal: AbortSignal) => Promise<{ handle: string }>
   createLink: (from: Sender, link: { message: string; qrFormat: 'PNG' | 'SVG' | null }, signal: AbortSignal) => Promise<ProviderLink>
+  updateLink: (from: Sender, link: { code: string; message: string }, signal: AbortSignal) => Promise<ProviderLink>
+  /** Undefined when there is none with this code. */
+  findLink: (from: Sender, code: string, signal: AbortSignal) => Promise<ProviderLink | undefined>
+  /** Every link of a number, newest first. */
   listLinks: (from: Sender, signal: AbortSignal) => Promise<ProviderLink[]>
   deleteLink: (from: Sender, code: string, signal: AbortSignal) => Promise<void>
 }
@@ -39,9 +46,30 @@ export type Outgoing = { to?: string; recipient?: string; reference: string; rep
 /** `id`: the provider's message id. */
 export type Sent = { id: string }
 export type ProviderNumber = { id: string; displayPhoneNumber: string; verifiedName: string | null; status: string; qualityRating: string | null }
-export type TemplateSubmission = { name: string; language: string; category: string; allowCategoryChange: boolean; components: readonly unknown[] }
+export type TemplateSubmission = { name: string; language: string; category: string; allowCategoryChange?: boolean; components: readonly unknown[] }
 export type ProviderTemplate = { id: string; name: string; language: string; status: string; category: string | null; components: readonly unknown[]; rejectedReason: string | null }
 export type ProviderLink = { code: string; message: string; url: string; qrImageUrl: string | null }
+
+/** Reasons with which a call was certainly not done, although trying again may help. */
+const NOT_DONE = new Set<unknown>(['throttled', 'unreachable'])
+
+/** Whether a call that failed so may have been done all the same. Then it is found out before the call is made again. */
+export const outcomeUnknown = (problem: Problem): boolean =>
+  problem.code === 'timeout' || (problem.code === 'upstream_unavailable' && !NOT_DONE.has(problem.extras.reason))
+
+/**
+ * For look-ups that find out whether an earlier call was done: whatever refusal they meet tells nothing about that call, so it becomes
+ * `upstream_unavailable`, with an unknown outcome.
+ */
+export const lookUp = async <T>(asked: Promise<T>): Promise<T> => {
+  try {
+    return await asked
+  } catch (error) {
+    if (!(error instanceof Problem) || outcomeUnknown(error)) throw error
+    const { reason: _, errors: __, ...extras } = error.extras
+    throw new Problem('upstream_unavailable', `What became of the call could not be found out. ${error.message}`, extras, error.headers)
+  }
+}
 
 /** What a refusal by the provider carries: its own code, in `problem.extras.provider_code`. */
 export const providerCode = (problem: Problem): number | undefined => problem.extras['provider_code'] as number | undefined
