@@ -10,7 +10,7 @@ import { flowOf } from '../inbox/lifecycle.ts'
 import { windowOf } from '../inbox/window.ts'
 import type { How, ProviderHandler } from '../operations.ts'
 import { Problem } from '../problem.ts'
-import { type Outgoing, providerCode, type Sent } from '../provider/port.ts'
+import { outcomeUnknown, type Outgoing, providerCode, type Sent } from '../provider/port.ts'
 import { announce, learn, markSent, RE_ENGAGEMENT, STOPPED_MARKETING } from './delivery.ts'
 import { showMessage } from './view.ts'
 
@@ -61,7 +61,7 @@ const call = async (intent: SendIntent, how: How): Promise<Sent> => {
     return await how.provider.send({ phoneNumberId: intent.phoneNumberId }, intent.outgoing, how.signal)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    if (isThrottled(error)) await noteRefusal(how.tx, intent)
+    if (error.code === 'upstream_unavailable' && !outcomeUnknown(error)) await noteRefusal(how.tx, intent)
     throw await explain(intent, how, error)
   }
 }
@@ -87,12 +87,7 @@ const unanswered = (calledAt: string): Problem => {
   return new Problem('timeout', 'The messaging provider has not said yet whether it took the message. Retry with the same Idempotency-Key; it never runs twice.', {}, { 'Retry-After': String(seconds) })
 }
 
-/** Codes by which the provider says for sure that it took nothing, because too much was asked of it (reference 2.8). */
-const THROTTLED = new Set([4, 17, 32, 613, 80004, 80007, 80008, 130429, 131048, 131056, 133016])
-
-const isThrottled = (problem: Problem): boolean => problem.code === 'upstream_unavailable' && THROTTLED.has(providerCode(problem) ?? -1)
-
-/** The outcome is known: the next call need not find out, nor wait. */
+/** Nothing was done, as too much is asked of the provider or it cannot be reached: the next call need not find out, nor wait. */
 const noteRefusal = async (tx: Db, { workspaceId, messageId }: SendIntent): Promise<void> => {
   const row = await findOutbound(tx, workspaceId, { id: messageId })
   if (row?.call) await noteCall(tx, workspaceId, messageId, row.call.called_at, null)
@@ -124,11 +119,13 @@ const refused = async (ctx: Context, intent: SendIntent, problem: Problem): Prom
   const contact = await lockContact(tx, workspaceId, intent.contactId)
   const conversation = await lockConversation(tx, workspaceId, intent.conversationId)
   if (!(await deletePending(tx, workspaceId, intent.messageId)) || !conversation) return
-  await learn(flow, conversation, providerCode(problem))
+  const code = providerCode(problem)
   const opens = intent.opens && !(await deleteIfEmpty(tx, workspaceId, conversation.id))
-  const makesContact = intent.makesContact && contact && !(await isUntouched(tx, workspaceId, intent.contactId))
+  // That somebody wants no marketing is worth keeping.
+  const makesContact = intent.makesContact && contact && (code === STOPPED_MARKETING || !(await isUntouched(tx, workspaceId, intent.contactId)))
   if (intent.makesContact && contact && !makesContact) await deleteContactRow(tx, workspaceId, intent.contactId)
   await announce(flow, { opens, makes_contact: makesContact }, conversation)
+  await learn(flow, conversation, code)
 }
 
 /** Makes the message sent, unless a status did, and answers it as it is now. What a rehearsal would make has no id. */
