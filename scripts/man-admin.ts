@@ -33,7 +33,7 @@ const common: readonly (readonly [string, string])[] = [
 /** The page as it should be committed. */
 export const manPage = (): string => `${[
   '.\\" Made by scripts/man-admin.ts from cli/admin/.', `.TH WCRM\\-ADMIN 1 "" "wcrm ${readManifest().version}" "wcrm manual"`,
-  '.SH NAME', 'wcrm\\-admin \\- administer workspaces, staff, teams, channels and keys on the server\'s own machine',
+  '.SH NAME', 'wcrm\\-admin \\- administer workspaces, staff, teams, channels, keys and service levels on the server\'s own machine',
   '.SH SYNOPSIS', '.nf', ...groups.flatMap((group) => group.verbs.map((verb) => roff(usageOf(group.name, verb)))), ...alone.map((verb) => roff(usageOf('', verb))), '.fi',
   '.SH DESCRIPTION', `No API key can do these things. The commands open the database themselves, also while a server runs on it; ${bold('restore')} and ${bold('move')} want it stopped.`,
   '.SH COMMANDS', ...groups.flatMap((group) => group.verbs.map((verb) => verbSection(group.name, verb))), ...alone.map((verb) => verbSection('', verb)),

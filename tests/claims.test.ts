@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { callAs } from './calls.ts'
 import { plantConversation } from './conversations.ts'
 import { everyDatabase } from './doors.ts'
-import { databases, makeWorkspace, startSharedServers, type TestServer } from './servers.ts'
+import { databases, makeWorkspace, startSharedServers, type TestKey, type TestServer } from './servers.ts'
 
 const CLAIMS = 100
 
@@ -13,7 +13,7 @@ const everybodyClaims = async (servers: readonly TestServer[]): Promise<void> =>
   const server = servers[0]!
   const workspace = await makeWorkspace(server)
   const { id } = await plantConversation(server, workspace.id)
-  const staff = []
+  const staff: TestKey[] = []
   for (let n = 0; n < 10; n++) staff.push(await workspace.staff({ name: `Agent ${n}` }))
   const replies = await Promise.all(Array.from({ length: CLAIMS }, async (_, n) => {
     const { key, staffId } = staff[n % staff.length]!
@@ -21,7 +21,7 @@ const everybodyClaims = async (servers: readonly TestServer[]): Promise<void> =>
   }))
   const winners = replies.filter(({ status }) => status === 200)
   const losers = replies.filter(({ status, body }) => status === 409 && body.reason === 'already_assigned')
-  assert.deepEqual([winners.length, losers.length], [1, CLAIMS - 1], replies.find(({ status }) => status !== 200 && status !== 409)?.text)
+  assert.deepEqual([winners.length, losers.length], [1, CLAIMS - 1], replies.find(({ status }) => status !== 200 && status !== 409)?.text ?? 'one winner')
   const { rows: [row] } = await sql<{ staff: string | null; events: string }>`
     select assigned_staff_id as staff, (select count(*) from events where workspace_id = ${workspace.id} and type = 'conversation.assigned/1') as events
     from conversations where workspace_id = ${workspace.id} and id = ${id}`.execute(server.db)

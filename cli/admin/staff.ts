@@ -6,7 +6,8 @@ import type { Flags, Group, Session } from './verb.ts'
 
 const flag = (flags: Flags, name: string): boolean | undefined => (typeof flags[name] === 'boolean' ? flags[name] : undefined)
 
-const enabledOf = (flags: Flags): boolean | undefined => {
+/** Undefined when neither was said. */
+export const enabledOf = (flags: Flags): boolean | undefined => {
   if (flags['enabled'] === true && flags['disabled'] === true) throw usage('--enabled and --disabled exclude each other.', '--disabled')
   return flags['disabled'] === true ? false : flags['enabled'] === true ? true : undefined
 }
