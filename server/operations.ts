@@ -15,8 +15,8 @@ export type Handler<I = never, O = unknown> = (ctx: Context, input: I) => Promis
 /**
  * An operation that calls the messaging provider, in three parts, so that no transaction is held during the call. `prepare` checks and answers the
  * intent, which is committed before `call`. `call` holds no transaction; with `again` an earlier call may have reached the provider, so it finds
- * out by the natural key before it calls anew. A `Problem` from it is the provider's definite refusal, unless its code is `timeout` or
- * `upstream_unavailable`; any other failure leaves the outcome unknown. `settle` writes what came of it. `rehearse` is the result a dry run assumes.
+ * out by the natural key before it calls anew, through `lookUp`. A `Problem` from it is the provider's definite refusal, unless `outcomeUnknown` says
+ * otherwise; any other failure leaves the outcome unknown. `settle` writes what came of it. `rehearse` is the result a dry run assumes.
  */
 export type ProviderHandler<I = never, O = unknown, Intent = unknown, Result = unknown> = {
   prepare: (ctx: Context, input: I) => Promise<Intent>

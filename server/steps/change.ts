@@ -14,6 +14,7 @@ import { emitter } from '../events.ts'
 import { mediaUrls } from '../media/urls.ts'
 import type { AnyHandler, Handler, ProviderHandler } from '../operations.ts'
 import { Problem } from '../problem.ts'
+import { outcomeUnknown } from '../provider/port.ts'
 import { isRetryable, withDeadline } from './deadline.ts'
 import { fingerprintOf, KEPT_MS, requireSameRequest, runningKey, stillRunning } from './idempotency.ts'
 import { allowances } from './rate-limit.ts'
@@ -206,13 +207,20 @@ const runInThree = async (app: App, work: Change, handler: ProviderHandler<unkno
 /** Where a caller stands before its call: `again` when an earlier call may have reached the provider. */
 export type Begun = { intent: unknown; again: boolean; lease: Lease }
 
+/**
+ * Whether the intent of a failed call is kept. A call that was surely not made is given back to its caller; but not once an earlier answer was lost,
+ * for nobody may be there to make it again: then a worker does, when the provider takes it.
+ */
+const isOpen = (problem: Problem, again: boolean): boolean =>
+  outcomeUnknown(problem) || (again && problem.code === 'upstream_unavailable')
+
 /** Calls the provider and writes what came of it. Also the way in for a worker that takes over a call whose process died. */
 export const finishCall = async (app: App, work: Change, handler: ProviderHandler<unknown>, { intent, again, lease }: Begun): Promise<Outcome> => {
   let result: unknown
   try {
     result = await handler.call(intent, { again, signal: AbortSignal.timeout(CALL_DEADLINE_MS), provider: app.provider, tx: app.db, now: app.now() })
   } catch (error) {
-    if (error instanceof Problem && error.code !== 'timeout' && error.code !== 'upstream_unavailable') await takeBack(app, work, handler, intent, lease, error)
+    if (error instanceof Problem && !isOpen(error, again)) await takeBack(app, work, handler, intent, lease, error)
     else await giveUpLease(app.db, recordKey(work), lease)
     throw error instanceof Problem ? error : new Problem('timeout', 'The messaging provider did not answer in time. Retry with the same Idempotency-Key; it never runs twice.')
   }
