@@ -1,5 +1,6 @@
 import { type App, type AppOptions, createApp } from './app.ts'
 import { createMediaStore } from './media/store.ts'
+import { createAdapter } from './provider/adapter.ts'
 import { providerWebhook } from './provider/inbound.ts'
 import { type ProviderConfig, providerSettings, WEBHOOK_PATH } from './provider/settings.ts'
 import { createDriver, type Driver } from './sandbox-driver/driver.ts'
@@ -21,7 +22,7 @@ export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & { provider
 
 export const compose = ({ provider: config, localUrl, mediaDir, ...options }: ServiceOptions): Service => {
   const settings = providerSettings(config, options.secret, localUrl)
-  const app = createApp({ ...options, media: createMediaStore(mediaDir) })
+  const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
   const driver = createDriver(app, settings)
   return { app, driver, sandbox: undefined, mounts: { [WEBHOOK_PATH]: providerWebhook(app, settings), '/sandbox': driver.serve, '/sandbox/**': driver.serve } }
 }
