@@ -2,14 +2,11 @@ import { sql } from 'kysely'
 import { type Attrs, searchText } from './contacts.ts'
 import { anyShard } from './counters.ts'
 import type { BroadcastRecipientsTable, BroadcastsTable, Db } from './database.ts'
+import { insertTalks, type NewTalk } from './demo-talks.ts'
 import { withoutIndexes } from './indexes.ts'
 import { fold } from './text.ts'
 import { type FieldTypes, rowsOfAttrs, valueNames } from './values.ts'
 
-export type NewConversation = {
-  channel_id: string | null; state: string; assigned_staff_id: string | null; assigned_team_id: string | null
-  unread_count: number; created_at: string; last_activity_at: string
-}
 export type NewRecipient = {
   broadcast_id: string; status: BroadcastRecipientsTable['status']; responded: boolean; opted_out: boolean
   sent_at: string | null; delivered_at: string | null; read_at: string | null; failed_at: string | null; responded_at: string | null
@@ -17,20 +14,26 @@ export type NewRecipient = {
 export type NewDemoContact = {
   phone: string; name: string | null; email: string | null; starred: boolean; dnd: boolean
   created_at: string; updated_at: string; last_activity_at: string | null
-  attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[]; conversations: readonly NewConversation[]
+  attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[]; conversations: readonly NewTalk[]
   recipients: readonly NewRecipient[]
 }
 
+/** Writes many contacts with all that hangs on them and all they talked about. Answers how many were written: one whose phone is taken is left out. */
+export const insertDemoContacts = async (db: Db, workspaceId: string, types: FieldTypes, contacts: readonly NewDemoContact[]): Promise<number> => {
+  if (!db.isTransaction) return await db.transaction().execute((tx) => insertDemoContacts(tx, workspaceId, types, contacts))
+  const ids = await insertContacts(db, workspaceId, types, contacts)
+  await insertTalks(db, workspaceId, contacts.flatMap(({ conversations }, i) => (ids.has(i) ? conversations.map((talk) => ({ ...talk, contact_id: ids.get(i)! })) : [])))
+  return ids.size
+}
+
 /**
- * Writes many contacts with all that hangs on them, and their counts, in one statement. A contact whose phone is taken is left out. Answers how
- * many were written. Ids are drawn first, so that the parts can be told apart without asking back. Booleans travel as text: the driver takes an
+ * The contacts with their values, tags, groups and broadcasts, and the counts, in one statement; answers the ids of those written by their places. Ids are drawn first, so that the parts can be told apart without asking back. Booleans travel as text: the driver takes an
  * array of booleans for one boolean, and writes each text of a boolean array as false.
  */
-export const insertDemoContacts = async (db: Db, workspaceId: string, types: FieldTypes, contacts: readonly NewDemoContact[]): Promise<number> => {
-  const talks = contacts.flatMap((c, i) => c.conversations.map((v) => ({ n: String(i + 1), ...v })))
+const insertContacts = async (db: Db, workspaceId: string, types: FieldTypes, contacts: readonly NewDemoContact[]): Promise<Map<number, string>> => {
   const values = contacts.flatMap((c, i) => rowsOfAttrs(types, c.attrs).map((row) => ({ nth: String(i + 1), ...row })))
   const recipients = contacts.flatMap((c, i) => c.recipients.map((r) => ({ nth: String(i + 1), ...r })))
-  const { rows } = await sql<{ created: string }>`
+  const { rows } = await sql<{ place: string; id: string }>`
     with u as materialized (
       select nextval(pg_get_serial_sequence('contacts', 'id')) as id, x.*
       from unnest(
@@ -60,15 +63,6 @@ export const insertDemoContacts = async (db: Db, workspaceId: string, types: Fie
       insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}::bigint, tag, id from u join c using (id), unnest(tag_ids::bigint[]) as tag returning tag_id
     ), g as (
       insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}::bigint, grp, id from u join c using (id), unnest(group_ids::bigint[]) as grp returning group_id
-    ), v as (
-      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, unread_count, created_at, last_activity_at, updated_at)
-      select ${workspaceId}::bigint, u.id, w.channel_id, w.state, w.staff_id, w.team_id, w.unread_count, w.created_at::timestamptz, w.last_activity_at::timestamptz, w.last_activity_at::timestamptz
-      from unnest(
-        ${talks.map((v) => v.n)}::bigint[], ${talks.map((v) => v.channel_id)}::bigint[], ${talks.map((v) => v.state)}::text[],
-        ${talks.map((v) => v.assigned_staff_id)}::bigint[], ${talks.map((v) => v.assigned_team_id)}::bigint[], ${talks.map((v) => String(v.unread_count))}::integer[],
-        ${talks.map((v) => v.created_at)}::text[], ${talks.map((v) => v.last_activity_at)}::text[]
-      ) as w (n, channel_id, state, staff_id, team_id, unread_count, created_at, last_activity_at)
-      join u using (n) join c on c.id = u.id
     ), r as (
       insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded, opted_out, sent_at, delivered_at, read_at, failed_at, responded_at)
       select ${workspaceId}::bigint, w.broadcast_id, u.id, w.status, w.responded::boolean, w.opted_out::boolean,
@@ -86,8 +80,8 @@ export const insertDemoContacts = async (db: Db, workspaceId: string, types: Fie
       group by subject order by subject
       on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n
     )
-    select count(*) as created from c`.execute(db)
-  return Number(rows[0]!.created)
+    select u.n - 1 as place, c.id from c join u using (id)`.execute(db)
+  return new Map(rows.map(({ place, id }) => [Number(place), id]))
 }
 
 export type BroadcastStatus = BroadcastsTable['status']
@@ -107,7 +101,7 @@ export const findOrInsertBroadcast = async (db: Db, workspaceId: string, broadca
   return made!
 }
 
-const filled = ['contacts', 'contact_facts', 'contact_attributes', 'contact_tags', 'contact_groups', 'conversations', 'broadcast_recipients']
+const filled = ['contacts', 'contact_facts', 'contact_attributes', 'contact_tags', 'contact_groups', 'broadcast_recipients', 'conversations', 'conversation_tags', 'conversation_episodes', 'reply_waits', 'messages', 'media']
 
 /** True when so many contacts are to come that building the indexes anew costs less than keeping them up. */
 export const areMany = async (db: Db, contacts: number): Promise<boolean> =>

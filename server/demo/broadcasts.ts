@@ -1,6 +1,7 @@
-import { type BroadcastStatus, type DemoBroadcast, findOrInsertBroadcast, type NewConversation, type NewRecipient } from '../../storage/demo.ts'
+import { type BroadcastStatus, type DemoBroadcast, findOrInsertBroadcast, type NewRecipient } from '../../storage/demo.ts'
 import type { Db } from '../../storage/database.ts'
 import { type Random, whole } from './random.ts'
+import { addEcho, type Outline } from './talks.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -41,10 +42,9 @@ const pending: Omit<NewRecipient, 'broadcast_id'> = {
 }
 
 /**
- * What became of the broadcasts that someone receives. A reply is activity: it moves on the conversation that it belongs to, the latest begun by then, and
- * there is none without a conversation.
+ * What became of the broadcasts that someone receives. A reply is a message in a conversation, and there is none without one to be in.
  */
-export const recipientsOf = (random: Random, sendings: readonly Sending[], { createdMs, nowMs, conversations }: { createdMs: number; nowMs: number; conversations: readonly NewConversation[] }): NewRecipient[] =>
+export const recipientsOf = (random: Random, sendings: readonly Sending[], { createdMs, nowMs, outlines }: { createdMs: number; nowMs: number; outlines: readonly Outline[] }): NewRecipient[] =>
   sendings.flatMap(({ id, share, reached, startedMs }): NewRecipient[] => {
     if (random() >= share || createdMs > (startedMs ?? nowMs)) return []
     if (startedMs === null || random() >= reached) return [{ broadcast_id: id, ...pending }]
@@ -59,9 +59,6 @@ export const recipientsOf = (random: Random, sendings: readonly Sending[], { cre
     const read = next(delivered, DAY_MS)
     const seen = { ...row, status: 'read' as const, delivered_at: iso(delivered), read_at: iso(read), opted_out: random() < 0.02 }
     if (random() >= 0.3) return [seen]
-    const responded = iso(next(read, DAY_MS))
-    const conversation = conversations.findLast((c) => c.created_at <= responded)
-    if (!conversation) return [seen]
-    if (conversation.last_activity_at < responded) conversation.last_activity_at = responded
-    return [{ ...seen, responded: true, responded_at: responded }]
+    const responded = next(read, DAY_MS)
+    return addEcho(random, outlines, responded, nowMs) ? [{ ...seen, responded: true, responded_at: iso(responded) }] : [seen]
   })

@@ -1,10 +1,13 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
 import { type ChannelFields, createChannel, createKey, createStaff, createTeam, createWorkspace, holdWorkspaces, isEmpty, type StaffFields } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
+import { insertDemoPolicy, insertDemoQuickMessages, insertDemoTemplates } from '../../storage/demo-templates.ts'
 import { insertSavedFilter } from '../../storage/saved-filters.ts'
 import { hashApiKey, newApiKey } from '../keys.ts'
 import { generateContacts } from './generate.ts'
 import { otherFields } from './labels.ts'
+import type { Recent } from './talks.ts'
+import { quickMessagesOfDemo, templatesOfDemo } from './templates.ts'
 
 export type Demo = { workspaceId: string; apiKey: string; testKey: string }
 
@@ -50,6 +53,18 @@ const savedFilters = (now: string) => [
   },
 ]
 
+const policy = { name: 'Standard', first_response_seconds: 1800, next_response_seconds: 3600, resolution_seconds: 2 * 24 * 3600 }
+
+/** Every 25th person wrote a dozen times, every fourth never. */
+const conversations = (n: number): number => (n % 25 === 0 ? 12 : n % 4)
+
+/** Five people for each of the last days, the newest contacts for the latest of them; nobody writes before being a contact. */
+const recentPeople = (): ((n: number) => Recent) => {
+  const talkers = Array.from({ length: CONTACTS }, (_, n) => n).filter((n) => conversations(n) > 0).reverse()
+  const places = new Map(talkers.map((n, place) => [n, { day: Math.floor(place / 5), slot: place % 5 }]))
+  return (n) => places.get(n)!
+}
+
 /** Creates the demo workspace in an empty database, whole or not at all; undefined when there is a workspace. Both keys belong to the owner and hold all scopes. */
 export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
@@ -57,9 +72,13 @@ export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
     await holdWorkspaces(tx)
     if (!await isEmpty(tx)) return undefined
     const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
-    const { owner, manager } = await createPeopleAndPlaces(tx, workspaceId, now)
+    const { staffIds, teamIds } = await createPeopleAndPlaces(tx, workspaceId, now)
+    const [owner, , manager] = staffIds as [string, string, string]
     for (const filter of savedFilters(now)) await insertSavedFilter(tx, workspaceId, { ...filter, owner_staff_id: manager }, now)
-    await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations: (n) => (n % 25 === 0 ? 12 : n % 4) })
+    await insertDemoTemplates(tx, workspaceId, templatesOfDemo, { account, submittedBy: owner, firstProviderId: 100_200_900, now })
+    await insertDemoQuickMessages(tx, workspaceId, quickMessagesOfDemo, { staffIds, teamIds, now })
+    const policyId = await insertDemoPolicy(tx, workspaceId, policy, now)
+    await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations, recent: recentPeople(), policy: { id: policyId, ...policy } })
     const key = async (test: boolean) => {
       const text = newApiKey(test)
       await createKey(tx, workspaceId, hashApiKey(text), { staff_id: owner, scopes: [...scopes], name: test ? 'demo test' : 'demo', test, api_version: currentVersion }, now)
@@ -68,7 +87,7 @@ export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
     return { workspaceId, apiKey: await key(false), testKey: await key(true) }
   })
 
-const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<{ owner: string; manager: string }> => {
+const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<{ staffIds: string[]; teamIds: string[] }> => {
   const channelIds: string[] = []
   for (const channel of channels) channelIds.push((await createChannel(tx, workspaceId, channel, now)).id)
   const teamIds: string[] = []
@@ -78,5 +97,5 @@ const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): 
     const allowed = onChannels ? onChannels.map((i) => channelIds[i]!) : null
     staffIds.push((await createStaff(tx, workspaceId, { ...fields, channel_ids: allowed }, inTeams.map((i) => teamIds[i]!), now)).id)
   }
-  return { owner: staffIds[0]!, manager: staffIds[2]! }
+  return { staffIds, teamIds }
 }

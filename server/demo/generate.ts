@@ -9,6 +9,8 @@ import { typesOf } from '../contacts/input.ts'
 import { prepareBroadcasts } from './broadcasts.ts'
 import { commonFields, groupsOfDemo, tagNames } from './labels.ts'
 import { personOf, type Setting } from './people.ts'
+import type { Policy } from './talk.ts'
+import type { Recent } from './talks.ts'
 
 /** Contacts per statement; more than this gained nothing. */
 const BATCH = 2000
@@ -23,6 +25,10 @@ export type Generation = {
   otherFields?: readonly NewField[]
   /** Conversations of the nth contact; 2 when absent. */
   conversations?: (n: number) => number
+  /** Where people's last conversations stand among those of the last days; with it they talk at length. */
+  recent?: (n: number) => Recent | undefined
+  /** The service level of the conversations. */
+  policy?: Policy
   onProgress?: (made: number) => void
 }
 
@@ -57,7 +63,7 @@ const insertPeople = async (db: Db, workspaceId: string, setting: Setting, onPro
   return created
 }
 
-const prepare = async (db: Db, workspaceId: string, { contacts, seed, now, otherFields = [], conversations = () => 2 }: Generation): Promise<Setting> => {
+const prepare = async (db: Db, workspaceId: string, { contacts, seed, now, otherFields = [], conversations = () => 2, recent, policy }: Generation): Promise<Setting> => {
   for (const field of [...commonFields, ...otherFields]) await insertField(db, workspaceId, field, now)
   const fields = await listFields(db, workspaceId)
   const known = (wanted: readonly NewField[], share: number) => wanted.flatMap(({ key, type }) => {
@@ -70,14 +76,14 @@ const prepare = async (db: Db, workspaceId: string, { contacts, seed, now, other
   for (const { name, emoji } of groupsOfDemo) {
     groups.push((await insertGroup(db, workspaceId, name, emoji, now) ?? (await findGroupByName(db, workspaceId, name))!).id)
   }
-  const channelIds = (await listAllChannels(db, workspaceId)).map((c) => c.id)
+  const channels = await listAllChannels(db, workspaceId)
   return {
     seed, nowMs: Date.parse(now), contacts, conversations,
     emailFieldId: fields.find((f) => f.key === 'email')?.id, types: typesOf(fields),
     fields: [...known(commonFields, 1), ...known(otherFields, 0.35)],
     tagIds: tagNames.map((name) => tags.find((t) => t.name_key === fold(name))!.id), groupIds: groups,
-    channelIds, sendings: await prepareBroadcasts(db, workspaceId, channelIds[0] ?? null, now),
-    staffIds: (await listAllStaff(db, workspaceId)).filter((s) => s.enabled).map((s) => s.id),
+    channels, policy: policy ?? null, recent, sendings: await prepareBroadcasts(db, workspaceId, channels[0]?.id ?? null, now),
+    staff: (await listAllStaff(db, workspaceId)).filter((s) => s.enabled).map((s) => ({ id: s.id, channelIds: s.channel_ids })),
     teamIds: (await listAllTeams(db, workspaceId)).map((t) => t.id),
   }
 }

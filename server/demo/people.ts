@@ -1,28 +1,22 @@
 import type { Attrs, StoredValue } from '../../storage/contacts.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
-import type { NewConversation, NewDemoContact } from '../../storage/demo.ts'
+import type { NewDemoContact } from '../../storage/demo.ts'
 import type { FieldTypes } from '../../storage/values.ts'
 import { recipientsOf, type Sending } from './broadcasts.ts'
 import { countries, type Country } from './countries.ts'
 import { groupsOfDemo } from './labels.ts'
 import { pick, type Random, randomFrom, seedOf, whole } from './random.ts'
+import { outlinesOf, talksOf, type TalkSetting } from './talks.ts'
 
 /** What there is in the workspace for people to have and to belong to. */
-export type Setting = {
-  seed: number
-  nowMs: number
+export type Setting = TalkSetting & {
   /** How many people are made in all; their age is spread by it. */
   contacts: number
   emailFieldId: string | undefined
   /** Of every custom field. */
   types: FieldTypes
   fields: readonly { field: Pick<FieldRow, 'id' | 'key' | 'type' | 'options'>; share: number }[]
-  tagIds: readonly string[]
   groupIds: readonly string[]
-  channelIds: readonly string[]
-  staffIds: readonly string[]
-  teamIds: readonly string[]
-  conversations: (n: number) => number
   sendings: readonly Sending[]
 }
 
@@ -100,22 +94,6 @@ const tagsOf = (random: Random, tagIds: readonly string[]): string[] => {
   return [...chosen]
 }
 
-const conversationsOf = (random: Random, setting: Setting, { n, createdMs, nowMs }: Person): NewConversation[] => {
-  const count = setting.conversations(n)
-  return Array.from({ length: count }, (_, i): NewConversation => {
-    const from = createdMs + (nowMs - createdMs) * (i + random()) / count
-    const last = Math.min(nowMs, from + random() ** 2 * 3 * DAY_MS)
-    const open = i === count - 1 && random() < 0.3
-    const assigned = random()
-    return {
-      channel_id: setting.channelIds.length > 0 ? pick(random, setting.channelIds) : null, state: open ? 'open' : 'closed',
-      assigned_staff_id: assigned < 0.6 && setting.staffIds.length > 0 ? pick(random, setting.staffIds) : null,
-      assigned_team_id: assigned >= 0.6 && assigned < 0.75 && setting.teamIds.length > 0 ? pick(random, setting.teamIds) : null,
-      unread_count: open ? Math.floor(random() ** 3 * 6) : 0, created_at: iso(from), last_activity_at: iso(last),
-    }
-  })
-}
-
 /** The nth person of this seed; `place` is how many of this run came before. */
 export const personOf = (setting: Setting, n: number, place: number): NewDemoContact => {
   const random = randomFrom(seedOf(setting.seed, n))
@@ -124,9 +102,10 @@ export const personOf = (setting: Setting, n: number, place: number): NewDemoCon
   const person: Person = { country, createdMs, nowMs: setting.nowMs, n }
   const name = random() < 0.02 ? null : nameOf(random, country)
   const email = name !== null && random() < 0.6 ? emailOf(random, name, n) : null
-  const conversations = conversationsOf(random, setting, person)
+  const outlines = outlinesOf(random, setting, { n, name, prefix: country.prefix, createdMs })
   const dnd = random() < 0.02
-  const recipients = dnd ? [] : recipientsOf(random, setting.sendings, { createdMs, nowMs: setting.nowMs, conversations })
+  const recipients = dnd ? [] : recipientsOf(random, setting.sendings, { createdMs, nowMs: setting.nowMs, outlines })
+  const conversations = talksOf(outlines)
   const lastActivity = conversations.reduce<string | null>((latest, c) => (latest === null || c.last_activity_at > latest ? c.last_activity_at : latest), null)
   return {
     phone, name, email, starred: random() < 0.03, dnd,
