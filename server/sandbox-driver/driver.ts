@@ -20,7 +20,7 @@ export type Driver = Sync & {
 
 export const createDriver = (app: App, settings: ProviderSettings): Driver => {
   const control = controlOf(settings)
-  const sync = createSync(app, control)
+  const sync = createSync(app, control, settings.verifyToken)
   return { ...sync, isSandbox: control.isSandbox, serve: (request) => serve(app, control, sync, request) }
 }
 
