@@ -1,0 +1,92 @@
+import { findCustomer, keepCustomer } from '../../../storage/sandbox/customers.ts'
+import { insertSandboxMessage } from '../../../storage/sandbox/messages.ts'
+import { findNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
+import { enqueueUpdates } from '../../../storage/sandbox/updates.ts'
+import { type Call, digitsOf, isObject, isText, ok, within } from './call.ts'
+import { invalid, noObject, required } from './errors.ts'
+import { isUserId, newWamid, userIdOf } from './ids.ts'
+import { RECEIVED_MS, storeMedia } from './media.ts'
+import { MEDIA } from './part-checks.ts'
+import { inboundUpdate } from './updates.ts'
+
+/** A picture of one pixel, for customers who send one without bringing it. */
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+
+const samples: Readonly<Record<string, { mime_type: string; data: string }>> = {
+  image: { mime_type: 'image/png', data: PIXEL },
+  sticker: { mime_type: 'image/webp', data: 'UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA' },
+  audio: { mime_type: 'audio/ogg; codecs=opus', data: 'T2dnUwACAAAAAAAAAAA=' },
+  video: { mime_type: 'video/mp4', data: 'AAAAGGZ0eXBtcDQyAAAAAG1wNDJpc29t' },
+  document: { mime_type: 'application/pdf', data: Buffer.from('%PDF-1.4\n%%EOF\n').toString('base64') },
+}
+
+/** What the provider tells of an ad that a customer came from. */
+const referral = {
+  source_url: 'https://fb.me/3cr4Wqqkv', source_id: '120226305854810726', source_type: 'ad', headline: 'Talk to us', body: 'Summer succulents are here!', media_type: 'image',
+  image_url: 'https://scontent.example/ad.jpg', ctwa_clid: 'Aff-n8ZTODiE79d22KtAwQKj9e_mIEOOj27vDVwFjN80dp4',
+}
+
+const RESERVED = ['id', 'from', 'from_user_id', 'timestamp']
+
+/** `POST control/say`: a customer writes. Answers the message's id. */
+export const say = async (call: Call): Promise<Response> => {
+  const { body } = call
+  if (!isText(body.number_id)) throw required('number_id')
+  const number = await findNumber(call.db, body.number_id)
+  if (!number) throw noObject(body.number_id, call.method)
+  const who = customerOf(body)
+  const part = await partOf(call, number)
+  const extra = {
+    ...(isText(body.reply_to) ? { context: { from: number.digits, id: body.reply_to } } : {}),
+    ...(body.ad === undefined || body.ad === false ? {} : { referral: { ...referral, ...(isObject(body.ad) ? body.ad : {}) } }),
+  }
+  return await within(call.db, async (tx) => {
+    const at = call.now()
+    const known = await findCustomer(tx, number.id, who)
+    const ad = 'referral' in extra || 'referral' in part
+    const customer = await keepCustomer(tx, {
+      number_id: number.id, user_id: known?.user_id ?? who.user_id ?? userIdOf(number.account_id, who.wa_id!), wa_id: known?.wa_id ?? who.wa_id ?? null,
+      name: isText(body.name) ? body.name : null, last_inbound_at: at, free_entry_at: ad ? at : null,
+    })
+    const message = { ...part, ...extra }
+    const id = newWamid()
+    await insertSandboxMessage(tx, {
+      id, number_id: number.id, account_id: number.account_id, inbound: true, user_id: customer.user_id, wa_id: customer.wa_id, reference: null, category: null, body: message, status: 'received', created_at: at,
+    })
+    await enqueueUpdates(tx, [inboundUpdate(number, customer, { id, at, part: message })])
+    return ok({ id })
+  })
+}
+
+/** `from`: a phone number; `user_id`: of a customer who shows none. At least one of them. */
+export const customerOf = ({ from, user_id: userId }: Record<string, unknown>): { wa_id?: string; user_id?: string } => {
+  const digits = typeof from === 'string' ? digitsOf(from) : undefined
+  if (from !== undefined && (digits === undefined || digits.length < 5 || digits.length > 15)) throw invalid('Param from must be a phone number of 5 to 15 digits.')
+  if (userId !== undefined && (typeof userId !== 'string' || !isUserId(userId))) throw invalid('Param user_id must look like US.13491208655302741918.')
+  if (digits === undefined && userId === undefined) throw required('from')
+  return { ...(digits === undefined ? {} : { wa_id: digits }), ...(userId === undefined ? {} : { user_id: userId as string }) }
+}
+
+/** The message without its envelope: `text`, or `message` as the provider would put it; files are brought along in `data`, or made up. */
+const partOf = async (call: Call, number: SandboxNumber): Promise<Record<string, unknown>> => {
+  const { text, message } = call.body
+  if (message === undefined) {
+    if (!isText(text) || text.length > 4096) throw invalid('Param text must be 1 to 4096 characters long, or message must be given.')
+    return { type: 'text', text: { body: text } }
+  }
+  if (!isObject(message) || !isText(message.type) || message.type.length > 40) throw invalid('Param message must have a type.')
+  const part = Object.fromEntries(Object.entries(message).filter(([name]) => !RESERVED.includes(name)))
+  if (message.type === 'unsupported') return { errors: [{ code: 131051, title: 'Message type unknown', message: 'Message type unknown', error_data: { details: 'Message type is currently not supported.' } }], ...part }
+  if (!(MEDIA as readonly string[]).includes(message.type)) return part
+  const file = message[message.type] ?? {}
+  if (!isObject(file)) throw invalid(`Param message['${message.type}'] must be an object.`)
+  return { ...part, [message.type]: isText(file.id) ? file : await brought(call, number, message.type, file) }
+}
+
+const brought = async (call: Call, number: SandboxNumber, type: string, { data, ...file }: Record<string, unknown>): Promise<Record<string, unknown>> => {
+  if (data !== undefined && (typeof data !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(data))) throw invalid(`Param message['${type}']['data'] must be base64.`)
+  const sample = samples[type]!
+  const mimeType = isText(file.mime_type) && file.mime_type.length <= 200 ? file.mime_type : sample.mime_type
+  const stored = await storeMedia(call, number.id, { mime_type: mimeType, bytes: Buffer.from((data as string | undefined) ?? sample.data, 'base64') }, RECEIVED_MS)
+  return { ...(type === 'audio' ? { voice: false } : type === 'sticker' ? { animated: false } : type === 'document' ? { filename: 'document.pdf' } : {}), ...file, ...stored }
+}
