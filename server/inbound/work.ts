@@ -42,8 +42,8 @@ export const workOff = async (tx: Db, updates: readonly ClaimedUpdate[], now: st
   for (const [workspaceId, part] of [...Map.groupBy(owned, ({ channel }) => channel.workspace_id)].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b)))) {
     await workspaceUpdates(flowOf(workspaceId), part, outcome)
   }
-  for (const update of updates) {
-    if (update.kind !== 'template' && update.kind !== 'number') continue
+  // The keys of changes to the same thing sort by time.
+  for (const update of updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byKey)) {
     const payload = update.payload as ChangePayload
     if (payload.time !== null && await hasLaterUpdate(tx, changePrefix(payload), update.dedupe)) continue
     if (!await (update.kind === 'template' ? changeTemplate : changeNumbers)(tx, flowOf, payload)) outcome.later.push(update)
@@ -74,7 +74,7 @@ const workspaceUpdates = async (flow: Flow, owned: readonly Owned[], outcome: Ou
   for (const { channel, payload: { message }, update } of messages) {
     if (isNumberChange(message)) await changeNumber(flow, channel.id, textOf(message['id'])!, message, momentOf(message['timestamp'], update.received_at))
   }
-  const preferences = ofKind<PreferencePayload>('preference').toSorted((a, b) => (a.update.dedupe < b.update.dedupe ? -1 : 1))
+  const preferences = ofKind<PreferencePayload>('preference').toSorted((a, b) => byKey(a.update, b.update))
   const wishes = preferences.map(({ update, payload }) => ({ update, payload, customer: customerOf(payload.preference['wa_id'], payload.preference['user_id'], payload.contact) }))
   const written = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
     const customer = customerOf(message['from'], message['from_user_id'], contact)
@@ -86,14 +86,14 @@ const workspaceUpdates = async (flow: Flow, owned: readonly Owned[], outcome: Ou
   const find = await findCustomers(flow, [...written, ...wishes].flatMap(({ customer }) => customer ?? []))
   await receiveMessages(flow, written.map(({ customer, ...message }): Inbound => ({ ...message, contact: find(customer)! })))
   for (const { update, payload, customer } of wishes) if (customer) await heed(flow, update, payload, find, customer)
-  for (const { update, payload: { status } } of ofKind<StatusPayload>('status').toSorted(byMessage)) {
+  for (const { update, payload: { status } } of ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))) {
     const read = statusOf(status, update.received_at)
     if (read && await applyStatus(flow, read) === 'unknown') outcome.later.push(update)
   }
 }
 
 /** One order for every server, so that none waits for the other's messages in a circle. */
-const byMessage = (a: { update: ClaimedUpdate }, b: { update: ClaimedUpdate }): number => (a.update.dedupe < b.update.dedupe ? -1 : 1)
+const byKey = (a: ClaimedUpdate, b: ClaimedUpdate): number => (a.dedupe < b.dedupe ? -1 : 1)
 
 /** A customer stops marketing, or asks for it again. */
 const heed = async (flow: Flow, update: ClaimedUpdate, payload: PreferencePayload, find: Awaited<ReturnType<typeof findCustomers>>, customer: Customer): Promise<void> => {
