@@ -100,11 +100,12 @@ const first = (asked: Asked, most: number): RawBuilder<unknown> => {
     select v.* from ${from} cross join lateral (
       select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} and ${where} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}) as v
     ${newest} limit ${sql.lit(most)}`
-  const ofFacets = sql`unnest(${facets ?? EVERY_FACET}::smallint[]) as f (facet)`
   if (asked.channels) {
-    return range(sql`unnest(${asked.channels.map(storable)}::bigint[]) as h (id) cross join ${ofFacets}`, sql`v.channel_id = h.id and v.facet = f.facet`)
+    // As one list of pairs: two lists, or a shorter one, are planned anew each time, which takes longer than the page.
+    const pairs = asked.channels.flatMap((channel) => (facets ?? EVERY_FACET).map((facet) => ({ channel: storable(channel), facet })))
+    return range(sql`unnest(${pairs.map((p) => p.channel)}::bigint[], ${pairs.map((p) => p.facet)}::smallint[]) as f (channel_id, facet)`, sql`v.channel_id = f.channel_id and v.facet = f.facet`)
   }
-  if (facets) return range(ofFacets, sql`v.facet = f.facet`)
+  if (facets) return range(sql`unnest(${facets}::smallint[]) as f (facet)`, sql`v.facet = f.facet`)
   return sql`select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}`
 }
 
@@ -122,25 +123,48 @@ export const pageOfConversations = async (
 }
 
 /** Where one way of finding what `query` asks for gives place to the next; numbers of rows. An object, so that tests can bring each way about with few. */
-export const querySteps = { look: 500, few: 3000, walk: 20_000 }
+export const querySteps = {
+  /** Conversations at the head of the list that tell how common a match is, and the matches among them that do. */
+  look: 500, telling: 3,
+  /** More contacts than this are not looked up one by one. */
+  few: 3000,
+  /** Conversations that are tested one by one. */
+  walk: 20_000,
+}
 
-type Found = { ids: string[]; whole: boolean }
+/** Ids of a page; undefined where this way did not lead to the end of it. */
+type Way = () => Promise<string[] | undefined>
 
-/** What is common is soon met along the list. What is rare is looked up by the contacts' trigram index. For the rest a longer walk, then all of it. */
+/**
+ * What is common is soon met along the list. What is rare is looked up by the contacts' trigram index, or, where that knows nothing of so short a text, by
+ * reading all contacts after a long walk was in vain.
+ */
 const idsOfMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
-  const done = ({ ids, whole }: Found) => whole || ids.length > asked.limit
+  const page = enough(asked.limit)
+  const along = (rows: number): Way => async () => {
+    const { ids, whole } = await walk(tx, asked, rows)
+    return whole || ids.length === page ? ids : undefined
+  }
+  const among: Way = async () => {
+    const contacts = await fewContacts(tx, asked)
+    return contacts && await ofContacts(tx, asked, contacts)
+  }
   const looked = await walk(tx, asked, querySteps.look)
-  if (done(looked)) return looked.ids
-  const contacts = await fewContacts(tx, asked)
-  if (contacts) return await ofContacts(tx, asked, contacts)
-  const walked = await walk(tx, asked, querySteps.walk)
-  return done(walked) ? walked.ids : await allMatches(tx, asked)
+  if (looked.whole || looked.ids.length === page) return looked.ids
+  // Twice as far as a page should lie.
+  const guess = looked.ids.length >= querySteps.telling ? 2 * querySteps.look * page / looked.ids.length : Infinity
+  const ways = hasTrigram(fold(asked.query!)) ? [among, along(querySteps.walk)] : [along(querySteps.walk), among]
+  for (const way of guess < querySteps.walk ? [along(guess), ...ways] : ways) {
+    const ids = await way()
+    if (ids) return ids
+  }
+  return await allMatches(tx, asked)
 }
 
 const queryTest = ({ workspaceId, query }: Asked) => predicate({ workspaceId, labels: new Map(), emailFieldId: undefined, form: { as: 'row' } }, { kind: 'query', text: query! })
 
 /** Tests the first conversations of the list one by one, reading so many rows at most. `whole`: there are no more. */
-const walk = async (tx: Db, asked: Asked, rows: number): Promise<Found> => {
+const walk = async (tx: Db, asked: Asked, rows: number): Promise<{ ids: string[]; whole: boolean }> => {
   const ranges = (asked.channels?.length ?? 1) * (facetsOf(asked)?.length ?? (asked.channels ? EVERY_FACET.length : 1))
   const most = Math.max(enough(asked.limit), Math.floor(rows / ranges))
   // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in order, the walk ends with the page.
@@ -154,9 +178,8 @@ const walk = async (tx: Db, asked: Asked, rows: number): Promise<Found> => {
   return { ids: found!.ids, whole: found!.seen !== null && Number(found!.seen) < most }
 }
 
-/** The ids of all contacts that the query finds, where they are few; undefined where they are many, or no index tells. */
+/** The ids of all contacts that the query finds, where they are few. */
 const fewContacts = async (tx: Db, asked: Asked): Promise<string[] | undefined> => {
-  if (!hasTrigram(fold(asked.query!))) return undefined
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
     select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)} limit ${sql.lit(querySteps.few + 1)}`.execute(tx)
   return rows.length > querySteps.few ? undefined : rows.map((row) => row.id)
@@ -177,9 +200,11 @@ const ofContacts = async (tx: Db, asked: Asked, contacts: readonly string[]): Pr
   return rows.map((row) => row.id)
 }
 
+/** The contacts first: led by the order, the planner was seen to look up the contact of each of a million conversations. */
 const allMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    select v.id from contacts c join conversations v on v.workspace_id = c.workspace_id and v.contact_id = c.id
-    where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)} ${filterOf(asked)} ${newest} limit ${sql.lit(enough(asked.limit))}`.execute(tx)
+    with found as materialized (select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)})
+    select v.id from found join conversations v on v.workspace_id = ${asked.workspaceId} and v.contact_id = found.id
+    where true ${filterOf(asked)} ${newest} limit ${sql.lit(enough(asked.limit))}`.execute(tx)
   return rows.map((row) => row.id)
 }

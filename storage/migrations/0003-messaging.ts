@@ -29,8 +29,8 @@ const statements = [
   `update conversations set updated_at = coalesce(last_activity_at, created_at)`,
   `alter table conversations alter updated_at set not null`,
   `alter table conversations set (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02)`,
-  // Lists filter by state, assignment and who waits, in any combination: numbered, one index finds each of them however rare it is
-  // (storage/conversation-lists.ts). Measured at a million conversations, an index for each filter alone walks up to all of them for two that seldom meet.
+  // Lists filter by state, assignment and who waits in any combination: numbered, one index finds each of them (storage/conversation-lists.ts). With an
+  // index for each filter alone, 26 closed ones that wait were found among 80,000 rows of a million (54 ms); so they are found in 2 ranges (0.2 ms).
   `alter table conversations add facet smallint not null generated always as (
     case state when 'open' then 0 else 1 end + case when assigned_staff_id is null and assigned_team_id is null then 0 else 2 end
     + case reply_status when 'incoming_no_reply' then 4 when 'outgoing_no_response' then 8 else 0 end) stored`,
