@@ -91,7 +91,7 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
     const demo = config.demo ? await createDemo(storage.db, app.now()) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
-    const stopChores = startChores(service)
+    const stopChores = await startChores(service)
     const stopped = untilSignal()
     announce(io, url, demo, json)
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')

@@ -1,8 +1,10 @@
 import { type App, type AppOptions, createApp } from './app.ts'
+import { sandboxClock } from './clock.ts'
 import { createMediaStore } from './media/store.ts'
 import { createAdapter } from './provider/adapter.ts'
 import { providerWebhook } from './provider/inbound.ts'
-import { type ProviderConfig, providerSettings, WEBHOOK_PATH } from './provider/settings.ts'
+import { createSandbox, type Sandbox } from './provider/sandbox/sandbox.ts'
+import { type ProviderConfig, providerSettings, SANDBOX_PATH, WEBHOOK_PATH } from './provider/settings.ts'
 import { createDriver, type Driver } from './sandbox-driver/driver.ts'
 
 /** A request handler outside of the operations, by path. */
@@ -14,7 +16,7 @@ export type Service = {
   mounts: Mounts
   driver: Driver
   /** The provider's side, where this server plays it itself. */
-  sandbox: undefined
+  sandbox: Sandbox | undefined
 }
 
 /** `localUrl`: where this process reaches itself; the built-in sandbox and its webhooks go by it, whatever the public URL is. */
@@ -24,5 +26,15 @@ export const compose = ({ provider: config, localUrl, mediaDir, ...options }: Se
   const settings = providerSettings(config, options.secret, localUrl)
   const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
   const driver = createDriver(app, settings)
-  return { app, driver, sandbox: undefined, mounts: { [WEBHOOK_PATH]: providerWebhook(app, settings), '/sandbox': driver.serve, '/sandbox/**': driver.serve } }
+  const sandbox = !settings.builtIn ? undefined : createSandbox({
+    db: app.db, now: app.now, clock: sandboxClock(app), log: app.log, callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`,
+    token: settings.token, appSecret: settings.appSecret, verifyToken: settings.verifyToken,
+  })
+  return {
+    app, driver, sandbox,
+    mounts: {
+      [WEBHOOK_PATH]: providerWebhook(app, settings), '/sandbox': driver.serve, '/sandbox/**': driver.serve,
+      ...(sandbox ? { [`${SANDBOX_PATH}/**`]: (request: Request) => sandbox.fetch(request, new URL(request.url).pathname.slice(SANDBOX_PATH.length)) } : {}),
+    },
+  }
 }

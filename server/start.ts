@@ -76,8 +76,13 @@ const every = (ms: number, name: string, { app }: Service, work: () => Promise<u
  * Work that nobody asks for. Calls to the provider whose process died are finished, what the provider told is taken in, files are fetched, old answers
  * go; with the sandbox, its clock and its numbers are kept up with. Answers the way to stop it.
  */
-export const startChores = (service: Service): (() => Promise<void>) => {
-  const { app, driver } = service
+export const startChores = async (service: Service): Promise<() => Promise<void>> => {
+  const { app, driver, sandbox } = service
+  if (sandbox) {
+    await refreshClock(app)
+    await driver.keepUp()
+  }
+  const stopSandbox = sandbox?.start()
   const stops = [
     every(1_000, 'clock', service, async () => { if (await driver.isSandbox()) await refreshClock(app) }),
     every(5_000, 'reconcile', service, () => reconcile(app)),
@@ -91,6 +96,7 @@ export const startChores = (service: Service): (() => Promise<void>) => {
     }),
   ]
   return async () => {
+    await stopSandbox?.()
     await Promise.all(stops.map((stop) => stop()))
     await stopUpdates(app)
     await stopMedia(app)

@@ -10,11 +10,15 @@ import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
 import { mcpHandler } from '../mcp/handler.ts'
 import type { App, AppOptions } from '../server/app.ts'
 import { compose } from '../server/compose.ts'
+import { processUpdates, stopUpdates } from '../server/inbound/process.ts'
 import { createHttp } from '../server/http/app.ts'
 import { HARD_MAX_BYTES } from '../server/http/body.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { hashApiKey, newApiKey } from '../server/keys.ts'
+import { fetchMedia, stopMedia } from '../server/media/fetch.ts'
 import { createMetrics } from '../server/metrics.ts'
+import type { ProviderConfig } from '../server/provider/settings.ts'
+import type { Sandbox } from '../server/provider/sandbox/sandbox.ts'
 import { createChannel, createKey, createStaff, createWorkspace, type StaffFields, type WorkspaceFields } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
 import { type Location, migrate, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
@@ -23,9 +27,13 @@ export type TestServer = {
   database: string; url: string; app: App; db: Db
   /** Tells the sandbox of the numbers and templates of a workspace, or of all: those written into the database directly are unknown to it. */
   sync: (workspaceId?: string) => Promise<void>
+  /** Plays the messaging provider, over HTTP. */
+  sandbox: Sandbox
+  /** Waits until what the sandbox has to tell is told and taken in, and files are fetched. */
+  settle: () => Promise<void>
   close: () => Promise<void>
 }
-export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; statementTimeout?: number; now?: () => string; extra?: AppOptions['extra'] }
+export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; statementTimeout?: number; now?: () => string; extra?: AppOptions['extra']; provider?: ProviderConfig }
 
 const plenty = 1_000_000
 
@@ -58,18 +66,28 @@ export const serveStorage = async (storage: Storage, database: string, options: 
   const server: Server = createServer((request, response) => { void handle!(request as never, response as never) })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const { now, extra, statementTimeout: _, ...limits } = options
+  const { now, extra, provider = {}, statementTimeout: _, ...limits } = options
   const mediaDir = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
-  const { app, mounts, driver } = compose({
+  const service = compose({
     storage, secret: 'a secret of at least sixteen', log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }), metrics: createMetrics(),
     config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, ...limits }, ...(now ? { now } : {}), ...(extra ? { extra } : {}),
-    provider: {}, localUrl: url, mediaDir,
+    provider, localUrl: url, mediaDir,
   })
+  const { app, driver, mounts } = service
+  const sandbox = service.sandbox!
   const http = createHttp(app, { ...mounts, '/mcp': mcpHandler(app) })
   handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
   return {
-    database, url, app, db: storage.db, sync: driver.sync,
+    database, url, app, db: storage.db, sync: driver.sync, sandbox,
+    settle: async () => {
+      do {
+        await sandbox.settle()
+        if (app.media) await fetchMedia(app, app.media)
+      } while (await processUpdates(app) > 0 || await sandbox.pump() > 0)
+    },
     close: async () => {
+      await stopUpdates(app)
+      await stopMedia(app)
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
       rmSync(mediaDir, { recursive: true, force: true })
@@ -127,7 +145,7 @@ export type TestWorkspace = {
 type KeyOptions = { scopes?: Scope[]; test?: boolean; expires_at?: string }
 
 /** A workspace of its own for a test, with an owner whose key holds all scopes. */
-export const makeWorkspace = async (server: Pick<TestServer, 'db' | 'app'>, fields: Partial<WorkspaceFields> = {}): Promise<TestWorkspace> => {
+export const makeWorkspace = async (server: Pick<TestServer, 'db' | 'app'> & Partial<Pick<TestServer, 'sync'>>, fields: Partial<WorkspaceFields> = {}): Promise<TestWorkspace> => {
   const { db, app } = server
   const now = app.now()
   const { id } = await createWorkspace(db, { name: 'Test', ...fields }, now)
@@ -141,5 +159,6 @@ export const makeWorkspace = async (server: Pick<TestServer, 'db' | 'app'>, fiel
     type: 'chatapp', name: 'Main line', identifier: '15550100001', status: 'connected', is_default: true,
     account_id: `77${id}`, account_name: 'Test account', provider_phone_number_id: `88${id}`,
   }, now)
+  await server.sync?.(id)
   return { id, key, staff, owner: await staff({ name: 'Owner', role: 'owner' }) }
 }
