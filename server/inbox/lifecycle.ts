@@ -65,7 +65,10 @@ const open = async (flow: Flow, conversation: ConversationState, openedBy: strin
 /** `ad`: it carries an ad's referral. `opensWindow`: the reply window runs from it. Times are ISO 8601 UTC. */
 export type Received = { id: string; createdAt: string; ad: boolean; opensWindow: boolean }
 
-/** A customer's message was written: it is the last by time, unread, opens the reply window and a closed conversation, and is waited for to be answered. */
+/**
+ * A customer's message was written (where the conversation is closed as one of the episode to come): it is unread, the last by time, opens the reply window and
+ * a closed conversation, and waits to be answered.
+ */
 export const receive = async (flow: Flow, conversation: ConversationState, message: Received): Promise<void> => {
   const waits = conversation.state === 'open' && conversation.reply_status === 'incoming_no_reply'
   if (conversation.state === 'closed') await open(flow, conversation, null, null)
