@@ -71,6 +71,22 @@ const received = {
 }
 const outbound = { ...received, id: '902', direction: 'outbound', text: 'It is, it arrives today.' }
 
+const EventTemplate = z.object({
+  template: z.object({
+    id: Id.describe('Template id.'), name: z.string().describe('Name.'), language: z.string().describe('Language.'), category: z.string().nullable().describe('Category.'),
+    status: z.string().describe('Review status.'),
+  }).describe('The template.'),
+})
+const template = { id: '11', name: 'order_update', language: 'en_US', category: 'UTILITY', status: 'PENDING' }
+
+const EventShortLink = z.object({
+  short_link: z.object({
+    id: Id.describe('Short link id.'), code: z.string().describe('Code.'), url: z.string().describe('Address.'), message: z.string().describe('Text that the customer finds typed.'),
+    channel_id: Id.describe('Channel.'),
+  }).describe('The link.'),
+})
+const shortLink = { short_link: { id: '31', code: 'ANED2T5QRU7HG1', url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1', message: 'Hello, I would like to order.', channel_id: '1' } }
+
 export const eventTypes = {
   'contact.created/1': eventType('A contact was created.', z.object({ contact: EventContact }), { contact }),
   'contact.updated/1': eventType('Fields of a contact changed.',
@@ -101,6 +117,10 @@ export const eventTypes = {
       category: z.string().nullable().describe('Category.'), rejection_reason: z.string().nullable().describe('The reviewer\'s reason, verbatim.'),
     }).describe('The template.'),
   }), { template: { id: '11', name: 'order_update', language: 'en_US', status: 'APPROVED', previous_status: 'PENDING', category: 'UTILITY', rejection_reason: null } }),
+  'template.submitted/1': eventType('A template, new or changed, was handed in for review.', EventTemplate, { template }),
+  'template.archived/1': eventType('A template was archived and can no longer be sent.', EventTemplate, { template: { ...template, status: 'ARCHIVED' } }),
+  'short_link.created/1': eventType('A click-to-chat link was made.', EventShortLink, shortLink),
+  'short_link.deleted/1': eventType('A click-to-chat link was deleted.', EventShortLink, shortLink),
   'channel.status_changed/1': eventType('A channel was connected, disconnected or rated anew.', z.object({
     channel: z.object({
       id: Id.describe('Channel id.'), name: z.string().nullable().describe('Name.'), status: z.string().describe('Connection state.'), previous_status: z.string().describe('State before.'),
