@@ -19,7 +19,7 @@ const MOST_PAGES = 1000
 export const everyPage = async <S extends z.ZodType>(http: Http, row: S, ask: Ask, signal: AbortSignal): Promise<z.output<S>[]> => {
   const Page = z.object({
     data: z.array(row),
-    paging: z.object({ cursors: z.object({ after: z.string().optional() }).optional(), next: z.unknown() }).nullish(),
+    paging: z.object({ cursors: z.object({ after: z.string().optional() }).optional(), next: z.unknown().optional() }).nullish(),
   })
   const rows: z.output<S>[] = []
   let after: string | undefined

@@ -59,7 +59,7 @@ export const media = ({ ask, options: { baseUrl, token, timeoutMs } }: Http, hos
         if (response.status >= 300 && response.status < 400) {
           await response.body?.cancel()
           const to = response.headers.get('location') ?? ''
-          at = fetchable(URL.canParse(to, at) ? new URL(to, at).href : '', base)
+          at = fetchable(to !== '' && URL.canParse(to, at) ? new URL(to, at).href : '', base)
           continue
         }
         if (!response.ok) {

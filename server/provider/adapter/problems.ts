@@ -62,7 +62,7 @@ export const refusalProblem = (status: number, headers: Headers, body: unknown, 
     ...(rule.becomes === 'invalid_input' ? { errors: [{ ...(rule.pointer ? { pointer: rule.pointer } : {}), code: rule.reason!, detail }] } : {}),
     ...(code === undefined ? {} : { provider_code: code }),
     ...(subcode === undefined ? {} : { provider_subcode: subcode }),
-    ...(trace && /^[\w-]{1,64}$/.test(trace) ? { provider_trace_id: trace } : {}),
+    ...(trace && /^[\w-]{1,64}$/.test(trace) && !trace.includes(token) ? { provider_trace_id: trace } : {}),
   }
   const wait = rule.becomes === 'upstream_unavailable' ? waitOf(headers) ?? rule.wait : undefined
   return new Problem(rule.becomes, rule.becomes === 'timeout' ? `${detail} ${RETRY}` : detail, extras, wait === undefined ? {} : { 'Retry-After': String(wait) })
