@@ -62,9 +62,12 @@ export const nextUpdateIn = async (db: Db): Promise<number | undefined> => {
   return row?.seconds ?? undefined
 }
 
-/** Whether an update about the same thing that is worked off sorts after this one: keys of such updates are `prefix:time:…`, of even length up to there. */
+/**
+ * Whether an update about the same thing of a later second is worked off: keys of such updates are `prefix:time:…`, of even length up to there. Of those
+ * of one second the last to arrive counts.
+ */
 export const hasLaterUpdate = async (tx: Db, prefix: string, dedupe: string): Promise<boolean> =>
-  (await sql`select 1 from provider_updates where dedupe > ${dedupe} and dedupe < ${`${prefix};`} and state = 'done' limit 1`.execute(tx)).rows.length > 0
+  (await sql`select 1 from provider_updates where dedupe > ${`${dedupe.slice(0, dedupe.lastIndexOf(':'))};`} and dedupe < ${`${prefix};`} and state = 'done' limit 1`.execute(tx)).rows.length > 0
 
 /** Forgets what was received before this time, whatever became of it: the provider repeats nothing for longer. Answers how many rows went. */
 export const deleteUpdatesBefore = async (db: Db, time: string): Promise<number> =>

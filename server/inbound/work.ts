@@ -43,7 +43,7 @@ export const workOff = async (tx: Db, updates: readonly ClaimedUpdate[], now: st
     await workspaceUpdates(flowOf(workspaceId), part, outcome)
   }
   // The keys of changes to the same thing sort by time.
-  for (const update of updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byKey)) {
+  for (const update of updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byTime)) {
     const payload = update.payload as ChangePayload
     if (payload.time !== null && await hasLaterUpdate(tx, changePrefix(payload), update.dedupe)) continue
     if (!await (update.kind === 'template' ? changeTemplate : changeNumbers)(tx, flowOf, payload)) outcome.later.push(update)
@@ -74,7 +74,7 @@ const workspaceUpdates = async (flow: Flow, owned: readonly Owned[], outcome: Ou
   for (const { channel, payload: { message }, update } of messages) {
     if (isNumberChange(message)) await changeNumber(flow, channel.id, textOf(message['id'])!, message, momentOf(message['timestamp'], update.received_at))
   }
-  const preferences = ofKind<PreferencePayload>('preference').toSorted((a, b) => byKey(a.update, b.update))
+  const preferences = ofKind<PreferencePayload>('preference').toSorted((a, b) => byTime(a.update, b.update))
   const wishes = preferences.map(({ update, payload }) => ({ update, payload, customer: customerOf(payload.preference['wa_id'], payload.preference['user_id'], payload.contact) }))
   const written = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
     const customer = customerOf(message['from'], message['from_user_id'], contact)
@@ -94,6 +94,12 @@ const workspaceUpdates = async (flow: Flow, owned: readonly Owned[], outcome: Ou
 
 /** One order for every server, so that none waits for the other's messages in a circle. */
 const byKey = (a: ClaimedUpdate, b: ClaimedUpdate): number => (a.dedupe < b.dedupe ? -1 : 1)
+
+/** By the second that keys hold, then as they arrived: the provider tells no finer time. */
+const byTime = (a: ClaimedUpdate, b: ClaimedUpdate): number => {
+  const [left, right] = [a, b].map(({ dedupe }) => dedupe.slice(0, dedupe.lastIndexOf(':')))
+  return left === right ? Number(BigInt(a.id) - BigInt(b.id)) : left! < right! ? -1 : 1
+}
 
 /** A customer stops marketing, or asks for it again. */
 const heed = async (flow: Flow, update: ClaimedUpdate, payload: PreferencePayload, find: Awaited<ReturnType<typeof findCustomers>>, customer: Customer): Promise<void> => {

@@ -17,7 +17,7 @@ export type At = { app: App; control: Control; sync: Sync; actor: Actor }
 export type Act = { method: 'GET' | 'POST' | 'DELETE'; path: string; changes: boolean; input: z.ZodObject; run: (at: At, input: never) => Promise<unknown> }
 
 const act = <S extends z.ZodObject>(method: Act['method'], path: string, changes: boolean, input: S, run: (at: At, input: z.output<S>) => Promise<unknown>): Act =>
-  ({ method, path, changes, input, run: run as Act['run'] })
+  ({ method, path, changes, input: input.strict(), run: run as Act['run'] })
 
 const digitsOf = (field: string, text: string): string => {
   const phone = parsePhone(text)
