@@ -12,8 +12,10 @@ const LEASE_SECONDS = 180
 const CALL_DEADLINE_MS = 120_000
 /** Seconds until another try; the provider keeps a file for a week. Then it is lost. */
 const BACKOFF = [5, 30, 120, 600, 1800, 7200, 21_600, 43_200, 86_400, 86_400, 86_400, 86_400]
-/** What it says of the file for sure is asked once more, and then believed. */
-const REFUSALS = 2
+/** What the provider says of the file for sure is believed when it was asked so often. */
+const REFUSALS = 5
+/** Reasons by which it says so; a token that has expired, for one, says nothing of the file. */
+const gone = new Set<unknown>(['provider_not_found', 'media_refused'])
 const LONGEST_TIMER_SECONDS = 60
 /** The files of one run that are fetched at a time. */
 const AT_ONCE = 4
@@ -63,7 +65,7 @@ const failed = async (app: App, { workspace_id: workspaceId, message_id: message
   const code = error instanceof Problem ? error.code : undefined
   if (code === 'payload_too_large') return await giveUpMedia(app.db, workspaceId, messageId, 'too_large', (error as Problem).message)
   const seconds = BACKOFF[attempts - 1]
-  const refused = code !== undefined && code !== 'timeout' && code !== 'upstream_unavailable' && code !== 'service_unconfigured' && code !== 'rate_limited'
+  const refused = error instanceof Problem && gone.has(error.extras.reason)
   app.log.warn({ message: messageId, attempts, code: code ?? (error as { code?: string }).code }, 'a file that a customer sent could not be fetched')
   if (seconds === undefined || (refused && attempts >= REFUSALS)) {
     return await giveUpMedia(app.db, workspaceId, messageId, 'lost', refused ? 'The provider does not have it any more.' : 'It could not be fetched from the provider in time.')
