@@ -61,20 +61,25 @@ const notBefore = (at: string, createdAt: string): string => (Date.parse(at) < D
 
 const earlier = (a: string | null, b: string): string => (a !== null && Date.parse(a) <= Date.parse(b) ? a : b)
 
-const ranks: Readonly<Record<string, number>> = { pending: 0, sent: 1, failed: 2, delivered: 3, read: 4 }
+const ranks: Readonly<Record<string, number>> = { pending: 0, sent: 1, delivered: 2, failed: 3, read: 4 }
 
 /**
- * A message after a status; the same whatever the order of several. What reached the customer has not failed, so `delivered` overrules `failed`.
- * `read` says that it was delivered too, by then at the latest.
+ * A message after a status; the same whatever the order of several. A failure overrules `delivered`, which can be said of another device of the customer,
+ * and `read` overrules a failure. `read` says that it was delivered too, by then at the latest.
  */
 export const afterStatus = (was: Delivery, { status, error }: Pick<ProviderStatus, 'status' | 'error'>, at: string): Delivery => {
-  const arrived = ranks[was.status]! >= ranks['delivered']!
-  const next: Delivery = { ...was, status: ranks[status]! > ranks[was.status]! ? status : was.status }
-  if (status === 'sent') next.sent_at = earlier(was.sent_at, at)
-  if (status === 'failed') return arrived || was.status === 'failed' ? was : { ...next, failed_at: at, error: textOf(error), error_code: error?.code ?? null }
-  if (status === 'delivered' || status === 'read') Object.assign(next, { delivered_at: earlier(was.delivered_at, at), failed_at: null, error: null, error_code: null })
-  if (status === 'read') next.read_at = earlier(was.read_at, at)
-  return next
+  const news = ranks[status]! > ranks[was.status]!
+  const next: Delivery = { ...was, status: news ? status : was.status }
+  switch (status) {
+    case 'sent':
+      return { ...next, sent_at: earlier(was.sent_at, at) }
+    case 'delivered':
+      return { ...next, delivered_at: earlier(was.delivered_at, at) }
+    case 'read':
+      return { ...next, delivered_at: earlier(was.delivered_at, at), read_at: earlier(was.read_at, at), failed_at: null, error: null, error_code: null }
+    case 'failed':
+      return news ? { ...next, failed_at: at, error: textOf(error), error_code: error?.code ?? null } : was
+  }
 }
 
 const textOf = (error: ProviderStatus['error']): string =>
@@ -98,18 +103,22 @@ export const applyStatus = async (flow: Flow, status: ProviderStatus): Promise<'
   if (isSame(message, next)) return 'stale'
   await writeDelivery(flow.tx, flow.workspaceId, message.id, next)
   if (next.status === message.status) return taken ? 'applied' : 'stale'
-  if (held) await learn(flow, held.conversation, status.error!.code)
+  if (held) await learn(flow, held.conversation, status.error!.code, message.created_at)
   if (next.status !== 'sent') await tell(flow, `message.${next.status as 'delivered' | 'read' | 'failed'}/1`, message.id)
   return 'applied'
 }
 
 const isSame = (a: Delivery, b: Delivery): boolean =>
-  a.status === b.status && a.sent_at === b.sent_at && a.delivered_at === b.delivered_at && a.read_at === b.read_at && a.failed_at === b.failed_at && a.error === b.error
+  a.status === b.status && a.sent_at === b.sent_at && a.delivered_at === b.delivered_at && a.read_at === b.read_at && a.failed_at === b.failed_at
 
-/** What a failure tells beyond the message: that the window is closed, or that the customer wants no marketing. Contact and conversation are locked. */
-export const learn = async (flow: Flow, conversation: ConversationState, code: number | undefined): Promise<void> => {
-  if (code === RE_ENGAGEMENT) await correctWindow(flow, conversation)
-  if (code === STOPPED_MARKETING && conversation.contact_id !== null) await stopMarketing(flow, conversation.contact_id)
+/**
+ * What a failure tells beyond the message: that the window is closed, unless the customer has written since the message was, or that the customer wants no
+ * marketing. Contact and conversation are locked.
+ */
+export const learn = async (flow: Flow, conversation: ConversationState, code: number | undefined, writtenAt: string): Promise<void> => {
+  const { last_inbound_at: heard, contact_id: contactId } = conversation
+  if (code === RE_ENGAGEMENT && (heard === null || Date.parse(heard) <= Date.parse(writtenAt))) await correctWindow(flow, conversation)
+  if (code === STOPPED_MARKETING && contactId !== null) await stopMarketing(flow, contactId)
 }
 
 const stopMarketing = async (flow: Flow, contactId: string): Promise<void> => {

@@ -21,7 +21,7 @@ import { showMessage } from './view.ts'
  */
 export type SendIntent = {
   workspaceId: string; messageId: string; conversationId: string; contactId: string; opens: boolean; makesContact: boolean
-  phoneNumberId: string; outgoing: Outgoing
+  phoneNumberId: string; outgoing: Outgoing; writtenAt: string
 }
 
 /**
@@ -46,7 +46,7 @@ export const writePending = async (ctx: Context, place: Place, content: Content,
   }])
   const address = recipient.phone === null ? { recipient: recipient.chatapp_user_id! } : { to: recipient.phone }
   return {
-    workspaceId, messageId: messageId!, conversationId: conversation.id, contactId: recipient.id, opens, makesContact, phoneNumberId: channel.provider_phone_number_id!,
+    workspaceId, messageId: messageId!, conversationId: conversation.id, contactId: recipient.id, opens, makesContact, phoneNumberId: channel.provider_phone_number_id!, writtenAt: ctx.now,
     outgoing: { ...address, reference, ...(answers === undefined ? {} : { replyTo: answers }), body: sends },
   }
 }
@@ -125,7 +125,7 @@ const refused = async (ctx: Context, intent: SendIntent, problem: Problem): Prom
   const makesContact = intent.makesContact && contact && (code === STOPPED_MARKETING || !(await isUntouched(tx, workspaceId, intent.contactId)))
   if (intent.makesContact && contact && !makesContact) await deleteContactRow(tx, workspaceId, intent.contactId)
   await announce(flow, { opens, makes_contact: makesContact }, conversation)
-  await learn(flow, conversation, code)
+  await learn(flow, conversation, code, intent.writtenAt)
 }
 
 /** Makes the message sent, unless a status did, and answers it as it is now. What a rehearsal would make has no id. */
