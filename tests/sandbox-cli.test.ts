@@ -13,6 +13,7 @@ import { createChannel } from '../storage/admin.ts'
 import { insertTemplate } from '../storage/templates.ts'
 import { callAs, doAs } from './calls.ts'
 import { everyDatabase, runCli } from './doors.ts'
+import { startProcess } from './process.ts'
 import { makeWorkspace, startServer, type TestServer, type TestWorkspace } from './servers.ts'
 
 /** `wcrm sandbox …` with a key: what it printed, as JSON. */
@@ -208,6 +209,26 @@ const startSandbox = async (dataDir: string) => {
     },
   }
 }
+
+const shared = process.env.WCRM_TEST_POSTGRES_URL ? {} : { skip: 'WCRM_TEST_POSTGRES_URL is not set' }
+
+it('A clock that is advanced on one server is advanced on every other within two seconds', shared, async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-clock-'))
+  const server = await startServer('postgresql')
+  const { databaseUrl } = server.location as { databaseUrl: string }
+  const other = await startProcess(['--database-url', databaseUrl, '--data', dataDir], { WCRM_SECRET: 'a secret of at least sixteen' })
+  try {
+    const workspace = await makeWorkspace(server)
+    const { out } = await wcrm(server, workspace.owner.key)('clock', 'advance', '3d')
+    const offsetThere = async () => (await (await fetch(`${other.url}/sandbox/clock`, { headers: { Authorization: `Bearer ${workspace.owner.key}` } })).json() as { offset_ms: number }).offset_ms
+    for (const end = performance.now() + 2_000; await offsetThere() !== out.offset_ms;) assert.ok(performance.now() < end, 'the other server is behind')
+    assert.equal(out.offset_ms, 3 * 86_400_000)
+  } finally {
+    await other.kill('SIGTERM')
+    await server.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+})
 
 describe('A sandbox in a process of its own', () => {
   it('is driven like the built-in one, keeps its secrets, and ends well', async () => {

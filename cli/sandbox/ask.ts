@@ -1,4 +1,5 @@
 import { connection } from '../credentials.ts'
+import { type Fault, type FieldFault, isFault } from '../fault.ts'
 import type { Io } from '../io.ts'
 import { readManifest } from '../manifest.ts'
 import { headersOf, replyOf, unreachable } from '../remote.ts'
@@ -20,5 +21,22 @@ export const askOf = (io: Io, url: string | undefined): Ask => async (method, pa
   } catch (error) {
     throw unreachable(to.url, error, undefined)
   }
-  return (await replyOf(response)).value
+  try {
+    return (await replyOf(response)).value
+  } catch (error) {
+    throw isFault(error) ? inWords(error) : error
+  }
 }
+
+/** Where a field is typed, when it is not a flag of its own name. */
+const places: Readonly<Record<string, string>> = {
+  text: '<text>', advance: '<duration>', message_id: '<message-id>', status: '<status>', template_id: '<template-id>', decision: '<decision>', channel_id: '--channel', latency_ms: '--latency',
+}
+
+const placeOf = ({ pointer, ...rest }: FieldFault): FieldFault => {
+  const name = pointer?.split('/')[1]
+  return name === undefined ? { ...rest, ...(pointer === undefined ? {} : { pointer }) } : { ...rest, parameter: places[name] ?? `--${name.replaceAll('_', '-')}` }
+}
+
+/** A refusal that names what was typed; as JSON it stays what the server sent. */
+const inWords = (fault: Fault): Fault => Object.assign(fault, { problem: { ...fault.problem, ...(fault.problem.errors ? { errors: fault.problem.errors.map(placeOf) } : {}) } })
