@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { Problem } from '../../problem.ts'
 import type { Provider, ProviderLink } from '../port.ts'
 import { everyPage, Maybe, Success } from './answers.ts'
 import { at, type Http } from './http.ts'
@@ -20,14 +19,10 @@ export const links = (http: Http): Pick<Provider, Topic> => ({
   updateLink: async ({ phoneNumberId }, { code, message }, signal) =>
     await http.ask(Link, { method: 'POST', path: at(phoneNumberId, 'message_qrdls'), json: { code, prefilled_message: message } }, signal),
 
+  // By the list: what is answered to the path of a link that is gone is not said anywhere.
   findLink: async ({ phoneNumberId }, code, signal) => {
-    try {
-      const { data } = await http.ask(z.object({ data: z.array(Link) }), { method: 'GET', path: at(phoneNumberId, 'message_qrdls', code), query: { fields: FIELDS } }, signal)
-      return data.find((link) => link.code === code)
-    } catch (error) {
-      if (error instanceof Problem && error.extras.reason === 'provider_not_found') return undefined
-      throw error
-    }
+    const rows = await everyPage(http, Link, { method: 'GET', path: at(phoneNumberId, 'message_qrdls'), query: { fields: FIELDS, code } }, signal)
+    return rows.find((link) => link.code === code)
   },
 
   listLinks: async ({ phoneNumberId }, signal) =>
