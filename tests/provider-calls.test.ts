@@ -75,6 +75,26 @@ for (const database of databases) {
       assert.deepEqual([provider.made.length, provider.looked.length, await events()], [3, 2, 1])
     })
 
+    it('that are put off were not made, and the key is free again', async () => {
+      provider.fates.push('throttle')
+      assert.deepEqual(shown(await make(nameOf(), 'put-off-at-once')), [503, 'upstream_unavailable', false])
+      const other = `other ${nameOf()}`
+      assert.deepEqual(shown(await make(other, 'put-off-at-once')), [201, other, false])
+      assert.deepEqual([provider.looked, await events()], [[], 1])
+    })
+
+    it('that are put off after an answer was lost are kept for a worker', async () => {
+      const name = nameOf()
+      provider.fates.push('drop', 'throttle')
+      assert.deepEqual(shown(await make(name, 'lost-then-put-off')), [504, 'timeout', false])
+      assert.deepEqual(shown(await make(name, 'lost-then-put-off')), [503, 'upstream_unavailable', false])
+      assert.deepEqual(shown(await make('another', 'lost-then-put-off')), [400, 'invalid_input', false], 'the key stays taken')
+      await endLease()
+      await reconcile(servers[0]!.app)
+      assert.deepEqual(shown(await make(name, 'lost-then-put-off')), [201, name, true])
+      assert.equal(await events(), 1)
+    })
+
     it('that are refused run anew', async () => {
       const name = nameOf()
       provider.fates.push('refuse')

@@ -6,7 +6,7 @@ import type { ProviderHandler } from '../server/operations.ts'
 import { Problem } from '../server/problem.ts'
 
 /** A third party that makes things by name, takes no idempotency key, and misbehaves as it is told. */
-export type Fate = 'make' | 'make and drop' | 'drop' | 'refuse' | 'make and wait'
+export type Fate = 'make' | 'make and drop' | 'drop' | 'refuse' | 'throttle' | 'make and wait'
 export type Provider = {
   url: string
   /** What becomes of the next calls, one each; 'make' when none is said. */
@@ -37,6 +37,7 @@ export const startProvider = async (): Promise<Provider> => {
     made.push(name)
     const fate = fates.shift() ?? 'make'
     if (fate === 'refuse') return answer(422, { message: 'no' })
+    if (fate === 'throttle') return answer(429, { message: 'later' })
     if (fate !== 'drop') things.set(name, things.size + 1)
     if (fate === 'drop' || fate === 'make and drop') return request.socket.destroy()
     if (fate === 'make') return answer(201, { id: things.get(name) })
@@ -72,6 +73,7 @@ type Result = { id: number | null }
 export const thingMaker = (provider: Provider) => {
   const ask = async (method: string, name: string, signal: AbortSignal): Promise<Result> => {
     const response = await fetch(`${provider.url}/${encodeURIComponent(name)}`, { method, signal })
+    if (response.status === 429) throw new Problem('upstream_unavailable', 'Later.', { reason: 'throttled' })
     if (!response.ok) throw new Problem('upstream_error', 'The provider refused.')
     return await response.json() as Result
   }
