@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { complete, type ContactRow, contactColumns, refColumns } from './contacts.ts'
+import { complete, type ContactRow, contactColumns, refColumns, type Timeline } from './contacts.ts'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { totalOfPlan } from './filters/count.ts'
@@ -25,16 +25,16 @@ const sortKeys: Record<SortField, { key: RawBuilder<unknown>; cast: RawBuilder<u
 export type ContactPage = { rows: ContactRow[]; positions: Position[]; fields: ShownField[]; total: { n: number; approximate: boolean } | null }
 
 type PageRow = ContactRow & { sort_key: string; names_version: string | null; total?: string | null }
-type Asked = { sort: Sort; after: Position | null; limit: number; full: boolean }
+type Asked = { sort: Sort; after: Position | null; limit: number; full: boolean; timeline: Timeline }
 /** Rows of a page, one more than fits where there is a next one; how many match where that came along; `walked`: along the order asked for. */
 type Found = { rows: PageRow[]; total?: number; walked?: true }
 
 /** A page of the contacts that meet every condition, and with the first page how many they are. */
 export const pageOfContacts = async (
-  tx: Db, workspaceId: string, conditions: readonly Condition[], sort: Sort, after: Position | null, limit: number, full: boolean,
+  tx: Db, workspaceId: string, conditions: readonly Condition[], sort: Sort, after: Position | null, limit: number, full: boolean, timeline: Timeline = 'all',
 ): Promise<ContactPage> => {
   const plan = await planOf(tx, workspaceId, conditions)
-  const asked: Asked = { sort, after, limit, full }
+  const asked: Asked = { sort, after, limit, full, timeline }
   const found = await pageOf(tx, plan, asked)
   const { rows } = found
   const fields = await complete(tx, workspaceId, rows)
@@ -74,8 +74,8 @@ const enough = (limit: number) => sql.raw(String(([10, 25, 50].find((step) => li
 
 const orderOf = ({ field, direction }: Sort, row: string) => sql.raw(field === 'id' ? `${row}.id ${direction}` : `${row}.sort_key ${direction}, ${row}.id ${direction}`)
 
-const shown = (workspaceId: string, full: boolean) => sql`
-  ${contactColumns}, ${full ? sql`${refColumns},` : sql``} c.sort_key::text as sort_key, ${versionColumn(workspaceId)}`
+const shown = (workspaceId: string, { full, timeline }: Asked) => sql`
+  ${contactColumns(timeline)}, ${full ? sql`${refColumns},` : sql``} c.sort_key::text as sort_key, ${versionColumn(workspaceId)}`
 
 /** The rest of the list after a position. */
 const afterOf = ({ sort, after }: Asked) => {
@@ -90,10 +90,10 @@ const keyOrder = (sort: Sort) => {
 
 /** In the order asked for, from the index of that order where there is one; conditions on columns alone. The count of all contacts comes along with a first page that is of all. */
 const walkAll = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
-  const { sort, after, limit, full } = asked
+  const { sort, after, limit } = asked
   const plain = plan.conditions.length === 0
   const { rows } = await sql<PageRow>`${sql.raw(plain ? QUICK : CUSTOM_PLAN)}
-    select ${shown(plan.workspaceId, full)},
+    select ${shown(plan.workspaceId, asked)},
       ${plain && after === null ? sql`(select sum(n) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts')` : sql`null`} as total
     from (select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c where ${plan.test({ as: 'row' })} ${afterOf(asked)}
       order by ${keyOrder(sort)} limit ${enough(limit)}) as c
@@ -103,11 +103,11 @@ const walkAll = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
 }
 
 /** The rows of a page, which a common table expression of this name holds: whole, or as ids and sort keys. */
-const rowsOfPage = (plan: Plan, { sort, full }: Asked, whole: boolean, more: RawBuilder<unknown>) => sql`
-  select ${shown(plan.workspaceId, full)}, ${more}
+const rowsOfPage = (plan: Plan, asked: Asked, whole: boolean, more: RawBuilder<unknown>) => sql`
+  select ${shown(plan.workspaceId, asked)}, ${more}
   from ${whole ? sql`page` : sql`(select c.*, page.sort_key from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id)`} as c
   left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-  order by ${orderOf(sort, 'c')}`
+  order by ${orderOf(asked.sort, 'c')}`
 
 /**
  * In the order asked for, each row tested by itself, for a bounded number of rows: a condition that is common soon fills a page. Ids and sort keys

@@ -19,17 +19,22 @@ export type ConversationRow = {
 export type ContactRow = {
   id: string; name: string | null; phone: string | null; chatapp_user_id: string | null; dnd: boolean; starred: boolean
   email: string | null; web_visitor_id: string | null; created_at: string; updated_at: string; last_activity_at: string | null
-  attrs: Attrs; conversations: ConversationRow[] | null; tags?: Ref[]; groups?: Ref[]
+  attrs: Attrs; conversations?: ConversationRow[] | null; tags?: Ref[]; groups?: Ref[]
 }
 
-/** Short of what the columns of a list need; tags and groups only where they are shown. */
-export const contactColumns = sql`
-  c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at, c.updated_at, c.last_activity_at,
-  coalesce(f.attrs, '{}') as attrs,
+/** The conversations that are shown with a contact: all, those of some channels, or none, which leaves `conversations` undefined. */
+export type Timeline = 'all' | 'none' | readonly string[]
+
+const timelineColumn = (timeline: Timeline) => (timeline === 'none' ? sql`` : sql`,
   (select json_agg(json_build_object('id', v.id::text, 'channel_id', v.channel_id::text, 'state', v.state, 'assigned_staff_id', v.assigned_staff_id::text,
       'assigned_team_id', v.assigned_team_id::text, 'created_at', v.created_at, 'last_activity_at', v.last_activity_at))
-    from (select * from conversations v where v.workspace_id = c.workspace_id and v.contact_id = c.id
-      order by v.last_activity_at desc, v.id desc limit 10) as v) as conversations`
+    from (select * from conversations v where v.workspace_id = c.workspace_id and v.contact_id = c.id ${timeline === 'all' ? sql`` : sql`and v.channel_id = any(${timeline}::bigint[])`}
+      order by v.activity_at desc, v.id desc limit 10) as v) as conversations`)
+
+/** Short of what the columns of a list need; tags and groups only where they are shown. */
+export const contactColumns = (timeline: Timeline) => sql`
+  c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at, c.updated_at, c.last_activity_at,
+  coalesce(f.attrs, '{}') as attrs ${timelineColumn(timeline)}`
 
 export const refColumns = sql`
   array(select l.tag_id from contact_tags l where l.workspace_id = c.workspace_id and l.contact_id = c.id) as tag_ids,
@@ -52,9 +57,9 @@ export const complete = async (tx: Db, workspaceId: string, rows: ReadRow[]): Pr
 export type ReadContact = { contact: ContactRow; fields: ShownField[] }
 
 /** One contact in full and the fields of its values. */
-export const readContact = async (tx: Db, workspaceId: string, id: string): Promise<ReadContact | undefined> => {
+export const readContact = async (tx: Db, workspaceId: string, id: string, timeline: Timeline = 'all'): Promise<ReadContact | undefined> => {
   const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
-    select ${contactColumns}, ${refColumns}, ${versionColumn(workspaceId)}
+    select ${contactColumns(timeline)}, ${refColumns}, ${versionColumn(workspaceId)}
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     where c.workspace_id = ${workspaceId} and c.id = ${storable(id)}`.execute(tx)
   const fields = await complete(tx, workspaceId, rows)

@@ -5,10 +5,11 @@ import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { notFound } from '../problem.ts'
 import { givableFields, noteUse, readValues } from './input.ts'
 import { changeContact } from './upsert.ts'
+import { withTimeline } from './timeline.ts'
 import { showContact } from './view.ts'
 
 const show = async (ctx: Context, id: string) => {
-  const read = await readContact(ctx.tx, ctx.actor.workspace.id, id)
+  const read = await withTimeline(ctx, (timeline) => readContact(ctx.tx, ctx.actor.workspace.id, id, timeline))
   if (!read) throw notFound('contact', id)
   return showContact(ctx.actor, read.contact, read.fields, 'full')
 }

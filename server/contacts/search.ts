@@ -6,6 +6,7 @@ import { inFilterTime } from '../filters/time.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { Problem } from '../problem.ts'
 import { distinctIds } from './input.ts'
+import { withTimeline } from './timeline.ts'
 import { showContact } from './view.ts'
 
 type Input = InputOf<'crm_search_contacts'>
@@ -45,7 +46,7 @@ export const searchContacts: Handler<Input, OutputOf<'crm_search_contacts'>> = a
   const began = position ? String(position[2]) : ctx.now
   const { filter, resolvedDates, warnings } = await readConditions(ctx, input, began)
   const conditions = filter ? [...plainConditions(input), filter] : plainConditions(input)
-  const page = await inFilterTime(pageOfContacts(ctx.tx, ctx.actor.workspace.id, conditions, sort, after, input.limit, input.detail === 'full'))
+  const page = await inFilterTime(withTimeline(ctx, (timeline) => pageOfContacts(ctx.tx, ctx.actor.workspace.id, conditions, sort, after, input.limit, input.detail === 'full', timeline)))
   const last = page.positions.length > input.limit ? page.positions[input.limit - 1] : undefined
   return {
     data: page.rows.map((row) => showContact(ctx.actor, row, page.fields, input.detail)),

@@ -7,6 +7,7 @@ import type { Context } from '../context.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { Problem } from '../problem.ts'
 import { applyValues, givableFields, noteUse, readPhone, readValues, resolveGroups, resolveTags, typesOf, type ValueChanges } from './input.ts'
+import { timelineOf } from './timeline.ts'
 import { eventContact, showContact } from './view.ts'
 
 type Output = OutputOf<'crm_upsert_contact'>
@@ -28,7 +29,7 @@ export const upsertContact: Handler<InputOf<'crm_upsert_contact'>, Output> = asy
   const known = ctx.attempt > 1 || limited ? await lockContactByPhone(ctx.tx, workspaceId, wanted.phone) : undefined
   if (known === undefined) return answer(ctx, wanted, 'created', { contact: await createContact(ctx, wanted), fields })
   const action = await updateKnown(ctx, known, wanted)
-  return answer(ctx, wanted, action, (await readContact(ctx.tx, workspaceId, known))!)
+  return answer(ctx, wanted, action, (await readContact(ctx.tx, workspaceId, known, timelineOf(ctx.actor)))!)
 }
 
 /** What a rehearsal would make has no id. */
@@ -97,7 +98,7 @@ export type Edit = { name?: string | null | undefined; dnd?: boolean | undefined
 /** Writes what differs on a locked contact, and notes the event. False when nothing does. */
 export const changeContact = async (ctx: Context, id: string, edit: Edit): Promise<boolean> => {
   const workspaceId = ctx.actor.workspace.id
-  const { contact } = (await readContact(ctx.tx, workspaceId, id))!
+  const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
   const { changes, names } = changesOf(contact, edit)
   if (names.length === 0) return false
   await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { Contact } from '../../catalog/contacts.ts'
-import type { ContactRow } from '../../storage/contacts.ts'
+import type { ContactRow, ConversationRow } from '../../storage/contacts.ts'
 import type { ShownField } from '../../storage/known.ts'
 import { isoOf } from '../../storage/times.ts'
 import { type Actor, phonesHidden, seesManagerFields } from '../context.ts'
@@ -16,6 +16,7 @@ export const maskDigits = (id: string | null): string | null => id?.replaceAll(/
 export const showContact = (actor: Actor, row: ContactRow, fields: readonly ShownField[], detail: 'summary' | 'full'): z.input<typeof Contact> => {
   const hidePhones = phonesHidden(actor)
   const managerOnly = seesManagerFields(actor)
+  const conversations = showTimeline(row.conversations ?? [])
   const emailHidden = !managerOnly && fields.find((f) => f.key === 'email')?.visibility === 'manager_only'
   return {
     id: row.id,
@@ -31,14 +32,20 @@ export const showContact = (actor: Actor, row: ContactRow, fields: readonly Show
     web_visitor_id: row.web_visitor_id,
     ...(detail === 'full' ? { tags: row.tags ?? [], groups: row.groups ?? [] } : {}),
     attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
-    conversations: (row.conversations ?? []).map((v) => ({
-      id: v.id, channel_id: v.channel_id, state: v.state,
-      assigned: v.assigned_staff_id !== null || v.assigned_team_id !== null, assigned_staff_id: v.assigned_staff_id,
-      created_at: iso(v.created_at), last_activity_at: iso(v.last_activity_at),
-    })),
-    last_activity_at: row.last_activity_at,
+    conversations,
+    // Whoever sees some channels only sees the activity of those.
+    last_activity_at: actor.staff.channelIds === null ? row.last_activity_at : latest(conversations.map((v) => v.last_activity_at)),
+    ...(row.conversations === undefined ? { unavailable: ['conversations'] } : {}),
   }
 }
+
+const showTimeline = (rows: readonly ConversationRow[]) => rows.map((v) => ({
+  id: v.id, channel_id: v.channel_id, state: v.state,
+  assigned: v.assigned_staff_id !== null || v.assigned_team_id !== null, assigned_staff_id: v.assigned_staff_id,
+  created_at: iso(v.created_at), last_activity_at: iso(v.last_activity_at),
+}))
+
+const latest = (times: readonly (string | null)[]): string | null => times.reduce((last, time) => (last === null || (time !== null && time > last) ? time : last), null)
 
 /** A contact as events carry it. */
 export const eventContact = (row: Pick<ContactRow, 'id' | 'name' | 'phone' | 'dnd' | 'starred' | 'created_at' | 'updated_at'>) => ({
