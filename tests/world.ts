@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Operation } from '../catalog/index.ts'
+import { mediaKey } from '../server/media/store.ts'
 import { createChannel, createTeam } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
 import { findOrInsertBroadcast } from '../storage/demo.ts'
@@ -58,7 +59,8 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   }
   // The last one is what everybody asks for; the one with a phone is only listed.
   for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }]) await make('crm_create_saved_filter', { name: `${marker} filter`, filter })
-  await plantMessaging(db, workspace.id, workspace.owner.staffId, marker, now)
+  await plantMessaging(server, workspace.id, workspace.owner.staffId, marker, now)
+  await server.sync(workspace.id)
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
 }
 
@@ -71,9 +73,10 @@ const plantSecondLine = async (db: Db, workspaceId: string, marker: string, now:
 }
 
 /** For each contact a conversation, what messages are made of, and two broadcasts that it received. */
-const plantMessaging = async (db: Db, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
+const plantMessaging = async (server: TestServer, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
+  const { db } = server
   await plantTemplates(db, workspaceId, staffId, marker, now)
-  await plantConversations(db, workspaceId, staffId, marker, now)
+  await plantConversations(server, workspaceId, staffId, marker, now)
   for (const n of [1, 2]) {
     const { id } = await findOrInsertBroadcast(db, workspaceId, {
       name: `${marker} broadcast ${n}`, status: 'completed', template_name: `${marker}_offer`, channel_id: null, scheduled_at: now, started_at: now, created_at: now,
@@ -104,7 +107,7 @@ const plantTemplates = async (db: Db, workspaceId: string, staffId: string, mark
  * Each customer was answered, and wrote again with a picture: the window is open, and somebody waits. The last one, whom inputs name, is nobody's yet, so
  * that it can be claimed.
  */
-const plantConversations = async (db: Db, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
+const plantConversations = async ({ db, app }: TestServer, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
   const before = (minutes: number): string => new Date(Date.parse(now) - minutes * 60_000).toISOString()
   const { rows: [policy] } = await sql<{ id: string }>`
     insert into sla_policies (workspace_id, name, first_response_seconds, next_response_seconds, created_at) values (${workspaceId}, ${`${marker} service level`}, 3600, 3600, ${now}) returning id`.execute(db)
@@ -123,9 +126,11 @@ const plantConversations = async (db: Db, workspaceId: string, staffId: string, 
       { ...message, direction: 'outbound', type: 'TEXT', status: 'sent', text: `${marker} answer`, staff_id: staffId, provider_id: `wamid.${id}out`, created_at: before(5), sent_at: before(5) },
       {
         ...message, direction: 'inbound', type: 'IMAGE', status: 'received', text: `${marker} picture`, provider_id: `wamid.${id}pic`, created_at: now,
-        media: { state: 'linked', content_type: 'image/jpeg', file_name: `${marker}.jpg`, url: `https://example.com/${marker}.jpg` },
+        media: { state: 'kept', content_type: 'image/jpeg', file_name: `${marker}.jpg`, size: marker.length },
       },
     ])
+    await app.media.write(mediaKey(workspaceId, last!), Buffer.from(marker))
+    await sql`update media set key = ${mediaKey(workspaceId, last!)} where workspace_id = ${workspaceId} and message_id = ${last!}::bigint`.execute(db)
     await sql`update conversations set last_message_id = ${last!}::bigint where workspace_id = ${workspaceId} and id = ${id}`.execute(db)
   }
   await sql`
