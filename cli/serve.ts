@@ -144,6 +144,7 @@ const announce = (io: Io, url: string, demo: Demo | undefined, json: boolean): v
     '', 'Try it:',
     `  curl -H "Authorization: Bearer ${demo.apiKey}" "${url}/v1/contacts?limit=3"`,
     '', 'The live key is stored for the command line. Next:',
-    '  npx wcrm whoami', '  npx wcrm contacts search --query ada', '  npx wcrm contacts upsert --phone "+1 555 010 0042" --name "Ada Lovelace" --dry-run', '',
+    '  npx wcrm whoami', '  npx wcrm contacts search --query ada', '  npx wcrm contacts upsert --phone "+1 555 010 0042" --name "Ada Lovelace" --dry-run',
+    '  npx wcrm sandbox say --from "+1 555 010 0777" "Hello"   (a customer writes)', '',
   ].join('\n'))
 }
