@@ -55,7 +55,7 @@ const codes: Readonly<Record<number, readonly [status: number, title: string]>> 
   131063: [400, 'Marketing templates are disabled'],
   131064: [429, 'Classification limit hit'],
   132000: [400, 'Number of parameters does not match the expected number of params'],
-  132001: [400, 'Template name does not exist in the translation'],
+  132001: [404, 'Template name does not exist in the translation'],
   132005: [400, 'Template hydrated text too long'],
   132007: [400, 'Template format character policy violated'],
   132008: [400, 'Parameter value is not valid'],
@@ -116,6 +116,23 @@ export const required = (parameter: string): RefusalError => invalid(`The parame
 /** A required part within a message. */
 export const missing = (details: string): RefusalError => refuse(131008, details)
 export const badValue = (details: string): RefusalError => refuse(131009, details)
+
+/** What `message_qrdls` says instead. */
+const ofLinks: Readonly<Record<number, Partial<Refusal>>> = {
+  2: { status: 500, type: 'GraphMethodException', message: 'An unexpected error occurred. Please retry your request' },
+  4: { message: 'Too many QR code operations. Please try again later', subcode: 2446079 },
+  100: { message: 'Invalid prefilled_message length. Maximum 140 characters allowed' },
+  190: { message: 'Invalid OAuth access token', subcode: 463 },
+  200: {
+    message: 'Your app doesn\'t have permission to manage QR codes for this phone number', subcode: 1349174, title: 'Permission Denied',
+    userMessage: 'Your app doesn\'t have permission to access this resource',
+  },
+  803: { status: 404, type: 'GraphMethodException', message: 'Phone number not found' },
+}
+
+/** The error of an ordered fault, as the endpoint would say it. */
+export const faulty = (kind: 'messages' | 'templates' | 'links' | 'media', code: number): RefusalError =>
+  refuse(code, kind === 'messages' ? usualDetails(code) : undefined, kind === 'links' ? { details: undefined, ...ofLinks[code] } : kind === 'messages' ? {} : { details: undefined })
 
 /** An id that names nothing (`33` below code 100), as it is answered to reads and to writes. */
 export const noObject = (id: string, method = 'GET'): RefusalError => refuse(100, undefined, {

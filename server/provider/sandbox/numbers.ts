@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { parsePhoneNumberFromString } from 'libphonenumber-js'
 import { findNumber, hasAccount, numbersOfAccount, readSubscription, type SandboxNumber, writeSubscription } from '../../../storage/sandbox/numbers.ts'
 import { type Call, isText, ok } from './call.ts'
 import { invalid, noObject, refuse, required } from './errors.ts'
@@ -8,10 +9,15 @@ const FIELDS = [
   'id', 'display_phone_number', 'verified_name', 'status', 'quality_rating', 'country_code', 'country_dial_code', 'code_verification_status', 'unified_cert_status', 'platform_type', 'throughput',
   'account_mode', 'host_platform', 'name_status', 'messaging_limit_tier', 'whatsapp_business_manager_messaging_limit', 'is_official_business_account', 'webhook_configuration',
 ]
-const USUAL = ['id', 'display_phone_number', 'verified_name', 'status', 'quality_rating', 'code_verification_status', 'platform_type', 'throughput', 'account_mode']
+const USUAL = FIELDS
+
+const countryOf = (digits: string): Record<string, unknown> => {
+  const phone = parsePhoneNumberFromString(`+${digits}`)
+  return phone?.country === undefined ? {} : { country_code: phone.country, country_dial_code: phone.countryCallingCode }
+}
 
 const numberNode = (n: SandboxNumber): Record<string, unknown> => ({
-  id: n.id, display_phone_number: n.display_phone_number, verified_name: n.verified_name, status: n.status, quality_rating: n.quality_rating,
+  id: n.id, display_phone_number: n.display_phone_number, verified_name: n.verified_name, status: n.status, quality_rating: n.quality_rating, ...countryOf(n.digits),
   code_verification_status: 'VERIFIED', unified_cert_status: 'APPROVED', platform_type: 'CLOUD_API', host_platform: 'CLOUD_API', throughput: { level: 'STANDARD' }, account_mode: 'SANDBOX',
   name_status: 'APPROVED', messaging_limit_tier: 'TIER_1K', whatsapp_business_manager_messaging_limit: 'TIER_1K', is_official_business_account: false,
 })

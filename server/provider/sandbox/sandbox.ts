@@ -4,7 +4,7 @@ import { type FaultEffect, type FaultKind, takeFault } from '../../../storage/sa
 import { type Call, digitsOf, isObject, requireClean, type SandboxOptions } from './call.ts'
 import { controls } from './control.ts'
 import { createDelivery, type Delivery } from './deliver.ts'
-import { badToken, invalid, noPath, refusalBody, refusalOf, refuse } from './errors.ts'
+import { badToken, faulty, invalid, noPath, refusalBody, refusalOf, refuse } from './errors.ts'
 import { findRoute, type Route } from './routes.ts'
 
 export type { SandboxClock, SandboxOptions } from './call.ts'
@@ -48,9 +48,9 @@ const answer = async (options: SandboxOptions, request: Request, mounted: string
   if (!found) throw noPath(below.slice(0, 200))
   const base = `${url.origin}${url.pathname.endsWith(below) ? url.pathname.slice(0, -below.length) : ''}`
   const call: Call = { ...options, method: request.method, path: found.path, query: url.searchParams, body: found.route.raw ? {} : await bodyOf(request), request, base }
-  const fault = await faultOf(call, found.route)
+  const { kind, fault } = await faultOf(call, found.route)
   if (fault?.latency_ms) await sleep(fault.latency_ms)
-  if (fault?.code !== undefined && !fault.async) throw refuse(fault.code)
+  if (kind !== undefined && fault?.code !== undefined && !fault.async) throw faulty(kind, fault.code)
   const response = await again(() => found.route.serve({ ...call, fault }))
   return fault?.drop_answer ? Response.error() : response
 }
@@ -109,11 +109,11 @@ const fieldOf = (text: string): unknown => {
 }
 
 /** The fault that was ordered for this call; those of messages may be for one customer. */
-const faultOf = async (call: Call, { faults }: Route): Promise<FaultEffect | undefined> => {
+const faultOf = async (call: Call, { faults }: Route): Promise<{ kind?: FaultKind; fault?: FaultEffect | undefined }> => {
   const kind: FaultKind | undefined = typeof faults === 'function' ? await faults(call) : faults
-  if (kind === undefined || (kind === 'messages' && call.body.status !== undefined)) return undefined
+  if (kind === undefined || (kind === 'messages' && call.body.status !== undefined)) return {}
   const { to, recipient } = call.body
-  return await takeFault(call.db, kind, [typeof to === 'string' ? digitsOf(to) : '', typeof recipient === 'string' ? recipient : ''])
+  return { kind, fault: await takeFault(call.db, kind, [typeof to === 'string' ? digitsOf(to) : '', typeof recipient === 'string' ? recipient : '']) }
 }
 
 /** Two servers, or two calls, that write the same at once: the later one is done anew. */
