@@ -12,14 +12,17 @@ import { databases, makeWorkspace, startServer, type TestServer } from './server
 
 type Posted = { id: string; reference: string; phoneNumberId: string }
 
-/** A provider that cannot be asked what it has sent, as the true one: it takes messages, and loses answers as it is told. */
+/** A provider that cannot be asked what it has sent, as the true one, unless it `tells`: it takes messages, and loses answers as it is told. */
 const startProvider = async () => {
   const posted: Posted[] = []
   const fates: ('take' | 'take and drop' | 'drop')[] = []
+  const manner = { tells: false }
   const server: Server = createServer((request, response) => {
     let body = ''
     request.on('data', (chunk: Buffer) => { body += chunk.toString() }).on('end', () => {
       const answer = (status: number, value: unknown) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value))
+      const asked = new URL(request.url!, 'http://localhost').searchParams.get('biz_opaque_callback_data')
+      if (asked !== null && manner.tells) return answer(200, { data: posted.filter((m) => m.reference === asked).map(({ id }) => ({ id })) })
       if (request.method !== 'POST') return answer(400, { error: { message: '(#100) Unsupported get request', type: 'GraphMethodException', code: 100, fbtrace_id: 'A1' } })
       const fate = fates.shift() ?? 'take'
       const id = `wamid.${posted.length + 1}`
@@ -30,7 +33,7 @@ const startProvider = async () => {
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, posted, fates,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, posted, fates, manner,
     close: async () => {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
@@ -115,6 +118,25 @@ for (const database of databases) {
       const answer = await reply()
       assert.deepEqual([answer.status, answer.body.message.status], [201, 'delivered'])
       assert.deepEqual([mine().length, await events()], [1, ['message.sent/1', 'message.delivered/1']])
+    })
+
+    it('may still be on their way though they are not there yet', async () => {
+      const { reply, mine, age } = await scene()
+      provider.manner.tells = true
+      try {
+        provider.fates.push('drop')
+        assert.equal((await reply()).status, 504)
+        const early = await callEarly(reply)
+        assert.ok(Number(early) > 20 && Number(early) <= 30, early)
+        assert.equal(mine().length, 0)
+        await age(31)
+        provider.fates.push('take and drop')
+        assert.equal((await reply()).status, 504)
+        assert.equal((await reply()).status, 201, 'what is there is found at once')
+        assert.equal(mine().length, 1)
+      } finally {
+        provider.manner.tells = false
+      }
     })
 
     it('are finished by a worker when nobody asks again', async () => {

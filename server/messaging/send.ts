@@ -29,6 +29,11 @@ export type SendIntent = {
  * call: by then the status of a message that it did take has come, and carries our reference.
  */
 export const SETTLE_MS = 60_000
+/**
+ * How long a call may still be at work, in milliseconds of real time: a provider that is slow, or our own process that is. Until then a message that is
+ * not there may yet come.
+ */
+export const AT_WORK_MS = 30_000
 
 type Place = { conversation: Pick<ConversationState, 'id' | 'episode'>; channel: SendingChannel; recipient: Recipient; opens: boolean; makesContact: boolean }
 type Content = Pick<NewMessage, 'type' | 'text' | 'template_name' | 'template_language' | 'reply_to_id' | 'media'>
@@ -75,17 +80,15 @@ const sentEarlier = async ({ workspaceId, messageId, phoneNumberId, outgoing: { 
   if (calledAt !== null) {
     const found = await provider.findSent({ phoneNumberId }, reference, signal)
     if (typeof found === 'object') return found
-    if (found === 'unknown' && Date.now() - Date.parse(calledAt) < SETTLE_MS) throw unanswered(calledAt)
+    const wait = Date.parse(calledAt) + (found === 'unknown' ? SETTLE_MS : AT_WORK_MS) - Date.now()
+    if (wait > 0) throw unanswered(wait)
   }
-  const now = new Date().toISOString()
-  if (!(await noteCall(tx, workspaceId, messageId, calledAt, now))) throw unanswered(now)
+  if (!(await noteCall(tx, workspaceId, messageId, calledAt, new Date().toISOString()))) throw unanswered(AT_WORK_MS)
   return undefined
 }
 
-const unanswered = (calledAt: string): Problem => {
-  const seconds = Math.max(1, Math.ceil((Date.parse(calledAt) + SETTLE_MS - Date.now()) / 1000))
-  return new Problem('timeout', 'The messaging provider has not said yet whether it took the message. Retry with the same Idempotency-Key; it never runs twice.', {}, { 'Retry-After': String(seconds) })
-}
+const unanswered = (waitMs: number): Problem =>
+  new Problem('timeout', 'The messaging provider has not said yet whether it took the message. Retry with the same Idempotency-Key; it never runs twice.', {}, { 'Retry-After': String(Math.ceil(waitMs / 1000)) })
 
 /** Nothing was done, as too much is asked of the provider or it cannot be reached: the next call need not find out, nor wait. */
 const noteRefusal = async (tx: Db, { workspaceId, messageId }: SendIntent): Promise<void> => {
