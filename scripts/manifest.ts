@@ -79,7 +79,7 @@ const fitsCell = (schema: Schema, root: Schema): boolean =>
 
 const outputOfCommand = (op: Operation): CommandSpec['output'] => {
   const root = jsonSchema(outputOf(op), 'output')
-  const properties = root.properties ?? {}
+  const properties = resolved(root, root).properties ?? {}
   const data = properties['data'] && resolved(properties['data'], root)
   if (data?.type !== 'array') return { fields: outputFields(properties, root), envelope: [], columns: [] }
   const row = resolved(data.items ?? {}, root).properties ?? {}
