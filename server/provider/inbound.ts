@@ -5,12 +5,14 @@ import { kickUpdates } from '../inbound/process.ts'
 import { splitBody, updatesJson } from '../inbound/split.ts'
 import { newRequestId } from '../ids.ts'
 import { Problem, problemDocument } from '../problem.ts'
+import { isRetryable } from '../steps/deadline.ts'
 
 /** `appSecret` signs every body; `verifyToken` is what the provider says when it asks whether this is our address. */
 export type WebhookConfig = { appSecret: string; verifyToken: string }
 
 /** What the provider sends at most (reference 2.6). */
 const MAX_BYTES = 3 * 1024 * 1024
+const ATTEMPTS = 3
 
 /** The provider's webhook: the handshake by GET, updates by POST. Updates are stored before they are answered, and worked off after. It never throws. */
 export const providerWebhook = (app: App, config: WebhookConfig) => async (request: Request): Promise<Response> => {
@@ -76,10 +78,12 @@ const store = async (app: App, bytes: Buffer): Promise<void> => {
 }
 
 /** In one statement. Should the database refuse what is in one of them, each for itself, so that it takes no other with it. */
-const storeAll = async (app: App, updates: readonly NewUpdate[]): Promise<{ stored: number; refused: number }> => {
+const storeAll = async (app: App, updates: readonly NewUpdate[], attempt = 1): Promise<{ stored: number; refused: number }> => {
   try {
     return { stored: await storeUpdates(app.db, updatesJson(updates), app.now()), refused: 0 }
   } catch (error) {
+    // Two bodies at once with the same updates in another order can wait for each other.
+    if (isRetryable(error) && attempt < ATTEMPTS) return await storeAll(app, updates, attempt + 1)
     if (!isOfData(error)) throw error
     if (updates.length === 1) {
       app.log.warn({ code: (error as { code?: string }).code, kind: updates[0]!.kind }, 'the provider sent what cannot be stored')
