@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { it } from 'node:test'
 import fc from 'fast-check'
+import type { Problem } from '../server/problem.ts'
+import { createAdapter } from '../server/provider/adapter.ts'
 import { exchanges, recorded, seasonSale } from './recorded.ts'
-import { everySandbox, type Reply, SECRET, type Side, text } from './sandbox-side.ts'
+import { everySandbox, type Reply, SECRET, type Side, text, TOKEN } from './sandbox-side.ts'
 
 const CUSTOMER = '16315551234'
 const HOUR_MS = 3_600_000
@@ -61,7 +63,7 @@ everySandbox('The sandbox', (withSandbox) => {
       await side.control('PUT', 'templates', { templates: [{ ...seasonSale, id: '1689556908129832', account_id: side.account, name: 'to_archive', status: 'APPROVED' }] })
       // What must be ordered or spoiled for an answer to be this one.
       const fault: Record<string, number> = { 'A1 no permission': 200, 'A1 throttled': 4, 'A1 fault': 2 }
-      const elsewhere = [...exchanges.filter(({ name }) => !['A2 empty', 'A4 delete', 'A7 subscribe elsewhere'].includes(name))]
+      const elsewhere = exchanges.filter(({ name }) => !['A2 empty', 'A4 delete', 'A7 subscribe elsewhere'].includes(name))
       for (const { name, request, response } of elsewhere) {
         if (fault[name] !== undefined) await side.control('POST', 'faults', { on: 'links', code: fault[name], times: 1 })
         const path = name === 'A1 no such number' ? request.path.replace(side.number, '1') : request.path
@@ -526,6 +528,40 @@ everySandbox('The sandbox', (withSandbox) => {
       assert.equal(side.changes.length, 2)
       refused(await subscribe({ override_callback_uri: 'http://127.0.0.1:9/x', verify_token: 'right' }), 422, 100)
       refused(await subscribe({ override_callback_uri: 'nowhere', verify_token: 'right' }), 400, 100)
+    })
+  })
+
+  it('serves the adapter with all that it asks for', async () => {
+    await withSandbox(async (side) => {
+      const provider = createAdapter({ baseUrl: side.url, version: 'v23.0', token: TOKEN, appId: 'app' })
+      const from = { phoneNumberId: side.number }
+      const signal = AbortSignal.timeout(30_000)
+      const outgoing = (reference: string) => ({ to: CUSTOMER, reference, body: { type: 'text', text: { body: 'Hi' } } })
+      await assert.rejects(provider.send(from, outgoing('r0'), signal), (e: Problem) => e.extras.provider_code === 131047 && e.code === 'window_closed')
+      await say(side)
+      const sent = await provider.send(from, outgoing('r1'), signal)
+      assert.deepEqual([await provider.findSent(from, 'r1', signal), await provider.findSent(from, 'r0', signal)], [sent, 'absent'])
+
+      const { id: mediaId } = await provider.uploadMedia(from, { bytes: PNG, contentType: 'image/png', fileName: 'a.png' }, signal)
+      const info = await provider.mediaInfo(mediaId, signal)
+      assert.deepEqual([info.contentType, info.size], ['image/png', PNG.length])
+      assert.deepEqual(Buffer.from(await provider.downloadMedia(info.url, 1000, signal)), PNG)
+
+      assert.deepEqual(await provider.phoneNumbers(side.account, signal), [{ id: side.number, displayPhoneNumber: '+1 650-555-1111', verifiedName: 'Lucky Shrub', status: 'CONNECTED', qualityRating: 'GREEN' }])
+      await provider.subscribe(side.account, undefined, signal)
+      const { handle } = await provider.uploadSample({ bytes: PNG, contentType: 'image/png', fileName: 'a.png' }, signal)
+      const components = [{ type: 'HEADER', format: 'IMAGE', example: { header_handle: [handle] } }, { type: 'BODY', text: 'Hello.' }]
+      const made = await provider.createTemplate(side.account, { name: 'by_adapter', language: 'en_US', category: 'UTILITY', allowCategoryChange: false, components }, signal)
+      assert.equal(made.status, 'PENDING')
+      await side.control('POST', 'review', { template_id: made.id, decision: 'approve' })
+      const [listed] = await provider.listTemplates(side.account, 'by_adapter', signal)
+      assert.deepEqual([listed!.id, listed!.status, listed!.components], [made.id, 'APPROVED', components])
+      assert.deepEqual(await provider.archiveTemplates(side.account, [made.id], signal), { archived: [made.id], failed: {} })
+
+      const link = await provider.createLink(from, { message: 'Hi', qrFormat: 'PNG' }, signal)
+      assert.deepEqual((await provider.listLinks(from, signal)).map(({ code, message }) => [code, message]), [[link.code, 'Hi']])
+      await provider.deleteLink(from, link.code, signal)
+      assert.deepEqual(await provider.listLinks(from, signal), [])
     })
   })
 
