@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { dropOldUpdates, processUpdates } from '../server/inbound/process.ts'
@@ -205,6 +206,29 @@ everyDatabase('Messages of customers', (server) => {
     const [conversation] = (await scene.run('inbox_search_conversations')).data
     assert.deepEqual([conversation.last_message.text, conversation.unread_count], ['four', 4])
     assert.equal((await scene.contacts())[0]!.last_activity_at, new Date((at + 180) * 1000).toISOString())
+  })
+
+  it('are worked off unasked', async () => {
+    const scene = await customerScene(server())
+    assert.equal((await post(server(), bodyOf(scene.account, scene.value({ messages: [messageOf('15550100042')] })))).status, 200)
+    const until = Date.now() + 10_000
+    while ((await scene.messages()).length === 0 && Date.now() < until) await pause(20)
+    assert.equal((await scene.messages()).length, 1)
+  })
+
+  it('that fail stop no other, leave nothing behind, and are tried again', async () => {
+    const scene = await customerScene(server())
+    await sql`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'poison'; end $$`.execute(server().db)
+    await sql`create trigger refuse before insert on messages for each row when (new.text = 'poison') execute function refuse()`.execute(server().db)
+    const said = ['one', 'poison', 'two'].map((body, n) => messageOf(`1555010004${n}`, { text: { body } }))
+    await scene.deliver(scene.value({ messages: said }))
+    assert.deepEqual((await scene.messages()).map((m) => m.text).sort(), ['one', 'two'])
+    assert.deepEqual((await scene.updates()).map((u) => [u.state, u.attempts, u.payload === null]), [['done', 0, true], ['waiting', 1, false], ['done', 0, true]])
+    assert.deepEqual([(await scene.contacts()).length, countOf(types(await scene.events()), 'contact.created/1')], [2, 2])
+    await sql`drop trigger refuse on messages`.execute(server().db)
+    await sql`update provider_updates set next_attempt_at = now() where state = 'waiting' and subject = ${scene.number}`.execute(server().db)
+    await processUpdates(server().app)
+    assert.deepEqual([(await scene.messages()).length, (await scene.contacts()).length, countOf(types(await scene.events()), 'message.received/1')], [3, 3, 3])
   })
 
   it('of a full plan are not lost', async () => {
