@@ -14,7 +14,7 @@ export type Filled = { components: object[]; preview: string } | { faults: Field
 const LONGEST_BODY = 1024
 const LONGEST_HEADER = 60
 const LONGEST_URL = 2000
-/** Of one-time codes (reference 2.3; error 132018). Coupons may have 20 (spec "Limits"), which the schema holds them to. */
+/** Of codes and coupons (reference 2.3; error 132018). */
 const LONGEST_CODE = 15
 
 type Path = readonly (string | number)[]
@@ -167,7 +167,8 @@ const buttonParameter = (button: Button, index: number, given: GivenButton | und
 const checkButtonValue = (button: Button, field: ButtonField, value: string, path: Path, say: Say): void => {
   if (field === 'payload') return value.trim() === '' ? say(path, 'blank', 'is blank', 'Send text, or leave the button out.') : undefined
   if (field === 'coupon_code') {
-    return checkValue(value, path, say)
+    checkValue(value, path, say)
+    return value.length > LONGEST_CODE ? say(path, 'too_long', `must have at most ${LONGEST_CODE} characters, as a coupon code`, 'Send a shorter code.') : undefined
   }
   if (/\s/.test(value)) return say(path, 'not_in_url', 'has a space or line break, which no URL may', 'Percent-encode it.')
   const url = fillText(button.url!, variablesOf(button.url), [value])
