@@ -120,8 +120,8 @@ const insertContacts = async (db: Db, workspaceId: string, types: ReadonlyMap<st
   await insertRows(db, 'contact_tags', 'workspace_id bigint, contact_id bigint, tag_id bigint', each((c) => c.tagIds.map((tag_id) => ({ tag_id }))))
   await insertRows(db, 'contact_groups', 'workspace_id bigint, contact_id bigint, group_id bigint', each((c) => c.groupIds.map((group_id) => ({ group_id }))))
   await insertRows(db, 'conversations', `workspace_id bigint, contact_id bigint, state text, channel_id bigint, assigned_staff_id bigint, assigned_team_id bigint, created_at timestamptz,
-    last_activity_at timestamptz, unread_count integer`,
-  each((c) => c.conversations.map((v) => ({ unread_count: 0, ...v, created_at: at(v.created_at), last_activity_at: at(v.last_activity_at) }))))
+    updated_at timestamptz, last_activity_at timestamptz, unread_count integer`,
+  each((c) => c.conversations.map((v) => ({ unread_count: 0, ...v, created_at: at(v.created_at), updated_at: at(v.created_at), last_activity_at: at(v.last_activity_at) }))))
   await insertRows(db, 'broadcast_recipients', 'workspace_id bigint, broadcast_id bigint, contact_id bigint, status text, responded boolean, sent_at timestamptz',
     each((c) => c.recipients.map((r) => ({ ...r, sent_at: at(r.sent_at) }))))
   const subjects = contacts.flatMap((c) => ['contacts', ...c.tagIds.map((id) => `tag:${id}`), ...c.groupIds.map((id) => `group:${id}`)])
@@ -157,7 +157,7 @@ const plantOne = async (server: TestServer, count: number): Promise<Planted> => 
     recipients: c.broadcasts.flatMap((r, i) => (r === null ? [] : [{ ...r, broadcast_id: broadcasts[i]! }])),
   })))
   // A conversation and a recipient whose contacts were deleted stay behind.
-  await insertRows(db, 'conversations', 'workspace_id bigint, state text, created_at timestamptz', [{ workspace_id: workspace.id, state: 'open', created_at: plantedNow }])
+  await insertRows(db, 'conversations', 'workspace_id bigint, state text, created_at timestamptz, updated_at timestamptz', [{ workspace_id: workspace.id, state: 'open', created_at: plantedNow, updated_at: plantedNow }])
   await insertRows(db, 'broadcast_recipients', 'workspace_id bigint, broadcast_id bigint, contact_id bigint, status text',
     [{ workspace_id: workspace.id, broadcast_id: broadcasts[0], contact_id: '4611686018427387904', status: 'read' }])
   await run('crm_delete_custom_field', { custom_field_id: idOf('gone') })
