@@ -87,6 +87,13 @@ const EventShortLink = z.object({
 })
 const shortLink = { short_link: { id: '31', code: 'ANED2T5QRU7HG1', url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1', message: 'Hello, I would like to order.', channel_id: '1' } }
 
+const EventEndpoint = z.object({
+  endpoint: z.object({
+    id: z.string().describe('Endpoint id.'), url: z.string().describe('Its address.'), consecutive_failures: z.int().describe('Attempts that failed in a row.'),
+  }).describe('The endpoint.'),
+})
+const endpoint = { endpoint: { id: 'ep_01JABCDEFGHJKMNPQRSTVWXYZ0', url: 'https://example.com/hooks', consecutive_failures: 14 } }
+
 export const eventTypes = {
   'contact.created/1': eventType('A contact was created.', z.object({ contact: EventContact }), { contact }),
   'contact.updated/1': eventType('Fields of a contact changed.',
@@ -127,6 +134,11 @@ export const eventTypes = {
       quality_rating: z.string().nullable().describe('Rating by the provider.'),
     }).describe('The channel.'),
   }), { channel: { id: '1', name: 'Shop', status: 'disconnected', previous_status: 'connected', quality_rating: 'RED' } }),
+  'webhook.endpoint_warning/1': eventType('A webhook endpoint has been failing for long, and will be disabled.', EventEndpoint.extend({
+    percent: z.int().describe('How much of the time until it is disabled has passed: 50, 70 or 90.'),
+    disabled_after: Timestamp.describe('When it will be disabled, if it goes on failing.'),
+  }), { ...endpoint, percent: 50, disabled_after: '2026-10-06T09:30:00.000Z' }),
+  'webhook.endpoint_disabled/1': eventType('A webhook endpoint was disabled.', EventEndpoint.extend({ reason: z.string().describe('`manual`, `gone` or `failing`.') }), { ...endpoint, reason: 'failing' }),
 } as const
 
 export type EventTypeId = keyof typeof eventTypes

@@ -79,6 +79,24 @@ export type QuickMessagesTable = {
   workspace_id: Int8; id: Int8Id; code: string; code_key: string; title: string | null; type: string; description: string | null; text: string | null; media_url: string | null
   file_name: string | null; template_name: string | null; visibility: Generated<'private' | 'team' | 'company'>; team_id: Int8 | null; owner_staff_id: Int8 | null; created_at: Time; updated_at: Time
 }
+export type WebhookEndpointsTable = {
+  workspace_id: Int8; id: string; url: string; description: string | null; status: Generated<'active' | 'disabled' | 'paused'>; payload_format: Generated<'envelope' | 'data'>
+  custom_headers: string; signing_secret: string; old_secret: string | null; old_secret_until: Time | null
+  consecutive_failures: Generated<number>; failing_since: Time | null; warned: Generated<number>; next_probe_at: Time | null
+  disabled_at: Time | null; disabled_reason: string | null; created_at: Time; updated_at: Time; deleted_at: Time | null
+}
+export type WebhookSubscriptionsTable = { workspace_id: Int8; endpoint_id: string; event_type: string; active: Generated<boolean>; created_at: Time }
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
+export type DeliveryTrigger = 'scheduled' | 'replay' | 'recover' | 'test'
+export type WebhookDeliveriesTable = {
+  workspace_id: Int8; id: string; endpoint_id: string; event_id: string; event_type: string; status: Generated<DeliveryStatus>; trigger: Generated<DeliveryTrigger>
+  attempts: Generated<number>; failures: Generated<number>; next_attempt_at: Time | null; lease_until: Time | null; last_response_status: number | null
+  payload: unknown; created_at: Time; delivered_at: Time | null
+}
+export type WebhookAttemptsTable = {
+  workspace_id: Int8; delivery_id: string; number: number; started_at: Time; duration_ms: number; response_status: number | null; response_excerpt: string | null; error: string | null
+  trigger: DeliveryTrigger
+}
 export type ProviderUpdatesTable = {
   id: Int8Id; dedupe: string; kind: 'message' | 'status' | 'template' | 'preference' | 'number' | 'other'; subject: string | null; payload: unknown
   state: Generated<'waiting' | 'done' | 'unmatched' | 'failed'>; attempts: Generated<number>; next_attempt_at: Time; received_at: Time
@@ -135,6 +153,10 @@ export type Database = {
   templates: TemplatesTable
   quick_messages: QuickMessagesTable
   provider_updates: ProviderUpdatesTable
+  webhook_endpoints: WebhookEndpointsTable
+  webhook_subscriptions: WebhookSubscriptionsTable
+  webhook_deliveries: WebhookDeliveriesTable
+  webhook_attempts: WebhookAttemptsTable
   broadcasts: BroadcastsTable
   broadcast_recipients: BroadcastRecipientsTable
   events: EventsTable
