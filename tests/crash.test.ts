@@ -1,54 +1,17 @@
 import assert from 'node:assert/strict'
-import { randomInt, randomUUID } from 'node:crypto'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { randomInt } from 'node:crypto'
 import { describe, it } from 'node:test'
-import postgres from 'postgres'
 import { currentVersion, scopes } from '../catalog/index.ts'
 import { hashApiKey, newApiKey } from '../server/keys.ts'
 import { createKey, createStaff, createWorkspace } from '../storage/admin.ts'
-import { type Location, migrate, openStorage, type Storage } from '../storage/open.ts'
+import { type Location, migrate } from '../storage/open.ts'
+import { newPlace, using } from './places.ts'
 import { type ServerProcess, startProcess } from './process.ts'
 import { databases } from './servers.ts'
 
 const CONTACTS = 240
 const AT_ONCE = 8
 const KILLS = 3
-
-type Place = { location: Location; flags: string[]; remove: () => Promise<void> }
-
-const embeddedPlace = async (): Promise<Place> => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-crash-'))
-  if (process.env.WCRM_TEST_TEMPLATE) cpSync(process.env.WCRM_TEST_TEMPLATE, dataDir, { recursive: true })
-  return { location: { dataDir }, flags: ['--data', dataDir], remove: async () => rmSync(dataDir, { recursive: true, force: true }) }
-}
-
-const postgresPlace = async (): Promise<Place> => {
-  const url = new URL(process.env.WCRM_TEST_POSTGRES_URL!)
-  const name = `wcrm_${randomUUID().replaceAll('-', '')}`
-  const admin = postgres(url.href, { max: 1, onnotice: () => {} })
-  await admin.unsafe(`create database ${name}`)
-  url.pathname = `/${name}`
-  const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-crash-'))
-  return {
-    location: { databaseUrl: url.href }, flags: ['--database-url', url.href, '--data', dataDir],
-    remove: async () => {
-      await admin.unsafe(`drop database ${name} with (force)`)
-      await admin.end()
-      rmSync(dataDir, { recursive: true, force: true })
-    },
-  }
-}
-
-const using = async <T>(location: Location, work: (storage: Storage) => Promise<T>): Promise<T> => {
-  const storage = await openStorage(location)
-  try {
-    return await work(storage)
-  } finally {
-    await storage.close()
-  }
-}
 
 const prepare = (location: Location) => using(location, async ({ db }) => {
   await migrate(db)
@@ -89,7 +52,7 @@ const sendAll = async (url: string, key: string, owed: Set<number>, after: (n: n
 for (const database of databases) {
   describe(`A server killed at work (${database})`, () => {
     it('has done each acknowledged change, and does none of them twice', async () => {
-      const place = database === 'embedded' ? await embeddedPlace() : await postgresPlace()
+      const place = await newPlace(database)
       let server: ServerProcess | undefined
       try {
         const { key, workspaceId } = await prepare(place.location)

@@ -129,7 +129,7 @@ const plantConversations = async ({ db, app }: TestServer, workspaceId: string, 
         media: { state: 'kept', content_type: 'image/jpeg', file_name: `${marker}.jpg`, size: marker.length },
       },
     ])
-    await app.media.write(mediaKey(workspaceId, last!), Buffer.from(marker))
+    await app.media!.write(mediaKey(workspaceId, last!), Buffer.from(marker))
     await sql`update media set key = ${mediaKey(workspaceId, last!)} where workspace_id = ${workspaceId} and message_id = ${last!}::bigint`.execute(db)
     await sql`update conversations set last_message_id = ${last!}::bigint where workspace_id = ${workspaceId} and id = ${id}`.execute(db)
   }
