@@ -78,6 +78,11 @@ export type TemplatesTable = {
 export type QuickMessagesTable = {
   workspace_id: Int8; id: Int8Id; code: string; code_key: string; title: string | null; type: string; description: string | null; text: string | null; media_url: string | null
   file_name: string | null; template_name: string | null; visibility: Generated<'private' | 'team' | 'company'>; team_id: Int8 | null; owner_staff_id: Int8 | null; created_at: Time; updated_at: Time
+  search: Generated<string>
+}
+export type ShortLinksTable = {
+  workspace_id: Int8; id: Int8Id; channel_id: Int8; code: string | null; url: string | null; message: string; search: Generated<string>; qr_format: 'PNG' | 'SVG' | null; qr: Uint8Array | null
+  qr_key: string | null; called_at: Time | null; created_by: Int8 | null; created_at: Time; updated_at: Time
 }
 export type WebhookEndpointsTable = {
   workspace_id: Int8; id: string; url: string; description: string | null; status: Generated<'active' | 'disabled' | 'paused'>; payload_format: Generated<'envelope' | 'data'>
@@ -111,12 +116,16 @@ export type SavedFiltersTable = {
 }
 export type BroadcastsTable = {
   workspace_id: Int8; id: Int8Id; name: string; name_key: string; status: 'scheduled' | 'running' | 'completed' | 'cancelled'
-  template_name: string | null; channel_id: Int8 | null; scheduled_at: Time | null; started_at: Time | null; created_at: Time
+  template_name: string | null; channel_id: Int8 | null; scheduled_at: Time | null; started_at: Time | null; created_at: Time; begins_at: ColumnType<Time, never, never>
 }
 export type BroadcastRecipientsTable = {
   workspace_id: Int8; broadcast_id: Int8; contact_id: Int8; status: 'pending' | 'sent' | 'delivered' | 'read' | 'failed'
   responded: Generated<boolean>; opted_out: Generated<boolean>
   sent_at: Time | null; delivered_at: Time | null; read_at: Time | null; failed_at: Time | null; responded_at: Time | null
+}
+/** Recipients by how far their message came; read as sums over shards. */
+export type BroadcastCountsTable = {
+  workspace_id: Int8; broadcast_id: Int8; shard: number; pending: Int8; sent: Int8; delivered: Int8; read: Int8; failed: Int8; responded: Int8; opted_out: Int8
 }
 export type EventsTable = { workspace_id: Int8; id: string; type: string; xid: Generated<string>; occurred_at: Time; data: unknown }
 export type IdempotencyTable = {
@@ -152,6 +161,8 @@ export type Database = {
   media: MediaTable
   templates: TemplatesTable
   quick_messages: QuickMessagesTable
+  quick_message_favorites: { workspace_id: Int8; staff_id: Int8; quick_message_id: Int8 }
+  short_links: ShortLinksTable
   provider_updates: ProviderUpdatesTable
   webhook_endpoints: WebhookEndpointsTable
   webhook_subscriptions: WebhookSubscriptionsTable
@@ -159,6 +170,7 @@ export type Database = {
   webhook_attempts: WebhookAttemptsTable
   broadcasts: BroadcastsTable
   broadcast_recipients: BroadcastRecipientsTable
+  broadcast_counts: BroadcastCountsTable
   events: EventsTable
   idempotency: IdempotencyTable
   rate_buckets: { bucket: string; tokens: number; granted: number; at: Time }
