@@ -12,6 +12,7 @@ import { addNote, getMedia, getMessage, listMessages, sendReply, sendTemplate } 
 import type { Operation } from './operation.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters.ts'
 import { listTags } from './tags.ts'
+import { lintTemplate } from './templates.ts'
 import { listStaff, listTeams, whoami } from './workspace.ts'
 
 export * from './operation.ts'
@@ -27,6 +28,7 @@ export const catalog = [
   searchConversations, getConversation, listMessages,
   assignConversation, unassignConversation, closeConversation, reopenConversation, tagConversation, addNote, setReminder, markRead,
   sendTemplate, sendReply, getMessage, getMedia,
+  lintTemplate,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

@@ -17,6 +17,7 @@ import { sendTemplate } from './messaging/template.ts'
 import { getMedia } from './media/media.ts'
 import type { Handlers } from './operations.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
+import { lintTemplate } from './templates/lint.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
 
 /** Every operation and the function that answers it. */
@@ -65,4 +66,5 @@ export const handlers = {
   messaging_send_reply: sendReply,
   messaging_get_message: getMessage,
   messaging_get_media: getMedia,
+  messaging_lint_template: lintTemplate,
 } satisfies Handlers
