@@ -24,23 +24,6 @@ export const partsOf = (components: unknown): Parts => {
   }
 }
 
-const VARIABLE = /\{\{\s*(\w+)\s*\}\}/g
-
-const isNumbered = (name: string): boolean => /^\d+$/.test(name)
-
-/** The variables of a text, each once: numbered ones in the order of their numbers, named ones in that of the text. */
-export const variablesOf = (text: string | undefined): string[] => {
-  const names = [...new Set([...(text ?? '').matchAll(VARIABLE)].map((match) => match[1]!))]
-  return names.every(isNumbered) ? names.toSorted((a, b) => Number(a) - Number(b)) : names
-}
-
-/** The text with its variables filled in. */
-export const fillText = (text: string, names: readonly string[], values: readonly string[]): string =>
-  text.replaceAll(VARIABLE, (whole, name: string) => values[names.indexOf(name)] ?? whole)
-
-/** A value as the provider takes it: named variables say which they are. */
-export const textParameter = (name: string, text: string) => ({ type: 'text', ...(isNumbered(name) ? {} : { parameter_name: name }), text })
-
 /** The body of an authentication template: the provider writes it, in the language of the template; this is the English one. */
 export const bodyText = (category: string | null, body: Component | undefined): string => {
   if (body?.text !== undefined) return body.text

@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import type { SendTemplate } from '../../catalog/messages.ts'
 import { type FieldError, pointerOf } from '../problem.ts'
-import { bodyText, type Button, type Component, fillText, type Parts, partsOf, textParameter, variablesOf } from './template-components.ts'
+import { fillText, textParameter, variablesOf } from '../templates/variables.ts'
+import { bodyText, type Button, type Component, type Parts, partsOf } from './template-components.ts'
 
 export type Fill = z.output<typeof SendTemplate>
 type HeaderFill = NonNullable<Fill['header']>
