@@ -158,24 +158,39 @@ const idsOfMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
     const ids = await way()
     if (ids) return ids
   }
-  return await allMatches(tx, asked)
+  const ids = rangesOf(asked) > 1 ? await walkAll(tx, asked, querySteps.walk) : []
+  return ids.length === page ? ids : await allMatches(tx, asked)
 }
 
 const queryTest = ({ workspaceId, query }: Asked) => predicate({ workspaceId, labels: new Map(), emailFieldId: undefined, form: { as: 'row' } }, { kind: 'query', text: query! })
 
+/** Of how many ranges of an index the list is merged. */
+const rangesOf = (asked: Asked): number => (asked.channels?.length ?? 1) * (facetsOf(asked)?.length ?? (asked.channels ? EVERY_FACET.length : 1))
+
 /** Tests the first conversations of the list one by one, reading so many rows at most. `whole`: there are no more. */
 const walk = async (tx: Db, asked: Asked, rows: number): Promise<{ ids: string[]; whole: boolean }> => {
-  const ranges = (asked.channels?.length ?? 1) * (facetsOf(asked)?.length ?? (asked.channels ? EVERY_FACET.length : 1))
-  const most = Math.max(enough(asked.limit), Math.floor(rows / ranges))
+  const most = Math.max(enough(asked.limit), Math.floor(rows / rangesOf(asked)))
+  const { ids, seen } = await test(tx, asked, first(asked, most))
+  return { ids, whole: seen !== null && Number(seen) < most }
+}
+
+/** The same along the list of all conversations: of many ranges each is read a little way only. */
+const walkAll = async (tx: Db, asked: Asked, rows: number): Promise<string[]> => (await test(tx, asked, sql`
+  select v.id, v.activity_at, v.contact_id from (
+    select * from conversations v where v.workspace_id = ${asked.workspaceId} ${afterOf(asked)} ${newest} limit ${sql.lit(rows)}) as v
+  where true ${filterOf(asked)} ${newest}`)).ids
+
+/** The ids of a page among these conversations; `seen`: how many these are, where they do not fill it. */
+const test = async (tx: Db, asked: Asked, conversations: RawBuilder<unknown>): Promise<{ ids: string[]; seen: string | null }> => {
+  const page = sql.lit(enough(asked.limit))
   // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in order, the walk ends with the page.
-  const { rows: [found] } = await sql<{ ids: string[]; seen: string | null }>`${sql.raw(CUSTOM_PLAN)}
+  const { rows } = await sql<{ ids: string[]; seen: string | null }>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
-      select v.id from (${first(asked, most)}) as v
+      select v.id from (${conversations}) as v
       cross join lateral (select c.search, c.name_key, c.phone from contacts c where c.workspace_id = ${asked.workspaceId} and c.id = v.contact_id limit 1) as c
-      where ${queryTest(asked)} ${newest} limit ${sql.lit(enough(asked.limit))})
-    select array(select id from page) as ids,
-      case when (select count(*) from page) < ${sql.lit(enough(asked.limit))} then (select count(*) from (${first(asked, most)}) as v) end as seen`.execute(tx)
-  return { ids: found!.ids, whole: found!.seen !== null && Number(found!.seen) < most }
+      where ${queryTest(asked)} ${newest} limit ${page})
+    select array(select id from page) as ids, case when (select count(*) from page) < ${page} then (select count(*) from (${conversations}) as v) end as seen`.execute(tx)
+  return rows[0]!
 }
 
 /** The ids of all contacts that the query finds, where they are few. */

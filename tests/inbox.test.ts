@@ -98,7 +98,8 @@ everyDatabase('Conversation search', (server) => {
 
   // Each way of finding what `query` asks for, and the usual one.
   for (const steps of [
-    ways, { look: 20, telling: 1, few: 0, walk: 20_000 }, { look: 0, telling: Infinity, few: 3000, walk: 0 }, { look: 0, telling: Infinity, few: 0, walk: 20_000 }, { look: 0, telling: Infinity, few: 0, walk: 0 },
+    ways, { look: 20, telling: 1, few: 0, walk: 20_000 }, { look: 0, telling: Infinity, few: 3000, walk: 0 }, { look: 0, telling: Infinity, few: 0, walk: 20_000 },
+    { look: 0, telling: Infinity, few: 0, walk: 40 }, { look: 0, telling: Infinity, few: 0, walk: 0 },
   ]) {
     it(`answers what holds all filters, newest activity first, in whole pages: ${JSON.stringify(steps)}`, async () => {
       const world = await planted()
