@@ -65,7 +65,7 @@ const asking = (app: App, key: string) => async (input: Record<string, unknown>)
 const farDown = async (ask: ReturnType<typeof asking>, input: Record<string, unknown>): Promise<Record<string, unknown>> => {
   let cursor: string | null = null
   for (let page = 0; page < 20; page++) cursor = (await ask({ ...input, limit: 100, ...(cursor ? { cursor } : {}) })).cursor ?? cursor
-  return { ...input, cursor }
+  return { ...input, ...(cursor ? { cursor } : {}) }
 }
 
 const time = async (app: App, inbox: Inbox, one: Case, bare: () => Promise<number>): Promise<Timing> => {
