@@ -23,7 +23,7 @@ export const parseVariables = (text: string): Variables => {
   const places = [...text.matchAll(DRAFT_VARIABLE)].map((match) => ({ name: match[1]!, start: match.index, end: match.index + match[0].length }))
   return {
     places, names: [...new Set(places.map(({ name }) => name))].toSorted(byNumber),
-    leftover: /\{\{|\}\}/.test(withoutVariables(text)),
+    leftover: /\{\{|\}\}/.test(withoutVariables(text, ' ')),
   }
 }
 

@@ -45,6 +45,12 @@ export const authenticationRules: readonly Rule[] = [
     breaks: { base: 'code', set: { limited_time_offer: { text: 'Spring offer' } }, at: 'limited_time_offer' }, passes: { base: 'offer' },
   },
   {
+    id: 'footer.expiration_required', severity: 'error', about: 'A footer beside a code has the minutes that the code lasts.',
+    find: ({ draft: { footer }, isCode }) => (isCode && footer && isBlank(footer.text) && footer.code_expiration_minutes === undefined
+      ? found('footer.code_expiration_minutes', 'The footer is empty.', 'Give code_expiration_minutes, or leave out the footer.') : fine),
+    breaks: { base: 'code', set: { footer: {} }, at: 'footer.code_expiration_minutes' }, passes: { base: 'code', set: { 'footer.code_expiration_minutes': 10 } },
+  },
+  {
     id: 'footer.expiration_range', severity: 'error', about: `A code lasts 1 to ${LONGEST_EXPIRATION} minutes.`,
     find: ({ draft: { footer }, isCode }) => {
       const minutes = footer?.code_expiration_minutes

@@ -30,7 +30,9 @@ const shortage = ({ text, variables: { names, places } }: Body): 'refused' | 'ri
   return words < 2 * n + 1 ? 'refused' : words - places.length < 3 * n + 1 ? 'risky' : undefined
 }
 
-const braces = (names: readonly string[]): string => list(names.slice(0, 6).map((name) => `{{${name.length > 8 ? `${name.slice(0, 8)}…` : name}}}`))
+const clipName = (name: string): string => (name.length > 8 ? `${name.slice(0, 8)}…` : name)
+
+const braces = (names: readonly string[]): string => list(names.slice(0, 6).map((name) => `{{${clipName(name)}}}`))
 
 /** `{{ 1 }}`, `{{01}}` and `{{name}}` written as variables. */
 const mendBraces = (text: string): string => {
@@ -52,7 +54,7 @@ const leftoverOf = (text: string): string => {
 const SHORTENERS = /(?<![\p{L}\p{N}._-])(?:www\.)?(bit\.ly|tinyurl\.com|goo\.gl|t\.co|wa\.me)(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}])/iu
 
 type BodyRule = Omit<Rule, 'id' | 'find' | 'breaks' | 'passes'> & {
-  name: string; find: (body: Body) => Finding[]; breaks: { text: string; examples?: string[]; at?: string; also?: string[] }; passes: { text: string; examples?: string[] }
+  name: string; find: (body: Body) => Finding[]; breaks: { text: string; examples?: string[]; at?: string }; passes: { text: string; examples?: string[] }
   /** Of the message alone. */
   message?: true
 }
@@ -157,16 +159,16 @@ const bodyRules: readonly BodyRule[] = [
   },
 ]
 
-const clipName = (name: string): string => (name.length > 8 ? `${name.slice(0, 8)}…` : name)
-
-const lengthRule: BodyRule = {
-  name: 'length', severity: 'error', about: `At most ${LONGEST_BODY} characters; on a card ${LONGEST_CARD_BODY}.`,
-  find: (body) => {
-    const most = longestOf(body)
-    const over = excess(body.text, most)
-    return over === 0 ? fine : found(`${body.path}.text`, `The text has ${most + over} characters; the provider takes ${most}${body.card ? ' on a card' : ''}.`, `Shorten it by ${over}.`)
-  },
-  breaks: { text: 'x'.repeat(LONGEST_BODY + 1) }, passes: { text: 'x'.repeat(LONGEST_CARD_BODY) },
+const lengthRule = (card: boolean): BodyRule => {
+  const most = card ? LONGEST_CARD_BODY : LONGEST_BODY
+  return {
+    name: 'length', severity: 'error', about: `At most ${most} characters.`,
+    find: ({ path, text }) => {
+      const over = excess(text, most)
+      return over === 0 ? fine : found(`${path}.text`, `The text has ${most + over} characters; the provider takes ${most}${card ? ' on a card' : ''}.`, `Shorten it by ${over}.`)
+    },
+    breaks: { text: 'x'.repeat(most + 1) }, passes: { text: 'x'.repeat(most) },
+  }
 }
 
 const inMessage = ({ text, examples }: { text: string; examples?: string[] }): Example => ({ set: { 'body.text': text, ...(examples ? { 'body.examples': examples } : {}) } })
@@ -178,11 +180,9 @@ const rulesFor = (card: boolean) => ({ name, severity, about, find, breaks, pass
   const example = card ? inCard : inMessage
   return {
     id, severity, about, find: ({ bodies }) => bodies.flatMap((body) => (body.card === card ? find(body) : fine)),
-    breaks: { ...example(breaks), at: `${card ? 'carousel.cards[1].body' : 'body'}.${breaks.at ?? 'text'}`, ...(breaks.also && !card ? { also: breaks.also } : {}) }, passes: example(passes),
+    breaks: { ...example(breaks), at: `${card ? 'carousel.cards[1].body' : 'body'}.${breaks.at ?? 'text'}` }, passes: example(passes),
   }
 }
-
-const all = [lengthRule, ...bodyRules]
 
 export const bodyTopic: readonly Rule[] = [
   {
@@ -190,7 +190,7 @@ export const bodyTopic: readonly Rule[] = [
     find: ({ draft: { body }, isCode }) => (!isCode && isBlank(body.text) ? found('body.text', 'The body has no text.', 'Write the message in body.text.') : fine),
     breaks: { set: { body: {} }, at: 'body.text' }, passes: { base: 'code' },
   },
-  ...all.map(rulesFor(false)),
+  ...[lengthRule(false), ...bodyRules].map(rulesFor(false)),
   {
     id: 'body.security_recommendation', severity: 'error', about: 'The provider\'s advice about codes belongs to `AUTHENTICATION`.',
     find: ({ draft: { body }, isCode }) => (!isCode && body.add_security_recommendation === true ? found('body.add_security_recommendation', 'Only AUTHENTICATION templates have a security recommendation.', 'Leave out add_security_recommendation.') : fine),
@@ -199,7 +199,7 @@ export const bodyTopic: readonly Rule[] = [
 ]
 
 export const cardBodyTopic: readonly Rule[] = [
-  ...all.filter(({ message }) => !message).map(rulesFor(true)),
+  ...[lengthRule(true), ...bodyRules.filter(({ message }) => !message)].map(rulesFor(true)),
   {
     id: 'card_body.unused', severity: 'warning', about: 'Samples stand beside a text.',
     find: ({ draft, isCode }) => (isCode ? [] : draft.carousel?.cards ?? []).flatMap(({ body }, i) => (isBlank(body?.text) && (body?.examples ?? []).length > 0
