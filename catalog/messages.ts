@@ -29,7 +29,7 @@ export const Message = LastMessage.extend({
     content_type: z.string().nullable().describe('MIME type.'),
     file_name: z.string().nullable().describe('File name.'),
     size: z.int().nullable().describe('Bytes.'),
-    url: z.string().nullable().describe('Where it is read: `/v1/messages/{id}/media` of this server, or the address it was sent from; null when it is gone.'),
+    url: z.string().nullable().describe('Where it is read with a key, or the address it was sent from; null when it is gone.'),
   }).nullable().describe('The picture, video, sound or document.'),
   template: z.object({ name: z.string().describe('Template name.'), language: z.string().describe('Language.') }).nullable().describe('The template it was made from.'),
   note: z.boolean().describe('True: a note among staff; customers never see it.'),

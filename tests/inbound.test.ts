@@ -144,7 +144,7 @@ everyDatabase('Messages of customers', (server) => {
     assert.deepEqual([conversation.unread_count, (await scene.contacts()).length], [cases.length, 1])
     const listed = (await scene.run('inbox_list_messages', { conversation_id: conversation.id, limit: 50 })).data.toReversed()
     assert.deepEqual(listed.map((m: { has_media: boolean }) => m.has_media), cases.map(([{ type }]) => ['image', 'video', 'audio', 'document', 'sticker'].includes(type as string)))
-    assert.deepEqual(listed[5].media, { content_type: 'application/pdf', file_name: 'bill.pdf', size: null, url: `/v1/messages/${listed[5].id}/media` })
+    assert.deepEqual(listed[5].media, { content_type: 'application/pdf', file_name: 'bill.pdf', size: null, url: `${server().url}/v1/messages/${listed[5].id}/media` })
   })
 
   it('answer messages, by reply and by reaction; one that is taken back is none', async () => {

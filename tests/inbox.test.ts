@@ -312,7 +312,7 @@ everyDoor('Messages of a conversation', (test) => {
     assert.deepEqual(lost.media, { content_type: 'video/mp4', file_name: null, size: null, url: null })
     assert.deepEqual(kept, {
       ...fresh, id: ids[4], type: 'DOCUMENT', direction: 'inbound', status: 'received', text: null, has_media: true, from: null, created_at: at(3),
-      media: { content_type: 'application/pdf', file_name: 'a.pdf', size: 123, url: `/v1/messages/${ids[4]}/media` },
+      media: { content_type: 'application/pdf', file_name: 'a.pdf', size: 123, url: `${server.url}/v1/messages/${ids[4]}/media` },
     })
     assert.deepEqual(note, { ...fresh, id: ids[3], type: 'TEXT', direction: 'system', status: 'system', text: 'Note', has_media: false, from: grace, created_at: at(2), media: null, note: true })
     assert.deepEqual([linked.media.url, linked.from], ['https://example.com/a.png', { staff_id: null, name: null }])

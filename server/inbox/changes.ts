@@ -30,7 +30,7 @@ export const addNote: Handler<InputOf<'inbox_add_note'>, OutputOf<'inbox_add_not
     conversation_id: id, channel_id, episode, direction: 'system', type: 'TEXT', status: 'system', text: input.text, note: true, staff_id: staff.id, created_at: ctx.now,
   }])
   await setConversation(ctx.tx, workspace.id, id, {}, ctx.now)
-  const message = showMessage(ctx.actor, (await readMessage(ctx.tx, workspace.id, noteId!))!)
+  const message = showMessage(ctx, (await readMessage(ctx.tx, workspace.id, noteId!))!)
   return { message: { ...message, id: ctx.dryRun ? null : message.id } }
 }
 

@@ -8,7 +8,7 @@ import { showMessage } from './view.ts'
 export const getMessage: Handler<InputOf<'messaging_get_message'>, OutputOf<'messaging_get_message'>> = async (ctx, { message_id: id }) => {
   const message = await readMessage(ctx.tx, ctx.actor.workspace.id, id)
   if (!message || !mayUse(ctx.actor, message.channel_id)) throw notFound('message', id)
-  return showMessage(ctx.actor, message)
+  return showMessage(ctx, message)
 }
 
 export const listMessages: Handler<InputOf<'inbox_list_messages'>, OutputOf<'inbox_list_messages'>> = async (ctx, { conversation_id: id, cursor, limit }) => {
@@ -20,7 +20,7 @@ export const listMessages: Handler<InputOf<'inbox_list_messages'>, OutputOf<'inb
   const rows = await pageOfMessages(ctx.tx, workspaceId, id, after, limit + 1)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
   return {
-    data: rows.slice(0, limit).map((row) => showMessage(ctx.actor, row)),
+    data: rows.slice(0, limit).map((row) => showMessage(ctx, row)),
     next_cursor: last ? ctx.cursors.seal([last.created_at, last.id]) : null,
   }
 }

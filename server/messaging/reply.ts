@@ -6,6 +6,7 @@ import type { ConversationState } from '../inbox/lifecycle.ts'
 import { windowOf } from '../inbox/window.ts'
 import type { InputOf, OutputOf } from '../operations.ts'
 import { invalidField, notFound, Problem } from '../problem.ts'
+import { viewerOf } from '../quick-messages/rights.ts'
 import type { Outgoing } from '../provider/port.ts'
 import { reachable, usable } from './channels.ts'
 import { fillPlaceholders } from './placeholders.ts'
@@ -68,8 +69,7 @@ const captionOf = (text: string | null | undefined): string | null => (text === 
 type ReadContact = NonNullable<Awaited<ReturnType<typeof readContact>>>
 
 const quickMessage = async (ctx: Context, id: string, { contact, fields }: ReadContact): Promise<Said> => {
-  const { workspace, staff } = ctx.actor
-  const quick = await readQuickMessage(ctx.tx, workspace.id, staff.id, id)
+  const quick = await readQuickMessage(ctx.tx, ctx.actor.workspace.id, viewerOf(ctx.actor), id)
   if (!quick) throw notFound('quick message', id)
   if (quick.type === 'TEMPLATE') {
     throw new Problem('conflict', `This saved reply is the template ${quick.template_name ?? ''}. Send it with messaging_send_template.`, { reason: 'quick_message_is_template', template_name: quick.template_name })

@@ -134,7 +134,7 @@ const refused = async (ctx: Context, intent: SendIntent, problem: Problem): Prom
 /** Makes the message sent, unless a status did, and answers it as it is now. What a rehearsal would make has no id. */
 export const settleSend = async (ctx: Context, intent: SendIntent, { id }: Sent) => {
   await markSent(flowOf(ctx), { id: intent.messageId }, id, ctx.now)
-  const message = showMessage(ctx.actor, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
+  const message = showMessage(ctx, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
   const conversationId = ctx.dryRun && intent.opens ? null : intent.conversationId
   return { message: ctx.dryRun ? { ...message, id: null, conversation_id: conversationId } : message, conversation_id: conversationId }
 }

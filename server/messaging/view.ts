@@ -3,7 +3,7 @@ import type { LastMessage, Message, MessageType } from '../../catalog/messages.t
 import type { EventData } from '../../catalog/events.ts'
 import type { MessageRow } from '../../storage/message-lists.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, phonesHidden } from '../context.ts'
+import { type Actor, type Context, phonesHidden } from '../context.ts'
 
 /** Characters of text that a conversation shows of its last message. */
 const LAST_TEXT = 500
@@ -51,14 +51,14 @@ export const showLastMessage = (actor: Actor, row: LastRow): z.input<typeof Last
 }
 
 /** Where the file of a message is read: of this server, or where it was sent from. */
-const mediaUrl = ({ id, media_state: state, media_url: url }: MessageRow): string | null =>
-  state === 'linked' ? url : state === 'kept' || state === 'waiting' ? `/v1/messages/${id}/media` : null
+const mediaUrl = (publicUrl: string, { id, media_state: state, media_url: url }: MessageRow): string | null =>
+  state === 'linked' ? url : state === 'kept' || state === 'waiting' ? `${publicUrl}/v1/messages/${id}/media` : null
 
 /** A message as one staff member may see it. */
-export const showMessage = (actor: Actor, row: MessageRow): z.input<typeof Message> => ({
+export const showMessage = ({ actor, publicUrl }: Pick<Context, 'actor' | 'publicUrl'>, row: MessageRow): z.input<typeof Message> => ({
   ...showShared(actor, row),
   media: row.media_state === null ? null : {
-    content_type: row.media_type, file_name: row.media_name, size: row.media_size === null ? null : Number(row.media_size), url: mediaUrl(row),
+    content_type: row.media_type, file_name: row.media_name, size: row.media_size === null ? null : Number(row.media_size), url: mediaUrl(publicUrl, row),
   },
   template: row.template_name === null ? null : { name: row.template_name, language: row.template_language ?? '' },
   note: row.note,
