@@ -1,3 +1,4 @@
+import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
 import { listChannels } from './channels.ts'
 import {
   deleteContact, getContact, importContacts, searchContacts, tagContacts, untagContacts, updateContact, upsertContact,
@@ -10,9 +11,11 @@ import { checkFilter, countContacts } from './filters.ts'
 import { addContactsToGroup, createGroup, deleteGroup, listGroups, removeContactsFromGroup } from './groups.ts'
 import { addNote, getMedia, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
 import type { Operation } from './operation.ts'
+import { createQuickMessage, deleteQuickMessage, listQuickMessages, updateQuickMessage } from './quick-messages.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters.ts'
+import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
 import { listTags } from './tags.ts'
-import { lintTemplate } from './templates.ts'
+import { archiveTemplates, createTemplate, getTemplate, lintTemplate, listTemplates, updateTemplate, uploadSample } from './templates.ts'
 import { listStaff, listTeams, whoami } from './workspace.ts'
 
 export * from './operation.ts'
@@ -28,7 +31,10 @@ export const catalog = [
   searchConversations, getConversation, listMessages,
   assignConversation, unassignConversation, closeConversation, reopenConversation, tagConversation, addNote, setReminder, markRead,
   sendTemplate, sendReply, getMessage, getMedia,
-  lintTemplate,
+  listTemplates, getTemplate, lintTemplate, createTemplate, updateTemplate, archiveTemplates, uploadSample,
+  listShortLinks, createShortLink, getShortLink, deleteShortLink,
+  listQuickMessages, createQuickMessage, updateQuickMessage, deleteQuickMessage,
+  listBroadcasts, getBroadcast, listBroadcastRecipients,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

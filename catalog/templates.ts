@@ -16,7 +16,7 @@ export const Template = z.object({
   language: z.string().nullable().describe('Language code.'),
   category: z.string().nullable().describe('`MARKETING`, `UTILITY` or `AUTHENTICATION`.'),
   sub_category: z.string().nullable().describe('Finer category.'),
-  status: z.string().nullable().describe('Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`.'),
+  status: z.string().nullable().describe('Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has taken it.'),
   rejection_reason: z.string().nullable().describe('The reviewer\'s reason, verbatim, when rejected or paused.'),
   body_preview: z.string().nullable().describe('The body with its samples filled in.'),
   variable_count: z.int().describe('Body variables to supply when sending.'),
@@ -125,6 +125,7 @@ const template = {
   variable_count: 1, header_format: null, header: null, body: { text: 'Hello {{1}}, your order is on its way.', variables: [{ index: 1, sample: 'Ada' }] }, footer: null, buttons: [],
   carousel_cards: 0, limited_time_offer: null, meta_errors: null, created_at: '2026-10-01T09:30:00.000Z', updated_at: '2026-10-01T09:30:02.000Z',
 }
+const created = { ...draft, name: 'order_delayed' }
 const submitted = {
   submitted: true, id: '11', name: 'order_update', language: 'en_US', category: 'UTILITY', status: 'PENDING', business_account_id: '5467539754836534', business_account_name: 'Demo Coffee',
   lint, payload_preview: payload,
@@ -133,7 +134,7 @@ const submitted = {
 const Payload = z.array(z.record(z.string(), z.unknown())).describe('The exact components that the provider receives.')
 const submission = {
   submitted: z.boolean().describe('False in a dry run.'),
-  id: Id.nullable().describe('Template id; null in a dry run.'),
+  id: Id.nullable().describe('Template id; null for one that a dry run would create.'),
   name: z.string().describe('Name.'),
   language: z.string().describe('Language.'),
   category: z.string().nullable().describe('Category, as the provider settled it.'),
@@ -150,9 +151,9 @@ export const listTemplates = operation({
   scope: 'mcp:read',
   input: z.object({
     search: Search('Name or body'),
-    status: z.string().min(1).max(40).optional().describe('Only with this review status.'),
-    category: z.string().min(1).max(40).optional().describe('Only of this category.'),
-    language: z.string().min(1).max(20).optional().describe('Only in this language.'),
+    status: z.string().min(1).max(40).optional().describe('Only with this review status, ignoring case.'),
+    category: z.string().min(1).max(40).optional().describe('Only of this category, ignoring case.'),
+    language: z.string().min(1).max(20).optional().describe('Only in this language, such as `en_US`; `en` alone is another one.'),
     ...page,
   }),
   output: z.object(listWithTotal(Template)),
@@ -194,13 +195,13 @@ export const createTemplate = operation({
   }),
   output: z.object(submission),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'upstream_error'],
-  examples: [{ title: 'An order update', input: { template: draft }, output: submitted }],
+  examples: [{ title: 'An order update', input: { template: created }, output: { ...submitted, name: 'order_delayed' } }],
 })
 
 export const updateTemplate = operation({
   name: 'messaging_update_template', cli: 'templates update', routes: ['PATCH /v1/templates/{template_id}'], since, stability: 'beta',
   summary: 'Submit a changed template for review again',
-  description: 'The whole draft, with the same checks. Name and language stay; a template in review cannot be changed.',
+  description: 'The whole draft, with the same checks. Name and language stay; a template in review, archived or disabled cannot be changed, nor the category of an approved one.',
   scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'submit', repeatable: true, emits: ['template.submitted/1'],
   input: z.object({ template_id: Id.describe('Template id.'), template: TemplateDraft.describe('The edited draft.') }),
   output: z.object(submission),
@@ -241,6 +242,6 @@ export const uploadSample = operation({
     data: z.base64().min(4).max(22_500_000).describe('The bytes in base64.'),
   }),
   output: z.object({ media_handle: z.string().nullable().describe('Handle; null in a dry run.') }),
-  errors: ['upstream_error'],
+  errors: ['upstream_error', 'service_unconfigured'],
   examples: [{ title: 'A picture', input: { file_name: 'sale.png', content_type: 'image/png', data: 'iVBORw0KGgo=' }, output: { media_handle: '4::aW1hZ2UvcG5n:ARa' } }],
 })

@@ -1,3 +1,4 @@
+import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { addContactsToGroup, removeContactsFromGroup, tagContacts, untagContacts } from './contacts/bulk.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
 import { importContacts } from './contacts/import.ts'
@@ -16,8 +17,17 @@ import { sendReply } from './messaging/reply.ts'
 import { sendTemplate } from './messaging/template.ts'
 import { getMedia } from './media/media.ts'
 import type { Handlers } from './operations.ts'
+import { createQuickMessage, deleteQuickMessage, listQuickMessages, updateQuickMessage } from './quick-messages/quick-messages.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
+import { createShortLink } from './short-links/create.ts'
+import { deleteShortLink } from './short-links/delete.ts'
+import { getShortLink, listShortLinks } from './short-links/read.ts'
+import { archiveTemplates } from './templates/archive.ts'
 import { lintTemplate } from './templates/lint.ts'
+import { getTemplate, listTemplates } from './templates/lists.ts'
+import { uploadSample } from './templates/samples.ts'
+import { createTemplate } from './templates/submit.ts'
+import { updateTemplate } from './templates/update.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
 
 /** Every operation and the function that answers it. */
@@ -66,5 +76,22 @@ export const handlers = {
   messaging_send_reply: sendReply,
   messaging_get_message: getMessage,
   messaging_get_media: getMedia,
+  messaging_list_templates: listTemplates,
+  messaging_get_template: getTemplate,
   messaging_lint_template: lintTemplate,
+  messaging_create_template: createTemplate,
+  messaging_update_template: updateTemplate,
+  messaging_archive_templates: archiveTemplates,
+  messaging_upload_template_sample: uploadSample,
+  messaging_list_short_links: listShortLinks,
+  messaging_create_short_link: createShortLink,
+  messaging_get_short_link: getShortLink,
+  messaging_delete_short_link: deleteShortLink,
+  messaging_list_quick_messages: listQuickMessages,
+  messaging_create_quick_message: createQuickMessage,
+  messaging_update_quick_message: updateQuickMessage,
+  messaging_delete_quick_message: deleteQuickMessage,
+  messaging_list_broadcasts: listBroadcasts,
+  messaging_get_broadcast: getBroadcast,
+  messaging_list_broadcast_recipients: listBroadcastRecipients,
 } satisfies Handlers

@@ -20,7 +20,7 @@ export type Handler<I = never, O = unknown> = (ctx: Context, input: I) => Promis
  */
 export type ProviderHandler<I = never, O = unknown, Intent = unknown, Result = unknown> = {
   prepare: (ctx: Context, input: I) => Promise<Intent>
-  call: (intent: Intent, how: How) => Promise<Result>
+  call: (intent: Intent, how: How, input: I) => Promise<Result>
   settle: (ctx: Context, intent: Intent, result: Result) => Promise<O>
   /** Takes back what `prepare` wrote when the provider refused for sure, and notes what the refusal tells; in one transaction with the freed key. */
   refused?: (ctx: Context, intent: Intent, problem: Problem) => Promise<void>

@@ -5,7 +5,7 @@ import { createChannel, createTeam } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
 import { findOrInsertBroadcast } from '../storage/demo.ts'
 import { insertMessages } from '../storage/messages.ts'
-import { doorsOf } from './doors.ts'
+import { type CallOptions, doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 
 /**
@@ -38,8 +38,8 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   const { db } = server
   const now = server.app.now()
   const rest = doorsOf(server.url, workspace.owner.key)[0]!
-  const make = async (op: string, input: Record<string, unknown>): Promise<Record<string, unknown>> => {
-    const reply = await rest.call(op, input)
+  const make = async (op: string, input: Record<string, unknown>, options: CallOptions = {}): Promise<Record<string, unknown>> => {
+    const reply = await rest.call(op, input, options)
     if (reply.status >= 300) throw new Error(`${op}: ${reply.text}`)
     return reply.body as Record<string, unknown>
   }
@@ -61,6 +61,7 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   for (const filter of [{ phoneNumber: { eq: `1555${digits}101` } }, { name: { contains: marker } }]) await make('crm_create_saved_filter', { name: `${marker} filter`, filter })
   await plantMessaging(server, workspace.id, workspace.owner.staffId, marker, now)
   await server.sync(workspace.id)
+  for (const n of [1, 2]) await plantShortLink(server, workspace, make, `${marker} link ${n}`)
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
 }
 
@@ -70,6 +71,12 @@ const plantSecondLine = async (db: Db, workspaceId: string, marker: string, now:
   await createChannel(db, workspaceId, {
     type: 'chatapp', name: `${marker} second line`, identifier: '15550100002', status: 'connected', account_id, account_name, provider_phone_number_id: `7700${workspaceId}`,
   }, now)
+}
+
+/** A link to the second line, which the provider knows by now. */
+const plantShortLink = async ({ db }: TestServer, workspace: TestWorkspace, make: (op: string, input: Record<string, unknown>, options: CallOptions) => Promise<unknown>, message: string): Promise<void> => {
+  const { id } = await db.selectFrom('channels').select('id').where('workspace_id', '=', workspace.id).orderBy('id', 'desc').executeTakeFirstOrThrow()
+  await make('messaging_create_short_link', { message, channel_id: id }, { idempotencyKey: `plant ${message}`.replaceAll(' ', '-') })
 }
 
 /** For each contact a conversation, what messages are made of, and two broadcasts that it received. */
@@ -88,12 +95,13 @@ const plantMessaging = async (server: TestServer, workspaceId: string, staffId: 
   }
 }
 
-/** The template of the examples, another one, and saved replies that everybody may use. */
+/** A template and that of the examples, which inputs name since it is the last; and saved replies that everybody may use. */
 const plantTemplates = async (db: Db, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
-  for (const [name, text] of [['order_update', `Hello {{1}}, your order from ${marker} is on its way.`], [`${marker.toLowerCase()}_notice`, `${marker} moves.`]] as const) {
+  const templates = [[`${marker.toLowerCase()}_notice`, `${marker} moves.`], ['order_update', `Hello {{1}}, your order from ${marker} is on its way.`]] as const
+  for (const [n, [name, text]] of templates.entries()) {
     await sql`
       insert into templates (workspace_id, account_id, account_name, provider_id, name, language, category, status, components, created_at, updated_at)
-      select workspace_id, account_id, account_name, ${`88${workspaceId}${name.length}`}, ${name}, 'en_US', 'UTILITY', 'APPROVED', ${JSON.stringify([{ type: 'BODY', text }])}::text::jsonb, ${now}::timestamptz, ${now}::timestamptz
+      select workspace_id, account_id, account_name, ${`88${workspaceId}${n}`}, ${name}, 'en_US', 'UTILITY', 'APPROVED', ${JSON.stringify([{ type: 'BODY', text }])}::text::jsonb, ${now}::timestamptz, ${now}::timestamptz
       from channels where workspace_id = ${workspaceId} and is_default`.execute(db)
   }
   for (const n of [1, 2]) {

@@ -24,20 +24,22 @@ const review = async (flow: Flow, template: InboundTemplate, providerId: string,
   if (next.status === status && next.category === category && next.rejection_reason === reason) return
   flow.emit('template.status_changed/1', {
     template: {
-      id: template.id, name: template.name, language: template.language, status: next.status, previous_status: status, category: next.category, rejection_reason: next.rejection_reason,
+      id: template.id, name: template.name, language: template.language, status: next.status, previous_status: status, category: next.category, rejection_reason: next.status === 'ARCHIVED' ? null : next.rejection_reason,
     },
   })
 }
 
 /** Events that are not the name of the state they lead to; a flagged template can still be sent. */
-const leadsTo: Readonly<Record<string, string | null>> = { REINSTATED: 'APPROVED', UNARCHIVED: 'APPROVED', FLAGGED: null }
+const leadsTo: Readonly<Record<string, string | null>> = { REINSTATED: 'APPROVED', FLAGGED: null }
 
 const statusReview = (template: InboundTemplate, value: Json, now: string) => {
   const event = (textOf(value['event']) ?? template.status).slice(0, 100)
-  const status = (Object.hasOwn(leadsTo, event) ? leadsTo[event] : event) ?? template.status
-  const refused = ['REJECTED', 'PAUSED', 'DISABLED'].includes(status)
+  // An archived template comes back as it went: the reason of a rejection is kept for that.
+  const status = event === 'UNARCHIVED' ? (template.rejection_reason === null ? 'APPROVED' : 'REJECTED') : (Object.hasOwn(leadsTo, event) ? leadsTo[event] : event) ?? template.status
+  const moved = status === 'ARCHIVED' || event === 'UNARCHIVED'
+  const refused = ['REJECTED', 'PAUSED', 'DISABLED'].includes(status) && !moved
   return {
-    status, category: textOf(value['message_template_category']) ?? template.category, rejection_reason: refused ? reasonOf(value) : null,
+    status, category: textOf(value['message_template_category']) ?? template.category, rejection_reason: moved ? template.rejection_reason : refused ? reasonOf(value) : null,
     meta_errors: refused || event === 'FLAGGED' ? value : null,
     archived_at: status === 'ARCHIVED' ? template.archived_at ?? now : null,
   }

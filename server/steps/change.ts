@@ -218,7 +218,7 @@ const isOpen = (problem: Problem, again: boolean): boolean =>
 export const finishCall = async (app: App, work: Change, handler: ProviderHandler<unknown>, { intent, again, lease }: Begun): Promise<Outcome> => {
   let result: unknown
   try {
-    result = await handler.call(intent, { again, signal: AbortSignal.timeout(CALL_DEADLINE_MS), provider: app.provider, tx: app.db, now: app.now() })
+    result = await handler.call(intent, { again, signal: AbortSignal.timeout(CALL_DEADLINE_MS), provider: app.provider, tx: app.db, now: app.now() }, work.input)
   } catch (error) {
     if (error instanceof Problem && !isOpen(error, again)) await takeBack(app, work, handler, intent, lease, error)
     else await giveUpLease(app.db, recordKey(work), lease)
