@@ -69,3 +69,13 @@ export const insertTalks = async (tx: Db, workspaceId: string, talks: readonly (
     insert into conversation_tags (workspace_id, conversation_id, tag_id)
     select ${workspaceId}::bigint, v.id, r.tag_id from ${rows('tags')} as r (talk integer, tag_id bigint) join v using (talk)`.execute(tx)
 }
+
+export type Writer = { number_id: string; account_id: string; phone: string; name: string | null; last_inbound_at: string; free_entry_at: string | null }
+
+/** When customers last wrote to numbers of the provider, of those who wrote since then. */
+export const recentWriters = async (tx: Db, workspaceId: string, since: string): Promise<Writer[]> =>
+  (await sql<Writer>`
+    select h.provider_phone_number_id as number_id, h.account_id, c.phone, c.name, max(v.last_inbound_at) as last_inbound_at, max(v.free_entry_at) as free_entry_at
+    from conversations v join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
+    where v.workspace_id = ${workspaceId} and v.last_inbound_at >= ${since}::timestamptz and h.provider_phone_number_id is not null and h.account_id is not null and c.phone is not null
+    group by 1, 2, 3, 4`.execute(tx)).rows

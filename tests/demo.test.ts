@@ -6,6 +6,8 @@ import { generateContacts } from '../server/demo/generate.ts'
 import { createChannel, createStaff, createTeam, createWorkspace } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
 import { migrate } from '../storage/open.ts'
+import { doAs } from './calls.ts'
+import { everyDatabase } from './doors.ts'
 import { databases, onEmptyDatabase } from './servers.ts'
 
 const now = '2026-11-21T10:00:00.000Z'
@@ -166,4 +168,22 @@ for (const database of databases) describe(`Made-up conversations (${database})`
     await requireTruths(db)
     assert.equal((await generateContacts(db, id, { contacts: 10, seed: 3, now })).created, 10)
   }))
+})
+
+everyDatabase('The demo workspace', (server) => {
+  it('can be worked with: an open window takes a reply, and everybody the template', async () => {
+    const demo = (await createDemo(server().db, server().app.now()))!
+    const run = doAs(server(), demo.apiKey)
+    await server().sync(demo.workspaceId)
+    const { data } = await run('inbox_search_conversations', { state: 'open', limit: 100 })
+    const open = data.filter((c: { channel: { type: string }; window: { open: boolean } }) => c.channel.type === 'chatapp' && c.window.open)
+    assert.ok(open.some((c: { window: { kind: string } }) => c.window.kind === 'free_entry') && open.length > 1, JSON.stringify(open.map((c: { window: unknown }) => c.window)))
+    const sent: string[] = []
+    for (const { id } of open) sent.push((await run('messaging_send_reply', { conversation_id: id, text: 'Hello from us' })).message.id)
+    for (const { contact } of data.slice(0, 3)) {
+      sent.push((await run('messaging_send_template', { contact_id: contact.id, template: { name: 'order_update', language: 'en_US', body: [contact.name] } })).message.id)
+    }
+    await server().settle()
+    for (const id of sent) assert.equal((await run('messaging_get_message', { message_id: id })).status, 'delivered')
+  })
 })

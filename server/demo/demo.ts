@@ -1,9 +1,12 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
 import { type ChannelFields, createChannel, createKey, createStaff, createTeam, createWorkspace, holdWorkspaces, isEmpty, type StaffFields } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
+import { recentWriters } from '../../storage/demo-talks.ts'
 import { insertDemoPolicy, insertDemoQuickMessages, insertDemoTemplates } from '../../storage/demo-templates.ts'
+import { keepCustomer } from '../../storage/sandbox/customers.ts'
 import { insertSavedFilter } from '../../storage/saved-filters.ts'
 import { hashApiKey, newApiKey } from '../keys.ts'
+import { userIdOf } from '../provider/sandbox/ids.ts'
 import { generateContacts } from './generate.ts'
 import { otherFields } from './labels.ts'
 import type { Recent } from './talks.ts'
@@ -79,6 +82,7 @@ export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
     await insertDemoQuickMessages(tx, workspaceId, quickMessagesOfDemo, { staffIds, teamIds, now })
     const policyId = await insertDemoPolicy(tx, workspaceId, policy, now)
     await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations, recent: recentPeople(), policy: { id: policyId, ...policy } })
+    await tellSandbox(tx, workspaceId, now)
     const key = async (test: boolean) => {
       const text = newApiKey(test)
       await createKey(tx, workspaceId, hashApiKey(text), { staff_id: owner, scopes: [...scopes], name: test ? 'demo test' : 'demo', test, api_version: currentVersion }, now)
@@ -86,6 +90,13 @@ export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
     }
     return { workspaceId, apiKey: await key(false), testKey: await key(true) }
   })
+
+/** The sandbox knows whom the demo's customers wrote to: where a window is open here, it takes a reply too. */
+const tellSandbox = async (tx: Db, workspaceId: string, now: string): Promise<void> => {
+  for (const { account_id, phone, ...writer } of await recentWriters(tx, workspaceId, new Date(Date.parse(now) - 3 * DAY_MS).toISOString())) {
+    await keepCustomer(tx, { ...writer, user_id: userIdOf(account_id, phone), wa_id: phone })
+  }
+}
 
 const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<{ staffIds: string[]; teamIds: string[] }> => {
   const channelIds: string[] = []
