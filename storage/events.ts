@@ -1,14 +1,86 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { storableTime } from './times.ts'
 
 export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
 
-/** SQL that writes events, to stand in a common table expression. */
-export const insertEvents = (workspaceId: string, events: readonly EventRow[]) => sql`
-  insert into events (workspace_id, id, type, occurred_at, data)
-  select ${workspaceId}::bigint, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data' from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e`
+/**
+ * SQL of delivery ids: the time of the event's ULID, and 64 random bits. Digits of base 16 are digits of base 32 too, and a uuid is the cheapest way
+ * to them; its version and variant are left out.
+ */
+export const deliveryId = (eventId: string) => sql.raw(`'dlv_' || substr(${eventId}, 5, 10) || upper(left(gen_random_uuid()::text, 8) || right(gen_random_uuid()::text, 8))`)
+
+/**
+ * Common table expressions that write events, and beside each the deliveries owed for it, so that both commit together. Where a workspace has no
+ * endpoint this is one look into an index.
+ */
+export const eventParts = (workspaceId: string, events: readonly EventRow[]) => events.length === 0 ? sql`written as (select 1)` : sql`
+  written as (
+    insert into events (workspace_id, id, type, occurred_at, data)
+    select ${workspaceId}::bigint, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data' from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e
+    returning id, type, occurred_at
+  ), owed as (
+    insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, next_attempt_at, created_at)
+    select ${workspaceId}::bigint, ${deliveryId('w.id')}, p.id, w.id, w.type, clock_timestamp(), w.occurred_at
+    from webhook_endpoints p, written w
+    where p.workspace_id = ${workspaceId}::bigint and p.status <> 'disabled' and p.deleted_at is null
+      and exists (select from webhook_subscriptions s where s.workspace_id = p.workspace_id and s.endpoint_id = p.id and s.event_type in (w.type, '*') and s.active)
+  )`
 
 /** Writes the events of a change that no request asked for, in its transaction. */
 export const writeEvents = async (tx: Db, workspaceId: string, events: readonly EventRow[]): Promise<void> => {
-  if (events.length > 0) await insertEvents(workspaceId, events).execute(tx)
+  if (events.length > 0) await sql`with ${eventParts(workspaceId, events)} select 1`.execute(tx)
+}
+
+/** A place in the log: transactions in the order in which they begin to be seen by all, and the events of each by id (docs/decisions/0012-the-event-log.md). */
+export type Position = { xid: string; id: string }
+
+/** Where an event stands in the log; undefined when there is none. */
+export const positionOf = async (db: Db, workspaceId: string, id: string): Promise<Position | undefined> =>
+  (await sql<Position>`select xid::text as xid, id from events where workspace_id = ${workspaceId} and id = ${id}`.execute(db)).rows[0]
+
+/** `types`: only these. `channels`: conversations and messages only of these channels, everything else. Undefined: all. */
+export type Shown = { types?: readonly string[] | undefined; channels?: readonly string[] | undefined }
+export type LoggedEvent = EventRow & Position
+export type Scan = { events: LoggedEvent[]; last: Position | undefined; more: boolean }
+
+const shown = ({ types, channels }: Shown) => sql`
+  ${types ? sql`type = any(${types}::text[])` : sql`true`} and ${channels
+    ? sql`(type !~ '^(conversation|message)[.]' or coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id') = any(${channels}::text[]))` : sql`true`}`
+
+/**
+ * Looks through up to `most` events after a position, oldest first, and answers those to be shown, how far it came, and whether there may be more.
+ * An event of a transaction that is not older than every one still running is not looked at yet: one that stands before it may be still to come.
+ */
+export const scanEvents = async (db: Db, workspaceId: string, after: Position | undefined, wanted: Shown, most: number): Promise<Scan> => {
+  const { rows } = await sql<LoggedEvent & { show: boolean; scanned: string }>`
+    select xid::text as xid, id, type, occurred_at, case when show then data end as data, show, scanned
+    from (
+      select e.*, ${shown(wanted)} as show, row_number() over (order by xid, id) as n, count(*) over () as scanned
+      from (
+        select xid, id, type, occurred_at, data from events
+        where workspace_id = ${workspaceId} and xid < pg_snapshot_xmin(pg_current_snapshot())
+          ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
+        order by xid, id limit ${most}
+      ) as e
+    ) as s where show or n = scanned order by n`.execute(db)
+  const last = rows.at(-1)
+  return {
+    events: rows.filter(({ show }) => show).map(({ show: _show, scanned: _scanned, ...event }) => event),
+    last: last && { xid: last.xid, id: last.id }, more: last !== undefined && Number(last.scanned) === most,
+  }
+}
+
+/** Forgets events from before this time that no delivery waits for, some of each workspace at a time. Answers how many. */
+export const deleteEventsBefore = async (db: Db, time: string, most = 1000): Promise<number> => {
+  const { rows } = await sql<{ n: string }>`
+    with gone as (
+      delete from events where (workspace_id, id) in (
+        select e.workspace_id, e.id from workspaces w
+        cross join lateral (select workspace_id, id, occurred_at from events where workspace_id = w.id order by xid, id limit ${most}) as e
+        where e.occurred_at < ${storableTime(time)}::timestamptz and not exists (
+          select from webhook_deliveries d where d.workspace_id = e.workspace_id and d.event_id = e.id and d.status in ('pending', 'failed')))
+      returning 1)
+    select count(*) as n from gone`.execute(db)
+  return Number(rows[0]!.n)
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { AND_COMMIT } from './driver.ts'
-import { type EventRow, insertEvents } from './events.ts'
+import { type EventRow, eventParts } from './events.ts'
 import { type Finale, partsOf, proofOf } from './finale.ts'
 
 export type IdempotencyRecord = {
@@ -37,7 +37,7 @@ export type FinalRecord = RecordKey & { operation: string; fingerprint: Uint8Arr
  */
 export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[], finale?: Finale): Promise<void> => {
   await sql`${sql.raw(AND_COMMIT)}
-    with ${partsOf(finale)} written as (${insertEvents(record.workspaceId, events)})
+    with ${partsOf(finale)} ${eventParts(record.workspaceId, events)}
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
     select ${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}::bytea, 'done', ${record.status}::smallint, ${record.body},
       ${record.now}::timestamptz, ${record.expiresAt}::timestamptz ${proofOf(finale)}`.execute(tx)
@@ -46,7 +46,7 @@ export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly
 /** The same for a record that has been running since the first part of the operation; ends the transaction too. */
 export const settleOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[]): Promise<void> => {
   await sql`${sql.raw(AND_COMMIT)}
-    with written as (${insertEvents(record.workspaceId, events)})
+    with ${eventParts(record.workspaceId, events)}
     update idempotency set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
     where workspace_id = ${record.workspaceId} and staff_id = ${record.staffId} and key = ${record.key} and state = 'running'`.execute(tx)
 }
