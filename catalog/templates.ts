@@ -51,33 +51,33 @@ const Text = (most: number, what: string) => z.string().max(most).optional().des
 const Button = z.strictObject({
   type: z.enum(buttonTypes).describe('Button type.'),
   text: Text(200, 'Label, at most 25 characters.'),
-  url: Text(4000, 'https address; a dynamic one ends with `{{1}}`.'),
-  url_example: Text(4000, 'The whole address with the variable filled.'),
+  url: Text(4000, 'https; a dynamic one ends with `{{1}}`.'),
+  url_example: Text(4000, 'Whole address with the variable filled.'),
   phone_number: Text(64, 'E.164 number.'),
-  coupon_code: Text(64, 'Sample code, at most 20 characters.'),
+  coupon_code: Text(64, 'Sample, at most 20 characters.'),
   flow_id: Text(64, 'Flow.'),
   flow_action: z.enum(['NAVIGATE', 'DATA_EXCHANGE']).optional().describe('`NAVIGATE` when absent.'),
-  navigate_screen: Text(200, 'First screen, for NAVIGATE.'),
+  navigate_screen: Text(200, 'First screen.'),
   otp_type: z.enum(['COPY_CODE', 'ONE_TAP', 'ZERO_TAP']).optional().describe('`COPY_CODE` when absent.'),
   supported_apps: z.array(z.strictObject({
     package_name: z.string().max(255).describe('Android package.'), signature_hash: z.string().max(64).describe('Signature hash.'),
-  })).max(5).optional().describe('Apps, for ONE_TAP and ZERO_TAP.'),
+  })).max(5).optional().describe('For ONE_TAP, ZERO_TAP.'),
 })
 
 /** What create and lint take. Only bounds are checked here; every other rule is a lint rule (contract 10). */
 export const TemplateDraft = z.strictObject({
-  name: z.string().max(1000).describe('Lowercase letters, digits and underscores; one template per name and language.'),
-  language: z.string().max(20).describe('Language code, such as `en_US`.'),
+  name: z.string().max(1000).describe('Lowercase letters, digits, underscores.'),
+  language: z.string().max(20).describe('Such as `en_US`.'),
   category: z.string().max(40).describe('`MARKETING`, `UTILITY` or `AUTHENTICATION`.'),
   header: z.strictObject({
     format: z.enum(headerFormats).describe('What the header is.'),
-    text: Text(1000, 'Text of a TEXT header, at most 60 characters, at most one `{{1}}`.'),
-    example: Text(1000, 'Sample for the `{{1}}` of a TEXT header.'),
-    media_handle: Text(4000, 'Handle of an uploaded sample, for IMAGE, VIDEO and DOCUMENT.'),
+    text: Text(1000, 'Of TEXT: at most 60 characters and one `{{1}}`.'),
+    example: Text(1000, 'Sample for its `{{1}}`.'),
+    media_handle: Text(4000, 'Of IMAGE, VIDEO, DOCUMENT: handle of a sample.'),
   }).optional().describe('Header.'),
   body: z.strictObject({
-    text: Text(5000, 'At most 1024 characters with `{{1}}`, `{{2}}` …; left out for AUTHENTICATION.'),
-    examples: z.array(z.string()).max(100).optional().describe('One sample for each body variable, in order.'),
+    text: Text(5000, 'At most 1024 characters with `{{1}}`, `{{2}}` …; none for AUTHENTICATION.'),
+    examples: z.array(z.string()).max(100).optional().describe('A sample for each variable.'),
     add_security_recommendation: z.boolean().optional().describe('AUTHENTICATION only.'),
   }).default({}).describe('Body.'),
   footer: z.strictObject({
@@ -91,11 +91,11 @@ export const TemplateDraft = z.strictObject({
   carousel: z.strictObject({
     cards: z.array(z.strictObject({
       header_format: z.enum(['IMAGE', 'VIDEO']).describe('The same on every card.'),
-      media_handle: z.string().max(4000).describe('Handle of an uploaded sample.'),
+      media_handle: z.string().max(4000).describe('Handle of a sample.'),
       body: z.strictObject({ text: Text(5000, 'Card text.'), examples: z.array(z.string()).max(100).optional().describe('Samples.') }).optional().describe('Card text.'),
-      buttons: z.array(Button).max(5).describe('1 or 2 of QUICK_REPLY, URL, PHONE_NUMBER; the same layout on every card.'),
+      buttons: z.array(Button).max(5).describe('1 or 2 QUICK_REPLY, URL, PHONE_NUMBER; alike on every card.'),
     })).max(20).describe('2 to 10 cards.'),
-  }).optional().describe('MARKETING only; no top-level header, footer or buttons.'),
+  }).optional().describe('MARKETING only; without header, footer, buttons.'),
 })
 export type TemplateDraft = z.output<typeof TemplateDraft>
 
@@ -185,13 +185,13 @@ export const lintTemplate = operation({
 export const createTemplate = operation({
   name: 'messaging_create_template', cli: 'templates create', routes: [{ route: 'POST /v1/templates', status: 201 }], since, stability: 'beta',
   summary: 'Submit a message template for review',
-  description: 'The draft is linted first; errors refuse it with `template_rules`. It counts against the account\'s template limit. Read the outcome with `messaging_get_template`.',
+  description: 'Lint errors refuse it with `template_rules`. Read the outcome of the review with `messaging_get_template`.',
   scope: 'messaging:write', dryRun: true, idempotency: 'required', confirm: 'submit', repeatable: false, emits: ['template.submitted/1'],
   input: z.object({
     template: TemplateDraft.describe('The draft.'),
-    business_account_id: z.string().max(64).optional().describe('Account; needed only when the workspace has several.'),
-    channel_id: z.string().max(64).optional().describe('A channel of the account, instead of `business_account_id`.'),
-    allow_category_change: z.boolean().default(true).describe('Let the provider change the category instead of rejecting.'),
+    business_account_id: z.string().max(64).optional().describe('Account, where there are several.'),
+    channel_id: z.string().max(64).optional().describe('A channel of it, instead.'),
+    allow_category_change: z.boolean().default(true).describe('The provider may change the category instead of rejecting.'),
   }),
   output: z.object(submission),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'upstream_error'],

@@ -19,7 +19,7 @@ const idempotencyKey: JsonSchema = {
 
 /** The tool of an operation, with schemas that every known client reads: an object at the root, no references, no unions. */
 export const toolOf = (op: Operation): Tool => {
-  const input = flatten(inlinedJsonSchema(inputOf(op)))
+  const input = onceEach(loosen(flatten(inlinedJsonSchema(inputOf(op)))))
   const properties = input.properties as Record<string, JsonSchema>
   return {
     name: op.name,
@@ -82,12 +82,38 @@ const mergeProperties = (objects: readonly JsonSchema[]): Record<string, JsonSch
     [name, schemas.length === 1 ? schemas[0]! : flatten({ description: schemas[0]!.description, anyOf: schemas })]))
 }
 
-/** What a model needs of an answer that it will read anyway: names and types, and words at the top. Every token here is paid in each conversation. */
-const shorten = (schema: JsonSchema, depth = 0): JsonSchema => {
-  const { pattern: _1, examples: _2, format: _3, minLength: _4, maxLength: _5, maxItems: _6, description, required, ...node } = schema
-  return {
-    ...mapSchemas(node, (child) => shorten(child, depth + 1)),
-    ...(description !== undefined && depth < 2 ? { description } : {}),
-    ...(required !== undefined && depth === 0 ? { required } : {}),
+/** Bounds of what is nested deep are left to the server, whose refusal names them: a draft of a template has forty. */
+const loosen = (schema: JsonSchema, depth = 0): JsonSchema => {
+  const node = mapSchemas(schema, (child) => loosen(child, depth + 1))
+  if (depth < 2) return node
+  const { maxLength: _1, minLength: _2, maxItems: _3, additionalProperties, ...rest } = node
+  return additionalProperties === undefined || additionalProperties === false ? rest : { ...rest, additionalProperties }
+}
+
+/** Characters of a schema that is worth a word instead. */
+const LARGE = 250
+
+/** A large schema that stands in several places is written out in the first of them; the others name it. The server checks each in any case. */
+const onceEach = (schema: JsonSchema): JsonSchema => {
+  const seen = new Map<string, string>()
+  const visit = (node: JsonSchema, path: string): JsonSchema => {
+    const { description, ...shape } = node
+    const key = JSON.stringify(shape)
+    const first = key.length > LARGE ? seen.get(key) : undefined
+    if (first !== undefined) return { type: node.type, description: [description, `As \`${first}\`.`].filter(Boolean).join(' ') }
+    if (key.length > LARGE) seen.set(key, path)
+    const { properties, items } = node as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
+    return {
+      ...node,
+      ...(properties ? { properties: Object.fromEntries(Object.entries(properties).map(([name, child]) => [name, visit(child, path === '' ? name : `${path}.${name}`)])) } : {}),
+      ...(items ? { items: visit(items, `${path}[]`) } : {}),
+    }
   }
+  return visit(schema, '')
+}
+
+/** What a model needs of an answer that it will read anyway: names and types. Every token here is paid in each conversation. */
+const shorten = (schema: JsonSchema, depth = 0): JsonSchema => {
+  const { pattern: _1, examples: _2, format: _3, minLength: _4, maxLength: _5, maxItems: _6, description: _7, required, ...node } = schema
+  return { ...mapSchemas(node, (child) => shorten(child, depth + 1)), ...(required !== undefined && depth === 0 ? { required } : {}) }
 }
