@@ -45,6 +45,7 @@ const BroadcastId = Id.describe('Broadcast id.')
 export const listBroadcasts = operation({
   name: 'messaging_list_broadcasts', cli: 'broadcasts list', routes: ['GET /v1/broadcasts'], since, stability: 'stable',
   summary: 'List broadcasts with their totals, newest first',
+  description: 'By when they began or are to begin. Staff who may use some channels only see the broadcasts of those.',
   scope: 'mcp:read',
   input: z.object({ status: z.enum(broadcastStatuses).optional().describe('Only in this status.'), search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Broadcast)),
@@ -64,9 +65,9 @@ export const getBroadcast = operation({
 
 export const listBroadcastRecipients = operation({
   name: 'messaging_list_broadcast_recipients', cli: 'broadcasts recipients', routes: ['GET /v1/broadcasts/{broadcast_id}/recipients'], since, stability: 'stable',
-  summary: 'List who received a broadcast and how far it came',
+  summary: 'List the recipients of a broadcast and how far it came to each',
   scope: 'mcp:read',
-  input: z.object({ broadcast_id: BroadcastId, message_status: z.enum(recipientStatuses).optional().describe('Only these; `not_responded`: sent and not answered.'), ...page }),
+  input: z.object({ broadcast_id: BroadcastId, message_status: z.enum(recipientStatuses).optional().describe('Only these, as in contact filters: `sent` are those that came no further yet; `not_responded` are all who did not answer.'), ...page }),
   output: z.object(listWithTotal(Recipient)),
   errors: ['not_found'],
   examples: [{

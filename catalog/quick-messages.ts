@@ -19,7 +19,7 @@ export const QuickMessage = z.object({
   visibility: z.string().nullable().describe('`private`, `team` or `company`.'),
   team_id: Id.nullable().describe('The team that sees it.'),
   favorite: z.boolean().describe('A favourite of the key\'s owner.'),
-  can_edit: z.boolean().describe('The key\'s owner may change it.'),
+  can_edit: z.boolean().describe('The key\'s owner may change it: it is their own, or they are no agent and it is not private; and its type can be edited.'),
   updated_at: Timestamp.nullable().describe('When it last changed.'),
 }).meta({ id: 'QuickMessage' })
 
@@ -33,7 +33,7 @@ const fields = {
   media_url: z.url({ protocol: /^https$/ }).max(2000).describe('Public https address of the media.'),
   file_name: z.string().min(1).max(200).describe('File name, of type DOCUMENT.'),
   visibility: z.enum(visibilities).describe('Who sees it: `private`, `team` or `company`.'),
-  team_id: Id.describe('The team, with visibility `team`.'),
+  team_id: Id.describe('The team that sees it; required with visibility `team`, and only then. Agents name a team of theirs.'),
 }
 const row = {
   id: '21', code: 'hours', title: 'Opening hours', type: 'TEXT', text: 'Hello {{contact.name}}, we are open from 9 to 18.', media_url: null, template_name: null,
@@ -43,6 +43,7 @@ const row = {
 export const listQuickMessages = operation({
   name: 'messaging_list_quick_messages', cli: 'quick-messages list', routes: ['GET /v1/quick-messages'], since, stability: 'stable',
   summary: 'List the quick messages that the key\'s owner may use, by code',
+  description: 'Those of the company, of their teams, and their own; whoever is no agent sees those of every team. Private ones are shown to their owner alone.',
   scope: 'mcp:read',
   input: z.object({
     query: z.string().trim().min(1).max(100).optional().describe('Code, title or text contains this, ignoring case.'),
@@ -58,7 +59,7 @@ export const listQuickMessages = operation({
 export const createQuickMessage = operation({
   name: 'messaging_create_quick_message', cli: 'quick-messages create', routes: [{ route: 'POST /v1/quick-messages', status: 201 }], since, stability: 'stable',
   summary: 'Save a reply for the team',
-  description: 'TEXT wants `text`; IMAGE, VIDEO and DOCUMENT want `media_url`.',
+  description: 'TEXT wants `text`; IMAGE, VIDEO and DOCUMENT want `media_url`. Unknown placeholders are refused. A code that is taken, also by one that you do not see, is refused with `duplicate`.',
   scope: 'messaging:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [],
   input: z.object({
     code: Code, type: z.enum(editableTypes).default('TEXT').describe('What it is; fixed once made.'),
@@ -67,13 +68,17 @@ export const createQuickMessage = operation({
   }),
   output: NewQuickMessage,
   errors: ['not_found', 'forbidden', 'conflict'],
-  examples: [{ title: 'A greeting', input: { code: 'hours', title: 'Opening hours', text: 'Hello {{contact.name}}, we are open from 9 to 18.', visibility: 'company' }, output: row }],
+  examples: [{ title: 'A greeting', input: { code: 'hours', title: 'Opening hours', text: 'Hello {{contact.name}}, we are open from 9 to 18.', visibility: 'company' }, output: row }, {
+    title: 'For one team', input: { code: 'menu', type: 'DOCUMENT', text: 'Our menu', media_url: 'https://files.example.com/menu.pdf', file_name: 'menu.pdf', visibility: 'team', team_id: '3' },
+    output: { ...row, id: '22', code: 'menu', title: null, type: 'DOCUMENT', text: 'Our menu', media_url: 'https://files.example.com/menu.pdf', visibility: 'team', team_id: '3' },
+  }],
 })
 
 export const updateQuickMessage = operation({
   name: 'messaging_update_quick_message', cli: 'quick-messages update', routes: ['PATCH /v1/quick-messages/{quick_message_id}'], since, stability: 'stable',
   summary: 'Change a quick message',
-  description: 'Changes only the fields passed. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be edited.',
+  description: 'Changes only the fields passed. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be edited. An empty `text` of media or `description` clears it. \
+Another visibility than `team` takes it from its team; only its owner can make it private.',
   scope: 'messaging:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: [],
   input: z.object({
     quick_message_id: Id.describe('Quick message id.'), code: Code.optional(), title: fields.title.optional(), description: fields.description.optional(),
@@ -81,7 +86,9 @@ export const updateQuickMessage = operation({
   }),
   output: QuickMessage,
   errors: ['not_found', 'forbidden', 'conflict'],
-  examples: [{ title: 'Another wording', input: { quick_message_id: '21', text: 'We are open from 9 to 18.' }, output: { ...row, text: 'We are open from 9 to 18.' } }],
+  examples: [{ title: 'Another wording', input: { quick_message_id: '21', text: 'We are open from 9 to 18.' }, output: { ...row, text: 'We are open from 9 to 18.' } }, {
+    title: 'For one team', input: { quick_message_id: '21', visibility: 'team', team_id: '3' }, output: { ...row, visibility: 'team', team_id: '3' },
+  }],
 })
 
 export const deleteQuickMessage = operation({

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { quickMessageSearch } from './quick-messages.ts'
 import { fold } from './text.ts'
 
 export type DemoTemplate = { name: string; language: string; category: string; status: string; rejection_reason?: string; components: readonly unknown[] }
@@ -26,7 +27,7 @@ export const insertDemoQuickMessages = async (
   tx: Db, workspaceId: string, messages: readonly DemoQuickMessage[], { staffIds, teamIds, now }: { staffIds: readonly string[]; teamIds: readonly string[]; now: string },
 ): Promise<void> => {
   await tx.insertInto('quick_messages').values(messages.map(({ owner, team, ...message }) => ({
-    ...message, workspace_id: workspaceId, code_key: fold(message.code), description: message.description ?? null, media_url: message.media_url ?? null, file_name: message.file_name ?? null,
+    ...message, workspace_id: workspaceId, code_key: fold(message.code), search: quickMessageSearch(message), description: message.description ?? null, media_url: message.media_url ?? null, file_name: message.file_name ?? null,
     template_name: message.template_name ?? null, team_id: team === undefined ? null : teamIds[team]!, owner_staff_id: staffIds[owner]!, created_at: now, updated_at: now,
   }))).execute()
 }

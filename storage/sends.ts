@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, MessageStatus } from './database.ts'
 import { storable } from './ids.ts'
+import { type Viewer, visibleTo } from './quick-messages.ts'
 
 /**
  * What is noted of a message between its call and the answer. `called_at`: real time of the last call; null when the provider refused it for
@@ -123,12 +124,11 @@ export const readAnswered = async (tx: Db, workspaceId: string, conversationId: 
 
 export type QuickMessageRow = { id: string; type: string; text: string | null; media_url: string | null; file_name: string | null; template_name: string | null }
 
-/** A quick message that this staff member may see: the company's, a team's of theirs, or their own. */
-export const readQuickMessage = async (tx: Db, workspaceId: string, staffId: string, id: string): Promise<QuickMessageRow | undefined> =>
+/** A quick message that this staff member may use. */
+export const readQuickMessage = async (tx: Db, workspaceId: string, viewer: Viewer, id: string): Promise<QuickMessageRow | undefined> =>
   (await sql<QuickMessageRow>`
     select id, type, text, media_url, file_name, template_name from quick_messages q
-    where workspace_id = ${workspaceId} and id = ${storable(id)} and (visibility = 'company' or owner_staff_id = ${staffId}::bigint
-      or (visibility = 'team' and exists (select 1 from team_members t where t.workspace_id = q.workspace_id and t.team_id = q.team_id and t.staff_id = ${staffId}::bigint)))`.execute(tx)).rows[0]
+    where q.workspace_id = ${workspaceId} and q.id = ${storable(id)} and ${visibleTo(viewer)}`.execute(tx)).rows[0]
 
 /** What the reply window of a conversation follows from, without a lock. */
 export const readWindowFacts = async (tx: Db, workspaceId: string, conversationId: string): Promise<{

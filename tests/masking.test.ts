@@ -34,9 +34,10 @@ everyDatabase('Phones hidden from an agent', (server) => {
     const planted = await hiddenWorld(server())
     const { key } = await planted.workspace.staff({ role: 'agent', hide_phone_numbers: true })
     const [rest, ops, mcp, cli] = doorsOf(server().url, key)
-    // Nobody changes a saved filter of another.
+    // Nobody changes a saved filter of another, and no agent another's quick message.
     const { saved_filter: own } = await doAs(server(), key)('crm_create_saved_filter', { name: 'Own', filter: { name: { contains: planted.marker } } })
-    const world = { ...planted, ids: { ...planted.ids, saved_filters: [own.id as string] } }
+    const quick = await doAs(server(), key)('messaging_create_quick_message', { code: 'own', text: 'Own' })
+    const world = { ...planted, ids: { ...planted.ids, saved_filters: [own.id as string], quick_messages: [quick.id as string] } }
     const succeeded = new Set<string>()
     const shows = async (op: Operation, door: typeof rest, input: Record<string, unknown>, confirm?: string) => {
       const reply = await door!.call(op.name, input, confirm ? { confirm } : {})

@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
 import { z } from 'zod'
 import { Problem } from '../../problem.ts'
+import { isPublicName } from '../../public-name.ts'
 import type { Provider } from '../port.ts'
 import { Maybe, ProviderId } from './answers.ts'
 import { at, deadline, type Http, readUpTo } from './http.ts'
@@ -14,9 +14,6 @@ const MOST_REDIRECTS = 3
 const PATIENCE = 8
 
 const refusedUrl = (): Problem => new Problem('upstream_error', 'The address of the file is not one that may be fetched.', { reason: 'media_refused' })
-
-/** Names that lead into a private network are no place for a provider's files. */
-const isPublicName = (host: string): boolean => isIP(host.replace(/^\[|\]$/g, '')) === 0 && /\.[a-z][a-z0-9-]+\.?$/.test(host) && !/\.(local|localhost|internal|localdomain|home|lan|arpa)\.?$/.test(host)
 
 /** Where a file may be fetched: on the provider's own address as it is configured, or publicly over https. */
 const fetchable = (url: string, base: URL): URL => {
