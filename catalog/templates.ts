@@ -84,10 +84,10 @@ export const TemplateDraft = z.strictObject({
     text: Text(1000, 'At most 60 characters, no variables.'),
     code_expiration_minutes: z.int().optional().describe('AUTHENTICATION only, 1 to 90.'),
   }).optional().describe('Footer.'),
-  buttons: z.array(Button).max(30).optional().describe('In display order, at most 10.'),
+  buttons: z.array(Button).max(30).optional().describe('At most 10.'),
   limited_time_offer: z.strictObject({
     text: z.string().max(200).describe('At most 16 characters.'), has_expiration: z.boolean().optional().describe('Shows a countdown.'),
-  }).optional().describe('MARKETING only; needs a COPY_CODE button.'),
+  }).optional().describe('MARKETING, with a COPY_CODE button.'),
   carousel: z.strictObject({
     cards: z.array(z.strictObject({
       header_format: z.enum(['IMAGE', 'VIDEO']).describe('The same on every card.'),
@@ -185,7 +185,7 @@ export const lintTemplate = operation({
 export const createTemplate = operation({
   name: 'messaging_create_template', cli: 'templates create', routes: [{ route: 'POST /v1/templates', status: 201 }], since, stability: 'beta',
   summary: 'Submit a message template for review',
-  description: 'Lint errors refuse it with `template_rules`. Read the outcome of the review with `messaging_get_template`.',
+  description: 'Lint errors refuse it with `template_rules`. `messaging_get_template` tells the outcome.',
   scope: 'messaging:write', dryRun: true, idempotency: 'required', confirm: 'submit', repeatable: false, emits: ['template.submitted/1'],
   input: z.object({
     template: TemplateDraft.describe('The draft.'),
