@@ -9,21 +9,39 @@ export const ShortLink = z.object({
   code: z.string().nullable().describe('The code at the end of the link; null in a dry run.'),
   url: z.string().nullable().describe('The click-to-chat link; null in a dry run.'),
   message: z.string().nullable().describe('Text that the customer finds typed.'),
-  qr_image_url: z.string().nullable().describe('Our own copy of the QR image, read without a key.'),
-  qr_image_format: z.enum(['PNG', 'SVG']).nullable().describe('Format of the image.'),
+  qr_image_url: z.string().nullable().describe('Our own QR image of `url`, read without a key; null without one, and in a dry run.'),
+  qr_image_format: z.enum(['PNG', 'SVG']).nullable().describe('Format of the image; null without one.'),
   channel: z.object({
     id: Id.describe('Channel id.'), name: z.string().nullable().describe('Name.'), phone: z.string().nullable().describe('Business number.'),
   }).nullable().describe('The number it leads to.'),
-  created_at: Timestamp.nullable().describe('When it was made.'),
-  updated_at: Timestamp.nullable().describe('When it last changed.'),
+  created_at: Timestamp.nullable().describe('When it was made; null in a dry run.'),
+  updated_at: Timestamp.nullable().describe('When it last changed; null in a dry run.'),
 }).meta({ id: 'ShortLink' })
 
-/** As the provider counts: an emoji counts as 2 (spec, POST /v1/short-links). */
-export const linkLength = (message: string): number =>
-  [...new Intl.Segmenter('und', { granularity: 'grapheme' }).segment(message)].reduce((n, { segment }) => n + (/\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20E3/u.test(segment) ? 2 : [...segment].length), 0)
+/** One emoji as a reader sees it: flags, keycaps, skin tones and joined sequences (UTS 51), but not signs that are shown as text, such as ©. */
+const EMOJI = /\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|(?:\p{EBase}\uFE0F?\p{EMod}|\p{EPres}\uFE0F?|\p{ExtPict}\uFE0F|\p{ExtPict}(?=\u200D\p{ExtPict}))(?:[\u{E0020}-\u{E007E}]+\u{E007F})?(?:\u200D\p{ExtPict}\uFE0F?\p{EMod}?)*/gu
+
+/** Characters as the provider counts them: an emoji, however it is put together, counts as 2 (spec, POST /v1/short-links). */
+export const linkLength = (message: string): number => [...message.replaceAll(EMOJI, '--')].length
+
+const MOST = 140
+/** UTF-16 units: room for as many emoji as may be, the longest of them. */
+const MOST_UNITS = 2000
+
+const Message = z.string().trim().min(1).max(MOST_UNITS).superRefine((message, ctx) => {
+  const control = /[^\P{Cc}\n]/u.exec(message)?.[0]
+  if (control !== undefined) {
+    const name = `U+${control.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
+    ctx.addIssue({ code: 'custom', message: `must be plain text: it contains the control character ${name}`, params: { code: 'invalid_text', fix: `Remove ${name}; a line break is U+000A alone.` } })
+  }
+  const length = message.length > MOST_UNITS ? 0 : linkLength(message)
+  if (length > MOST) {
+    ctx.addIssue({ code: 'custom', message: `must have at most ${MOST} characters, an emoji counting as 2; it has ${length}`, params: { code: 'too_long', fix: `Shorten it by ${length - MOST}.` } })
+  }
+})
 
 const row = {
-  id: '31', code: 'ANED2T5QRU7HG1', url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1', message: 'Hello, I would like to order.', qr_image_url: 'https://wcrm.example.com/qr/31.png',
+  id: '31', code: 'ANED2T5QRU7HG1', url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1', message: 'Hello, I would like to order.', qr_image_url: 'https://wcrm.example.com/qr/5d41402abc4b2a76b9719d911017c592.png',
   qr_image_format: 'PNG' as const, channel: { id: '1', name: 'Shop', phone: '15550100000' }, created_at: '2026-10-01T09:30:00.000Z', updated_at: '2026-10-01T09:30:00.000Z',
 }
 
@@ -40,18 +58,18 @@ export const listShortLinks = operation({
 export const createShortLink = operation({
   name: 'messaging_create_short_link', cli: 'short-links create', routes: [{ route: 'POST /v1/short-links', status: 201 }], since, stability: 'beta',
   summary: 'Make a click-to-chat link with a QR image',
-  description: 'Name the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate`.',
+  description: 'Name the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate`; the refusal names the first in `existing_id`.',
   scope: 'messaging:write', dryRun: true, idempotency: 'required', repeatable: false, emits: ['short_link.created/1'],
   input: z.object({
-    message: z.string().min(1).max(1000).describe('1 to 140 characters of plain text, an emoji counts as 2; not URL-encoded.'),
-    channel_id: z.string().max(64).optional().describe('Channel of the number.'),
+    message: Message.describe('1 to 140 characters of plain text, an emoji counts as 2. Line breaks are kept; white space around it is not. It is taken as it is: do not URL-encode it.'),
+    channel_id: z.string().max(64).optional().describe('Channel of the number; needed only when several numbers are connected.'),
     phone: z.string().max(32).optional().describe('The number itself, in any form, instead of `channel_id`.'),
-    qr_format: z.enum(['PNG', 'SVG', 'NONE']).default('PNG').describe('Format of the QR image.'),
+    qr_format: z.enum(['PNG', 'SVG', 'NONE']).default('PNG').describe('Format of the QR image; `NONE`: without one.'),
     allow_duplicate: z.boolean().default(false).describe('Make a second link with the same message.'),
   }),
   output: ShortLink,
   errors: ['not_found', 'conflict', 'upstream_error'],
-  examples: [{ title: 'A link for the shop window', input: { message: 'Hello, I would like to order.' }, output: row }],
+  examples: [{ title: 'A link for the shop window', input: { message: 'Hello, I would like to order.', channel_id: '1' }, output: row }],
 })
 
 export const getShortLink = operation({

@@ -55,6 +55,7 @@ export const print = async (io: Io, spec: CommandSpec, value: Value): Promise<vo
     const { drawRecord, drawTable } = await import('./views.ts')
     const look = { width: io.stdout.columns || 80, color: hasColor(io) }
     io.stdout.write(rows ? drawTable(rows, spec.output.columns, moreNote(value), look) : drawRecord(value, look))
+    if (spec.group === 'short-links' && typeof value['url'] === 'string') io.stdout.write(await (await import('./qr.ts')).drawQr(value['url'], look))
   } else if (rows) {
     io.stdout.write(tsv(rows, spec.output.columns))
     const note = moreNote(value)

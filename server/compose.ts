@@ -27,7 +27,7 @@ export const compose = ({ provider: config, localUrl, mediaDir, ...options }: Se
   const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
   const driver = createDriver(app, settings)
   const sandbox = !settings.builtIn ? undefined : createSandbox({
-    db: app.db, now: app.now, clock: sandboxClock(app), log: app.log, callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`,
+    db: app.db, now: app.now, clock: sandboxClock(app), log: app.log, callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`, linkBase: app.config.publicUrl,
     token: settings.token, appSecret: settings.appSecret, verifyToken: settings.verifyToken,
   })
   return {

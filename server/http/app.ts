@@ -8,6 +8,8 @@ import { newRequestId } from '../ids.ts'
 import { bytesAnswer, serveMedia } from '../media/media.ts'
 import { type Answer, type Call, perform } from '../perform.ts'
 import { Problem, problemDocument } from '../problem.ts'
+import { servePage } from '../short-links/page.ts'
+import { serveQr } from '../short-links/qr.ts'
 import { DEFAULT_MAX_BYTES, parseJson, readBody, tryJson } from './body.ts'
 import { openapi } from './openapi.ts'
 import { pages } from './pages.ts'
@@ -36,12 +38,14 @@ export const createHttp = (app: App, mounts: Record<string, (request: Request) =
   }
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
 
-  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/media/:token']) http.on('HEAD', path, (event) => head(http, event))
+  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/media/:token', '/qr/:file', '/message/:code']) http.on('HEAD', path, (event) => head(http, event))
   http.get('/healthz', () => json(200, { status: 'ok' }))
   http.get('/readyz', () => ready(app))
   http.get('/metrics', async () => new Response(await app.metrics.registry.metrics(), { headers: { 'Content-Type': app.metrics.registry.contentType } }))
   http.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
   http.get('/media/:token', (event) => orProblem(app, () => serveMedia(app, event.context.params?.token ?? '')))
+  http.get('/qr/:file', (event) => orProblem(app, () => serveQr(app, event.context.params?.file ?? '')))
+  http.get('/message/:code', (event) => servePage(app, event.context.params?.code ?? ''))
   http.all('/**', async (event) => {
     const path = event.url.pathname
     if (path.startsWith('/v1/') || path === '/v1') return await noRoute(app, event)

@@ -94,8 +94,8 @@ const docsPolicy = (publicUrl: string): string =>
 
 const plainPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-const html = (body: string, policy = plainPolicy): Response => new Response(body, {
-  headers: {
+export const html = (body: string, policy = plainPolicy, status = 200): Response => new Response(body, {
+  status, headers: {
     'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy,
     'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer', 'Cache-Control': 'no-cache',
   },
@@ -118,7 +118,7 @@ const asset = async (name: string): Promise<Response | undefined> => {
   return file(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))), type)
 }
 
-const escape = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+export const escape = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 /** Text of the catalog, whose backticks mark code. */
 const prose = (text: string): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')

@@ -126,10 +126,13 @@ const unwrap = (schema: unknown): unknown => {
 const valueAt = (value: unknown, path: PropertyKey[]): unknown =>
   path.reduce<unknown>((v, step) => (v !== null && typeof v === 'object' ? (v as Record<PropertyKey, unknown>)[step] : undefined), value)
 
+/** A schema's own checks may say a code and the mend. */
+const paramOf = (issue: Issue, name: 'code' | 'fix'): string | undefined => (issue.code === 'custom' ? issue.params?.[name] as string | undefined : undefined)
+
 const codeOf = (issue: Issue): string => {
   if (issue.code === 'too_small') return issue.origin === 'string' || issue.origin === 'array' ? 'too_short' : 'too_small'
   if (issue.code === 'too_big') return issue.origin === 'string' || issue.origin === 'array' ? 'too_long' : 'too_big'
-  if (issue.code === 'custom' || issue.code === 'invalid_union') return 'invalid_value'
+  if (issue.code === 'custom' || issue.code === 'invalid_union') return paramOf(issue, 'code') ?? 'invalid_value'
   return issue.code
 }
 
@@ -156,7 +159,7 @@ const mendOf = (issue: Issue): Partial<FieldError> => {
     case 'too_small': return { fix: 'Send more.' }
     case 'too_big': return { fix: 'Send less.' }
     case 'invalid_type': return { fix: `Send ${article(issue.expected)}.` }
-    default: return { fix: 'Correct the value.' }
+    default: return { fix: paramOf(issue, 'fix') ?? 'Correct the value.' }
   }
 }
 

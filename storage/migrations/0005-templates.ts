@@ -44,7 +44,7 @@ const statements = [
     qr_format text check (qr_format in ('PNG', 'SVG')),
     qr bytea,
     qr_key text collate "C",
-    called_at timestamptz,
+    called_at timestamptz(3),
     created_by bigint,
     created_at timestamptz(3) not null,
     updated_at timestamptz(3) not null,

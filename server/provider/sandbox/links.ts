@@ -1,4 +1,5 @@
 import { toBuffer, toString } from 'qrcode'
+import { linkLength } from '../../../catalog/short-links.ts'
 import { changeSandboxLink, deleteSandboxLink, findSandboxLink, insertSandboxLink, listSandboxLinks, type SandboxLink } from '../../../storage/sandbox/links.ts'
 import { findNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
 import { type Call, isText, ok } from './call.ts'
@@ -33,7 +34,7 @@ export const writeLink = async (call: Call): Promise<Response> => {
   const number = await numberOf(call)
   const { prefilled_message: message, code, generate_qr_image: format } = call.body
   if (message === undefined) throw required('prefilled_message')
-  if (!isText(message) || message.length > MOST_TEXT) {
+  if (!isText(message) || linkLength(message) > MOST_TEXT) {
     throw refuse(100, undefined, { message: `Invalid prefilled_message length. Maximum ${MOST_TEXT} characters allowed`, details: undefined })
   }
   if (format !== undefined && !FORMATS.includes(String(format))) throw invalid(`Param generate_qr_image must be one of {${FORMATS.join(', ')}}.`)
