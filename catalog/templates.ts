@@ -77,7 +77,7 @@ export const TemplateDraft = z.strictObject({
   }).optional().describe('Header.'),
   body: z.strictObject({
     text: Text(5000, 'At most 1024 characters with `{{1}}`, `{{2}}` …; none for AUTHENTICATION.'),
-    examples: z.array(z.string()).max(100).optional().describe('A sample for each variable.'),
+    examples: z.array(z.string()).max(100).optional().describe('Sample of each variable.'),
     add_security_recommendation: z.boolean().optional().describe('AUTHENTICATION only.'),
   }).default({}).describe('Body.'),
   footer: z.strictObject({
@@ -86,11 +86,11 @@ export const TemplateDraft = z.strictObject({
   }).optional().describe('Footer.'),
   buttons: z.array(Button).max(30).optional().describe('At most 10.'),
   limited_time_offer: z.strictObject({
-    text: z.string().max(200).describe('At most 16 characters.'), has_expiration: z.boolean().optional().describe('Shows a countdown.'),
+    text: z.string().max(200).describe('At most 16 characters.'), has_expiration: z.boolean().optional().describe('Countdown.'),
   }).optional().describe('MARKETING, with a COPY_CODE button.'),
   carousel: z.strictObject({
     cards: z.array(z.strictObject({
-      header_format: z.enum(['IMAGE', 'VIDEO']).describe('The same on every card.'),
+      header_format: z.enum(['IMAGE', 'VIDEO']).describe('Alike on every card.'),
       media_handle: z.string().max(4000).describe('Handle of a sample.'),
       body: z.strictObject({ text: Text(5000, 'Card text.'), examples: z.array(z.string()).max(100).optional().describe('Samples.') }).optional().describe('Card text.'),
       buttons: z.array(Button).max(5).describe('1 or 2 QUICK_REPLY, URL, PHONE_NUMBER; alike on every card.'),

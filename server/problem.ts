@@ -46,15 +46,13 @@ export type ProblemDocument = {
   [member: string]: unknown
 }
 
-export const problemDocument = (problem: Problem, publicUrl: string, requestId: string): ProblemDocument => ({
-  type: `${publicUrl}/errors/${problem.code}`,
-  title: errors[problem.code].title,
-  status: problem.status,
-  detail: problem.message,
-  code: problem.code,
-  request_id: requestId,
-  ...problem.extras,
-})
+/** What a problem adds never takes the place of a member that every problem has. */
+export const problemDocument = (problem: Problem, publicUrl: string, requestId: string): ProblemDocument => {
+  const standard = {
+    type: `${publicUrl}/errors/${problem.code}`, title: errors[problem.code].title, status: problem.status, detail: problem.message, code: problem.code, request_id: requestId,
+  }
+  return { ...standard, ...problem.extras, ...standard }
+}
 
 export const notFound = (what: string, id: string): Problem => new Problem('not_found', `No ${what} with the id ${id}.`)
 
