@@ -59,7 +59,7 @@ const approved = async (ctx: Context, channel: SendingChannel, { template: { nam
   const template = await findTemplate(ctx.tx, ctx.actor.workspace.id, channel.account_id, name, language)
   if (!template) throw new Problem('not_found', `Channel ${channel.id} has no template ${name} in the language ${language}.`)
   if (template.status === 'APPROVED') return template
-  throw new Problem('conflict', `The template ${name} (${language}) is ${template.status}; only APPROVED templates can be sent.`, { reason: 'template_not_approved', status: template.status })
+  throw new Problem('conflict', `The template ${name} (${language}) is ${template.status}; only APPROVED templates can be sent.`, { reason: 'template_not_approved', template_status: template.status })
 }
 
 /** A pointer as people read it: `template.body[1]`. */

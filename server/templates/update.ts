@@ -77,7 +77,7 @@ const FINAL: readonly string[] = ['DISABLED', 'DELETED', 'PENDING_DELETION', 'LO
 
 /** Answers the provider's id of a template that it would let be changed. */
 const requireEditable = ({ name, status, category, provider_id: providerId }: StoredTemplate, draft: TemplateDraft): string => {
-  const refuse = (detail: string, reason: string): never => { throw new Problem('conflict', detail, { reason, status }) }
+  const refuse = (detail: string, reason: string): never => { throw new Problem('conflict', detail, { reason, template_status: status }) }
   if (REVIEWED.includes(status)) refuse(`The template ${name} is in review (${status}). Change it when the review is over.`, 'in_review')
   if (status === 'ARCHIVED') refuse(`The template ${name} is archived. Restore it at the provider first, or submit a new one.`, 'archived')
   if (FINAL.includes(status)) refuse(`The template ${name} is ${status} and cannot be changed. Submit a new one.`, 'not_editable')
