@@ -185,11 +185,11 @@ export const lintTemplate = operation({
 export const createTemplate = operation({
   name: 'messaging_create_template', cli: 'templates create', routes: [{ route: 'POST /v1/templates', status: 201 }], since, stability: 'beta',
   summary: 'Submit a message template for review',
-  description: 'Lint errors refuse it with `template_rules`. `messaging_get_template` tells the outcome.',
+  description: 'Lint errors refuse it: `template_rules`. `messaging_get_template` tells the outcome.',
   scope: 'messaging:write', dryRun: true, idempotency: 'required', confirm: 'submit', repeatable: false, emits: ['template.submitted/1'],
   input: z.object({
-    template: TemplateDraft.describe('The draft.'),
-    business_account_id: z.string().max(64).optional().describe('Account, where there are several.'),
+    template: TemplateDraft.describe('Draft.'),
+    business_account_id: z.string().max(64).optional().describe('Account, if several.'),
     channel_id: z.string().max(64).optional().describe('A channel of it, instead.'),
     allow_category_change: z.boolean().default(true).describe('The provider may change the category instead of rejecting.'),
   }),
