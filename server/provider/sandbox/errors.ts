@@ -143,8 +143,8 @@ export const noField = (field: string, node: string): RefusalError => refuse(100
 export const badToken = (): RefusalError => refuse(190, undefined, { message: 'Invalid OAuth access token', subcode: 463, details: undefined })
 export const noPath = (path: string): RefusalError => refuse(100, undefined, { code: 2500, message: `Unknown path components: ${path}`, details: undefined })
 
-/** A template that the provider does not take: code 100 with a subcode, a title and a sentence for people. */
-export const badTemplate = (subcode: number, title: string, sentence: string): RefusalError =>
+/** A template that the provider does not take: code 100 with a subcode, where one is known, a title and a sentence for people. */
+export const badTemplate = (subcode: number | undefined, title: string, sentence: string): RefusalError =>
   refuse(100, undefined, { message: 'Invalid parameter', subcode, title, userMessage: sentence, details: undefined, transient: false })
 
 export const refusalOf = (error: unknown): Refusal | undefined => (error as Partial<RefusalError>).refusal
