@@ -133,7 +133,7 @@ describe('Lint of a draft', () => {
     for (const bad of ['https://a.example/{{2}}', 'https://a.example/{{1}}x', 'https://a.example/{{1}}{{1}}', 'https://a.example/{{x}}', 'https://a.example/{{1']) assert.deepEqual(url(bad), ['buttons.url_variable buttons[0].url'], bad)
     for (const bad of ['https://b.example/1', 'https://a.example/', 'http://a.example/1', '1', 'https://a.example/1 2']) assert.deepEqual(url('https://a.example/{{1}}', { url_example: bad }), ['buttons.url_example_form buttons[0].url_example'], bad)
     const phone = (number: string) => ofButtons({ type: 'PHONE_NUMBER', text: 'Go', phone_number: number })
-    for (const bad of ['+1', 'call me', '030 1234567', '+999123456789', '+1 555 010 0001 ext', '+1-5-5-5-0-1-0-0-0-0-1']) assert.deepEqual(phone(bad), ['buttons.phone_form buttons[0].phone_number'], bad)
+    for (const bad of ['+1', 'call me', '030 1234567', '+999123456789', '+1 555 010 0001 ext', '0049 30 1234567', 'tel:+15550100001', ' +15550100001', '+1-5-5-5-0-1-0-0-0-0-1']) assert.deepEqual(phone(bad), ['buttons.phone_form buttons[0].phone_number'], bad)
     for (const good of ['+15550100001', '15550100001', '+1 (555) 010-0001']) assert.deepEqual(phone(good), [], good)
     assert.deepEqual(ofButtons({ type: 'COPY_CODE', text: 'x'.repeat(30), coupon_code: 'A' }), ['buttons.unused buttons[0].text'])
     assert.deepEqual(ofButtons({ type: 'FLOW', text: 'Go', flow_id: '1', flow_action: 'DATA_EXCHANGE', navigate_screen: 'X' }), ['buttons.unused buttons[0].navigate_screen'])

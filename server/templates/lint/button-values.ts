@@ -5,6 +5,8 @@ import { fixedPart, hostOf, isDynamic, isHttpsUrl, sampleUrl } from './urls.ts'
 
 const LONGEST_URL = 2000
 const LONGEST_PHONE = 20
+/** The provider is given the number as it is written, so what we read ourselves, such as "00" for "+", is too much for it. */
+const PHONE_FORM = /^\+?[1-9][0-9 ()./-]*$/
 const LONGEST_COUPON = 20
 /** Longer ones pass in a template, but no send may have them (reference 2.3). */
 const LONGEST_SENT_COUPON = 15
@@ -108,6 +110,7 @@ const otherRules: readonly Rule[] = [
       if (isBlank(given)) return fine
       const parsed = parsePhone(given!)
       if ('fault' in parsed) return found(`${path}.phone_number`, `${quote(given!)} ${parsed.fault}.`, parsed.fix)
+      if (!PHONE_FORM.test(given!)) return found(`${path}.phone_number`, `${quote(given!)} is not written as an international number.`, `Write "+${parsed.digits}".`)
       return lengthOf(given!) <= LONGEST_PHONE ? fine : found(`${path}.phone_number`, `The number has ${lengthOf(given!)} characters; the provider takes ${LONGEST_PHONE}.`, `Write "+${parsed.digits}".`)
     }),
     breaks: { ...phone('030 1234567'), at: 'buttons[0].phone_number' }, passes: phone('+49 30 1234567'),
