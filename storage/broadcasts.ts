@@ -12,7 +12,7 @@ export type BroadcastFilter = { channelIds: readonly string[] | null; status?: B
 
 const counts = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'opted_out'] as const
 
-/** A broadcast with its counts: at most 32 rows to add up (docs/decisions/0010). They fit in a double, which travels as a number. */
+/** A broadcast with its counts: at most 32 rows to add up (docs/decisions/0011). They fit in a double, which travels as a number. */
 const columns = sql.raw(`b.id, b.name, b.status, b.template_name, b.channel_id, b.scheduled_at, b.started_at, b.begins_at, ${counts.map((c) => `k.${c}`).join(', ')}`)
 const withCounts = sql.raw(`
   cross join lateral (

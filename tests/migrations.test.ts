@@ -35,7 +35,7 @@ const MANY = 5003
 const blank = { n: 0, text_key: null, free: false, number_value: null, bool_value: null, time: null }
 
 for (const database of databases) {
-  describe(`The second migration (${database})`, () => {
+  describe(`Migrations (${database})`, () => {
     it('makes the rows of the values that are there, and nothing of deleted fields', async () => {
       await onEmptyDatabase(database, async (db) => {
         await migrate(db, '0001-spine')
@@ -63,6 +63,24 @@ for (const database of databases) {
           select count(*)::int as n, count(distinct contact_id)::int as contacts, bool_and(text_key = 'n' || contact_id and field_id = ${nick} and free) as right from contact_attributes where workspace_id = 2`.execute(db)
         assert.deepEqual(many, { n: MANY, contacts: MANY, right: true })
         assert.deepEqual((await sql`select count(*)::int as n from contact_attributes`.execute(db)).rows[0], { n: wanted.length + MANY })
+      })
+    })
+
+    it('counts the recipients of broadcasts, and finds saved replies by what they say', async () => {
+      await onEmptyDatabase(database, async (db) => {
+        await migrate(db, '0004-sandbox')
+        await sql`
+          insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded)
+          select 1 + i % 2, 5, i, case when i % 3 = 0 then 'read' else 'pending' end, i % 6 = 0 from generate_series(1, 60) as i`.execute(db)
+        await sql`
+          insert into quick_messages (workspace_id, code, code_key, title, type, text, created_at, updated_at) values
+            (1, 'Straße', 'strasse', 'Weg', 'TEXT', 'Die Straße', '2026-10-01', '2026-10-01'), (2, 'b', 'b', null, 'IMAGE', null, '2026-10-01', '2026-10-01')`.execute(db)
+        await migrate(db)
+        const { rows } = await sql`select workspace_id, broadcast_id, pending, read, sent, responded from broadcast_counts order by 1`.execute(db)
+        assert.deepEqual([...rows], [
+          { workspace_id: '1', broadcast_id: '5', pending: '20', read: '10', sent: '0', responded: '10' }, { workspace_id: '2', broadcast_id: '5', pending: '20', read: '10', sent: '0', responded: '0' },
+        ])
+        assert.deepEqual((await sql<{ search: string }>`select search from quick_messages order by id`.execute(db)).rows.map((row) => row.search), ['strasse\u001Fweg\u001Fdie strasse', 'b\u001F\u001F'])
       })
     })
 

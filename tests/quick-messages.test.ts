@@ -231,7 +231,7 @@ everyDatabase('Quick messages', (server) => {
     const { run, member } = await scene()
     for (let n = 0; n < 7; n++) await run('messaging_create_quick_message', { code: `${n % 2 === 0 ? 'A' : 'b'}${n}`, title: `T${n}`, text: n === 3 ? 'Über 100% \\ sure_' : 'Hi', visibility: n < 3 ? 'company' : 'private' })
     await run('messaging_create_quick_message', { code: 'é', type: 'IMAGE', media_url: file, text: 'ΣΊΣΥΦΟΣ' })
-    const found = async (input: object) => { const { data, total } = await run('messaging_list_quick_messages', input); assert.equal(total, data.length); return codes(data) }
+    const found = async (input: Record<string, unknown>) => { const { data, total } = await run('messaging_list_quick_messages', input); assert.equal(total, data.length); return codes(data) }
     assert.deepEqual(await found({}), ['A0', 'A2', 'A4', 'A6', 'b1', 'b3', 'b5', 'é'])
     for (const [query, expected] of [['B', ['b1', 'b3', 'b5']], ['t6', ['A6']], ['über', ['b3']], ['0% \\', ['b3']], ['_', ['b3']], ['%', ['b3']], ['σίσυφοσ', ['é']], ['\u00C9', ['é']], ['b3T', []]] as const) {
       assert.deepEqual(await found({ query }), expected, query)

@@ -61,7 +61,7 @@ const statements = [
 
   `alter table broadcasts add begins_at timestamptz(3) generated always as (coalesce(started_at, scheduled_at, created_at)) stored`,
   `create index broadcasts_newest on broadcasts (workspace_id, begins_at desc, id desc)`,
-  // How many recipients stand where, exactly as broadcast_recipients.status says, spread over rows as counters are (docs/decisions/0010). A trigger keeps
+  // How many recipients stand where, exactly as broadcast_recipients.status says, spread over rows as counters are (docs/decisions/0011). A trigger keeps
   // them, so that no statement can forget to.
   `create table broadcast_counts (
     workspace_id bigint not null, broadcast_id bigint not null, shard smallint not null,
