@@ -13,11 +13,11 @@ export const Event = z.object({
 export const listEvents = operation({
   name: 'events_list', cli: 'events list', routes: ['GET /v1/events'], since: '2026-10-01', stability: 'stable',
   summary: 'Read the event log, oldest first',
-  description: 'Poll with `after` set to the last id you have: none is skipped or repeated. With `Accept: text/event-stream` the answer stays open and streams; it resumes from `Last-Event-ID`.',
+  description: 'Poll with `after` set to the last id you have: none is skipped or repeated. With `Accept: text/event-stream` the answer stays open and streams; it resumes from `Last-Event-ID`. A page may hold no event although more follow, when none of those looked through is asked for: go on with `next_cursor` as `after`.',
   scope: 'mcp:read',
   input: z.object({
     after: EventId.optional().describe('Events after this one; from the oldest kept when absent.'),
-    types: z.array(z.string().min(1).max(200)).max(100).optional().describe('Only these types; a type without a version means all its versions.'),
+    types: z.array(z.string().min(1).max(200)).min(1).max(100).optional().describe('Only these types; a type without a version means all its versions.'),
     limit: Limit,
   }),
   output: z.object(list(Event)),

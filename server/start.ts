@@ -8,6 +8,7 @@ import { keepSetting } from '../storage/settings.ts'
 import { refreshClock } from './clock.ts'
 import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
+import { stopStreams } from './events/stream.ts'
 import { dropOldUpdates, processUpdates, stopUpdates } from './inbound/process.ts'
 import { kickMedia, stopMedia } from './media/fetch.ts'
 import { reconcile } from './steps/reconcile.ts'
@@ -96,6 +97,7 @@ export const startChores = async (service: Service): Promise<() => Promise<void>
     }),
   ]
   return async () => {
+    await stopStreams(app)
     await stopSandbox?.()
     await Promise.all(stops.map((stop) => stop()))
     await stopUpdates(app)

@@ -49,17 +49,36 @@ const shown = ({ types, channels }: Shown) => sql`
     ? sql`(type !~ '^(conversation|message)[.]' or coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id') = any(${channels}::text[]))` : sql`true`}`
 
 /**
+ * The transaction id below which every transaction of this database has ended, where `pg_snapshot_xmin` would hide events: it counts the transactions
+ * of all databases of a cluster. Undefined where it hides none. A transaction that writes holds a lock on a table before it has an id, and its end is
+ * seen before its locks are gone; so one that was running at the snapshot is of another database only if its id is locked, and no table of ours is. What
+ * is read below the answer must be read with a later snapshot.
+ */
+const endedBelow = async (db: Db, workspaceId: string): Promise<string | undefined> =>
+  (await sql<{ xid: string }>`
+    with locks as materialized (select locktype, database, transactionid, virtualtransaction, mode from pg_locks where locktype in ('relation', 'transactionid') and granted)
+    select coalesce((
+      select r.xid from (select pg_snapshot_xip(s.taken) as xid) as r
+      where not exists (
+        select from locks l where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.transactionid = r.xid::xid and not exists (
+          select from locks t where t.virtualtransaction = l.virtualtransaction and t.database = (select oid from pg_database where datname = current_database())))
+      order by r.xid limit 1), pg_snapshot_xmax(s.taken))::text as xid
+    from (select pg_current_snapshot() as taken) as s
+    where exists (select from events where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(db)).rows[0]?.xid
+
+/**
  * Looks through up to `most` events after a position, oldest first, and answers those to be shown, how far it came, and whether there may be more.
- * An event of a transaction that is not older than every one still running is not looked at yet: one that stands before it may be still to come.
+ * An event is not looked at while one that stands before it may be still to come: while a transaction with a lower id runs.
  */
 export const scanEvents = async (db: Db, workspaceId: string, after: Position | undefined, wanted: Shown, most: number): Promise<Scan> => {
+  const below = await endedBelow(db, workspaceId)
   const { rows } = await sql<LoggedEvent & { show: boolean; scanned: string }>`
     select xid::text as xid, id, type, occurred_at, case when show then data end as data, show, scanned
     from (
       select e.*, ${shown(wanted)} as show, row_number() over (order by xid, id) as n, count(*) over () as scanned
       from (
         select xid, id, type, occurred_at, data from events
-        where workspace_id = ${workspaceId} and xid < pg_snapshot_xmin(pg_current_snapshot())
+        where workspace_id = ${workspaceId} and xid < ${below === undefined ? sql`pg_snapshot_xmin(pg_current_snapshot())` : sql`${below}::text::xid8`}
           ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
         order by xid, id limit ${most}
       ) as e

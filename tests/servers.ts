@@ -10,6 +10,7 @@ import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
 import { mcpHandler } from '../mcp/handler.ts'
 import type { App, AppOptions } from '../server/app.ts'
 import { compose } from '../server/compose.ts'
+import { stopStreams } from '../server/events/stream.ts'
 import { processUpdates, stopUpdates } from '../server/inbound/process.ts'
 import { createHttp } from '../server/http/app.ts'
 import { HARD_MAX_BYTES } from '../server/http/body.ts'
@@ -93,6 +94,7 @@ export const serveStorage = async (storage: Storage, database: string, options: 
       rmSync(mediaDir, { recursive: true, force: true })
     },
   }
+      await stopStreams(app)
 }
 
 export const databases: readonly string[] = ['embedded', ...(process.env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : [])]

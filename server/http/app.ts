@@ -11,6 +11,7 @@ import { Problem, problemDocument } from '../problem.ts'
 import { servePage } from '../short-links/page.ts'
 import { serveQr } from '../short-links/qr.ts'
 import { DEFAULT_MAX_BYTES, parseJson, readBody, tryJson } from './body.ts'
+import { eventStream, wantsStream } from './events.ts'
 import { openapi } from './openapi.ts'
 import { pages } from './pages.ts'
 import { locateIn, restInput, type RestRoute, restRoutes } from './rest.ts'
@@ -72,6 +73,7 @@ const problemResponse = (app: App, problem: Problem): Response => {
 /** HEAD is GET without a body. */
 const head = async (http: H3, event: H3Event): Promise<Response> => {
   const answer = await http.fetch(new Request(event.req.url, { headers: event.req.headers }))
+  if (answer.headers.get('content-type')?.startsWith('text/event-stream')) await answer.body?.cancel()
   return new Response(null, { status: answer.status, headers: answer.headers })
 }
 
@@ -111,7 +113,12 @@ const rest = async (app: App, route: RestRoute, event: H3Event): Promise<Respons
       return restInput(route, path, query, route.onlyQuery ? undefined : body)
     }
     const inQuery = new Set(query.keys())
-    const answer = await perform(app, callOf(event, 'rest', route.operation, input, { locate: locateIn(route, inQuery) }))
+    const call = callOf(event, 'rest', route.operation, input, { locate: locateIn(route, inQuery) })
+    if (route.operation.name === 'events_list' && wantsStream(header(event, 'accept'))) {
+      const opened = await eventStream(app, call, header(event, 'last-event-id'))
+      return opened instanceof Response ? opened : send(opened)
+    }
+    const answer = await perform(app, call)
     return route.operation.bytes && answer.status === 200 && !wantsJson(event) ? await bytesAnswer(app, JSON.parse(answer.body) as never, answer.headers) : send(answer)
   } catch (error) {
     if (error instanceof Problem) return problemResponse(app, error)

@@ -1,6 +1,7 @@
 import type { Db } from '../../storage/database.ts'
 import { type ClaimedUpdate, claimUpdate, claimUpdates, deleteUpdatesBefore, nextUpdateIn, postponeUpdates, setAsideUpdates } from '../../storage/provider-updates.ts'
 import type { App } from '../app.ts'
+import { announceEvents } from '../events/signal.ts'
 import { isRetryable } from '../steps/deadline.ts'
 import { kickMedia } from '../media/fetch.ts'
 import { workOff } from './work.ts'
@@ -59,6 +60,7 @@ const drain = async (app: App): Promise<number> => {
   for (let full = true; full && !workOf(app).stopped;) {
     const batch = await runBatch(app, most)
     total += batch.length
+    if (batch.length > 0) announceEvents(app)
     full = batch.length === most
     media ||= batch.some(({ kind }) => kind === 'message')
   }

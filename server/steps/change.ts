@@ -11,6 +11,7 @@ import type { App } from '../app.ts'
 import type { Actor, Context } from '../context.ts'
 import { cursorsFor } from '../cursors.ts'
 import { emitter } from '../events.ts'
+import { announceEvents } from '../events/signal.ts'
 import { mediaUrls } from '../media/urls.ts'
 import type { AnyHandler, Handler, ProviderHandler } from '../operations.ts'
 import { Problem } from '../problem.ts'
@@ -108,7 +109,9 @@ export const change = async (app: App, work: Change): Promise<Outcome> => {
   app.running.add(running)
   try {
     const handler = handlerOf(app, work.op)
-    return typeof handler === 'function' ? await runInOne(app, work, handler) : await runInThree(app, work, handler)
+    const outcome = typeof handler === 'function' ? await runInOne(app, work, handler) : await runInThree(app, work, handler)
+    if (!outcome.replayed && (work.op.emits!.length > 0 || work.op.scope === 'webhooks:write')) announceEvents(app)
+    return outcome
   } catch (error) {
     if (error instanceof Problem && isFinal(error)) return await keepRefusal(app, work, error)
     throw error
