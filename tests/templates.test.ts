@@ -172,6 +172,7 @@ everyDatabase('Templates', (server) => {
       const reply = await create(order, more)
       assert.deepEqual([reply.status, reply.body.reason], [status, reason], reply.text)
     }
+    assert.equal((await create(order, { channel_id: '', business_account_id: '', dry_run: true })).body.reason, 'account_ambiguous')
     assert.equal((await create(order, { channel_id: second.id })).body.business_account_name, 'Branch account')
     assert.equal((await create(order, { business_account_id: `77${workspace.id}` })).status, 201)
     assert.deepEqual((await sandbox.templates()).map((t) => t.account_id).toSorted(), [`66${workspace.id}`, `77${workspace.id}`])
@@ -208,6 +209,9 @@ everyDatabase('Templates', (server) => {
     const { body: { id } } = await create(order)
     await sandbox.review(id, 'approve')
     const before = await run('messaging_get_template', { template_id: id })
+    await sandbox.fault({ code: 80008 })
+    const later = await call('messaging_update_template', { template_id: id, template: { ...order, footer: { text: 'Later' } } }, submit)
+    assert.deepEqual([later.status, later.body.reason, (await run('messaging_get_template', { template_id: id })).meta_errors], [503, 'throttled', null])
     await sandbox.fault({ code: 131031 })
     const refused = await call('messaging_update_template', { template_id: id, template: { ...order, footer: { text: 'Thanks' } } }, submit)
     assert.equal(refused.status, 502, refused.text)

@@ -29,8 +29,9 @@ export const accountOf = (accounts: readonly Account[], accountId: string | null
 
 export const notConnected = (detail: string): Problem => new Problem('conflict', detail, { reason: 'channel_not_connected' })
 
-/** The account that a template is submitted to: the one asked for, that of the channel, or the only one. */
-export const chooseAccount = async (ctx: Context, { business_account_id: accountId, channel_id: channelId }: Choice): Promise<Account> => {
+/** The account that a template is submitted to: the one asked for, that of the channel, or the only one. Empty choices are none. */
+export const chooseAccount = async (ctx: Context, choice: Choice): Promise<Account> => {
+  const [accountId, channelId] = [choice.business_account_id || undefined, choice.channel_id || undefined]
   const channels = await usable(ctx)
   const accounts = accountsOf(channels)
   const asked = channelId === undefined ? undefined : ofChannel(channels, accounts, channelId)

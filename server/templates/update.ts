@@ -48,11 +48,14 @@ export const updateTemplate = inThreeParts<InputOf<'messaging_update_template'>,
     // What the provider told meanwhile of its review stays.
     const { components, ...state } = before
     await writeTemplate(ctx.tx, ctx.actor.workspace.id, templateId, {
-      components: components as unknown[], ...(row.status === 'PENDING' ? state : {}), ...(providerCode(problem) === undefined ? {} : { meta_errors: errorOf(problem, ctx.now) }),
+      components: components as unknown[], ...(row.status === 'PENDING' ? state : {}), ...(isVerdict(problem) ? { meta_errors: errorOf(problem, ctx.now) } : {}),
     }, ctx.now)
   },
   rehearse: () => null,
 })
+
+/** The provider refused the change itself, rather than any call at the moment. */
+const isVerdict = (problem: Problem): boolean => problem.code !== 'upstream_unavailable' && providerCode(problem) !== undefined
 
 /** The provider's refusal, as the template keeps it. */
 const errorOf = ({ message, extras }: Problem, at: string) =>
