@@ -35,12 +35,12 @@ export const partlyFailed = (value: Value): boolean => {
   return value['stopped_early'] === true || (typeof failed === 'number' && failed > 0) || (Array.isArray(failed) && failed.length > 0)
 }
 
-const moreNote = (value: Value): string | undefined => {
+const moreNote = (spec: CommandSpec, value: Value): string | undefined => {
   const cursor = value['next_cursor']
   if (typeof cursor !== 'string') return undefined
   const shown = (value['data'] as unknown[]).length
   const total = typeof value['total'] === 'number' ? ` of ${value['approximate'] === true ? 'about ' : ''}${value['total']}` : ''
-  return `${shown}${total} shown. The rest: --all, or the next page: --cursor ${cursor}`
+  return `${shown}${total} shown. ${spec.output.paged ? 'The rest: --all, or the next page: --cursor' : 'The next page: --after'} ${cursor}`
 }
 
 /** What the server warns of: a sentence, or a sentence about a place in the request. */
@@ -54,11 +54,11 @@ export const print = async (io: Io, spec: CommandSpec, value: Value): Promise<vo
   if (isInteractive(io)) {
     const { drawRecord, drawTable } = await import('./views.ts')
     const look = { width: io.stdout.columns || 80, color: hasColor(io) }
-    io.stdout.write(rows ? drawTable(rows, spec.output.columns, moreNote(value), look) : drawRecord(value, look))
+    io.stdout.write(rows ? drawTable(rows, spec.output.columns, moreNote(spec, value), look) : drawRecord(value, look))
     if (spec.group === 'short-links' && typeof value['url'] === 'string') io.stdout.write(await (await import('./qr.ts')).drawQr(value['url'], look))
   } else if (rows) {
     io.stdout.write(tsv(rows, spec.output.columns))
-    const note = moreNote(value)
+    const note = moreNote(spec, value)
     if (note) io.stderr.write(`${note}\n`)
   } else {
     io.stdout.write(recordLines(value).map((line) => `${line}\n`).join(''))

@@ -78,6 +78,7 @@ export const operate = async (io: Io, command: CommandSpec, typed: Typed, json: 
   const input = await inputOfTyped(io, spec, typed)
   const to: Connection = { ...await connection(io.env, typed.url), version, apiVersion: io.env['WCRM_API_VERSION'] }
   if (spec.verb === 'export') return (await import('./export.ts')).exportRows(io, to, spec, input, { format: json.on ? 'json' : typed.own.get('format')?.at(-1), output: typed.own.get('output')?.at(-1) })
+  if (typed.own.has('follow')) return (await import('./follow.ts')).followEvents(io, to, spec, input, { json: json.on, picks })
   const { body, value } = fromFile ? { value: await (await import('./import.ts')).importFile(io, to, spec, typed) } : await answerOf(io, spec, typed, json, to, input)
   if (!json.on) await print(io, spec, value)
   else io.stdout.write(picks ? `${JSON.stringify(picked(spec, value, picks))}\n` : `${body ?? JSON.stringify(value)}\n`)

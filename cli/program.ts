@@ -29,7 +29,7 @@ const addField = (command: Command, field: Field): void => {
 }
 
 const addCommonOptions = (command: Command, spec: CommandSpec): void => {
-  if (spec.own) command.optionsGroup('File options:')
+  if (spec.own) command.optionsGroup(spec.group === 'events' ? 'Follow options:' : 'File options:')
   for (const { flag, value, repeats, about } of spec.own ?? []) {
     const option = new Option(value ? `${flag} <${value}>` : flag, about)
     command.addOption(repeats ? option.argParser(collect) : option)

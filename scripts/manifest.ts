@@ -145,7 +145,17 @@ const importOf = (spec: CommandSpec): CommandSpec => ({
   ],
 })
 
+/** `events list` can stay and print what happens. */
+const followOf = (spec: CommandSpec): CommandSpec => ({
+  ...spec,
+  about: 'Prints a page, oldest first; the next one is after the last id. With --follow it stays, prints each event as it happens on a line of its own, JSON with --json, and goes on where it was when the '
+    + 'connection or the server was away; Ctrl-C ends it.',
+  own: [{ flag: '--follow', about: 'Stay, and print events as they happen.' }],
+  examples: [...spec.examples, { title: 'Messages as they come', command: 'wcrm events list --follow --types message.received --json | jq .data.message.text' }],
+})
+
 const withFiles = (spec: CommandSpec): CommandSpec[] =>
+  spec.operation === 'events_list' ? [followOf(spec)] :
   spec.operation === 'crm_search_contacts' ? [spec, exportOf(spec)] : [spec.operation === 'crm_import_contacts' ? importOf(spec) : spec]
 
 /** The manifest as it should be committed. */

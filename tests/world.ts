@@ -64,6 +64,7 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   for (const n of [1, 2]) await plantShortLink(server, workspace, make, `${marker} link ${n}`)
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
 }
+  await plantAttempts(db, workspace.id, marker, digits, now)
 
 /** Another number of the account that the main line is of: the channel that inputs name, since it is the last. */
 const plantSecondLine = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
@@ -81,6 +82,14 @@ const plantShortLink = async ({ db }: TestServer, workspace: TestWorkspace, make
 
 /** For each contact a conversation, what messages are made of, and two broadcasts that it received. */
 const plantMessaging = async (server: TestServer, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
+/** The endpoints were told of the contacts; each attempt failed, with an answer that quotes what it was sent. */
+const plantAttempts = async (db: Db, workspaceId: string, marker: string, digits: string, now: string): Promise<void> => {
+  await sql`
+    insert into webhook_attempts (workspace_id, delivery_id, number, started_at, duration_ms, response_status, response_excerpt, trigger)
+    select workspace_id, id, 1, ${now}::timestamptz, 12, 500, ${`${marker} refused 1555${digits}101`}, 'scheduled' from webhook_deliveries where workspace_id = ${workspaceId}`.execute(db)
+  await sql`update webhook_deliveries set status = 'dead', attempts = 1, last_response_status = 500, next_attempt_at = null where workspace_id = ${workspaceId}`.execute(db)
+}
+
   const { db } = server
   await plantTemplates(db, workspaceId, staffId, marker, now)
   await plantConversations(server, workspaceId, staffId, marker, now)
@@ -174,8 +183,8 @@ export const tableOf = (field: string): string | undefined => {
   return noun === undefined ? undefined : tables[noun] ?? `${noun}s`
 }
 
-/** Ids that are not of our making: the provider's accounts. */
-const foreign = new Set(['business_account_id'])
+/** Ids of no workspace: the provider's accounts, and types that the catalog names. */
+const foreign = new Set(['business_account_id', 'event_type_id'])
 
 /** The fields of an operation that hold ids. */
 export const idFields = (op: Operation): string[] => Object.keys(op.input.shape).filter((field) => tableOf(field) !== undefined && !foreign.has(field))
