@@ -7,6 +7,7 @@ import {
   assignConversation, closeConversation, getConversation, markRead, reopenConversation, searchConversations, setReminder, tagConversation, unassignConversation,
 } from './conversations.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
+import { listEvents } from './event-log.ts'
 import { checkFilter, countContacts } from './filters.ts'
 import { addContactsToGroup, createGroup, deleteGroup, listGroups, removeContactsFromGroup } from './groups.ts'
 import { addNote, getMedia, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
@@ -16,6 +17,10 @@ import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters,
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
 import { listTags } from './tags.ts'
 import { archiveTemplates, createTemplate, getTemplate, lintTemplate, listTemplates, updateTemplate, uploadSample } from './templates.ts'
+import {
+  createEndpoint, deleteEndpoint, disableEndpoint, enableEndpoint, getDelivery, getEndpoint, listDeliveries, listEndpoints, listEventTypes, recoverEndpoint, replayDelivery, rotateSecret,
+  sendTestEvent, setSubscriptions, updateEndpoint,
+} from './webhooks.ts'
 import { listStaff, listTeams, whoami } from './workspace.ts'
 
 export * from './operation.ts'
@@ -35,6 +40,9 @@ export const catalog = [
   listShortLinks, createShortLink, getShortLink, deleteShortLink,
   listQuickMessages, createQuickMessage, updateQuickMessage, deleteQuickMessage,
   listBroadcasts, getBroadcast, listBroadcastRecipients,
+  listEndpoints, getEndpoint, createEndpoint, updateEndpoint, deleteEndpoint, rotateSecret, disableEndpoint, enableEndpoint, setSubscriptions,
+  sendTestEvent, listEventTypes, listDeliveries, getDelivery, replayDelivery, recoverEndpoint,
+  listEvents,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

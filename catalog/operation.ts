@@ -45,6 +45,8 @@ type Common<I extends Fields, O extends Fields> = {
   readonly itemwise?: string
   /** Its REST route answers the bytes that the output describes, unless the client accepts JSON alone. */
   readonly bytes?: true
+  /** Its answer holds a secret: what is kept of it for retries is sealed. */
+  readonly secret?: true
   /** Largest body in bytes; 1 MiB when absent. */
   readonly maxBytes?: number
 }

@@ -63,7 +63,7 @@ const Url = z.string().min(1).max(2048).describe('Public https address, 1 to 204
 const Description = z.string().max(500).nullable().describe('Description, at most 500 characters; null clears it.')
 const CustomHeaders = z.record(z.string().min(1).max(100), z.string().max(1000)).describe('Headers to send along; replaces the whole set, `{}` removes all. Reserved: `Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.')
 const PayloadFormat = z.enum(['envelope', 'data'])
-const SubscriptionList = z.array(z.union([z.literal('*'), EventTypeIdInput], 'must be an event type id, or *')).max(100).describe('Event type ids, or `["*"]` for all, also those to come.')
+const SubscriptionList = z.array(z.string().min(1).max(200)).max(100).describe('Event type ids, or `["*"]` for all, also those to come.')
 
 const endpoint = {
   id: 'ep_01JABCDEFGHJKMNPQRSTVWXYZ0', url: 'https://example.com/hooks', description: 'Orders', status: 'active' as const, custom_headers: { 'X-Team': '****blue' }, consecutive_failures: 0,
@@ -104,7 +104,7 @@ export const createEndpoint = operation({
   name: 'webhooks_create_endpoint', cli: 'webhooks create', routes: [{ route: 'POST /v1/webhooks/endpoints', status: 201 }], since, stability: 'stable',
   summary: 'Register an address that events are sent to',
   description: 'The signing secret is shown in this answer alone. A new endpoint gets no events until `event_types` or `webhooks_set_subscriptions` names some.',
-  scope: 'webhooks:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [],
+  scope: 'webhooks:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [], secret: true,
   input: z.object({
     url: Url, description: Description.optional(), custom_headers: CustomHeaders.optional(), payload_format: PayloadFormat.default('envelope').describe('What is sent.'),
     event_types: SubscriptionList.optional(),
@@ -141,7 +141,7 @@ export const rotateSecret = operation({
   name: 'webhooks_rotate_secret', cli: 'webhooks rotate-secret', routes: ['POST /v1/webhooks/endpoints/{endpoint_id}/rotate-secret'], since, stability: 'stable',
   summary: 'Give an endpoint a new signing secret',
   description: 'Shown in this answer alone. The old one stays valid for 24 hours, during which deliveries carry both signatures.',
-  scope: 'webhooks:write', dryRun: true, idempotency: 'required', confirm: 'rotate', repeatable: false, emits: [],
+  scope: 'webhooks:write', dryRun: true, idempotency: 'required', confirm: 'rotate', repeatable: false, emits: [], secret: true,
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({
     endpoint: Endpoint.describe('The endpoint.'), signing_secret: z.string().nullable().describe('The new secret, this once; null in a dry run.'),

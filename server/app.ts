@@ -12,6 +12,8 @@ import type { Provider } from './provider/port.ts'
 import { type Sealer, sealer } from './secret.ts'
 import { type KeyMemory, newKeyMemory } from './steps/authenticate.ts'
 import { type RateMemory, WORKSPACE_FACTOR } from './steps/rate-limit.ts'
+import { createGuard, type Guard } from './webhooks/guard.ts'
+import type { Resolve } from './webhooks/guard/resolve.ts'
 
 export type AppConfig = {
   /** Base of every URL we hand out, without a trailing slash. */
@@ -19,6 +21,8 @@ export type AppConfig = {
   /** Requests per minute. */
   limits: Record<'read' | 'write', { key: number; workspace: number }>
   filters: FilterSettings
+  /** Days that webhook deliveries are kept when they are over. */
+  webhookRetentionDays: number
 }
 
 /** Everything a call may reach. One per server; it holds no request's state. */
@@ -34,6 +38,12 @@ export type App = {
   readonly confirmSealer: Sealer
   /** Seals the addresses of files. */
   readonly mediaSealer: Sealer
+  /** Seals answers that are kept for retries and hold a secret. */
+  readonly answerSealer: Sealer
+  /** Seals signing secrets and header values of webhook endpoints. */
+  readonly webhookSealer: Sealer
+  /** Where webhooks may be sent. */
+  readonly webhookGuard: Guard
   readonly keyMemory: KeyMemory
   readonly rateMemory: RateMemory
   /** Ids that this process may give to contacts to come. */
@@ -55,15 +65,17 @@ export type AppOptions = {
   secret: string
   log: Logger
   metrics: Metrics
-  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number }
+  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number; webhookAllow?: string; webhookRetentionDays?: number }
   now?: () => string
+  /** How names of webhook endpoints are resolved; as the machine does when absent. */
+  resolve?: Resolve | undefined
   provider?: Provider
   media?: MediaStore | undefined
   /** Operations beyond the catalog's, with their handlers. */
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
 }
 
-export const createApp = ({ storage, secret, log, metrics, config, now, provider = noProvider, media, extra = [] }: AppOptions): App => {
+export const createApp = ({ storage, secret, log, metrics, config, now, resolve, provider = noProvider, media, extra = [] }: AppOptions): App => {
   const clock = { offsetMs: 0 }
   return {
     db: storage.db,
@@ -75,6 +87,7 @@ export const createApp = ({ storage, secret, log, metrics, config, now, provider
         write: { key: config.limitWrite, workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_FACTOR },
       },
       filters: { on: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
+      webhookRetentionDays: config.webhookRetentionDays ?? 30,
     },
     operations: [...catalog, ...extra.map((e) => e.operation)],
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
@@ -82,6 +95,9 @@ export const createApp = ({ storage, secret, log, metrics, config, now, provider
     cursorSealer: sealer(secret, 'cursors'),
     confirmSealer: sealer(secret, 'confirmations'),
     mediaSealer: sealer(secret, 'media'),
+    answerSealer: sealer(secret, 'answers'),
+    webhookSealer: sealer(secret, 'webhooks'),
+    webhookGuard: createGuard(config.webhookAllow, resolve),
     keyMemory: newKeyMemory(),
     rateMemory: new Map(),
     contactIds: [],

@@ -1,7 +1,18 @@
 import { z } from 'zod'
+import { readAllow } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
+
+/** Answers what it was given, when that can be read. */
+const AllowList = z.string().transform((text, ctx) => {
+  try {
+    readAllow(text)
+  } catch (error) {
+    ctx.addIssue({ code: 'custom', message: (error as Error).message })
+  }
+  return text
+})
 
 export const Config = z.object({
   host: z.string().min(1).default('127.0.0.1').describe('Address to listen on.').meta({ env: 'WCRM_HOST', flag: 'host' }),
@@ -30,6 +41,8 @@ export const Config = z.object({
     .describe('Base URL of the provider\'s template archive, where it is another.').meta({ env: 'WCRM_PROVIDER_ARCHIVE_URL' }),
   providerAppSecret: z.string().min(1).optional().describe('Signs the provider\'s webhooks.').meta({ env: 'WCRM_PROVIDER_APP_SECRET' }),
   providerVerifyToken: z.string().min(1).optional().describe('What the provider says when it verifies the webhook address.').meta({ env: 'WCRM_PROVIDER_VERIFY_TOKEN' }),
+  webhookAllow: AllowList.default('').describe('Where webhooks may be sent although it is not public: host:port or CIDR, separated by commas. For development.').meta({ env: 'WCRM_WEBHOOK_ALLOW' }),
+  webhookRetentionDays: z.coerce.number().int().min(1).max(3650).default(30).describe('Days that webhook deliveries are kept when they are over.').meta({ env: 'WCRM_WEBHOOK_RETENTION_DAYS' }),
   media: z.string().min(1).optional().describe('Folder of received files; "media" in the data folder when absent.').meta({ env: 'WCRM_MEDIA' }),
   demo: z.boolean().default(true).describe('Create a demo workspace when the database is empty.'),
 })

@@ -3,6 +3,7 @@ import type { Finale } from '../storage/finale.ts'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/index.ts'
 import type { Emit } from './events.ts'
+import type { Sealer } from './secret.ts'
 
 /** Where a call came in. */
 export type Door = 'rest' | 'ops' | 'mcp' | 'cli'
@@ -67,6 +68,10 @@ export type Context = {
   readonly newContactId: () => Promise<string>
   /** An address at which the file of a message is read without a key, until it expires (real time, ISO 8601 UTC). */
   readonly mediaUrl: (messageId: string) => { url: string; expires_at: string }
+  /** An address for webhooks in the form in which it is kept. Throws 400 on the field `url` when it is not public. */
+  readonly checkWebhookUrl: (text: string) => Promise<string>
+  /** Seals what webhook endpoints keep secret. */
+  readonly webhookSealer: Sealer
   /** Notes an event; it is written with the change. */
   readonly emit: Emit
 }

@@ -5,6 +5,7 @@ import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
 import { upsertContact } from './contacts/upsert.ts'
 import { countContacts } from './contacts/count.ts'
+import { listEvents } from './events/list.ts'
 import { checkFilter } from './filters/check.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields/custom-fields.ts'
 import { createGroup, deleteGroup, listGroups, listTags } from './groups/groups.ts'
@@ -28,6 +29,15 @@ import { getTemplate, listTemplates } from './templates/lists.ts'
 import { uploadSample } from './templates/samples.ts'
 import { createTemplate } from './templates/submit.ts'
 import { updateTemplate } from './templates/update.ts'
+import { getDelivery, listDeliveries } from './webhooks/deliveries.ts'
+import { createEndpoint, deleteEndpoint, disableEndpoint, enableEndpoint, getEndpoint, listEndpoints } from './webhooks/endpoints.ts'
+import { listEventTypes } from './webhooks/event-types.ts'
+import { recoverEndpoint } from './webhooks/recover.ts'
+import { replayDelivery } from './webhooks/replay.ts'
+import { rotateSecret } from './webhooks/rotate.ts'
+import { setSubscriptions } from './webhooks/subscriptions.ts'
+import { sendTestEvent } from './webhooks/test-event.ts'
+import { updateEndpoint } from './webhooks/update.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
 
 /** Every operation and the function that answers it. */
@@ -94,4 +104,20 @@ export const handlers = {
   messaging_list_broadcasts: listBroadcasts,
   messaging_get_broadcast: getBroadcast,
   messaging_list_broadcast_recipients: listBroadcastRecipients,
+  webhooks_list_endpoints: listEndpoints,
+  webhooks_get_endpoint: getEndpoint,
+  webhooks_create_endpoint: createEndpoint,
+  webhooks_update_endpoint: updateEndpoint,
+  webhooks_delete_endpoint: deleteEndpoint,
+  webhooks_rotate_secret: rotateSecret,
+  webhooks_disable_endpoint: disableEndpoint,
+  webhooks_enable_endpoint: enableEndpoint,
+  webhooks_set_subscriptions: setSubscriptions,
+  webhooks_send_test: sendTestEvent,
+  webhooks_list_event_types: listEventTypes,
+  webhooks_list_deliveries: listDeliveries,
+  webhooks_get_delivery: getDelivery,
+  webhooks_replay_delivery: replayDelivery,
+  webhooks_recover_endpoint: recoverEndpoint,
+  events_list: listEvents,
 } satisfies Handlers

@@ -34,7 +34,7 @@ export type TestServer = {
   settle: () => Promise<void>
   close: () => Promise<void>
 }
-export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; statementTimeout?: number; now?: () => string; extra?: AppOptions['extra']; provider?: ProviderConfig }
+export type ServerOptions = { limitRead?: number; limitWrite?: number; limitWorkspaceRead?: number; limitWorkspaceWrite?: number; advancedFilters?: 'on' | 'off'; countTimeBox?: number; statementTimeout?: number; webhookAllow?: string; resolve?: AppOptions['resolve']; now?: () => string; extra?: AppOptions['extra']; provider?: ProviderConfig }
 
 const plenty = 1_000_000
 
@@ -61,17 +61,24 @@ const onPostgres = async (url: string, open: OpenOptions = {}): Promise<Opened> 
   }
 }
 
+/** Tests ask no name server: example names are public, and there are no others. */
+const resolveExamples = async (name: string): Promise<string[]> => {
+  if (name === 'localhost') return ['127.0.0.1']
+  if (/(^|\.)example(\.com)?$/.test(name)) return ['93.184.215.14']
+  throw Object.assign(new Error(`no ${name}`), { code: 'ENOTFOUND' })
+}
+
 /** Serves this storage on a free port, with the doors of the product. */
 export const serveStorage = async (storage: Storage, database: string, options: ServerOptions = {}): Promise<TestServer> => {
   let handle: ReturnType<typeof nodeHandler> | undefined
   const server: Server = createServer((request, response) => { void handle!(request as never, response as never) })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const { now, extra, provider = {}, statementTimeout: _, ...limits } = options
+  const { now, extra, provider = {}, resolve = resolveExamples, statementTimeout: _, ...limits } = options
   const mediaDir = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
   const service = compose({
     storage, secret: 'a secret of at least sixteen', log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }), metrics: createMetrics(),
-    config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, ...limits }, ...(now ? { now } : {}), ...(extra ? { extra } : {}),
+    config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, webhookAllow: '127.0.0.0/8', ...limits }, resolve, ...(now ? { now } : {}), ...(extra ? { extra } : {}),
     provider, localUrl: url, mediaDir,
   })
   const { app, driver, mounts } = service
@@ -87,6 +94,7 @@ export const serveStorage = async (storage: Storage, database: string, options: 
       } while (await processUpdates(app) > 0 || await sandbox.pump() > 0)
     },
     close: async () => {
+      await stopStreams(app)
       await stopUpdates(app)
       await stopMedia(app)
       server.closeAllConnections()
@@ -94,7 +102,6 @@ export const serveStorage = async (storage: Storage, database: string, options: 
       rmSync(mediaDir, { recursive: true, force: true })
     },
   }
-      await stopStreams(app)
 }
 
 export const databases: readonly string[] = ['embedded', ...(process.env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : [])]

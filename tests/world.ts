@@ -49,6 +49,8 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   await workspace.staff({ name: `${marker} colleague`, role: 'manager' })
   await make('crm_create_custom_field', { key: 'shelf', label: `${marker} field`, type: 'select', options: [{ label: `${marker} option`, value: 'one' }] })
   await make('crm_create_custom_field', { key: 'remark', label: `${marker} note`, type: 'text' })
+  // Before what they are told of. Nobody listens there.
+  for (const n of [1, 2]) await make('webhooks_create_endpoint', { url: `https://127.0.0.1:9/${marker}/${n}`, description: `${marker} hooks`, custom_headers: { 'X-Team': `${marker} team` }, event_types: ['contact.created/1'] })
   const groups = []
   for (const n of [1, 2]) groups.push(((await make('crm_create_group', { name: `${marker} group ${n}` }))['group'] as { id: string }).id)
   for (let n = 1; n <= CONTACTS; n++) {
@@ -62,9 +64,9 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   await plantMessaging(server, workspace.id, workspace.owner.staffId, marker, now)
   await server.sync(workspace.id)
   for (const n of [1, 2]) await plantShortLink(server, workspace, make, `${marker} link ${n}`)
+  await plantAttempts(db, workspace.id, marker, digits, now)
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
 }
-  await plantAttempts(db, workspace.id, marker, digits, now)
 
 /** Another number of the account that the main line is of: the channel that inputs name, since it is the last. */
 const plantSecondLine = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
@@ -80,8 +82,6 @@ const plantShortLink = async ({ db }: TestServer, workspace: TestWorkspace, make
   await make('messaging_create_short_link', { message, channel_id: id }, { idempotencyKey: `plant ${message}`.replaceAll(' ', '-') })
 }
 
-/** For each contact a conversation, what messages are made of, and two broadcasts that it received. */
-const plantMessaging = async (server: TestServer, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
 /** The endpoints were told of the contacts; each attempt failed, with an answer that quotes what it was sent. */
 const plantAttempts = async (db: Db, workspaceId: string, marker: string, digits: string, now: string): Promise<void> => {
   await sql`
@@ -90,6 +90,8 @@ const plantAttempts = async (db: Db, workspaceId: string, marker: string, digits
   await sql`update webhook_deliveries set status = 'dead', attempts = 1, last_response_status = 500, next_attempt_at = null where workspace_id = ${workspaceId}`.execute(db)
 }
 
+/** For each contact a conversation, what messages are made of, and two broadcasts that it received. */
+const plantMessaging = async (server: TestServer, workspaceId: string, staffId: string, marker: string, now: string): Promise<void> => {
   const { db } = server
   await plantTemplates(db, workspaceId, staffId, marker, now)
   await plantConversations(server, workspaceId, staffId, marker, now)

@@ -16,8 +16,9 @@ import { mediaUrls } from '../media/urls.ts'
 import type { AnyHandler, Handler, ProviderHandler } from '../operations.ts'
 import { Problem } from '../problem.ts'
 import { outcomeUnknown } from '../provider/port.ts'
+import { checkUrl } from '../webhooks/guard.ts'
 import { isRetryable, withDeadline } from './deadline.ts'
-import { fingerprintOf, KEPT_MS, requireSameRequest, runningKey, stillRunning } from './idempotency.ts'
+import { fingerprintOf, KEPT_MS, keptBody, requireSameRequest, runningKey, shownBody, stillRunning } from './idempotency.ts'
 import { allowances } from './rate-limit.ts'
 
 /** A final answer: what is sent, and what a retry with the same key is sent again. A refusal's body is its problem without the request's id. */
@@ -68,6 +69,8 @@ export const contextOf = (
       return app.contactIds.pop() ?? await leaseContactId(app, tx)
     },
     mediaUrl: mediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),
+    checkWebhookUrl: async (text) => (await checkUrl(text, app.webhookGuard)).url.href,
+    webhookSealer: app.webhookSealer,
     emit: emitter(gathered.events, now),
   }
 }
@@ -131,7 +134,7 @@ const recordKey = ({ actor, key }: Change) => ({ workspaceId: actor.workspace.id
 const finalRecord = (app: App, work: Change, status: number, body: string): FinalRecord => {
   const now = app.now()
   return {
-    ...recordKey(work), operation: work.op.name, fingerprint: fingerprintOf(work.op, work.input), status, body,
+    ...recordKey(work), operation: work.op.name, fingerprint: fingerprintOf(work.op, work.input), status, body: keptBody(app, work, body),
     now, expiresAt: new Date(Date.parse(now) + KEPT_MS).toISOString(),
   }
 }
@@ -146,7 +149,7 @@ const reserve = async (app: App, tx: Db, work: Change): Promise<{ replay?: Outco
     return {}
   }
   requireSameRequest(record, fingerprintOf(work.op, work.input))
-  if (record.state === 'done') return { replay: { status: record.status!, body: record.body!, replayed: true } }
+  if (record.state === 'done') return { replay: { status: record.status!, body: shownBody(app, work, record.body!), replayed: true } }
   if (!record.lease_over) throw stillRunning()
   return { unsettled: record }
 }
@@ -179,9 +182,9 @@ const runInOne = (app: App, work: Change, handler: Handler<unknown>): Promise<Ou
     }
     const gathered: Gathered = { events: [] }
     const output = await handler(contextOf(app, tx, work.actor, work.op, work.input, false, gathered, attempt), work.input)
-    const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
-    await commitWith(tx, writeOutcome(tx, record, gathered.events, gathered.finale))
-    return { status: record.status, body: record.body }
+    const [status, body] = [successStatus(work.op), JSON.stringify(output)]
+    await commitWith(tx, writeOutcome(tx, finalRecord(app, work, status, body), gathered.events, gathered.finale))
+    return { status, body }
   })))
 
 /** What a running record keeps, so that a retry or a worker can go on with it. */
@@ -232,13 +235,13 @@ export const finishCall = async (app: App, work: Change, handler: ProviderHandle
     const present = await lockRecord(tx, recordKey(work))
     if (present?.state === 'done') {
       await tx.rollback().execute()
-      return { status: present.status!, body: present.body!, replayed: true }
+      return { status: present.status!, body: shownBody(app, work, present.body!), replayed: true }
     }
     const gathered: Gathered = { events: [] }
     const output = await handler.settle(contextOf(app, tx, work.actor, work.op, work.input, false, gathered), intent, result)
-    const record = finalRecord(app, work, successStatus(work.op), JSON.stringify(output))
-    await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, record, gathered.events))
-    return { status: record.status, body: record.body }
+    const [status, body] = [successStatus(work.op), JSON.stringify(output)]
+    await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, finalRecord(app, work, status, body), gathered.events))
+    return { status, body }
   }))
 }
 

@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../catalog/index.ts'
 import type { IdempotencyRecord } from '../../storage/idempotency.ts'
+import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { canonicalJson } from '../cursors.ts'
 import { Problem } from '../problem.ts'
@@ -41,4 +42,17 @@ export const stillRunning = (): Problem =>
 export const requireSameRequest = (record: IdempotencyRecord, fingerprint: Buffer): void => {
   if (Buffer.compare(Buffer.from(record.fingerprint), fingerprint) === 0) return
   throw refuse('idempotency_key_reused', `This Idempotency-Key was used for a different ${record.operation} request.`, 'Send a fresh key for a new request.')
+}
+
+type Kept = { actor: Actor; op: Operation; key: string }
+
+/** An answer as it is kept: sealed where it holds a secret, so that no copy of the database tells it. */
+export const keptBody = ({ answerSealer }: App, { actor, op, key }: Kept, body: string): string => (op.secret ? answerSealer.seal(body, runningKey(actor, key)) : body)
+
+/** The answer that was kept. */
+export const shownBody = ({ answerSealer }: App, { actor, op, key }: Kept, kept: string): string => {
+  if (!op.secret) return kept
+  const body = answerSealer.open(kept, runningKey(actor, key))
+  if (body === undefined) throw new Error(`a kept answer of ${op.name} does not open`)
+  return body
 }
