@@ -44,6 +44,7 @@ export const local: Readonly<Record<string, string>> = {
   'completion': 'Print the completion script of bash, zsh or fish',
   'mcp': 'Serve MCP on stdin and stdout, bridged to the server',
   'serve': 'Run the server',
+  'worker': 'Deliver webhooks beside the servers of a PostgreSQL database',
   'sandbox': 'Be the customer and the provider of the built-in sandbox, or run one alone',
   'admin': 'Administer workspaces, staff, channels and keys on the server\'s machine',
 }

@@ -7,7 +7,7 @@ enableCompileCache()
 type Local = { run: (argv: string[], io: Io) => Promise<number> }
 
 /** Commands that parse their own flags. Built from strings, so that starting one never loads, or type-checks against, the others. */
-const own = ['serve', 'admin', 'mcp', 'sandbox']
+const own = ['serve', 'worker', 'admin', 'mcp', 'sandbox']
 
 const runOwn = async (name: string, argv: string[], io: Io): Promise<number> => {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'

@@ -11,7 +11,7 @@ const arrows: Record<string, readonly string[]> = {
   cli: ['catalog'],
 }
 /** Commands that run a server or its tools are where the whole is composed. */
-const composers = /^cli\/(serve|admin|mcp|sandbox)(\.ts|\/)/
+const composers = /^cli\/(serve|worker|admin|mcp|sandbox)(\.ts|\/)/
 
 const imports = (text: string): string[] => [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((m) => m[1]!)
 

@@ -12,6 +12,7 @@ import { stopStreams } from './events/stream.ts'
 import { dropOldUpdates, processUpdates, stopUpdates } from './inbound/process.ts'
 import { kickMedia, stopMedia } from './media/fetch.ts'
 import { reconcile } from './steps/reconcile.ts'
+import { startWebhookWorker } from './webhooks/worker.ts'
 
 /** Where the data of this configuration is. */
 export const locationOf = (config: Pick<Config, 'databaseUrl' | 'dataDir'>): Location =>
@@ -74,8 +75,8 @@ const every = (ms: number, name: string, { app }: Service, work: () => Promise<u
 }
 
 /**
- * Work that nobody asks for. Calls to the provider whose process died are finished, what the provider told is taken in, files are fetched, old answers
- * go; with the sandbox, its clock and its numbers are kept up with. Answers the way to stop it.
+ * Work that nobody asks for. Calls to the provider whose process died are finished, what the provider told is taken in, files are fetched, webhooks are
+ * delivered, old answers go; with the sandbox, its clock and its numbers are kept up with. Answers the way to stop it.
  */
 export const startChores = async (service: Service): Promise<() => Promise<void>> => {
   const { app, driver, sandbox } = service
@@ -84,6 +85,7 @@ export const startChores = async (service: Service): Promise<() => Promise<void>
     await driver.keepUp()
   }
   const stopSandbox = sandbox?.start()
+  const stopWebhooks = startWebhookWorker(app)
   const stops = [
     every(1_000, 'clock', service, async () => { if (await driver.isSandbox()) await refreshClock(app) }),
     every(5_000, 'reconcile', service, () => reconcile(app)),
@@ -98,9 +100,11 @@ export const startChores = async (service: Service): Promise<() => Promise<void>
   ]
   return async () => {
     await stopStreams(app)
+    const stoppedWebhooks = stopWebhooks()
     await stopSandbox?.()
     await Promise.all(stops.map((stop) => stop()))
     await stopUpdates(app)
     await stopMedia(app)
+    await stoppedWebhooks
   }
 }

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 /**
  * Webhook endpoints, what they subscribe to, and the deliveries owed to them: the outbox, its own log. Workers look for due deliveries of every
- * workspace, so that the index they claim by begins with the time.
+ * workspace, endpoint by endpoint, in the index `webhook_deliveries_open`; a lease is in no index, so that taking one touches none.
  */
 const statements = [
   // Secrets and header values are sealed. A deleted endpoint's row stays for its log.
@@ -34,7 +34,6 @@ const statements = [
     primary key (workspace_id, id)
   ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)`,
   `create unique index webhook_deliveries_event on webhook_deliveries (workspace_id, endpoint_id, event_id)`,
-  `create index webhook_deliveries_due on webhook_deliveries (next_attempt_at) where status in ('pending', 'failed')`,
   `create index webhook_deliveries_log on webhook_deliveries (workspace_id, endpoint_id, created_at desc, id desc)`,
   `create index webhook_deliveries_open on webhook_deliveries (workspace_id, endpoint_id, next_attempt_at) where status in ('pending', 'failed')`,
   `create index webhook_deliveries_old on webhook_deliveries (created_at) where status in ('delivered', 'dead', 'skipped')`,
