@@ -162,7 +162,7 @@ export const disableEndpoint = operation({
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
   errors: ['not_found'],
-  examples: [{ title: 'Off', input: { endpoint_id: endpoint.id }, output: { endpoint: { ...endpoint, status: 'disabled', disabled_at: '2026-10-01T10:00:00.000Z', disabled_reason: 'manual' }, changed: true } }],
+  examples: [{ title: 'Switched off', input: { endpoint_id: endpoint.id }, output: { endpoint: { ...endpoint, status: 'disabled', disabled_at: '2026-10-01T10:00:00.000Z', disabled_reason: 'manual' }, changed: true } }],
 })
 
 export const enableEndpoint = operation({
@@ -172,7 +172,7 @@ export const enableEndpoint = operation({
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
   errors: ['not_found'],
-  examples: [{ title: 'On', input: { endpoint_id: endpoint.id }, output: { endpoint, changed: true } }],
+  examples: [{ title: 'Switched on', input: { endpoint_id: endpoint.id }, output: { endpoint, changed: true } }],
 })
 
 export const sendTestEvent = operation({
