@@ -1,3 +1,4 @@
+import { listAudit } from './audit.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
 import { listChannels } from './channels.ts'
 import {
@@ -43,6 +44,7 @@ export const catalog = [
   listEndpoints, getEndpoint, createEndpoint, updateEndpoint, deleteEndpoint, rotateSecret, disableEndpoint, enableEndpoint, setSubscriptions,
   sendTestEvent, listEventTypes, listDeliveries, getDelivery, replayDelivery, recoverEndpoint,
   listEvents,
+  listAudit,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

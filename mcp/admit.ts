@@ -1,5 +1,7 @@
 import { type AuthInfo, localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from '@modelcontextprotocol/server'
 import type { App } from '../server/app.ts'
+import { clientName } from '../server/audit/entry.ts'
+import { tellAtDoor } from '../server/audit/refusals.ts'
 import { Problem, problemDocument } from '../server/problem.ts'
 import { authenticate } from '../server/steps/authenticate.ts'
 import { entitle } from '../server/steps/entitle.ts'
@@ -25,7 +27,12 @@ export const originCheck = (app: App): ((request: Request, requestId: string) =>
 export const admit = async (app: App, request: Request, requestId: string): Promise<AuthInfo | Response> => {
   try {
     const actor = await authenticate(app, request.headers.get('authorization') ?? undefined)
-    entitle(actor)
+    try {
+      entitle(actor)
+    } catch (error) {
+      await tellAtDoor(app, actor, { door: 'mcp', client: clientName(request.headers.get('user-agent') ?? undefined), requestId, confirmed: false }, error as Problem)
+      throw error
+    }
     const selection: Selection = selectionOf(new URL(request.url).searchParams, toolsetNames(app.operations))
     // The key itself stays in the request: nothing that handles this record may log it.
     return { token: '', clientId: actor.key.id, scopes: [...actor.key.scopes], extra: { ...selection, test: actor.key.test } }

@@ -23,6 +23,10 @@ export type AppConfig = {
   filters: FilterSettings
   /** Days that webhook deliveries are kept when they are over. */
   webhookRetentionDays: number
+  /** Whether calls leave rows in the audit trail: only a benchmark does without. */
+  audit: boolean
+  /** Days that rows of the audit trail are kept. */
+  auditRetentionDays: number
 }
 
 /** Everything a call may reach. One per server; it holds no request's state. */
@@ -65,7 +69,7 @@ export type AppOptions = {
   secret: string
   log: Logger
   metrics: Metrics
-  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number; webhookAllow?: string; webhookRetentionDays?: number }
+  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number; webhookAllow?: string; webhookRetentionDays?: number; audit?: boolean; auditRetentionDays?: number }
   now?: () => string
   /** How names of webhook endpoints are resolved; as the machine does when absent. */
   resolve?: Resolve | undefined
@@ -88,6 +92,8 @@ export const createApp = ({ storage, secret, log, metrics, config, now, resolve,
       },
       filters: { on: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
       webhookRetentionDays: config.webhookRetentionDays ?? 30,
+      audit: config.audit ?? true,
+      auditRetentionDays: config.auditRetentionDays ?? 400,
     },
     operations: [...catalog, ...extra.map((e) => e.operation)],
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },

@@ -72,6 +72,8 @@ export type Context = {
   readonly checkWebhookUrl: (text: string) => Promise<string>
   /** Seals what webhook endpoints keep secret. */
   readonly webhookSealer: Sealer
+  /** Notes for the audit trail how a record was and how it is; only the fields that differ are kept. */
+  readonly note: (before: Record<string, unknown>, after: Record<string, unknown>) => void
   /** Notes an event; it is written with the change. */
   readonly emit: Emit
 }

@@ -1,3 +1,4 @@
+import { listAudit } from './audit/list.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { addContactsToGroup, removeContactsFromGroup, tagContacts, untagContacts } from './contacts/bulk.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
@@ -120,4 +121,5 @@ export const handlers = {
   webhooks_replay_delivery: replayDelivery,
   webhooks_recover_endpoint: recoverEndpoint,
   events_list: listEvents,
+  audit_list: listAudit,
 } satisfies Handlers

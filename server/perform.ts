@@ -1,12 +1,14 @@
 import { type ErrorCode } from '../catalog/errors.ts'
 import { currentVersion, type Operation } from '../catalog/index.ts'
 import type { App } from './app.ts'
+import { clientName } from './audit/entry.ts'
+import { tellProblem } from './audit/refusals.ts'
 import type { Actor, Door } from './context.ts'
 import type { Handler } from './operations.ts'
 import { type FieldError, Problem, problemDocument, type ProblemDocument } from './problem.ts'
 import { authenticate } from './steps/authenticate.ts'
 import { change, contextOf, type Outcome, rehearse, successStatus } from './steps/change.ts'
-import { requireConfirm } from './steps/confirm.ts'
+import { isConfirmed, requireConfirm } from './steps/confirm.ts'
 import { databaseProblem, withDeadline } from './steps/deadline.ts'
 import { chooseVersion, entitle, requireScope } from './steps/entitle.ts'
 import { idempotencyKey } from './steps/idempotency.ts'
@@ -43,12 +45,16 @@ export const perform = async (app: App, call: Call): Promise<Answer> => {
   const started = performance.now()
   const headers: Record<string, string> = { 'Content-Type': 'application/json; charset=utf-8', 'Request-Id': call.requestId, 'Api-Version': currentVersion }
   let answer: Answer
+  const progress: Progress = { dryRun: false, limited: false, begun: false }
   try {
-    const outcome = await steps(app, call, headers)
+    const outcome = await steps(app, call, headers, progress)
     if (outcome.replayed) headers['Idempotent-Replayed'] = 'true'
     answer = outcome.status < 400 ? { status: outcome.status, headers, body: outcome.body } : refusal(app, call, outcome.problem ?? storedProblem(outcome.body), headers)
   } catch (error) {
-    answer = refusal(app, call, asProblem(app, call, error), headers)
+    const problem = asProblem(app, call, error)
+    const { actor, input, dryRun } = progress
+    if (actor && call.operation) await tellProblem(app, { actor, op: call.operation, trace: traceOf(call), input, dryRun }, problem, progress)
+    answer = refusal(app, call, problem, headers)
   }
   const operation = call.operation?.name ?? 'unknown'
   app.metrics.calls.inc({ operation, door: call.door, code: answer.problem?.code ?? 'ok' })
@@ -56,8 +62,15 @@ export const perform = async (app: App, call: Call): Promise<Answer> => {
   return answer
 }
 
-const steps = async (app: App, call: Call, headers: Record<string, string>): Promise<Outcome> => {
+/** How far a call came, for the audit trail: `limited` when the rate limit let it pass, `begun` when a change was tried. */
+type Progress = { actor?: Actor; input?: Record<string, unknown>; dryRun: boolean; limited: boolean; begun: boolean }
+
+const traceOf = ({ door, client, requestId, operation, confirm }: Call) =>
+  ({ door, client: clientName(client), requestId, confirmed: operation !== undefined && isConfirmed(operation, confirm) })
+
+const steps = async (app: App, call: Call, headers: Record<string, string>, progress: Progress): Promise<Outcome> => {
   const actor = await authenticate(app, call.authorization)
+  progress.actor = actor
   const kind = call.operation && call.operation.scope !== 'mcp:read' ? 'write' : 'read'
   Object.assign(headers, peekLimits(app, actor, kind))
   entitle(actor)
@@ -66,14 +79,17 @@ const steps = async (app: App, call: Call, headers: Record<string, string>): Pro
   if (!op) throw new Problem('not_found', `There is no ${call.asked ?? 'such operation'}. ${app.config.publicUrl}/docs lists what there is.`)
   requireScope(actor, op)
   Object.assign(headers, await takeToken(app, actor, kind))
+  progress.limited = true
   const { input, dryRun: asked } = validate(op, typeof call.input === 'function' ? (call.input as () => unknown)() : call.input)
   if (op.scope === 'mcp:read') return await read(app, actor, op, input)
-  const dryRun = asked || actor.key.test
-  if (dryRun) return await rehearse(app, { actor, op, input })
+  const [dryRun, trace] = [asked || actor.key.test, traceOf(call)]
+  Object.assign(progress, { input, dryRun, begun: dryRun })
+  if (dryRun) return await rehearse(app, { actor, op, input, trace })
   const key = idempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
   requireConfirm(op, call.confirm)
-  return await change(app, { actor, op, input, key, fresh: call.idempotencyKey === undefined })
+  progress.begun = true
+  return await change(app, { actor, op, input, trace, key, fresh: call.idempotencyKey === undefined })
 }
 
 const read = async (app: App, actor: Actor, op: Operation, input: Record<string, unknown>): Promise<Outcome> => {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { deleteAuditBefore } from '../storage/audit.ts'
 import { dropExpiredRecords } from '../storage/idempotency.ts'
 import { migrate, openStorage, type Location, type Storage } from '../storage/open.ts'
 import { dropIdleBuckets } from '../storage/rate-limits.ts'
@@ -96,6 +97,7 @@ export const startChores = async (service: Service): Promise<() => Promise<void>
       await dropExpiredRecords(app.db, app.now())
       await dropIdleBuckets(app.db)
       await dropOldUpdates(app)
+      await deleteAuditBefore(app.db, new Date(Date.parse(app.now()) - app.config.auditRetentionDays * 86_400_000).toISOString())
     }),
   ]
   return async () => {

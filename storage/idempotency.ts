@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { type AuditEntry, auditPart } from './audit.ts'
 import type { Db } from './database.ts'
 import { AND_COMMIT } from './driver.ts'
 import { type EventRow, eventParts } from './events.ts'
@@ -29,15 +30,16 @@ export const dropRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKe
   await tx.deleteFrom('idempotency').where('workspace_id', '=', workspaceId).where('staff_id', '=', staffId).where('key', '=', key).execute()
 }
 
-export type FinalRecord = RecordKey & { operation: string; fingerprint: Uint8Array; status: number; body: string; now: string; expiresAt: string }
+/** `audit`: the row that tells of it. */
+export type FinalRecord = RecordKey & { operation: string; fingerprint: Uint8Array; status: number; body: string; now: string; expiresAt: string; audit?: AuditEntry | undefined }
 
 /**
- * Writes what is left of a change, its events and the record of its answer in one statement, and ends the transaction. Breaks the primary key when the record is
+ * Writes what is left of a change, its events, its audit row and the record of its answer in one statement, and ends the transaction. Breaks the primary key when the record is
  * there already.
  */
 export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[], finale?: Finale): Promise<void> => {
   await sql`${sql.raw(AND_COMMIT)}
-    with ${partsOf(finale)} ${eventParts(record.workspaceId, events)}
+    with ${partsOf(finale)} ${eventParts(record.workspaceId, events)} ${auditPart(record.workspaceId, record.audit)}
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
     select ${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}::bytea, 'done', ${record.status}::smallint, ${record.body},
       ${record.now}::timestamptz, ${record.expiresAt}::timestamptz ${proofOf(finale)}`.execute(tx)
@@ -46,7 +48,7 @@ export const writeOutcome = async (tx: Db, record: FinalRecord, events: readonly
 /** The same for a record that has been running since the first part of the operation; ends the transaction too. */
 export const settleOutcome = async (tx: Db, record: FinalRecord, events: readonly EventRow[]): Promise<void> => {
   await sql`${sql.raw(AND_COMMIT)}
-    with ${eventParts(record.workspaceId, events)}
+    with ${eventParts(record.workspaceId, events)} ${auditPart(record.workspaceId, record.audit)}
     update idempotency set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
     where workspace_id = ${record.workspaceId} and staff_id = ${record.staffId} and key = ${record.key} and state = 'running'`.execute(tx)
 }

@@ -1,5 +1,6 @@
 import type { ControlledTransaction } from 'kysely'
 import { type Operation, routesOf } from '../../catalog/index.ts'
+import { writeAudit } from '../../storage/audit.ts'
 import { takeContactIds } from '../../storage/contacts.ts'
 import type { Database, Db } from '../../storage/database.ts'
 import { type EventRow, writeEvents } from '../../storage/events.ts'
@@ -8,6 +9,8 @@ import {
   dropRecord, dropRunning, type FinalRecord, giveUpLease, type IdempotencyRecord, type Lease, lockRecord, renewLease, reserveKey, settleOutcome, writeIntent, writeOutcome,
 } from '../../storage/idempotency.ts'
 import type { App } from '../app.ts'
+import { type Difference, endedBy, entryOf, type Trace, type Went } from '../audit/entry.ts'
+import { isTold, markTold, tell } from '../audit/refusals.ts'
 import type { Actor, Context } from '../context.ts'
 import { cursorsFor } from '../cursors.ts'
 import { emitter } from '../events.ts'
@@ -25,7 +28,7 @@ import { allowances } from './rate-limit.ts'
 export type Outcome = { status: number; body: string; replayed?: boolean; problem?: Problem }
 
 export type Change = {
-  actor: Actor; op: Operation; input: Record<string, unknown>; key: string
+  actor: Actor; op: Operation; input: Record<string, unknown>; key: string; trace: Trace
   /** The key was made for this call: nobody can have used it, so it need not be looked up (a round trip less). */
   fresh?: boolean
 }
@@ -50,7 +53,7 @@ export const successStatus = (op: Operation): number => {
 }
 
 /** What a handler leaves to the end of the change. */
-type Gathered = { events: EventRow[]; finale?: Finale }
+type Gathered = { events: EventRow[]; finale?: Finale; difference?: Difference }
 
 /** The context of one call; what the handler leaves to the end is put into `gathered`. */
 export const contextOf = (
@@ -71,6 +74,7 @@ export const contextOf = (
     mediaUrl: mediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),
     checkWebhookUrl: async (text) => (await checkUrl(text, app.webhookGuard)).url.href,
     webhookSealer: app.webhookSealer,
+    note: (before, after) => { gathered.difference = { before, after } },
     emit: emitter(gathered.events, now),
   }
 }
@@ -82,12 +86,13 @@ const leaseContactId = async (app: App, tx: Db): Promise<string> => {
 }
 
 /** Runs the whole operation in a transaction that is rolled back: the same code as the real run, with nothing left behind. */
-export const rehearse = async (app: App, { actor, op, input }: Omit<Change, 'key'>): Promise<Outcome> => {
+export const rehearse = async (app: App, { actor, op, input, trace }: Omit<Change, 'key'>): Promise<Outcome> => {
   const handler = handlerOf(app, op)
+  let gathered: Gathered
   const output = await attempts(async (attempt) => {
     const tx = await app.db.startTransaction().execute()
     try {
-      const gathered: Gathered = { events: [] }
+      gathered = { events: [] }
       const ctx = contextOf(app, tx, actor, op, input, true, gathered, attempt)
       return await withDeadline(WRITE_DEADLINE_MS, (async () => {
         if (typeof handler !== 'function') {
@@ -102,10 +107,11 @@ export const rehearse = async (app: App, { actor, op, input }: Omit<Change, 'key
       await tx.rollback().execute()
     }
   })
+  await tell(app, { actor, op, input, trace, dryRun: true }, { at: app.now(), outcome: 'done', output: output as Record<string, unknown>, difference: gathered!.difference })
   return { status: successStatus(op), body: JSON.stringify({ ...(output as object), dry_run: true }) }
 }
 
-/** Runs a change once per key: the change, its events and the record of its answer are one transaction. */
+/** Runs a change once per key: the change, its events, its audit row and the record of its answer are one transaction. */
 export const change = async (app: App, work: Change): Promise<Outcome> => {
   const running = runningKey(work.actor, work.key)
   if (app.running.has(running)) throw stillRunning()
@@ -131,11 +137,14 @@ const isFinal = (problem: Problem): boolean => problem.status < 500 && !PASSING.
 
 const recordKey = ({ actor, key }: Change) => ({ workspaceId: actor.workspace.id, staffId: actor.staff.id, key })
 
-const finalRecord = (app: App, work: Change, status: number, body: string): FinalRecord => {
+const auditOf = (app: App, work: Change, went: Went) => (app.config.audit ? entryOf({ ...work, dryRun: false }, went) : undefined)
+
+/** `went`: what the audit trail tells of it. */
+const finalRecord = (app: App, work: Change, status: number, body: string, went?: Omit<Went, 'at'>): FinalRecord => {
   const now = app.now()
   return {
     ...recordKey(work), operation: work.op.name, fingerprint: fingerprintOf(work.op, work.input), status, body: keptBody(app, work, body),
-    now, expiresAt: new Date(Date.parse(now) + KEPT_MS).toISOString(),
+    now, expiresAt: new Date(Date.parse(now) + KEPT_MS).toISOString(), audit: went && auditOf(app, work, { at: now, ...went }),
   }
 }
 
@@ -183,12 +192,14 @@ const runInOne = (app: App, work: Change, handler: Handler<unknown>): Promise<Ou
     const gathered: Gathered = { events: [] }
     const output = await handler(contextOf(app, tx, work.actor, work.op, work.input, false, gathered, attempt), work.input)
     const [status, body] = [successStatus(work.op), JSON.stringify(output)]
-    await commitWith(tx, writeOutcome(tx, finalRecord(app, work, status, body), gathered.events, gathered.finale))
+    await commitWith(tx, writeOutcome(tx, finalRecord(app, work, status, body, done(output, gathered)), gathered.events, gathered.finale))
     return { status, body }
   })))
 
+const done = (output: unknown, { difference }: Gathered): Omit<Went, 'at'> => ({ outcome: 'done', output: output as Record<string, unknown>, difference })
+
 /** What a running record keeps, so that a retry or a worker can go on with it. */
-export type StoredIntent = { intent: unknown; input: Record<string, unknown>; keyId: string }
+export type StoredIntent = { intent: unknown; input: Record<string, unknown>; keyId: string; trace?: Trace }
 
 const runInThree = async (app: App, work: Change, handler: ProviderHandler<unknown>): Promise<Outcome> => {
   const begun = await attempts(() => withDeadline(WRITE_DEADLINE_MS, inTransaction(app, async (tx) => {
@@ -202,7 +213,7 @@ const runInThree = async (app: App, work: Change, handler: ProviderHandler<unkno
       return { intent: (unsettled.intent as StoredIntent).intent, again: true, lease }
     }
     const intent = await handler.prepare(contextOf(app, tx, work.actor, work.op, work.input, false), work.input)
-    const stored: StoredIntent = { intent, input: work.input, keyId: work.actor.key.id }
+    const stored: StoredIntent = { intent, input: work.input, keyId: work.actor.key.id, trace: work.trace }
     const lease = await commitWith(tx, writeIntent(tx, finalRecord(app, work, 0, ''), stored, LEASE_SECONDS))
     return { intent, again: false, lease }
   })))
@@ -228,7 +239,10 @@ export const finishCall = async (app: App, work: Change, handler: ProviderHandle
   } catch (error) {
     if (error instanceof Problem && !isOpen(error, again)) await takeBack(app, work, handler, intent, lease, error)
     else await giveUpLease(app.db, recordKey(work), lease)
-    throw error instanceof Problem ? error : new Problem('timeout', 'The messaging provider did not answer in time. Retry with the same Idempotency-Key; it never runs twice.')
+    const problem = error instanceof Problem ? error : new Problem('timeout', 'The messaging provider did not answer in time. Retry with the same Idempotency-Key; it never runs twice.')
+    // Told of when it was taken back, or by whoever finds out what came of it.
+    markTold(problem)
+    throw problem
   }
   return await attempts(() => inTransaction(app, async (tx) => {
     // A worker takes over from a caller that is silent too long; whoever of them is second finds the answer there.
@@ -240,7 +254,7 @@ export const finishCall = async (app: App, work: Change, handler: ProviderHandle
     const gathered: Gathered = { events: [] }
     const output = await handler.settle(contextOf(app, tx, work.actor, work.op, work.input, false, gathered), intent, result)
     const [status, body] = [successStatus(work.op), JSON.stringify(output)]
-    await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, finalRecord(app, work, status, body), gathered.events))
+    await commitWith(tx, (present ? settleOutcome : writeOutcome)(tx, finalRecord(app, work, status, body, done(output, gathered)), gathered.events))
     return { status, body }
   }))
 }
@@ -252,6 +266,8 @@ const takeBack = async (app: App, work: Change, handler: ProviderHandler<unknown
     if (await dropRunning(tx, recordKey(work), lease)) {
       await handler.refused?.(contextOf(app, tx, work.actor, work.op, work.input, false, gathered), intent, problem)
       await writeEvents(tx, work.actor.workspace.id, gathered.events)
+      const entry = auditOf(app, work, endedBy(app.now(), problem))
+      if (entry) await writeAudit(tx, work.actor.workspace.id, entry)
     }
     await tx.commit().execute()
   }))
@@ -266,7 +282,8 @@ const keepRefusal = async (app: App, work: Change, problem: Problem): Promise<Ou
       await tx.rollback().execute()
       return replay
     }
-    await commitWith(tx, writeOutcome(tx, finalRecord(app, work, problem.status, body), []))
+    const { at: _, ...went } = endedBy(app.now(), problem)
+    await commitWith(tx, writeOutcome(tx, finalRecord(app, work, problem.status, body, isTold(problem) ? undefined : went), []))
     return { status: problem.status, body, problem }
   }))
 }

@@ -1,11 +1,14 @@
 import { takeLeftOvers } from '../../storage/idempotency.ts'
 import { findKeyById } from '../../storage/keys.ts'
 import type { App } from '../app.ts'
+import type { Trace } from '../audit/entry.ts'
 import type { ProviderHandler } from '../operations.ts'
 import { actorOf } from './authenticate.ts'
 import { finishCall, type StoredIntent } from './change.ts'
 
 const LEASE_SECONDS = 30
+/** Of a call that was made before there was an audit trail. */
+const untraced: Trace = { door: 'rest', client: null, requestId: 'unknown', confirmed: false }
 
 /** Finishes provider calls whose process died between the parts: finds out by natural key whether they reached the provider. Answers how many. */
 export const reconcile = async (app: App, most = 20): Promise<number> => {
@@ -18,7 +21,7 @@ export const reconcile = async (app: App, most = 20): Promise<number> => {
       app.log.error({ operation: left.operation, workspace: left.workspace_id }, 'a call to the provider cannot be finished: its operation or key is gone')
       continue
     }
-    const work = { actor: actorOf(key), op, input: stored.input, key: left.key }
+    const work = { actor: actorOf(key), op, input: stored.input, key: left.key, trace: stored.trace ?? untraced }
     try {
       await finishCall(app, work, app.handlers[op.name] as ProviderHandler<unknown>, { intent: stored.intent, again: true, lease: left.lease })
     } catch (error) {
