@@ -72,8 +72,8 @@ export type Context = {
   readonly checkWebhookUrl: (text: string) => Promise<string>
   /** Seals what webhook endpoints keep secret. */
   readonly webhookSealer: Sealer
-  /** Notes for the audit trail how a record was and how it is; only the fields that differ are kept. */
-  readonly note: (before: Record<string, unknown>, after: Record<string, unknown>) => void
+  /** Notes for the audit trail how a record was, and what of it is written; only fields that differ are kept. `after` is null when it is gone. */
+  readonly note: (before: object, after: object | null) => void
   /** Notes an event; it is written with the change. */
   readonly emit: Emit
 }

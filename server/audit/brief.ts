@@ -94,10 +94,11 @@ export const resultOf = (output: Record<string, unknown>): Record<string, unknow
   typeof value === 'boolean' || typeof value === 'number' || key === 'action' || key === 'status' || (typeof value === 'string' && key.endsWith('_id'))
   || ((key === 'changed' || key === 'changes') && Array.isArray(value))))
 
-/** The fields that differ, as they were and as they are. */
-export const differenceOf = (operation: string, before: Record<string, unknown>, after: Record<string, unknown>): { before: object; after: object } | undefined => {
-  const differing = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((name) => canonicalJson(before[name] ?? null) !== canonicalJson(after[name] ?? null))
-  if (differing.length === 0) return undefined
+/** Of what was written the fields that differ, as they were and as they are; of what is gone all that it was. */
+export const differenceOf = (operation: string, before: Record<string, unknown>, after: Record<string, unknown> | null): { before?: object; after?: object } => {
+  if (after === null) return { before: briefOf(operation, before) }
+  const differing = Object.keys(after).filter((name) => canonicalJson(before[name] ?? null) !== canonicalJson(after[name] ?? null))
+  if (differing.length === 0) return {}
   const pick = (from: Record<string, unknown>) => briefOf(operation, Object.fromEntries(differing.map((name) => [name, from[name] ?? null])))
   return { before: pick(before), after: pick(after) }
 }

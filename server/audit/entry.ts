@@ -7,8 +7,8 @@ import { bounded, briefOf, differenceOf, resultOf } from './brief.ts'
 /** What the audit trail keeps of a call beyond its input: its door, the client's own name, the answer's `Request-Id`, whether the verb was given. */
 export type Trace = { door: Door; client: string | null; requestId: string; confirmed: boolean }
 
-/** A record as it was and as it is, or some of its fields. */
-export type Difference = { before: Record<string, unknown>; after: Record<string, unknown> }
+/** A record as it was, and what of it is written; null when it is gone. */
+export type Difference = { before: Record<string, unknown>; after: Record<string, unknown> | null }
 
 /** A call that is told of. The input is known once it was validated. */
 export type Told = { actor: Actor; op: Operation; trace: Trace; input?: Record<string, unknown> | undefined; dryRun: boolean }

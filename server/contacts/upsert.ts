@@ -103,9 +103,15 @@ export const changeContact = async (ctx: Context, id: string, edit: Edit): Promi
   if (names.length === 0) return false
   await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
   const { values: _values, email: _email, ...columns } = changes
+  ctx.note({ ...contact, ...valuesOf(contact.attrs, edit.values) }, { ...columns, ...valuesOf(changes.values?.attrs ?? contact.attrs, edit.values) })
   ctx.emit('contact.updated/1', { contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }), changes: names })
   return true
 }
+
+/** The values of the fields that an edit names, by the keys of the fields. */
+const valuesOf = (attrs: ContactRow['attrs'], named: ValueChanges): Record<string, unknown> => Object.fromEntries([...named.keys()].map((field) => [
+  field.key === 'email' ? 'email' : `attributes.${field.key}`, attrs[field.id] ?? null,
+]))
 
 /** What differs, and its names as events carry them. */
 export const changesOf = (contact: Pick<ContactRow, 'name' | 'dnd' | 'starred' | 'attrs'>, edit: Edit): { changes: ContactChanges; names: string[] } => {

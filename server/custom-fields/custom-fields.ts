@@ -64,6 +64,7 @@ export const updateCustomField: Handler<InputOf<'crm_update_custom_field'>, Outp
     ...field, label: input.label ?? field.label, options: input.options ?? field.options, visibility: input.visibility ?? field.visibility,
   }
   await updateField(ctx.tx, ctx.actor.workspace.id, next)
+  ctx.note(show(field), show(next))
   return show(next)
 }
 
@@ -71,5 +72,6 @@ export const deleteCustomField: Handler<InputOf<'crm_delete_custom_field'>, Outp
   const field = await lockVisible(ctx, input.custom_field_id)
   if (field.key === 'email') throw new Problem('conflict', 'The email field is built in and cannot be deleted.', { reason: 'built_in' })
   await deleteField(ctx.tx, ctx.actor.workspace.id, field.id, ctx.now)
+  ctx.note(show(field), null)
   return { id: field.id, deleted: true }
 }

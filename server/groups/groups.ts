@@ -42,5 +42,6 @@ export const deleteGroup: Handler<InputOf<'crm_delete_group'>, OutputOf<'crm_del
   if (!group) throw notFound('group', id)
   await deleteGroupRow(ctx.tx, ctx.actor.workspace.id, id)
   ctx.emit('group.deleted/1', { group })
+  ctx.note(group, null)
   return { id, deleted: true }
 }

@@ -51,6 +51,7 @@ export const assignConversation: Handler<Input, OutputOf<'inbox_assign_conversat
   const given = staffId === undefined ? { assigned_staff_id: null, assigned_team_id: teamId! } : { assigned_staff_id: staffId, assigned_team_id: conversation.assigned_team_id }
   if (given.assigned_staff_id !== conversation.assigned_staff_id || given.assigned_team_id !== conversation.assigned_team_id) {
     await setConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, { ...given, assigned_at: ctx.now }, ctx.now)
+    ctx.note({ ...conversation }, given)
     Object.assign(conversation, given)
     ctx.emit('conversation.assigned/1', { conversation: eventConversation(conversation) })
   }
@@ -63,6 +64,7 @@ export const unassignConversation: Handler<InputOf<'inbox_unassign_conversation'
   if (changed) {
     const none = { assigned_staff_id: null, assigned_team_id: null }
     await setConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, { ...none, assigned_at: null }, ctx.now)
+    ctx.note({ ...conversation }, none)
     Object.assign(conversation, none)
     ctx.emit('conversation.unassigned/1', { conversation: eventConversation(conversation) })
   }

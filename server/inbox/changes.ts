@@ -11,6 +11,7 @@ import { showRef } from './ref.ts'
 export const closeConversation: Handler<InputOf<'inbox_close_conversation'>, OutputOf<'inbox_close_conversation'>> = async (ctx, input) => {
   const conversation = await reachConversation(ctx, input.conversation_id)
   const changed = conversation.state === 'open'
+  ctx.note({ state: conversation.state }, { state: 'closed' })
   if (changed) await close(flowOf(ctx), conversation, ctx.actor.staff.id, input.reason || null)
   return { conversation: await showRef(ctx, conversation), changed }
 }
@@ -18,6 +19,7 @@ export const closeConversation: Handler<InputOf<'inbox_close_conversation'>, Out
 export const reopenConversation: Handler<InputOf<'inbox_reopen_conversation'>, OutputOf<'inbox_reopen_conversation'>> = async (ctx, input) => {
   const conversation = await reachConversation(ctx, input.conversation_id)
   const changed = conversation.state === 'closed'
+  ctx.note({ state: conversation.state }, { state: 'open' })
   if (changed) await reopen(flowOf(ctx), conversation, ctx.actor.staff.id, input.title ?? null)
   return { conversation: await showRef(ctx, conversation), changed }
 }
@@ -49,6 +51,7 @@ export const setReminder: Handler<InputOf<'inbox_set_reminder'>, OutputOf<'inbox
   const at = readReminder(input.at, ctx.now)
   const conversation = await reachConversation(ctx, input.conversation_id)
   const changed = at !== conversation.reminder_at
+  ctx.note(conversation, { reminder_at: at })
   if (changed) await setConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, { reminder_at: at }, ctx.now)
   return { conversation: { ...await showRef(ctx, conversation), reminder_at: at }, changed }
 }

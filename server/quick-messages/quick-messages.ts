@@ -44,6 +44,7 @@ export const updateQuickMessage: Handler<InputOf<'messaging_update_quick_message
   if (input.visibility === 'private' && row.visibility !== 'private') requireOwnerForPrivate(ctx.actor, row)
   const next = await changed(ctx, row, input)
   if (next.code !== row.code) await claimCode(ctx, next.code, row.id)
+  ctx.note(row, next)
   const fields = Object.keys(next) as (keyof QuickMessageFields)[]
   if (fields.some((field) => next[field] !== row[field])) await updateRow(ctx.tx, ctx.actor.workspace.id, row.id, next, ctx.now)
   return await written(ctx, row.id)
@@ -59,7 +60,8 @@ const changed = async (ctx: Context, row: QuickMessage, input: InputOf<'messagin
 }
 
 export const deleteQuickMessage: Handler<InputOf<'messaging_delete_quick_message'>, OutputOf<'messaging_delete_quick_message'>> = async (ctx, { quick_message_id: id }) => {
-  await reachQuickMessage(ctx, id)
+  const { code, type, title, visibility } = await reachQuickMessage(ctx, id)
+  ctx.note({ code, type, title, visibility }, null)
   await deleteRow(ctx.tx, ctx.actor.workspace.id, id)
   return { id, deleted: true }
 }

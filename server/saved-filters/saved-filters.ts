@@ -116,6 +116,7 @@ export const updateSavedFilter: Handler<InputOf<'crm_update_saved_filter'>, Outp
   }
   refuseTooLarge(next.filter)
   const changes = (['name', 'description', 'filter'] as const).filter((field) => canonicalJson(next[field]) !== canonicalJson(row[field]))
+  ctx.note(row, { name: next.name, description: next.description, filter: next.filter })
   const written = changes.length > 0 ? await updateRow(ctx.tx, ctx.actor.workspace.id, next, ctx.now) : row
   return {
     saved_filter: rehearsed(ctx, show(ctx.actor, written), false), changes, resolved_dates: read?.resolvedDates ?? [], warnings: read?.warnings ?? [],
@@ -127,7 +128,8 @@ export const updateSavedFilter: Handler<InputOf<'crm_update_saved_filter'>, Outp
 const readStored = async (ctx: Context, { id }: SavedFilterRow): Promise<Filter> => (await readConditions(ctx, { saved_filter_id: id })).filter!
 
 export const deleteSavedFilter: Handler<InputOf<'crm_delete_saved_filter'>, OutputOf<'crm_delete_saved_filter'>> = async (ctx, { saved_filter_id: id }) => {
-  await lockOwn(ctx, id)
+  const { name, description, filter } = await lockOwn(ctx, id)
+  ctx.note({ name, description, filter }, null)
   await deleteRow(ctx.tx, ctx.actor.workspace.id, id)
   return { id, deleted: true }
 }

@@ -74,7 +74,7 @@ export const contextOf = (
     mediaUrl: mediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),
     checkWebhookUrl: async (text) => (await checkUrl(text, app.webhookGuard)).url.href,
     webhookSealer: app.webhookSealer,
-    note: (before, after) => { gathered.difference = { before, after } },
+    note: (before, after) => { gathered.difference = { before, after } as Difference },
     emit: emitter(gathered.events, now),
   }
 }

@@ -40,6 +40,8 @@ export const updateTemplate = inThreeParts<InputOf<'messaging_update_template'>,
     const row = await lockTemplate(ctx.tx, ctx.actor.workspace.id, intent.templateId)
     if (!row) throw notFound('template', intent.templateId)
     if (row.status === 'PENDING') await writeTemplate(ctx.tx, ctx.actor.workspace.id, row.id, { meta_errors: null }, ctx.now)
+    const { category, components } = intent.before
+    ctx.note({ category, components }, { category: intent.category, components: JSON.parse(intent.payload) as unknown })
     return submitted(ctx, intent, row, false)
   },
   refused: async (ctx, { templateId, before }, problem) => {

@@ -34,7 +34,8 @@ export const createEndpoint: Handler<InputOf<'webhooks_create_endpoint'>, Output
 }
 
 export const deleteEndpoint: Handler<InputOf<'webhooks_delete_endpoint'>, OutputOf<'webhooks_delete_endpoint'>> = async (ctx, { endpoint_id: id }) => {
-  const { workspace_id: workspaceId } = await lockEndpoint(ctx, id)
+  const { workspace_id: workspaceId, url, description, status } = await lockEndpoint(ctx, id)
+  ctx.note({ url, description, status }, null)
   await deleteEndpointRow(ctx.tx, workspaceId, id, ctx.now)
   return { id, deleted: true }
 }
@@ -42,6 +43,7 @@ export const deleteEndpoint: Handler<InputOf<'webhooks_delete_endpoint'>, Output
 export const disableEndpoint: Handler<InputOf<'webhooks_disable_endpoint'>, OutputOf<'webhooks_disable_endpoint'>> = async (ctx, { endpoint_id: id }) => {
   const { workspace_id: workspaceId, status, url, consecutive_failures } = await lockEndpoint(ctx, id)
   const changed = status !== 'disabled'
+  ctx.note({ status }, { status: 'disabled' })
   if (changed) {
     await disableEndpointRow(ctx.tx, workspaceId, id, 'manual', ctx.now)
     ctx.emit('webhook.endpoint_disabled/1', { endpoint: { id, url, consecutive_failures }, reason: 'manual' })
@@ -52,6 +54,7 @@ export const disableEndpoint: Handler<InputOf<'webhooks_disable_endpoint'>, Outp
 export const enableEndpoint: Handler<InputOf<'webhooks_enable_endpoint'>, OutputOf<'webhooks_enable_endpoint'>> = async (ctx, { endpoint_id: id }) => {
   const { workspace_id: workspaceId, status } = await lockEndpoint(ctx, id)
   const changed = status !== 'active'
+  ctx.note({ status }, { status: 'active' })
   if (changed) await enableEndpointRow(ctx.tx, workspaceId, id, ctx.now)
   return { endpoint: await shownNow(ctx, id), changed }
 }

@@ -20,6 +20,7 @@ export const setSubscriptions: Handler<InputOf<'webhooks_set_subscriptions'>, Ou
   const { workspace_id: workspaceId, subscriptions } = await lockEndpoint(ctx, id)
   const active = new Set(subscriptions.filter((one) => one.active).map((one) => one.id))
   const changed = subscriptions.length !== types.length || types.some((type) => !active.has(type))
+  ctx.note({ event_types: [...active] }, { event_types: types })
   if (changed) await replaceSubscriptions(ctx.tx, workspaceId, id, types, ctx.now)
   return { endpoint: await shownNow(ctx, id), changed }
 }

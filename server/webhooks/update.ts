@@ -30,6 +30,7 @@ export const updateEndpoint: Handler<InputOf<'webhooks_update_endpoint'>, Output
     custom_headers: input.custom_headers ?? headers, payload_format: input.payload_format ?? row.payload_format,
   }
   const changed = (Object.keys(present) as (keyof typeof present)[]).filter((field) => canonicalJson(next[field]) !== canonicalJson(present[field]))
+  ctx.note(present, next)
   if (changed.length > 0) await updateEndpointRow(ctx.tx, row.workspace_id, row.id, { ...next, custom_headers: sealHeaders(ctx, row, next.custom_headers) }, ctx.now)
   return { endpoint: await shownNow(ctx, row.id), changed }
 }
