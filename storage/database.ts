@@ -127,6 +127,9 @@ export type BroadcastRecipientsTable = {
 export type BroadcastCountsTable = {
   workspace_id: Int8; broadcast_id: Int8; shard: number; pending: Int8; sent: Int8; delivered: Int8; read: Int8; failed: Int8; responded: Int8; opted_out: Int8
 }
+export type StaffReportsTable = {
+  workspace_id: Int8; id: Int8Id; name: string | null; from_day: string; to_day: string; timezone: string; generated_at: Time; rows: unknown
+}
 export type EventsTable = { workspace_id: Int8; id: string; type: string; xid: Generated<string>; occurred_at: Time; data: unknown }
 export type IdempotencyTable = {
   workspace_id: Int8; staff_id: Int8; key: string; operation: string; fingerprint: Uint8Array; state: 'running' | 'done'
@@ -171,6 +174,7 @@ export type Database = {
   broadcasts: BroadcastsTable
   broadcast_recipients: BroadcastRecipientsTable
   broadcast_counts: BroadcastCountsTable
+  staff_reports: StaffReportsTable
   events: EventsTable
   idempotency: IdempotencyTable
   rate_buckets: { bucket: string; tokens: number; granted: number; at: Time }

@@ -12,6 +12,7 @@ import * as sandbox from './migrations/0004-sandbox.ts'
 import * as templates from './migrations/0005-templates.ts'
 import * as webhooks from './migrations/0006-webhooks.ts'
 import * as audit from './migrations/0007-audit.ts'
+import * as reports from './migrations/0008-reports.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -74,7 +75,7 @@ export const openStorage = async (location: Location, options: OpenOptions = {})
   return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
 }
 
-const migrations = { '0001-spine': spine, '0002-filters': filters, '0003-messaging': messaging, '0004-sandbox': sandbox, '0005-templates': templates, '0006-webhooks': webhooks, '0007-audit': audit }
+const migrations = { '0001-spine': spine, '0002-filters': filters, '0003-messaging': messaging, '0004-sandbox': sandbox, '0005-templates': templates, '0006-webhooks': webhooks, '0007-audit': audit, '0008-reports': reports }
 
 /** Brings the schema to the newest version, or to this one; several servers may start at once. */
 export const migrate = async (db: Db, version?: keyof typeof migrations): Promise<void> => {
