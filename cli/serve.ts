@@ -89,7 +89,7 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     if (config.providerUrl === undefined && !storage.embedded) log.warn('no WCRM_PROVIDER_URL: messages go to the built-in sandbox and reach no customer')
     const http = createHttp(app, { ...service.mounts, '/mcp': mcpHandler(app) })
     handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
-    const demo = config.demo ? await createDemo(storage.db, app.now()) : undefined
+    const demo = config.demo ? await createDemo(storage.db, app.now(), app.config.publicUrl) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
     const stopChores = await startChores(service)
     const stopped = untilSignal()

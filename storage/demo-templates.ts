@@ -7,6 +7,8 @@ export type DemoTemplate = { name: string; language: string; category: string; s
 export type DemoQuickMessage = {
   code: string; title: string; type: string; description?: string; text: string | null; media_url?: string; file_name?: string; template_name?: string
   visibility: 'private' | 'team' | 'company'; team?: number; owner: number
+  /** Staff members whose favourite it is. */
+  favoriteOf?: readonly number[]
 }
 export type DemoPolicy = { name: string; first_response_seconds: number; next_response_seconds: number; resolution_seconds: number }
 
@@ -22,14 +24,24 @@ export const insertDemoTemplates = async (
     from jsonb_array_elements(${JSON.stringify(templates)}::text::jsonb) with ordinality as r (t, n)`.execute(tx)
 }
 
-/** Saved replies; `owner` and `team` are places in these lists. */
+/** Saved replies; `owner`, `team` and `favoriteOf` are places in these lists. */
 export const insertDemoQuickMessages = async (
   tx: Db, workspaceId: string, messages: readonly DemoQuickMessage[], { staffIds, teamIds, now }: { staffIds: readonly string[]; teamIds: readonly string[]; now: string },
 ): Promise<void> => {
-  await tx.insertInto('quick_messages').values(messages.map(({ owner, team, ...message }) => ({
+  const rows = await tx.insertInto('quick_messages').values(messages.map(({ owner, team, favoriteOf: _, ...message }) => ({
     ...message, workspace_id: workspaceId, code_key: fold(message.code), search: quickMessageSearch(message), description: message.description ?? null, media_url: message.media_url ?? null, file_name: message.file_name ?? null,
     template_name: message.template_name ?? null, team_id: team === undefined ? null : teamIds[team]!, owner_staff_id: staffIds[owner]!, created_at: now, updated_at: now,
-  }))).execute()
+  }))).returning(['id', 'code']).execute()
+  const ids = new Map(rows.map(({ id, code }) => [code, id]))
+  const favorites = messages.flatMap(({ code, favoriteOf = [] }) => favoriteOf.map((place) => ({ workspace_id: workspaceId, staff_id: staffIds[place]!, quick_message_id: ids.get(code)! })))
+  if (favorites.length > 0) await tx.insertInto('quick_message_favorites').values(favorites).execute()
+}
+
+export type NewDemoLink = { channel_id: string; code: string; url: string; message: string; qr_format: 'PNG' | 'SVG' | null; qr: Uint8Array | null; qr_key: string | null; created_by: string; at: string }
+
+/** Links that the provider made; `at` is when. */
+export const insertDemoLinks = async (tx: Db, workspaceId: string, links: readonly NewDemoLink[]): Promise<void> => {
+  await tx.insertInto('short_links').values(links.map(({ at, ...link }) => ({ ...link, workspace_id: workspaceId, search: fold(link.message), called_at: null, created_at: at, updated_at: at }))).execute()
 }
 
 /** A service level for all channels, around the clock; answers its id. */

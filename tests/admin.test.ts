@@ -224,7 +224,7 @@ describe('a backup', () => {
 
   before(async () => {
     const storage = await open(folder)
-    const demo = (await createDemo(storage.db, '2026-11-01T10:00:00.000Z'))!
+    const demo = (await createDemo(storage.db, '2026-11-01T10:00:00.000Z', 'https://crm.example.com'))!
     apiKey = demo.apiKey
     await plantOddities(storage.db, demo.workspaceId)
     await plantEvents(storage.db, demo.workspaceId)

@@ -152,6 +152,8 @@ for (const database of databases) describe(`Made-up conversations (${database})`
     assert.deepEqual(await column('select distinct visibility as x from quick_messages order by 1'), ['company', 'private', 'team'])
     assert.deepEqual(await column('select distinct type as x from quick_messages order by 1'), ['DOCUMENT', 'IMAGE', 'TEMPLATE', 'TEXT', 'VIDEO'])
     assert.equal((await all('select 1 from quick_messages where (team_id is not null) <> (visibility = \'team\')')).length, 0)
+    assert.deepEqual(await column('select distinct staff_id is not null as x from quick_message_favorites'), [true])
+    assert.equal((await all('select 1 from short_links')).length, 0, 'without an address of the server there are no links to it')
     assert.equal((await all('select 1 from messages where text ~ \'[{}]\'')).length, 0, 'every gap is filled')
   }))
 
@@ -172,7 +174,7 @@ for (const database of databases) describe(`Made-up conversations (${database})`
 
 everyDatabase('The demo workspace', (server) => {
   it('can be worked with: an open window takes a reply, and everybody the template', async () => {
-    const demo = (await createDemo(server().db, server().app.now()))!
+    const demo = (await createDemo(server().db, server().app.now(), server().url))!
     const run = doAs(server(), demo.apiKey)
     await server().sync(demo.workspaceId)
     const { data } = await run('inbox_search_conversations', { state: 'open', limit: 100 })
@@ -185,5 +187,20 @@ everyDatabase('The demo workspace', (server) => {
     }
     await server().settle()
     for (const id of sent) assert.equal((await run('messaging_get_message', { message_id: id })).status, 'delivered')
+
+    // Short links lead here, show their images, and can be given up.
+    const links = (await run('messaging_list_short_links')).data as { id: string; url: string; qr_image_url: string | null; qr_image_format: string | null; message: string; channel: { phone: string } }[]
+    assert.deepEqual([links.length, [...new Set(links.map((link) => link.qr_image_format))].toSorted(), new Set(links.map((link) => link.channel.phone)).size], [4, ['PNG', 'SVG', null], 2])
+    for (const { url, message, qr_image_url: image, qr_image_format: format } of links) {
+      assert.ok((await (await fetch(url)).text()).includes(encodeURIComponent(message)), url)
+      if (image !== null) assert.equal((await fetch(image)).headers.get('content-type'), format === 'PNG' ? 'image/png' : 'image/svg+xml')
+    }
+    assert.equal((await run('messaging_delete_short_link', { short_link_id: links[0]!.id })).deleted, true)
+    const quick = (await run('messaging_list_quick_messages', { limit: 100 })).data as { code: string; favorite: boolean }[]
+    assert.deepEqual(quick.filter((one) => one.favorite).map((one) => one.code), ['hello', 'hours'])
+    const broadcasts = (await run('messaging_list_broadcasts')).data as { status: string; totals: Record<string, number> }[]
+    assert.deepEqual([...new Set(broadcasts.map((one) => one.status))].toSorted(), ['cancelled', 'completed', 'running', 'scheduled'])
+    const far = broadcasts.map(({ totals }) => totals).find((totals) => totals['recipients']! > 30)!
+    for (const status of ['sent', 'delivered', 'read', 'responded']) assert.ok(far[status]! > 0, status)
   })
 })

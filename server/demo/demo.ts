@@ -9,6 +9,7 @@ import { hashApiKey, newApiKey } from '../keys.ts'
 import { userIdOf } from '../provider/sandbox/ids.ts'
 import { generateContacts } from './generate.ts'
 import { otherFields } from './labels.ts'
+import { makeDemoLinks } from './links.ts'
 import type { Recent } from './talks.ts'
 import { quickMessagesOfDemo, templatesOfDemo } from './templates.ts'
 
@@ -68,18 +69,22 @@ const recentPeople = (): ((n: number) => Recent) => {
   return (n) => places.get(n)!
 }
 
-/** Creates the demo workspace in an empty database, whole or not at all; undefined when there is a workspace. Both keys belong to the owner and hold all scopes. */
-export const createDemo = (db: Db, now: string): Promise<Demo | undefined> =>
+/**
+ * Creates the demo workspace in an empty database, whole or not at all; undefined when there is a workspace. Both keys belong to the owner and hold all
+ * scopes. Short links lead to `publicUrl`; where it is not known there are none.
+ */
+export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
     if (!await isEmpty(tx)) return undefined
     await holdWorkspaces(tx)
     if (!await isEmpty(tx)) return undefined
     const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
-    const { staffIds, teamIds } = await createPeopleAndPlaces(tx, workspaceId, now)
+    const { staffIds, teamIds, channelIds } = await createPeopleAndPlaces(tx, workspaceId, now)
     const [owner, , manager] = staffIds as [string, string, string]
     for (const filter of savedFilters(now)) await insertSavedFilter(tx, workspaceId, { ...filter, owner_staff_id: manager }, now)
     await insertDemoTemplates(tx, workspaceId, templatesOfDemo, { account, submittedBy: owner, firstProviderId: 100_200_900, now })
     await insertDemoQuickMessages(tx, workspaceId, quickMessagesOfDemo, { staffIds, teamIds, now })
+    if (publicUrl !== undefined) await makeDemoLinks(tx, workspaceId, { channelIds, createdBy: manager, publicUrl, now })
     const policyId = await insertDemoPolicy(tx, workspaceId, policy, now)
     await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations, recent: recentPeople(), policy: { id: policyId, ...policy } })
     await tellSandbox(tx, workspaceId, now)
@@ -98,7 +103,7 @@ const tellSandbox = async (tx: Db, workspaceId: string, now: string): Promise<vo
   }
 }
 
-const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<{ staffIds: string[]; teamIds: string[] }> => {
+const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<{ staffIds: string[]; teamIds: string[]; channelIds: string[] }> => {
   const channelIds: string[] = []
   for (const channel of channels) channelIds.push((await createChannel(tx, workspaceId, channel, now)).id)
   const teamIds: string[] = []
@@ -108,5 +113,5 @@ const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): 
     const allowed = onChannels ? onChannels.map((i) => channelIds[i]!) : null
     staffIds.push((await createStaff(tx, workspaceId, { ...fields, channel_ids: allowed }, inTeams.map((i) => teamIds[i]!), now)).id)
   }
-  return { staffIds, teamIds }
+  return { staffIds, teamIds, channelIds }
 }

@@ -34,11 +34,11 @@ export const templatesOfDemo: readonly DemoTemplate[] = [
   { name: 'workshop_invitation', language: 'en_US', category: 'MARKETING', status: 'PENDING', components: [body('Dear {{1}}, two places are left in the workshop on {{2}}.', 'Ada', '28 October')] },
 ]
 
-/** `owner`, `team`: places in the lists of staff and teams. */
+/** `owner`, `team`, `favoriteOf`: places in the lists of staff and teams. */
 export const quickMessagesOfDemo: readonly DemoQuickMessage[] = [
-  { code: 'hello', title: 'Greeting', type: 'TEXT', text: 'Hello {{contact.name}}, how can we help?', visibility: 'company', owner: 0 },
-  { code: 'hours', title: 'Opening hours', type: 'TEXT', description: 'Also on the website', text: 'We are open Monday to Saturday, 9 to 16.', visibility: 'company', owner: 2 },
-  { code: 'danke', title: 'Dank', type: 'TEXT', text: 'Vielen Dank und bis bald ☕', visibility: 'team', team: 0, owner: 4 },
+  { code: 'hello', title: 'Greeting', type: 'TEXT', text: 'Hello {{contact.name}}, how can we help?', visibility: 'company', owner: 0, favoriteOf: [0, 4, 5] },
+  { code: 'hours', title: 'Opening hours', type: 'TEXT', description: 'Also on the website', text: 'We are open Monday to Saturday, 9 to 16.', visibility: 'company', owner: 2, favoriteOf: [0, 2] },
+  { code: 'danke', title: 'Dank', type: 'TEXT', text: 'Vielen Dank und bis bald ☕', visibility: 'team', team: 0, owner: 4, favoriteOf: [4] },
   { code: 'menu', title: 'Menu as a picture', type: 'IMAGE', text: 'Our menu', media_url: 'https://www.example.com/media/menu.jpg', visibility: 'company', owner: 2 },
   { code: 'brewing', title: 'How to brew', type: 'VIDEO', text: null, media_url: 'https://www.example.com/media/brewing.mp4', visibility: 'team', team: 1, owner: 3 },
   { code: 'prices', title: 'Price list', type: 'DOCUMENT', text: 'Prices for wholesale', media_url: 'https://www.example.com/media/prices.pdf', file_name: 'prices.pdf', visibility: 'private', owner: 0 },
