@@ -120,6 +120,9 @@ const plantTemplates = async (db: Db, workspaceId: string, staffId: string, mark
       insert into quick_messages (workspace_id, code, code_key, title, type, text, visibility, owner_staff_id, created_at, updated_at)
       values (${workspaceId}, ${`${marker}-${n}`}, ${`${marker}-${n}`.toLowerCase()}, ${`${marker} saved reply ${n}`}, 'TEXT', ${`${marker} thanks you.`}, 'company', ${staffId}, ${now}, ${now})`.execute(db)
   }
+  await sql`
+    insert into quick_message_favorites (workspace_id, staff_id, quick_message_id)
+    select workspace_id, owner_staff_id, id from quick_messages where workspace_id = ${workspaceId}`.execute(db)
 }
 
 /**
