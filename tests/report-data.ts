@@ -32,26 +32,32 @@ const after = fc.oneof(fc.integer({ min: 0, max: 3 * DAY }), fc.constantFrom(0, 
 /** Absent in so many of ten. */
 const maybe = <T>(value: fc.Arbitrary<T>, absent: number) => fc.oneof({ weight: 10 - absent, arbitrary: value }, { weight: absent, arbitrary: fc.constant(null) })
 
+/** When a clock runs out: so long after it began, or just now. */
+const NOW = 'now'
+const dueAt = (due: number | typeof NOW | null, begun: number, now: number): number | null => (due === null ? null : due === NOW ? now : begun + due)
+
 const statuses: MessageStatus[] = ['pending', 'sent', 'delivered', 'read', 'failed']
 /** `staff`: the place in the list of staff members; null: nobody. */
 const staff = maybe(fc.nat(2), 3)
 const recipient = fc.record({ status: fc.constantFrom('pending', 'sent', 'delivered', 'read', 'failed'), opted_out: fc.boolean() })
-const policy = fc.record({ enabled: fc.boolean(), channels: fc.constantFrom(null, 'there', 'gone', 'both', 'none'), target: fc.boolean(), hours: fc.constantFrom(null, 'some', 'empty') })
+const mostly = fc.nat(3).map((n) => n > 0)
+const policy = fc.record({ enabled: mostly, channels: fc.constantFrom(null, 'there', 'gone', 'both', 'none'), target: mostly, hours: fc.constantFrom(null, 'some', 'empty') })
 
 const historyOf = (scene: (typeof scenes)[number]) => {
   const ago = agoIn(scene)
+  const due = maybe(fc.oneof(after, ago, fc.constant(NOW)), 4)
   const message = fc.record({ ago, status: fc.constantFrom(...statuses), kind: fc.constantFrom('outbound', 'outbound', 'outbound', 'inbound', 'note'), staff })
-  const wait = fc.record({ ago, due: maybe(fc.oneof(after, ago), 4), lasts: maybe(after, 4), kind: fc.constantFrom('first_response', 'next_response'), staff })
+  const wait = fc.record({ ago, due, lasts: maybe(after, 4), kind: fc.constantFrom('first_response', 'next_response'), staff })
   const episode = fc.record({
-    ago, lasts: fc.oneof(after, ago), openedBy: staff, closedBy: staff, reason: maybe(fc.constantFrom('solved', 'spam'), 5), answered: maybe(after, 3), due: maybe(fc.oneof(after, ago), 4),
+    ago, lasts: fc.oneof(after, ago), openedBy: staff, closedBy: staff, reason: maybe(fc.constantFrom('solved', 'spam'), 5), answered: maybe(after, 3), due,
   })
   const conversation = fc.record({
-    episodes: fc.array(episode, { minLength: 1, maxLength: 3 }), open: fc.boolean(), assigned: staff, team: fc.nat(4).map((n) => n === 0), windowExpired: fc.boolean(),
+    episodes: fc.array(episode, { minLength: 1, maxLength: 3 }), open: fc.boolean(), reply: fc.constantFrom(null, 'incoming_no_reply', 'outgoing_no_response'), assigned: staff, team: fc.nat(4).map((n) => n === 0), windowExpired: fc.boolean(),
     messages: fc.array(message, { maxLength: 8 }), waits: fc.array(wait, { maxLength: 3 }),
   })
   return fc.record({
     scene: fc.constant(scene), conversations: fc.array(conversation, { minLength: 1, maxLength: 8 }), contacts: fc.array(ago, { minLength: 3, maxLength: 6 }),
-    broadcasts: fc.array(fc.record({ started: maybe(ago, 3), recipients: fc.array(recipient, { maxLength: 3 }) }), { maxLength: 3 }), policies: fc.array(policy, { maxLength: 2 }),
+    broadcasts: fc.array(fc.record({ started: maybe(ago, 3), recipients: fc.array(recipient, { maxLength: 3 }) }), { maxLength: 3 }), policies: fc.array(policy, { maxLength: 3 }),
   })
 }
 
@@ -63,7 +69,7 @@ export type History = typeof history extends fc.Arbitrary<infer T> ? T : never
 export type Raw = {
   now: number; staff: string[]
   messages: { conversation_id: string; direction: string; note: boolean; status: string; staff_id: string | null; created_at: number }[]
-  conversations: { id: string; state: string; assigned_staff_id: string | null; assigned_team_id: string | null; created_at: number; window_expires_at: number | null; last_inbound_at: number | null }[]
+  conversations: { id: string; state: string; reply_status: string | null; assigned_staff_id: string | null; assigned_team_id: string | null; created_at: number; window_expires_at: number | null; last_inbound_at: number | null }[]
   episodes: { conversation_id: string; n: number; opened_at: number; opened_by: string | null; closed_at: number | null; closed_by: string | null; close_reason: string | null; first_response_at: number | null; resolution_due_at: number | null }[]
   waits: { conversation_id: string; since: number; kind: string; episode: number; due_at: number | null; ended_at: number | null; ended_by: string | null }[]
   contacts: { created_at: number }[]
@@ -118,7 +124,7 @@ const conversationRows = (now: number, members: readonly string[], talks: Histor
       const closed = open ? null : Math.min(at + e.lasts, last ? now : opened[i + 1]!)
       rows.episodes.push({
         conversation_id: id, n: i + 1, opened_at: at, opened_by: member(e.openedBy), closed_at: closed, closed_by: open ? null : member(e.closedBy), close_reason: open ? null : e.reason,
-        first_response_at: e.answered === null ? null : Math.min(at + e.answered, closed ?? now), resolution_due_at: e.due === null ? null : at + e.due,
+        first_response_at: e.answered === null ? null : Math.min(at + e.answered, closed ?? now), resolution_due_at: dueAt(e.due, at, now),
       })
     })
     const since = new Set<number>()
@@ -129,7 +135,7 @@ const conversationRows = (now: number, members: readonly string[], talks: Histor
       // One waits at most, and only in an open conversation.
       const running = lasts === null && talk.open && i === 0
       rows.waits.push({
-        conversation_id: id, since: begun, kind, episode: 1, due_at: due === null ? null : begun + due, ended_at: running ? null : Math.max(begun, Math.min(now, begun + (lasts ?? HOUR))), ended_by: running ? null : member(by),
+        conversation_id: id, since: begun, kind, episode: 1, due_at: dueAt(due, begun, now), ended_at: running ? null : Math.max(begun, Math.min(now, begun + (lasts ?? HOUR))), ended_by: running ? null : member(by),
       })
     }
     for (const { ago, status, kind, staff: by } of talk.messages) {
@@ -139,7 +145,7 @@ const conversationRows = (now: number, members: readonly string[], talks: Histor
       })
     }
     rows.conversations.push({
-      id, state: talk.open ? 'open' : 'closed', assigned_staff_id: talk.team ? null : member(talk.assigned), assigned_team_id: talk.team ? '7' : null, created_at: opened[0]!,
+      id, state: talk.open ? 'open' : 'closed', reply_status: talk.reply, assigned_staff_id: talk.team ? null : member(talk.assigned), assigned_team_id: talk.team ? '7' : null, created_at: opened[0]!,
       window_expires_at: now + (talk.windowExpired ? -1 : 1) * HOUR, last_inbound_at: now - (talk.windowExpired ? 25 : 23) * HOUR,
     })
   }
@@ -159,8 +165,8 @@ const insert = async (db: Db, table: string, fixed: Record<string, string>, colu
 
 const writeConversations = async (db: Db, workspaceId: string, channelId: string, raw: Raw): Promise<void> => {
   const own = { workspace_id: workspaceId }
-  await insert(db, 'conversations', { ...own, channel_id: channelId, updated_at: 'created_at', reply_status: 'null' },
-    'id bigint, state text, assigned_staff_id bigint, assigned_team_id bigint, created_at timestamptz, window_expires_at timestamptz, last_inbound_at timestamptz', raw.conversations)
+  await insert(db, 'conversations', { ...own, channel_id: channelId, updated_at: 'created_at' },
+    'id bigint, state text, reply_status text, assigned_staff_id bigint, assigned_team_id bigint, created_at timestamptz, window_expires_at timestamptz, last_inbound_at timestamptz', raw.conversations)
   await insert(db, 'conversation_episodes', own, `conversation_id bigint, n integer, opened_at timestamptz, opened_by bigint, closed_at timestamptz, closed_by bigint, close_reason text,
     first_response_at timestamptz, resolution_due_at timestamptz`, raw.episodes)
   await insert(db, 'reply_waits', own, 'conversation_id bigint, since timestamptz, kind text, episode integer, due_at timestamptz, ended_at timestamptz, ended_by bigint', raw.waits)
