@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, DeliveryStatus, DeliveryTrigger } from './database.ts'
-import { deliveryId } from './events.ts'
+import { deliveryId, type Position } from './events.ts'
 import { storableTime } from './times.ts'
 
 export type DeliveryRow = {
@@ -64,29 +64,44 @@ export const repeatDelivery = async (tx: Db, workspaceId: string, id: string): P
     update webhook_deliveries d set status = 'pending', trigger = 'replay', failures = 0, next_attempt_at = clock_timestamp(), delivered_at = null
     where d.workspace_id = ${workspaceId} and d.id = ${id} returning ${columns}`.execute(tx)).rows[0]!
 
+/** A span of the event log: its first and last transaction. */
+export type LogSpan = { first: string; last: string }
+
+/** Where in the log the events of [from, to) are; undefined when there are none. */
+export const spanOf = async (tx: Db, workspaceId: string, from: string, to: string): Promise<LogSpan | undefined> => {
+  const { rows: [row] } = await sql<{ first: string | null; last: string | null }>`
+    select min(xid::text::bigint)::text as first, max(xid::text::bigint)::text as last from events
+    where workspace_id = ${workspaceId} and occurred_at >= ${storableTime(from)}::timestamptz and occurred_at < ${storableTime(to)}::timestamptz`.execute(tx)
+  return row && row.first !== null ? { first: row.first, last: row.last! } : undefined
+}
+
+export type RecoverStep = { recovered: number; reached: Position | undefined }
+
 /**
- * Makes up to `most` deliveries due at once, oldest event first: of events in [from, to) of the endpoint's subscriptions, those that were given up and
- * those that were never made. Answers how many.
+ * Looks through up to `most` events of a span after a position, and makes due at once, oldest first, what an endpoint missed of its subscriptions and
+ * of [from, to): deliveries that were given up, and those that were never made. Answers how many, and how far it came. An upsert, since its unique key
+ * leaves the planner no choice: a join was seen to compare all with all, before tables were analyzed.
  */
-export const recoverDeliveries = async (tx: Db, workspaceId: string, endpointId: string, from: string, to: string, now: string, most: number): Promise<number> => {
-  const { rows } = await sql<{ n: string }>`
-    with missed as (
-      select e.id, e.type, d.id as delivery_id, row_number() over (order by e.xid, e.id) as n
-      from events e
-      left join webhook_deliveries d on d.workspace_id = e.workspace_id and d.endpoint_id = ${endpointId} and d.event_id = e.id
-      where e.workspace_id = ${workspaceId} and e.occurred_at >= ${storableTime(from)}::timestamptz and e.occurred_at < ${storableTime(to)}::timestamptz
-        and (d.id is null or d.status = 'dead')
-        and exists (select from webhook_subscriptions s where s.workspace_id = e.workspace_id and s.endpoint_id = ${endpointId} and s.event_type in (e.type, '*') and s.active)
-      order by e.xid, e.id limit ${most}
-    ), start as (select clock_timestamp() as at),
-    again as (
-      update webhook_deliveries d set status = 'pending', trigger = 'recover', failures = 0, next_attempt_at = start.at + m.n * interval '1 microsecond'
-      from missed m, start where d.workspace_id = ${workspaceId} and d.id = m.delivery_id and d.status = 'dead' returning 1
-    ), made as (
-      insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, trigger, next_attempt_at, created_at)
-      select ${workspaceId}::bigint, ${deliveryId('m.id')}, ${endpointId}, m.id, m.type, 'recover', start.at + m.n * interval '1 microsecond', ${now}::timestamptz
-      from missed m, start where m.delivery_id is null on conflict (workspace_id, endpoint_id, event_id) do nothing returning 1
+export const recoverDeliveries = async (
+  tx: Db, workspaceId: string, endpointId: string, { from, to, first, last }: LogSpan & { from: string; to: string }, after: Position | undefined, now: string, most: number,
+): Promise<RecoverStep> => {
+  const { rows: [row] } = await sql<{ n: string; xid: string | null; id: string | null }>`
+    with looked as materialized (
+      select xid, id, type, occurred_at, row_number() over (order by xid, id) as n from events
+      where workspace_id = ${workspaceId} and xid >= ${first}::text::xid8 and xid <= ${last}::text::xid8 ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
+      order by xid, id limit ${most}
+    ), start as materialized (select clock_timestamp() as at),
+    due as (
+      insert into webhook_deliveries as d (workspace_id, id, endpoint_id, event_id, event_type, trigger, next_attempt_at, created_at)
+      select ${workspaceId}::bigint, ${deliveryId('e.id')}, ${endpointId}, e.id, e.type, 'recover', start.at + e.n * interval '1 microsecond', ${now}::timestamptz
+      from looked e, start
+      where e.occurred_at >= ${storableTime(from)}::timestamptz and e.occurred_at < ${storableTime(to)}::timestamptz
+        and exists (select from webhook_subscriptions s where s.workspace_id = ${workspaceId} and s.endpoint_id = ${endpointId} and s.event_type in (e.type, '*') and s.active)
+      on conflict (workspace_id, endpoint_id, event_id) do update set status = 'pending', trigger = 'recover', failures = 0, next_attempt_at = excluded.next_attempt_at
+        where d.status = 'dead'
+      returning 1
     )
-    select (select count(*) from again) + (select count(*) from made) as n`.execute(tx)
-  return Number(rows[0]!.n)
+    select (select count(*) from due) as n, l.xid::text as xid, l.id
+    from (values (1)) as one left join (select xid, id from looked where n = ${most}) as l on true`.execute(tx)
+  return { recovered: Number(row!.n), reached: row!.id === null ? undefined : { xid: row!.xid!, id: row!.id } }
 }
