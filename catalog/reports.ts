@@ -8,9 +8,9 @@ export const presets = ['today', 'yesterday', 'last_7_days', 'last_14_days', 'la
 
 const Day = z.string().regex(/^\d{4}-\d{2}-\d{2}$/, 'must be a day, YYYY-MM-DD')
 const span = {
-  preset: z.enum(presets).optional().describe('Days counted in the time zone; `last_7_days` when absent. Weeks begin on Monday.'),
-  from: Day.optional().describe('First day, YYYY-MM-DD; with `to`, instead of `preset`.'),
-  to: Day.optional().describe('Last day, inclusive; at most 186 days in all.'),
+  preset: z.enum(presets).optional().describe('Up to today; `last_7_days` when absent. Weeks begin on Monday.'),
+  from: Day.optional().describe('First day, YYYY-MM-DD; with `to`. Both override `preset`.'),
+  to: Day.optional().describe('Last day, inclusive, today at the latest; at most 186 days in all.'),
   timezone: z.string().min(1).max(64).optional().describe('IANA name; the workspace\'s when absent.'),
 }
 
@@ -24,7 +24,7 @@ export const Range = z.object({
   preset: z.string().nullable().describe('Preset asked for.'),
 })
 
-const Unavailable = z.array(z.object({ metric: z.string().describe('Path of the metric.'), reason: z.string().describe('Why it is null.') })).describe('Metrics that cannot be answered; they are null, which is never zero.')
+const Unavailable = z.array(z.object({ metric: z.string().describe('Path of the metric.'), reason: z.string().describe('Why it is null.') })).describe('Null figures; null is never zero.')
 const Notes = z.array(z.string()).describe('What a reader needs to know.')
 const n = (what: string) => z.int().nullable().describe(what)
 const x = (what: string) => z.number().nullable().describe(what)
@@ -35,25 +35,36 @@ const range = {
 
 export const workspaceSummary = operation({
   name: 'reports_workspace_summary', cli: 'reports summary', routes: ['GET /v1/reports/summary'], since, stability: 'stable',
-  summary: 'Sum up messages, conversations, contacts and broadcasts of some days',
+  summary: 'Sum up messages, conversations and contacts of some days',
+  description: 'Of all channels. `notes` say how it was counted; a null figure is in `unavailable`.',
   scope: 'mcp:read',
   input: z.object(span),
   output: z.object({
     range: Range.describe('What is summed up.'),
     workspace: z.object({
-      company_id: Id.nullable().describe('Workspace.'), name: z.string().nullable().describe('Name.'), timezone: z.string().nullable().describe('Time zone.'), contacts_total: n('All contacts ever.'),
+      company_id: Id.nullable().describe('Workspace.'), name: z.string().nullable().describe('Name.'), timezone: z.string().nullable().describe('Time zone.'), contacts_total: n('All contacts, whenever made.'),
     }).describe('The workspace.'),
-    messages: z.object({ sent: n('Sent.'), delivered: n('Delivered.'), read: n('Read.'), failed: n('Failed.'), delivery_rate: x('Delivered of those sent, 0 to 1.') }).describe('Messages to customers.'),
+    messages: z.object({
+      sent: n('Sent, delivered or read.'), delivered: n('Delivered or read.'), read: n('Read.'), failed: n('Failed; not among the sent.'),
+      delivery_rate: x('`delivered` of `sent`, 0 to 1.'),
+    }).describe('Messages to customers written then, as they stand now; without broadcasts.'),
     conversations: z.object({
-      closes: n('Closed, each time.'), distinct_conversations: n('Different conversations closed.'), reopened: n('Opened again.'), median_close_seconds: x('Median from opening to closing.'),
-      waiting_now: n('Customers who wait for an answer, now.'), unassigned_now: n('Open conversations of nobody, now.'),
-      oldest_wait_buckets_now: z.record(z.string(), z.int()).nullable().describe('Waiting customers by how long they wait, now.'),
+      closes: n('Closes, each time.'), distinct_conversations: n('Conversations closed.'),
+      reopened: n('Opened again, each time.'), median_close_seconds: x('Median from opening to closing.'),
+      waiting_now: n('Customers who wait for an answer, now.'), unassigned_now: n('Open conversations of no staff member and no team, now.'),
+      oldest_wait_buckets_now: z.record(z.string(), z.int()).nullable().describe('The waiting by how long: `under_1h`, `1h_to_4h`, `4h_to_24h`, `over_24h`.'),
     }).describe('Conversations.'),
-    contacts: z.object({ new: n('Made.'), new_is_lower_bound: z.boolean().describe('The count is a minimum: counting was cut short.') }).describe('Contacts.'),
-    broadcasts: z.object({ started: n('Started.'), sent: n('Sent.'), delivered: n('Delivered.'), read: n('Read.'), failed: n('Failed.'), opted_out: n('Asked for no more.') }).describe('Broadcasts.'),
-    sla: z.object({ running: z.boolean().nullable().describe('A policy is in force.'), breaches: n('Clocks that ran out.'), config_problems: n('Policies that cannot work.') }).describe('Service levels.'),
+    contacts: z.object({ new: n('Made, and not deleted.'), new_is_lower_bound: z.boolean().describe('The count was cut short at 100,000.') }).describe('Contacts.'),
+    broadcasts: z.object({
+      started: n('Started.'), sent: n('Recipients sent to.'),
+      delivered: n('Delivered or read.'), read: n('Read.'), failed: n('Failed.'), opted_out: n('Asked for no more.'),
+    }).describe('Broadcasts started then, as they stand now.'),
+    sla: z.object({
+      running: z.boolean().nullable().describe('A policy is in force.'), breaches: n('Clocks that ran out in these days, unmet.'),
+      config_problems: n('Policies in force without a target, an existing channel, or hours.'),
+    }).describe('Service levels.'),
     agents: z.object({ sessions: n('Sessions of AI agents.'), handoffs: n('Handed to people.'), resolution_rate: x('Resolved without people, 0 to 1.') }).describe('AI agents.'),
-    chatbots: z.object({ sessions: z.null().describe('Always null: no chatbot analytics are kept.') }).describe('Chatbots.'),
+    chatbots: z.object({ sessions: z.null().describe('Always null: not kept.') }).describe('Chatbots.'),
     notes: Notes, unavailable: Unavailable,
   }),
   errors: [],
@@ -64,25 +75,31 @@ export const workspaceSummary = operation({
       conversations: { closes: 31, distinct_conversations: 29, reopened: 6, median_close_seconds: 5400, waiting_now: 7, unassigned_now: 4, oldest_wait_buckets_now: { under_1h: 5, '1h_to_4h': 1, '4h_to_24h': 1, over_24h: 0 } },
       contacts: { new: 12, new_is_lower_bound: false }, broadcasts: { started: 1, sent: 300, delivered: 290, read: 214, failed: 4, opted_out: 2 },
       sla: { running: true, breaches: 3, config_problems: 0 }, agents: { sessions: null, handoffs: null, resolution_rate: null }, chatbots: { sessions: null },
-      notes: ['delivery_rate counts what was sent in the range, whenever it was delivered.'],
-      unavailable: [{ metric: 'agents.sessions', reason: 'No AI agent works in this workspace.' }, { metric: 'chatbots.sessions', reason: 'No chatbot analytics are kept.' }],
+      notes: ['2026-10-07 is not over.', 'broadcasts counts those that were started in these days with all their recipients, as they stand now.'],
+      unavailable: [
+        ...['sessions', 'handoffs', 'resolution_rate'].map((figure) => ({ metric: `agents.${figure}`, reason: 'No API key of this workspace is marked as an AI agent\'s.' })),
+        { metric: 'chatbots.sessions', reason: 'No chatbot analytics are kept.' },
+      ],
     },
   }],
 })
 
 const StaffRow = z.object({
-  staff_id: Id.nullable().describe('Staff member; null: unassigned or the system.'), name: z.string().nullable().describe('Name.'),
-  conversations: n('Conversations assigned or answered.'), handled: n('Conversations answered or closed.'), closed: n('Closed.'), replied: n('Conversations answered.'), untouched: n('Assigned, neither answered nor closed.'),
-  messages_sent: n('Messages sent.'), reopened: n('Opened again after this member closed them.'),
-  avg_first_response_seconds: x('Average first response.'), avg_time_to_close_seconds: x('Average from opening to closing.'),
-  sla_breaches: z.object({ first_response: n('First responses that were late.'), next_response: n('Later responses that were late.'), resolution: n('Closed late.'), total: n('All.') }).nullable().describe('Null when the source cannot say.'),
-  sla_compliance_rate: x('Clocks that were met, 0 to 1.'), reason_coverage: x('Closes with a reason, 0 to 1; of live closes only.'),
+  staff_id: Id.nullable().describe('Staff member; null: nobody, or the system.'), name: z.string().nullable().describe('Name.'),
+  conversations: n('Conversations answered, closed or assigned; each counts once, here and in the next five.'), handled: n('Answered or closed.'), closed: n('Closed.'), replied: n('Answered.'),
+  untouched: n('Assigned in these days, neither answered nor closed.'),
+  messages_sent: n('Messages sent that did not fail.'), reopened: n('Opened again after this member had closed them.'),
+  avg_first_response_seconds: x('Average wait for the first response.'), avg_time_to_close_seconds: x('Average from opening to closing.'),
+  sla_breaches: z.object({
+    first_response: n('First responses that were late.'), next_response: n('Later responses that were late.'), resolution: n('Closed late.'), total: n('All.'),
+  }).nullable().describe('Clocks that this member stopped late; null when the source cannot say.'),
+  sla_compliance_rate: x('Clocks stopped in time, of all that this member stopped, 0 to 1.'), reason_coverage: x('Closes with a reason, 0 to 1; of live closes only.'),
 })
 
 export const staffReport = operation({
   name: 'reports_staff', cli: 'reports staff', routes: ['GET /v1/reports/staff'], since, stability: 'beta',
   summary: 'Report what each staff member did in some days, and what they have now',
-  description: 'From a stored report when one covers the range, else from closes as they are. Wants report permission of the key\'s owner.',
+  description: 'From the shortest stored report that covers the days in the time zone, else counted live. Reports are made each night for yesterday, 7 and 30 days. Agents need report permission.',
   scope: 'mcp:read',
   input: z.object({ ...span, limit: Limit, cursor: Cursor }),
   output: z.object({
@@ -96,7 +113,7 @@ export const staffReport = operation({
     population: z.object({ total: n('Rows in all.'), capped: z.boolean().describe('There are more than were counted.'), note: z.string().nullable().describe('Why.') }).describe('Whom the rows are of.'),
     workload_now: z.array(z.object({
       staff_id: Id.nullable().describe('Staff member; null: nobody.'), name: z.string().nullable().describe('Name.'), waiting: n('Customers waiting.'), assigned_open: n('Open conversations.'),
-      window_expired: n('Of these, with a closed reply window.'), oldest_wait_seconds: x('Longest wait.'),
+      window_expired: n('Of these, whose reply window has run out.'), oldest_wait_seconds: x('Longest wait.'),
     })).describe('What everybody has now.'),
     notes: Notes, next_cursor: NextCursor, unavailable: Unavailable,
   }),

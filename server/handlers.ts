@@ -20,6 +20,7 @@ import { sendTemplate } from './messaging/template.ts'
 import { getMedia } from './media/media.ts'
 import type { Handlers } from './operations.ts'
 import { createQuickMessage, deleteQuickMessage, listQuickMessages, updateQuickMessage } from './quick-messages/quick-messages.ts'
+import { summarizeWorkspace } from './reports/summary.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
 import { createShortLink } from './short-links/create.ts'
 import { deleteShortLink } from './short-links/delete.ts'
@@ -121,5 +122,6 @@ export const handlers = {
   webhooks_replay_delivery: replayDelivery,
   webhooks_recover_endpoint: recoverEndpoint,
   events_list: listEvents,
+  reports_workspace_summary: summarizeWorkspace,
   audit_list: listAudit,
 } satisfies Handlers
