@@ -14,7 +14,7 @@ import { addContactsToGroup, createGroup, deleteGroup, listGroups, removeContact
 import { addNote, getMedia, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
 import type { Operation } from './operation.ts'
 import { createQuickMessage, deleteQuickMessage, listQuickMessages, updateQuickMessage } from './quick-messages.ts'
-import { workspaceSummary } from './reports.ts'
+import { staffReport, workspaceSummary } from './reports.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters.ts'
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
 import { listTags } from './tags.ts'
@@ -45,7 +45,7 @@ export const catalog = [
   listEndpoints, getEndpoint, createEndpoint, updateEndpoint, deleteEndpoint, rotateSecret, disableEndpoint, enableEndpoint, setSubscriptions,
   sendTestEvent, listEventTypes, listDeliveries, getDelivery, replayDelivery, recoverEndpoint,
   listEvents,
-  workspaceSummary,
+  workspaceSummary, staffReport,
   listAudit,
 ] as const satisfies readonly Operation[]
 

@@ -20,6 +20,7 @@ import { sendTemplate } from './messaging/template.ts'
 import { getMedia } from './media/media.ts'
 import type { Handlers } from './operations.ts'
 import { createQuickMessage, deleteQuickMessage, listQuickMessages, updateQuickMessage } from './quick-messages/quick-messages.ts'
+import { staffReport } from './reports/staff.ts'
 import { summarizeWorkspace } from './reports/summary.ts'
 import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
 import { createShortLink } from './short-links/create.ts'
@@ -123,5 +124,6 @@ export const handlers = {
   webhooks_recover_endpoint: recoverEndpoint,
   events_list: listEvents,
   reports_workspace_summary: summarizeWorkspace,
+  reports_staff: staffReport,
   audit_list: listAudit,
 } satisfies Handlers

@@ -12,6 +12,7 @@ import type { Config } from './config.ts'
 import { stopStreams } from './events/stream.ts'
 import { dropOldUpdates, processUpdates, stopUpdates } from './inbound/process.ts'
 import { kickMedia, stopMedia } from './media/fetch.ts'
+import { nightlyReports } from './reports/generate.ts'
 import { reconcile } from './steps/reconcile.ts'
 import { startWebhookWorker } from './webhooks/worker.ts'
 
@@ -93,6 +94,7 @@ export const startChores = async (service: Service): Promise<() => Promise<void>
     every(5_000, 'updates', service, () => processUpdates(app)),
     every(5_000, 'media', service, async () => kickMedia(app)),
     every(5_000, 'sandbox numbers', service, async () => { if (await driver.isSandbox()) await driver.keepUp() }),
+    every(60_000, 'staff reports', service, nightlyReports(app)),
     every(30_000, 'clean up', service, async () => {
       await dropExpiredRecords(app.db, app.now())
       await dropIdleBuckets(app.db)

@@ -24,6 +24,9 @@ const windows: Readonly<Record<string, { kind: string; ms: number }>> = {
 }
 const FREE_ENTRY_MS = 72 * HOUR_MS
 
+/** The same as a table, for counts of many windows: `adMs` for a message that came from an ad, null where that is nothing special. */
+export const windowRules = Object.entries(windows).map(([type, { ms }]) => ({ type, ms, adMs: type === 'chatapp' ? FREE_ENTRY_MS : null }))
+
 const after = (time: string, ms: number): number => Date.parse(time) + ms
 const iso = (ms: number): string => new Date(ms).toISOString()
 

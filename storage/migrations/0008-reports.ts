@@ -12,6 +12,9 @@ const statements = [
   `create index conversation_episodes_late on conversation_episodes (workspace_id, resolution_due_at) where resolution_due_at < closed_at`,
   `create index conversation_episodes_open on conversation_episodes (workspace_id, resolution_due_at) where closed_at is null`,
   `create index reply_waits_late on reply_waits (workspace_id, due_at) where due_at < ended_at`,
+  // What members were given, and the waits that they ended.
+  `create index conversations_assigned on conversations (workspace_id, assigned_at) include (assigned_staff_id) where assigned_staff_id is not null`,
+  `create index reply_waits_ended on reply_waits (workspace_id, ended_at) where ended_at is not null`,
   // rows: of the staff report, each staff member's. Days are local to the time zone, inclusive.
   `create table staff_reports (
     workspace_id bigint not null,
