@@ -52,8 +52,9 @@ export const print = async (io: Io, spec: CommandSpec, value: Value): Promise<vo
   const rows = spec.output.list ? value['data'] as Value[] : undefined
   if (rows) io.stderr.write(warnings(value))
   if (isInteractive(io)) {
-    const { drawRecord, drawTable } = await import('./views.ts')
     const look = { width: io.stdout.columns || 80, color: hasColor(io) }
+    if (spec.group === 'reports') return void io.stdout.write((await import('./pictures/reports.ts')).drawReport(spec, value, moreNote(spec, value), look))
+    const { drawRecord, drawTable } = await import('./views.ts')
     io.stdout.write(rows ? drawTable(rows, spec.output.columns, moreNote(spec, value), look) : drawRecord(value, look))
     if (spec.group === 'short-links' && typeof value['url'] === 'string') io.stdout.write(await (await import('./qr.ts')).drawQr(value['url'], look))
   } else if (rows) {

@@ -66,7 +66,8 @@ const ProblemBox = ({ text, look }: { text: FaultText; look: Look }): ReactNode 
     text.mend ? h(Text, null, text.mend) : null,
     text.request ? h(Text, { dimColor: look.color }, `Request ${text.request}`) : null)
 
-const draw = (node: ReactNode, look: Look): string => {
+/** A node as text, drawn once. */
+export const draw = (node: ReactNode, look: Look): string => {
   const drawn = renderToString(node, { columns: look.width }).split('\n').map((line) => line.trimEnd()).join('\n')
   return `${look.color ? drawn : stripVTControlCharacters(drawn)}\n`
 }

@@ -3,13 +3,14 @@ import { copies } from './backup.ts'
 import { channels } from './channels.ts'
 import { demos } from './demo.ts'
 import { keys } from './keys.ts'
+import { reports } from './reports.ts'
 import { sla } from './sla.ts'
 import { staff, teams } from './staff.ts'
 import type { Flags, Group, Verb } from './verb.ts'
 import { workspaces } from './workspaces.ts'
 
 /** Every command of `wcrm admin`, in the order in which help lists them. */
-export const groups: readonly Group[] = [workspaces, staff, teams, channels, keys, sla]
+export const groups: readonly Group[] = [workspaces, staff, teams, channels, keys, sla, reports]
 export const alone: readonly Verb[] = [...copies, ...demos]
 
 export type Act = (verb: Verb, flags: Flags, argument: string) => Promise<void>
@@ -51,7 +52,7 @@ const everything = (): string => [
 
 /** The command tree of `wcrm admin`. */
 export const program = (act: Act): Command => {
-  const root = new Command('wcrm admin').description('Administer workspaces, staff, teams, channels, keys and service levels, on the server\'s own machine.')
+  const root = new Command('wcrm admin').description('Administer workspaces, staff, teams, channels, keys, service levels and reports, on the server\'s own machine.')
     .usage('<group> <verb> [flags]').helpCommand(false).exitOverride().addHelpText('after', everything())
   for (const group of groups) {
     const command = root.command(group.name).summary(group.summary).description(`${group.summary}.`).usage('<verb> [flags]').helpCommand(false)
