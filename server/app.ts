@@ -23,6 +23,8 @@ export type AppConfig = {
   filters: FilterSettings
   /** Days that webhook deliveries are kept when they are over. */
   webhookRetentionDays: number
+  /** Days that events are kept; undefined: for ever. */
+  eventRetentionDays: number | undefined
   /** Whether calls leave rows in the audit trail: only a benchmark does without. */
   audit: boolean
   /** Days that rows of the audit trail are kept. */
@@ -69,7 +71,7 @@ export type AppOptions = {
   secret: string
   log: Logger
   metrics: Metrics
-  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number; webhookAllow?: string; webhookRetentionDays?: number; audit?: boolean; auditRetentionDays?: number }
+  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number; webhookAllow?: string; webhookRetentionDays?: number; eventRetentionDays?: number | undefined; audit?: boolean; auditRetentionDays?: number }
   now?: () => string
   /** How names of webhook endpoints are resolved; as the machine does when absent. */
   resolve?: Resolve | undefined
@@ -92,6 +94,7 @@ export const createApp = ({ storage, secret, log, metrics, config, now, resolve,
       },
       filters: { on: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
       webhookRetentionDays: config.webhookRetentionDays ?? 30,
+      eventRetentionDays: config.eventRetentionDays,
       audit: config.audit ?? true,
       auditRetentionDays: config.auditRetentionDays ?? 400,
     },

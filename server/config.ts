@@ -42,6 +42,7 @@ export const Config = z.object({
   providerAppSecret: z.string().min(1).optional().describe('Signs the provider\'s webhooks.').meta({ env: 'WCRM_PROVIDER_APP_SECRET' }),
   providerVerifyToken: z.string().min(1).optional().describe('What the provider says when it verifies the webhook address.').meta({ env: 'WCRM_PROVIDER_VERIFY_TOKEN' }),
   webhookAllow: AllowList.default('').describe('Where webhooks may be sent although it is not public: host:port or CIDR, separated by commas. For development.').meta({ env: 'WCRM_WEBHOOK_ALLOW' }),
+  eventRetentionDays: z.coerce.number().int().min(14).max(3650).optional().describe('Days that the event log is kept, at least 14; for ever when absent.').meta({ env: 'WCRM_EVENT_RETENTION_DAYS' }),
   webhookRetentionDays: z.coerce.number().int().min(1).max(3650).default(30).describe('Days that webhook deliveries are kept when they are over.').meta({ env: 'WCRM_WEBHOOK_RETENTION_DAYS' }),
   auditRetentionDays: z.coerce.number().int().min(1).max(36500).default(400).describe('Days that the audit trail is kept.').meta({ env: 'WCRM_AUDIT_RETENTION_DAYS' }),
   media: z.string().min(1).optional().describe('Folder of received files; "media" in the data folder when absent.').meta({ env: 'WCRM_MEDIA' }),

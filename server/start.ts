@@ -9,6 +9,7 @@ import { keepSetting } from '../storage/settings.ts'
 import { refreshClock } from './clock.ts'
 import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
+import { dropOldEvents } from './events/retention.ts'
 import { stopStreams } from './events/stream.ts'
 import { dropOldUpdates, processUpdates, stopUpdates } from './inbound/process.ts'
 import { kickMedia, stopMedia } from './media/fetch.ts'
@@ -99,6 +100,7 @@ export const startChores = async (service: Service): Promise<() => Promise<void>
       await dropExpiredRecords(app.db, app.now())
       await dropIdleBuckets(app.db)
       await dropOldUpdates(app)
+      await dropOldEvents(app)
       await deleteAuditBefore(app.db, new Date(Date.parse(app.now()) - app.config.auditRetentionDays * 86_400_000).toISOString())
     }),
   ]

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { newEventId } from '../server/ids.ts'
 import { hashApiKey } from '../server/keys.ts'
+import { dropOldEvents } from '../server/events/retention.ts'
 import { stopStreams } from '../server/events/stream.ts'
 import { type EventRow, scanEvents, writeEvents } from '../storage/events.ts'
 import { callAs, doAs } from './calls.ts'
@@ -97,6 +98,26 @@ everyDatabase('What a reader of events sees', (server) => {
     assert.deepEqual([second.data.map((e: Shown) => e.id), second.next_cursor], [['evt_01M00000000000000000052000'], 'evt_01M00000000000000000052000'])
     const third = await run('events_list', { types: ['group.deleted'], after: second.next_cursor })
     assert.deepEqual([third.data.map((e: Shown) => e.id), third.next_cursor], [['evt_01M00000000000000000052001'], null])
+  })
+})
+
+everyDatabase('Old events', (server) => {
+  it('are forgotten after their days, but for those that a delivery waits for', async () => {
+    const workspace = await makeWorkspace(server())
+    const run = doAs(server(), workspace.owner.key)
+    const day = (n: number): string => new Date(Date.parse(server().app.now()) - n * 86_400_000).toISOString()
+    const events = [20, 19, 15.1, 14.9, 0].map((n) => ({ ...group(`${n} days`), occurred_at: day(n) }))
+    await writeEvents(server().db, workspace.id, events.slice(0, 1))
+    await run('webhooks_create_endpoint', { url: 'https://hooks.example.com/in', event_types: ['*'] })
+    await writeEvents(server().db, workspace.id, events.slice(1, 2))
+    await sql`update webhook_endpoints set status = 'disabled' where workspace_id = ${workspace.id}`.execute(server().db)
+    await writeEvents(server().db, workspace.id, events.slice(2))
+    const names = async () => (await run('events_list')).data.map((e: Shown) => e.data['group']!['name'])
+    await dropOldEvents({ ...server().app, config: { ...server().app.config, eventRetentionDays: undefined } })
+    assert.equal((await names()).length, 5)
+    await dropOldEvents({ ...server().app, config: { ...server().app.config, eventRetentionDays: 15 } })
+    assert.deepEqual(await names(), ['19 days', '14.9 days', '0 days'])
+    assert.equal((await callAs(server(), workspace.owner.key)('events_list', { after: events[0]!.id })).status, 404)
   })
 })
 
