@@ -46,22 +46,22 @@ export type AuditFilter = {
   target_id?: string | undefined; from?: string | undefined; to?: string | undefined
 }
 
-const conditions = ({ staff_id, key_id, operation, door, outcome, target_id, from, to }: AuditFilter): RawBuilder<unknown> => sql.join([
-  ...(staff_id === undefined ? [] : [sql`staff_id = ${storable(staff_id)}`]), ...(key_id === undefined ? [] : [sql`key_id = ${storable(key_id)}`]),
-  ...(operation === undefined ? [] : [sql`operation = ${operation}`]), ...(door === undefined ? [] : [sql`door = ${door}`]),
+const conditions = ({ key_id, operation, door, outcome, target_id, from, to }: AuditFilter, before: string | undefined): RawBuilder<unknown> => sql.join([
+  ...(key_id === undefined ? [] : [sql`key_id = ${storable(key_id)}`]), ...(operation === undefined ? [] : [sql`operation = ${operation}`]), ...(door === undefined ? [] : [sql`door = ${door}`]),
   // A literal, so that the planner sees that the index of the others holds it.
   ...(outcome === undefined ? [] : [sql`outcome = ${sql.lit(outcome)}`]), ...(target_id === undefined ? [] : [sql`target_id = ${target_id}`]),
-  ...(from === undefined ? [] : [sql`id >= ${firstIdOf(from)}`]), ...(to === undefined ? [] : [sql`id < ${firstIdOf(to)}`]),
+  ...(from === undefined ? [] : [sql`id >= ${firstIdOf(from)}`]), ...(to === undefined ? [] : [sql`id < ${firstIdOf(to)}`]), ...(before === undefined ? [] : [sql`id < ${before}`]),
 ].map((condition) => sql`and ${condition}`), sql` `)
 
-/** Rows of a workspace before an id, newest first. */
+/** Rows of a workspace before an id, newest first. Those of a staff member are the newest of each of their keys, of which none is ever deleted. */
 export const pageOfAudit = async (db: Db, workspaceId: string, filter: AuditFilter, before: string | undefined, limit: number): Promise<AuditRow[]> => {
+  const wanted = sql`${conditions(filter, before)} order by id desc limit ${limit}`
+  const found = filter.staff_id === undefined ? sql`select * from audit_log where workspace_id = ${workspaceId} ${wanted}` : sql`
+    select f.* from api_keys k cross join lateral (select * from audit_log where workspace_id = ${workspaceId} and key_id = k.id ${wanted}) as f
+    where k.workspace_id = ${workspaceId} and k.staff_id = ${storable(filter.staff_id)} order by f.id desc limit ${limit}`
   const { rows } = await sql<Omit<AuditRow, 'at'>>`${sql.raw(CUSTOM_PLAN)}
     select a.*, s.name as staff_name
-    from (
-      select * from audit_log where workspace_id = ${workspaceId} ${conditions(filter)} ${before === undefined ? sql`` : sql`and id < ${before}`}
-      order by id desc limit ${limit}
-    ) as a left join staff s on s.workspace_id = a.workspace_id and s.id = a.staff_id order by a.id desc`.execute(db)
+    from (${found}) as a left join staff s on s.workspace_id = a.workspace_id and s.id = a.staff_id order by a.id desc`.execute(db)
   return rows.map((row) => ({ ...row, at: timeOf(row.id) }))
 }
 

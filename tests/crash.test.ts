@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { describe, it } from 'node:test'
+import { sql } from 'kysely'
 import { currentVersion, scopes } from '../catalog/index.ts'
 import { hashApiKey, newApiKey } from '../server/keys.ts'
 import { createKey, createStaff, createWorkspace } from '../storage/admin.ts'
@@ -88,6 +89,8 @@ for (const database of databases) {
           const events = await db.selectFrom('events').select(['type', 'data']).where('workspace_id', '=', workspaceId).execute()
           const created = events.filter((e) => e.type === 'contact.created/1').map((e) => (e.data as { contact: { id: string } }).contact.id)
           assert.deepEqual(created.toSorted(), [...ids.values()].toSorted(), told)
+          const { rows: audited } = await sql<{ id: string; outcome: string }>`select target_id as id, outcome from audit_log where workspace_id = ${workspaceId}`.execute(db)
+          assert.deepEqual(audited.map(({ id, outcome }) => `${id} ${outcome}`).toSorted(), [...ids.values()].map((id) => `${id} done`).toSorted(), 'each change is in the audit trail, and once')
           const counted = await db.selectFrom('counters').select((eb) => eb.fn.sum<string>('n').as('n')).where('workspace_id', '=', workspaceId).where('subject', '=', 'contacts').executeTakeFirstOrThrow()
           assert.equal(Number(counted.n), CONTACTS, told)
         })

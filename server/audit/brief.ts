@@ -89,10 +89,14 @@ const briefObject = (object: Record<string, unknown>, { key: above, spoken, phon
 export const briefOf = (operation: string, object: Record<string, unknown>): Record<string, unknown> =>
   brief(object, { key: '', spoken: talk.has(operation), depth: 0 }) as Record<string, unknown>
 
-/** Of an answer what tells how it went: numbers, flags, ids and the names of what changed. Records, texts and secrets are not among them. */
-export const resultOf = (output: Record<string, unknown>): Record<string, unknown> => Object.fromEntries(Object.entries(output).filter(([key, value]) =>
-  typeof value === 'boolean' || typeof value === 'number' || key === 'action' || key === 'status' || (typeof value === 'string' && key.endsWith('_id'))
-  || ((key === 'changed' || key === 'changes') && Array.isArray(value))))
+/** Words of answers that say what came of a change. */
+const verdicts: ReadonlySet<string> = new Set(['action', 'status', 'deleted', 'changed', 'changes', 'created', 'submitted', 'stopped_early'])
+
+/** Of an answer what tells how it went: verdicts, numbers and ids. Records, texts and secrets are not among them. Undefined when it says nothing. */
+export const resultOf = (output: Record<string, unknown>): Record<string, unknown> | undefined => {
+  const telling = Object.entries(output).filter(([key, value]) => verdicts.has(key) || typeof value === 'number' || (typeof value === 'string' && key.endsWith('_id')))
+  return telling.length === 0 ? undefined : Object.fromEntries(telling)
+}
 
 /** Of what was written the fields that differ, as they were and as they are; of what is gone all that it was. */
 export const differenceOf = (operation: string, before: Record<string, unknown>, after: Record<string, unknown> | null): { before?: object; after?: object } => {

@@ -44,9 +44,8 @@ const changesOf = ({ op, input }: Told, { output, difference }: Went): Record<st
   if (input === undefined || op.scope === 'mcp:read') return null
   const { field } = targetIn(op)
   const { [field ?? '']: _target, ...asked } = input
-  return bounded({
-    input: briefOf(op.name, asked), ...(difference ? differenceOf(op.name, difference.before, difference.after) : {}), ...(output ? { result: resultOf(output) } : {}),
-  })
+  const result = output && resultOf(output)
+  return bounded({ input: briefOf(op.name, asked), ...(difference ? differenceOf(op.name, difference.before, difference.after) : {}), ...(result ? { result } : {}) })
 }
 
 /** Of a row what does not depend on the operation. */

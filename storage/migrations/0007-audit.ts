@@ -14,7 +14,7 @@ const statements = [
     dry_run boolean not null, confirmed boolean not null, changes json, request_id text collate "C" not null,
     primary key (workspace_id, id)
   ) with (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02)`,
-  `create index audit_log_staff on audit_log (workspace_id, staff_id, id)`,
+  // Serves staff too, key by key: an index less for each change to write.
   `create index audit_log_key on audit_log (workspace_id, key_id, id)`,
   `create index audit_log_operation on audit_log (workspace_id, operation, id)`,
   `create index audit_log_door on audit_log (workspace_id, door, id)`,
