@@ -112,8 +112,8 @@ const bodyRules: readonly BodyRule[] = [
     find: ({ path, examples, variables: { names } }) => {
       const missing = names.length - examples.length
       if (missing === 0) return fine
-      if (missing < 0) return found(`${path}.examples`, `There are ${plural(examples.length, 'sample')} for ${plural(names.length, 'variable')}.`, `Leave out the last ${plural(-missing, 'sample')}.`)
-      return found(`${path}.examples`, `There are ${plural(examples.length, 'sample')} for ${plural(names.length, 'variable')}.`, `Give a sample for ${braces(names.slice(examples.length))}, in the order of their numbers.`)
+      if (missing < 0) return found(`${path}.examples`, `Samples given: ${examples.length}; variables: ${names.length}.`, `Leave out the last ${plural(-missing, 'sample')}.`)
+      return found(`${path}.examples`, `Samples given: ${examples.length}; variables: ${names.length}.`, `Give a sample for ${braces(names.slice(examples.length))}, in the order of their numbers.`)
     },
     breaks: { text: 'Your order {{1}} is on its way.', at: 'examples' }, passes: { text: 'Your order {{1}} is on its way.', examples: ['17'] },
   },
