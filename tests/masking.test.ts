@@ -32,7 +32,7 @@ const assertHidden = (reply: Reply, what: string): void => {
 everyDatabase('Phones hidden from an agent', (server) => {
   it('are in no answer of any operation, be it a success or a refusal', async () => {
     const planted = await hiddenWorld(server())
-    const { key } = await planted.workspace.staff({ role: 'agent', hide_phone_numbers: true })
+    const { key } = await planted.workspace.staff({ role: 'agent', hide_phone_numbers: true, reports: true })
     const [rest, ops, mcp, cli] = doorsOf(server().url, key)
     // Nobody changes a saved filter of another, and no agent another's quick message.
     const { saved_filter: own } = await doAs(server(), key)('crm_create_saved_filter', { name: 'Own', filter: { name: { contains: planted.marker } } })

@@ -65,7 +65,19 @@ export const plant = async (server: TestServer, workspace: TestWorkspace, marker
   await server.sync(workspace.id)
   for (const n of [1, 2]) await plantShortLink(server, workspace, make, `${marker} link ${n}`)
   await plantAttempts(db, workspace.id, marker, digits, now)
+  await plantReports(db, workspace.id, marker, now)
   return { workspace, marker, ids: await idsOf(db, workspace.id) }
+}
+
+/** The colleague ended the customers' first waits, and there is a report of days long ago. */
+const plantReports = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
+  await sql`
+    insert into reply_waits (workspace_id, conversation_id, since, kind, episode, ended_at, ended_by)
+    select v.workspace_id, v.id, v.created_at, 'first_response', 1, ${now}::timestamptz - interval '5 minutes', s.id
+    from conversations v join staff s on s.workspace_id = v.workspace_id and s.name = ${`${marker} colleague`} where v.workspace_id = ${workspaceId}`.execute(db)
+  await sql`
+    insert into staff_reports (workspace_id, name, from_day, to_day, timezone, generated_at, rows)
+    values (${workspaceId}, ${`${marker} report`}, '2026-01-01', '2026-01-31', 'UTC', ${now}, '[]')`.execute(db)
 }
 
 /** Another number of the account that the main line is of: the channel that inputs name, since it is the last. */
