@@ -21,9 +21,9 @@ const statements = (w: string, messages: number, conversations: number, staff: n
   `insert into counters (workspace_id, subject, shard, n) values (${w}, 'contacts', 0, ${conversations / 2})`,
   `create temp table v as select n, now() - interval '${DAYS} days' * (1 - n::float / ${conversations}) as at, abs(hashint4(n)) / 2147483648.0 as r, abs(hashint4(n + 7)) / 2147483648.0 as r2,
     1 + abs(hashint4(n * 3)) % ${staff} as s, n % 20 = 0 as open, n % 10 = 1 as twice from generate_series(1, ${conversations}) as n`,
-  `insert into conversations (workspace_id, contact_id, channel_id, state, episode, assigned_staff_id, reply_status, created_at, updated_at, last_activity_at, last_inbound_at, window_expires_at)
+  `insert into conversations (workspace_id, contact_id, channel_id, state, episode, assigned_staff_id, assigned_at, reply_status, created_at, updated_at, last_activity_at, last_inbound_at, window_expires_at)
     select ${w}, (select min(id) from contacts) + v.n % ${conversations / 2}, (select min(id) from channels) + v.n % 4, case when open then 'open' else 'closed' end, case when twice then 2 else 1 end,
-    case when v.r2 < 0.1 then null else s.ids[v.s] end, case when open then case when r < 0.4 then 'incoming_no_reply' else 'outgoing_no_response' end end, at, at, at, at, at + interval '24 hours'
+    case when v.r2 < 0.1 then null else s.ids[v.s] end, case when v.r2 < 0.1 then null else at end, case when open then case when r < 0.4 then 'incoming_no_reply' else 'outgoing_no_response' end end, at, at, at, at, at + interval '24 hours'
     from v, s order by v.n`,
   `create temp table c as select min(id) - 1 as base from conversations where workspace_id = ${w}`,
   `insert into conversation_episodes (workspace_id, conversation_id, n, opened_at, closed_at, closed_by, close_reason, first_response_at, resolution_due_at)
