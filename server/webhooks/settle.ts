@@ -1,4 +1,4 @@
-import { type ClaimedDelivery, settleDeliveries } from '../../storage/webhook-deliveries.ts'
+import { type ChangedEndpoint, type ClaimedDelivery, settleDeliveries } from '../../storage/webhook-deliveries.ts'
 import type { App } from '../app.ts'
 import { announceEvents } from '../events/signal.ts'
 import { isRetryable } from '../steps/deadline.ts'
@@ -9,17 +9,18 @@ export type Finished = { delivery: ClaimedDelivery; attempted: Attempted }
 
 const ATTEMPTS = 4
 
-/** Writes what attempts came to, in the order in which they ended, and counts them. */
-export const settle = async (app: App, finished: readonly Finished[]): Promise<void> => {
+/** Writes what attempts came to, in the order in which they ended, and counts them. Answers the endpoints that it changed. */
+export const settle = async (app: App, finished: readonly Finished[]): Promise<readonly ChangedEndpoint[]> => {
   const results = finished.map(({ attempted }) => attempted.result)
   const seen = finished.map(({ delivery, attempted: { result, gone } }) => ({
     workspaceId: delivery.workspace_id, endpointId: delivery.endpoint_id, delivered: result.status === 'delivered', gone,
   }))
   const endpoints = endpointResults(seen)
   const now = app.now()
+  let changed: readonly ChangedEndpoint[]
   for (let attempt = 1; ; attempt++) {
     try {
-      await write(app, results, endpoints, now)
+      changed = await write(app, results, endpoints, now)
       break
     } catch (error) {
       // Whoever deletes or disables an endpoint locks it before its deliveries, and this locks it after them.
@@ -27,11 +28,16 @@ export const settle = async (app: App, finished: readonly Finished[]): Promise<v
     }
   }
   for (const { status } of results) app.metrics.deliveries.inc({ outcome: status })
+  return changed
 }
 
-const write = async (app: App, results: readonly Attempted['result'][], endpoints: ReturnType<typeof endpointResults>, now: string): Promise<void> => {
+const write = async (app: App, results: readonly Attempted['result'][], endpoints: ReturnType<typeof endpointResults>, now: string): Promise<readonly ChangedEndpoint[]> => {
   // Successes cause no events, and one statement is a transaction by itself.
-  if (endpoints.every(({ failures, gone }) => failures === 0 && !gone)) return void await settleDeliveries(app.db, results, endpoints, RULES, now)
-  const told = await app.db.transaction().execute(async (tx) => tellOfEndpoints(tx, await settleDeliveries(tx, results, endpoints, RULES, now), now))
+  if (endpoints.every(({ failures, gone }) => failures === 0 && !gone)) return await settleDeliveries(app.db, results, endpoints, RULES, now)
+  const { changed, told } = await app.db.transaction().execute(async (tx) => {
+    const after = await settleDeliveries(tx, results, endpoints, RULES, now)
+    return { changed: after, told: await tellOfEndpoints(tx, after, now) }
+  })
   if (told) announceEvents(app)
+  return changed
 }
