@@ -8,6 +8,7 @@ import { explain } from './explain.ts'
 import { warnOfLabels } from './labels.ts'
 import { readNode } from './node.ts'
 import { expand, findAllSaved } from './saved.ts'
+import { inFilterTime } from './time.ts'
 import { newWalk, type Path, placeOf, type Reference, refusal, type ResolvedDate, type Walk, type Warning } from './walk.ts'
 
 export type ReadFilter = {
@@ -85,7 +86,7 @@ const requireFilters = (ctx: Context): void => {
 
 const requireGoodPatterns = async (ctx: Context, walks: readonly Walk[]): Promise<void> => {
   const patterns = walks.flatMap((walk) => walk.patterns.map(({ path, pattern }) => ({ path: placeOf(walk, path), pattern })))
-  const bad = patterns.length > 0 ? await regexFault(ctx.tx, patterns.map(({ pattern }) => pattern)) : undefined
+  const bad = patterns.length > 0 ? await inFilterTime(regexFault(ctx.tx, patterns.map(({ pattern }) => pattern))) : undefined
   if (!bad) return
   const detail = `is not a regular expression that PostgreSQL takes: ${bad.fault}`
   throw refusal(patterns[bad.index]!.path, 'filter_regex_invalid', detail, 'Correct the expression, or use contains for plain text.')
