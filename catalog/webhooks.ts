@@ -110,7 +110,7 @@ export const createEndpoint = operation({
     event_types: SubscriptionList.optional(),
   }),
   output: z.object({ endpoint: NewEndpoint.describe('The endpoint.'), signing_secret: z.string().nullable().describe('The secret, this once; null in a dry run.') }),
-  errors: ['conflict'],
+  errors: ['forbidden'],
   examples: [{ title: 'Incoming messages', input: { url: endpoint.url, description: 'Orders', event_types: ['message.received/1'] }, output: { endpoint, signing_secret: secret } }],
 })
 
@@ -123,7 +123,7 @@ export const updateEndpoint = operation({
     endpoint_id: EndpointId, url: Url.optional(), description: Description.optional(), custom_headers: CustomHeaders.optional(), payload_format: PayloadFormat.optional().describe('What is sent.'),
   }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: z.array(z.string()).describe('Names of the fields that changed.') }),
-  errors: ['not_found'],
+  errors: ['not_found', 'forbidden'],
   examples: [{ title: 'Another address', input: { endpoint_id: endpoint.id, url: 'https://example.com/new' }, output: { endpoint: { ...endpoint, url: 'https://example.com/new' }, changed: ['url'] } }],
 })
 
@@ -147,7 +147,7 @@ export const rotateSecret = operation({
     endpoint: Endpoint.describe('The endpoint.'), signing_secret: z.string().nullable().describe('The new secret, this once; null in a dry run.'),
     old_secret_valid_until: Timestamp.describe('Until when the old one signs too.'), warning: z.string().describe('What to do now.'),
   }),
-  errors: ['not_found', 'confirm_required'],
+  errors: ['not_found', 'forbidden', 'confirm_required'],
   examples: [{
     title: 'A new secret', input: { endpoint_id: endpoint.id },
     output: { endpoint, signing_secret: secret, old_secret_valid_until: '2026-10-02T09:30:00.000Z', warning: 'Store the new secret now: it is not shown again. The old one stops signing in 24 hours.' },
@@ -171,7 +171,7 @@ export const enableEndpoint = operation({
   scope: 'webhooks:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: [],
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
-  errors: ['not_found'],
+  errors: ['not_found', 'forbidden'],
   examples: [{ title: 'Switched on', input: { endpoint_id: endpoint.id }, output: { endpoint, changed: true } }],
 })
 
@@ -194,7 +194,7 @@ export const setSubscriptions = operation({
   scope: 'webhooks:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: [],
   input: z.object({ endpoint_id: EndpointId, event_types: SubscriptionList }),
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
-  errors: ['not_found'],
+  errors: ['not_found', 'forbidden'],
   examples: [{ title: 'Incoming messages', input: { endpoint_id: endpoint.id, event_types: ['message.received/1'] }, output: { endpoint, changed: true } }],
 })
 

@@ -117,6 +117,22 @@ everyDoor('Webhook endpoints', (test) => {
     assert.equal((await call('webhooks_update_endpoint', { endpoint_id: id, custom_headers: good })).status, 200)
   })
 
+  test('are settled by those alone who see all that is sent', async ({ call, as, workspace }) => {
+    const { endpoint } = (await created(call)).body
+    const [first] = (await call('workspace_channels')).body.data
+    for (const [fields, reason] of [[{ hide_phone_numbers: true }, 'phone_hidden'], [{ channel_ids: [first.id] }, 'channels_limited']] as const) {
+      const agent = as((await workspace.staff({ role: 'agent', ...fields })).key)
+      for (const [op, input] of [
+        ['create_endpoint', { url }], ['update_endpoint', { endpoint_id: endpoint.id, url }], ['set_subscriptions', { endpoint_id: endpoint.id, event_types: ['*'] }],
+        ['enable_endpoint', { endpoint_id: endpoint.id }], ['rotate_secret', { endpoint_id: endpoint.id }],
+      ] as const) {
+        const { status, body } = await agent(`webhooks_${op}`, { ...input, dry_run: true })
+        assert.deepEqual([status, body.code, body.reason], [403, 'forbidden', reason], op)
+      }
+      assert.equal((await agent('webhooks_get_endpoint', { endpoint_id: endpoint.id })).status, 200)
+    }
+  })
+
   test('get what they are subscribed to', async ({ call, server, workspace }) => {
     const { endpoint: { id } } = (await created(call)).body
     const set = (event_types: string[], more: Record<string, unknown> = {}) => call('webhooks_set_subscriptions', { endpoint_id: id, event_types, ...more })

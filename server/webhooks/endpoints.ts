@@ -2,7 +2,7 @@ import { deleteEndpointRow, disableEndpointRow, enableEndpointRow, insertEndpoin
 import { ulid } from '../ids.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { checkHeaders } from './headers.ts'
-import { lockEndpoint, shownNow } from './reach.ts'
+import { lockEndpoint, requireWholeSight, shownNow } from './reach.ts'
 import { newSecret, sealHeaders, sealSecret } from './secrets.ts'
 import { checkEventTypes } from './subscriptions.ts'
 import { showEndpoint } from './view.ts'
@@ -18,6 +18,7 @@ export const listEndpoints: Handler<InputOf<'webhooks_list_endpoints'>, OutputOf
 export const getEndpoint: Handler<InputOf<'webhooks_get_endpoint'>, OutputOf<'webhooks_get_endpoint'>> = (ctx, { endpoint_id: id }) => shownNow(ctx, id)
 
 export const createEndpoint: Handler<InputOf<'webhooks_create_endpoint'>, OutputOf<'webhooks_create_endpoint'>> = async (ctx, input) => {
+  requireWholeSight(ctx)
   const { custom_headers: headers = {}, event_types: given = [], description = null, payload_format } = input
   checkHeaders(headers)
   const types = checkEventTypes(given)
@@ -52,6 +53,7 @@ export const disableEndpoint: Handler<InputOf<'webhooks_disable_endpoint'>, Outp
 }
 
 export const enableEndpoint: Handler<InputOf<'webhooks_enable_endpoint'>, OutputOf<'webhooks_enable_endpoint'>> = async (ctx, { endpoint_id: id }) => {
+  requireWholeSight(ctx)
   const { workspace_id: workspaceId, status } = await lockEndpoint(ctx, id)
   const changed = status !== 'active'
   ctx.note({ status }, { status: 'active' })

@@ -1,8 +1,17 @@
 import { type EndpointRow, readEndpoint } from '../../storage/webhooks.ts'
-import type { Context } from '../context.ts'
-import { notFound } from '../problem.ts'
+import { type Context, phonesHidden } from '../context.ts'
+import { notFound, Problem } from '../problem.ts'
 import type { OutputOf } from '../operations.ts'
 import { showEndpoint } from './view.ts'
+
+/**
+ * Endpoints get events whole. Whoever sees a part of the workspace alone may not settle where they go, nor read their secret: it would be a way around the
+ * mask. Throws 403.
+ */
+export const requireWholeSight = ({ actor }: Context): void => {
+  if (phonesHidden(actor)) throw new Problem('forbidden', 'Webhooks carry phone numbers, which are hidden from the key\'s owner.', { reason: 'phone_hidden' })
+  if (actor.staff.channelIds !== null) throw new Problem('forbidden', 'Webhooks carry messages of every channel; the key\'s owner has access to some.', { reason: 'channels_limited' })
+}
 
 /** An endpoint to be changed, locked. Throws 404. */
 export const lockEndpoint = async ({ tx, actor }: Context, id: string): Promise<EndpointRow> => {

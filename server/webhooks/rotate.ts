@@ -1,9 +1,10 @@
 import { replaceSecret } from '../../storage/webhooks.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { lockEndpoint, shownNow } from './reach.ts'
+import { lockEndpoint, requireWholeSight, shownNow } from './reach.ts'
 import { newSecret, sealSecret } from './secrets.ts'
 
 export const rotateSecret: Handler<InputOf<'webhooks_rotate_secret'>, OutputOf<'webhooks_rotate_secret'>> = async (ctx, { endpoint_id: id }) => {
+  requireWholeSight(ctx)
   const row = await lockEndpoint(ctx, id)
   const secret = newSecret()
   const until = await replaceSecret(ctx.tx, row.workspace_id, id, sealSecret(ctx, row, secret), ctx.now)

@@ -3,7 +3,7 @@ import { replaceSubscriptions } from '../../storage/webhooks.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { invalidField } from '../problem.ts'
 import { isEventType, unknownEventType } from './event-types.ts'
-import { lockEndpoint, shownNow } from './reach.ts'
+import { lockEndpoint, requireWholeSight, shownNow } from './reach.ts'
 
 const ALL = '*'
 
@@ -16,6 +16,7 @@ export const checkEventTypes = (given: readonly string[]): string[] => {
 }
 
 export const setSubscriptions: Handler<InputOf<'webhooks_set_subscriptions'>, OutputOf<'webhooks_set_subscriptions'>> = async (ctx, { endpoint_id: id, event_types: given }) => {
+  requireWholeSight(ctx)
   const types = checkEventTypes(given)
   const { workspace_id: workspaceId, subscriptions } = await lockEndpoint(ctx, id)
   const active = new Set(subscriptions.filter((one) => one.active).map((one) => one.id))

@@ -3,7 +3,7 @@ import { canonicalJson } from '../cursors.ts'
 import type { Handler, InputOf, OutputOf } from '../operations.ts'
 import { invalidField } from '../problem.ts'
 import { checkHeaders } from './headers.ts'
-import { lockEndpoint, shownNow } from './reach.ts'
+import { lockEndpoint, requireWholeSight, shownNow } from './reach.ts'
 import { sealHeaders, unsealHeaders } from './secrets.ts'
 import { maskValue } from './view.ts'
 
@@ -18,6 +18,7 @@ const refuseMasked = (given: Record<string, string>, present: Record<string, str
 }
 
 export const updateEndpoint: Handler<InputOf<'webhooks_update_endpoint'>, OutputOf<'webhooks_update_endpoint'>> = async (ctx, input) => {
+  requireWholeSight(ctx)
   if (input.custom_headers) checkHeaders(input.custom_headers)
   // Before the lock: a name server may take its time.
   const url = input.url === undefined ? undefined : await ctx.checkWebhookUrl(input.url)
