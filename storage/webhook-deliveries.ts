@@ -153,6 +153,13 @@ export const countDue = async (db: Db, most: number): Promise<number> =>
       select from webhook_deliveries d join webhook_endpoints e on e.workspace_id = d.workspace_id and e.id = d.endpoint_id
       where d.${open} and d.next_attempt_at <= now() and e.status = 'active' limit ${most}) as due`.execute(db)).rows[0]!.n)
 
+/** Drops what a change, as it committed beside the delete, still owed an endpoint that is gone. */
+export const skipDeliveriesOfDeleted = async (db: Db): Promise<void> => {
+  await sql`
+    update webhook_deliveries d set status = 'skipped', next_attempt_at = null, lease_until = null
+    from webhook_endpoints e where e.deleted_at is not null and d.workspace_id = e.workspace_id and d.endpoint_id = e.id and d.${open}`.execute(db)
+}
+
 /** Forgets deliveries from before this time that are over, and their attempts, `most` at a time. Answers how many went. */
 export const deleteDeliveriesBefore = async (db: Db, time: string, most = 2000): Promise<number> => {
   const { rows: [row] } = await sql<{ n: string }>`

@@ -374,6 +374,15 @@ everyDatabase('Webhook deliveries', (server, database) => {
     assert.deepEqual(rows.map((r) => r.delivery_id), [ids[0], ids[3]].toSorted())
   })
 
+  test('of a change that committed beside the delete of their endpoint are dropped', async ({ receiver, endpoint, happen, deliveries, server: { app, db } }) => {
+    const hook = await endpoint((await receiver()).url)
+    await happen()
+    // As the race leaves it: the endpoint gone, the delivery still owed.
+    await sql`update webhook_endpoints set deleted_at = ${app.now()}::timestamptz where id = ${hook.id}`.execute(db)
+    await dropOldDeliveries(app)
+    assert.deepEqual((await deliveries(hook)).map((d) => d.status), ['skipped'])
+  })
+
   if (database === 'embedded') {
     test('are given up after 15 seconds without an answer', async ({ receiver, endpoint, happen, deliver, deliveries, run }) => {
       const target = await receiver(() => 'hang')

@@ -120,7 +120,8 @@ everyDoor('Webhook endpoints', (test) => {
   test('are settled by those alone who see all that is sent', async ({ call, as, workspace }) => {
     const { endpoint } = (await created(call)).body
     const [first] = (await call('workspace_channels')).body.data
-    for (const [fields, reason] of [[{ hide_phone_numbers: true }, 'phone_hidden'], [{ channel_ids: [first.id] }, 'channels_limited']] as const) {
+    const partial: [{ hide_phone_numbers?: boolean; channel_ids?: string[] }, string][] = [[{ hide_phone_numbers: true }, 'phone_hidden'], [{ channel_ids: [first.id] }, 'channels_limited']]
+    for (const [fields, reason] of partial) {
       const agent = as((await workspace.staff({ role: 'agent', ...fields })).key)
       for (const [op, input] of [
         ['create_endpoint', { url }], ['update_endpoint', { endpoint_id: endpoint.id, url }], ['set_subscriptions', { endpoint_id: endpoint.id, event_types: ['*'] }],

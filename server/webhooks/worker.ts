@@ -1,5 +1,5 @@
 import { Gauge } from 'prom-client'
-import { countDue, deleteDeliveriesBefore, releaseDeliveries } from '../../storage/webhook-deliveries.ts'
+import { countDue, deleteDeliveriesBefore, releaseDeliveries, skipDeliveriesOfDeleted } from '../../storage/webhook-deliveries.ts'
 import type { App } from '../app.ts'
 import { onEvents } from '../events/signal.ts'
 import { claim, idle, LEASE_SECONDS, newWorker, type Worker } from './lines.ts'
@@ -71,9 +71,10 @@ const watchBacklog = (app: App): void => {
   })
 }
 
-/** Forgets deliveries that are over after their time, some at a time. */
+/** Forgets deliveries that are over after their time, some at a time, and drops what nobody is left to take. */
 export const dropOldDeliveries = async (app: App): Promise<void> => {
   const before = new Date(Date.parse(app.now()) - app.config.webhookRetentionDays * 86_400_000).toISOString()
+  await skipDeliveriesOfDeleted(app.db)
   while (await deleteDeliveriesBefore(app.db, before) > 0 && !works.get(app)?.stopped);
 }
 
