@@ -10,16 +10,19 @@ type Settling = TestServer & { settle: () => Promise<void> }
 /** What the provider holds of a message: as it was posted, and how far it came. */
 export type AtProvider = { id: string; status: string; to?: string; type: string; biz_opaque_callback_data: string; [part: string]: unknown }
 
+/** Asks the sandbox through the door that drives it. */
+export const asking = (server: { url: string }, { owner }: Pick<TestWorkspace, 'owner'>) => async <T>(method: string, path: string, body?: object): Promise<T> => {
+  const response = await fetch(`${server.url}/sandbox/${path}`, {
+    method, headers: { Authorization: `Bearer ${owner.key}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}),
+  })
+  const text = await response.text()
+  assert.ok(response.ok, `${method} ${path}: ${text}`)
+  return JSON.parse(text) as T
+}
+
 /** Drives the sandbox through its door, in a workspace. */
-export const sandboxOf = (server: Pick<Settling, 'url' | 'settle'>, { owner }: Pick<TestWorkspace, 'owner'>) => {
-  const ask = async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const response = await fetch(`${server.url}/sandbox/${path}`, {
-      method, headers: { Authorization: `Bearer ${owner.key}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}),
-    })
-    const text = await response.text()
-    assert.ok(response.ok, `${method} ${path}: ${text}`)
-    return JSON.parse(text) as T
-  }
+export const sandboxOf = (server: Pick<Settling, 'url' | 'settle'>, workspace: Pick<TestWorkspace, 'owner'>) => {
+  const ask = asking(server, workspace)
   return {
     /** A customer writes, and we have heard of it. */
     say: async (say: object): Promise<void> => {

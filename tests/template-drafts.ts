@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict'
+import { asking } from './sends.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
 
 /** Drafts of every kind that nobody refuses, and what the provider is given of each (reference 2.3). */
@@ -66,15 +66,8 @@ export const held: Readonly<Record<string, unknown[]>> = {
 type AtProvider = { id: string; name: string; status: string; category: string; account_id: string; components: unknown[] }
 
 /** Drives the sandbox in a workspace, as far as templates go. */
-export const atProvider = (server: Pick<TestServer, 'url' | 'settle'>, { owner }: Pick<TestWorkspace, 'owner'>) => {
-  const ask = async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const response = await fetch(`${server.url}/sandbox/${path}`, {
-      method, headers: { Authorization: `Bearer ${owner.key}`, ...(body ? { 'Content-Type': 'application/json' } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}),
-    })
-    const text = await response.text()
-    assert.ok(response.ok, `${method} ${path}: ${text}`)
-    return JSON.parse(text) as T
-  }
+export const atProvider = (server: Pick<TestServer, 'url' | 'settle'>, workspace: Pick<TestWorkspace, 'owner'>) => {
+  const ask = asking(server, workspace)
   return {
     templates: async (): Promise<AtProvider[]> => (await ask<{ data: AtProvider[] }>('GET', 'templates')).data,
     /** The reviewer decides, and we have heard of it. */
