@@ -4,7 +4,6 @@ import { operation } from './operation.ts'
 
 const since = '2026-10-01'
 
-export const templateCategories = ['MARKETING', 'UTILITY', 'AUTHENTICATION'] as const
 export const headerFormats = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT', 'LOCATION'] as const
 export const buttonTypes = ['QUICK_REPLY', 'URL', 'PHONE_NUMBER', 'COPY_CODE', 'FLOW', 'VOICE_CALL', 'OTP'] as const
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Command, CommanderError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { listen } from 'listhen'
 import { pino } from 'pino'
 import { mcpHandler } from '../mcp/handler.ts'
@@ -15,6 +15,7 @@ import { openMigrated, requireSameSecret, secretOf, startChores } from '../serve
 import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
+import { runService, untilSignal } from './service.ts'
 
 type Flags = { host?: string; port?: string; data?: string; databaseUrl?: string; demo: boolean; json?: boolean }
 
@@ -35,30 +36,12 @@ const command = (io: Io): Command => {
 
 /** `wcrm serve`: answers 0 after SIGTERM or SIGINT, when the calls under way are answered. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  let flags: Flags
-  let config: Config
-  try {
-    flags = command(io).parse(argv, { from: 'user' }).opts<Flags>()
-    config = requireProvider(readConfig({ host: flags.host, port: flags.port, dataDir: flags.data, databaseUrl: flags.databaseUrl, demo: flags.demo }, io.env))
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    io.stderr.write(`wcrm serve: ${(error as Error).message}\n`)
-    return 2
+  const read = () => {
+    const flags = command(io).parse(argv, { from: 'user' }).opts<Flags>()
+    const config = readConfig({ host: flags.host, port: flags.port, dataDir: flags.data, databaseUrl: flags.databaseUrl, demo: flags.demo }, io.env)
+    return { config: requireProvider(config), json: flags.json === true }
   }
-  try {
-    return await serve(config, flags.json === true, io)
-  } catch (error) {
-    io.stderr.write(`wcrm serve: ${plainReason(error, config)}\n`)
-    return 1
-  }
-}
-
-const plainReason = (error: unknown, config: Config): string => {
-  const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return `port ${config.port} is in use; stop the other server, or use another --port`
-  if (code === 'EACCES') return `port ${config.port} may not be opened by this user; use another --port`
-  if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT') return `the database does not answer (${code}); check --database-url`
-  return message
+  return await runService('wcrm serve', io, read, (config, json) => serve(config, json, io))
 }
 
 const serve = async (config: Config, json: boolean, io: Io): Promise<number> => {
@@ -107,10 +90,6 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     log.flush()
   }
 }
-
-const untilSignal = (): Promise<string> => new Promise((resolve) => {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
-})
 
 const DRAIN_MS = 15_000
 

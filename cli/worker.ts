@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander'
+import { Command } from 'commander'
 import { pino } from 'pino'
 import { createApp } from '../server/app.ts'
 import { type Config, readConfig } from '../server/config.ts'
@@ -6,6 +6,7 @@ import { createMetrics } from '../server/metrics.ts'
 import { openMigrated, requireSameSecret, secretOf } from '../server/start.ts'
 import { startWebhookWorker } from '../server/webhooks/worker.ts'
 import type { Io } from './io.ts'
+import { runService, untilSignal } from './service.ts'
 
 type Flags = { data?: string; databaseUrl?: string; json?: boolean }
 
@@ -19,23 +20,13 @@ const command = (io: Io): Command => new Command('wcrm worker')
 
 /** `wcrm worker`: answers 0 after SIGTERM or SIGINT, when the attempts under way are written. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  let flags: Flags
-  let config: Config
-  try {
-    flags = command(io).parse(argv, { from: 'user' }).opts<Flags>()
-    config = readConfig({ databaseUrl: flags.databaseUrl, dataDir: flags.data }, io.env)
+  const read = () => {
+    const flags = command(io).parse(argv, { from: 'user' }).opts<Flags>()
+    const config = readConfig({ databaseUrl: flags.databaseUrl, dataDir: flags.data }, io.env)
     if (config.databaseUrl === undefined) throw new Error('needs PostgreSQL: give --database-url. On the embedded database, wcrm serve delivers by itself.')
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    io.stderr.write(`wcrm worker: ${(error as Error).message}\n`)
-    return 2
+    return { config, json: flags.json === true }
   }
-  try {
-    return await work(config, flags.json === true, io)
-  } catch (error) {
-    io.stderr.write(`wcrm worker: ${(error as Error).message}\n`)
-    return 1
-  }
+  return await runService('wcrm worker', io, read, (config, json) => work(config, json, io))
 }
 
 const work = async (config: Config, json: boolean, io: Io): Promise<number> => {
@@ -48,7 +39,7 @@ const work = async (config: Config, json: boolean, io: Io): Promise<number> => {
     const stop = startWebhookWorker(app)
     // Nothing listens, so this keeps the process alive.
     const alive = setInterval(() => {}, 60_000)
-    const signal = new Promise<string>((resolve) => { for (const one of ['SIGTERM', 'SIGINT'] as const) process.once(one, () => resolve(one)) })
+    const signal = untilSignal()
     io.stdout.write(json ? `${JSON.stringify({ ready: true })}\n` : 'wcrm worker is ready.\n')
     log.info({ signal: await signal }, 'stopping')
     clearInterval(alive)

@@ -11,6 +11,7 @@ import { openMigrated, secretOf } from '../../server/start.ts'
 import type { Storage } from '../../storage/open.ts'
 import { usage } from '../fault.ts'
 import type { Io } from '../io.ts'
+import { untilSignal } from '../service.ts'
 import type { Flags } from './verbs.ts'
 
 type Secrets = { token: string; appSecret: string; verifyToken: string }
@@ -75,9 +76,7 @@ const run = async (io: Io, { db }: Storage, config: Config, secrets: Secrets, fl
   const server = createServer((request, response) => { void handle(request, response) })
   const url = await listening(server, config)
   const stop = sandbox.start()
-  const stopped = new Promise<void>((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve())
-  })
+  const stopped = untilSignal()
   announce(io, url, secrets, flags['json'] === true)
   await stopped
   await new Promise<void>((closed) => {

@@ -14,9 +14,6 @@ const CLEAN_UP_MS = 60_000
 
 const works = new WeakMap<App, Worker>()
 
-/** Looks for deliveries that are due at once; nothing where no worker runs. */
-export const kickDeliveries = (app: App): void => works.get(app)?.wake()
-
 /** Makes deliveries that are due, until none is or `most` were made, and answers how many: what a worker does, once. For tests. */
 export const deliverDue = async (app: App, most = 10_000): Promise<number> => {
   const worker = newWorker(app)

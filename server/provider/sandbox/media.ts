@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { deleteMedia, findMedia, insertMedia, mediaBytes } from '../../../storage/sandbox/files.ts'
 import { type Call, isText, later, ok, requireClean } from './call.ts'
-import { badValue, invalid, noObject, refuse, required } from './errors.ts'
+import { badValue, invalid, refuse, required } from './errors.ts'
 import { newObjectId } from './ids.ts'
 import { senderOf } from './messages.ts'
 import { isFresh, signed } from './signed.ts'
@@ -72,5 +72,3 @@ export const downloadMedia = async (call: Call): Promise<Response> => {
   if (!media) throw refuse(100, undefined, { status: 404, message: 'The media URL has expired. Ask for it again.', details: undefined })
   return new Response(media.bytes as Uint8Array<ArrayBuffer>, { headers: { 'Content-Type': media.mime_type } })
 }
-
-export const noMedia = (call: Call) => noObject(call.path.id!, call.method)
