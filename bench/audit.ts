@@ -8,7 +8,7 @@ import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
 import { type App, createApp } from '../server/app.ts'
 import { hashApiKey, newApiKey } from '../server/keys.ts'
 import { createMetrics } from '../server/metrics.ts'
-import { perform } from '../server/perform.ts'
+import { perform } from '../server/core/perform.ts'
 import { createKey, createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage } from '../storage/open.ts'
 

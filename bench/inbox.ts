@@ -5,7 +5,7 @@ import { findOperation } from '../catalog/index.ts'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
 import { type App, createApp } from '../server/app.ts'
 import { createMetrics } from '../server/metrics.ts'
-import { perform } from '../server/perform.ts'
+import { perform } from '../server/core/perform.ts'
 import { openStorage } from '../storage/open.ts'
 import { dropInbox, fillInbox, type Inbox } from './inbox-data.ts'
 

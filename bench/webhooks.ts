@@ -13,7 +13,7 @@ import type { Db } from '../storage/database.ts'
 import { writeEvents } from '../storage/events.ts'
 import { openStorage } from '../storage/open.ts'
 import { claimDeliveries, releaseDeliveries } from '../storage/webhook-deliveries.ts'
-import { weather } from '../tests/webhook-storm.ts'
+import { weather } from '../tests/soak/webhook-storm.ts'
 import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
 import { startProduct } from './processes.ts'
 

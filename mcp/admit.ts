@@ -1,10 +1,10 @@
 import { type AuthInfo, localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from '@modelcontextprotocol/server'
 import type { App } from '../server/app.ts'
 import { clientName } from '../server/audit/entry.ts'
-import { tellAtDoor } from '../server/audit/refusals.ts'
-import { Problem, problemDocument } from '../server/problem.ts'
-import { authenticate } from '../server/steps/authenticate.ts'
-import { entitle } from '../server/steps/entitle.ts'
+import { tellAtDoor } from '../server/audit/record.ts'
+import { Problem, problemDocument } from '../server/core/problem.ts'
+import { authenticate } from '../server/core/steps/authenticate.ts'
+import { entitle } from '../server/core/steps/entitle.ts'
 import { type Selection, toolsetNames } from './toolsets.ts'
 
 /**

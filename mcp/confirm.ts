@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import { CLIENT_CAPABILITIES_META_KEY, inputRequired, type InputRequiredResult, inputResponse, type ServerContext } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
 import type { App } from '../server/app.ts'
-import { canonicalJson } from '../server/cursors.ts'
-import { type Answer, type Call, perform } from '../server/perform.ts'
+import { canonicalJson } from '../server/core/cursors.ts'
+import { type Answer, type Call, perform } from '../server/core/perform.ts'
 
 /** How long a person may think about it. */
 const ASKED_MS = 600_000

@@ -1,6 +1,6 @@
 import { errors } from '../catalog/errors.ts'
 import type { Operation } from '../catalog/operation.ts'
-import type { Answer } from '../server/perform.ts'
+import type { Answer } from '../server/core/perform.ts'
 
 type ToolResult = {
   content: { type: 'text'; text: string }[]

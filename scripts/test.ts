@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate, openStorage } from '../storage/open.ts'
@@ -14,7 +14,7 @@ const files = process.argv.slice(2)
 const check = (): boolean => files.length > 0 || spawnSync(process.execPath, ['scripts/check.ts'], { stdio: 'inherit' }).status === 0
 
 const runTests = (env: Record<string, string>): Promise<number> => new Promise((resolve) => {
-  const chosen = files.length > 0 ? files : readdirSync('tests').filter((f) => f.endsWith('.test.ts')).map((f) => join('tests', f))
+  const chosen = files.length > 0 ? files : globSync('tests/**/*.test.ts').sort()
   const child = spawn(process.execPath, ['--test', '--test-concurrency=2', '--test-timeout=300000', ...chosen], { stdio: 'inherit', env: { ...process.env, ...env } })
   child.on('exit', (code, signal) => resolve(signal ? 1 : code ?? 1))
 })

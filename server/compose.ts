@@ -2,10 +2,10 @@ import { type App, type AppOptions, createApp } from './app.ts'
 import { sandboxClock } from './clock.ts'
 import { createMediaStore } from './media/store.ts'
 import { createAdapter } from './provider/adapter.ts'
-import { providerWebhook } from './provider/inbound.ts'
-import { createSandbox, type Sandbox } from './provider/sandbox/sandbox.ts'
+import { providerWebhook } from './inbound/webhook.ts'
+import { createSandbox, type Sandbox } from './sandbox/emulator/sandbox.ts'
 import { type ProviderConfig, providerSettings, SANDBOX_PATH, WEBHOOK_PATH } from './provider/settings.ts'
-import { createDriver, type Driver } from './sandbox-driver/driver.ts'
+import { createDriver, type Driver } from './sandbox/control/server.ts'
 
 /** A request handler outside of the operations, by path. */
 export type Mounts = Record<string, (request: Request) => Promise<Response>>

@@ -14,7 +14,7 @@ import { stopStreams } from './events/stream.ts'
 import { dropOldUpdates, processUpdates, stopUpdates } from './inbound/process.ts'
 import { kickMedia, stopMedia } from './media/fetch.ts'
 import { nightlyReports } from './reports/generate.ts'
-import { reconcile } from './steps/reconcile.ts'
+import { reconcile } from './jobs/reconcile.ts'
 import { startWebhookWorker } from './webhooks/worker.ts'
 
 /** Where the data of this configuration is. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { type Attrs, type ContactRow, searchText } from './contacts.ts'
 import { countInsert } from './counters.ts'
 import type { Db } from './database.ts'
-import type { Finale } from './finale.ts'
+import type { Finale } from './deferred-write.ts'
 import { fold } from './text.ts'
 import { type FieldTypes, type ValueChange, valueParts } from './values.ts'
 

@@ -6,7 +6,7 @@ import { totalOfPlan } from './filters/count.ts'
 import { bounds, type Plan, planOf, valuesBeside, valuesJoined } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
 import { strategy } from './filters/strategy.ts'
-import { type ShownField, versionColumn } from './known.ts'
+import { type ShownField, versionColumn } from './names-cache.ts'
 
 export type SortField = 'createdAt' | 'updatedAt' | 'name' | 'phoneNumber' | 'id'
 export type Sort = { field: SortField; direction: 'asc' | 'desc' }

@@ -3,7 +3,7 @@ import type { Db, MediaState, MessageDirection, MessageStatus, ReplyStatus } fro
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { predicate } from './filters/predicates.ts'
 import { storable } from './ids.ts'
-import { knownOf, namesOf, type Ref, versionColumn } from './known.ts'
+import { knownOf, namesOf, type Ref, versionColumn } from './names-cache.ts'
 import { fold, hasTrigram } from './text.ts'
 
 /** A conversation with what is shown of it; null columns where the contact, the channel or the last message is gone. `tags` and `groups` by name. */

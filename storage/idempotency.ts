@@ -3,7 +3,7 @@ import { type AuditEntry, auditPart } from './audit.ts'
 import type { Db } from './database.ts'
 import { AND_COMMIT } from './driver.ts'
 import { type EventRow, eventParts } from './events.ts'
-import { type Finale, partsOf, proofOf } from './finale.ts'
+import { type Finale, partsOf, proofOf } from './deferred-write.ts'
 
 export type IdempotencyRecord = {
   operation: string; fingerprint: Uint8Array; state: 'running' | 'done'; status: number | null; body: string | null

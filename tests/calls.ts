@@ -3,7 +3,7 @@ import { findOperation } from '../catalog/index.ts'
 import { contactInsert, type NewContact, takeContactIds } from '../storage/contacts.ts'
 import { listFields } from '../storage/custom-fields.ts'
 import type { Db } from '../storage/database.ts'
-import { runFinale } from '../storage/finale.ts'
+import { runFinale } from '../storage/deferred-write.ts'
 import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 

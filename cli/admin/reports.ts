@@ -1,5 +1,5 @@
 import { refreshClock } from '../../server/clock.ts'
-import { Problem } from '../../server/problem.ts'
+import { Problem } from '../../server/core/problem.ts'
 import { generateReport, nightlySpans, spanByHand } from '../../server/reports/generate.ts'
 import { listReports } from '../../storage/staff-reports.ts'
 import { usage } from '../fault.ts'

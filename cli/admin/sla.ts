@@ -1,5 +1,5 @@
 import { type Hours, Hours as HoursSchema } from '../../server/inbox/hours.ts'
-import { durationOf } from '../../server/sandbox-driver/duration.ts'
+import { durationOf } from '../../server/sandbox/control/duration.ts'
 import { listAllChannels } from '../../storage/admin.ts'
 import { createPolicy, deletePolicy, listPolicies, type PolicyFields, updatePolicy } from '../../storage/sla.ts'
 import { usage } from '../fault.ts'

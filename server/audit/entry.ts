@@ -1,8 +1,8 @@
 import { type Operation, routesOf } from '../../catalog/index.ts'
 import type { AuditEntry, AuditOutcome } from '../../storage/audit.ts'
-import type { Actor, Door } from '../context.ts'
-import { Problem } from '../problem.ts'
-import { bounded, briefOf, differenceOf, resultOf } from './brief.ts'
+import type { Actor, Door } from '../core/context.ts'
+import { Problem } from '../core/problem.ts'
+import { bounded, briefOf, differenceOf, resultOf } from './redact.ts'
 
 /** What the audit trail keeps of a call beyond its input: its door, the client's own name, the answer's `Request-Id`, whether the verb was given. */
 export type Trace = { door: Door; client: string | null; requestId: string; confirmed: boolean }

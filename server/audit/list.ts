@@ -1,6 +1,6 @@
 import { type AuditRow, pageOfAudit } from '../../storage/audit.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { Problem } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { Problem } from '../core/problem.ts'
 
 type Output = OutputOf<'audit_list'>
 

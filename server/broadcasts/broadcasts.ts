@@ -1,10 +1,10 @@
 import { type BroadcastCounts, type BroadcastRow, countBroadcasts, type MessageStatus, pageOfBroadcasts, pageOfRecipients, readBroadcast, type RecipientRow } from '../../storage/broadcasts.ts'
 import { maskPhone } from '../contacts/phone.ts'
-import { type Actor, type Context, phonesHidden } from '../context.ts'
+import { type Actor, type Context, phonesHidden } from '../core/context.ts'
 import { mayUse } from '../inbox/access.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
-import { notFound } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOf } from '../core/paging.ts'
+import { notFound } from '../core/problem.ts'
 
 const recipientsIn = ({ pending, sent, delivered, read, failed }: BroadcastCounts): number => pending + sent + delivered + read + failed
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Attribute } from '../../catalog/contacts.ts'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import type { Attrs, StoredValue } from '../../storage/contacts.ts'
-import type { ShownField } from '../../storage/known.ts'
+import type { ShownField } from '../../storage/names-cache.ts'
 import { maskPhone, parsePhone } from './phone.ts'
 
 /** The rules of custom field values: what each type takes, what is stored, and how it is shown (spec "Attribute"). */

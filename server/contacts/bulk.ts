@@ -1,8 +1,8 @@
 import { touchContacts } from '../../storage/contacts.ts'
 import { type Label, type LabelKind, linkLabels, lockContacts, lockGroup, unlinkLabels } from '../../storage/labels.ts'
-import type { Context } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { notFound } from '../problem.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { notFound } from '../core/problem.ts'
 import { distinctIds, resolveTags } from './input.ts'
 
 const MOST_FAILURES = 50

@@ -1,9 +1,9 @@
 import { type Count, countContacts as count } from '../../storage/filters/count.ts'
 import type { Filter } from '../../storage/filters/filter.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { readConditions } from '../filters/read.ts'
 import { inFilterTime } from '../filters/time.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 
 /** How many contacts match a checked filter, all when there is none: exact, or an estimate when that would take too long. */
 export const countMatching = (ctx: Context, filter: Filter | undefined): Promise<Count> =>

@@ -1,5 +1,5 @@
 import type { Timeline } from '../../storage/contacts.ts'
-import type { Actor, Context } from '../context.ts'
+import type { Actor, Context } from '../core/context.ts'
 
 /** The conversations that a staff member sees with a contact. */
 export const timelineOf = ({ staff }: Actor): Timeline => staff.channelIds ?? 'all'

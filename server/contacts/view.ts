@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import type { Contact } from '../../catalog/contacts.ts'
 import type { ContactRow, ConversationRow } from '../../storage/contacts.ts'
-import type { ShownField } from '../../storage/known.ts'
+import type { ShownField } from '../../storage/names-cache.ts'
 import { isoOf } from '../../storage/times.ts'
-import { type Actor, phonesHidden, seesManagerFields } from '../context.ts'
+import { type Actor, phonesHidden, seesManagerFields } from '../core/context.ts'
 import { showAttributes } from './attributes.ts'
 import { maskPhone } from './phone.ts'
 

@@ -1,10 +1,10 @@
 import { optionTypes } from '../../catalog/custom-fields.ts'
 import { deleteField, type FieldOption, type FieldRow, insertField, listFields, lockField, updateField } from '../../storage/custom-fields.ts'
 import { fold } from '../../storage/text.ts'
-import { type Context, seesManagerFields } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOfFew } from '../paging.ts'
-import { invalidField, notFound, Problem } from '../problem.ts'
+import { type Context, seesManagerFields } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOfFew } from '../core/paging.ts'
+import { invalidField, notFound, Problem } from '../core/problem.ts'
 
 const MOST_FIELDS = 200
 

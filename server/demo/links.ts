@@ -1,6 +1,6 @@
 import { insertDemoLinks } from '../../storage/demo-templates.ts'
 import type { Db } from '../../storage/database.ts'
-import { newLinkCode } from '../provider/sandbox/ids.ts'
+import { newLinkCode } from '../sandbox/emulator/ids.ts'
 import { drawQr, newQrKey, type QrFormat } from '../short-links/qr.ts'
 
 /** `channel`: place in the list of channels. */

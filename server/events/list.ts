@@ -1,8 +1,8 @@
 import { eventTypes } from '../../catalog/events.ts'
 import { type LoggedEvent, type Position, positionOf, scanEvents, type Shown } from '../../storage/events.ts'
-import type { Actor } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { notFound } from '../problem.ts'
+import type { Actor } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { notFound } from '../core/problem.ts'
 import { unknownEventType } from '../webhooks/event-types.ts'
 import { showEvent } from './view.ts'
 

@@ -1,7 +1,7 @@
 import type { EventRow } from '../../storage/events.ts'
 import { maskPhone } from '../contacts/phone.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, phonesHidden } from '../context.ts'
+import { type Actor, phonesHidden } from '../core/context.ts'
 
 type Data = Record<string, unknown>
 

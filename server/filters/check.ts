@@ -1,4 +1,4 @@
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { readFilter } from './read.ts'
 
 export const checkFilter: Handler<InputOf<'crm_check_filter'>, OutputOf<'crm_check_filter'>> = async (ctx, input) => {

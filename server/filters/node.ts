@@ -1,7 +1,7 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
 import type { Filter } from '../../storage/filters/filter.ts'
-import { phonesHidden, seesManagerFields } from '../context.ts'
+import { phonesHidden, seesManagerFields } from '../core/context.ts'
 import { type Leaf, leaves, nodeKeys, operators, relations } from './grammar.ts'
 import { noteLabels } from './labels.ts'
 import { type Reading, type ReadTest, readTest, requireListLength } from './operands.ts'

@@ -1,7 +1,7 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import type { FlagTest, IdTest, NumberTest, TextTest, TimeTest } from '../../storage/filters/filter.ts'
 import { parsePhone } from '../contacts/phone.ts'
-import { pointerOf } from '../problem.ts'
+import { pointerOf } from '../core/problem.ts'
 import { dayOf, type FilterDate, readDate } from './dates.ts'
 import type { Leaf } from './grammar.ts'
 import { fault, overLimit, type Path, unknownName, type Walk, warn } from './walk.ts'

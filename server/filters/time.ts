@@ -1,5 +1,5 @@
-import { Problem } from '../problem.ts'
-import { withDeadline } from '../steps/deadline.ts'
+import { Problem } from '../core/problem.ts'
+import { withDeadline } from '../core/steps/deadline.ts'
 
 /** Less than the deadlines of a statement and of a read, so that it is the one that is met. */
 const MOST_MS = 10_000

@@ -1,8 +1,8 @@
 import type { FieldRow } from '../../storage/custom-fields.ts'
 import type { Filter } from '../../storage/filters/filter.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { nearest } from '../nearest.ts'
-import { type FieldError, pointerOf, Problem } from '../problem.ts'
+import { type FieldError, pointerOf, Problem } from '../core/problem.ts'
 import { synonyms } from './grammar.ts'
 import type { NamedLabels } from './labels.ts'
 

@@ -1,8 +1,8 @@
 import { countLabels, deleteGroupRow, findGroupByName, insertGroup, type LabelKind, lockGroup, pageOfLabels } from '../../storage/labels.ts'
-import type { Context } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
-import { notFound, Problem } from '../problem.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOf } from '../core/paging.ts'
+import { notFound, Problem } from '../core/problem.ts'
 
 type ListInput = InputOf<'crm_list_tags'>
 

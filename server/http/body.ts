@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { H3Event } from 'h3'
-import { Problem } from '../problem.ts'
+import { Problem } from '../core/problem.ts'
 
 export const DEFAULT_MAX_BYTES = 1024 * 1024
 /** The largest body any route may ask for (imports and template samples). */

@@ -1,6 +1,6 @@
 import type { App } from '../app.ts'
 import { openStream } from '../events/stream.ts'
-import { type Answer, type Call, perform } from '../perform.ts'
+import { type Answer, type Call, perform } from '../core/perform.ts'
 
 /** Whether a client asks for server-sent events. */
 export const wantsStream = (accept: string | undefined): boolean => /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(accept ?? '')

@@ -1,5 +1,5 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
-import type { ProblemDocument, ProblemExtras } from '../problem.ts'
+import type { ProblemDocument, ProblemExtras } from '../core/problem.ts'
 
 /** What a code's problem says beyond the table, as an example: for the documents and the pages of the errors. */
 const samples: Partial<Record<ErrorCode, { detail: string; extras?: ProblemExtras }>> = {

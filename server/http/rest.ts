@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { type Operation, type Route, inputOf, routesOf } from '../../catalog/index.ts'
-import { type FieldError, pointerOf, Problem } from '../problem.ts'
+import { type FieldError, pointerOf, Problem } from '../core/problem.ts'
 
 /** What a field looks like in a query string. */
 type QueryKind = 'boolean' | 'integer' | 'array' | 'other'

@@ -2,7 +2,7 @@ import type { Db } from '../../storage/database.ts'
 import { type ClaimedUpdate, claimUpdate, claimUpdates, deleteUpdatesBefore, nextUpdateIn, postponeUpdates, setAsideUpdates } from '../../storage/provider-updates.ts'
 import type { App } from '../app.ts'
 import { announceEvents } from '../events/signal.ts'
-import { isRetryable } from '../steps/deadline.ts'
+import { isRetryable } from '../core/steps/deadline.ts'
 import { kickMedia } from '../media/fetch.ts'
 import { workOff } from './work.ts'
 

@@ -1,6 +1,6 @@
 import { type ConversationState, lockConversation } from '../../storage/conversations.ts'
-import type { Actor, Context } from '../context.ts'
-import { notFound } from '../problem.ts'
+import type { Actor, Context } from '../core/context.ts'
+import { notFound } from '../core/problem.ts'
 
 /** Whether a staff member sees and changes the conversations of this channel. Those whose channel is gone are for staff who may use all. */
 export const mayUse = ({ staff: { channelIds } }: Actor, channelId: string | null): boolean =>

@@ -1,6 +1,6 @@
 import { readConversationTags } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 
 /** What changes of a conversation answer. */
 export const showRef = async (ctx: Context, { id, state, assigned_staff_id, assigned_team_id }: ConversationState) => ({

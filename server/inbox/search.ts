@@ -1,8 +1,8 @@
 import { pageOfConversations, readConversation } from '../../storage/conversation-lists.ts'
 import { refuseHiddenDigits } from '../contacts/search.ts'
-import type { Actor } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { notFound } from '../problem.ts'
+import type { Actor } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { notFound } from '../core/problem.ts'
 import { mayUse } from './access.ts'
 import { showConversation } from './view.ts'
 

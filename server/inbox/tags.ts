@@ -1,7 +1,7 @@
 import { retagConversation, setConversation } from '../../storage/conversation-changes.ts'
 import { chooseTags, findTags, makeTags, tagsToMake } from '../contacts/input.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pointerOf, Problem } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pointerOf, Problem } from '../core/problem.ts'
 import { reachConversation } from './access.ts'
 import { showRef } from './ref.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { claimWaitingMedia, giveUpMedia, keepMedia, nextMediaIn, postponeMedia, type WaitingMedia } from '../../storage/media.ts'
 import type { App } from '../app.ts'
-import { Problem } from '../problem.ts'
+import { Problem } from '../core/problem.ts'
 import { type MediaStore, mediaKey } from './store.ts'
 
 const MB = 1024 * 1024

@@ -1,8 +1,8 @@
 import { readMedia } from '../../storage/media.ts'
 import type { App } from '../app.ts'
 import { mayUse } from '../inbox/access.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { notFound, Problem } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { notFound, Problem } from '../core/problem.ts'
 import { openMediaUrl } from './urls.ts'
 
 type Output = OutputOf<'messaging_get_media'>

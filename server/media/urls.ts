@@ -1,4 +1,4 @@
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import type { Sealer } from '../secret.ts'
 
 const LINK_MS = 5 * 60_000

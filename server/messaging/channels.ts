@@ -1,7 +1,7 @@
 import { latestChannelOf, listUsableChannels, readDefaultChannel, readSendingChannel, type Recipient, type SendingChannel } from '../../storage/sends.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { mayUse } from '../inbox/access.ts'
-import { invalidField, notFound, Problem } from '../problem.ts'
+import { invalidField, notFound, Problem } from '../core/problem.ts'
 
 /** A channel that messages can go out on now; refuses any other. Only `chatapp` channels have a provider to send by. */
 export const usable = (channel: SendingChannel): SendingChannel => {

@@ -1,8 +1,8 @@
 import { channelOfConversation } from '../../storage/conversation-lists.ts'
 import { pageOfMessages, readMessage } from '../../storage/message-lists.ts'
 import { mayUse } from '../inbox/access.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { notFound } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { notFound } from '../core/problem.ts'
 import { showMessage } from './view.ts'
 
 export const getMessage: Handler<InputOf<'messaging_get_message'>, OutputOf<'messaging_get_message'>> = async (ctx, { message_id: id }) => {

@@ -1,9 +1,9 @@
 import type { ContactRow } from '../../storage/contacts.ts'
-import type { ShownField } from '../../storage/known.ts'
+import type { ShownField } from '../../storage/names-cache.ts'
 import { showValue } from '../contacts/attributes.ts'
-import { type Actor, phonesHidden, seesManagerFields } from '../context.ts'
+import { type Actor, phonesHidden, seesManagerFields } from '../core/context.ts'
 import { nearest } from '../nearest.ts'
-import { invalidField, Problem } from '../problem.ts'
+import { invalidField, Problem } from '../core/problem.ts'
 
 const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g
 

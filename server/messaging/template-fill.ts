@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { SendTemplate } from '../../catalog/messages.ts'
-import { type FieldError, pointerOf } from '../problem.ts'
+import { type FieldError, pointerOf } from '../core/problem.ts'
 import { fillText, textParameter, variablesOf } from '../templates/variables.ts'
 import { bodyText, type Button, type Component, type Parts, partsOf } from './template-components.ts'
 

@@ -3,7 +3,7 @@ import type { LastMessage, Message, MessageType } from '../../catalog/messages.t
 import type { EventData } from '../../catalog/events.ts'
 import type { MessageRow } from '../../storage/message-lists.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, type Context, phonesHidden } from '../context.ts'
+import { type Actor, type Context, phonesHidden } from '../core/context.ts'
 
 /** Characters of text that a conversation shows of its last message. */
 const LAST_TEXT = 500

@@ -1,4 +1,4 @@
-import { Problem } from '../problem.ts'
+import { Problem } from '../core/problem.ts'
 import type { Provider } from './port.ts'
 
 const unconfigured = async (): Promise<never> => {

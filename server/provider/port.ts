@@ -1,4 +1,4 @@
-import { Problem } from '../problem.ts'
+import { Problem } from '../core/problem.ts'
 
 /**
  * What the service asks of the messaging provider. One adapter (`adapter.ts`) speaks its protocol, to the provider itself or to the sandbox. Each

@@ -1,9 +1,9 @@
 import { visibilities } from '../../catalog/quick-messages.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import { findQuickMessageByCode, findTeam, lockQuickMessageCodes, type Visibility } from '../../storage/quick-messages.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { checkPlaceholders } from '../messaging/placeholders.ts'
-import { invalidField, notFound, Problem } from '../problem.ts'
+import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { isPublicName } from '../public-name.ts'
 import { viewerOf } from './rights.ts'
 

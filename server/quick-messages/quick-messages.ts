@@ -1,10 +1,10 @@
 import {
   countQuickMessages, deleteQuickMessage as deleteRow, insertQuickMessage, lockQuickMessage, pageOfQuickMessages, type QuickMessage, type QuickMessageFields, updateQuickMessage as updateRow,
 } from '../../storage/quick-messages.ts'
-import type { Context } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
-import { invalidField } from '../problem.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOf } from '../core/paging.ts'
+import { invalidField } from '../core/problem.ts'
 import { checkContent, claimCode, isBlank, teamOf } from './check.ts'
 import { reachQuickMessage, requireEditable, requireOwnerForPrivate, showQuickMessage, viewerOf } from './rights.ts'
 

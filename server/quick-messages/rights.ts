@@ -1,8 +1,8 @@
 import type { z } from 'zod'
 import { editableTypes, type QuickMessage as Shown } from '../../catalog/quick-messages.ts'
 import { lockQuickMessage, type QuickMessage, type Viewer } from '../../storage/quick-messages.ts'
-import type { Actor, Context } from '../context.ts'
-import { notFound, Problem } from '../problem.ts'
+import type { Actor, Context } from '../core/context.ts'
+import { notFound, Problem } from '../core/problem.ts'
 
 const leads = ({ staff: { role } }: Actor): boolean => role !== 'agent'
 

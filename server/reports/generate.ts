@@ -2,7 +2,7 @@ import { listWorkspaces } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { insertReport, type ListedReport, lockReports, missingReports } from '../../storage/staff-reports.ts'
 import type { App } from '../app.ts'
-import { invalidField } from '../problem.ts'
+import { invalidField } from '../core/problem.ts'
 import { type Range, rangeOf, type Span } from './range.ts'
 import { liveRows } from './staff.ts'
 

@@ -1,5 +1,5 @@
-import type { InputOf, OutputOf } from '../operations.ts'
-import { invalidField, type Problem } from '../problem.ts'
+import type { InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField, type Problem } from '../core/problem.ts'
 
 export type Span = Omit<InputOf<'reports_workspace_summary'>, 'limit' | 'cursor'>
 export type Range = OutputOf<'reports_workspace_summary'>['range']

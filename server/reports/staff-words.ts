@@ -1,4 +1,4 @@
-import type { OutputOf } from '../operations.ts'
+import type { OutputOf } from '../core/handler.ts'
 import type { Range } from './range.ts'
 
 type Output = OutputOf<'reports_staff'>

@@ -3,10 +3,10 @@ import {
   type Answering, type Closing, type Handling, readAnswering, readClosing, readHandling, readReopened, readStaffNames, readWorkload, type Workload,
 } from '../../storage/staff-figures.ts'
 import { findReport, readReport, type StoredReport } from '../../storage/staff-reports.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { windowRules } from '../inbox/window.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { Problem } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { Problem } from '../core/problem.ts'
 import { type Range, rangeOf } from './range.ts'
 import { limits, notesOf, unavailableOf } from './staff-words.ts'
 

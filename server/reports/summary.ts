@@ -5,9 +5,9 @@ import {
 } from '../../storage/reports.ts'
 import { listPolicies, type PolicyRow } from '../../storage/sla.ts'
 import { readChannels } from '../../storage/workspace.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { Hours } from '../inbox/hours.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { hoursOf, type Range, rangeOf } from './range.ts'
 
 type Summary = OutputOf<'reports_workspace_summary'>

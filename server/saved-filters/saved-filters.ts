@@ -8,13 +8,13 @@ import {
 import { countMatching } from '../contacts/count.ts'
 import { maskPhone } from '../contacts/phone.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, type Context, phonesHidden } from '../context.ts'
-import { canonicalJson } from '../cursors.ts'
+import { type Actor, type Context, phonesHidden } from '../core/context.ts'
+import { canonicalJson } from '../core/cursors.ts'
 import { readConditions, readFilter } from '../filters/read.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
-import { invalidField, Problem } from '../problem.ts'
-import { databaseProblem } from '../steps/deadline.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOf } from '../core/paging.ts'
+import { invalidField, Problem } from '../core/problem.ts'
+import { databaseProblem } from '../core/steps/deadline.ts'
 
 const missing = (id: string): Problem => new Problem('not_found', `No saved filter with the id ${id}.`, { reason: 'saved_filter_not_found' })
 

@@ -1,10 +1,10 @@
 import {
   deletePendingLink, findLinkByMessage, insertPendingLink, listNumbers, lockLinkMessage, noteLinkCall, readPendingLink, readShortLink, takeCode, takenCodes, writeMadeLink,
 } from '../../storage/short-links.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { AT_WORK_MS, inThreeParts } from '../messaging/send.ts'
-import type { How, InputOf, OutputOf, ProviderHandler } from '../operations.ts'
-import { Problem } from '../problem.ts'
+import type { How, InputOf, OutputOf, ProviderHandler } from '../core/handler.ts'
+import { Problem } from '../core/problem.ts'
 import { lookUp, outcomeUnknown, type ProviderLink } from '../provider/port.ts'
 import { chooseNumber, digitsOf } from './number.ts'
 import { drawQr, newQrKey, type QrFormat } from './qr.ts'

@@ -1,9 +1,9 @@
 import { listNumbers, type NumberRow } from '../../storage/short-links.ts'
 import { parsePhone } from '../contacts/phone.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { mayUse } from '../inbox/access.ts'
 import { usable } from '../messaging/channels.ts'
-import { invalidField, Problem } from '../problem.ts'
+import { invalidField, Problem } from '../core/problem.ts'
 
 /** A business number as it is shown: digits, where it is a number. */
 export const digitsOf = (identifier: string | null): string | null => {

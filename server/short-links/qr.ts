@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { toBuffer, toString } from 'qrcode'
 import { readQr } from '../../storage/short-links.ts'
 import type { App } from '../app.ts'
-import { Problem } from '../problem.ts'
+import { Problem } from '../core/problem.ts'
 
 export type QrFormat = 'PNG' | 'SVG'
 

@@ -1,9 +1,9 @@
 import { countShortLinks, pageOfShortLinks, readShortLink, type ShortLinkFilter, type ShortLinkRow } from '../../storage/short-links.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { mayUse } from '../inbox/access.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
-import { notFound } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOf } from '../core/paging.ts'
+import { notFound } from '../core/problem.ts'
 import { showLink } from './view.ts'
 
 /** A link to a number that the staff member may use. Throws 404 for any other. */

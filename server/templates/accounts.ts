@@ -1,7 +1,7 @@
 import { type AccountChannel, accountChannels } from '../../storage/templates.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { mayUse } from '../inbox/access.ts'
-import { invalidField, notFound, Problem } from '../problem.ts'
+import { invalidField, notFound, Problem } from '../core/problem.ts'
 
 /** An account at the provider, which holds templates. */
 export type Account = { id: string; name: string | null }

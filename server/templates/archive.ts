@@ -1,8 +1,8 @@
 import { lockTemplate, lockTemplatesOf, type StoredTemplate, writeTemplate } from '../../storage/templates.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import { inThreeParts } from '../messaging/send.ts'
-import type { How, InputOf, OutputOf } from '../operations.ts'
-import { Problem } from '../problem.ts'
+import type { How, InputOf, OutputOf } from '../core/handler.ts'
+import { Problem } from '../core/problem.ts'
 import { lookUp, outcomeUnknown } from '../provider/port.ts'
 import { type Account, accountOf, connectedAccounts } from './accounts.ts'
 

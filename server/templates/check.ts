@@ -1,5 +1,5 @@
 import type { TemplateDraft } from '../../catalog/templates.ts'
-import { type FieldError, pointerOf, Problem } from '../problem.ts'
+import { type FieldError, pointerOf, Problem } from '../core/problem.ts'
 import { type LintResult, lintDraft } from './lint.ts'
 
 const MOST_ERRORS = 50

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { LintResult as Schema } from '../../catalog/templates.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { authenticationRules } from './lint/authentication.ts'
 import { bodyTopic, cardBodyTopic, previewOf } from './lint/body.ts'
 import { buttonValueRules } from './lint/button-values.ts'

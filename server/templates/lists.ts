@@ -1,9 +1,9 @@
 import { countTemplates, pageOfTemplates, readTemplate, type TemplateFilter, templateTexts } from '../../storage/templates.ts'
 import { fold } from '../../storage/text.ts'
-import type { Context } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOf } from '../paging.ts'
-import { notFound } from '../problem.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOf } from '../core/paging.ts'
+import { notFound } from '../core/problem.ts'
 import { showTemplate } from './view.ts'
 
 type ListInput = InputOf<'messaging_list_templates'>

@@ -1,6 +1,6 @@
 import { inThreeParts } from '../messaging/send.ts'
-import type { InputOf, OutputOf } from '../operations.ts'
-import { invalidField } from '../problem.ts'
+import type { InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField } from '../core/problem.ts'
 
 type Input = InputOf<'messaging_upload_template_sample'>
 

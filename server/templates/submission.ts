@@ -1,5 +1,5 @@
 import type { StoredTemplate } from '../../storage/templates.ts'
-import type { Context } from '../context.ts'
+import type { Context } from '../core/context.ts'
 import type { ProviderTemplate } from '../provider/port.ts'
 import type { Account } from './accounts.ts'
 import type { LintResult } from './lint.ts'

@@ -1,7 +1,7 @@
 import { type EventRow, writeEvents } from '../../storage/events.ts'
 import type { Db } from '../../storage/database.ts'
 import type { BreakerRules, ChangedEndpoint, EndpointResult } from '../../storage/webhook-deliveries.ts'
-import { emitter } from '../events.ts'
+import { emitter } from '../core/emit.ts'
 
 /** Contract 6. A paused endpoint is probed after a tenth of the time that it has been failing. */
 export const RULES: BreakerRules = { pauseAfter: 10, disableAfterSeconds: 5 * 86_400, warnAt: [50, 70, 90], probeSeconds: [5, 300] }

@@ -1,8 +1,8 @@
 import { attemptsOf, type AttemptRow, type DeliveryRow, pageOfDeliveries, readDelivery, readEndpointState } from '../../storage/webhook-log.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, phonesHidden } from '../context.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { notFound } from '../problem.ts'
+import { type Actor, phonesHidden } from '../core/context.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { notFound } from '../core/problem.ts'
 
 export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveries'>['data'][number] => ({
   id: row.id, endpoint_id: row.endpoint_id, event_id: row.event_id, event_type_id: row.event_type, status: row.status, attempts: row.attempts,

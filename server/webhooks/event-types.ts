@@ -2,8 +2,8 @@ import { catalog, type Operation } from '../../catalog/index.ts'
 import { type EventTypeId, eventTypes } from '../../catalog/events.ts'
 import { inlinedJsonSchema } from '../../catalog/json-schema.ts'
 import { nearest } from '../nearest.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { invalidField, type Problem } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField, type Problem } from '../core/problem.ts'
 
 type Described = OutputOf<'webhooks_list_event_types'>['data'][number]
 

@@ -1,5 +1,5 @@
 import { type Dispatcher, request } from 'undici'
-import { invalidField, Problem } from '../problem.ts'
+import { invalidField, Problem } from '../core/problem.ts'
 import { type Allow, readAllow } from './guard/allow.ts'
 import { guardedAgent } from './guard/connect.ts'
 import { type Resolve, resolveInTime, systemResolve } from './guard/resolve.ts'

@@ -1,4 +1,4 @@
-import { invalidField } from '../problem.ts'
+import { invalidField } from '../core/problem.ts'
 
 const reservedPrefixes = ['Webhook-', 'Wc-', 'Content-', 'Proxy-']
 /** Ours, or of the connection and no business of either end (RFC 9110, 7.6.1). */

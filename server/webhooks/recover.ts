@@ -1,8 +1,8 @@
 import type { Position } from '../../storage/events.ts'
 import { recoverDeliveries, spanOf } from '../../storage/webhook-log.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { invalidField } from '../problem.ts'
-import { requireEnabled } from './standing.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField } from '../core/problem.ts'
+import { requireEnabled } from './delivery-access.ts'
 
 const LONGEST_MS = 14 * 86_400_000
 /** Events that one statement looks at, and deliveries that one call makes due: it is one transaction, which may last half a minute. */

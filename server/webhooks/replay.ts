@@ -1,8 +1,8 @@
 import { isPayloadKept, readDelivery, readEndpointState, repeatDelivery } from '../../storage/webhook-log.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { notFound, Problem } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { notFound, Problem } from '../core/problem.ts'
 import { showDelivery } from './deliveries.ts'
-import { disabled } from './standing.ts'
+import { disabled } from './delivery-access.ts'
 
 /** Sends a delivery once more; its event keeps its id, so that a receiver knows it again. */
 export const replayDelivery: Handler<InputOf<'webhooks_replay_delivery'>, OutputOf<'webhooks_replay_delivery'>> = async ({ tx, actor }, { delivery_id: id }) => {

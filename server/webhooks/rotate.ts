@@ -1,6 +1,6 @@
 import { replaceSecret } from '../../storage/webhooks.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { lockEndpoint, requireWholeSight, shownNow } from './reach.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { lockEndpoint, requireWholeSight, shownNow } from './access.ts'
 import { newSecret, sealSecret } from './secrets.ts'
 
 export const rotateSecret: Handler<InputOf<'webhooks_rotate_secret'>, OutputOf<'webhooks_rotate_secret'>> = async (ctx, { endpoint_id: id }) => {

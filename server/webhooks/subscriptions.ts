@@ -1,9 +1,9 @@
 import { eventTypes } from '../../catalog/events.ts'
 import { replaceSubscriptions } from '../../storage/webhooks.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { invalidField } from '../problem.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField } from '../core/problem.ts'
 import { isEventType, unknownEventType } from './event-types.ts'
-import { lockEndpoint, requireWholeSight, shownNow } from './reach.ts'
+import { lockEndpoint, requireWholeSight, shownNow } from './access.ts'
 
 const ALL = '*'
 

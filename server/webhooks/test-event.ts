@@ -1,9 +1,9 @@
 import { eventTypes } from '../../catalog/events.ts'
 import { insertTestDelivery } from '../../storage/webhook-log.ts'
 import { newEventId } from '../ids.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { isEventType, unknownEventType } from './event-types.ts'
-import { requireEnabled } from './standing.ts'
+import { requireEnabled } from './delivery-access.ts'
 
 /** Owes an endpoint an event that did not happen. It is not in the event log, and the endpoint need not be subscribed to its type. */
 export const sendTestEvent: Handler<InputOf<'webhooks_send_test'>, OutputOf<'webhooks_send_test'>> = async (ctx, { endpoint_id: endpointId, event_type_id: type, payload }) => {

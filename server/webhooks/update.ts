@@ -1,9 +1,9 @@
 import { updateEndpointRow } from '../../storage/webhooks.ts'
-import { canonicalJson } from '../cursors.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { invalidField } from '../problem.ts'
+import { canonicalJson } from '../core/cursors.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { invalidField } from '../core/problem.ts'
 import { checkHeaders } from './headers.ts'
-import { lockEndpoint, requireWholeSight, shownNow } from './reach.ts'
+import { lockEndpoint, requireWholeSight, shownNow } from './access.ts'
 import { sealHeaders, unsealHeaders } from './secrets.ts'
 import { maskValue } from './view.ts'
 

@@ -1,5 +1,5 @@
 import type { EndpointRow } from '../../storage/webhooks.ts'
-import type { OutputOf } from '../operations.ts'
+import type { OutputOf } from '../core/handler.ts'
 import type { Sealer } from '../secret.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
 

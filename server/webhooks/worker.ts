@@ -2,7 +2,7 @@ import { Gauge } from 'prom-client'
 import { countDue, deleteDeliveriesBefore, releaseDeliveries, skipDeliveriesOfDeleted } from '../../storage/webhook-deliveries.ts'
 import type { App } from '../app.ts'
 import { onEvents } from '../events/signal.ts'
-import { claim, idle, LEASE_SECONDS, newWorker, type Worker } from './lines.ts'
+import { claim, idle, LEASE_SECONDS, newWorker, type Worker } from './delivery-queue.ts'
 
 /** What other servers wrote, and what is due again, is looked for this often. The embedded database has one server, and one session. */
 const POLL_MS = { embedded: 500, postgresql: 100 }

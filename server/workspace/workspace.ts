@@ -1,8 +1,8 @@
 import { channelTypes } from '../../catalog/channels.ts'
 import { fold } from '../../storage/text.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../storage/workspace.ts'
-import type { Handler, InputOf, OutputOf } from '../operations.ts'
-import { pageOfFew } from '../paging.ts'
+import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { pageOfFew } from '../core/paging.ts'
 
 export const whoami: Handler<InputOf<'workspace_whoami'>, OutputOf<'workspace_whoami'>> = async ({ actor: { workspace, staff, key }, limits }) => ({
   workspace: {

@@ -3,7 +3,7 @@ import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { isAlive, readOwner, takeFolder } from './folder.ts'
-import { type Deadline, monotonicMs } from './gate.ts'
+import { type Deadline, monotonicMs } from './socket-proxy.ts'
 import type { WorkerData } from './worker.ts'
 
 export type Embedded = {

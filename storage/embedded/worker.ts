@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { PGlite } from '@electric-sql/pglite'
 import { btree_gin } from '@electric-sql/pglite/contrib/btree_gin'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
-import { type Deadline, openGate } from './gate.ts'
+import { type Deadline, openGate } from './socket-proxy.ts'
 
 export type WorkerData = { dataDir: string; socket: string; deadline: Deadline }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
-import { knownOf } from '../known.ts'
+import { knownOf } from '../names-cache.ts'
 import type { Filter } from './filter.ts'
 import { type Find, findsOf, rank } from './finds.ts'
 import { type Condition, type Form, labelConditions, predicate, type Scope, type Sql, timeTest } from './predicates.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Problem } from '../../problem.ts'
+import type { Problem } from '../../core/problem.ts'
 import { providerCode } from '../port.ts'
 import type { Ask, Http } from './http.ts'
 import { unreadable } from './problems.ts'

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { Problem } from '../../problem.ts'
+import { Problem } from '../../core/problem.ts'
 import { refusalProblem, timedOut, transportProblem, unreadable } from './problems.ts'
 
 export type HttpOptions = {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem } from '../../problem.ts'
+import { Problem } from '../../core/problem.ts'
 import { isPublicName } from '../../public-name.ts'
 import type { Provider } from '../port.ts'
 import { Maybe, ProviderId } from './answers.ts'

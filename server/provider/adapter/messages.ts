@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem } from '../../problem.ts'
+import { Problem } from '../../core/problem.ts'
 import { lookUp, outcomeUnknown, type Provider } from '../port.ts'
 import { ProviderId } from './answers.ts'
 import { at, type Http } from './http.ts'

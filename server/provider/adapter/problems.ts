@@ -1,4 +1,4 @@
-import { Problem, type ProblemExtras } from '../../problem.ts'
+import { Problem, type ProblemExtras } from '../../core/problem.ts'
 import { type Rule, ruleOf } from './refusals.ts'
 
 const RETRY = 'Retry with the same Idempotency-Key; it never runs twice.'

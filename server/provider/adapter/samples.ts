@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem } from '../../problem.ts'
+import { Problem } from '../../core/problem.ts'
 import { outcomeUnknown, type Provider } from '../port.ts'
 import { at, type Http } from './http.ts'
 import { unreadable } from './problems.ts'

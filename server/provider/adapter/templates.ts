@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem } from '../../problem.ts'
+import { Problem } from '../../core/problem.ts'
 import { lookUp, type Provider, type ProviderTemplate } from '../port.ts'
 import { everyPage, Maybe, ProviderId, Success, withFields } from './answers.ts'
 import { type Ask, at, type Http } from './http.ts'

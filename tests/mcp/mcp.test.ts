@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { fromJsonSchema } from '@modelcontextprotocol/server'
+import { z } from 'zod'
+import { catalog, type Operation } from '../../catalog/index.ts'
+import { inlinedJsonSchema, jsonSchema } from '../../catalog/json-schema.ts'
+import { toolOf } from '../../mcp/tools.ts'
+import { defaultTools, listed, mostDefaultTools, toolsetNames } from '../../mcp/toolsets.ts'
+
+const operations: readonly Operation[] = catalog
+const tools = operations.map(toolOf)
+const everyScope = ['mcp:read', 'crm:write', 'messaging:write', 'webhooks:write', 'inbox:write'] as const
+
+/** A rough count; close enough for a budget, and it needs no tokenizer. */
+const tokens = (value: unknown): number => Math.ceil(JSON.stringify(value).length / 4)
+
+/** Every object in a JSON value with the path to it. */
+const nodes = function* (value: unknown, path = '#'): Generator<[string, Record<string, unknown>]> {
+  if (typeof value !== 'object' || value === null) return
+  if (!Array.isArray(value)) yield [path, value as Record<string, unknown>]
+  for (const [key, child] of Object.entries(value)) yield* nodes(child, `${path}/${key}`)
+}
+
+describe('The tool list', () => {
+  for (const tool of tools) {
+    it(`${tool.name} has schemas that every client reads`, () => {
+      for (const [side, schema] of Object.entries({ input: tool.inputSchema, output: tool.outputSchema })) {
+        assert.equal(schema.type, 'object')
+        for (const [path, node] of nodes(schema)) {
+          for (const keyword of ['$ref', '$defs', 'definitions', '$schema', '~standard', 'oneOf', 'anyOf', 'allOf', 'not', 'if']) {
+            assert.ok(!(keyword in node) || path.endsWith('/properties'), `${tool.name} ${side} ${path} uses ${keyword}`)
+          }
+        }
+      }
+    })
+
+    it(`${tool.name} is small and fully annotated`, () => {
+      assert.match(tool.name, /^[A-Za-z0-9_.-]{1,128}$/)
+      assert.ok(tokens(tool) <= 1500, `${tool.name} takes ${tokens(tool)} tokens`)
+      assert.deepEqual(Object.values(tool.annotations).map((hint) => typeof hint), ['boolean', 'boolean', 'boolean', 'boolean'])
+      assert.equal('confirm' in (tool.inputSchema.properties as object), false)
+    })
+  }
+
+  it('promises an answer that holds, also for a rehearsal', async () => {
+    for (const op of operations) {
+      const promised = fromJsonSchema(toolOf(op).outputSchema)
+      for (const { output } of op.examples) {
+        for (const answer of op.dryRun ? [output, { ...output, dry_run: true }] : [output]) {
+          const { issues } = await promised['~standard'].validate(answer)
+          assert.equal(issues, undefined, `${op.name}: ${JSON.stringify(issues)}`)
+        }
+      }
+    }
+  })
+
+  it('describes every argument', () => {
+    for (const tool of tools) {
+      for (const [name, schema] of Object.entries(tool.inputSchema.properties as Record<string, { description?: string }>)) {
+        assert.ok(schema.description, `${tool.name} ${name} has no description`)
+      }
+    }
+  })
+
+  it('fits the budget by default', () => {
+    const shown = listed(operations, everyScope, { toolsets: undefined, readonly: false })
+    assert.ok(shown.length <= mostDefaultTools)
+    assert.ok(shown.some((op) => op.name === 'crm_get_contact'))
+    const size = tokens(shown.map((op) => toolOf(op)))
+    assert.ok(size <= 15_000, `the default tools take ${size} tokens`)
+    assert.ok(defaultTools.length <= mostDefaultTools)
+  })
+
+  it('follows the scopes of the key, in the order of the catalog', () => {
+    const read = listed(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map((op) => op.name)
+    assert.deepEqual(read, operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name))
+    const all = listed(operations, everyScope, { toolsets: ['all'], readonly: false })
+    assert.deepEqual(all, operations)
+  })
+
+  it('can be narrowed to toolsets and to reads', () => {
+    const groups = listed(operations, everyScope, { toolsets: ['groups'], readonly: false }).map((op) => op.name)
+    assert.deepEqual(groups, operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name))
+    const crm = listed(operations, everyScope, { toolsets: ['crm', 'channels'], readonly: true })
+    assert.ok(crm.every((op) => op.scope === 'mcp:read' && (op.name.startsWith('crm_') || op.name === 'workspace_channels')))
+    assert.ok(toolsetNames(operations).includes('all'))
+  })
+
+  it('has hints that follow the catalog', () => {
+    const hints = (name: string) => tools.find((tool) => tool.name === name)!.annotations
+    assert.deepEqual(hints('crm_get_contact'), { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false })
+    assert.deepEqual(hints('crm_delete_contact'), { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false })
+    assert.deepEqual(hints('crm_create_custom_field'), { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false })
+  })
+})
+
+describe('JSON Schema for clients', () => {
+  it('writes a union of different types as one type', () => {
+    const { schema } = jsonSchema(z.object({ id: z.union([z.string().regex(/^\d+$/), z.int().positive()]), at: z.iso.datetime().nullable() }))
+    const { id, at } = schema.properties as Record<string, unknown>
+    assert.deepEqual(id, { type: ['string', 'integer'], pattern: '^\\d+$', exclusiveMinimum: 0 })
+    assert.deepEqual(at, { type: ['string', 'null'], format: 'date-time' })
+  })
+
+  it('keeps a union whose branches share a type', () => {
+    const { schema } = jsonSchema(z.object({ a: z.union([z.literal(''), z.email()]), n: z.union([z.enum(['x', 'y']), z.null()]) }))
+    const { a, n } = schema.properties as Record<string, Record<string, unknown>>
+    assert.equal((a!.anyOf as unknown[]).length, 2)
+    assert.deepEqual(n, { type: ['string', 'null'], enum: ['x', 'y', null] })
+  })
+
+  it('inlines references and cuts a schema that holds itself', () => {
+    type Node = { and?: Node[] }
+    const Node: z.ZodType<Node> = z.lazy(() => z.object({ and: z.array(Node).optional() })).meta({ id: 'TestNode' })
+    const schema = inlinedJsonSchema(z.object({ filter: Node }))
+    assert.ok(!JSON.stringify(schema).includes('$ref'), JSON.stringify(schema))
+  })
+})

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { PassThrough } from 'node:stream'
+import { after, before, describe, it } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { catalog } from '../../catalog/index.ts'
+import { bridgeStdio } from '../../mcp/stdio.ts'
+import { doAs } from '../calls.ts'
+import { databases, makeWorkspace, startServer, type TestServer } from '../servers.ts'
+
+describe(`MCP (${databases[0]})`, () => {
+  let server: TestServer
+  before(async () => { server = await startServer(databases[0]!) })
+  after(async () => { await server.close() })
+
+  const connect = async (key: string, era: 'auto' | 'legacy' = 'auto', query = ''): Promise<Client> => {
+    const client = new Client({ name: 'tests', version: '1' }, { versionNegotiation: { mode: era } })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp${query}`), { requestInit: { headers: { Authorization: `Bearer ${key}` } } }))
+    return client
+  }
+
+  /** A plain request, whose Host header `fetch` would not let us choose. */
+  const post = (headers: Record<string, string>): Promise<{ status: number; headers: Record<string, unknown>; body: any }> => new Promise((resolve, reject) => {
+    const outgoing = request(`${server.url}/mcp`, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers } }, async (response) => {
+      let text = ''
+      for await (const chunk of response) text += chunk
+      resolve({ status: response.statusCode!, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : text })
+    })
+    outgoing.on('error', reject)
+    outgoing.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }))
+  })
+
+  for (const [era, version] of [['auto', '2026-07-28'], ['legacy', '2025-11-25']] as const) {
+    it(`serves clients of ${version}`, async () => {
+      const { owner } = await makeWorkspace(server)
+      const client = await connect(owner.key, era, '?toolsets=all')
+      assert.equal(client.getNegotiatedProtocolVersion(), version)
+      // The client checks each structured answer against the tool's outputSchema.
+      const { tools } = await client.listTools()
+      assert.deepEqual(tools.map(({ name }) => name), catalog.map(({ name }) => name))
+      const made = await client.callTool({ name: 'crm_upsert_contact', arguments: { phone: '+15550100042', name: 'Ada' } })
+      const { contact } = made.structuredContent as { contact: { id: string } }
+      const read = await client.callTool({ name: 'crm_get_contact', arguments: { contact_id: contact.id } })
+      assert.deepEqual(JSON.parse((read.content as { text: string }[])[0]!.text), read.structuredContent)
+      assert.equal((await client.listResources()).resources.length, 2)
+      assert.match(JSON.stringify(await client.readResource({ uri: 'wcrm://errors' })), /confirm_required/)
+      const { prompts } = await client.listPrompts()
+      const prompt = await client.getPrompt({ name: prompts[0]!.name, arguments: { [prompts[0]!.arguments![0]!.name]: 'Ada' } })
+      assert.match(JSON.stringify(prompt.messages), /Ada/)
+      await client.close()
+    })
+  }
+
+  it('answers a refusal as an error that says its mend', async () => {
+    const { owner } = await makeWorkspace(server)
+    const client = await connect(owner.key)
+    const bad = await client.callTool({ name: 'crm_get_contact', arguments: { contact: '42' } })
+    const problem = JSON.parse((bad.content as { text: string }[])[0]!.text)
+    assert.equal(bad.isError, true)
+    assert.equal(problem.code, 'invalid_input')
+    assert.ok(problem.mend && problem.errors.every((e: { fix?: string }) => e.fix))
+    await assert.rejects(client.callTool({ name: 'crm_nothing', arguments: {} }), /Unknown tool/)
+    await client.close()
+  })
+
+  it('rehearses a gated tool, and does not let the model confirm it', async () => {
+    const { owner } = await makeWorkspace(server)
+    const client = await connect(owner.key)
+    const { structuredContent } = await client.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } })
+    const group_id = (structuredContent as { group: { id: string } }).group.id
+    const call = async (more: object) => await client.callTool({ name: 'crm_delete_group', arguments: { group_id, ...more } })
+    const refused = await call({})
+    assert.match((refused.content as { text: string }[])[0]!.text, /confirm_required/)
+    assert.equal((await call({ confirm: 'delete' })).isError, true)
+    assert.deepEqual((await call({ dry_run: true })).structuredContent, { id: group_id, deleted: true, dry_run: true })
+    await client.close()
+  })
+
+  it('asks the person behind the client to confirm a gated tool, once it is rehearsed', async () => {
+    const { owner } = await makeWorkspace(server)
+    const client = new Client({ name: 'tests', version: '1' }, { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } })
+    const asked: string[] = []
+    const answers: ({ action: 'accept'; content: { confirm: string } } | { action: 'decline' })[] = []
+    client.setRequestHandler('elicitation/create', ({ params }) => {
+      asked.push(params.message)
+      return answers.shift()!
+    })
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp?toolsets=all`), { requestInit: { headers: { Authorization: `Bearer ${owner.key}` } } }))
+    const { structuredContent } = await client.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } })
+    const group_id = (structuredContent as { group: { id: string } }).group.id
+    const call = async (id: string) => await client.callTool({ name: 'crm_delete_group', arguments: { group_id: id } })
+    const codeOf = ({ content }: Awaited<ReturnType<typeof call>>) => JSON.parse((content as { text: string }[])[0]!.text).code
+    assert.equal(codeOf(await call('999999999')), 'not_found', 'nobody is asked about what would be refused')
+    assert.equal(asked.length, 0)
+    answers.push({ action: 'decline' })
+    assert.equal(codeOf(await call(group_id)), 'confirm_required')
+    answers.push({ action: 'accept', content: { confirm: 'delete' } })
+    assert.deepEqual((await call(group_id)).structuredContent, { id: group_id, deleted: true })
+    assert.equal(asked.length, 2)
+    assert.match(asked[0]!, new RegExp(`crm_delete_group.*"group_id": "${group_id}"`, 's'))
+    await client.close()
+  })
+
+  it('takes no confirmation that was given for something else', async () => {
+    const { owner } = await makeWorkspace(server)
+    const group = async (name: string): Promise<string> => ((await doAs(server, owner.key)('crm_create_group', { name })) as { group: { id: string } }).group.id
+    const [one, other] = [await group('One'), await group('Other')]
+    const call = async (group_id: string, more: object = {}): Promise<any> => {
+      const response = await fetch(`${server.url}/mcp`, {
+        method: 'POST',
+        headers: {
+          'Authorization': `Bearer ${owner.key}`, 'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream',
+          'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': 'crm_delete_group',
+        },
+        body: JSON.stringify({
+          jsonrpc: '2.0', id: 1, method: 'tools/call', params: {
+            name: 'crm_delete_group', arguments: { group_id }, ...more,
+            _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } },
+          },
+        }),
+      })
+      return (JSON.parse(await response.text()) as { result: unknown }).result
+    }
+    const asked = await call(one)
+    assert.equal(asked.resultType, 'input_required')
+    const yes = { inputResponses: { confirm: { action: 'accept', content: { confirm: 'delete' } } } }
+    for (const state of [{ requestState: asked.requestState }, { requestState: 'made up' }, {}]) {
+      assert.equal((await call(other, { ...yes, ...state })).resultType, 'input_required', 'it is asked anew')
+    }
+    const wrong = { inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } }, requestState: asked.requestState }
+    assert.equal((await call(one, wrong)).isError, true)
+    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, { id: one, deleted: true })
+    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, { id: one, deleted: true }, 'a repeated answer is the same call')
+  })
+
+  it('runs a change with the same idempotency_key once', async () => {
+    const { owner } = await makeWorkspace(server)
+    const client = await connect(owner.key)
+    const call = async () => await client.callTool({ name: 'crm_create_custom_field', arguments: { key: 'plan', type: 'text', idempotency_key: 'retry-0001' } })
+    const [first, second] = [await call(), await call()]
+    assert.deepEqual(second.structuredContent, first.structuredContent)
+    assert.equal(second._meta!['wcrm/idempotent_replayed'], true)
+    await client.close()
+  })
+
+  it('shows a key the tools of its scopes alone', async () => {
+    const workspace = await makeWorkspace(server)
+    const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
+    const client = await connect(reader.key, 'auto', '?toolsets=all')
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    assert.deepEqual(names, catalog.filter((op) => op.scope === 'mcp:read').map(({ name }) => name))
+    const refused = await client.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } })
+    assert.match((refused.content as { text: string }[])[0]!.text, /insufficient_scope/)
+    await client.close()
+  })
+
+  it('keeps to reads and toolsets at an address that asks for them', async () => {
+    const { owner } = await makeWorkspace(server)
+    const readonly = await connect(owner.key, 'auto', '?readonly=true&toolsets=contacts,groups')
+    assert.ok((await readonly.listTools()).tools.every(({ annotations }) => annotations!.readOnlyHint))
+    await assert.rejects(readonly.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } }), /reads only/)
+    await assert.rejects(readonly.callTool({ name: 'crm_list_tags', arguments: {} }), /toolsets=all/)
+    await readonly.close()
+  })
+
+  it('asks for a key before anything else, and refuses foreign hosts and origins', async () => {
+    const { owner } = await makeWorkspace(server)
+    const key = { authorization: `Bearer ${owner.key}` }
+    const without = await post({})
+    assert.deepEqual([without.status, without.body.code], [401, 'unauthenticated'])
+    assert.match(String(without.headers['www-authenticate']), /^Bearer/)
+    assert.equal((await post({ ...key, host: 'evil.example' })).status, 403)
+    assert.equal((await post({ ...key, origin: 'https://evil.example' })).status, 403)
+    assert.equal((await post({ ...key, origin: 'null' })).status, 403)
+    assert.equal((await post({ ...key, host: 'localhost:1', origin: 'http://localhost:6274' })).status, 200)
+  })
+
+  it('is reached over standard input and output', async () => {
+    const { owner } = await makeWorkspace(server)
+    const [input, output] = [new PassThrough(), new PassThrough()]
+    const done = bridgeStdio({ url: `${server.url}/mcp`, apiKey: owner.key, input, output })
+    input.end(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'workspace_whoami', arguments: {} } })}\n`)
+    await done
+    const answer = JSON.parse((await output.end().toArray()).join(''))
+    assert.equal(answer.result.structuredContent.workspace.name, 'Test')
+  })
+})
