@@ -2,14 +2,25 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import postgres from 'postgres'
 
 /**
- * What the product is measured against: node:http and postgres.js with nothing between them, on the same database. `/row` and `/rows` answer the
- * plain columns of `contacts`; `/contact` and `/contacts` the body that the product answers, built with as little code as that takes.
+ * What the product is measured against: node:http and postgres.js with nothing between them, on the same
+ * database. `/row` and `/rows` answer the plain columns of `contacts`; `/contact` and `/contacts` the body
+ * that the product answers, built with as little code as that takes.
  */
 const [databaseUrl, workspaceId] = process.argv.slice(2) as [string, string]
-const connect = (settings: Record<string, string>) => postgres(databaseUrl, {
-  max: 16, onnotice: () => {}, connection: { jit: 'off', ...settings } as never,
-  types: { date: { to: 1184, from: [1114, 1184], serialize: (v: string) => v, parse: (v: string) => new Date(v).toISOString() } },
-})
+const connect = (settings: Record<string, string>) =>
+  postgres(databaseUrl, {
+    max: 16,
+    onnotice: () => {},
+    connection: { jit: 'off', ...settings } as never,
+    types: {
+      date: {
+        to: 1184,
+        from: [1114, 1184],
+        serialize: (v: string) => v,
+        parse: (v: string) => new Date(v).toISOString(),
+      },
+    },
+  })
 const sql = connect({})
 /** `like` patterns are planned for their value; a generic plan would read the whole index. */
 const searching = connect({ plan_cache_mode: 'force_custom_plan' })
@@ -27,23 +38,58 @@ const labels = `
   (select json_agg(json_build_object('id', g.id::text, 'name', g.name) order by g.name_key) from contact_groups l join groups g on g.workspace_id = l.workspace_id and g.id = l.group_id
     where l.workspace_id = c.workspace_id and l.contact_id = c.id) as groups`
 
-type Row = Record<string, unknown> & { attrs: Record<string, unknown>; conversations: Record<string, unknown>[] | null }
-const fields = await sql<{ id: string; key: string; label: string; type: string; options: { value: string; label: string }[] | null }[]>`
+type Row = Record<string, unknown> & {
+  attrs: Record<string, unknown>
+  conversations: Record<string, unknown>[] | null
+}
+const fields = await sql<
+  {
+    id: string
+    key: string
+    label: string
+    type: string
+    options: { value: string; label: string }[] | null
+  }[]
+>`
   select id, key, label, type, options from custom_fields where workspace_id = ${workspaceId} and deleted_at is null order by id`
 
-const attributes = (attrs: Record<string, unknown>) => fields.filter((f) => attrs[f.id] !== undefined).map(({ id, key, label, type, options: choices }) => {
-  const value = attrs[id]
-  return { key, label, type, value, display: choices?.find((o) => o.value === value)?.label ?? String(value), typed_value: value }
-})
+const attributes = (attrs: Record<string, unknown>) =>
+  fields
+    .filter((f) => attrs[f.id] !== undefined)
+    .map(({ id, key, label, type, options: choices }) => {
+      const value = attrs[id]
+      return {
+        key,
+        label,
+        type,
+        value,
+        display: choices?.find((o) => o.value === value)?.label ?? String(value),
+        typed_value: value,
+      }
+    })
 
 const contact = (row: Row, full: boolean) => ({
-  id: row.id, name: row.name, phone: row.phone, phone_masked: false, chatapp_user_id: row.chatapp_user_id, dnd: row.dnd, starred: row.starred,
-  created_at: row.created_at, updated_at: row.updated_at, ...(full ? { email: row.email } : {}), web_visitor_id: row.web_visitor_id,
+  id: row.id,
+  name: row.name,
+  phone: row.phone,
+  phone_masked: false,
+  chatapp_user_id: row.chatapp_user_id,
+  dnd: row.dnd,
+  starred: row.starred,
+  created_at: row.created_at,
+  updated_at: row.updated_at,
+  ...(full ? { email: row.email } : {}),
+  web_visitor_id: row.web_visitor_id,
   ...(full ? { tags: row.tags ?? [], groups: row.groups ?? [] } : {}),
   attributes: attributes(row.attrs ?? {}),
   conversations: (row.conversations ?? []).map((v) => ({
-    id: v.id, channel_id: v.channel_id, state: v.state, assigned: v.assigned_staff_id !== null || v.assigned_team_id !== null, assigned_staff_id: v.assigned_staff_id,
-    created_at: new Date(v.created_at as string).toISOString(), last_activity_at: new Date(v.last_activity_at as string).toISOString(),
+    id: v.id,
+    channel_id: v.channel_id,
+    state: v.state,
+    assigned: v.assigned_staff_id !== null || v.assigned_team_id !== null,
+    assigned_staff_id: v.assigned_staff_id,
+    created_at: new Date(v.created_at as string).toISOString(),
+    last_activity_at: new Date(v.last_activity_at as string).toISOString(),
   })),
   last_activity_at: row.last_activity_at,
 })
@@ -58,23 +104,44 @@ const facts = 'left join contact_facts f on f.workspace_id = c.workspace_id and 
 const newest = 'order by created_at desc, id desc limit 25'
 
 const handles: Record<string, Handle> = {
-  '/row': async (url) => (await sql`select * from contacts where workspace_id = ${workspaceId} and id = ${url.searchParams.get('id')}`)[0],
-  '/contact': async (url) => contact((await sql.unsafe(`select ${related}, ${labels} from contacts c ${facts} where c.workspace_id = $1 and c.id = $2`,
-    [workspaceId, url.searchParams.get('id')!], { prepare: true }))[0] as unknown as Row, true),
-  '/rows': async () => ({ data: await sql`select * from contacts where workspace_id = ${workspaceId} order by created_at desc, id desc limit 25` }),
+  '/row': async (url) =>
+    (
+      await sql`select * from contacts where workspace_id = ${workspaceId} and id = ${url.searchParams.get('id')}`
+    )[0],
+  '/contact': async (url) =>
+    contact(
+      (
+        await sql.unsafe(
+          `select ${related}, ${labels} from contacts c ${facts} where c.workspace_id = $1 and c.id = $2`,
+          [workspaceId, url.searchParams.get('id')!],
+          { prepare: true },
+        )
+      )[0] as unknown as Row,
+      true,
+    ),
+  '/rows': async () => ({
+    data: await sql`select * from contacts where workspace_id = ${workspaceId} order by created_at desc, id desc limit 25`,
+  }),
   '/contacts': async () => ({
-    data: (await sql.unsafe(`select ${related} from (select * from contacts where workspace_id = $1 ${newest}) as c ${facts} order by c.created_at desc, c.id desc`,
-      [workspaceId], { prepare: true }) as unknown as Row[]).map((row) => contact(row, false)),
+    data: (
+      (await sql.unsafe(
+        `select ${related} from (select * from contacts where workspace_id = $1 ${newest}) as c ${facts} order by c.created_at desc, c.id desc`,
+        [workspaceId],
+        { prepare: true },
+      )) as unknown as Row[]
+    ).map((row) => contact(row, false)),
   }),
   '/search': async (url) => ({
     data: await searching`select * from contacts where workspace_id = ${workspaceId} and search like ${`%${url.searchParams.get('query')!.toLowerCase()}%`} order by created_at desc, id desc limit 25`,
   }),
   '/insert': async (_, request) => {
-    const { phone, name } = await bodyOf(request) as { phone: string; name: string }
+    const { phone, name } = (await bodyOf(request)) as { phone: string; name: string }
     const digits = phone.slice(1)
-    return (await sql`
+    return (
+      await sql`
       insert into contacts (workspace_id, phone, name, name_key, search, created_at, updated_at)
-      values (${workspaceId}, ${digits}, ${name}, ${name.toLowerCase()}, ${`${name.toLowerCase()}\n${digits}`}, ${new Date().toISOString()}, ${new Date().toISOString()}) returning *`)[0]
+      values (${workspaceId}, ${digits}, ${name}, ${name.toLowerCase()}, ${`${name.toLowerCase()}\n${digits}`}, ${new Date().toISOString()}, ${new Date().toISOString()}) returning *`
+    )[0]
   },
 }
 
@@ -82,14 +149,21 @@ const answer = async (request: IncomingMessage, response: ServerResponse): Promi
   const url = new URL(request.url!, 'http://bare')
   try {
     const body = JSON.stringify(await handles[url.pathname]!(url, request))
-    response.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) }).end(body)
+    response
+      .writeHead(200, {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': Buffer.byteLength(body),
+      })
+      .end(body)
   } catch (error) {
     process.stderr.write(`${String(error)}\n`)
     response.writeHead(500).end()
   }
 }
 
-const server = createServer((request, response) => { void answer(request, response) }).listen(0, '127.0.0.1', () => {
+const server = createServer((request, response) => {
+  void answer(request, response)
+}).listen(0, '127.0.0.1', () => {
   const { port } = server.address() as { port: number }
   process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}` })}\n`)
 })

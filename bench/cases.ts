@@ -2,7 +2,12 @@ import type { Dataset } from './data.ts'
 import type { Request } from './wrk.ts'
 
 /** One comparison: what the product is asked, and what it is held against. */
-export type Case = { name: string; target?: number; product: Request[]; against: { name: string; who: 'bare' | 'product'; requests: Request[]; judged?: boolean }[] }
+export type Case = {
+  name: string
+  target?: number
+  product: Request[]
+  against: { name: string; who: 'bare' | 'product'; requests: Request[]; judged?: boolean }[]
+}
 
 const isPlain = (name: string | null): name is string => /^\p{L}{4,} \p{L}{4,}$/u.test(name ?? '')
 
@@ -12,24 +17,54 @@ export const casesOf = ({ key, people }: Dataset): Case[] => {
   const get = (path: string): Request => ({ path, headers: authorization })
   const ids = people.map((p) => p.id)
   // The end of a first name and the beginning of a last name, and seven digits of a phone.
-  const nameParts = people.map((p) => p.name).filter(isPlain).slice(0, 2000).map((name) => name.replace(/^\S*(\S{3} \S{3}).*$/u, '$1'))
-  const digits = people.flatMap((p) => p.phone ?? []).slice(0, 2000).map((phone) => phone.slice(-7))
+  const nameParts = people
+    .map((p) => p.name)
+    .filter(isPlain)
+    .slice(0, 2000)
+    .map((name) => name.replace(/^\S*(\S{3} \S{3}).*$/u, '$1'))
+  const digits = people
+    .flatMap((p) => p.phone ?? [])
+    .slice(0, 2000)
+    .map((phone) => phone.slice(-7))
   const search = (name: string, terms: string[]): Case => ({
-    name, target: 0.7, product: terms.map((t) => get(`/v1/contacts?query=${encodeURIComponent(t)}`)),
-    against: [{ name: 'bare rows', who: 'bare', requests: terms.map((t) => ({ path: `/search?query=${encodeURIComponent(t)}` })), judged: true }],
+    name,
+    target: 0.7,
+    product: terms.map((t) => get(`/v1/contacts?query=${encodeURIComponent(t)}`)),
+    against: [
+      {
+        name: 'bare rows',
+        who: 'bare',
+        requests: terms.map((t) => ({ path: `/search?query=${encodeURIComponent(t)}` })),
+        judged: true,
+      },
+    ],
   })
-  const upsert = (name: string): Request => ({ method: 'POST', path: name, headers: { ...json, ...(name === '/insert' ? {} : authorization) }, body: '{"phone":"+{n}","name":"Ada Lovelace"}' })
+  const upsert = (name: string): Request => ({
+    method: 'POST',
+    path: name,
+    headers: { ...json, ...(name === '/insert' ? {} : authorization) },
+    body: '{"phone":"+{n}","name":"Ada Lovelace"}',
+  })
   const byRest = ids.map((id) => get(`/v1/contacts/${id}`))
   return [
     {
-      name: 'get by id', target: 0.6, product: byRest,
+      name: 'get by id',
+      target: 0.6,
+      product: byRest,
       against: [
-        { name: 'bare row', who: 'bare', requests: ids.map((id) => ({ path: `/row?id=${id}` })), judged: true },
+        {
+          name: 'bare row',
+          who: 'bare',
+          requests: ids.map((id) => ({ path: `/row?id=${id}` })),
+          judged: true,
+        },
         { name: 'bare, same body', who: 'bare', requests: ids.map((id) => ({ path: `/contact?id=${id}` })) },
       ],
     },
     {
-      name: 'list 25', target: 0.7, product: [get('/v1/contacts?limit=25')],
+      name: 'list 25',
+      target: 0.7,
+      product: [get('/v1/contacts?limit=25')],
       against: [
         { name: 'bare rows', who: 'bare', requests: [{ path: '/rows' }], judged: true },
         { name: 'bare, same rows', who: 'bare', requests: [{ path: '/contacts' }] },
@@ -37,22 +72,42 @@ export const casesOf = ({ key, people }: Dataset): Case[] => {
     },
     search('search name', nameParts),
     search('search digits', digits),
-    { name: 'upsert', target: 0.4, product: [upsert('/v1/contacts')], against: [{ name: 'bare insert', who: 'bare', requests: [upsert('/insert')], judged: true }] },
     {
-      name: 'MCP get', product: ids.map((id) => mcpCall(key, 'crm_get_contact', { contact_id: String(id) })),
+      name: 'upsert',
+      target: 0.4,
+      product: [upsert('/v1/contacts')],
+      against: [{ name: 'bare insert', who: 'bare', requests: [upsert('/insert')], judged: true }],
+    },
+    {
+      name: 'MCP get',
+      product: ids.map((id) => mcpCall(key, 'crm_get_contact', { contact_id: String(id) })),
       against: [{ name: 'REST get', who: 'product', requests: byRest }],
     },
   ]
 }
 
 const mcpCall = (key: string, name: string, args: Record<string, unknown>): Request => ({
-  method: 'POST', path: '/mcp',
+  method: 'POST',
+  path: '/mcp',
   headers: {
-    Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream',
-    'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': name,
+    Authorization: `Bearer ${key}`,
+    'Content-Type': 'application/json',
+    Accept: 'application/json, text/event-stream',
+    'MCP-Protocol-Version': '2026-07-28',
+    'Mcp-Method': 'tools/call',
+    'Mcp-Name': name,
   },
   body: JSON.stringify({
-    jsonrpc: '2.0', id: 1, method: 'tools/call',
-    params: { name, arguments: args, _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} } },
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: {
+      name,
+      arguments: args,
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+        'io.modelcontextprotocol/clientCapabilities': {},
+      },
+    },
   }),
 })

@@ -7,29 +7,54 @@ import { pick, type Random, randomFrom, whole } from '../server/demo/random.ts'
 import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
 import { residentMemory, startProduct } from './processes.ts'
 
-/** Imports over REST side by side with a bare insert of the same rows into the same indexed tables, in alternating rounds. Prints rows a second and the ratio. */
+/**
+ * Imports over REST side by side with a bare insert of the same rows into the same indexed tables, in
+ * alternating rounds. Prints rows a second and the ratio.
+ */
 const { values: flags } = parseArgs({
   options: {
-    rows: { type: 'string', default: '100000' }, batch: { type: 'string', default: '500' }, flight: { type: 'string', default: '3' }, rounds: { type: 'string', default: '5' },
-    again: { type: 'boolean', default: false }, 'database-url': { type: 'string' }, profile: { type: 'string' },
+    rows: { type: 'string', default: '100000' },
+    batch: { type: 'string', default: '500' },
+    flight: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '5' },
+    again: { type: 'boolean', default: false },
+    'database-url': { type: 'string' },
+    profile: { type: 'string' },
   },
 })
-const [total, batch, flight, rounds] = [Number(flags.rows), Number(flags.batch), Number(flags.flight), Number(flags.rounds)]
+const [total, batch, flight, rounds] = [
+  Number(flags.rows),
+  Number(flags.batch),
+  Number(flags.flight),
+  Number(flags.rounds),
+]
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
 const TAGS = 40
 const fields = [
-  { key: 'town', type: 'text' }, { key: 'level', type: 'select', options: ['free', 'pro', 'gold'].map((value) => ({ label: value, value })) }, { key: 'visits', type: 'int' },
-  { key: 'joined', type: 'date' }, { key: 'active', type: 'boolean' },
+  { key: 'town', type: 'text' },
+  {
+    key: 'level',
+    type: 'select',
+    options: ['free', 'pro', 'gold'].map((value) => ({ label: value, value })),
+  },
+  { key: 'visits', type: 'int' },
+  { key: 'joined', type: 'date' },
+  { key: 'active', type: 'boolean' },
 ] as const
 
 /** A row as it is sent: five values and two tags. `n` makes its phone. */
 const rowOf = (random: Random, n: number) => {
   const { given, family, cities } = pick(random, countries)
   return {
-    phone: `+15${String(500_000_000 + n).padStart(9, '0')}`, name: `${pick(random, given)} ${pick(random, family)}`,
+    phone: `+15${String(500_000_000 + n).padStart(9, '0')}`,
+    name: `${pick(random, given)} ${pick(random, family)}`,
     attributes: {
-      town: pick(random, cities), level: pick(random, ['free', 'pro', 'gold']), visits: whole(random, 200), joined: `20${10 + whole(random, 16)}-0${1 + whole(random, 9)}-1${whole(random, 10)}`, active: random() < 0.5,
+      town: pick(random, cities),
+      level: pick(random, ['free', 'pro', 'gold']),
+      visits: whole(random, 200),
+      joined: `20${10 + whole(random, 16)}-0${1 + whole(random, 9)}-1${whole(random, 10)}`,
+      active: random() < 0.5,
     },
     tags: [`Tag ${whole(random, TAGS)}`, `Tag ${TAGS + whole(random, TAGS)}`],
   }
@@ -40,17 +65,25 @@ type Row = ReturnType<typeof rowOf>
 const timed = async (batches: readonly Row[][], work: (rows: Row[]) => Promise<void>): Promise<number> => {
   const begun = performance.now()
   const left = [...batches]
-  await Promise.all(Array.from({ length: flight }, async () => {
-    for (let rows = left.pop(); rows; rows = left.pop()) await work(rows)
-  }))
+  await Promise.all(
+    Array.from({ length: flight }, async () => {
+      for (let rows = left.pop(); rows; rows = left.pop()) await work(rows)
+    }),
+  )
   return (performance.now() - begun) / 1000
 }
 
-const bareInsert = (sql: postgres.Sql, workspaceId: string, fieldIds: readonly string[]) => async (rows: Row[]): Promise<void> => {
-  const now = new Date().toISOString()
-  const facts = rows.map(({ attributes: { town, level, visits, joined, active } }) => JSON.stringify(Object.fromEntries([town, level, visits, joined, active].map((value, i) => [fieldIds[i]!, value]))))
-  const of = <T>(value: (row: Row) => T) => rows.map(value)
-  await sql`
+const bareInsert =
+  (sql: postgres.Sql, workspaceId: string, fieldIds: readonly string[]) =>
+  async (rows: Row[]): Promise<void> => {
+    const now = new Date().toISOString()
+    const facts = rows.map(({ attributes: { town, level, visits, joined, active } }) =>
+      JSON.stringify(
+        Object.fromEntries([town, level, visits, joined, active].map((value, i) => [fieldIds[i]!, value])),
+      ),
+    )
+    const of = <T>(value: (row: Row) => T) => rows.map(value)
+    await sql`
     with u as materialized (
       select nextval(pg_get_serial_sequence('contacts', 'id')) as id, x.* from unnest(
         ${of((r) => r.phone.slice(1))}::text[], ${of((r) => r.name)}::text[], ${of((r) => r.name.toLowerCase())}::text[], ${facts}::text[],
@@ -69,58 +102,99 @@ const bareInsert = (sql: postgres.Sql, workspaceId: string, fieldIds: readonly s
     select ${workspaceId}::bigint, id, v.* from u, lateral (values
       (${fieldIds[0]!}::bigint, town, true, null::numeric, null::boolean, null::timestamptz), (${fieldIds[1]!}::bigint, level, false, null, null, null), (${fieldIds[2]!}::bigint, null, false, visits, null, null),
       (${fieldIds[3]!}::bigint, null, false, null, null, joined::timestamptz), (${fieldIds[4]!}::bigint, null, false, null, active::boolean, null)) as v`
-}
+  }
 
-const caller = (url: string, key: string) => async (path: string, body: unknown): Promise<Record<string, unknown>> => {
-  const answer = await fetch(url + path, { method: 'POST', headers: { 'Authorization': `Bearer ${key}`, 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text.slice(0, 500)}`)
-  return JSON.parse(text) as Record<string, unknown>
-}
+const caller =
+  (url: string, key: string) =>
+  async (path: string, body: unknown): Promise<Record<string, unknown>> => {
+    const answer = await fetch(url + path, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${text.slice(0, 500)}`)
+    return JSON.parse(text) as Record<string, unknown>
+  }
 
 /** No row may be lost or doubled, with all that hangs on it. */
-const requireWhole = async (sql: postgres.Sql, workspaceId: string, fieldIds: readonly string[], before: number): Promise<void> => {
+const requireWhole = async (
+  sql: postgres.Sql,
+  workspaceId: string,
+  fieldIds: readonly string[],
+  before: number,
+): Promise<void> => {
   const [found] = await sql`
     select (select count(*) from contacts where workspace_id = ${workspaceId})::int - ${before}::int as contacts,
       (select sum(n) from counters where workspace_id = ${workspaceId} and subject = 'contacts')::int - ${before}::int as counted,
       (select count(*) from contact_attributes where workspace_id = ${workspaceId} and field_id = any(${fieldIds}::bigint[]))::int / 5 as attributes,
       (select count(*) from events where workspace_id = ${workspaceId} and type = 'contact.created/1')::int as created,
       (select sum(k.n) from counters k join tags t on k.subject = 'tag:' || t.id and t.workspace_id = k.workspace_id where k.workspace_id = ${workspaceId} and t.name ~ '^Tag \\d+$')::int / 2 as tagged`
-  for (const [what, count] of Object.entries(found!)) if (count !== total) throw new Error(`${what}: ${String(count)} instead of ${total}`)
+  for (const [what, count] of Object.entries(found!))
+    if (count !== total) throw new Error(`${what}: ${String(count)} instead of ${total}`)
 }
 
 const benchmark = async (dataset: Dataset): Promise<void> => {
-  const product = await startProduct(dataset.databaseUrl, fileURLToPath(new URL('../bin/wcrm.js', import.meta.url)), flags.profile)
-  const sql = postgres(dataset.databaseUrl, { max: flight, onnotice: () => {}, connection: { jit: 'off' } as never })
+  const product = await startProduct(
+    dataset.databaseUrl,
+    fileURLToPath(new URL('../bin/wcrm.js', import.meta.url)),
+    flags.profile,
+  )
+  const sql = postgres(dataset.databaseUrl, {
+    max: flight,
+    onnotice: () => {},
+    connection: { jit: 'off' } as never,
+  })
   let memory = 0
-  const watch = setInterval(() => { memory = Math.max(memory, residentMemory(product.pid) ?? 0) }, 250)
+  const watch = setInterval(() => {
+    memory = Math.max(memory, residentMemory(product.pid) ?? 0)
+  }, 250)
   try {
     const call = caller(product.url, dataset.key)
     const fieldIds: string[] = []
     for (const field of fields) fieldIds.push((await call('/v1/custom-fields', field))['id'] as string)
     const random = randomFrom(1)
     const rows = Array.from({ length: total }, (_, n) => rowOf(random, n))
-    const batches = Array.from({ length: Math.ceil(total / batch) }, (_, i) => rows.slice(i * batch, (i + 1) * batch))
+    const batches = Array.from({ length: Math.ceil(total / batch) }, (_, i) =>
+      rows.slice(i * batch, (i + 1) * batch),
+    )
     const send = async (part: Row[]) => {
       const { succeeded } = await call('/v1/contacts/import', { rows: part })
       if (succeeded !== part.length) throw new Error(`${String(succeeded)} of ${part.length} rows succeeded`)
     }
-    const sides = [{ name: 'product', work: send, seconds: 0 }, { name: 'bare insert', work: bareInsert(sql, '999', fieldIds), seconds: 0 }]
+    const sides = [
+      { name: 'product', work: send, seconds: 0 },
+      { name: 'bare insert', work: bareInsert(sql, '999', fieldIds), seconds: 0 },
+    ]
     const share = Math.ceil(batches.length / rounds)
     for (let at = 0; at < batches.length; at += share) {
       for (const side of sides) {
         const seconds = await timed(batches.slice(at, at + share), side.work)
         side.seconds += seconds
-        say(`${side.name.padEnd(12)} ${Math.round(batches.slice(at, at + share).flat().length / seconds)} rows/s`)
+        say(
+          `${side.name.padEnd(12)} ${Math.round(batches.slice(at, at + share).flat().length / seconds)} rows/s`,
+        )
       }
     }
     await requireWhole(sql, dataset.workspaceId, fieldIds, dataset.contacts)
     const [ours, bare] = sides.map(({ seconds }) => total / seconds) as [number, number]
-    process.stdout.write(`${total} rows, ${batch} a call, ${flight} calls in flight: product ${Math.round(ours)} rows/s, bare insert ${Math.round(bare)} rows/s, ratio ${(ours / bare).toFixed(2)}; memory at most ${memory.toFixed(0)} MB\n`)
+    process.stdout.write(
+      `${total} rows, ${batch} a call, ${flight} calls in flight: product ${Math.round(ours)} rows/s, bare insert ${Math.round(bare)} rows/s, ratio ${(ours / bare).toFixed(2)}; memory at most ${memory.toFixed(0)} MB\n`,
+    )
     if (!flags.again) return
-    process.stdout.write(`the same rows again, all unchanged: ${Math.round(total / await timed(batches, send))} rows/s\n`)
-    const changed = batches.map((part) => part.map((row) => ({ ...row, attributes: { ...row.attributes, visits: row.attributes.visits + 1 }, tags: [...row.tags, 'Again'] })))
-    process.stdout.write(`with another value and one more tag: ${Math.round(total / await timed(changed, send))} rows/s\n`)
+    process.stdout.write(
+      `the same rows again, all unchanged: ${Math.round(total / (await timed(batches, send)))} rows/s\n`,
+    )
+    const changed = batches.map((part) =>
+      part.map((row) => ({
+        ...row,
+        attributes: { ...row.attributes, visits: row.attributes.visits + 1 },
+        tags: [...row.tags, 'Again'],
+      })),
+    )
+    process.stdout.write(
+      `with another value and one more tag: ${Math.round(total / (await timed(changed, send)))} rows/s\n`,
+    )
   } finally {
     clearInterval(watch)
     await sql.end()
@@ -129,8 +203,17 @@ const benchmark = async (dataset: Dataset): Promise<void> => {
 }
 
 const binaries = postgresBinaries()
-if (!flags['database-url'] && !binaries) throw new Error('no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url')
-const cluster = flags['database-url'] ? undefined : await startCluster(binaries!, { shared_buffers: '512MB', max_wal_size: '8GB', checkpoint_timeout: '30min' })
+if (!flags['database-url'] && !binaries)
+  throw new Error(
+    'no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url',
+  )
+const cluster = flags['database-url']
+  ? undefined
+  : await startCluster(binaries!, {
+      shared_buffers: '512MB',
+      max_wal_size: '8GB',
+      checkpoint_timeout: '30min',
+    })
 try {
   const dataset = await fillDatabase(flags['database-url'] ?? cluster!.url, 1000)
   try {

@@ -5,11 +5,18 @@ import { createKey, createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage } from '../storage/open.ts'
 
 /** `agentKey`: of an agent with access to three channels of eight. `channels`: the busiest first. */
-export type Inbox = { databaseUrl: string; workspaceId: string; key: string; agentKey: string; channels: string[] }
+export type Inbox = {
+  databaseUrl: string
+  workspaceId: string
+  key: string
+  agentKey: string
+  channels: string[]
+}
 
 /**
- * Half as many contacts as conversations, over a year and eight channels; each with tags and a last message. Few are open, few of those unassigned or
- * waiting; a closed one that waits, or one that is open on the last channel, is rare: one in some thousands.
+ * Half as many contacts as conversations, over a year and eight channels; each with tags and a last
+ * message. Few are open, few of those unassigned or waiting; a closed one that waits, or one that is open
+ * on the last channel, is rare: one in some thousands.
  */
 const statements = (workspaceId: string, conversations: number, staffId: string): string[] => [
   `insert into channels (workspace_id, type, name, status, created_at) select ${workspaceId}, case when n = 3 then 'web' else 'chatapp' end, 'Channel ' || n, 'connected', now() from generate_series(1, 8) as n`,
@@ -32,7 +39,9 @@ const statements = (workspaceId: string, conversations: number, staffId: string)
   `insert into messages (workspace_id, conversation_id, channel_id, direction, type, status, text, created_at)
     select workspace_id, id, channel_id, 'inbound', 'TEXT', 'received', repeat('Is my order on its way? ', 1 + (id % 8)::int), last_activity_at from conversations`,
   `update conversations v set last_message_id = m.id from messages m where m.workspace_id = v.workspace_id and m.conversation_id = v.id`,
-  `vacuum full conversations`, `vacuum (analyze)`, `checkpoint`,
+  `vacuum full conversations`,
+  `vacuum (analyze)`,
+  `checkpoint`,
 ]
 
 /** A database of its own with so many conversations in one workspace. */
@@ -47,11 +56,30 @@ export const fillInbox = async (adminUrl: string, conversations: number): Promis
     const { id: workspaceId } = await createWorkspace(storage.db, { name: 'Bench' }, now)
     const owner = await createStaff(storage.db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
     await administer(databaseUrl, statements(workspaceId, conversations, owner.id))
-    const channels = (await storage.db.selectFrom('channels').select('id').where('workspace_id', '=', workspaceId).orderBy('id').execute()).map((row) => row.id)
-    const agent = await createStaff(storage.db, workspaceId, { name: 'Agent', role: 'agent', channel_ids: channels.slice(1, 4) }, [], now)
+    const channels = (
+      await storage.db
+        .selectFrom('channels')
+        .select('id')
+        .where('workspace_id', '=', workspaceId)
+        .orderBy('id')
+        .execute()
+    ).map((row) => row.id)
+    const agent = await createStaff(
+      storage.db,
+      workspaceId,
+      { name: 'Agent', role: 'agent', channel_ids: channels.slice(1, 4) },
+      [],
+      now,
+    )
     const keyOf = async (staffId: string): Promise<string> => {
       const key = newApiKey(false)
-      await createKey(storage.db, workspaceId, hashApiKey(key), { staff_id: staffId, scopes: [...scopes], api_version: currentVersion }, now)
+      await createKey(
+        storage.db,
+        workspaceId,
+        hashApiKey(key),
+        { staff_id: staffId, scopes: [...scopes], api_version: currentVersion },
+        now,
+      )
       return key
     }
     return { databaseUrl, workspaceId, key: await keyOf(owner.id), agentKey: await keyOf(agent.id), channels }
@@ -60,7 +88,8 @@ export const fillInbox = async (adminUrl: string, conversations: number): Promis
   }
 }
 
-export const dropInbox = (adminUrl: string, { databaseUrl }: Inbox): Promise<void> => administer(adminUrl, [`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`])
+export const dropInbox = (adminUrl: string, { databaseUrl }: Inbox): Promise<void> =>
+  administer(adminUrl, [`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`])
 
 const administer = async (url: string, statements: readonly string[]): Promise<void> => {
   const sql = postgres(url, { max: 1, onnotice: () => {} })

@@ -10,16 +10,24 @@ import { openStorage } from '../storage/open.ts'
 import { dropInbox, fillInbox, type Inbox } from './inbox-data.ts'
 
 /**
- * The first page of 25 conversations under each filter, and one far down the list, asked of the service without HTTP, at each number of conversations. Beside
- * medians and worst cases in milliseconds stands the ratio of the median to a bare read of 26 rows along the same index in the same run.
+ * The first page of 25 conversations under each filter, and one far down the list, asked of the service
+ * without HTTP, at each number of conversations. Beside medians and worst cases in milliseconds stands the
+ * ratio of the median to a bare read of 26 rows along the same index in the same run.
  */
-const { values: flags } = parseArgs({ options: { conversations: { type: 'string', default: '100000,1000000' }, runs: { type: 'string', default: '60' }, 'database-url': { type: 'string' } } })
+const { values: flags } = parseArgs({
+  options: {
+    conversations: { type: 'string', default: '100000,1000000' },
+    runs: { type: 'string', default: '60' },
+    'database-url': { type: 'string' },
+  },
+})
 const runs = Number(flags.runs)
 
 type Timing = { median: number; worst: number; rows: number; ratio: number }
 type Case = { name: string; key?: 'agentKey'; inputs: Record<string, unknown>[]; deep?: boolean }
 
-const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
+const median = (numbers: readonly number[]): number =>
+  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
 
 const names = ['lovelace', 'ada hop', 'edsger knuth', 'grace', 'turing']
 const casesOf = ({ channels }: Inbox): Case[] => [
@@ -37,34 +45,59 @@ const casesOf = ({ channels }: Inbox): Case[] => [
   { name: 'closed, unassigned (none)', inputs: [{ state: 'closed', assigned: false }] },
   { name: 'a busy channel', inputs: [{ channel_id: channels[0] }] },
   { name: 'a quiet channel', inputs: [{ channel_id: channels[7] }] },
-  { name: 'a channel\'s queue', inputs: channels.slice(0, 4).map((id) => ({ channel_id: id, state: 'open', assigned: false })) },
+  {
+    name: "a channel's queue",
+    inputs: channels.slice(0, 4).map((id) => ({ channel_id: id, state: 'open', assigned: false })),
+  },
   { name: 'a quiet channel, open', inputs: [{ channel_id: channels[7], state: 'open' }] },
   { name: 'agent of 3 channels', key: 'agentKey', inputs: [{}] },
   { name: 'agent of 3 channels, queue', key: 'agentKey', inputs: [{ state: 'open', assigned: false }] },
   { name: 'common name', inputs: names.map((query) => ({ query })) },
   { name: 'common name, open', inputs: names.map((query) => ({ query, state: 'open' })) },
-  { name: 'one contact by digits', inputs: [1234, 20_001, 33_333].map((n) => ({ query: String(15_550_000_000 + n) })) },
+  {
+    name: 'one contact by digits',
+    inputs: [1234, 20_001, 33_333].map((n) => ({ query: String(15_550_000_000 + n) })),
+  },
   { name: 'some contacts by digits', inputs: ['5550001', '5550012', '5550044'].map((query) => ({ query })) },
-  { name: 'some digits, closed waiting', inputs: ['5550001', '5550012'].map((query) => ({ query, state: 'closed', reply_status: 'incoming_no_reply' })) },
+  {
+    name: 'some digits, closed waiting',
+    inputs: ['5550001', '5550012'].map((query) => ({
+      query,
+      state: 'closed',
+      reply_status: 'incoming_no_reply',
+    })),
+  },
   { name: 'two letters', inputs: ['ad', 'lo'].map((query) => ({ query })) },
   { name: 'two letters in nobody', inputs: [{ query: 'xq' }] },
   { name: 'three letters in nobody', inputs: [{ query: 'xqz' }] },
   { name: 'agent of 3 channels, name', key: 'agentKey', inputs: names.map((query) => ({ query })) },
 ]
 
-const asking = (app: App, key: string) => async (input: Record<string, unknown>): Promise<{ ms: number; data: unknown[]; cursor: string | null }> => {
-  const begun = performance.now()
-  const answer = await perform(app, { door: 'rest', operation: findOperation('inbox_search_conversations'), requestId: 'req_bench', authorization: `Bearer ${key}`, input })
-  const ms = performance.now() - begun
-  if (answer.status !== 200) throw new Error(`${JSON.stringify(input)}: ${answer.body}`)
-  const body = JSON.parse(answer.body) as { data: unknown[]; next_cursor: string | null }
-  return { ms, data: body.data, cursor: body.next_cursor }
-}
+const asking =
+  (app: App, key: string) =>
+  async (input: Record<string, unknown>): Promise<{ ms: number; data: unknown[]; cursor: string | null }> => {
+    const begun = performance.now()
+    const answer = await perform(app, {
+      door: 'rest',
+      operation: findOperation('inbox_search_conversations'),
+      requestId: 'req_bench',
+      authorization: `Bearer ${key}`,
+      input,
+    })
+    const ms = performance.now() - begun
+    if (answer.status !== 200) throw new Error(`${JSON.stringify(input)}: ${answer.body}`)
+    const body = JSON.parse(answer.body) as { data: unknown[]; next_cursor: string | null }
+    return { ms, data: body.data, cursor: body.next_cursor }
+  }
 
 /** A cursor twenty pages down. */
-const farDown = async (ask: ReturnType<typeof asking>, input: Record<string, unknown>): Promise<Record<string, unknown>> => {
+const farDown = async (
+  ask: ReturnType<typeof asking>,
+  input: Record<string, unknown>,
+): Promise<Record<string, unknown>> => {
   let cursor: string | null = null
-  for (let page = 0; page < 20; page++) cursor = (await ask({ ...input, limit: 100, ...(cursor ? { cursor } : {}) })).cursor ?? cursor
+  for (let page = 0; page < 20; page++)
+    cursor = (await ask({ ...input, limit: 100, ...(cursor ? { cursor } : {}) })).cursor ?? cursor
   return { ...input, ...(cursor ? { cursor } : {}) }
 }
 
@@ -79,21 +112,33 @@ const time = async (app: App, inbox: Inbox, one: Case, bare: () => Promise<numbe
     mine.push(ms)
     rows.push(data.length)
   }
-  return { median: median(mine), worst: Math.max(...mine), rows: median(rows), ratio: median(mine) / median(bares) }
+  return {
+    median: median(mine),
+    worst: Math.max(...mine),
+    rows: median(rows),
+    ratio: median(mine) / median(bares),
+  }
 }
 
 /** 26 rows along the index of the list, prepared, over one connection. */
-const bareRead = (sql: postgres.Sql, { workspaceId }: Inbox) => async (): Promise<number> => {
-  const begun = performance.now()
-  JSON.stringify(await sql`select * from conversations where workspace_id = ${workspaceId} order by activity_at desc, id desc limit 26`)
-  return performance.now() - begun
-}
+const bareRead =
+  (sql: postgres.Sql, { workspaceId }: Inbox) =>
+  async (): Promise<number> => {
+    const begun = performance.now()
+    JSON.stringify(
+      await sql`select * from conversations where workspace_id = ${workspaceId} order by activity_at desc, id desc limit 26`,
+    )
+    return performance.now() - begun
+  }
 
 const measure = async (inbox: Inbox): Promise<Map<string, Timing>> => {
   const storage = await openStorage({ databaseUrl: inbox.databaseUrl })
   const sql = postgres(inbox.databaseUrl, { max: 1, onnotice: () => {} })
   const app = createApp({
-    storage, secret: 'a secret for benchmarks only', log: pino({ level: 'silent' }), metrics: createMetrics(),
+    storage,
+    secret: 'a secret for benchmarks only',
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
     config: { publicUrl: 'http://localhost', limitRead: 1_000_000, limitWrite: 1_000_000 },
   })
   const timings = new Map<string, Timing>()
@@ -110,12 +155,22 @@ const measure = async (inbox: Inbox): Promise<Map<string, Timing>> => {
   return timings
 }
 
-const shown = ({ median: m, worst, ratio, rows }: Timing): string => `${m.toFixed(2).padStart(8)} ${worst.toFixed(1).padStart(7)} ${ratio.toFixed(1).padStart(6)}x ${String(rows).padStart(4)}`
+const shown = ({ median: m, worst, ratio, rows }: Timing): string =>
+  `${m.toFixed(2).padStart(8)} ${worst.toFixed(1).padStart(7)} ${ratio.toFixed(1).padStart(6)}x ${String(rows).padStart(4)}`
 
 const main = async (): Promise<void> => {
   const binaries = postgresBinaries()
-  if (!flags['database-url'] && !binaries) throw new Error('no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url')
-  const cluster = flags['database-url'] ? undefined : await startCluster(binaries!, { shared_buffers: '2GB', max_wal_size: '8GB', checkpoint_timeout: '30min' })
+  if (!flags['database-url'] && !binaries)
+    throw new Error(
+      'no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url',
+    )
+  const cluster = flags['database-url']
+    ? undefined
+    : await startCluster(binaries!, {
+        shared_buffers: '2GB',
+        max_wal_size: '8GB',
+        checkpoint_timeout: '30min',
+      })
   const adminUrl = flags['database-url'] ?? cluster!.url
   const sizes = flags.conversations.split(',').map(Number)
   const all: Map<string, Timing>[] = []
@@ -130,7 +185,9 @@ const main = async (): Promise<void> => {
       }
     }
     const head = sizes.map((size) => `${`${size}: ms`.padStart(8)}   worst   ratio rows`).join('  |')
-    process.stdout.write(`${'filter'.padEnd(30)} ${head}\n${[...all[0]!.keys()].map((name) => `${name.padEnd(30)} ${all.map((timings) => shown(timings.get(name)!)).join('  |')}`).join('\n')}\n`)
+    process.stdout.write(
+      `${'filter'.padEnd(30)} ${head}\n${[...all[0]!.keys()].map((name) => `${name.padEnd(30)} ${all.map((timings) => shown(timings.get(name)!)).join('  |')}`).join('\n')}\n`,
+    )
   } finally {
     cluster?.stop()
   }

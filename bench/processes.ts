@@ -9,25 +9,58 @@ const here = (file: string): string => fileURLToPath(new URL(file, import.meta.u
 
 /** Starts a process of this Node that prints one JSON line with its `url` when it is ready. */
 const start = async (args: string[], env: Record<string, string> = {}): Promise<Running> => {
-  const child: ChildProcess = spawn(process.execPath, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child: ChildProcess = spawn(process.execPath, args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const url = await new Promise<string>((resolve, reject) => {
-    createInterface({ input: child.stdout! }).once('line', (line) => resolve((JSON.parse(line) as { url: string }).url))
+    createInterface({ input: child.stdout! }).once('line', (line) =>
+      resolve((JSON.parse(line) as { url: string }).url),
+    )
     child.once('exit', (code) => reject(new Error(`${args[0]} ended with ${code} before it was ready`)))
   })
-  return { url, pid: child.pid!, stop: async () => { child.kill('SIGTERM'); await exited } }
+  return {
+    url,
+    pid: child.pid!,
+    stop: async () => {
+      child.kill('SIGTERM')
+      await exited
+    },
+  }
 }
 
-export const startBare = (databaseUrl: string, workspaceId: string): Promise<Running> => start([here('bare.ts'), databaseUrl, workspaceId])
+export const startBare = (databaseUrl: string, workspaceId: string): Promise<Running> =>
+  start([here('bare.ts'), databaseUrl, workspaceId])
 
 const MOST = '100000000'
 
-/** One server process, as users start it, with limits that no benchmark reaches. `profile`: a folder for a CPU profile. */
+/**
+ * One server process, as users start it, with limits that no benchmark reaches. `profile`: a folder for a
+ * CPU profile.
+ */
 export const startProduct = (databaseUrl: string, launcher: string, profile?: string): Promise<Running> =>
-  start([...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []), launcher, 'serve', '--database-url', databaseUrl, '--port', '0', '--no-demo', '--json'], {
-    WCRM_SECRET: 'a secret for benchmarks only', WCRM_LOG_LEVEL: 'warn',
-    WCRM_LIMIT_READ: MOST, WCRM_LIMIT_WRITE: MOST, WCRM_LIMIT_WORKSPACE_READ: MOST, WCRM_LIMIT_WORKSPACE_WRITE: MOST,
-  })
+  start(
+    [
+      ...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []),
+      launcher,
+      'serve',
+      '--database-url',
+      databaseUrl,
+      '--port',
+      '0',
+      '--no-demo',
+      '--json',
+    ],
+    {
+      WCRM_SECRET: 'a secret for benchmarks only',
+      WCRM_LOG_LEVEL: 'warn',
+      WCRM_LIMIT_READ: MOST,
+      WCRM_LIMIT_WRITE: MOST,
+      WCRM_LIMIT_WORKSPACE_READ: MOST,
+      WCRM_LIMIT_WORKSPACE_WRITE: MOST,
+    },
+  )
 
 /** Resident memory in MB; undefined where the system does not tell. */
 export const residentMemory = (pid: number): number | undefined => {

@@ -9,8 +9,9 @@ export type History = { databaseUrl: string; workspaceId: string; key: string }
 const DAYS = 31
 
 /**
- * All of it within the days of the report, which is the most that there can be: conversations over 31 days up to now, a tenth of them opened twice, 5 % open
- * still; five messages each in the order of time, two of five from customers; waits with clocks; as many contacts as half the conversations.
+ * All of it within the days of the report, which is the most that there can be: conversations over 31 days
+ * up to now, a tenth of them opened twice, 5 % open still; five messages each in the order of time, two of
+ * five from customers; waits with clocks; as many contacts as half the conversations.
  */
 const statements = (w: string, messages: number, conversations: number, staff: number): string[] => [
   `create temp table s as select array_agg(id order by id) as ids from staff where workspace_id = ${w}`,
@@ -38,11 +39,15 @@ const statements = (w: string, messages: number, conversations: number, staff: n
     case when k in (0, 3) then 'received' else (array['sent', 'delivered', 'delivered', 'read', 'read', 'read', 'read', 'failed'])[1 + (abs(hashint4(n * 5 + k)) & 7)] end,
     repeat('Is my order on its way? ', 1 + n % 8), case when k in (0, 3) or r2 < 0.05 then null else ids[s] end, m, m, m, m, 'wamid.' || md5(n::text || k), case when k not in (0, 3) then md5(k::text || n) end
     from (select v.*, c.base, s.ids, k, at + interval '1 minute' * k * (10 + r * 60) as m from v, c, s, generate_series(0, ${messages / conversations - 1}) as k) as u order by m`,
-  `vacuum (analyze)`, `checkpoint`,
+  `vacuum (analyze)`,
+  `checkpoint`,
 ]
 
 /** A database of its own with this history in one workspace. */
-export const fillHistory = async (adminUrl: string, { messages, conversations, staff }: { messages: number; conversations: number; staff: number }): Promise<History> => {
+export const fillHistory = async (
+  adminUrl: string,
+  { messages, conversations, staff }: { messages: number; conversations: number; staff: number },
+): Promise<History> => {
   const name = `wcrm_bench_reports_${process.pid}`
   await administer(adminUrl, [`create database ${name}`])
   const databaseUrl = Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
@@ -50,19 +55,31 @@ export const fillHistory = async (adminUrl: string, { messages, conversations, s
   const now = new Date().toISOString()
   try {
     await migrate(storage.db)
-    const { id: workspaceId } = await createWorkspace(storage.db, { name: 'Bench', timezone: 'Asia/Kolkata' }, now)
+    const { id: workspaceId } = await createWorkspace(
+      storage.db,
+      { name: 'Bench', timezone: 'Asia/Kolkata' },
+      now,
+    )
     const owner = await createStaff(storage.db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
-    for (let n = 1; n < staff; n++) await createStaff(storage.db, workspaceId, { name: `Agent ${n}`, role: 'agent' }, [], now)
+    for (let n = 1; n < staff; n++)
+      await createStaff(storage.db, workspaceId, { name: `Agent ${n}`, role: 'agent' }, [], now)
     await administer(databaseUrl, statements(workspaceId, messages, conversations, staff))
     const key = newApiKey(false)
-    await createKey(storage.db, workspaceId, hashApiKey(key), { staff_id: owner.id, scopes: [...scopes], api_version: currentVersion }, now)
+    await createKey(
+      storage.db,
+      workspaceId,
+      hashApiKey(key),
+      { staff_id: owner.id, scopes: [...scopes], api_version: currentVersion },
+      now,
+    )
     return { databaseUrl, workspaceId, key }
   } finally {
     await storage.close()
   }
 }
 
-export const dropHistory = (adminUrl: string, { databaseUrl }: History): Promise<void> => administer(adminUrl, [`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`])
+export const dropHistory = (adminUrl: string, { databaseUrl }: History): Promise<void> =>
+  administer(adminUrl, [`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`])
 
 const administer = async (url: string, statements: readonly string[]): Promise<void> => {
   const sql = postgres(url, { max: 1, onnotice: () => {} })

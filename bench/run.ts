@@ -10,12 +10,21 @@ import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
 import { residentMemory, type Running, startBare, startProduct } from './processes.ts'
 import { type Request, requireWrk, round, type Sample, writeRequests } from './wrk.ts'
 
-/** The product side by side with a bare server on the same database, in alternating short rounds. Prints medians and ratios. */
+/**
+ * The product side by side with a bare server on the same database, in alternating short rounds. Prints
+ * medians and ratios.
+ */
 const { values: flags } = parseArgs({
   options: {
-    contacts: { type: 'string', default: '100000' }, rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '5' },
-    connections: { type: 'string', default: '16' }, only: { type: 'string' }, 'database-url': { type: 'string' }, profile: { type: 'string' },
-    source: { type: 'boolean', default: false }, json: { type: 'boolean', default: false },
+    contacts: { type: 'string', default: '100000' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '5' },
+    connections: { type: 'string', default: '16' },
+    only: { type: 'string' },
+    'database-url': { type: 'string' },
+    profile: { type: 'string' },
+    source: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
   },
 })
 const rounds = Number(flags.rounds)
@@ -24,7 +33,8 @@ const connections = Number(flags.connections)
 const root = fileURLToPath(new URL('..', import.meta.url))
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
 
-const median = (numbers: number[]): number => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!
+const median = (numbers: number[]): number =>
+  [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)]!
 
 /** The package as it is published: `bin/` beside `dist/`, without sources. */
 const builtLauncher = (folder: string): string => {
@@ -37,35 +47,71 @@ const builtLauncher = (folder: string): string => {
   return join(folder, 'package', 'bin', 'wcrm.js')
 }
 
-type Line = { contacts: number; name: string; against: string; product: Sample; other: Sample; ratio: number; target: number | undefined }
+type Line = {
+  contacts: number
+  name: string
+  against: string
+  product: Sample
+  other: Sample
+  ratio: number
+  target: number | undefined
+}
 
 /** Numbers from here are phones of a good length, and none that the filled database has (countries.ts). */
 let fresh = 33_700_000_000
 
-const measure = async (folder: string, { name, product, against, target }: Case, servers: { bare: Running; product: Running }, contacts: number): Promise<Line[]> => {
-  const sides = [{ who: 'product' as const, name: 'product', requests: product }, ...against]
-    .map((side) => ({ ...side, url: servers[side.who].url, file: writeRequests(folder, `${name} ${side.name}`, side.requests), samples: [] as Sample[] }))
-  const once = async (side: typeof sides[number], long: number) => await round(side.url, side.file, { seconds: long, connections, base: fresh += 1_000_000 })
+const measure = async (
+  folder: string,
+  { name, product, against, target }: Case,
+  servers: { bare: Running; product: Running },
+  contacts: number,
+): Promise<Line[]> => {
+  const sides = [{ who: 'product' as const, name: 'product', requests: product }, ...against].map((side) => ({
+    ...side,
+    url: servers[side.who].url,
+    file: writeRequests(folder, `${name} ${side.name}`, side.requests),
+    samples: [] as Sample[],
+  }))
+  const once = async (side: (typeof sides)[number], long: number) =>
+    await round(side.url, side.file, { seconds: long, connections, base: (fresh += 1_000_000) })
   for (const side of sides) {
     await requireSuccess(side.url, side.requests[0]!)
     await once(side, 2)
   }
   for (let i = 0; i < rounds; i++) for (const side of sides) side.samples.push(await once(side, seconds))
-  const medians = sides.map(({ samples }): Sample => ({ rate: median(samples.map((s) => s.rate)), p50: median(samples.map((s) => s.p50)), p99: median(samples.map((s) => s.p99)) }))
+  const medians = sides.map(({ samples }): Sample => ({
+    rate: median(samples.map((s) => s.rate)),
+    p50: median(samples.map((s) => s.p50)),
+    p99: median(samples.map((s) => s.p99)),
+  }))
   return against.map((side, i) => ({
-    contacts, name, against: side.name, product: medians[0]!, other: medians[i + 1]!, ratio: medians[0]!.rate / medians[i + 1]!.rate, target: side.judged ? target : undefined,
+    contacts,
+    name,
+    against: side.name,
+    product: medians[0]!,
+    other: medians[i + 1]!,
+    ratio: medians[0]!.rate / medians[i + 1]!.rate,
+    target: side.judged ? target : undefined,
   }))
 }
 
-const requireSuccess = async (url: string, { method = 'GET', path, headers = {}, body }: Request): Promise<void> => {
-  const answer = await fetch(url + path, { method, headers, ...(body ? { body: body.replace('{n}', String(fresh++)) } : {}) })
+const requireSuccess = async (
+  url: string,
+  { method = 'GET', path, headers = {}, body }: Request,
+): Promise<void> => {
+  const answer = await fetch(url + path, {
+    method,
+    headers,
+    ...(body ? { body: body.replace('{n}', String(fresh++)) } : {}),
+  })
   const text = await answer.text()
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text.slice(0, 500)}`)
   if (flags.profile) say(`${method} ${path.slice(0, 60)}  ${text.length} bytes`)
 }
 
 const line = ({ contacts, name, against, product, other, ratio, target }: Line): string => {
-  const show = (s: Sample) => `${Math.round(s.rate).toString().padStart(6)} ${s.p50.toFixed(2).padStart(7)} ${s.p99.toFixed(2).padStart(7)}`
+  const show = (s: Sample) =>
+    `${Math.round(s.rate).toString().padStart(6)} ${s.p50.toFixed(2).padStart(7)} ${s.p99.toFixed(2).padStart(7)}`
   const verdict = target === undefined ? '' : ratio >= target ? `≥ ${target}` : `MISSES ${target}`
   return `${contacts.toString().padStart(8)}  ${name.padEnd(14)} ${show(product)}   ${against.padEnd(16)} ${show(other)}   ${ratio.toFixed(2)}  ${verdict}`
 }
@@ -78,17 +124,26 @@ const coldStart = (launcher: string): { wcrm: number; node: number; ratio: numbe
     execFileSync(process.execPath, args, { stdio: 'ignore' })
     return performance.now() - begun
   }
-  const pairs = Array.from({ length: 15 }, () => [time([launcher, '--help']), time(['-e', '0'])] as const).slice(2)
+  const pairs = Array.from(
+    { length: 15 },
+    () => [time([launcher, '--help']), time(['-e', '0'])] as const,
+  ).slice(2)
   const wcrm = median(pairs.map(([a]) => a))
   const node = median(pairs.map(([, b]) => b))
   return { wcrm, node, ratio: wcrm / node }
 }
 
-const benchmark = async (dataset: Dataset, launcher: string, folder: string): Promise<{ lines: Line[]; memory: number | undefined }> => {
+const benchmark = async (
+  dataset: Dataset,
+  launcher: string,
+  folder: string,
+): Promise<{ lines: Line[]; memory: number | undefined }> => {
   const bare = await startBare(dataset.databaseUrl, dataset.workspaceId)
   const product = await startProduct(dataset.databaseUrl, launcher, flags.profile)
   let memory: number | undefined
-  const watch = setInterval(() => { memory = Math.max(memory ?? 0, residentMemory(product.pid) ?? 0) || undefined }, 250)
+  const watch = setInterval(() => {
+    memory = Math.max(memory ?? 0, residentMemory(product.pid) ?? 0) || undefined
+  }, 250)
   const lines: Line[] = []
   try {
     for (const one of casesOf(dataset).filter((c) => !flags.only || flags.only.split(',').includes(c.name))) {
@@ -108,14 +163,26 @@ const benchmark = async (dataset: Dataset, launcher: string, folder: string): Pr
 const main = async (): Promise<void> => {
   requireWrk()
   const binaries = postgresBinaries()
-  if (!flags['database-url'] && !binaries) throw new Error('no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url')
+  if (!flags['database-url'] && !binaries)
+    throw new Error(
+      'no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url',
+    )
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-bench-'))
-  const cluster = flags['database-url'] ? undefined : await startCluster(binaries!, { shared_buffers: '512MB', max_wal_size: '8GB', checkpoint_timeout: '30min' })
+  const cluster = flags['database-url']
+    ? undefined
+    : await startCluster(binaries!, {
+        shared_buffers: '512MB',
+        max_wal_size: '8GB',
+        checkpoint_timeout: '30min',
+      })
   const adminUrl = flags['database-url'] ?? cluster!.url
   try {
     const launcher = flags.source ? join(root, 'bin', 'wcrm.js') : builtLauncher(folder)
     const cold = flags.only ? undefined : coldStart(launcher)
-    if (cold) say(`wcrm --help ${cold.wcrm.toFixed(0)} ms, node -e 0 ${cold.node.toFixed(0)} ms: ${cold.ratio.toFixed(2)} (at most 2.5)`)
+    if (cold)
+      say(
+        `wcrm --help ${cold.wcrm.toFixed(0)} ms, node -e 0 ${cold.node.toFixed(0)} ms: ${cold.ratio.toFixed(2)} (at most 2.5)`,
+      )
     const all: Line[] = []
     for (const contacts of flags.contacts.split(',').map(Number)) {
       say(`filling a database with ${contacts} contacts`)

@@ -18,7 +18,14 @@ export const requireWrk = (): void => {
 export const writeRequests = (folder: string, name: string, requests: Request[]): string => {
   const file = join(folder, `${name.replaceAll(/\W+/g, '-')}.requests`)
   const line = ({ method = 'GET', path, headers = {}, body = '' }: Request) =>
-    [method, path, Object.entries(headers).map(([k, v]) => `${k}=${v}`).join(';'), body].join('\t')
+    [
+      method,
+      path,
+      Object.entries(headers)
+        .map(([k, v]) => `${k}=${v}`)
+        .join(';'),
+      body,
+    ].join('\t')
   writeFileSync(file, requests.map(line).join('\n'))
   return file
 }
@@ -29,9 +36,25 @@ const milliseconds = (text: string): number => {
 }
 
 /** One round. Any answer that is not 2xx spoils it. `base` is where running numbers begin. */
-export const round = async (url: string, file: string, { seconds, connections, base }: { seconds: number; connections: number; base: number }): Promise<Sample> => {
-  const { stdout } = await promisify(execFile)('wrk', ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', script, url, '--', file, String(base)])
-  if (/Non-2xx|Socket errors/.test(stdout) || !/ 99%/.test(stdout)) throw new Error(`a round failed:\n${stdout}`)
+export const round = async (
+  url: string,
+  file: string,
+  { seconds, connections, base }: { seconds: number; connections: number; base: number },
+): Promise<Sample> => {
+  const { stdout } = await promisify(execFile)('wrk', [
+    '-t1',
+    `-c${connections}`,
+    `-d${seconds}s`,
+    '--latency',
+    '-s',
+    script,
+    url,
+    '--',
+    file,
+    String(base),
+  ])
+  if (/Non-2xx|Socket errors/.test(stdout) || !/ 99%/.test(stdout))
+    throw new Error(`a round failed:\n${stdout}`)
   const at = (percent: string) => milliseconds(new RegExp(`${percent}%\\s+(\\S+)`).exec(stdout)![1]!)
   return { rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]), p50: at('50'), p99: at('99') }
 }

@@ -38,10 +38,22 @@ const serves = process.argv[2] === 'serve'
 
 /** Starts the same words under the pinned Node, and ends as it ends. */
 const handOver = (node) => {
-  const child = spawn(node, [...(serves ? memory : []), ...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(
+    node,
+    [
+      ...(serves ? memory : []),
+      ...process.execArgv,
+      fileURLToPath(import.meta.url),
+      ...process.argv.slice(2),
+    ],
+    { stdio: 'inherit' },
+  )
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']
   // A terminal sends its signals to both; the child decides when to end, and this process must outlive it to tell how.
-  for (const signal of signals) process.on(signal, () => { if (!process.stdin.isTTY || signal !== 'SIGINT') child.kill(signal) })
+  for (const signal of signals)
+    process.on(signal, () => {
+      if (!process.stdin.isTTY || signal !== 'SIGINT') child.kill(signal)
+    })
   child.on('error', (error) => {
     process.stderr.write(`wcrm: cannot start ${node}: ${error.message}\n`)
     process.exitCode = 1
@@ -59,22 +71,29 @@ const start = async () => {
   // Node 20 has no compile cache.
   module.enableCompileCache?.()
   const source = new URL('../cli/main.ts', import.meta.url)
-  const { main } = await import(existsSync(source) ? source.href : new URL('../dist/cli/main.js', import.meta.url).href)
+  const { main } = await import(
+    existsSync(source) ? source.href : new URL('../dist/cli/main.js', import.meta.url).href
+  )
   await main()
 }
 
 if (Number(process.versions.node.split('.')[0]) >= OLDEST) {
   // The same process, started once more; Windows cannot do that.
   if (serves && process.platform !== 'win32' && !process.execArgv.includes(memory[0])) {
-    process.execve(process.execPath, [process.execPath, ...memory, ...process.execArgv, ...process.argv.slice(1)], process.env)
+    process.execve(
+      process.execPath,
+      [process.execPath, ...memory, ...process.execArgv, ...process.argv.slice(1)],
+      process.env,
+    )
   }
   await start()
-}
-else {
+} else {
   const node = pinnedNode()
   if (node) handOver(node)
   else {
-    process.stderr.write(`wcrm needs Node ${OLDEST} or newer; this is ${process.versions.node}, and no pinned one is installed for ${process.platform}-${process.arch}.\n`)
+    process.stderr.write(
+      `wcrm needs Node ${OLDEST} or newer; this is ${process.versions.node}, and no pinned one is installed for ${process.platform}-${process.arch}.\n`,
+    )
     process.exitCode = 1
   }
 }

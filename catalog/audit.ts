@@ -5,31 +5,57 @@ import { operation } from './operation.ts'
 export const doors = ['rest', 'ops', 'mcp', 'cli'] as const
 export const outcomes = ['done', 'refused', 'failed'] as const
 
-export const AuditRow = z.object({
-  id: Id.describe('Row id; newer rows have higher ones.'),
-  at: Timestamp.describe('When it was answered.'),
-  actor: z.object({ staff_id: Id.nullable().describe('Staff member.'), name: z.string().nullable().describe('Name, as it is now.') }).describe('Who.'),
-  key_id: Id.nullable().describe('With which API key.'),
-  door: z.enum(doors).describe('Through which door; `mcp` and `cli` say so themselves.'),
-  client: z.string().nullable().describe('What the client calls itself.'),
-  operation: z.string().describe('Operation; `mcp` where that door refused before one was named.'),
-  target: z.object({ type: z.string().describe('What kind of record.'), id: z.string().describe('Its id.') }).nullable().describe('The record it was about, or made; null where it is none, or several.'),
-  outcome: z.enum(outcomes).describe('`done`; `refused` for want of permission or confirmation; `failed` after the work began.'),
-  code: z.string().nullable().describe('Error code of a refusal or failure.'),
-  dry_run: z.boolean().describe('A rehearsal: nothing was changed.'),
-  confirmed: z.boolean().describe('The confirm verb was given.'),
-  changes: z.record(z.string(), z.unknown()).nullable().describe('`input` as it was asked, `before` and `after` of the fields that an update wrote, `result`: how it went. Without secrets, header values and what was said to customers; phones are masked, long texts and lists cut. Null for reads, and where the input was not looked at.'),
-  request_id: z.string().describe('`Request-Id` of the answer.'),
-}).meta({ id: 'AuditRow' })
+export const AuditRow = z
+  .object({
+    id: Id.describe('Row id; newer rows have higher ones.'),
+    at: Timestamp.describe('When it was answered.'),
+    actor: z
+      .object({
+        staff_id: Id.nullable().describe('Staff member.'),
+        name: z.string().nullable().describe('Name, as it is now.'),
+      })
+      .describe('Who.'),
+    key_id: Id.nullable().describe('With which API key.'),
+    door: z.enum(doors).describe('Through which door; `mcp` and `cli` say so themselves.'),
+    client: z.string().nullable().describe('What the client calls itself.'),
+    operation: z.string().describe('Operation; `mcp` where that door refused before one was named.'),
+    target: z
+      .object({ type: z.string().describe('What kind of record.'), id: z.string().describe('Its id.') })
+      .nullable()
+      .describe('The record it was about, or made; null where it is none, or several.'),
+    outcome: z
+      .enum(outcomes)
+      .describe('`done`; `refused` for want of permission or confirmation; `failed` after the work began.'),
+    code: z.string().nullable().describe('Error code of a refusal or failure.'),
+    dry_run: z.boolean().describe('A rehearsal: nothing was changed.'),
+    confirmed: z.boolean().describe('The confirm verb was given.'),
+    changes: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe(
+        '`input` as it was asked, `before` and `after` of the fields that an update wrote, `result`: how it went. Without secrets, header values and what was said to customers; phones are masked, long texts and lists cut. Null for reads, and where the input was not looked at.',
+      ),
+    request_id: z.string().describe('`Request-Id` of the answer.'),
+  })
+  .meta({ id: 'AuditRow' })
 
 export const listAudit = operation({
-  name: 'audit_list', cli: 'audit list', routes: ['GET /v1/audit'], since: '2026-10-01', stability: 'stable',
+  name: 'audit_list',
+  cli: 'audit list',
+  routes: ['GET /v1/audit'],
+  since: '2026-10-01',
+  stability: 'stable',
   summary: 'List who did what through which door, newest first',
-  description: 'Changes, rehearsals, and refusals of permission or confirmation, kept for 400 days unless the server is set otherwise. Reads that succeed, wrong input and answers that were given again leave no row. For owners, admins and managers.',
+  description:
+    'Changes, rehearsals, and refusals of permission or confirmation, kept for 400 days unless the server is set otherwise. Reads that succeed, wrong input and answers that were given again leave no row. For owners, admins and managers.',
   scope: 'mcp:read',
   input: z.object({
     staff_id: Id.optional().describe('Only by this staff member.'),
-    key_id: z.string().regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0').optional().describe('Only with this key.'),
+    key_id: z
+      .string()
+      .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
+      .optional()
+      .describe('Only with this key.'),
     operation: z.string().min(1).max(100).optional().describe('Only this operation.'),
     door: z.enum(doors).optional().describe('Only through this door.'),
     outcome: z.enum(outcomes).optional().describe('Only with this outcome.'),
@@ -40,14 +66,31 @@ export const listAudit = operation({
   }),
   output: z.object(list(AuditRow)),
   errors: ['forbidden'],
-  examples: [{
-    title: 'Refusals', input: { outcome: 'refused' },
-    output: {
-      data: [{
-        id: '501', at: '2026-10-01T09:30:00.000Z', actor: { staff_id: '5', name: 'Grace' }, key_id: '9', door: 'mcp', client: 'assistant/1.2', operation: 'crm_delete_group', target: { type: 'group', id: '3' },
-        outcome: 'refused', code: 'confirm_required', dry_run: false, confirmed: false, changes: null, request_id: 'req_01JABCDEFGHJKMNPQRSTVWXYZ0',
-      }],
-      next_cursor: null,
+  examples: [
+    {
+      title: 'Refusals',
+      input: { outcome: 'refused' },
+      output: {
+        data: [
+          {
+            id: '501',
+            at: '2026-10-01T09:30:00.000Z',
+            actor: { staff_id: '5', name: 'Grace' },
+            key_id: '9',
+            door: 'mcp',
+            client: 'assistant/1.2',
+            operation: 'crm_delete_group',
+            target: { type: 'group', id: '3' },
+            outcome: 'refused',
+            code: 'confirm_required',
+            dry_run: false,
+            confirmed: false,
+            changes: null,
+            request_id: 'req_01JABCDEFGHJKMNPQRSTVWXYZ0',
+          },
+        ],
+        next_cursor: null,
+      },
     },
-  }],
+  ],
 })

@@ -5,28 +5,53 @@ import { operation } from './operation.ts'
 const since = '2026-10-01'
 
 export const broadcastStatuses = ['scheduled', 'running', 'completed', 'cancelled'] as const
-export const recipientStatuses = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'not_responded'] as const
+export const recipientStatuses = [
+  'pending',
+  'sent',
+  'delivered',
+  'read',
+  'failed',
+  'responded',
+  'not_responded',
+] as const
 
 const n = (what: string) => z.int().describe(what)
 
-export const Broadcast = z.object({
-  id: Id.describe('Broadcast id.'),
-  name: z.string().describe('Name.'),
-  status: z.enum(broadcastStatuses).describe('`scheduled`, `running`, `completed` or `cancelled`.'),
-  template_name: z.string().nullable().describe('Template.'),
-  channel_id: Id.nullable().describe('Channel.'),
-  scheduled_at: Timestamp.nullable().describe('When it is to begin.'),
-  started_at: Timestamp.nullable().describe('When it began.'),
-  totals: z.object({
-    recipients: n('Contacts chosen.'), sent: n('Sent, also those that came further.'), delivered: n('Delivered, also those that were read.'), read: n('Read.'), failed: n('Failed.'),
-    responded: n('Answered.'), opted_out: n('Asked for no more.'),
-  }).describe('How far the messages came.'),
-}).meta({ id: 'Broadcast' })
+export const Broadcast = z
+  .object({
+    id: Id.describe('Broadcast id.'),
+    name: z.string().describe('Name.'),
+    status: z.enum(broadcastStatuses).describe('`scheduled`, `running`, `completed` or `cancelled`.'),
+    template_name: z.string().nullable().describe('Template.'),
+    channel_id: Id.nullable().describe('Channel.'),
+    scheduled_at: Timestamp.nullable().describe('When it is to begin.'),
+    started_at: Timestamp.nullable().describe('When it began.'),
+    totals: z
+      .object({
+        recipients: n('Contacts chosen.'),
+        sent: n('Sent, also those that came further.'),
+        delivered: n('Delivered, also those that were read.'),
+        read: n('Read.'),
+        failed: n('Failed.'),
+        responded: n('Answered.'),
+        opted_out: n('Asked for no more.'),
+      })
+      .describe('How far the messages came.'),
+  })
+  .meta({ id: 'Broadcast' })
 
 export const Recipient = z.object({
-  contact: z.object({ id: Id.describe('Contact id.'), name: z.string().nullable().describe('Name.'), phone: z.string().nullable().describe('E.164 digits, or masked.') })
-    .nullable().describe('The contact; null when it was deleted.'),
-  message_status: z.enum(['pending', 'sent', 'delivered', 'read', 'failed']).describe('How far the message came.'),
+  contact: z
+    .object({
+      id: Id.describe('Contact id.'),
+      name: z.string().nullable().describe('Name.'),
+      phone: z.string().nullable().describe('E.164 digits, or masked.'),
+    })
+    .nullable()
+    .describe('The contact; null when it was deleted.'),
+  message_status: z
+    .enum(['pending', 'sent', 'delivered', 'read', 'failed'])
+    .describe('How far the message came.'),
   responded: z.boolean().describe('The contact answered.'),
   opted_out: z.boolean().describe('The contact asked for no more.'),
   sent_at: Timestamp.nullable().describe('When it was sent.'),
@@ -37,24 +62,49 @@ export const Recipient = z.object({
 })
 
 const row = {
-  id: '41', name: 'Autumn blend', status: 'completed' as const, template_name: 'autumn_blend', channel_id: '1', scheduled_at: '2026-10-01T09:30:00.000Z', started_at: '2026-10-01T09:30:00.000Z',
+  id: '41',
+  name: 'Autumn blend',
+  status: 'completed' as const,
+  template_name: 'autumn_blend',
+  channel_id: '1',
+  scheduled_at: '2026-10-01T09:30:00.000Z',
+  started_at: '2026-10-01T09:30:00.000Z',
   totals: { recipients: 300, sent: 296, delivered: 290, read: 214, failed: 4, responded: 31, opted_out: 2 },
 }
 const BroadcastId = Id.describe('Broadcast id.')
 
 export const listBroadcasts = operation({
-  name: 'messaging_list_broadcasts', cli: 'broadcasts list', routes: ['GET /v1/broadcasts'], since, stability: 'stable',
+  name: 'messaging_list_broadcasts',
+  cli: 'broadcasts list',
+  routes: ['GET /v1/broadcasts'],
+  since,
+  stability: 'stable',
   summary: 'List broadcasts with their totals, newest first',
-  description: 'By when they began or are to begin. Staff who may use some channels only see the broadcasts of those.',
+  description:
+    'By when they began or are to begin. Staff who may use some channels only see the broadcasts of those.',
   scope: 'mcp:read',
-  input: z.object({ status: z.enum(broadcastStatuses).optional().describe('Only in this status.'), search: Search('Name'), ...page }),
+  input: z.object({
+    status: z.enum(broadcastStatuses).optional().describe('Only in this status.'),
+    search: Search('Name'),
+    ...page,
+  }),
   output: z.object(listWithTotal(Broadcast)),
   errors: [],
-  examples: [{ title: 'What is done', input: { status: 'completed' }, output: { data: [row], total: 1, next_cursor: null } }],
+  examples: [
+    {
+      title: 'What is done',
+      input: { status: 'completed' },
+      output: { data: [row], total: 1, next_cursor: null },
+    },
+  ],
 })
 
 export const getBroadcast = operation({
-  name: 'messaging_get_broadcast', cli: 'broadcasts get', routes: ['GET /v1/broadcasts/{broadcast_id}'], since, stability: 'stable',
+  name: 'messaging_get_broadcast',
+  cli: 'broadcasts get',
+  routes: ['GET /v1/broadcasts/{broadcast_id}'],
+  since,
+  stability: 'stable',
   summary: 'Get one broadcast with totals for each status',
   scope: 'mcp:read',
   input: z.object({ broadcast_id: BroadcastId }),
@@ -64,20 +114,46 @@ export const getBroadcast = operation({
 })
 
 export const listBroadcastRecipients = operation({
-  name: 'messaging_list_broadcast_recipients', cli: 'broadcasts recipients', routes: ['GET /v1/broadcasts/{broadcast_id}/recipients'], since, stability: 'stable',
+  name: 'messaging_list_broadcast_recipients',
+  cli: 'broadcasts recipients',
+  routes: ['GET /v1/broadcasts/{broadcast_id}/recipients'],
+  since,
+  stability: 'stable',
   summary: 'List the recipients of a broadcast and how far it came to each',
   scope: 'mcp:read',
-  input: z.object({ broadcast_id: BroadcastId, message_status: z.enum(recipientStatuses).optional().describe('Only these, as in contact filters: `sent` are those that came no further yet; `not_responded` are all who did not answer.'), ...page }),
+  input: z.object({
+    broadcast_id: BroadcastId,
+    message_status: z
+      .enum(recipientStatuses)
+      .optional()
+      .describe(
+        'Only these, as in contact filters: `sent` are those that came no further yet; `not_responded` are all who did not answer.',
+      ),
+    ...page,
+  }),
   output: z.object(listWithTotal(Recipient)),
   errors: ['not_found'],
-  examples: [{
-    title: 'Who did not answer', input: { broadcast_id: '41', message_status: 'not_responded', limit: 1 },
-    output: {
-      data: [{
-        contact: { id: '42', name: 'Ada Lovelace', phone: '15550100042' }, message_status: 'read', responded: false, opted_out: false, sent_at: '2026-10-01T09:30:01.000Z',
-        delivered_at: '2026-10-01T09:30:03.000Z', read_at: '2026-10-01T09:41:00.000Z', failed_at: null, responded_at: null,
-      }],
-      total: 1, next_cursor: null,
+  examples: [
+    {
+      title: 'Who did not answer',
+      input: { broadcast_id: '41', message_status: 'not_responded', limit: 1 },
+      output: {
+        data: [
+          {
+            contact: { id: '42', name: 'Ada Lovelace', phone: '15550100042' },
+            message_status: 'read',
+            responded: false,
+            opted_out: false,
+            sent_at: '2026-10-01T09:30:01.000Z',
+            delivered_at: '2026-10-01T09:30:03.000Z',
+            read_at: '2026-10-01T09:41:00.000Z',
+            failed_at: null,
+            responded_at: null,
+          },
+        ],
+        total: 1,
+        next_cursor: null,
+      },
     },
-  }],
+  ],
 })

@@ -2,25 +2,46 @@ import { z } from 'zod'
 import { Id, listWithTotal, page, Search } from './fields.ts'
 import { operation } from './operation.ts'
 
-export const channelTypes = ['chatapp', 'photoapp', 'socialchat', 'web', 'videoapp', 'messengerapp', 'email', 'sms'] as const
+export const channelTypes = [
+  'chatapp',
+  'photoapp',
+  'socialchat',
+  'web',
+  'videoapp',
+  'messengerapp',
+  'email',
+  'sms',
+] as const
 export const channelStatuses = ['connected', 'disconnected', 'inactive', 'unknown'] as const
 
-export const Channel = z.object({
-  id: Id.describe('Workspace channel id; `channel_id` when sending.'),
-  provider_channel_id: z.string().nullable().describe('The same channel at the messaging provider; null when not linked.'),
-  name: z.string().nullable().describe('Display name.'),
-  type: z.string().nullable().describe('Channel type, such as `chatapp` or `web`.'),
-  identifier: z.string().nullable().describe('Business phone number, username or page.'),
-  is_default: z.boolean().describe('Used when a send names no channel.'),
-  status: z.enum(channelStatuses).describe('Connection state.'),
-  web_surface: z.string().nullable().describe('`web`, `ios` or `android` for web chat channels.'),
-  provider_phone_number_id: z.string().nullable().describe('The number\'s id at the provider; not a secret.'),
-  payment_configuration: z.string().nullable().describe('Name of the payment configuration.'),
-  quality_rating: z.string().nullable().describe('Rating by the provider; null: not exposed yet.'),
-}).meta({ id: 'Channel' })
+export const Channel = z
+  .object({
+    id: Id.describe('Workspace channel id; `channel_id` when sending.'),
+    provider_channel_id: z
+      .string()
+      .nullable()
+      .describe('The same channel at the messaging provider; null when not linked.'),
+    name: z.string().nullable().describe('Display name.'),
+    type: z.string().nullable().describe('Channel type, such as `chatapp` or `web`.'),
+    identifier: z.string().nullable().describe('Business phone number, username or page.'),
+    is_default: z.boolean().describe('Used when a send names no channel.'),
+    status: z.enum(channelStatuses).describe('Connection state.'),
+    web_surface: z.string().nullable().describe('`web`, `ios` or `android` for web chat channels.'),
+    provider_phone_number_id: z
+      .string()
+      .nullable()
+      .describe("The number's id at the provider; not a secret."),
+    payment_configuration: z.string().nullable().describe('Name of the payment configuration.'),
+    quality_rating: z.string().nullable().describe('Rating by the provider; null: not exposed yet.'),
+  })
+  .meta({ id: 'Channel' })
 
 export const listChannels = operation({
-  name: 'workspace_channels', cli: 'channels list', routes: ['GET /v1/channels'], since: '2026-10-01', stability: 'stable',
+  name: 'workspace_channels',
+  cli: 'channels list',
+  routes: ['GET /v1/channels'],
+  since: '2026-10-01',
+  stability: 'stable',
   summary: 'List the channels of the workspace',
   description: 'In the order they were made. Staff with access to some channels only see those.',
   scope: 'mcp:read',
@@ -31,17 +52,35 @@ export const listChannels = operation({
   }),
   output: z.object({
     ...listWithTotal(Channel),
-    warnings: z.array(z.string()).describe('What may surprise, for example a default channel that is not connected.'),
+    warnings: z
+      .array(z.string())
+      .describe('What may surprise, for example a default channel that is not connected.'),
   }),
   errors: [],
-  examples: [{
-    title: 'Channels of the messaging app', input: { type: 'chatapp' },
-    output: {
-      data: [{
-        id: '1', provider_channel_id: '100200300', name: 'Main line', type: 'chatapp', identifier: '15550100001', is_default: true,
-        status: 'connected', web_surface: null, provider_phone_number_id: '100200300', payment_configuration: null, quality_rating: 'GREEN',
-      }],
-      total: 1, next_cursor: null, warnings: [],
+  examples: [
+    {
+      title: 'Channels of the messaging app',
+      input: { type: 'chatapp' },
+      output: {
+        data: [
+          {
+            id: '1',
+            provider_channel_id: '100200300',
+            name: 'Main line',
+            type: 'chatapp',
+            identifier: '15550100001',
+            is_default: true,
+            status: 'connected',
+            web_surface: null,
+            provider_phone_number_id: '100200300',
+            payment_configuration: null,
+            quality_rating: 'GREEN',
+          },
+        ],
+        total: 1,
+        next_cursor: null,
+        warnings: [],
+      },
     },
-  }],
+  ],
 })

@@ -6,8 +6,22 @@ const since = '2026-10-01'
 
 /** The types of a custom field (spec "Custom field"). */
 export const customFieldTypes = [
-  'text', 'textarea', 'select', 'multiselect', 'checkbox', 'radio', 'date', 'datetime', 'number', 'email', 'url', 'phone',
-  'int', 'float', 'boolean', 'decimal',
+  'text',
+  'textarea',
+  'select',
+  'multiselect',
+  'checkbox',
+  'radio',
+  'date',
+  'datetime',
+  'number',
+  'email',
+  'url',
+  'phone',
+  'int',
+  'float',
+  'boolean',
+  'decimal',
 ] as const
 export type CustomFieldType = (typeof customFieldTypes)[number]
 
@@ -18,31 +32,60 @@ export const visibilities = ['visible_to_all', 'manager_only'] as const
 
 const Option = z.strictObject({
   label: z.string().trim().min(1).max(200).describe('What people see.'),
-  value: z.string().trim().min(1).max(200).regex(/^[^,]*$/, 'must not contain a comma').describe('What is stored; no comma.'),
+  value: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .regex(/^[^,]*$/, 'must not contain a comma')
+    .describe('What is stored; no comma.'),
 })
 const Options = z.array(Option).min(1).max(200)
 const Label = z.string().trim().min(1).max(120)
 
-export const CustomField = z.object({
-  id: Id.describe('Custom field id.'),
-  key: z.string().describe('The key in `attributes`.'),
-  label: z.string().nullable().describe('What people see.'),
-  type: z.enum(customFieldTypes).nullable().describe('Value type.'),
-  options: z.array(z.object({ label: z.string().describe('What people see.'), value: z.string().describe('What is stored.') })).nullable()
-    .describe('Choices of a select, multiselect or radio field; null for other types.'),
-  read_only: z.boolean().describe('True: values come from the system and cannot be set.'),
-  visibility: z.enum(visibilities).nullable().describe('`manager_only` fields are never shown to agents.'),
-  in_use: z.boolean().nullable().describe('True: at least one contact has a value.'),
-  created_at: Timestamp.nullable().describe('When it was made.'),
-}).meta({ id: 'CustomField' })
+export const CustomField = z
+  .object({
+    id: Id.describe('Custom field id.'),
+    key: z.string().describe('The key in `attributes`.'),
+    label: z.string().nullable().describe('What people see.'),
+    type: z.enum(customFieldTypes).nullable().describe('Value type.'),
+    options: z
+      .array(
+        z.object({
+          label: z.string().describe('What people see.'),
+          value: z.string().describe('What is stored.'),
+        }),
+      )
+      .nullable()
+      .describe('Choices of a select, multiselect or radio field; null for other types.'),
+    read_only: z.boolean().describe('True: values come from the system and cannot be set.'),
+    visibility: z.enum(visibilities).nullable().describe('`manager_only` fields are never shown to agents.'),
+    in_use: z.boolean().nullable().describe('True: at least one contact has a value.'),
+    created_at: Timestamp.nullable().describe('When it was made.'),
+  })
+  .meta({ id: 'CustomField' })
 
 const field = {
-  id: '4', key: 'plan', label: 'Plan', type: 'select' as const, options: [{ label: 'Basic', value: 'basic' }, { label: 'Pro', value: 'pro' }],
-  read_only: false, visibility: 'visible_to_all' as const, in_use: true, created_at: '2026-10-01T09:30:00.000Z',
+  id: '4',
+  key: 'plan',
+  label: 'Plan',
+  type: 'select' as const,
+  options: [
+    { label: 'Basic', value: 'basic' },
+    { label: 'Pro', value: 'pro' },
+  ],
+  read_only: false,
+  visibility: 'visible_to_all' as const,
+  in_use: true,
+  created_at: '2026-10-01T09:30:00.000Z',
 }
 
 export const listCustomFields = operation({
-  name: 'crm_list_custom_fields', cli: 'custom-fields list', routes: ['GET /v1/custom-fields'], since, stability: 'stable',
+  name: 'crm_list_custom_fields',
+  cli: 'custom-fields list',
+  routes: ['GET /v1/custom-fields'],
+  since,
+  stability: 'stable',
   summary: 'List the custom fields of contacts',
   description: 'In the order they were made. Agents do not see manager-only fields.',
   scope: 'mcp:read',
@@ -53,36 +96,76 @@ export const listCustomFields = operation({
   }),
   output: z.object(listWithTotal(CustomField)),
   errors: [],
-  examples: [{ title: 'Fields with choices', input: { type: 'select' }, output: { data: [field], total: 1, next_cursor: null } }],
+  examples: [
+    {
+      title: 'Fields with choices',
+      input: { type: 'select' },
+      output: { data: [field], total: 1, next_cursor: null },
+    },
+  ],
 })
 
 export const createCustomField = operation({
-  name: 'crm_create_custom_field', cli: 'custom-fields create', routes: [{ route: 'POST /v1/custom-fields', status: 201 }], since, stability: 'stable',
+  name: 'crm_create_custom_field',
+  cli: 'custom-fields create',
+  routes: [{ route: 'POST /v1/custom-fields', status: 201 }],
+  since,
+  stability: 'stable',
   summary: 'Create a custom field',
-  description: 'Managers and above. The key and the type are fixed once it is made. A workspace has at most 200 fields.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [],
+  description:
+    'Managers and above. The key and the type are fixed once it is made. A workspace has at most 200 fields.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
   input: z.object({
-    key: z.string().regex(/^[a-z][a-z0-9_]{0,59}$/, 'must be 1 to 60 lowercase letters, digits and underscores, starting with a letter')
-      .describe('The key in `attributes`: lowercase letters, digits and underscores, starting with a letter.').meta({ examples: ['plan'] }),
+    key: z
+      .string()
+      .regex(
+        /^[a-z][a-z0-9_]{0,59}$/,
+        'must be 1 to 60 lowercase letters, digits and underscores, starting with a letter',
+      )
+      .describe('The key in `attributes`: lowercase letters, digits and underscores, starting with a letter.')
+      .meta({ examples: ['plan'] }),
     label: Label.optional().describe('What people see; the key when absent.'),
     type: z.enum(customFieldTypes).describe('Value type; fixed once made.'),
-    options: Options.optional().describe('Choices, 1 to 200; required for select, multiselect and radio, refused for other types.'),
-    visibility: z.enum(visibilities).default('visible_to_all').describe('`manager_only` hides the field from agents.'),
+    options: Options.optional().describe(
+      'Choices, 1 to 200; required for select, multiselect and radio, refused for other types.',
+    ),
+    visibility: z
+      .enum(visibilities)
+      .default('visible_to_all')
+      .describe('`manager_only` hides the field from agents.'),
   }),
-  output: z.object({ ...CustomField.shape, id: Id.nullable().describe('Custom field id; null in a dry run.') }),
+  output: z.object({
+    ...CustomField.shape,
+    id: Id.nullable().describe('Custom field id; null in a dry run.'),
+  }),
   errors: ['conflict', 'forbidden'],
-  examples: [{
-    title: 'A field with choices',
-    input: { key: 'plan', label: 'Plan', type: 'select', options: field.options },
-    output: { ...field, in_use: false },
-  }],
+  examples: [
+    {
+      title: 'A field with choices',
+      input: { key: 'plan', label: 'Plan', type: 'select', options: field.options },
+      output: { ...field, in_use: false },
+    },
+  ],
 })
 
 export const updateCustomField = operation({
-  name: 'crm_update_custom_field', cli: 'custom-fields update', routes: ['PATCH /v1/custom-fields/{custom_field_id}'], since, stability: 'stable',
+  name: 'crm_update_custom_field',
+  cli: 'custom-fields update',
+  routes: ['PATCH /v1/custom-fields/{custom_field_id}'],
+  since,
+  stability: 'stable',
   summary: 'Change the label, the options or the visibility of a custom field',
-  description: 'Managers and above. Omitted fields stay. Values that are no longer an option stay stored and are still shown.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: [],
+  description:
+    'Managers and above. Omitted fields stay. Values that are no longer an option stay stored and are still shown.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
   input: z.object({
     custom_field_id: Id.describe('Custom field id.'),
     label: Label.optional().describe('What people see.'),
@@ -91,16 +174,33 @@ export const updateCustomField = operation({
   }),
   output: z.object(CustomField.shape),
   errors: ['not_found', 'conflict', 'forbidden'],
-  examples: [{ title: 'Hide it from agents', input: { custom_field_id: '4', visibility: 'manager_only' }, output: { ...field, visibility: 'manager_only' } }],
+  examples: [
+    {
+      title: 'Hide it from agents',
+      input: { custom_field_id: '4', visibility: 'manager_only' },
+      output: { ...field, visibility: 'manager_only' },
+    },
+  ],
 })
 
 export const deleteCustomField = operation({
-  name: 'crm_delete_custom_field', cli: 'custom-fields delete', routes: ['DELETE /v1/custom-fields/{custom_field_id}'], since, stability: 'stable',
+  name: 'crm_delete_custom_field',
+  cli: 'custom-fields delete',
+  routes: ['DELETE /v1/custom-fields/{custom_field_id}'],
+  since,
+  stability: 'stable',
   summary: 'Delete a custom field; its values are never shown again',
   description: 'Managers and above. The `email` field is built in and cannot be deleted.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', confirm: 'delete', repeatable: true, emits: [],
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: [],
   input: z.object({ custom_field_id: Id.describe('Custom field id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'forbidden', 'confirm_required'],
-  examples: [{ title: 'Delete a field', input: { custom_field_id: '4' }, output: { id: '4', deleted: true } }],
+  examples: [
+    { title: 'Delete a field', input: { custom_field_id: '4' }, output: { id: '4', deleted: true } },
+  ],
 })

@@ -6,7 +6,8 @@ export const errors = {
   invalid_input: {
     status: 400,
     title: 'Invalid input',
-    about: 'A field, header or parameter is missing or malformed. `errors` points at each one and says the mend; `reason` names the rule where there is one.',
+    about:
+      'A field, header or parameter is missing or malformed. `errors` points at each one and says the mend; `reason` names the rule where there is one.',
     mend: 'Correct the fields that `errors` names and send the request again.',
   },
   unauthenticated: {
@@ -24,7 +25,8 @@ export const errors = {
   forbidden: {
     status: 403,
     title: 'Forbidden',
-    about: 'The staff member who owns the key may not do this, or a limit of the plan is reached. `reason` tells which.',
+    about:
+      'The staff member who owns the key may not do this, or a limit of the plan is reached. `reason` tells which.',
     mend: 'Use a key of a staff member who may, or ask an administrator to change the role, the permission or the limit.',
   },
   insufficient_scope: {
@@ -48,7 +50,8 @@ export const errors = {
   conflict: {
     status: 409,
     title: 'Conflict',
-    about: 'The request does not fit the present state: something with this name exists, or a request with the same Idempotency-Key is still running. `reason` tells which.',
+    about:
+      'The request does not fit the present state: something with this name exists, or a request with the same Idempotency-Key is still running. `reason` tells which.',
     mend: 'Read the record again and decide anew; if a request is still running, wait and retry with the same key.',
   },
   window_closed: {
@@ -72,7 +75,8 @@ export const errors = {
   confirm_required: {
     status: 428,
     title: 'Confirmation required',
-    about: 'The change cannot be undone, or customers see it, so it wants the operation\'s verb as confirmation; `confirm` names it.',
+    about:
+      "The change cannot be undone, or customers see it, so it wants the operation's verb as confirmation; `confirm` names it.",
     mend: 'Send the header `Api-Confirm: <verb>`, or rehearse with `dry_run`.',
   },
   rate_limited: {
@@ -117,6 +121,15 @@ export type ErrorCode = keyof typeof errors
 
 /** Codes that every operation may answer, whatever it does (contract 2). */
 export const commonErrors: readonly ErrorCode[] = [
-  'invalid_input', 'unauthenticated', 'entitlement_required', 'insufficient_scope', 'rate_limited',
-  'method_not_allowed', 'payload_too_large', 'unsupported_media_type', 'internal_error', 'upstream_unavailable', 'timeout',
+  'invalid_input',
+  'unauthenticated',
+  'entitlement_required',
+  'insufficient_scope',
+  'rate_limited',
+  'method_not_allowed',
+  'payload_too_large',
+  'unsupported_media_type',
+  'internal_error',
+  'upstream_unavailable',
+  'timeout',
 ]

@@ -3,30 +3,56 @@ import { Limit, list, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 import { EventId } from './webhooks.ts'
 
-export const Event = z.object({
-  id: EventId.describe('Event id; pass it as `after`.'),
-  type: z.string().describe('Event type id, such as `contact.created/1`.'),
-  occurred_at: Timestamp.describe('When it happened.'),
-  data: z.record(z.string(), z.unknown()).describe('What happened, in the shape of its type; phones masked where the key\'s owner may not see them.'),
-}).meta({ id: 'Event' })
+export const Event = z
+  .object({
+    id: EventId.describe('Event id; pass it as `after`.'),
+    type: z.string().describe('Event type id, such as `contact.created/1`.'),
+    occurred_at: Timestamp.describe('When it happened.'),
+    data: z
+      .record(z.string(), z.unknown())
+      .describe(
+        "What happened, in the shape of its type; phones masked where the key's owner may not see them.",
+      ),
+  })
+  .meta({ id: 'Event' })
 
 export const listEvents = operation({
-  name: 'events_list', cli: 'events list', routes: ['GET /v1/events'], since: '2026-10-01', stability: 'stable',
+  name: 'events_list',
+  cli: 'events list',
+  routes: ['GET /v1/events'],
+  since: '2026-10-01',
+  stability: 'stable',
   summary: 'Read the event log, oldest first',
-  description: 'Poll with `after` set to the last id you have: none is skipped or repeated. With `Accept: text/event-stream` the answer stays open and streams; it resumes from `Last-Event-ID`. A page may hold no event although more follow, when none of those looked through is asked for: go on with `next_cursor` as `after`.',
+  description:
+    'Poll with `after` set to the last id you have: none is skipped or repeated. With `Accept: text/event-stream` the answer stays open and streams; it resumes from `Last-Event-ID`. A page may hold no event although more follow, when none of those looked through is asked for: go on with `next_cursor` as `after`.',
   scope: 'mcp:read',
   input: z.object({
     after: EventId.optional().describe('Events after this one; from the oldest kept when absent.'),
-    types: z.array(z.string().min(1).max(200)).min(1).max(100).optional().describe('Only these types; a type without a version means all its versions.'),
+    types: z
+      .array(z.string().min(1).max(200))
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Only these types; a type without a version means all its versions.'),
     limit: Limit,
   }),
   output: z.object(list(Event)),
   errors: ['not_found'],
-  examples: [{
-    title: 'What happened since', input: { after: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1', limit: 1 },
-    output: {
-      data: [{ id: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ2', type: 'group.deleted/1', occurred_at: '2026-10-01T09:30:00.000Z', data: { group: { id: '3', name: 'VIP', emoji: '⭐' } } }],
-      next_cursor: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ2',
+  examples: [
+    {
+      title: 'What happened since',
+      input: { after: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1', limit: 1 },
+      output: {
+        data: [
+          {
+            id: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ2',
+            type: 'group.deleted/1',
+            occurred_at: '2026-10-01T09:30:00.000Z',
+            data: { group: { id: '3', name: 'VIP', emoji: '⭐' } },
+          },
+        ],
+        next_cursor: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ2',
+      },
     },
-  }],
+  ],
 })

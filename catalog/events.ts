@@ -2,104 +2,195 @@ import { z } from 'zod'
 import { Id, Timestamp } from './fields.ts'
 
 /**
- * Every event type the service writes: what it means, the shape of its `data`, and a sample (contract 6). An event is written in the transaction
- * of the change that caused it. Phones are whole here; whoever shows an event masks it for its reader.
+ * Every event type the service writes: what it means, the shape of its `data`, and a sample (contract 6).
+ * An event is written in the transaction of the change that caused it. Phones are whole here; whoever shows
+ * an event masks it for its reader.
  */
-type EventType<S extends z.ZodObject = z.ZodObject> = { readonly description: string; readonly data: S; readonly sample: z.input<S> }
+type EventType<S extends z.ZodObject = z.ZodObject> = {
+  readonly description: string
+  readonly data: S
+  readonly sample: z.input<S>
+}
 
-const eventType = <S extends z.ZodObject>(description: string, data: S, sample: z.input<S>): EventType<S> => ({ description, data, sample })
+const eventType = <S extends z.ZodObject>(
+  description: string,
+  data: S,
+  sample: z.input<S>,
+): EventType<S> => ({ description, data, sample })
 
-const EventContact = z.object({
-  id: Id.describe('Contact id.'),
-  name: z.string().nullable().describe('Name.'),
-  phone: z.string().nullable().describe('E.164 digits.'),
-  dnd: z.boolean().describe('Do-not-disturb.'),
-  starred: z.boolean().describe('Starred.'),
-  created_at: Timestamp.describe('When it was made.'),
-  updated_at: Timestamp.describe('When it was last changed.'),
-}).describe('The contact.')
+const EventContact = z
+  .object({
+    id: Id.describe('Contact id.'),
+    name: z.string().nullable().describe('Name.'),
+    phone: z.string().nullable().describe('E.164 digits.'),
+    dnd: z.boolean().describe('Do-not-disturb.'),
+    starred: z.boolean().describe('Starred.'),
+    created_at: Timestamp.describe('When it was made.'),
+    updated_at: Timestamp.describe('When it was last changed.'),
+  })
+  .describe('The contact.')
 const contact = {
-  id: '42', name: 'Ada Lovelace', phone: '15550100042', dnd: false, starred: false,
-  created_at: '2026-10-01T09:30:00.000Z', updated_at: '2026-10-01T09:30:00.000Z',
+  id: '42',
+  name: 'Ada Lovelace',
+  phone: '15550100042',
+  dnd: false,
+  starred: false,
+  created_at: '2026-10-01T09:30:00.000Z',
+  updated_at: '2026-10-01T09:30:00.000Z',
 }
 
 const Tags = z.object({
   contact_ids: z.array(Id).describe('Contacts that changed, at most 500.'),
-  tags: z.array(z.object({ id: Id.describe('Tag id.'), name: z.string().describe('Tag name.') })).describe('The tags.'),
+  tags: z
+    .array(z.object({ id: Id.describe('Tag id.'), name: z.string().describe('Tag name.') }))
+    .describe('The tags.'),
 })
 const tags = { contact_ids: ['42'], tags: [{ id: '7', name: 'VIP' }] }
 
 const Groups = z.object({
   contact_ids: z.array(Id).describe('Contacts that changed, at most 500.'),
-  groups: z.array(z.object({ id: Id.describe('Group id.'), name: z.string().describe('Group name.') })).describe('The groups.'),
+  groups: z
+    .array(z.object({ id: Id.describe('Group id.'), name: z.string().describe('Group name.') }))
+    .describe('The groups.'),
 })
 const groups = { contact_ids: ['42'], groups: [{ id: '3', name: 'VIP' }] }
 
-const EventGroup = z.object({ group: z.object({ id: Id.describe('Group id.'), name: z.string().describe('Name.'), emoji: z.string().nullable().describe('Emoji.') }).describe('The group.') })
+const EventGroup = z.object({
+  group: z
+    .object({
+      id: Id.describe('Group id.'),
+      name: z.string().describe('Name.'),
+      emoji: z.string().nullable().describe('Emoji.'),
+    })
+    .describe('The group.'),
+})
 const group = { group: { id: '3', name: 'VIP', emoji: '⭐' } }
 
-const EventConversation = z.object({
-  id: Id.describe('Conversation id.'),
-  state: z.string().describe('`open` or `closed`.'),
-  contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
-  channel_id: Id.nullable().describe('Channel.'),
-  assignee_staff_id: Id.nullable().describe('Staff member who has it.'),
-  team_id: Id.nullable().describe('Team that has it.'),
-  episode: z.int().describe('1, then one more each time it is opened again.'),
-}).describe('The conversation.')
+const EventConversation = z
+  .object({
+    id: Id.describe('Conversation id.'),
+    state: z.string().describe('`open` or `closed`.'),
+    contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
+    channel_id: Id.nullable().describe('Channel.'),
+    assignee_staff_id: Id.nullable().describe('Staff member who has it.'),
+    team_id: Id.nullable().describe('Team that has it.'),
+    episode: z.int().describe('1, then one more each time it is opened again.'),
+  })
+  .describe('The conversation.')
 const Conversation = z.object({ conversation: EventConversation })
-const conversation = { conversation: { id: '77', state: 'open', contact_id: '42', channel_id: '1', assignee_staff_id: '5', team_id: null, episode: 1 } }
+const conversation = {
+  conversation: {
+    id: '77',
+    state: 'open',
+    contact_id: '42',
+    channel_id: '1',
+    assignee_staff_id: '5',
+    team_id: null,
+    episode: 1,
+  },
+}
 
-const EventMessage = z.object({
-  id: Id.describe('Message id.'),
-  conversation_id: Id.describe('Conversation.'),
-  contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
-  channel_id: Id.nullable().describe('Channel.'),
-  type: z.string().describe('Message type, such as `TEXT`.'),
-  direction: z.string().describe('`inbound` or `outbound`.'),
-  status: z.string().describe('How far it came.'),
-  text: z.string().nullable().describe('Text or caption.'),
-  has_media: z.boolean().describe('A file comes with it.'),
-  reply_to_id: Id.nullable().describe('The message it answers.'),
-  error: z.string().nullable().describe('Why it failed.'),
-  created_at: Timestamp.describe('When it was written.'),
-}).describe('The message.')
+const EventMessage = z
+  .object({
+    id: Id.describe('Message id.'),
+    conversation_id: Id.describe('Conversation.'),
+    contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
+    channel_id: Id.nullable().describe('Channel.'),
+    type: z.string().describe('Message type, such as `TEXT`.'),
+    direction: z.string().describe('`inbound` or `outbound`.'),
+    status: z.string().describe('How far it came.'),
+    text: z.string().nullable().describe('Text or caption.'),
+    has_media: z.boolean().describe('A file comes with it.'),
+    reply_to_id: Id.nullable().describe('The message it answers.'),
+    error: z.string().nullable().describe('Why it failed.'),
+    created_at: Timestamp.describe('When it was written.'),
+  })
+  .describe('The message.')
 const Message = z.object({ message: EventMessage })
 const received = {
-  id: '901', conversation_id: '77', contact_id: '42', channel_id: '1', type: 'TEXT', direction: 'inbound', status: 'received', text: 'Is my order on its way?', has_media: false,
-  reply_to_id: null, error: null, created_at: '2026-10-01T09:30:00.000Z',
+  id: '901',
+  conversation_id: '77',
+  contact_id: '42',
+  channel_id: '1',
+  type: 'TEXT',
+  direction: 'inbound',
+  status: 'received',
+  text: 'Is my order on its way?',
+  has_media: false,
+  reply_to_id: null,
+  error: null,
+  created_at: '2026-10-01T09:30:00.000Z',
 }
 const outbound = { ...received, id: '902', direction: 'outbound', text: 'It is, it arrives today.' }
 
 const EventTemplate = z.object({
-  template: z.object({
-    id: Id.describe('Template id.'), name: z.string().describe('Name.'), language: z.string().describe('Language.'), category: z.string().nullable().describe('Category.'),
-    status: z.string().describe('Review status.'),
-  }).describe('The template.'),
+  template: z
+    .object({
+      id: Id.describe('Template id.'),
+      name: z.string().describe('Name.'),
+      language: z.string().describe('Language.'),
+      category: z.string().nullable().describe('Category.'),
+      status: z.string().describe('Review status.'),
+    })
+    .describe('The template.'),
 })
 const template = { id: '11', name: 'order_update', language: 'en_US', category: 'UTILITY', status: 'PENDING' }
 
 const EventShortLink = z.object({
-  short_link: z.object({
-    id: Id.describe('Short link id.'), code: z.string().describe('Code.'), url: z.string().describe('Address.'), message: z.string().describe('Text that the customer finds typed.'),
-    channel_id: Id.describe('Channel.'),
-  }).describe('The link.'),
+  short_link: z
+    .object({
+      id: Id.describe('Short link id.'),
+      code: z.string().describe('Code.'),
+      url: z.string().describe('Address.'),
+      message: z.string().describe('Text that the customer finds typed.'),
+      channel_id: Id.describe('Channel.'),
+    })
+    .describe('The link.'),
 })
-const shortLink = { short_link: { id: '31', code: 'ANED2T5QRU7HG1', url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1', message: 'Hello, I would like to order.', channel_id: '1' } }
+const shortLink = {
+  short_link: {
+    id: '31',
+    code: 'ANED2T5QRU7HG1',
+    url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1',
+    message: 'Hello, I would like to order.',
+    channel_id: '1',
+  },
+}
 
 const EventEndpoint = z.object({
-  endpoint: z.object({
-    id: z.string().describe('Endpoint id.'), url: z.string().describe('Its address.'), consecutive_failures: z.int().describe('Attempts that failed in a row.'),
-  }).describe('The endpoint.'),
+  endpoint: z
+    .object({
+      id: z.string().describe('Endpoint id.'),
+      url: z.string().describe('Its address.'),
+      consecutive_failures: z.int().describe('Attempts that failed in a row.'),
+    })
+    .describe('The endpoint.'),
 })
-const endpoint = { endpoint: { id: 'ep_01JABCDEFGHJKMNPQRSTVWXYZ0', url: 'https://example.com/hooks', consecutive_failures: 14 } }
+const endpoint = {
+  endpoint: {
+    id: 'ep_01JABCDEFGHJKMNPQRSTVWXYZ0',
+    url: 'https://example.com/hooks',
+    consecutive_failures: 14,
+  },
+}
 
 export const eventTypes = {
   'contact.created/1': eventType('A contact was created.', z.object({ contact: EventContact }), { contact }),
-  'contact.updated/1': eventType('Fields of a contact changed.',
-    z.object({ contact: EventContact, changes: z.array(z.string()).describe('Names of the fields that changed; `attributes.<key>` for custom fields.') }),
-    { contact, changes: ['name', 'attributes.plan'] }),
-  'contact.deleted/1': eventType('A contact was deleted.', z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The contact that is gone.') }), { contact: { id: '42' } }),
+  'contact.updated/1': eventType(
+    'Fields of a contact changed.',
+    z.object({
+      contact: EventContact,
+      changes: z
+        .array(z.string())
+        .describe('Names of the fields that changed; `attributes.<key>` for custom fields.'),
+    }),
+    { contact, changes: ['name', 'attributes.plan'] },
+  ),
+  'contact.deleted/1': eventType(
+    'A contact was deleted.',
+    z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The contact that is gone.') }),
+    { contact: { id: '42' } },
+  ),
   'contact.tags_added/1': eventType('Tags were added to contacts.', Tags, tags),
   'contact.tags_removed/1': eventType('Tags were removed from contacts.', Tags, tags),
   'contact.groups_added/1': eventType('Contacts were added to groups.', Groups, groups),
@@ -107,38 +198,108 @@ export const eventTypes = {
   'group.created/1': eventType('A group was created.', EventGroup, group),
   'group.deleted/1': eventType('A group was deleted.', EventGroup, group),
   'conversation.created/1': eventType('A conversation began.', Conversation, conversation),
-  'conversation.assigned/1': eventType('A conversation was assigned to a staff member or a team.', Conversation, conversation),
-  'conversation.unassigned/1': eventType('A conversation was put back into the queue.', Conversation, { conversation: { ...conversation.conversation, assignee_staff_id: null } }),
-  'conversation.closed/1': eventType('A conversation was closed.',
-    Conversation.extend({ reason: z.string().nullable().describe('Why.') }), { conversation: { ...conversation.conversation, state: 'closed' }, reason: 'Delivered' }),
-  'conversation.reopened/1': eventType('A closed conversation was opened again, by staff or by the customer who wrote.', Conversation, { conversation: { ...conversation.conversation, episode: 2 } }),
+  'conversation.assigned/1': eventType(
+    'A conversation was assigned to a staff member or a team.',
+    Conversation,
+    conversation,
+  ),
+  'conversation.unassigned/1': eventType('A conversation was put back into the queue.', Conversation, {
+    conversation: { ...conversation.conversation, assignee_staff_id: null },
+  }),
+  'conversation.closed/1': eventType(
+    'A conversation was closed.',
+    Conversation.extend({ reason: z.string().nullable().describe('Why.') }),
+    { conversation: { ...conversation.conversation, state: 'closed' }, reason: 'Delivered' },
+  ),
+  'conversation.reopened/1': eventType(
+    'A closed conversation was opened again, by staff or by the customer who wrote.',
+    Conversation,
+    { conversation: { ...conversation.conversation, episode: 2 } },
+  ),
   'message.received/1': eventType('A customer wrote.', Message, { message: received }),
-  'message.sent/1': eventType('The provider took a message.', Message, { message: { ...outbound, status: 'sent' } }),
-  'message.delivered/1': eventType('A message reached the customer.', Message, { message: { ...outbound, status: 'delivered' } }),
-  'message.read/1': eventType('The customer read a message.', Message, { message: { ...outbound, status: 'read' } }),
-  'message.failed/1': eventType('A message could not be delivered.', Message, { message: { ...outbound, status: 'failed', error: 'The customer cannot be reached.' } }),
-  'template.status_changed/1': eventType('The review of a template came to something.', z.object({
-    template: z.object({
-      id: Id.describe('Template id.'), name: z.string().describe('Name.'), language: z.string().describe('Language.'),
-      status: z.string().describe('Review status.'), previous_status: z.string().describe('Status before.'),
-      category: z.string().nullable().describe('Category.'), rejection_reason: z.string().nullable().describe('The reviewer\'s reason, verbatim.'),
-    }).describe('The template.'),
-  }), { template: { id: '11', name: 'order_update', language: 'en_US', status: 'APPROVED', previous_status: 'PENDING', category: 'UTILITY', rejection_reason: null } }),
-  'template.submitted/1': eventType('A template, new or changed, was handed in for review.', EventTemplate, { template }),
-  'template.archived/1': eventType('A template was archived and can no longer be sent.', EventTemplate, { template: { ...template, status: 'ARCHIVED' } }),
+  'message.sent/1': eventType('The provider took a message.', Message, {
+    message: { ...outbound, status: 'sent' },
+  }),
+  'message.delivered/1': eventType('A message reached the customer.', Message, {
+    message: { ...outbound, status: 'delivered' },
+  }),
+  'message.read/1': eventType('The customer read a message.', Message, {
+    message: { ...outbound, status: 'read' },
+  }),
+  'message.failed/1': eventType('A message could not be delivered.', Message, {
+    message: { ...outbound, status: 'failed', error: 'The customer cannot be reached.' },
+  }),
+  'template.status_changed/1': eventType(
+    'The review of a template came to something.',
+    z.object({
+      template: z
+        .object({
+          id: Id.describe('Template id.'),
+          name: z.string().describe('Name.'),
+          language: z.string().describe('Language.'),
+          status: z.string().describe('Review status.'),
+          previous_status: z.string().describe('Status before.'),
+          category: z.string().nullable().describe('Category.'),
+          rejection_reason: z.string().nullable().describe("The reviewer's reason, verbatim."),
+        })
+        .describe('The template.'),
+    }),
+    {
+      template: {
+        id: '11',
+        name: 'order_update',
+        language: 'en_US',
+        status: 'APPROVED',
+        previous_status: 'PENDING',
+        category: 'UTILITY',
+        rejection_reason: null,
+      },
+    },
+  ),
+  'template.submitted/1': eventType('A template, new or changed, was handed in for review.', EventTemplate, {
+    template,
+  }),
+  'template.archived/1': eventType('A template was archived and can no longer be sent.', EventTemplate, {
+    template: { ...template, status: 'ARCHIVED' },
+  }),
   'short_link.created/1': eventType('A click-to-chat link was made.', EventShortLink, shortLink),
   'short_link.deleted/1': eventType('A click-to-chat link was deleted.', EventShortLink, shortLink),
-  'channel.status_changed/1': eventType('A channel was connected, disconnected or rated anew.', z.object({
-    channel: z.object({
-      id: Id.describe('Channel id.'), name: z.string().nullable().describe('Name.'), status: z.string().describe('Connection state.'), previous_status: z.string().describe('State before.'),
-      quality_rating: z.string().nullable().describe('Rating by the provider.'),
-    }).describe('The channel.'),
-  }), { channel: { id: '1', name: 'Shop', status: 'disconnected', previous_status: 'connected', quality_rating: 'RED' } }),
-  'webhook.endpoint_warning/1': eventType('A webhook endpoint has been failing for long, and will be disabled.', EventEndpoint.extend({
-    percent: z.int().describe('How much of the time until it is disabled has passed: 50, 70 or 90.'),
-    disabled_after: Timestamp.describe('When it will be disabled, if it goes on failing.'),
-  }), { ...endpoint, percent: 50, disabled_after: '2026-10-06T09:30:00.000Z' }),
-  'webhook.endpoint_disabled/1': eventType('A webhook endpoint was disabled.', EventEndpoint.extend({ reason: z.string().describe('`manual`, `gone` or `failing`.') }), { ...endpoint, reason: 'failing' }),
+  'channel.status_changed/1': eventType(
+    'A channel was connected, disconnected or rated anew.',
+    z.object({
+      channel: z
+        .object({
+          id: Id.describe('Channel id.'),
+          name: z.string().nullable().describe('Name.'),
+          status: z.string().describe('Connection state.'),
+          previous_status: z.string().describe('State before.'),
+          quality_rating: z.string().nullable().describe('Rating by the provider.'),
+        })
+        .describe('The channel.'),
+    }),
+    {
+      channel: {
+        id: '1',
+        name: 'Shop',
+        status: 'disconnected',
+        previous_status: 'connected',
+        quality_rating: 'RED',
+      },
+    },
+  ),
+  'webhook.endpoint_warning/1': eventType(
+    'A webhook endpoint has been failing for long, and will be disabled.',
+    EventEndpoint.extend({
+      percent: z.int().describe('How much of the time until it is disabled has passed: 50, 70 or 90.'),
+      disabled_after: Timestamp.describe('When it will be disabled, if it goes on failing.'),
+    }),
+    { ...endpoint, percent: 50, disabled_after: '2026-10-06T09:30:00.000Z' },
+  ),
+  'webhook.endpoint_disabled/1': eventType(
+    'A webhook endpoint was disabled.',
+    EventEndpoint.extend({ reason: z.string().describe('`manual`, `gone` or `failing`.') }),
+    { ...endpoint, reason: 'failing' },
+  ),
 } as const
 
 export type EventTypeId = keyof typeof eventTypes

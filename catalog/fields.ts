@@ -1,29 +1,57 @@
 import { z } from 'zod'
 
 /** Ids are decimal strings without a leading zero, at most 19 digits (spec "Endpoints"). */
-export const Id = z.string().regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0').meta({ examples: ['42'] })
+export const Id = z
+  .string()
+  .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
+  .meta({ examples: ['42'] })
 
 /** An id in a list of ids: a decimal string or an integer. */
-export const IdInput = z.union([Id, z.int().positive()], 'must be an id: 1 to 19 digits as a string, or an integer')
+export const IdInput = z.union(
+  [Id, z.int().positive()],
+  'must be an id: 1 to 19 digits as a string, or an integer',
+)
 
-/** A record's id, or its name: an integer or a digit string that is an existing id is an id, any other string a name. */
+/**
+ * A record's id, or its name: an integer or a digit string that is an existing id is an id, any other
+ * string a name.
+ */
 export const IdOrName = (max: number) =>
-  z.union([z.string().trim().min(1).max(max), z.int().positive()], `must be a name of 1 to ${max} characters, or an id`)
+  z.union(
+    [z.string().trim().min(1).max(max), z.int().positive()],
+    `must be a name of 1 to ${max} characters, or an id`,
+  )
 
 /** ISO 8601 in UTC, milliseconds. */
 export const Timestamp = z.string().meta({ format: 'date-time', examples: ['2026-10-01T09:30:00.000Z'] })
 
 export const Limit = z.int().min(1).max(100).default(25).describe('Rows a page: 1 to 100, 25 when absent.')
-export const Cursor = z.string().min(1).max(2000).optional()
+export const Cursor = z
+  .string()
+  .min(1)
+  .max(2000)
+  .optional()
   .describe('`next_cursor` of the page before, with the same filters. Cursors expire after 24 hours.')
-export const Search = (what: string) => z.string().trim().min(1).max(100).optional()
-  .describe(`${what} contains this, ignoring case; \`%\` and \`_\` are taken literally.`)
+export const Search = (what: string) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe(`${what} contains this, ignoring case; \`%\` and \`_\` are taken literally.`)
 
 /** The fields that every list takes. */
 export const page = { limit: Limit, cursor: Cursor }
 
-export const NextCursor = z.string().nullable().describe('Pass as `cursor` for the next page; null on the last.')
-export const Total = z.int().nullable().describe('How many rows match, given with the first page; null on later pages.')
+export const NextCursor = z
+  .string()
+  .nullable()
+  .describe('Pass as `cursor` for the next page; null on the last.')
+export const Total = z
+  .int()
+  .nullable()
+  .describe('How many rows match, given with the first page; null on later pages.')
 
 /** A list's envelope: rows and the way on. */
 export const list = <T extends z.ZodType>(row: T) => ({
@@ -39,7 +67,10 @@ export const listWithTotal = <T extends z.ZodType>(row: T) => ({
 })
 
 /** What a delete answers (contract 5). */
-export const deleted = { id: Id.describe('The id that was asked for.'), deleted: z.boolean().describe('True: it is gone.') }
+export const deleted = {
+  id: Id.describe('The id that was asked for.'),
+  deleted: z.boolean().describe('True: it is gone.'),
+}
 
 export const Failure = z.object({
   id: z.string().describe('The id that failed.'),

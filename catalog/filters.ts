@@ -4,22 +4,40 @@ import { operation } from './operation.ts'
 
 const since = '2026-10-01'
 
-/** Bounds of a contact filter (spec "Limits"). Lengths in characters (code points), size in bytes of UTF-8 as compact JSON. */
-export const filterLimits = { depth: 8, conditions: 60, list: 500, string: 500, regex: 200, bytes: 16_384 } as const
+/**
+ * Bounds of a contact filter (spec "Limits"). Lengths in characters (code points), size in bytes of UTF-8
+ * as compact JSON.
+ */
+export const filterLimits = {
+  depth: 8,
+  conditions: 60,
+  list: 500,
+  string: 500,
+  regex: 200,
+  bytes: 16_384,
+} as const
 
-/** A filter as it is sent. Its grammar is checked by `server/filters/`, which knows the workspace's custom fields and saved filters. */
-export const Filter = z.record(z.string(), z.unknown()).describe(
-  'Contact filter: `{field: {operator: value}}`; `and`, `or` take lists, `not` one; all keys must hold. '
-  + 'Text `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn contains notContains startsWith endsWith regex isNull`. '
-  + '`id`: `eq ne in notIn`. `createdAt`, `updatedAt`, `lastActivityAt`: `eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, '
-  + '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, `starred`: `eq ne isNull`. '
-  + '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of `{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. '
-  + '`conversations`: `some none` of `{state, channelId, assignedStaffId, assignedTeamId, createdAt, lastActivityAt, unreadCount}`. '
-  + '`broadcasts`: `some none` of `{id, message_status, sentAt}`. `savedFilter: {eq: id}`. '
-  + 'At most 8 deep, 60 conditions, 500 items a list, 16 KB.')
+/**
+ * A filter as it is sent. Its grammar is checked by `server/filters/`, which knows the workspace's custom
+ * fields and saved filters.
+ */
+export const Filter = z
+  .record(z.string(), z.unknown())
+  .describe(
+    'Contact filter: `{field: {operator: value}}`; `and`, `or` take lists, `not` one; all keys must hold. ' +
+      'Text `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn contains notContains startsWith endsWith regex isNull`. ' +
+      '`id`: `eq ne in notIn`. `createdAt`, `updatedAt`, `lastActivityAt`: `eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, ' +
+      '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, `starred`: `eq ne isNull`. ' +
+      '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of `{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. ' +
+      '`conversations`: `some none` of `{state, channelId, assignedStaffId, assignedTeamId, createdAt, lastActivityAt, unreadCount}`. ' +
+      '`broadcasts`: `some none` of `{id, message_status, sentAt}`. `savedFilter: {eq: id}`. ' +
+      'At most 8 deep, 60 conditions, 500 items a list, 16 KB.',
+  )
   .meta({ examples: [{ createdAt: { gte: '-7d' }, tags: { some: { name: { eq: 'VIP' } } } }] })
 
-export const SavedFilterIdInput = IdInput.describe('A saved filter; where a filter is given too, both must match.')
+export const SavedFilterIdInput = IdInput.describe(
+  'A saved filter; where a filter is given too, both must match.',
+)
 
 export const ResolvedDate = z.object({
   path: z.string().describe('Where in the request, as a JSON Pointer.'),
@@ -30,21 +48,30 @@ export const Warning = z.object({
   path: z.string().describe('Where in the request, as a JSON Pointer.'),
   message: z.string().describe('Why it may not mean what it looks like.'),
 })
-export const ResolvedDates = z.array(ResolvedDate).describe('Relative dates, and dates without a zone, with the instants they mean.')
+export const ResolvedDates = z
+  .array(ResolvedDate)
+  .describe('Relative dates, and dates without a zone, with the instants they mean.')
 export const Warnings = z.array(Warning).describe('Conditions that may not mean what they look like.')
 
 const example = { createdAt: { gte: '-7d' }, name: { contains: 'ada' } }
 const resolved = [{ path: '#/filter/createdAt/gte', input: '-7d', value: '2026-09-24T09:30:00.000Z' }]
 
 export const checkFilter = operation({
-  name: 'crm_check_filter', cli: 'contacts check-filter', routes: ['POST /v1/contacts/filter-check'], since, stability: 'stable',
+  name: 'crm_check_filter',
+  cli: 'contacts check-filter',
+  routes: ['POST /v1/contacts/filter-check'],
+  since,
+  stability: 'stable',
   summary: 'Check a contact filter and say in words what it means',
-  description: 'Nothing is searched. A filter that breaks a rule is refused with the reason and the place; one that merely looks like a mistake is answered with `warnings`.',
+  description:
+    'Nothing is searched. A filter that breaks a rule is refused with the reason and the place; one that merely looks like a mistake is answered with `warnings`.',
   scope: 'mcp:read',
   input: z.object({ filter: Filter }),
   output: z.object({
     valid: z.boolean().describe('True; a filter that is not is refused.'),
-    filter: z.record(z.string(), z.unknown()).describe('The filter with its dates absolute, as it would be saved.'),
+    filter: z
+      .record(z.string(), z.unknown())
+      .describe('The filter with its dates absolute, as it would be saved.'),
     resolved_dates: ResolvedDates,
     warnings: Warnings,
     conditions: z.int().describe('Operators in it; at most 60.'),
@@ -52,19 +79,33 @@ export const checkFilter = operation({
     explanation: z.string().describe('What it means, in one sentence.'),
   }),
   errors: ['forbidden', 'not_found', 'service_unconfigured'],
-  examples: [{
-    title: 'Two conditions', input: { filter: example },
-    output: {
-      valid: true, filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' }, name: { contains: 'ada' } }, resolved_dates: resolved, warnings: [], conditions: 2, depth: 1,
-      explanation: 'Contacts that were created on or after 24 September 2026, 09:30 (UTC) and whose name contains "ada".',
+  examples: [
+    {
+      title: 'Two conditions',
+      input: { filter: example },
+      output: {
+        valid: true,
+        filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' }, name: { contains: 'ada' } },
+        resolved_dates: resolved,
+        warnings: [],
+        conditions: 2,
+        depth: 1,
+        explanation:
+          'Contacts that were created on or after 24 September 2026, 09:30 (UTC) and whose name contains "ada".',
+      },
     },
-  }],
+  ],
 })
 
 export const countContacts = operation({
-  name: 'crm_count_contacts', cli: 'contacts count', routes: ['POST /v1/contacts/count'], since, stability: 'stable',
+  name: 'crm_count_contacts',
+  cli: 'contacts count',
+  routes: ['POST /v1/contacts/count'],
+  since,
+  stability: 'stable',
   summary: 'Count the contacts that match a filter',
-  description: 'All contacts when no filter is given. Exact when it can be counted within a second, else an estimate with `approximate: true`.',
+  description:
+    'All contacts when no filter is given. Exact when it can be counted within a second, else an estimate with `approximate: true`.',
   scope: 'mcp:read',
   input: z.object({ filter: Filter.optional(), saved_filter_id: SavedFilterIdInput.optional() }),
   output: z.object({
@@ -74,5 +115,11 @@ export const countContacts = operation({
     warnings: Warnings,
   }),
   errors: ['forbidden', 'not_found', 'service_unconfigured'],
-  examples: [{ title: 'New this week', input: { filter: example }, output: { count: 12, approximate: false, resolved_dates: resolved, warnings: [] } }],
+  examples: [
+    {
+      title: 'New this week',
+      input: { filter: example },
+      output: { count: 12, approximate: false, resolved_dates: resolved, warnings: [] },
+    },
+  ],
 })

@@ -5,60 +5,104 @@ import { operation } from './operation.ts'
 const since = '2026-10-01'
 
 /** One emoji as people count: a single grapheme of the emoji set, with its modifiers (UTS #51). */
-const isOneEmoji = (text: string): boolean => /^\p{RGI_Emoji}$/v.test(text) || /^\p{Extended_Pictographic}\uFE0F?$/u.test(text)
+const isOneEmoji = (text: string): boolean =>
+  /^\p{RGI_Emoji}$/v.test(text) || /^\p{Extended_Pictographic}\uFE0F?$/u.test(text)
 
-export const Emoji = z.string().min(1).max(10).refine(isOneEmoji, 'must be one emoji').meta({ examples: ['⭐'] })
+export const Emoji = z
+  .string()
+  .min(1)
+  .max(10)
+  .refine(isOneEmoji, 'must be one emoji')
+  .meta({ examples: ['⭐'] })
 
-export const GroupRef = z.object({ id: Id.describe('Group id.'), name: z.string().nullable().describe('Group name.') })
-
-export const Group = z.object({
+export const GroupRef = z.object({
   id: Id.describe('Group id.'),
-  name: z.string().describe('Group name; unique, ignoring case.'),
-  emoji: z.string().nullable().describe('One emoji.'),
-  contacts_count: z.int().describe('Contacts in it.'),
-  created_at: Timestamp.describe('When it was made.'),
-}).meta({ id: 'Group' })
+  name: z.string().nullable().describe('Group name.'),
+})
+
+export const Group = z
+  .object({
+    id: Id.describe('Group id.'),
+    name: z.string().describe('Group name; unique, ignoring case.'),
+    emoji: z.string().nullable().describe('One emoji.'),
+    contacts_count: z.int().describe('Contacts in it.'),
+    created_at: Timestamp.describe('When it was made.'),
+  })
+  .meta({ id: 'Group' })
 
 const group = { id: '3', name: 'VIP', emoji: '⭐' }
 
 export const listGroups = operation({
-  name: 'crm_list_groups', cli: 'groups list', routes: ['GET /v1/groups'], since, stability: 'stable',
+  name: 'crm_list_groups',
+  cli: 'groups list',
+  routes: ['GET /v1/groups'],
+  since,
+  stability: 'stable',
   summary: 'List contact groups by name',
   scope: 'mcp:read',
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Group)),
   errors: [],
-  examples: [{
-    title: 'All groups', input: {},
-    output: { data: [{ ...group, contacts_count: 12, created_at: '2026-10-01T09:30:00.000Z' }], total: 1, next_cursor: null },
-  }],
+  examples: [
+    {
+      title: 'All groups',
+      input: {},
+      output: {
+        data: [{ ...group, contacts_count: 12, created_at: '2026-10-01T09:30:00.000Z' }],
+        total: 1,
+        next_cursor: null,
+      },
+    },
+  ],
 })
 
 export const createGroup = operation({
-  name: 'crm_create_group', cli: 'groups create', routes: ['POST /v1/groups'], since, stability: 'stable',
+  name: 'crm_create_group',
+  cli: 'groups create',
+  routes: ['POST /v1/groups'],
+  since,
+  stability: 'stable',
   summary: 'Create a contact group, or return the one that already has this name',
-  description: 'Names are compared ignoring case. An existing group is returned as it is, with `created: false`.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: ['group.created/1'],
+  description:
+    'Names are compared ignoring case. An existing group is returned as it is, with `created: false`.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['group.created/1'],
   input: z.object({
     name: z.string().trim().min(1).max(100).describe('Group name, 1 to 100 characters.'),
     emoji: Emoji.optional().describe('One emoji.'),
   }),
   output: z.object({
-    group: z.object({
-      id: Id.nullable().describe('Group id; null when a dry run would create it.'),
-      name: z.string().nullable().describe('Group name.'),
-      emoji: z.string().nullable().describe('One emoji.'),
-    }).describe('The group.'),
+    group: z
+      .object({
+        id: Id.nullable().describe('Group id; null when a dry run would create it.'),
+        name: z.string().nullable().describe('Group name.'),
+        emoji: z.string().nullable().describe('One emoji.'),
+      })
+      .describe('The group.'),
     created: z.boolean().describe('False: a group of this name was there already.'),
   }),
   errors: [],
-  examples: [{ title: 'A group with an emoji', input: { name: 'VIP', emoji: '⭐' }, output: { group, created: true } }],
+  examples: [
+    { title: 'A group with an emoji', input: { name: 'VIP', emoji: '⭐' }, output: { group, created: true } },
+  ],
 })
 
 export const deleteGroup = operation({
-  name: 'crm_delete_group', cli: 'groups delete', routes: ['DELETE /v1/groups/{group_id}'], since, stability: 'stable',
+  name: 'crm_delete_group',
+  cli: 'groups delete',
+  routes: ['DELETE /v1/groups/{group_id}'],
+  since,
+  stability: 'stable',
   summary: 'Delete a contact group; its contacts stay',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', confirm: 'delete', repeatable: true, emits: ['group.deleted/1'],
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: ['group.deleted/1'],
   input: z.object({ group_id: Id.describe('Group id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'confirm_required'],
@@ -66,13 +110,24 @@ export const deleteGroup = operation({
 })
 
 const contactIds = z.array(IdInput).min(1).max(500).describe('1 to 500 contact ids; duplicates count once.')
-const members = { input: { group_id: '3', contact_ids: ['42', '43'] }, output: { requested: 2, succeeded: 2, failed: 0, failures: [], stopped_early: false, matched: 2 } }
+const members = {
+  input: { group_id: '3', contact_ids: ['42', '43'] },
+  output: { requested: 2, succeeded: 2, failed: 0, failures: [], stopped_early: false, matched: 2 },
+}
 
 export const addContactsToGroup = operation({
-  name: 'crm_add_contacts_to_group', cli: 'groups add-contacts', routes: ['POST /v1/groups/{group_id}/contacts'], since, stability: 'stable',
+  name: 'crm_add_contacts_to_group',
+  cli: 'groups add-contacts',
+  routes: ['POST /v1/groups/{group_id}/contacts'],
+  since,
+  stability: 'stable',
   summary: 'Add contacts to a group',
   description: 'A contact that is in the group already counts as a success.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: ['contact.groups_added/1'],
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['contact.groups_added/1'],
   input: z.object({ group_id: Id.describe('Group id.'), contact_ids: contactIds }),
   output: z.object(bulkResult),
   errors: ['not_found', 'conflict'],
@@ -80,10 +135,18 @@ export const addContactsToGroup = operation({
 })
 
 export const removeContactsFromGroup = operation({
-  name: 'crm_remove_contacts_from_group', cli: 'groups remove-contacts', routes: ['POST /v1/groups/{group_id}/contacts/remove'], since, stability: 'stable',
+  name: 'crm_remove_contacts_from_group',
+  cli: 'groups remove-contacts',
+  routes: ['POST /v1/groups/{group_id}/contacts/remove'],
+  since,
+  stability: 'stable',
   summary: 'Remove contacts from a group',
   description: 'A contact that is not in the group counts as a success.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: ['contact.groups_removed/1'],
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['contact.groups_removed/1'],
   input: z.object({ group_id: Id.describe('Group id.'), contact_ids: contactIds }),
   output: z.object(bulkResult),
   errors: ['not_found', 'conflict'],

@@ -4,34 +4,74 @@ import { operation } from './operation.ts'
 
 const since = '2026-10-01'
 
-export const messageTypes = ['TEXT', 'IMAGE', 'VIDEO', 'AUDIO', 'DOCUMENT', 'STICKER', 'LOCATION', 'TEMPLATE', 'INTERACTIVE', 'ORDER', 'CONTACTS', 'SYSTEM'] as const
+export const messageTypes = [
+  'TEXT',
+  'IMAGE',
+  'VIDEO',
+  'AUDIO',
+  'DOCUMENT',
+  'STICKER',
+  'LOCATION',
+  'TEMPLATE',
+  'INTERACTIVE',
+  'ORDER',
+  'CONTACTS',
+  'SYSTEM',
+] as const
 export type MessageType = (typeof messageTypes)[number]
-export const messageStatuses = ['received', 'pending', 'sent', 'delivered', 'read', 'failed', 'system'] as const
+export const messageStatuses = [
+  'received',
+  'pending',
+  'sent',
+  'delivered',
+  'read',
+  'failed',
+  'system',
+] as const
 
-export const LastMessage = z.object({
-  id: Id.describe('Message id.'),
-  conversation_id: Id.nullable().describe('Conversation.'),
-  type: z.enum(messageTypes).describe('What it is.'),
-  direction: z.enum(['inbound', 'outbound', 'system']).describe('From the customer, to the customer, or neither (notes, changes).'),
-  status: z.enum(messageStatuses).describe('How far it came.'),
-  text: z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
-  text_truncated: z.boolean().describe('True: there is more text.'),
-  has_media: z.boolean().describe('A picture, video, sound or document comes with it.'),
-  from: z.object({ staff_id: Id.nullable().describe('Staff member.'), name: z.string().nullable().describe('Name.') }).nullable().describe('Sender of an outbound message or note; null for inbound.'),
-  reply_to_id: Id.nullable().describe('The message it answers.'),
-  error: z.string().nullable().describe('Why it failed.'),
-  created_at: Timestamp.nullable().describe('When it was written.'),
-}).meta({ id: 'LastMessage' })
+export const LastMessage = z
+  .object({
+    id: Id.describe('Message id.'),
+    conversation_id: Id.nullable().describe('Conversation.'),
+    type: z.enum(messageTypes).describe('What it is.'),
+    direction: z
+      .enum(['inbound', 'outbound', 'system'])
+      .describe('From the customer, to the customer, or neither (notes, changes).'),
+    status: z.enum(messageStatuses).describe('How far it came.'),
+    text: z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
+    text_truncated: z.boolean().describe('True: there is more text.'),
+    has_media: z.boolean().describe('A picture, video, sound or document comes with it.'),
+    from: z
+      .object({
+        staff_id: Id.nullable().describe('Staff member.'),
+        name: z.string().nullable().describe('Name.'),
+      })
+      .nullable()
+      .describe('Sender of an outbound message or note; null for inbound.'),
+    reply_to_id: Id.nullable().describe('The message it answers.'),
+    error: z.string().nullable().describe('Why it failed.'),
+    created_at: Timestamp.nullable().describe('When it was written.'),
+  })
+  .meta({ id: 'LastMessage' })
 
 export const Message = LastMessage.extend({
   text: z.string().nullable().describe('Text or caption, whole.'),
-  media: z.object({
-    content_type: z.string().nullable().describe('MIME type.'),
-    file_name: z.string().nullable().describe('File name.'),
-    size: z.int().nullable().describe('Bytes.'),
-    url: z.string().nullable().describe('Where it is read with a key, or the address it was sent from; null when it is gone.'),
-  }).nullable().describe('The picture, video, sound or document.'),
-  template: z.object({ name: z.string().describe('Template name.'), language: z.string().describe('Language.') }).nullable().describe('The template it was made from.'),
+  media: z
+    .object({
+      content_type: z.string().nullable().describe('MIME type.'),
+      file_name: z.string().nullable().describe('File name.'),
+      size: z.int().nullable().describe('Bytes.'),
+      url: z
+        .string()
+        .nullable()
+        .describe('Where it is read with a key, or the address it was sent from; null when it is gone.'),
+    })
+    .nullable()
+    .describe('The picture, video, sound or document.'),
+  template: z
+    .object({ name: z.string().describe('Template name.'), language: z.string().describe('Language.') })
+    .nullable()
+    .describe('The template it was made from.'),
   note: z.boolean().describe('True: a note among staff; customers never see it.'),
   delivered_at: Timestamp.nullable().describe('When it reached the customer.'),
   read_at: Timestamp.nullable().describe('When the customer read it.'),
@@ -42,9 +82,24 @@ const ConversationId = Id.describe('Conversation id.')
 const MessageId = Id.describe('Message id.')
 
 const sent = {
-  id: '902', conversation_id: '77', type: 'TEXT' as const, direction: 'outbound' as const, status: 'sent' as const, text: 'It is, it arrives today.', text_truncated: false, has_media: false,
-  from: { staff_id: '5', name: 'Grace' }, reply_to_id: null, error: null, created_at: '2026-10-01T09:32:00.000Z',
-  media: null, template: null, note: false, delivered_at: null, read_at: null, failed_at: null,
+  id: '902',
+  conversation_id: '77',
+  type: 'TEXT' as const,
+  direction: 'outbound' as const,
+  status: 'sent' as const,
+  text: 'It is, it arrives today.',
+  text_truncated: false,
+  has_media: false,
+  from: { staff_id: '5', name: 'Grace' },
+  reply_to_id: null,
+  error: null,
+  created_at: '2026-10-01T09:32:00.000Z',
+  media: null,
+  template: null,
+  note: false,
+  delivered_at: null,
+  read_at: null,
+  failed_at: null,
 }
 /** A message that a dry run would send has no id. */
 const SentMessage = Message.extend({ id: Id.nullable().describe('Message id; null in a dry run.') })
@@ -54,17 +109,31 @@ const sendOutput = {
 }
 
 export const listMessages = operation({
-  name: 'inbox_list_messages', cli: 'conversations messages', routes: ['GET /v1/conversations/{conversation_id}/messages'], since, stability: 'beta',
+  name: 'inbox_list_messages',
+  cli: 'conversations messages',
+  routes: ['GET /v1/conversations/{conversation_id}/messages'],
+  since,
+  stability: 'beta',
   summary: 'List the messages and notes of a conversation, newest first',
   scope: 'mcp:read',
   input: z.object({ conversation_id: ConversationId, limit: Limit, cursor: Cursor }),
   output: z.object({ data: z.array(Message).describe('The rows of this page.'), next_cursor: NextCursor }),
   errors: ['not_found'],
-  examples: [{ title: 'The newest', input: { conversation_id: '77', limit: 1 }, output: { data: [sent], next_cursor: null } }],
+  examples: [
+    {
+      title: 'The newest',
+      input: { conversation_id: '77', limit: 1 },
+      output: { data: [sent], next_cursor: null },
+    },
+  ],
 })
 
 export const getMessage = operation({
-  name: 'messaging_get_message', cli: 'messages get', routes: ['GET /v1/messages/{message_id}'], since, stability: 'beta',
+  name: 'messaging_get_message',
+  cli: 'messages get',
+  routes: ['GET /v1/messages/{message_id}'],
+  since,
+  stability: 'beta',
   summary: 'Get one message and how far it came',
   scope: 'mcp:read',
   input: z.object({ message_id: MessageId }),
@@ -74,29 +143,69 @@ export const getMessage = operation({
 })
 
 export const addNote = operation({
-  name: 'inbox_add_note', cli: 'conversations note', routes: [{ route: 'POST /v1/conversations/{conversation_id}/notes', status: 201 }], since, stability: 'stable',
+  name: 'inbox_add_note',
+  cli: 'conversations note',
+  routes: [{ route: 'POST /v1/conversations/{conversation_id}/notes', status: 201 }],
+  since,
+  stability: 'stable',
   summary: 'Add a note that only staff see',
-  scope: 'inbox:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [],
-  input: z.object({ conversation_id: ConversationId, text: z.string().trim().min(1).max(4096).describe('The note, 1 to 4096 characters.') }),
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
+  input: z.object({
+    conversation_id: ConversationId,
+    text: z.string().trim().min(1).max(4096).describe('The note, 1 to 4096 characters.'),
+  }),
   output: z.object({ message: SentMessage.describe('The note.') }),
   errors: ['not_found'],
-  examples: [{
-    title: 'A hint for colleagues', input: { conversation_id: '77', text: 'Asked the courier.' },
-    output: { message: { ...sent, id: '903', direction: 'system', status: 'system', text: 'Asked the courier.', note: true } },
-  }],
+  examples: [
+    {
+      title: 'A hint for colleagues',
+      input: { conversation_id: '77', text: 'Asked the courier.' },
+      output: {
+        message: {
+          ...sent,
+          id: '903',
+          direction: 'system',
+          status: 'system',
+          text: 'Asked the courier.',
+          note: true,
+        },
+      },
+    },
+  ],
 })
 
 export const sendReply = operation({
-  name: 'messaging_send_reply', cli: 'conversations reply', routes: [{ route: 'POST /v1/conversations/{conversation_id}/messages', status: 201 }], since, stability: 'beta',
+  name: 'messaging_send_reply',
+  cli: 'conversations reply',
+  routes: [{ route: 'POST /v1/conversations/{conversation_id}/messages', status: 201 }],
+  since,
+  stability: 'beta',
   summary: 'Send a free-form reply while the reply window is open',
-  description: 'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. \
+  description:
+    'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. \
 Only channels of type `chatapp` send. A closed conversation stays closed and an unassigned one unassigned. A saved reply is refused when the contact lacks a value for one of its placeholders.',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'send', repeatable: false, emits: ['message.sent/1'],
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'send',
+  repeatable: false,
+  emits: ['message.sent/1'],
   input: z.object({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),
-    media_url: z.url({ protocol: /^https$/ }).max(2000).optional().describe('Public https address of a file to send.'),
-    type: z.enum(['IMAGE', 'VIDEO', 'AUDIO', 'DOCUMENT', 'STICKER']).optional().describe('What the file is; with `media_url`.'),
+    media_url: z
+      .url({ protocol: /^https$/ })
+      .max(2000)
+      .optional()
+      .describe('Public https address of a file to send.'),
+    type: z
+      .enum(['IMAGE', 'VIDEO', 'AUDIO', 'DOCUMENT', 'STICKER'])
+      .optional()
+      .describe('What the file is; with `media_url`.'),
     caption: z.string().max(1024).optional().describe('Caption of an image, video or document.'),
     file_name: z.string().min(1).max(200).optional().describe('Name of a document.'),
     quick_message_id: Id.optional().describe('A saved reply; its placeholders are filled.'),
@@ -104,12 +213,22 @@ Only channels of type `chatapp` send. A closed conversation stays closed and an 
   }),
   output: z.object(sendOutput),
   errors: ['not_found', 'forbidden', 'conflict', 'window_closed', 'confirm_required', 'upstream_error'],
-  examples: [{ title: 'A text', input: { conversation_id: '77', text: 'It is, it arrives today.' }, output: { message: sent, conversation_id: '77' } }],
+  examples: [
+    {
+      title: 'A text',
+      input: { conversation_id: '77', text: 'It is, it arrives today.' },
+      output: { message: sent, conversation_id: '77' },
+    },
+  ],
 })
 
 const Fill = z.strictObject({
   text: z.string().min(1).max(1024).optional().describe('Value of the variable of a text header.'),
-  media_url: z.url({ protocol: /^https$/ }).max(2000).optional().describe('Public https address of the picture, video or document.'),
+  media_url: z
+    .url({ protocol: /^https$/ })
+    .max(2000)
+    .optional()
+    .describe('Public https address of the picture, video or document.'),
   media_handle: z.string().min(1).max(4000).optional().describe('Media id at the provider instead.'),
   file_name: z.string().min(1).max(200).optional().describe('Name of a document.'),
   latitude: z.number().min(-90).max(90).optional().describe('Latitude of a location header.'),
@@ -118,68 +237,128 @@ const Fill = z.strictObject({
   address: z.string().max(1000).optional().describe('Address of the place.'),
 })
 const BodyFill = z.array(z.string().min(1).max(1024)).max(100)
-const ButtonFill = z.array(z.strictObject({
-  index: z.int().min(0).max(9).describe('Position of the button, from 0.'),
-  text: z.string().min(1).max(2000).optional().describe('What the variable at the end of a URL stands for.'),
-  payload: z.string().min(1).max(256).optional().describe('What a quick reply sends back.'),
-  coupon_code: z.string().min(1).max(20).optional().describe('Code of a copy-code button.'),
-})).max(10)
+const ButtonFill = z
+  .array(
+    z.strictObject({
+      index: z.int().min(0).max(9).describe('Position of the button, from 0.'),
+      text: z
+        .string()
+        .min(1)
+        .max(2000)
+        .optional()
+        .describe('What the variable at the end of a URL stands for.'),
+      payload: z.string().min(1).max(256).optional().describe('What a quick reply sends back.'),
+      coupon_code: z.string().min(1).max(20).optional().describe('Code of a copy-code button.'),
+    }),
+  )
+  .max(10)
 
 export const SendTemplate = z.strictObject({
   name: z.string().min(1).max(512).describe('Template name.'),
   language: z.string().min(1).max(20).describe('Language code, such as `en_US`.'),
   header: Fill.optional().describe('Values of the header.'),
-  body: BodyFill.optional().describe('Values of the body\'s variables, in order.'),
+  body: BodyFill.optional().describe("Values of the body's variables, in order."),
   buttons: ButtonFill.optional().describe('Values of buttons that have a variable.'),
   offer_expires_at: z.iso.datetime({ offset: true }).optional().describe('When a limited-time offer ends.'),
-  cards: z.array(z.strictObject({
-    header: Fill.optional().describe('Picture or video of the card.'),
-    body: BodyFill.optional().describe('Values of the card\'s variables.'),
-    buttons: ButtonFill.optional().describe('Values of the card\'s buttons.'),
-  })).max(10).optional().describe('Values of each carousel card, in order.'),
+  cards: z
+    .array(
+      z.strictObject({
+        header: Fill.optional().describe('Picture or video of the card.'),
+        body: BodyFill.optional().describe("Values of the card's variables."),
+        buttons: ButtonFill.optional().describe("Values of the card's buttons."),
+      }),
+    )
+    .max(10)
+    .optional()
+    .describe('Values of each carousel card, in order.'),
 })
 
 export const sendTemplate = operation({
-  name: 'messaging_send_template', cli: 'messages send-template', routes: [{ route: 'POST /v1/messages/template', status: 201 }], since, stability: 'beta',
+  name: 'messaging_send_template',
+  cli: 'messages send-template',
+  routes: [{ route: 'POST /v1/messages/template', status: 201 }],
+  since,
+  stability: 'beta',
   summary: 'Send an approved template to one contact',
-  description: 'Send exactly one of `contact_id` and `phone`; a phone without a contact becomes one. Every variable is checked against the template before anything is sent. \
+  description:
+    'Send exactly one of `contact_id` and `phone`; a phone without a contact becomes one. Every variable is checked against the template before anything is sent. \
 Do-not-disturb refuses marketing templates. When the provider refuses, nothing is left behind. A closed conversation stays closed.',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'send', repeatable: false, emits: ['message.sent/1', 'conversation.created/1', 'contact.created/1', 'contact.updated/1'],
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'send',
+  repeatable: false,
+  emits: ['message.sent/1', 'conversation.created/1', 'contact.created/1', 'contact.updated/1'],
   input: z.object({
     contact_id: Id.optional().describe('The contact; or send `phone`.'),
-    phone: z.string().trim().min(3).max(32).optional().describe('International phone number; or send `contact_id`.'),
-    channel_id: Id.optional().describe('Channel; when absent that of the contact\'s latest conversation, else the default one.'),
+    phone: z
+      .string()
+      .trim()
+      .min(3)
+      .max(32)
+      .optional()
+      .describe('International phone number; or send `contact_id`.'),
+    channel_id: Id.optional().describe(
+      "Channel; when absent that of the contact's latest conversation, else the default one.",
+    ),
     template: SendTemplate.describe('The template and what fills it.'),
   }),
   output: z.object({ ...sendOutput, preview: z.string().describe('The body with its variables filled in.') }),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'upstream_error'],
-  examples: [{
-    title: 'An order update', input: { contact_id: '42', template: { name: 'order_update', language: 'en_US', body: ['Ada'] } },
-    output: {
-      message: { ...sent, id: '904', type: 'TEMPLATE', text: 'Hello Ada, your order is on its way.', template: { name: 'order_update', language: 'en_US' } },
-      conversation_id: '77', preview: 'Hello Ada, your order is on its way.',
+  examples: [
+    {
+      title: 'An order update',
+      input: { contact_id: '42', template: { name: 'order_update', language: 'en_US', body: ['Ada'] } },
+      output: {
+        message: {
+          ...sent,
+          id: '904',
+          type: 'TEMPLATE',
+          text: 'Hello Ada, your order is on its way.',
+          template: { name: 'order_update', language: 'en_US' },
+        },
+        conversation_id: '77',
+        preview: 'Hello Ada, your order is on its way.',
+      },
     },
-  }],
+  ],
 })
 
 export const getMedia = operation({
-  name: 'messaging_get_media', cli: 'messages media', routes: ['GET /v1/messages/{message_id}/media'], since, stability: 'beta',
+  name: 'messaging_get_media',
+  cli: 'messages media',
+  routes: ['GET /v1/messages/{message_id}/media'],
+  since,
+  stability: 'beta',
   summary: 'Read the picture, video, sound or document of a message',
-  description: 'The REST route answers the bytes, or leads to where they are, unless it is asked with `Accept: application/json`. Every other door answers what they are and an '
-    + 'address that shows them without a key for 5 minutes. While the file is being fetched it is a 409 with the reason `media_pending`; a 404 says why there is none: '
-    + '`no_media`, `media_lost` or `media_too_large`.',
-  scope: 'mcp:read', bytes: true,
+  description:
+    'The REST route answers the bytes, or leads to where they are, unless it is asked with `Accept: application/json`. Every other door answers what they are and an ' +
+    'address that shows them without a key for 5 minutes. While the file is being fetched it is a 409 with the reason `media_pending`; a 404 says why there is none: ' +
+    '`no_media`, `media_lost` or `media_too_large`.',
+  scope: 'mcp:read',
+  bytes: true,
   input: z.object({ message_id: MessageId }),
   output: z.object({
     content_type: z.string().describe('MIME type.'),
     file_name: z.string().nullable().describe('File name.'),
     size: z.int().nullable().describe('Bytes; null when it is not kept here.'),
     url: z.string().describe('Where the bytes are, without a key, until `expires_at`.'),
-    expires_at: Timestamp.nullable().describe('When the address stops working; null: it is not of this server.'),
+    expires_at: Timestamp.nullable().describe(
+      'When the address stops working; null: it is not of this server.',
+    ),
   }),
   errors: ['not_found', 'conflict', 'upstream_error'],
-  examples: [{
-    title: 'A photo', input: { message_id: '901' },
-    output: { content_type: 'image/jpeg', file_name: null, size: 48213, url: 'https://wcrm.example.com/media/x7Fv…', expires_at: '2026-10-01T09:37:00.000Z' },
-  }],
+  examples: [
+    {
+      title: 'A photo',
+      input: { message_id: '901' },
+      output: {
+        content_type: 'image/jpeg',
+        file_name: null,
+        size: 48213,
+        url: 'https://wcrm.example.com/media/x7Fv…',
+        expires_at: '2026-10-01T09:37:00.000Z',
+      },
+    },
+  ],
 })

@@ -3,7 +3,13 @@ import type { ErrorCode } from './errors.ts'
 import type { EventTypeId } from './events.ts'
 
 export type Scope = 'mcp:read' | 'crm:write' | 'messaging:write' | 'webhooks:write' | 'inbox:write'
-export const scopes = ['mcp:read', 'crm:write', 'messaging:write', 'webhooks:write', 'inbox:write'] as const satisfies Scope[]
+export const scopes = [
+  'mcp:read',
+  'crm:write',
+  'messaging:write',
+  'webhooks:write',
+  'inbox:write',
+] as const satisfies Scope[]
 
 /** The verb that `Api-Confirm` must carry (spec "Common rules", contract 1). */
 export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'archive' | 'send'
@@ -11,15 +17,17 @@ export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'archive' | 'send'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** One REST route of an operation. A string `'POST /v1/groups'` is the route that takes every field. */
-export type RouteSpec = `${Method} /v1/${string}` | {
-  readonly route: `${Method} /v1/${string}`
-  /** The fields this route takes; all of them when absent. */
-  readonly fields?: readonly string[]
-  /** Fields of a route with a body that travel in the query instead; `dry_run` always does. */
-  readonly query?: readonly string[]
-  /** Status of a success; 200 when absent. */
-  readonly status?: 200 | 201 | 202
-}
+export type RouteSpec =
+  | `${Method} /v1/${string}`
+  | {
+      readonly route: `${Method} /v1/${string}`
+      /** The fields this route takes; all of them when absent. */
+      readonly fields?: readonly string[]
+      /** Fields of a route with a body that travel in the query instead; `dry_run` always does. */
+      readonly query?: readonly string[]
+      /** Status of a success; 200 when absent. */
+      readonly status?: 200 | 201 | 202
+    }
 
 export type Fields = z.ZodObject
 
@@ -40,7 +48,11 @@ type Common<I extends Fields, O extends Fields> = {
   readonly output: O
   /** Codes it can answer beyond those common to all. */
   readonly errors: readonly ErrorCode[]
-  readonly examples: readonly { readonly title: string; readonly input: z.input<I>; readonly output: z.input<O> }[]
+  readonly examples: readonly {
+    readonly title: string
+    readonly input: z.input<I>
+    readonly output: z.input<O>
+  }[]
   /** The list whose items the handler checks one by one, so that a bad one does not stop the others. */
   readonly itemwise?: string
   /** Its REST route answers the bytes that the output describes, unless the client accepts JSON alone. */
@@ -69,7 +81,10 @@ type Write<I extends Fields, O extends Fields> = Common<I, O> & {
   readonly repeatable: boolean
 }
 
-/** What can be asked of the service. A read with a confirm verb, or a write without an idempotency rule, does not compile. */
+/**
+ * What can be asked of the service. A read with a confirm verb, or a write without an idempotency rule,
+ * does not compile.
+ */
 export type Operation<I extends Fields = Fields, O extends Fields = Fields> = Read<I, O> | Write<I, O>
 
 /** Types an operation, its name among it; changes nothing. */
@@ -77,15 +92,25 @@ export const operation = <const N extends string, I extends Fields, O extends Fi
   declared: Operation<I, O> & { readonly name: N },
 ): Operation<I, O> & { readonly name: N } => declared
 
-export const DryRun = z.boolean().optional().describe('Rehearse: every check runs, nothing changes, and the answer carries `dry_run: true`.')
+export const DryRun = z
+  .boolean()
+  .optional()
+  .describe('Rehearse: every check runs, nothing changes, and the answer carries `dry_run: true`.')
 
-/** The whole input of an operation: its own fields, plus `dry_run` where it changes data. Unknown fields are refused. */
+/**
+ * The whole input of an operation: its own fields, plus `dry_run` where it changes data. Unknown fields are
+ * refused.
+ */
 export const inputOf = (op: Operation): Fields =>
   op.dryRun ? op.input.extend({ dry_run: DryRun }).strict() : op.input.strict()
 
 /** The whole output of an operation, with the `dry_run` mark of a rehearsal. */
 export const outputOf = (op: Operation): Fields =>
-  op.dryRun ? op.output.extend({ dry_run: z.literal(true).optional().describe('Present on a rehearsal: nothing was changed.') }) : op.output
+  op.dryRun
+    ? op.output.extend({
+        dry_run: z.literal(true).optional().describe('Present on a rehearsal: nothing was changed.'),
+      })
+    : op.output
 
 /** A REST route with its fields sorted by where they travel. */
 export type Route = {
@@ -98,16 +123,27 @@ export type Route = {
   readonly bodyFields: readonly string[]
 }
 
-/** Sorts the fields of each route: path by its braces, `GET` and `DELETE` in the query, the rest in the body. */
+/**
+ * Sorts the fields of each route: path by its braces, `GET` and `DELETE` in the query, the rest in the
+ * body.
+ */
 export const routesOf = (op: Operation): Route[] =>
   op.routes.map((spec) => {
-    const { route, fields, query = [], status = 200 } = typeof spec === 'string' ? { route: spec } as Exclude<RouteSpec, string> : spec
+    const {
+      route,
+      fields,
+      query = [],
+      status = 200,
+    } = typeof spec === 'string' ? ({ route: spec } as Exclude<RouteSpec, string>) : spec
     const [method, path] = route.split(' ') as [Method, string]
     const pathFields = [...path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]!)
     const rest = (fields ?? Object.keys(op.input.shape)).filter((f) => !pathFields.includes(f))
     const inQuery = method === 'GET' || method === 'DELETE' ? rest : rest.filter((f) => query.includes(f))
     return {
-      method, path, status, pathFields,
+      method,
+      path,
+      status,
+      pathFields,
       queryFields: op.dryRun ? [...inQuery, 'dry_run'] : inQuery,
       bodyFields: rest.filter((f) => !inQuery.includes(f)),
     }

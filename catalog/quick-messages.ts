@@ -8,93 +8,225 @@ export const visibilities = ['private', 'team', 'company'] as const
 /** Types that can be made and edited here; others come from elsewhere and are shown as they are. */
 export const editableTypes = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT'] as const
 
-export const QuickMessage = z.object({
-  id: Id.describe('Quick message id.'),
-  code: z.string().nullable().describe('Shortcut typed after a slash in the inbox.'),
-  title: z.string().nullable().describe('Title.'),
-  type: z.string().nullable().describe('`TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT`, `TEMPLATE`, `INTERACTIVE` and more.'),
-  text: z.string().nullable().describe('Body, or caption of the media.'),
-  media_url: z.string().nullable().describe('Address of the media.'),
-  template_name: z.string().nullable().describe('Template, of type TEMPLATE.'),
-  visibility: z.string().nullable().describe('`private`, `team` or `company`.'),
-  team_id: Id.nullable().describe('The team that sees it.'),
-  favorite: z.boolean().describe('A favourite of the key\'s owner.'),
-  can_edit: z.boolean().describe('The key\'s owner may change it: it is their own, or they are no agent and it is not private; and its type can be edited.'),
-  updated_at: Timestamp.nullable().describe('When it last changed.'),
-}).meta({ id: 'QuickMessage' })
+export const QuickMessage = z
+  .object({
+    id: Id.describe('Quick message id.'),
+    code: z.string().nullable().describe('Shortcut typed after a slash in the inbox.'),
+    title: z.string().nullable().describe('Title.'),
+    type: z
+      .string()
+      .nullable()
+      .describe('`TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT`, `TEMPLATE`, `INTERACTIVE` and more.'),
+    text: z.string().nullable().describe('Body, or caption of the media.'),
+    media_url: z.string().nullable().describe('Address of the media.'),
+    template_name: z.string().nullable().describe('Template, of type TEMPLATE.'),
+    visibility: z.string().nullable().describe('`private`, `team` or `company`.'),
+    team_id: Id.nullable().describe('The team that sees it.'),
+    favorite: z.boolean().describe("A favourite of the key's owner."),
+    can_edit: z
+      .boolean()
+      .describe(
+        "The key's owner may change it: it is their own, or they are no agent and it is not private; and its type can be edited.",
+      ),
+    updated_at: Timestamp.nullable().describe('When it last changed.'),
+  })
+  .meta({ id: 'QuickMessage' })
 
-const NewQuickMessage = QuickMessage.extend({ id: Id.nullable().describe('Quick message id; null when a dry run would create it.') })
+const NewQuickMessage = QuickMessage.extend({
+  id: Id.nullable().describe('Quick message id; null when a dry run would create it.'),
+})
 
-const Code = z.string().trim().min(1).max(60).regex(/^\S+$/u, 'must have no spaces').describe('Shortcut, 1 to 60 characters, no spaces; unique, ignoring case.')
+const Code = z
+  .string()
+  .trim()
+  .min(1)
+  .max(60)
+  .regex(/^\S+$/u, 'must have no spaces')
+  .describe('Shortcut, 1 to 60 characters, no spaces; unique, ignoring case.')
 const fields = {
   title: z.string().trim().min(1).max(120).describe('Title, 1 to 120 characters.'),
   description: z.string().max(500).describe('Description, at most 500 characters.'),
-  text: z.string().max(4096).describe('Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.'),
-  media_url: z.url({ protocol: /^https$/ }).max(2000).describe('Public https address of the media.'),
+  text: z
+    .string()
+    .max(4096)
+    .describe('Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.'),
+  media_url: z
+    .url({ protocol: /^https$/ })
+    .max(2000)
+    .describe('Public https address of the media.'),
   file_name: z.string().min(1).max(200).describe('File name, of type DOCUMENT.'),
   visibility: z.enum(visibilities).describe('Who sees it: `private`, `team` or `company`.'),
-  team_id: Id.describe('The team that sees it; required with visibility `team`, and only then. Agents name a team of theirs.'),
+  team_id: Id.describe(
+    'The team that sees it; required with visibility `team`, and only then. Agents name a team of theirs.',
+  ),
 }
 const row = {
-  id: '21', code: 'hours', title: 'Opening hours', type: 'TEXT', text: 'Hello {{contact.name}}, we are open from 9 to 18.', media_url: null, template_name: null,
-  visibility: 'company', team_id: null, favorite: false, can_edit: true, updated_at: '2026-10-01T09:30:00.000Z',
+  id: '21',
+  code: 'hours',
+  title: 'Opening hours',
+  type: 'TEXT',
+  text: 'Hello {{contact.name}}, we are open from 9 to 18.',
+  media_url: null,
+  template_name: null,
+  visibility: 'company',
+  team_id: null,
+  favorite: false,
+  can_edit: true,
+  updated_at: '2026-10-01T09:30:00.000Z',
 }
 
 export const listQuickMessages = operation({
-  name: 'messaging_list_quick_messages', cli: 'quick-messages list', routes: ['GET /v1/quick-messages'], since, stability: 'stable',
-  summary: 'List the quick messages that the key\'s owner may use, by code',
-  description: 'Those of the company, of their teams, and their own; whoever is no agent sees those of every team. Private ones are shown to their owner alone.',
+  name: 'messaging_list_quick_messages',
+  cli: 'quick-messages list',
+  routes: ['GET /v1/quick-messages'],
+  since,
+  stability: 'stable',
+  summary: "List the quick messages that the key's owner may use, by code",
+  description:
+    'Those of the company, of their teams, and their own; whoever is no agent sees those of every team. Private ones are shown to their owner alone.',
   scope: 'mcp:read',
   input: z.object({
-    query: z.string().trim().min(1).max(100).optional().describe('Code, title or text contains this, ignoring case.'),
+    query: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Code, title or text contains this, ignoring case.'),
     type: z.string().min(1).max(40).optional().describe('Only of this type.'),
     visibility: z.enum(visibilities).optional().describe('Only with this visibility.'),
     ...page,
   }),
   output: z.object(listWithTotal(QuickMessage)),
   errors: [],
-  examples: [{ title: 'About opening hours', input: { query: 'hours' }, output: { data: [row], total: 1, next_cursor: null } }],
+  examples: [
+    {
+      title: 'About opening hours',
+      input: { query: 'hours' },
+      output: { data: [row], total: 1, next_cursor: null },
+    },
+  ],
 })
 
 export const createQuickMessage = operation({
-  name: 'messaging_create_quick_message', cli: 'quick-messages create', routes: [{ route: 'POST /v1/quick-messages', status: 201 }], since, stability: 'stable',
+  name: 'messaging_create_quick_message',
+  cli: 'quick-messages create',
+  routes: [{ route: 'POST /v1/quick-messages', status: 201 }],
+  since,
+  stability: 'stable',
   summary: 'Save a reply for the team',
-  description: 'TEXT wants `text`; IMAGE, VIDEO and DOCUMENT want `media_url`. Unknown placeholders are refused. A code that is taken, also by one that you do not see, is refused with `duplicate`.',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [],
+  description:
+    'TEXT wants `text`; IMAGE, VIDEO and DOCUMENT want `media_url`. Unknown placeholders are refused. A code that is taken, also by one that you do not see, is refused with `duplicate`.',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
   input: z.object({
-    code: Code, type: z.enum(editableTypes).default('TEXT').describe('What it is; fixed once made.'),
-    title: fields.title.optional(), description: fields.description.optional(), text: fields.text.optional(), media_url: fields.media_url.optional(), file_name: fields.file_name.optional(),
-    visibility: fields.visibility.default('private'), team_id: fields.team_id.optional(),
+    code: Code,
+    type: z.enum(editableTypes).default('TEXT').describe('What it is; fixed once made.'),
+    title: fields.title.optional(),
+    description: fields.description.optional(),
+    text: fields.text.optional(),
+    media_url: fields.media_url.optional(),
+    file_name: fields.file_name.optional(),
+    visibility: fields.visibility.default('private'),
+    team_id: fields.team_id.optional(),
   }),
   output: NewQuickMessage,
   errors: ['not_found', 'forbidden', 'conflict'],
-  examples: [{ title: 'A greeting', input: { code: 'hours', title: 'Opening hours', text: 'Hello {{contact.name}}, we are open from 9 to 18.', visibility: 'company' }, output: row }, {
-    title: 'For one team', input: { code: 'menu', type: 'DOCUMENT', text: 'Our menu', media_url: 'https://files.example.com/menu.pdf', file_name: 'menu.pdf', visibility: 'team', team_id: '3' },
-    output: { ...row, id: '22', code: 'menu', title: null, type: 'DOCUMENT', text: 'Our menu', media_url: 'https://files.example.com/menu.pdf', visibility: 'team', team_id: '3' },
-  }],
+  examples: [
+    {
+      title: 'A greeting',
+      input: {
+        code: 'hours',
+        title: 'Opening hours',
+        text: 'Hello {{contact.name}}, we are open from 9 to 18.',
+        visibility: 'company',
+      },
+      output: row,
+    },
+    {
+      title: 'For one team',
+      input: {
+        code: 'menu',
+        type: 'DOCUMENT',
+        text: 'Our menu',
+        media_url: 'https://files.example.com/menu.pdf',
+        file_name: 'menu.pdf',
+        visibility: 'team',
+        team_id: '3',
+      },
+      output: {
+        ...row,
+        id: '22',
+        code: 'menu',
+        title: null,
+        type: 'DOCUMENT',
+        text: 'Our menu',
+        media_url: 'https://files.example.com/menu.pdf',
+        visibility: 'team',
+        team_id: '3',
+      },
+    },
+  ],
 })
 
 export const updateQuickMessage = operation({
-  name: 'messaging_update_quick_message', cli: 'quick-messages update', routes: ['PATCH /v1/quick-messages/{quick_message_id}'], since, stability: 'stable',
+  name: 'messaging_update_quick_message',
+  cli: 'quick-messages update',
+  routes: ['PATCH /v1/quick-messages/{quick_message_id}'],
+  since,
+  stability: 'stable',
   summary: 'Change a quick message',
-  description: 'Changes only the fields passed. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be edited. An empty `text` of media or `description` clears it. \
+  description:
+    'Changes only the fields passed. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be edited. An empty `text` of media or `description` clears it. \
 Another visibility than `team` takes it from its team; only its owner can make it private.',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: [],
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
   input: z.object({
-    quick_message_id: Id.describe('Quick message id.'), code: Code.optional(), title: fields.title.optional(), description: fields.description.optional(),
-    text: fields.text.optional(), media_url: fields.media_url.optional(), file_name: fields.file_name.optional(), visibility: fields.visibility.optional(), team_id: fields.team_id.optional(),
+    quick_message_id: Id.describe('Quick message id.'),
+    code: Code.optional(),
+    title: fields.title.optional(),
+    description: fields.description.optional(),
+    text: fields.text.optional(),
+    media_url: fields.media_url.optional(),
+    file_name: fields.file_name.optional(),
+    visibility: fields.visibility.optional(),
+    team_id: fields.team_id.optional(),
   }),
   output: QuickMessage,
   errors: ['not_found', 'forbidden', 'conflict'],
-  examples: [{ title: 'Another wording', input: { quick_message_id: '21', text: 'We are open from 9 to 18.' }, output: { ...row, text: 'We are open from 9 to 18.' } }, {
-    title: 'For one team', input: { quick_message_id: '21', visibility: 'team', team_id: '3' }, output: { ...row, visibility: 'team', team_id: '3' },
-  }],
+  examples: [
+    {
+      title: 'Another wording',
+      input: { quick_message_id: '21', text: 'We are open from 9 to 18.' },
+      output: { ...row, text: 'We are open from 9 to 18.' },
+    },
+    {
+      title: 'For one team',
+      input: { quick_message_id: '21', visibility: 'team', team_id: '3' },
+      output: { ...row, visibility: 'team', team_id: '3' },
+    },
+  ],
 })
 
 export const deleteQuickMessage = operation({
-  name: 'messaging_delete_quick_message', cli: 'quick-messages delete', routes: ['DELETE /v1/quick-messages/{quick_message_id}'], since, stability: 'stable',
+  name: 'messaging_delete_quick_message',
+  cli: 'quick-messages delete',
+  routes: ['DELETE /v1/quick-messages/{quick_message_id}'],
+  since,
+  stability: 'stable',
   summary: 'Delete a quick message',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'delete', repeatable: true, emits: [],
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: [],
   input: z.object({ quick_message_id: Id.describe('Quick message id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'forbidden', 'confirm_required'],

@@ -8,22 +8,32 @@ const since = '2026-10-01'
 /** A stored filter may be no larger than this, in bytes of UTF-8 as compact JSON (spec "Errors"). */
 export const MOST_STORED_BYTES = 32_768
 
-export const SavedFilter = z.object({
-  id: Id.nullable().describe('Saved filter id; null when a dry run would create it.'),
-  kind: z.enum(['contact', 'conversation']).describe('What it filters; contact operations take `contact` alone.'),
-  name: z.string().describe('Name.'),
-  description: z.string().nullable().describe('What it is for.'),
-  owner_staff_id: Id.nullable().describe('Staff member who saved it, and who alone may change it.'),
-  filter: z.record(z.string(), z.unknown()).describe('The filter, its dates absolute.'),
-  updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
-}).meta({ id: 'SavedFilter' })
+export const SavedFilter = z
+  .object({
+    id: Id.nullable().describe('Saved filter id; null when a dry run would create it.'),
+    kind: z
+      .enum(['contact', 'conversation'])
+      .describe('What it filters; contact operations take `contact` alone.'),
+    name: z.string().describe('Name.'),
+    description: z.string().nullable().describe('What it is for.'),
+    owner_staff_id: Id.nullable().describe('Staff member who saved it, and who alone may change it.'),
+    filter: z.record(z.string(), z.unknown()).describe('The filter, its dates absolute.'),
+    updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
+  })
+  .meta({ id: 'SavedFilter' })
 
 const saved = {
-  id: '5', kind: 'contact' as const, name: 'New leads', description: null, owner_staff_id: '1',
-  filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' } }, updated_at: '2026-10-01T09:30:00.000Z',
+  id: '5',
+  kind: 'contact' as const,
+  name: 'New leads',
+  description: null,
+  owner_staff_id: '1',
+  filter: { createdAt: { gte: '2026-09-24T09:30:00.000Z' } },
+  updated_at: '2026-10-01T09:30:00.000Z',
 }
 
-const MASKED = 'Values are shown as they were written; to staff from whom phone numbers are hidden, digits that may be a phone are masked in the filters of others.'
+const MASKED =
+  'Values are shown as they were written; to staff from whom phone numbers are hidden, digits that may be a phone are masked in the filters of others.'
 
 const SavedFilterId = Id.describe('Saved filter id.')
 const Name = z.string().trim().min(1).max(255)
@@ -34,24 +44,41 @@ const Count = z.boolean().optional().describe('With `dry_run` only: also count t
 const findings = {
   resolved_dates: ResolvedDates,
   warnings: Warnings,
-  count: z.int().nullable().optional().describe('How many contacts match; present when asked for, null when counting failed.'),
+  count: z
+    .int()
+    .nullable()
+    .optional()
+    .describe('How many contacts match; present when asked for, null when counting failed.'),
   approximate: z.boolean().optional().describe('True: `count` is an estimate.'),
-  count_error: z.object({ code: z.string().describe('Error code.'), message: z.string().describe('What is wrong.') }).optional().describe('Why there is no count.'),
+  count_error: z
+    .object({ code: z.string().describe('Error code.'), message: z.string().describe('What is wrong.') })
+    .optional()
+    .describe('Why there is no count.'),
 }
 
 export const listSavedFilters = operation({
-  name: 'crm_list_saved_filters', cli: 'saved-filters list', routes: ['GET /v1/saved-filters'], since, stability: 'stable',
+  name: 'crm_list_saved_filters',
+  cli: 'saved-filters list',
+  routes: ['GET /v1/saved-filters'],
+  since,
+  stability: 'stable',
   summary: 'List saved filters by name',
   description: `The whole team sees them all. ${MASKED}`,
   scope: 'mcp:read',
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(SavedFilter)),
   errors: [],
-  examples: [{ title: 'All saved filters', input: {}, output: { data: [saved], total: 1, next_cursor: null } }],
+  examples: [
+    { title: 'All saved filters', input: {}, output: { data: [saved], total: 1, next_cursor: null } },
+  ],
 })
 
 export const getSavedFilter = operation({
-  name: 'crm_get_saved_filter', cli: 'saved-filters get', routes: ['GET /v1/saved-filters/{saved_filter_id}'], since, stability: 'stable',
+  name: 'crm_get_saved_filter',
+  cli: 'saved-filters get',
+  routes: ['GET /v1/saved-filters/{saved_filter_id}'],
+  since,
+  stability: 'stable',
   summary: 'Read one saved filter',
   description: MASKED,
   scope: 'mcp:read',
@@ -62,11 +89,19 @@ export const getSavedFilter = operation({
 })
 
 export const createSavedFilter = operation({
-  name: 'crm_create_saved_filter', cli: 'saved-filters create', since, stability: 'stable',
+  name: 'crm_create_saved_filter',
+  cli: 'saved-filters create',
+  since,
+  stability: 'stable',
   routes: [{ route: 'POST /v1/saved-filters', query: ['count'], status: 201 }],
   summary: 'Save a contact filter for the whole team',
-  description: 'Checked like a contact filter. Relative dates are stored as the absolute dates they mean now.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [],
+  description:
+    'Checked like a contact filter. Relative dates are stored as the absolute dates they mean now.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
   input: z.object({
     name: Name.describe('Name, 1 to 255 characters.'),
     description: Description.optional().describe('What it is for, at most 1000 characters.'),
@@ -75,40 +110,80 @@ export const createSavedFilter = operation({
   }),
   output: z.object({ saved_filter: SavedFilter.describe('The saved filter.'), ...findings }),
   errors: ['forbidden', 'not_found', 'service_unconfigured'],
-  examples: [{
-    title: 'Leads of the last week', input: { name: 'New leads', filter: { createdAt: { gte: '-7d' } } },
-    output: { saved_filter: saved, resolved_dates: [{ path: '#/filter/createdAt/gte', input: '-7d', value: '2026-09-24T09:30:00.000Z' }], warnings: [] },
-  }],
+  examples: [
+    {
+      title: 'Leads of the last week',
+      input: { name: 'New leads', filter: { createdAt: { gte: '-7d' } } },
+      output: {
+        saved_filter: saved,
+        resolved_dates: [{ path: '#/filter/createdAt/gte', input: '-7d', value: '2026-09-24T09:30:00.000Z' }],
+        warnings: [],
+      },
+    },
+  ],
 })
 
 export const updateSavedFilter = operation({
-  name: 'crm_update_saved_filter', cli: 'saved-filters update', since, stability: 'stable',
+  name: 'crm_update_saved_filter',
+  cli: 'saved-filters update',
+  since,
+  stability: 'stable',
   routes: [{ route: 'PATCH /v1/saved-filters/{saved_filter_id}', query: ['count'] }],
   summary: 'Change a saved filter',
   description: 'Only the staff member who saved it may. Omitted fields stay.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: true, emits: [],
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
   input: z.object({
     saved_filter_id: SavedFilterId,
     name: Name.optional().describe('Name, 1 to 255 characters.'),
-    description: Description.nullable().optional().describe('What it is for, at most 1000 characters; null clears it.'),
+    description: Description.nullable()
+      .optional()
+      .describe('What it is for, at most 1000 characters; null clears it.'),
     filter: Filter.optional(),
     count: Count,
   }),
-  output: z.object({ saved_filter: SavedFilter.describe('The saved filter.'), changes: z.array(z.string()).describe('Fields whose value differs; empty when nothing changes.'), ...findings }),
+  output: z.object({
+    saved_filter: SavedFilter.describe('The saved filter.'),
+    changes: z.array(z.string()).describe('Fields whose value differs; empty when nothing changes.'),
+    ...findings,
+  }),
   errors: ['not_found', 'forbidden', 'conflict', 'service_unconfigured'],
-  examples: [{
-    title: 'Another name', input: { saved_filter_id: '5', name: 'Fresh leads' },
-    output: { saved_filter: { ...saved, name: 'Fresh leads' }, changes: ['name'], resolved_dates: [], warnings: [] },
-  }],
+  examples: [
+    {
+      title: 'Another name',
+      input: { saved_filter_id: '5', name: 'Fresh leads' },
+      output: {
+        saved_filter: { ...saved, name: 'Fresh leads' },
+        changes: ['name'],
+        resolved_dates: [],
+        warnings: [],
+      },
+    },
+  ],
 })
 
 export const deleteSavedFilter = operation({
-  name: 'crm_delete_saved_filter', cli: 'saved-filters delete', routes: ['DELETE /v1/saved-filters/{saved_filter_id}'], since, stability: 'stable',
+  name: 'crm_delete_saved_filter',
+  cli: 'saved-filters delete',
+  routes: ['DELETE /v1/saved-filters/{saved_filter_id}'],
+  since,
+  stability: 'stable',
   summary: 'Delete a saved filter',
-  description: 'Only the staff member who saved it may. Filters that name it are refused from then on with the reason `saved_filter_not_found`.',
-  scope: 'crm:write', dryRun: true, idempotency: 'optional', confirm: 'delete', repeatable: true, emits: [],
+  description:
+    'Only the staff member who saved it may. Filters that name it are refused from then on with the reason `saved_filter_not_found`.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: [],
   input: z.object({ saved_filter_id: SavedFilterId }),
   output: z.object(deleted),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required'],
-  examples: [{ title: 'Delete a saved filter', input: { saved_filter_id: '5' }, output: { id: '5', deleted: true } }],
+  examples: [
+    { title: 'Delete a saved filter', input: { saved_filter_id: '5' }, output: { id: '5', deleted: true } },
+  ],
 })

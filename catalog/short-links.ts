@@ -4,76 +4,155 @@ import { operation } from './operation.ts'
 
 const since = '2026-10-01'
 
-export const ShortLink = z.object({
-  id: Id.nullable().describe('Short link id; null in a dry run.'),
-  code: z.string().nullable().describe('The code at the end of the link; null in a dry run.'),
-  url: z.string().nullable().describe('The click-to-chat link; null in a dry run.'),
-  message: z.string().nullable().describe('Text that the customer finds typed.'),
-  qr_image_url: z.string().nullable().describe('Our own QR image of `url`, read without a key; null without one, and in a dry run.'),
-  qr_image_format: z.enum(['PNG', 'SVG']).nullable().describe('Format of the image; null without one.'),
-  channel: z.object({
-    id: Id.describe('Channel id.'), name: z.string().nullable().describe('Name.'), phone: z.string().nullable().describe('Business number.'),
-  }).nullable().describe('The number it leads to.'),
-  created_at: Timestamp.nullable().describe('When it was made; null in a dry run.'),
-  updated_at: Timestamp.nullable().describe('When it last changed; null in a dry run.'),
-}).meta({ id: 'ShortLink' })
+export const ShortLink = z
+  .object({
+    id: Id.nullable().describe('Short link id; null in a dry run.'),
+    code: z.string().nullable().describe('The code at the end of the link; null in a dry run.'),
+    url: z.string().nullable().describe('The click-to-chat link; null in a dry run.'),
+    message: z.string().nullable().describe('Text that the customer finds typed.'),
+    qr_image_url: z
+      .string()
+      .nullable()
+      .describe('Our own QR image of `url`, read without a key; null without one, and in a dry run.'),
+    qr_image_format: z.enum(['PNG', 'SVG']).nullable().describe('Format of the image; null without one.'),
+    channel: z
+      .object({
+        id: Id.describe('Channel id.'),
+        name: z.string().nullable().describe('Name.'),
+        phone: z.string().nullable().describe('Business number.'),
+      })
+      .nullable()
+      .describe('The number it leads to.'),
+    created_at: Timestamp.nullable().describe('When it was made; null in a dry run.'),
+    updated_at: Timestamp.nullable().describe('When it last changed; null in a dry run.'),
+  })
+  .meta({ id: 'ShortLink' })
 
-/** One emoji as a reader sees it: flags, keycaps, skin tones and joined sequences (UTS 51), but not signs that are shown as text, such as ©. */
-const EMOJI = /\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|(?:\p{EBase}\uFE0F?\p{EMod}|\p{EPres}\uFE0F?|\p{ExtPict}\uFE0F|\p{ExtPict}(?=\u200D\p{ExtPict}))(?:[\u{E0020}-\u{E007E}]+\u{E007F})?(?:\u200D\p{ExtPict}\uFE0F?\p{EMod}?)*/gu
+/**
+ * One emoji as a reader sees it: flags, keycaps, skin tones and joined sequences (UTS 51), but not signs
+ * that are shown as text, such as ©.
+ */
+const EMOJI =
+  /\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|(?:\p{EBase}\uFE0F?\p{EMod}|\p{EPres}\uFE0F?|\p{ExtPict}\uFE0F|\p{ExtPict}(?=\u200D\p{ExtPict}))(?:[\u{E0020}-\u{E007E}]+\u{E007F})?(?:\u200D\p{ExtPict}\uFE0F?\p{EMod}?)*/gu
 
-/** Characters as the provider counts them: an emoji, however it is put together, counts as 2 (spec, POST /v1/short-links). */
+/**
+ * Characters as the provider counts them: an emoji, however it is put together, counts as 2 (spec, POST
+ * /v1/short-links).
+ */
 export const linkLength = (message: string): number => [...message.replaceAll(EMOJI, '--')].length
 
 const MOST = 140
 /** UTF-16 units: room for as many emoji as may be, the longest of them. */
 const MOST_UNITS = 2000
 
-const Message = z.string().trim().min(1).max(MOST_UNITS).superRefine((message, ctx) => {
-  const control = /[^\P{Cc}\n]/u.exec(message)?.[0]
-  if (control !== undefined) {
-    const name = `U+${control.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
-    ctx.addIssue({ code: 'custom', message: `must be plain text: it contains the control character ${name}`, params: { code: 'invalid_text', fix: `Remove ${name}; a line break is U+000A alone.` } })
-  }
-  const length = message.length > MOST_UNITS ? 0 : linkLength(message)
-  if (length > MOST) {
-    ctx.addIssue({ code: 'custom', message: `must have at most ${MOST} characters, an emoji counting as 2; it has ${length}`, params: { code: 'too_long', fix: `Shorten it by ${length - MOST}.` } })
-  }
-})
+const Message = z
+  .string()
+  .trim()
+  .min(1)
+  .max(MOST_UNITS)
+  .superRefine((message, ctx) => {
+    const control = /[^\P{Cc}\n]/u.exec(message)?.[0]
+    if (control !== undefined) {
+      const name = `U+${control.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`
+      ctx.addIssue({
+        code: 'custom',
+        message: `must be plain text: it contains the control character ${name}`,
+        params: { code: 'invalid_text', fix: `Remove ${name}; a line break is U+000A alone.` },
+      })
+    }
+    const length = message.length > MOST_UNITS ? 0 : linkLength(message)
+    if (length > MOST) {
+      ctx.addIssue({
+        code: 'custom',
+        message: `must have at most ${MOST} characters, an emoji counting as 2; it has ${length}`,
+        params: { code: 'too_long', fix: `Shorten it by ${length - MOST}.` },
+      })
+    }
+  })
 
 const row = {
-  id: '31', code: 'ANED2T5QRU7HG1', url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1', message: 'Hello, I would like to order.', qr_image_url: 'https://wcrm.example.com/qr/5d41402abc4b2a76b9719d911017c592.png',
-  qr_image_format: 'PNG' as const, channel: { id: '1', name: 'Shop', phone: '15550100000' }, created_at: '2026-10-01T09:30:00.000Z', updated_at: '2026-10-01T09:30:00.000Z',
+  id: '31',
+  code: 'ANED2T5QRU7HG1',
+  url: 'https://wcrm.example.com/message/ANED2T5QRU7HG1',
+  message: 'Hello, I would like to order.',
+  qr_image_url: 'https://wcrm.example.com/qr/5d41402abc4b2a76b9719d911017c592.png',
+  qr_image_format: 'PNG' as const,
+  channel: { id: '1', name: 'Shop', phone: '15550100000' },
+  created_at: '2026-10-01T09:30:00.000Z',
+  updated_at: '2026-10-01T09:30:00.000Z',
 }
 
 export const listShortLinks = operation({
-  name: 'messaging_list_short_links', cli: 'short-links list', routes: ['GET /v1/short-links'], since, stability: 'stable',
+  name: 'messaging_list_short_links',
+  cli: 'short-links list',
+  routes: ['GET /v1/short-links'],
+  since,
+  stability: 'stable',
   summary: 'List click-to-chat links, newest first',
   scope: 'mcp:read',
-  input: z.object({ channel_id: Id.optional().describe('Only of this channel.'), search: Search('Message or code'), ...page }),
+  input: z.object({
+    channel_id: Id.optional().describe('Only of this channel.'),
+    search: Search('Message or code'),
+    ...page,
+  }),
   output: z.object(listWithTotal(ShortLink)),
   errors: [],
-  examples: [{ title: 'Links to order', input: { search: 'order' }, output: { data: [row], total: 1, next_cursor: null } }],
+  examples: [
+    {
+      title: 'Links to order',
+      input: { search: 'order' },
+      output: { data: [row], total: 1, next_cursor: null },
+    },
+  ],
 })
 
 export const createShortLink = operation({
-  name: 'messaging_create_short_link', cli: 'short-links create', routes: [{ route: 'POST /v1/short-links', status: 201 }], since, stability: 'beta',
+  name: 'messaging_create_short_link',
+  cli: 'short-links create',
+  routes: [{ route: 'POST /v1/short-links', status: 201 }],
+  since,
+  stability: 'beta',
   summary: 'Make a click-to-chat link with a QR image',
-  description: 'Name the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate`; the refusal names the first in `existing_id`.',
-  scope: 'messaging:write', dryRun: true, idempotency: 'required', repeatable: false, emits: ['short_link.created/1'],
+  description:
+    'Name the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate`; the refusal names the first in `existing_id`.',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'required',
+  repeatable: false,
+  emits: ['short_link.created/1'],
   input: z.object({
-    message: Message.describe('1 to 140 characters of plain text, an emoji counts as 2. Line breaks are kept; white space around it is not. It is taken as it is: do not URL-encode it.'),
-    channel_id: z.string().max(64).optional().describe('Channel of the number; needed only when several numbers are connected.'),
+    message: Message.describe(
+      '1 to 140 characters of plain text, an emoji counts as 2. Line breaks are kept; white space around it is not. It is taken as it is: do not URL-encode it.',
+    ),
+    channel_id: z
+      .string()
+      .max(64)
+      .optional()
+      .describe('Channel of the number; needed only when several numbers are connected.'),
     phone: z.string().max(32).optional().describe('The number itself, in any form, instead of `channel_id`.'),
-    qr_format: z.enum(['PNG', 'SVG', 'NONE']).default('PNG').describe('Format of the QR image; `NONE`: without one.'),
+    qr_format: z
+      .enum(['PNG', 'SVG', 'NONE'])
+      .default('PNG')
+      .describe('Format of the QR image; `NONE`: without one.'),
     allow_duplicate: z.boolean().default(false).describe('Make a second link with the same message.'),
   }),
   output: ShortLink,
   errors: ['not_found', 'conflict', 'upstream_error'],
-  examples: [{ title: 'A link for the shop window', input: { message: 'Hello, I would like to order.', channel_id: '1' }, output: row }],
+  examples: [
+    {
+      title: 'A link for the shop window',
+      input: { message: 'Hello, I would like to order.', channel_id: '1' },
+      output: row,
+    },
+  ],
 })
 
 export const getShortLink = operation({
-  name: 'messaging_get_short_link', cli: 'short-links get', routes: ['GET /v1/short-links/{short_link_id}'], since, stability: 'stable',
+  name: 'messaging_get_short_link',
+  cli: 'short-links get',
+  routes: ['GET /v1/short-links/{short_link_id}'],
+  since,
+  stability: 'stable',
   summary: 'Get one click-to-chat link',
   scope: 'mcp:read',
   input: z.object({ short_link_id: Id.describe('Short link id.') }),
@@ -83,9 +162,18 @@ export const getShortLink = operation({
 })
 
 export const deleteShortLink = operation({
-  name: 'messaging_delete_short_link', cli: 'short-links delete', routes: ['DELETE /v1/short-links/{short_link_id}'], since, stability: 'stable',
+  name: 'messaging_delete_short_link',
+  cli: 'short-links delete',
+  routes: ['DELETE /v1/short-links/{short_link_id}'],
+  since,
+  stability: 'stable',
   summary: 'Delete a click-to-chat link, so that it no longer works',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', confirm: 'delete', repeatable: true, emits: ['short_link.deleted/1'],
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: ['short_link.deleted/1'],
   input: z.object({ short_link_id: Id.describe('Short link id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error'],

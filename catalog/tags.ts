@@ -2,24 +2,40 @@ import { z } from 'zod'
 import { Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
-export const TagRef = z.object({ id: Id.describe('Tag id.'), name: z.string().nullable().describe('Tag name.') })
-
-export const Tag = z.object({
+export const TagRef = z.object({
   id: Id.describe('Tag id.'),
-  name: z.string().describe('Tag name; unique, ignoring case.'),
-  contacts_count: z.int().describe('Contacts that carry it.'),
-  created_at: Timestamp.describe('When it was made.'),
-}).meta({ id: 'Tag' })
+  name: z.string().nullable().describe('Tag name.'),
+})
+
+export const Tag = z
+  .object({
+    id: Id.describe('Tag id.'),
+    name: z.string().describe('Tag name; unique, ignoring case.'),
+    contacts_count: z.int().describe('Contacts that carry it.'),
+    created_at: Timestamp.describe('When it was made.'),
+  })
+  .meta({ id: 'Tag' })
 
 export const listTags = operation({
-  name: 'crm_list_tags', cli: 'tags list', routes: ['GET /v1/tags'], since: '2026-10-01', stability: 'stable',
+  name: 'crm_list_tags',
+  cli: 'tags list',
+  routes: ['GET /v1/tags'],
+  since: '2026-10-01',
+  stability: 'stable',
   summary: 'List contact tags by name',
   scope: 'mcp:read',
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Tag)),
   errors: [],
-  examples: [{
-    title: 'Tags with "vip"', input: { search: 'vip' },
-    output: { data: [{ id: '7', name: 'VIP', contacts_count: 12, created_at: '2026-10-01T09:30:00.000Z' }], total: 1, next_cursor: null },
-  }],
+  examples: [
+    {
+      title: 'Tags with "vip"',
+      input: { search: 'vip' },
+      output: {
+        data: [{ id: '7', name: 'VIP', contacts_count: 12, created_at: '2026-10-01T09:30:00.000Z' }],
+        total: 1,
+        next_cursor: null,
+      },
+    },
+  ],
 })

@@ -4,24 +4,34 @@ import type { CommandSpec, Field } from './manifest.ts'
 const flagText = (field: Field, value: unknown): string | undefined => {
   if (value === null) return field.nullable ? 'null' : undefined
   switch (field.type) {
-    case 'base64': return typeof value === 'string' && !/^[@-]/.test(value) ? value : undefined
-    case 'string': return typeof value === 'string' && !(field.nullable && value === 'null') ? value : undefined
-    case 'integer': return Number.isSafeInteger(value) ? String(value) : undefined
-    case 'number': return typeof value === 'number' && Number.isFinite(value) ? String(value) : undefined
-    case 'boolean': return typeof value === 'boolean' ? String(value) : undefined
-    case 'list': return Array.isArray(value) ? listText(value) : undefined
-    case 'object': return typeof value === 'object' && !Array.isArray(value) ? JSON.stringify(value) : undefined
-    case 'any': return JSON.stringify(value)
+    case 'base64':
+      return typeof value === 'string' && !/^[@-]/.test(value) ? value : undefined
+    case 'string':
+      return typeof value === 'string' && !(field.nullable && value === 'null') ? value : undefined
+    case 'integer':
+      return Number.isSafeInteger(value) ? String(value) : undefined
+    case 'number':
+      return typeof value === 'number' && Number.isFinite(value) ? String(value) : undefined
+    case 'boolean':
+      return typeof value === 'boolean' ? String(value) : undefined
+    case 'list':
+      return Array.isArray(value) ? listText(value) : undefined
+    case 'object':
+      return typeof value === 'object' && !Array.isArray(value) ? JSON.stringify(value) : undefined
+    case 'any':
+      return JSON.stringify(value)
   }
 }
 
 const listText = (items: readonly unknown[]): string =>
-  items.length > 0 && items.every((item) => typeof item === 'string' && /^[^\s,@[{-][^,\n]*$/.test(item) && item.trim() === item)
-    ? items.join(',') : JSON.stringify(items)
+  items.length > 0 &&
+  items.every((item) => typeof item === 'string' && /^[^\s,@[{-][^,\n]*$/.test(item) && item.trim() === item)
+    ? items.join(',')
+    : JSON.stringify(items)
 
 /**
- * The words after `wcrm` that make this call: path fields in their places, the rest as flags, and in `--input`
- * what no flag can say (a value of the wrong type, an unknown field).
+ * The words after `wcrm` that make this call: path fields in their places, the rest as flags, and in
+ * `--input` what no flag can say (a value of the wrong type, an unknown field).
  */
 export const toArgv = (spec: CommandSpec, input: Readonly<Record<string, unknown>>): string[] => {
   const words = spec.verb ? [spec.group, spec.verb] : [spec.group]
@@ -35,7 +45,14 @@ export const toArgv = (spec: CommandSpec, input: Readonly<Record<string, unknown
     const text = field && flagText(field, value)
     if (name === 'dry_run' && value === true && spec.writes) words.push('--dry-run')
     else if (!field || text === undefined) rest[name] = value
-    else if (field.type === 'boolean') words.push(text === 'null' ? `${field.flag}=null` : text === 'true' ? field.flag : field.flag.replace('--', '--no-'))
+    else if (field.type === 'boolean')
+      words.push(
+        text === 'null'
+          ? `${field.flag}=null`
+          : text === 'true'
+            ? field.flag
+            : field.flag.replace('--', '--no-'),
+      )
     else if (text.startsWith('-')) words.push(`${field.flag}=${text}`)
     else words.push(field.flag, text)
   }

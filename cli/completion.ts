@@ -4,9 +4,14 @@ import { verbs } from './sandbox/verbs.ts'
 
 const flagsOf = (spec: CommandSpec): string[] => [
   ...spec.fields.filter((f) => !spec.args.includes(f.name)).map((f) => f.flag),
-  ...(spec.output.paged && spec.verb !== 'export' ? ['--all'] : []), ...(spec.own ?? []).map(({ flag }) => flag),
-  ...(spec.writes ? ['--dry-run', '--idempotency-key'] : []), ...(spec.confirm ? ['--confirm'] : []),
-  ...(spec.fields.length > 0 ? ['--input'] : []), '--json', '--url', '--help',
+  ...(spec.output.paged && spec.verb !== 'export' ? ['--all'] : []),
+  ...(spec.own ?? []).map(({ flag }) => flag),
+  ...(spec.writes ? ['--dry-run', '--idempotency-key'] : []),
+  ...(spec.confirm ? ['--confirm'] : []),
+  ...(spec.fields.length > 0 ? ['--input'] : []),
+  '--json',
+  '--url',
+  '--help',
 ]
 
 type Tree = { groups: Map<string, string[]>; flags: Map<string, string[]>; values: Map<string, string[]> }
@@ -19,20 +24,31 @@ const treeOf = (manifest: Manifest): Tree => {
     const verbs = groups.get(spec.group) ?? []
     groups.set(spec.group, spec.verb ? [...verbs, spec.verb] : verbs)
     flags.set(commandName(spec), [...new Set(flagsOf(spec))])
-    for (const field of spec.fields) if (field.enum) values.set(`${commandName(spec)} ${field.flag}`, [...field.enum])
-    for (const { flag, enum: choices } of spec.own ?? []) if (choices) values.set(`${commandName(spec)} ${flag}`, [...choices])
+    for (const field of spec.fields)
+      if (field.enum) values.set(`${commandName(spec)} ${field.flag}`, [...field.enum])
+    for (const { flag, enum: choices } of spec.own ?? [])
+      if (choices) values.set(`${commandName(spec)} ${flag}`, [...choices])
     if (spec.confirm) values.set(`${commandName(spec)} --confirm`, [spec.confirm])
   }
-  for (const name of Object.keys(local)) groups.set(name, name === 'completion' ? ['bash', 'zsh', 'fish'] : [])
+  for (const name of Object.keys(local))
+    groups.set(name, name === 'completion' ? ['bash', 'zsh', 'fish'] : [])
   // Of a verb of two words the first is completed.
   groups.set('sandbox', [...new Set(verbs.map(({ name }) => name.split(' ')[0]!))])
-  for (const { name, required = [], options = [] } of verbs) flags.set(`sandbox ${name.split(' ')[0]!}`, [...flags.get(`sandbox ${name.split(' ')[0]!}`) ?? [], ...[...required, ...options].map(([flag]) => flag.split(' ')[0]!), '--json'])
+  for (const { name, required = [], options = [] } of verbs)
+    flags.set(`sandbox ${name.split(' ')[0]!}`, [
+      ...(flags.get(`sandbox ${name.split(' ')[0]!}`) ?? []),
+      ...[...required, ...options].map(([flag]) => flag.split(' ')[0]!),
+      '--json',
+    ])
   return { groups, flags, values }
 }
 
 /** The words of a shell's `case`, one branch for each key. */
 const branches = (words: Map<string, string[]>): string =>
-  [...words].filter(([, list]) => list.length > 0).map(([key, list]) => `    '${key}') found='${list.join(' ')}' ;;`).join('\n')
+  [...words]
+    .filter(([, list]) => list.length > 0)
+    .map(([key, list]) => `    '${key}') found='${list.join(' ')}' ;;`)
+    .join('\n')
 
 const cases = ({ groups, flags, values }: Tree): string => `  case "$group $verb $previous" in
 ${branches(values)}
@@ -91,17 +107,26 @@ compdef _wcrm wcrm
 const fish = ({ groups, flags, values }: Tree): string => {
   const lines = [`complete -c wcrm -n __fish_use_subcommand -f -a '${[...groups.keys()].join(' ')}'`]
   for (const [group, verbs] of groups) {
-    if (verbs.length > 0) lines.push(`complete -c wcrm -n '__fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${verbs.join(' ')}' -f -a '${verbs.join(' ')}'`)
+    if (verbs.length > 0)
+      lines.push(
+        `complete -c wcrm -n '__fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${verbs.join(' ')}' -f -a '${verbs.join(' ')}'`,
+      )
   }
   for (const [name, list] of flags) {
-    const seen = name.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`).join('; and ')
+    const seen = name
+      .split(' ')
+      .map((word) => `__fish_seen_subcommand_from ${word}`)
+      .join('; and ')
     for (const flag of list) {
       const choices = values.get(`${name} ${flag}`)
-      lines.push(`complete -c wcrm -n '${seen}' -l ${flag.slice(2)}${choices ? ` -x -a '${choices.join(' ')}'` : ''}`)
+      lines.push(
+        `complete -c wcrm -n '${seen}' -l ${flag.slice(2)}${choices ? ` -x -a '${choices.join(' ')}'` : ''}`,
+      )
     }
   }
   return `# fish completion for wcrm\n${lines.join('\n')}\n`
 }
 
 /** The completion script of a shell, made from the same manifest as the commands. */
-export const completion = (manifest: Manifest, shell: 'bash' | 'zsh' | 'fish'): string => ({ bash, zsh, fish })[shell](treeOf(manifest))
+export const completion = (manifest: Manifest, shell: 'bash' | 'zsh' | 'fish'): string =>
+  ({ bash, zsh, fish })[shell](treeOf(manifest))

@@ -17,12 +17,14 @@ export const defaultUrl = 'http://127.0.0.1:8787'
 /** A base URL without its last slash. */
 export const baseUrl = (text: string): string => {
   const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol)) throw usage(`"${text}" is not the URL of a server.`, '--url', `For example ${defaultUrl}.`)
+  if (!url || !/^https?:$/.test(url.protocol))
+    throw usage(`"${text}" is not the URL of a server.`, '--url', `For example ${defaultUrl}.`)
   return url.href.replace(/\/+$/, '')
 }
 
 /** The name under which a server's key is kept: the names of this machine count as one. */
-const nameOf = (base: string): string => base.replace(/^(https?:\/\/)(localhost|\[::1\])(?=[:/]|$)/, '$1127.0.0.1')
+const nameOf = (base: string): string =>
+  base.replace(/^(https?:\/\/)(localhost|\[::1\])(?=[:/]|$)/, '$1127.0.0.1')
 
 export const credentialsPath = (env: Env): string =>
   join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config'), 'wcrm', 'credentials.json')
@@ -36,9 +38,13 @@ const readKept = (env: Env): Kept => {
   }
 }
 
-const writeKept = (env: Env, kept: Kept): void => writePrivately(credentialsPath(env), `${JSON.stringify(kept, undefined, 2)}\n`)
+const writeKept = (env: Env, kept: Kept): void =>
+  writePrivately(credentialsPath(env), `${JSON.stringify(kept, undefined, 2)}\n`)
 
-/** The keychain's entry; throws where there is no keychain. A locked one may ask its owner, but not for ever. */
+/**
+ * The keychain's entry; throws where there is no keychain. A locked one may ask its owner, but not for
+ * ever.
+ */
 const keychain = async (url: string, env: Env) => {
   if (env['WCRM_KEYCHAIN'] === 'off') throw new Error('switched off by WCRM_KEYCHAIN')
   const { AsyncEntry } = await import('@napi-rs/keyring')
@@ -53,7 +59,15 @@ const keychain = async (url: string, env: Env) => {
 }
 
 /** Keeps the key of a server for the command line and makes that server the default one. Never throws. */
-export const storeCredentials = async ({ url, key, env }: { url: string; key: string; env: Env }): Promise<Stored> => {
+export const storeCredentials = async ({
+  url,
+  key,
+  env,
+}: {
+  url: string
+  key: string
+  env: Env
+}): Promise<Stored> => {
   try {
     const base = baseUrl(url)
     const name = nameOf(base)
@@ -85,11 +99,20 @@ export const removeCredentials = async (url: string, env: Env): Promise<boolean>
 }
 
 /** The server and the key of a call. A kept key goes to the server it was kept for, and to no other. */
-export const connection = async (env: Env, givenUrl?: string): Promise<{ url: string; key: string | undefined }> => {
+export const connection = async (
+  env: Env,
+  givenUrl?: string,
+): Promise<{ url: string; key: string | undefined }> => {
   const kept = readKept(env)
   const url = baseUrl(givenUrl ?? (env['WCRM_URL'] || kept.url || defaultUrl))
   if (env['WCRM_API_KEY']) return { url, key: env['WCRM_API_KEY'].trim() }
   const login = kept.logins[nameOf(url)]
   if (login?.store !== 'keychain') return { url, key: login?.key }
-  return { url, key: await keychain(nameOf(url), env).then((entry) => entry.read()).catch(() => undefined) ?? undefined }
+  return {
+    url,
+    key:
+      (await keychain(nameOf(url), env)
+        .then((entry) => entry.read())
+        .catch(() => undefined)) ?? undefined,
+  }
 }

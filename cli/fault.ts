@@ -19,18 +19,26 @@ export type FieldFault = {
   readonly fix?: string
 }
 
-/** An error that ends a command: its exit code, and the problem that goes to stderr. `body` is the server's text, byte for byte. */
+/**
+ * An error that ends a command: its exit code, and the problem that goes to stderr. `body` is the server's
+ * text, byte for byte.
+ */
 export type Fault = Error & { readonly exit: number; readonly problem: ProblemLike; readonly body?: string }
 
 export const fault = (exit: number, problem: ProblemLike, body?: string): Fault =>
   Object.assign(new Error(problem.detail), { exit, problem, ...(body === undefined ? {} : { body }) })
 
-export const isFault = (error: unknown): error is Fault => error instanceof Error && 'problem' in error && 'exit' in error
+export const isFault = (error: unknown): error is Fault =>
+  error instanceof Error && 'problem' in error && 'exit' in error
 
 /** Misuse of the command line itself: exit code 2, nothing was sent. */
 export const usage = (detail: string, flag?: string, fix?: string): Fault =>
   fault(2, {
-    type: 'about:blank', title: 'Usage error', status: 400, detail, code: 'invalid_input',
+    type: 'about:blank',
+    title: 'Usage error',
+    status: 400,
+    detail,
+    code: 'invalid_input',
     ...(flag ? { errors: [{ parameter: flag, code: 'usage', detail, ...(fix ? { fix } : {}) }] } : {}),
   })
 

@@ -9,11 +9,14 @@ export const termOf = (field: Field): string => {
   return field.type === 'string' ? 'text' : field.type
 }
 
-const needs = (spec: CommandSpec): string => [
-  `Scope: ${spec.scope}.`,
-  spec.confirm ? `Confirm with: --confirm ${spec.confirm}.` : '',
-  spec.beta ? 'Beta: may change.' : '',
-].filter((s) => s !== '').join(' ')
+const needs = (spec: CommandSpec): string =>
+  [
+    `Scope: ${spec.scope}.`,
+    spec.confirm ? `Confirm with: --confirm ${spec.confirm}.` : '',
+    spec.beta ? 'Beta: may change.' : '',
+  ]
+    .filter((s) => s !== '')
+    .join(' ')
 
 /** What `--help` says below the flags. */
 export const detailsOf = (spec: CommandSpec): string => {
@@ -23,12 +26,23 @@ export const detailsOf = (spec: CommandSpec): string => {
     lists ? 'Lists take commas or repeated flags, a JSON array, @file or - (one a line).' : '',
     json ? 'JSON is given as text, @file or -.' : '',
     spec.fields.some((f) => f.nullable) ? 'The word null clears a field that may be empty.' : '',
-  ].filter((s) => s !== '').join(' ')
-  const columns = spec.output.list && spec.verb !== 'export' ? `Piped, each row is a line of tab-separated columns: ${spec.output.columns.join(', ')}.` : ''
+  ]
+    .filter((s) => s !== '')
+    .join(' ')
+  const columns =
+    spec.output.list && spec.verb !== 'export'
+      ? `Piped, each row is a line of tab-separated columns: ${spec.output.columns.join(', ')}.`
+      : ''
   const examples = spec.examples.map((e) => `  # ${e.title}\n  $ ${e.command}`).join('\n')
   return [
-    '', examples ? `Examples:\n${examples}\n` : '', values, columns, needs(spec),
+    '',
+    examples ? `Examples:\n${examples}\n` : '',
+    values,
+    columns,
+    needs(spec),
     'Exit codes: 0 done, 2 invalid, 3 not found, 4 not permitted, 5 conflict, 6 not confirmed, 7 rate limited, 8 unavailable, 9 partly failed, 1 other.',
     `Operation: ${spec.operation} (POST /v1/ops/${spec.operation}). Manual: man wcrm-${commandName(spec).split(' ')[0]}.`,
-  ].filter((s, i) => i === 0 || s !== '').join('\n')
+  ]
+    .filter((s, i) => i === 0 || s !== '')
+    .join('\n')
 }

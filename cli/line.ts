@@ -15,12 +15,23 @@ export const startOf = (words: readonly string[]): number => {
   return at
 }
 
-/** `--json` may stand anywhere and must not swallow the word behind it, so it is taken out before commander reads. */
+/**
+ * `--json` may stand anywhere and must not swallow the word behind it, so it is taken out before commander
+ * reads.
+ */
 const takeJson = (argv: readonly string[]): { words: string[]; json: Json } => {
   const end = argv.indexOf('--') === -1 ? argv.length : argv.indexOf('--')
-  const isJson = (word: string, i: number): boolean => i < end && (word === '--json' || word.startsWith('--json='))
-  const fields = argv.filter(isJson).map((word) => word.slice('--json='.length)).filter((text) => text !== '').at(-1)
-  return { words: argv.filter((word, i) => !isJson(word, i)), json: { on: argv.some(isJson), ...(fields === undefined ? {} : { fields }) } }
+  const isJson = (word: string, i: number): boolean =>
+    i < end && (word === '--json' || word.startsWith('--json='))
+  const fields = argv
+    .filter(isJson)
+    .map((word) => word.slice('--json='.length))
+    .filter((text) => text !== '')
+    .at(-1)
+  return {
+    words: argv.filter((word, i) => !isJson(word, i)),
+    json: { on: argv.some(isJson), ...(fields === undefined ? {} : { fields }) },
+  }
 }
 
 /** `--starred=false` becomes `--no-starred`: commander knows a flag either with a value or without. */
@@ -31,8 +42,13 @@ const plainBooleans = (words: readonly string[], spec: CommandSpec): string[] =>
     if (!word.includes('=') || !flags.includes(flag)) return word
     if (value === 'true') return flag
     if (value === 'false') return flag.replace('--', '--no-')
-    if (value === 'null' && spec.fields.some((f) => f.flag === flag && f.nullable)) return flag.replace('--', '--null-')
-    throw usage(`${flag} is true or false, not "${value}".`, flag, `Say ${flag}, ${flag}=false or ${flag.replace('--', '--no-')}.`)
+    if (value === 'null' && spec.fields.some((f) => f.flag === flag && f.nullable))
+      return flag.replace('--', '--null-')
+    throw usage(
+      `${flag} is true or false, not "${value}".`,
+      flag,
+      `Say ${flag}, ${flag}=false or ${flag.replace('--', '--no-')}.`,
+    )
   })
 }
 
@@ -44,4 +60,5 @@ export const readLine = (argv: readonly string[], commands: readonly CommandSpec
 }
 
 /** The words as commander is to read them; throws a usage fault. */
-export const wordsFor = (line: Line): string[] => line.spec ? plainBooleans(line.words, line.spec) : line.words
+export const wordsFor = (line: Line): string[] =>
+  line.spec ? plainBooleans(line.words, line.spec) : line.words

@@ -19,7 +19,13 @@ export type Field = {
 export type OutputField = { readonly name: string; readonly type: string; readonly about: string }
 
 /** A flag that only the command line knows; without `value` it takes none. */
-export type OwnFlag = { readonly flag: string; readonly value?: string; readonly enum?: readonly string[]; readonly repeats?: true; readonly about: string }
+export type OwnFlag = {
+  readonly flag: string
+  readonly value?: string
+  readonly enum?: readonly string[]
+  readonly repeats?: true
+  readonly about: string
+}
 
 export type CommandSpec = {
   /** The operation on `/v1/ops`. */
@@ -36,7 +42,10 @@ export type CommandSpec = {
   /** Names of the fields that are positional, in path order; they are in `fields` too. */
   readonly args: readonly string[]
   readonly fields: readonly Field[]
-  /** What the command line adds to its operation: a word that may be left out, and flags that are no fields of the input. */
+  /**
+   * What the command line adds to its operation: a word that may be left out, and flags that are no fields
+   * of the input.
+   */
   readonly word?: { readonly name: string; readonly about: string }
   readonly own?: readonly OwnFlag[]
   readonly output: {
@@ -54,8 +63,13 @@ export type CommandSpec = {
 
 export type Manifest = { readonly version: string; readonly commands: readonly CommandSpec[] }
 
-/** The commands as generated from the catalog. Read as text: an import of this size would be parsed twice by the compiler. */
-export const readManifest = (): Manifest => JSON.parse(readFileSync(new URL('./manifest.json', import.meta.url), 'utf8')) as Manifest
+/**
+ * The commands as generated from the catalog. Read as text: an import of this size would be parsed twice by
+ * the compiler.
+ */
+export const readManifest = (): Manifest =>
+  JSON.parse(readFileSync(new URL('./manifest.json', import.meta.url), 'utf8')) as Manifest
 
 /** What a person types after `wcrm`. */
-export const commandName = (spec: CommandSpec): string => spec.verb ? `${spec.group} ${spec.verb}` : spec.group
+export const commandName = (spec: CommandSpec): string =>
+  spec.verb ? `${spec.group} ${spec.verb}` : spec.group

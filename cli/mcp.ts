@@ -12,7 +12,10 @@ key of WCRM_API_KEY or of wcrm login. For a client's configuration:
 
 /** `wcrm mcp`: runs until standard input ends. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  const { values } = parseArgs({ args: argv, options: { url: { type: 'string' }, toolsets: { type: 'string' }, help: { type: 'boolean', short: 'h' } } })
+  const { values } = parseArgs({
+    args: argv,
+    options: { url: { type: 'string' }, toolsets: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+  })
   if (values.help) {
     io.stdout.write(help)
     return 0
@@ -23,6 +26,12 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     return 4
   }
   const query = values.toolsets ? `?${new URLSearchParams({ toolsets: values.toolsets })}` : ''
-  await bridgeStdio({ url: `${url}/mcp${query}`, apiKey: key, input: io.stdin as NodeJS.ReadStream, output: io.stdout as NodeJS.WriteStream, notes: io.stderr as NodeJS.WriteStream })
+  await bridgeStdio({
+    url: `${url}/mcp${query}`,
+    apiKey: key,
+    input: io.stdin as NodeJS.ReadStream,
+    output: io.stdout as NodeJS.WriteStream,
+    notes: io.stderr as NodeJS.WriteStream,
+  })
   return 0
 }

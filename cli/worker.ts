@@ -10,20 +10,26 @@ import { runService, untilSignal } from './service.ts'
 
 type Flags = { data?: string; databaseUrl?: string; json?: boolean }
 
-const command = (io: Io): Command => new Command('wcrm worker')
-  .description('Deliver webhooks beside the servers of a PostgreSQL database, which do so too. It listens nowhere.')
-  .option('--database-url <url>', 'PostgreSQL 15 or newer (also WCRM_DATABASE_URL)')
-  .option('--data <dir>', 'folder of the secret, where WCRM_SECRET is not set (default .wcrm)')
-  .option('--json', 'print one JSON line on stdout when ready; logs go to stderr')
-  .exitOverride()
-  .configureOutput({ writeOut: (text) => io.stdout.write(text), writeErr: (text) => io.stderr.write(text) })
+const command = (io: Io): Command =>
+  new Command('wcrm worker')
+    .description(
+      'Deliver webhooks beside the servers of a PostgreSQL database, which do so too. It listens nowhere.',
+    )
+    .option('--database-url <url>', 'PostgreSQL 15 or newer (also WCRM_DATABASE_URL)')
+    .option('--data <dir>', 'folder of the secret, where WCRM_SECRET is not set (default .wcrm)')
+    .option('--json', 'print one JSON line on stdout when ready; logs go to stderr')
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => io.stdout.write(text), writeErr: (text) => io.stderr.write(text) })
 
 /** `wcrm worker`: answers 0 after SIGTERM or SIGINT, when the attempts under way are written. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const read = () => {
     const flags = command(io).parse(argv, { from: 'user' }).opts<Flags>()
     const config = readConfig({ databaseUrl: flags.databaseUrl, dataDir: flags.data }, io.env)
-    if (config.databaseUrl === undefined) throw new Error('needs PostgreSQL: give --database-url. On the embedded database, wcrm serve delivers by itself.')
+    if (config.databaseUrl === undefined)
+      throw new Error(
+        'needs PostgreSQL: give --database-url. On the embedded database, wcrm serve delivers by itself.',
+      )
     return { config, json: flags.json === true }
   }
   return await runService('wcrm worker', io, read, (config, json) => work(config, json, io))
@@ -35,7 +41,13 @@ const work = async (config: Config, json: boolean, io: Io): Promise<number> => {
   try {
     const secret = secretOf(config)
     await requireSameSecret(storage, secret)
-    const app = createApp({ storage, secret, log, metrics: createMetrics(), config: { ...config, publicUrl: config.publicUrl ?? '' } })
+    const app = createApp({
+      storage,
+      secret,
+      log,
+      metrics: createMetrics(),
+      config: { ...config, publicUrl: config.publicUrl ?? '' },
+    })
     const stop = startWebhookWorker(app)
     // Nothing listens, so this keeps the process alive.
     const alive = setInterval(() => {}, 60_000)

@@ -1,4 +1,9 @@
-import { type AuthInfo, localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from '@modelcontextprotocol/server'
+import {
+  type AuthInfo,
+  localhostAllowedHostnames,
+  validateHostHeader,
+  validateOriginHeader,
+} from '@modelcontextprotocol/server'
 import type { App } from '../server/app.ts'
 import { clientName } from '../server/audit/entry.ts'
 import { tellAtDoor } from '../server/audit/record.ts'
@@ -8,8 +13,8 @@ import { entitle } from '../server/core/steps/entitle.ts'
 import { type Selection, toolsetNames } from './toolsets.ts'
 
 /**
- * Refuses requests that a web page could have caused by DNS rebinding: the Host, and the Origin where there is one, must be this machine or the
- * server's public name, on any port (MCP "Security").
+ * Refuses requests that a web page could have caused by DNS rebinding: the Host, and the Origin where there
+ * is one, must be this machine or the server's public name, on any port (MCP "Security").
  */
 export const originCheck = (app: App): ((request: Request, requestId: string) => Response | undefined) => {
   const allowed = [...localhostAllowedHostnames(), new URL(app.config.publicUrl).hostname]
@@ -19,7 +24,13 @@ export const originCheck = (app: App): ((request: Request, requestId: string) =>
     const origin = validateOriginHeader(request.headers.get('origin'), allowed)
     if (host.ok && origin.ok) return undefined
     const what = host.ok ? `origin ${request.headers.get('origin')}` : `host ${request.headers.get('host')}`
-    return refusal(app, requestId, new Problem('forbidden', `The ${what} is not served here. WCRM_PUBLIC_URL names the address that is.`, { reason: 'host_not_allowed' }))
+    return refusal(
+      app,
+      requestId,
+      new Problem('forbidden', `The ${what} is not served here. WCRM_PUBLIC_URL names the address that is.`, {
+        reason: 'host_not_allowed',
+      }),
+    )
   }
 }
 
@@ -30,26 +41,59 @@ export const admit = async (app: App, request: Request, requestId: string): Prom
     try {
       entitle(actor)
     } catch (error) {
-      await tellAtDoor(app, actor, { door: 'mcp', client: clientName(request.headers.get('user-agent') ?? undefined), requestId, confirmed: false }, error as Problem)
+      await tellAtDoor(
+        app,
+        actor,
+        {
+          door: 'mcp',
+          client: clientName(request.headers.get('user-agent') ?? undefined),
+          requestId,
+          confirmed: false,
+        },
+        error as Problem,
+      )
       throw error
     }
     const selection: Selection = selectionOf(new URL(request.url).searchParams, toolsetNames(app.operations))
     // The key itself stays in the request: nothing that handles this record may log it.
-    return { token: '', clientId: actor.key.id, scopes: [...actor.key.scopes], extra: { ...selection, test: actor.key.test } }
+    return {
+      token: '',
+      clientId: actor.key.id,
+      scopes: [...actor.key.scopes],
+      extra: { ...selection, test: actor.key.test },
+    }
   } catch (error) {
     if (error instanceof Problem) return refusal(app, requestId, error)
     app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'key not checked')
-    return refusal(app, requestId, new Problem('upstream_unavailable', 'The key could not be checked at the moment.'))
+    return refusal(
+      app,
+      requestId,
+      new Problem('upstream_unavailable', 'The key could not be checked at the moment.'),
+    )
   }
 }
 
 const selectionOf = (query: URLSearchParams, known: readonly string[]): Selection => {
-  const toolsets = query.has('toolsets') ? query.getAll('toolsets').flatMap((value) => value.split(',')).map((name) => name.trim()).filter(Boolean) : undefined
+  const toolsets = query.has('toolsets')
+    ? query
+        .getAll('toolsets')
+        .flatMap((value) => value.split(','))
+        .map((name) => name.trim())
+        .filter(Boolean)
+    : undefined
   const unknown = toolsets?.find((name) => !known.includes(name))
   if (unknown !== undefined) {
     const detail = `There is no toolset "${unknown}".`
     throw new Problem('invalid_input', detail, {
-      errors: [{ parameter: 'toolsets', code: 'unknown_value', detail, fix: `Use one or more of: ${known.join(', ')}.`, allowed: known }],
+      errors: [
+        {
+          parameter: 'toolsets',
+          code: 'unknown_value',
+          detail,
+          fix: `Use one or more of: ${known.join(', ')}.`,
+          allowed: known,
+        },
+      ],
     })
   }
   return { toolsets, readonly: query.get('readonly') === 'true' }

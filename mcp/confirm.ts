@@ -1,5 +1,11 @@
 import { hash } from 'node:crypto'
-import { CLIENT_CAPABILITIES_META_KEY, inputRequired, type InputRequiredResult, inputResponse, type ServerContext } from '@modelcontextprotocol/server'
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  inputRequired,
+  type InputRequiredResult,
+  inputResponse,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
 import type { App } from '../server/app.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
@@ -10,14 +16,20 @@ const ASKED_MS = 600_000
 const SHOWN_CHARACTERS = 2000
 
 /**
- * Has the person behind the client confirm a gated call (MCP 2026-07-28, multi round-trip requests): what a model writes into an argument is no
- * human's consent. The call is rehearsed first, so that nobody is asked about what would be refused. The question goes out with a state that is
- * sealed to this key, operation and input; the call runs when it comes back with the verb. Clients that cannot ask get `confirm_required`.
+ * Has the person behind the client confirm a gated call (MCP 2026-07-28, multi round-trip requests): what a
+ * model writes into an argument is no human's consent. The call is rehearsed first, so that nobody is asked
+ * about what would be refused. The question goes out with a state that is sealed to this key, operation and
+ * input; the call runs when it comes back with the verb. Clients that cannot ask get `confirm_required`.
  */
-export const confirmed = async (app: App, op: Operation, call: Call & { input: Record<string, unknown> }, caller: { keyId: string; test: boolean }, context: ServerContext): Promise<
-  { ask: InputRequiredResult } | { refused: Answer } | { call: Call }
-> => {
-  if (op.confirm === undefined || caller.test || call.input.dry_run === true || !canAsk(context)) return { call }
+export const confirmed = async (
+  app: App,
+  op: Operation,
+  call: Call & { input: Record<string, unknown> },
+  caller: { keyId: string; test: boolean },
+  context: ServerContext,
+): Promise<{ ask: InputRequiredResult } | { refused: Answer } | { call: Call }> => {
+  if (op.confirm === undefined || caller.test || call.input.dry_run === true || !canAsk(context))
+    return { call }
   const binding = `${caller.keyId}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
   const key = response.kind === 'elicit' ? openState(app, context, binding) : undefined
@@ -27,17 +39,34 @@ export const confirmed = async (app: App, op: Operation, call: Call & { input: R
   }
   const rehearsal = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   if (rehearsal.status >= 400) return { refused: rehearsal }
-  return { ask: ask(op, call.input, app.confirmSealer.seal(JSON.stringify({ until: Date.now() + ASKED_MS, key: call.idempotencyKey }), binding)) }
+  return {
+    ask: ask(
+      op,
+      call.input,
+      app.confirmSealer.seal(
+        JSON.stringify({ until: Date.now() + ASKED_MS, key: call.idempotencyKey }),
+        binding,
+      ),
+    ),
+  }
 }
 
-/** Only the newest revision carries the question in an answer; it declares in each request what its client can do. */
+/**
+ * Only the newest revision carries the question in an answer; it declares in each request what its client
+ * can do.
+ */
 const canAsk = (context: ServerContext): boolean => {
   const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
-  const { elicitation } = (envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? {}) as { elicitation?: { form?: unknown; url?: unknown } }
+  const { elicitation } = (envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? {}) as {
+    elicitation?: { form?: unknown; url?: unknown }
+  }
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
 }
 
-/** The Idempotency-Key that the question was asked for: an answer that is sent twice runs once. Undefined: not our question, or too old. */
+/**
+ * The Idempotency-Key that the question was asked for: an answer that is sent twice runs once. Undefined:
+ * not our question, or too old.
+ */
 const openState = (app: App, context: ServerContext, binding: string): string | undefined => {
   const state = context.mcpReq.requestState() as unknown
   const opened = typeof state === 'string' ? app.confirmSealer.open(state, binding) : undefined
@@ -54,8 +83,16 @@ const ask = (op: Operation, input: Record<string, unknown>, requestState: string
       confirm: inputRequired.elicit({
         message: `${op.summary}? The rehearsal found nothing wrong.\n\n${op.name} ${shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}…` : shown}`,
         requestedSchema: {
-          type: 'object', required: ['confirm'],
-          properties: { confirm: { type: 'string', title: 'Confirm', description: `"${op.confirm}" does it; decline to leave everything as it is.`, enum: [op.confirm!] } },
+          type: 'object',
+          required: ['confirm'],
+          properties: {
+            confirm: {
+              type: 'string',
+              title: 'Confirm',
+              description: `"${op.confirm}" does it; decline to leave everything as it is.`,
+              enum: [op.confirm!],
+            },
+          },
         },
       }),
     },

@@ -1,6 +1,14 @@
 import {
-  type AuthInfo, CLIENT_INFO_META_KEY, createMcpHandler, type Implementation, type McpRequestContext, ProtocolError, ProtocolErrorCode, ResourceNotFoundError,
-  Server, type ServerContext,
+  type AuthInfo,
+  CLIENT_INFO_META_KEY,
+  createMcpHandler,
+  type Implementation,
+  type McpRequestContext,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+  type ServerContext,
 } from '@modelcontextprotocol/server'
 import { currentVersion } from '../catalog/index.ts'
 import type { Operation } from '../catalog/operation.ts'
@@ -16,11 +24,17 @@ import { type Tool, toolOf } from './tools.ts'
 import { callable, listed, type Selection } from './toolsets.ts'
 
 /** What does not change between requests, worked out once: the SDK asks for a new server on every one. */
-type Surface = { app: App; operations: ReadonlyMap<string, Operation>; tools: ReadonlyMap<string, Tool>; resources: readonly TextResource[] }
+type Surface = {
+  app: App
+  operations: ReadonlyMap<string, Operation>
+  tools: ReadonlyMap<string, Tool>
+  resources: readonly TextResource[]
+}
 
 /**
- * The MCP door: streamable HTTP, stateless, for protocol 2026-07-28 and the 2025 revisions at the same address. Takes the API key of REST.
- * Query: `toolsets` (names separated by commas, or `all`) and `readonly=true`.
+ * The MCP door: streamable HTTP, stateless, for protocol 2026-07-28 and the 2025 revisions at the same
+ * address. Takes the API key of REST. Query: `toolsets` (names separated by commas, or `all`) and
+ * `readonly=true`.
  */
 export const mcpHandler = (app: App): ((request: Request) => Promise<Response>) => {
   const surface: Surface = {
@@ -38,7 +52,7 @@ export const mcpHandler = (app: App): ((request: Request) => Promise<Response>) 
   const refuseForeign = originCheck(app)
   return async (request) => {
     const requestId = newRequestId()
-    const admitted = refuseForeign(request, requestId) ?? await admit(app, request, requestId)
+    const admitted = refuseForeign(request, requestId) ?? (await admit(app, request, requestId))
     return admitted instanceof Response ? admitted : handler.fetch(request, { authInfo: admitted })
   }
 }
@@ -49,7 +63,13 @@ const options = {
   capabilities: { tools: {}, resources: {}, prompts: {} },
   instructions,
   // A key's tools follow its scopes, which may change, so that list is private and short-lived.
-  cacheHints: { 'tools/list': { ttlMs: 300_000, cacheScope: 'private' }, 'resources/list': hour, 'resources/read': hour, 'prompts/list': hour, 'server/discover': hour },
+  cacheHints: {
+    'tools/list': { ttlMs: 300_000, cacheScope: 'private' },
+    'resources/list': hour,
+    'resources/read': hour,
+    'prompts/list': hour,
+    'server/discover': hour,
+  },
 } as const
 
 const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContext): Server => {
@@ -59,16 +79,30 @@ const serverFor = (surface: Surface, { authInfo, requestInfo }: McpRequestContex
   return server
 }
 
-const serveTools = (server: Server, surface: Surface, authInfo: AuthInfo | undefined, requestInfo: Request | undefined): void => {
+const serveTools = (
+  server: Server,
+  surface: Surface,
+  authInfo: AuthInfo | undefined,
+  requestInfo: Request | undefined,
+): void => {
   const selection = authInfo?.extra as Selection & { test: boolean }
   server.setRequestHandler('tools/list', () => ({
-    tools: listed(surface.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) => surface.tools.get(op.name)!),
+    tools: listed(surface.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) =>
+      surface.tools.get(op.name)!,
+    ),
   }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const op = surface.operations.get(params.name)
-    if (!op || !callable(op, selection)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, unknownTool(params.name, op, selection))
+    if (!op || !callable(op, selection))
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, unknownTool(params.name, op, selection))
     const call = callOf(op, params.arguments, requestInfo, clientOf(server, context, requestInfo))
-    const settled = await confirmed(surface.app, op, call, { keyId: authInfo!.clientId, test: selection.test }, context)
+    const settled = await confirmed(
+      surface.app,
+      op,
+      call,
+      { keyId: authInfo!.clientId, test: selection.test },
+      context,
+    )
     if ('ask' in settled) return settled.ask
     return toolResult(op, 'refused' in settled ? settled.refused : await perform(surface.app, settled.call))
   })
@@ -76,7 +110,13 @@ const serveTools = (server: Server, surface: Surface, authInfo: AuthInfo | undef
 
 const serveTexts = (server: Server, surface: Surface): void => {
   server.setRequestHandler('resources/list', () => ({
-    resources: surface.resources.map(({ uri, name, title, description, mimeType }) => ({ uri, name, title, description, mimeType })),
+    resources: surface.resources.map(({ uri, name, title, description, mimeType }) => ({
+      uri,
+      name,
+      title,
+      description,
+      mimeType,
+    })),
   }))
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', ({ params }) => {
@@ -87,13 +127,25 @@ const serveTexts = (server: Server, surface: Surface): void => {
   server.setRequestHandler('prompts/list', () => ({ prompts }))
   server.setRequestHandler('prompts/get', ({ params }) => {
     const found = promptMessages(params.name, params.arguments)
-    if (!found) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown prompt, or its argument is missing: ${params.name}. prompts/list shows both.`)
+    if (!found)
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `Unknown prompt, or its argument is missing: ${params.name}. prompts/list shows both.`,
+      )
     return found
   })
 }
 
-/** A tool call as a call of its operation; a change always has an Idempotency-Key, so that no retry below us runs it twice. */
-const callOf = (op: Operation, input: Record<string, unknown> = {}, request: Request | undefined, client: string | undefined) => {
+/**
+ * A tool call as a call of its operation; a change always has an Idempotency-Key, so that no retry below us
+ * runs it twice.
+ */
+const callOf = (
+  op: Operation,
+  input: Record<string, unknown> = {},
+  request: Request | undefined,
+  client: string | undefined,
+) => {
   const { idempotency_key: given, ...fields } = input
   const key = typeof given === 'string' ? given : `mcp-${crypto.randomUUID()}`
   return {
@@ -109,11 +161,18 @@ const callOf = (op: Operation, input: Record<string, unknown> = {}, request: Req
   }
 }
 
-/** What the client calls itself: in each request of 2026-07-28; older clients say it only at the start, so their User-Agent stands in. */
-const clientOf = (server: Server, context: ServerContext, request: Request | undefined): string | undefined => {
+/**
+ * What the client calls itself: in each request of 2026-07-28; older clients say it only at the start, so
+ * their User-Agent stands in.
+ */
+const clientOf = (
+  server: Server,
+  context: ServerContext,
+  request: Request | undefined,
+): string | undefined => {
   const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
   const info = (envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion()) as Implementation | undefined
-  const name = info ? `${info.name}/${info.version}` : request?.headers.get('user-agent') ?? undefined
+  const name = info ? `${info.name}/${info.version}` : (request?.headers.get('user-agent') ?? undefined)
   return name?.slice(0, 120)
 }
 

@@ -1,28 +1,46 @@
 /** A prompt: a piece of work that a person may start by name. */
-type Prompt = { name: string; title: string; description: string; arguments: { name: string; description: string; required: true }[]; text: (given: string) => string }
+type Prompt = {
+  name: string
+  title: string
+  description: string
+  arguments: { name: string; description: string; required: true }[]
+  text: (given: string) => string
+}
 
 const all: readonly Prompt[] = [
   {
-    name: 'contact_brief', title: 'Brief me on a contact', description: 'Who a contact is, and what stands open with them.',
+    name: 'contact_brief',
+    title: 'Brief me on a contact',
+    description: 'Who a contact is, and what stands open with them.',
     arguments: [{ name: 'who', description: 'Name, phone number or contact id.', required: true }],
-    text: (who) => `Find the contact below with crm_search_contacts (or crm_get_contact, if it is an id) and read it in full. If several match, list them and ask. `
-      + `Then tell me in at most ten lines: who they are, tags, groups, custom fields that matter, and their latest conversations. Change nothing.\n\nContact: ${who}`,
+    text: (who) =>
+      `Find the contact below with crm_search_contacts (or crm_get_contact, if it is an id) and read it in full. If several match, list them and ask. ` +
+      `Then tell me in at most ten lines: who they are, tags, groups, custom fields that matter, and their latest conversations. Change nothing.\n\nContact: ${who}`,
   },
   {
-    name: 'rehearsed_change', title: 'Change something safely', description: 'Rehearses a change with dry_run, shows it, and makes it when told to.',
+    name: 'rehearsed_change',
+    title: 'Change something safely',
+    description: 'Rehearses a change with dry_run, shows it, and makes it when told to.',
     arguments: [{ name: 'change', description: 'What should be different afterwards.', required: true }],
-    text: (change) => `Work out which tools make the change below, and call each with \`dry_run: true\` first. Show me what would happen, with counts and names, and wait for my yes. `
-      + `Then call them again without dry_run, and give the same idempotency_key if you have to retry.\n\nChange: ${change}`,
+    text: (change) =>
+      `Work out which tools make the change below, and call each with \`dry_run: true\` first. Show me what would happen, with counts and names, and wait for my yes. ` +
+      `Then call them again without dry_run, and give the same idempotency_key if you have to retry.\n\nChange: ${change}`,
   },
 ]
 
 /** What `prompts/list` shows. */
 export const prompts = all.map(({ text: _text, ...prompt }) => prompt)
 
-/** The messages of a prompt with its argument filled in; undefined when there is no such prompt or the argument is missing. */
+/**
+ * The messages of a prompt with its argument filled in; undefined when there is no such prompt or the
+ * argument is missing.
+ */
 export const promptMessages = (name: string, given: Record<string, string> = {}) => {
   const prompt = all.find((each) => each.name === name)
   const value = prompt && given[prompt.arguments[0]!.name]
   if (!prompt || value === undefined) return undefined
-  return { description: prompt.description, messages: [{ role: 'user' as const, content: { type: 'text' as const, text: prompt.text(value) } }] }
+  return {
+    description: prompt.description,
+    messages: [{ role: 'user' as const, content: { type: 'text' as const, text: prompt.text(value) } }],
+  }
 }

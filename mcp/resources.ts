@@ -13,25 +13,48 @@ export const instructions = [
 ].join(' ')
 
 /** A text resource: what `resources/list` shows, and what `resources/read` answers. */
-export type TextResource = { uri: string; name: string; title: string; description: string; mimeType: 'text/markdown'; text: string }
+export type TextResource = {
+  uri: string
+  name: string
+  title: string
+  description: string
+  mimeType: 'text/markdown'
+  text: string
+}
 
 /** The resources of a catalog: its operations and the error codes. */
 export const resourcesOf = (operations: readonly Operation[]): TextResource[] => [
   {
-    uri: 'wcrm://operations', name: 'operations', title: 'Operations', mimeType: 'text/markdown',
+    uri: 'wcrm://operations',
+    name: 'operations',
+    title: 'Operations',
+    mimeType: 'text/markdown',
     description: 'Every operation in one line: name, scope, toolsets, what it does.',
     text: [
-      '# Operations', '',
-      '| operation | scope | toolsets | what it does |', '|---|---|---|---|',
-      ...operations.map((op) => `| ${op.name} | ${op.scope} | ${toolsetsOf(op).join(', ')} | ${op.summary}${op.confirm ? ` (confirm: ${op.confirm})` : ''} |`),
+      '# Operations',
+      '',
+      '| operation | scope | toolsets | what it does |',
+      '|---|---|---|---|',
+      ...operations.map(
+        (op) =>
+          `| ${op.name} | ${op.scope} | ${toolsetsOf(op).join(', ')} | ${op.summary}${op.confirm ? ` (confirm: ${op.confirm})` : ''} |`,
+      ),
     ].join('\n'),
   },
   {
-    uri: 'wcrm://errors', name: 'errors', title: 'Error codes', mimeType: 'text/markdown',
+    uri: 'wcrm://errors',
+    name: 'errors',
+    title: 'Error codes',
+    mimeType: 'text/markdown',
     description: 'Every error code: status, when it happens, and what mends it.',
     text: [
-      '# Error codes', '', '| code | status | when | mend |', '|---|---|---|---|',
-      ...Object.entries(errors).map(([code, { status, about, mend }]) => `| ${code} | ${status} | ${about} | ${mend} |`),
+      '# Error codes',
+      '',
+      '| code | status | when | mend |',
+      '|---|---|---|---|',
+      ...Object.entries(errors).map(
+        ([code, { status, about, mend }]) => `| ${code} | ${status} | ${about} | ${mend} |`,
+      ),
     ].join('\n'),
   },
 ]

@@ -9,22 +9,34 @@ type ToolResult = {
   _meta: Record<string, unknown>
 }
 
-/** A call's answer as a tool result: the body as structured content and as text; a problem as an error that says its mend. */
+/**
+ * A call's answer as a tool result: the body as structured content and as text; a problem as an error that
+ * says its mend.
+ */
 export const toolResult = (op: Operation, answer: Answer): ToolResult => {
   const _meta = metaOf(answer)
   if (!answer.problem) {
-    return { content: [{ type: 'text', text: answer.body }], structuredContent: JSON.parse(answer.body) as Record<string, unknown>, _meta }
+    return {
+      content: [{ type: 'text', text: answer.body }],
+      structuredContent: JSON.parse(answer.body) as Record<string, unknown>,
+      _meta,
+    }
   }
   // The problem has not the shape of the tool's outputSchema, so it travels as text alone.
   const retryAfter = answer.headers['Retry-After']
-  const text = { ...answer.problem, ...(retryAfter ? { retry_after_seconds: Number(retryAfter) } : {}), mend: mendOf(op, answer.problem.code) }
+  const text = {
+    ...answer.problem,
+    ...(retryAfter ? { retry_after_seconds: Number(retryAfter) } : {}),
+    mend: mendOf(op, answer.problem.code),
+  }
   return { content: [{ type: 'text', text: JSON.stringify(text) }], isError: true, _meta }
 }
 
 /** The mend as a caller of tools can do it: there is no header to send here. */
-const mendOf = (op: Operation, code: keyof typeof errors): string => code === 'confirm_required'
-  ? `Call again with \`dry_run: true\` to see what would happen. To do it, ask a person to run \`wcrm ${op.cli}\` on the command line, or to call it over REST with \`Api-Confirm: ${op.confirm}\`.`
-  : errors[code].mend
+const mendOf = (op: Operation, code: keyof typeof errors): string =>
+  code === 'confirm_required'
+    ? `Call again with \`dry_run: true\` to see what would happen. To do it, ask a person to run \`wcrm ${op.cli}\` on the command line, or to call it over REST with \`Api-Confirm: ${op.confirm}\`.`
+    : errors[code].mend
 
 /** Names the request for the logs and the key for a retry. */
 const metaOf = ({ headers }: Answer): Record<string, unknown> => ({

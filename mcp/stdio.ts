@@ -1,7 +1,13 @@
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 
-type Message = { jsonrpc: '2.0'; id?: string | number | null; method?: string; params?: Record<string, unknown>; result?: { protocolVersion?: string } }
+type Message = {
+  jsonrpc: '2.0'
+  id?: string | number | null
+  method?: string
+  params?: Record<string, unknown>
+  result?: { protocolVersion?: string }
+}
 
 export type Bridge = {
   /** The running server's MCP address, `http://…/mcp`, with its query if any. */
@@ -22,8 +28,9 @@ type Link = Bridge & {
 }
 
 /**
- * Carries MCP messages, one a line, between standard input and output and a running server's `/mcp`, in every protocol revision that the server
- * speaks. Resolves when the input has ended and every answer is out.
+ * Carries MCP messages, one a line, between standard input and output and a running server's `/mcp`, in
+ * every protocol revision that the server speaks. Resolves when the input has ended and every answer is
+ * out.
  */
 export const bridgeStdio = async (bridge: Bridge): Promise<void> => {
   const link: Link = { ...bridge, pending: new Map(), version: undefined, told: new Set() }
@@ -40,28 +47,53 @@ export const bridgeStdio = async (bridge: Bridge): Promise<void> => {
 
 const carry = async (link: Link, line: string): Promise<void> => {
   const message = parse(line)
-  if (!message) return write(link, { jsonrpc: '2.0', id: null, error: { code: -32700, message: 'Parse error: each line must be one JSON-RPC message.' } })
+  if (!message)
+    return write(link, {
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32700, message: 'Parse error: each line must be one JSON-RPC message.' },
+    })
   // Over HTTP a request is cancelled by closing it.
-  if (message.method === 'notifications/cancelled') return link.pending.get(message.params?.requestId as string | number)?.abort.abort()
+  if (message.method === 'notifications/cancelled')
+    return link.pending.get(message.params?.requestId as string | number)?.abort.abort()
   const abort = new AbortController()
-  const id = message.method === undefined ? undefined : message.id ?? undefined
+  const id = message.method === undefined ? undefined : (message.id ?? undefined)
   if (id !== undefined) link.pending.set(id, { abort, endless: message.method === 'subscriptions/listen' })
   try {
-    const response = await fetch(link.url, { method: 'POST', headers: headersOf(link, message), body: line, signal: abort.signal })
+    const response = await fetch(link.url, {
+      method: 'POST',
+      headers: headersOf(link, message),
+      body: line,
+      signal: abort.signal,
+    })
     await relay(link, message, response)
   } catch (error) {
     // A cancelled request is not answered (MCP "Cancellation").
-    if (!abort.signal.aborted) fail(link, id, -32603, `Cannot reach the server at ${originOf(link.url)}: ${reasonOf(error)}. Is it running? Start it with \`wcrm serve\`.`)
+    if (!abort.signal.aborted)
+      fail(
+        link,
+        id,
+        -32603,
+        `Cannot reach the server at ${originOf(link.url)}: ${reasonOf(error)}. Is it running? Start it with \`wcrm serve\`.`,
+      )
   } finally {
     if (id !== undefined) link.pending.delete(id)
   }
 }
 
-/** The headers of streamable HTTP; since 2026-07-28 they repeat the version, the method and the name in the body. */
+/**
+ * The headers of streamable HTTP; since 2026-07-28 they repeat the version, the method and the name in the
+ * body.
+ */
 const headersOf = (link: Link, { method, params }: Message): Record<string, string> => {
   const meta = params?._meta as Record<string, unknown> | undefined
   const modern = meta?.['io.modelcontextprotocol/protocolVersion']
-  const name = method === 'resources/read' ? params?.uri : method === 'tools/call' || method === 'prompts/get' ? params?.name : undefined
+  const name =
+    method === 'resources/read'
+      ? params?.uri
+      : method === 'tools/call' || method === 'prompts/get'
+        ? params?.name
+        : undefined
   const version = typeof modern === 'string' ? modern : link.version
   return {
     Authorization: `Bearer ${link.apiKey}`,
@@ -75,7 +107,9 @@ const headersOf = (link: Link, { method, params }: Message): Record<string, stri
 
 /** Anything but visible ASCII travels encoded, in the form that 2026-07-28 gives. */
 const headerText = (text: string): string =>
-  /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?') ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`
+  /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
+    ? text
+    : `=?base64?${Buffer.from(text).toString('base64')}?=`
 
 const relay = async (link: Link, asked: Message, response: Response): Promise<void> => {
   const type = response.headers.get('content-type') ?? ''
@@ -91,15 +125,25 @@ const relay = async (link: Link, asked: Message, response: Response): Promise<vo
   if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forward(link, asked, text)
   const problem = body as { code?: string; detail?: string } | undefined
   const hint = response.status === 401 ? ' Check the API key, or store a new one with `wcrm login`.' : ''
-  const id = asked.method === undefined ? undefined : asked.id ?? undefined
-  fail(link, id, -32603, `The server refused the request (${response.status}${problem?.code ? ` ${problem.code}` : ''}): ${problem?.detail ?? response.statusText}.${hint}`.replace('..', '.'), problem)
+  const id = asked.method === undefined ? undefined : (asked.id ?? undefined)
+  fail(
+    link,
+    id,
+    -32603,
+    `The server refused the request (${response.status}${problem?.code ? ` ${problem.code}` : ''}): ${problem?.detail ?? response.statusText}.${hint}`.replace(
+      '..',
+      '.',
+    ),
+    problem,
+  )
 }
 
 /** Passes a message on; true when it is the answer to what was asked. */
 const forward = (link: Link, asked: Message, text: string): boolean => {
   const message = parse(text)
   if (!message) return false
-  if (asked.method === 'initialize' && message.result?.protocolVersion) link.version = message.result.protocolVersion
+  if (asked.method === 'initialize' && message.result?.protocolVersion)
+    link.version = message.result.protocolVersion
   write(link, message)
   return message.id === asked.id && message.method === undefined
 }
@@ -108,7 +152,9 @@ const forward = (link: Link, asked: Message, text: string): boolean => {
 async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   let data: string[] = []
   let rest = ''
-  for await (const chunk of body.pipeThrough(new TextDecoderStream() as never) as unknown as AsyncIterable<string>) {
+  for await (const chunk of body.pipeThrough(
+    new TextDecoderStream() as never,
+  ) as unknown as AsyncIterable<string>) {
     const lines = (rest + chunk).split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop()!
     for (const line of lines) {
@@ -123,10 +169,17 @@ async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<strin
 }
 
 /** Answers the request with an error, and tells the person once. */
-const fail = (link: Link, id: string | number | undefined, code: number, message: string, data?: unknown): void => {
+const fail = (
+  link: Link,
+  id: string | number | undefined,
+  code: number,
+  message: string,
+  data?: unknown,
+): void => {
   if (!link.told.has(message)) (link.notes ?? process.stderr).write(`wcrm mcp: ${message}\n`)
   link.told.add(message)
-  if (id !== undefined) write(link, { jsonrpc: '2.0', id, error: { code, message, ...(data ? { data } : {}) } })
+  if (id !== undefined)
+    write(link, { jsonrpc: '2.0', id, error: { code, message, ...(data ? { data } : {}) } })
 }
 
 const write = (link: Link, message: unknown): void => void link.output.write(`${JSON.stringify(message)}\n`)
@@ -134,7 +187,7 @@ const write = (link: Link, message: unknown): void => void link.output.write(`${
 const parse = (text: string): Message | undefined => {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? value as Message : undefined
+    return typeof value === 'object' && value !== null ? (value as Message) : undefined
   } catch {
     return undefined
   }

@@ -8,16 +8,27 @@ export type Tool = {
   description: string
   inputSchema: JsonSchema & { type: 'object' }
   outputSchema: JsonSchema & { type: 'object' }
-  annotations: { readOnlyHint: boolean; destructiveHint: boolean; idempotentHint: boolean; openWorldHint: boolean }
+  annotations: {
+    readOnlyHint: boolean
+    destructiveHint: boolean
+    idempotentHint: boolean
+    openWorldHint: boolean
+  }
 }
 
 /** Characters and length of an Idempotency-Key (spec "Common rules"). */
 const idempotencyKey: JsonSchema = {
-  type: 'string', minLength: 8, maxLength: 128, pattern: '^[A-Za-z0-9._:-]+$',
+  type: 'string',
+  minLength: 8,
+  maxLength: 128,
+  pattern: '^[A-Za-z0-9._:-]+$',
   description: 'Same key, same answer: makes a retry safe for 24 hours. Made for you when absent.',
 }
 
-/** The tool of an operation, with schemas that every known client reads: an object at the root, no references, no unions. */
+/**
+ * The tool of an operation, with schemas that every known client reads: an object at the root, no
+ * references, no unions.
+ */
 export const toolOf = (op: Operation): Tool => {
   const input = onceEach(loosen(flatten(inlinedJsonSchema(inputOf(op)))))
   const properties = input.properties as Record<string, JsonSchema>
@@ -25,7 +36,11 @@ export const toolOf = (op: Operation): Tool => {
     name: op.name,
     title: op.cli.replace(' ', ': '),
     description: describe(op),
-    inputSchema: { ...input, type: 'object', properties: op.dryRun ? { ...properties, idempotency_key: idempotencyKey } : properties },
+    inputSchema: {
+      ...input,
+      type: 'object',
+      properties: op.dryRun ? { ...properties, idempotency_key: idempotencyKey } : properties,
+    },
     outputSchema: { ...shorten(flatten(inlinedJsonSchema(outputOf(op)))), type: 'object' },
     annotations: hintsOf(op),
   }
@@ -47,8 +62,8 @@ const hintsOf = (op: Operation): Tool['annotations'] => ({
 })
 
 /**
- * Widens each union that is left to one schema that takes everything its branches take. Clients refuse or drop compositions; the server checks the
- * exact rule in any case.
+ * Widens each union that is left to one schema that takes everything its branches take. Clients refuse or
+ * drop compositions; the server checks the exact rule in any case.
  */
 const flatten = (schema: JsonSchema): JsonSchema => {
   const { anyOf, oneOf, allOf, ...node } = mapSchemas(schema, flatten)
@@ -60,12 +75,17 @@ const flatten = (schema: JsonSchema): JsonSchema => {
   return { ...type, ...partsOf(branches, allOf !== undefined), ...node }
 }
 
-/** What objects and arrays among the branches have in common: all properties; required where every object requires it. */
+/**
+ * What objects and arrays among the branches have in common: all properties; required where every object
+ * requires it.
+ */
 const partsOf = (branches: readonly JsonSchema[], every: boolean): JsonSchema => {
   const objects = branches.filter((branch) => branch.properties)
   const items = branches.filter((branch) => branch.items)
   const needed = objects.map((branch) => (branch.required as string[] | undefined) ?? [])
-  const required = every ? [...new Set(needed.flat())] : (needed[0] ?? []).filter((name) => needed.every((names) => names.includes(name)))
+  const required = every
+    ? [...new Set(needed.flat())]
+    : (needed[0] ?? []).filter((name) => needed.every((names) => names.includes(name)))
   return {
     ...(objects.length > 0 ? { properties: mergeProperties(objects) } : {}),
     ...(required.length > 0 && objects.length === branches.length ? { required } : {}),
@@ -76,44 +96,83 @@ const partsOf = (branches: readonly JsonSchema[], every: boolean): JsonSchema =>
 const mergeProperties = (objects: readonly JsonSchema[]): Record<string, JsonSchema> => {
   const all: Record<string, JsonSchema[]> = {}
   for (const object of objects) {
-    for (const [name, schema] of Object.entries(object.properties as Record<string, JsonSchema>)) (all[name] ??= []).push(schema)
+    for (const [name, schema] of Object.entries(object.properties as Record<string, JsonSchema>))
+      (all[name] ??= []).push(schema)
   }
-  return Object.fromEntries(Object.entries(all).map(([name, schemas]) =>
-    [name, schemas.length === 1 ? schemas[0]! : flatten({ description: schemas[0]!.description, anyOf: schemas })]))
+  return Object.fromEntries(
+    Object.entries(all).map(([name, schemas]) => [
+      name,
+      schemas.length === 1 ? schemas[0]! : flatten({ description: schemas[0]!.description, anyOf: schemas }),
+    ]),
+  )
 }
 
-/** Bounds of what is nested deep are left to the server, whose refusal names them: a draft of a template has forty. */
+/**
+ * Bounds of what is nested deep are left to the server, whose refusal names them: a draft of a template has
+ * forty.
+ */
 const loosen = (schema: JsonSchema, depth = 0): JsonSchema => {
   const node = mapSchemas(schema, (child) => loosen(child, depth + 1))
   if (depth < 2) return node
   const { maxLength: _1, minLength: _2, maxItems: _3, additionalProperties, ...rest } = node
-  return additionalProperties === undefined || additionalProperties === false ? rest : { ...rest, additionalProperties }
+  return additionalProperties === undefined || additionalProperties === false
+    ? rest
+    : { ...rest, additionalProperties }
 }
 
 /** Characters of a schema that is worth a word instead. */
 const LARGE = 250
 
-/** A large schema that stands in several places is written out in the first of them; the others name it. The server checks each in any case. */
+/**
+ * A large schema that stands in several places is written out in the first of them; the others name it. The
+ * server checks each in any case.
+ */
 const onceEach = (schema: JsonSchema): JsonSchema => {
   const seen = new Map<string, string>()
   const visit = (node: JsonSchema, path: string): JsonSchema => {
     const { description, ...shape } = node
     const key = JSON.stringify(shape)
     const first = key.length > LARGE ? seen.get(key) : undefined
-    if (first !== undefined) return { type: node.type, description: [description, `As \`${first}\`.`].filter(Boolean).join(' ') }
+    if (first !== undefined)
+      return { type: node.type, description: [description, `As \`${first}\`.`].filter(Boolean).join(' ') }
     if (key.length > LARGE) seen.set(key, path)
     const { properties, items } = node as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
     return {
       ...node,
-      ...(properties ? { properties: Object.fromEntries(Object.entries(properties).map(([name, child]) => [name, visit(child, path === '' ? name : `${path}.${name}`)])) } : {}),
+      ...(properties
+        ? {
+            properties: Object.fromEntries(
+              Object.entries(properties).map(([name, child]) => [
+                name,
+                visit(child, path === '' ? name : `${path}.${name}`),
+              ]),
+            ),
+          }
+        : {}),
       ...(items ? { items: visit(items, `${path}[]`) } : {}),
     }
   }
   return visit(schema, '')
 }
 
-/** What a model needs of an answer that it will read anyway: names and types. Every token here is paid in each conversation. */
+/**
+ * What a model needs of an answer that it will read anyway: names and types. Every token here is paid in
+ * each conversation.
+ */
 const shorten = (schema: JsonSchema, depth = 0): JsonSchema => {
-  const { pattern: _1, examples: _2, format: _3, minLength: _4, maxLength: _5, maxItems: _6, description: _7, required, ...node } = schema
-  return { ...mapSchemas(node, (child) => shorten(child, depth + 1)), ...(required !== undefined && depth === 0 ? { required } : {}) }
+  const {
+    pattern: _1,
+    examples: _2,
+    format: _3,
+    minLength: _4,
+    maxLength: _5,
+    maxItems: _6,
+    description: _7,
+    required,
+    ...node
+  } = schema
+  return {
+    ...mapSchemas(node, (child) => shorten(child, depth + 1)),
+    ...(required !== undefined && depth === 0 ? { required } : {}),
+  }
 }

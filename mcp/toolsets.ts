@@ -10,14 +10,36 @@ export type Selection = {
 /** More tools than this cost an agent too much of its attention, and some clients drop the rest. */
 export const mostDefaultTools = 25
 
-/** The tools served without `?toolsets=` once there are more than `mostDefaultTools`: what one conversation about customers needs. */
+/**
+ * The tools served without `?toolsets=` once there are more than `mostDefaultTools`: what one conversation
+ * about customers needs.
+ */
 export const defaultTools: readonly string[] = [
-  'workspace_whoami', 'workspace_channels', 'workspace_list_staff',
-  'crm_search_contacts', 'crm_get_contact', 'crm_upsert_contact', 'crm_update_contact', 'crm_count_contacts',
-  'crm_tag_contacts', 'crm_untag_contacts', 'crm_list_tags', 'crm_list_groups', 'crm_list_custom_fields', 'crm_list_saved_filters',
-  'messaging_send_template', 'messaging_send_reply', 'messaging_list_templates',
-  'inbox_search_conversations', 'inbox_get_conversation', 'inbox_list_messages', 'inbox_assign_conversation',
-  'inbox_close_conversation', 'inbox_tag_conversation', 'inbox_add_note', 'reports_workspace_summary',
+  'workspace_whoami',
+  'workspace_channels',
+  'workspace_list_staff',
+  'crm_search_contacts',
+  'crm_get_contact',
+  'crm_upsert_contact',
+  'crm_update_contact',
+  'crm_count_contacts',
+  'crm_tag_contacts',
+  'crm_untag_contacts',
+  'crm_list_tags',
+  'crm_list_groups',
+  'crm_list_custom_fields',
+  'crm_list_saved_filters',
+  'messaging_send_template',
+  'messaging_send_reply',
+  'messaging_list_templates',
+  'inbox_search_conversations',
+  'inbox_get_conversation',
+  'inbox_list_messages',
+  'inbox_assign_conversation',
+  'inbox_close_conversation',
+  'inbox_tag_conversation',
+  'inbox_add_note',
+  'reports_workspace_summary',
 ]
 
 /** The toolsets an operation is in: its command group, such as `contacts`, and its domain, such as `crm`. */
@@ -28,16 +50,33 @@ export const toolsetsOf = (op: Operation): string[] => {
 }
 
 /** Every toolset name of these operations, sorted, with `all`. */
-export const toolsetNames = (operations: readonly Operation[]): string[] =>
-  ['all', ...[...new Set(operations.flatMap(toolsetsOf))].sort()]
+export const toolsetNames = (operations: readonly Operation[]): string[] => [
+  'all',
+  ...[...new Set(operations.flatMap(toolsetsOf))].sort(),
+]
 
-/** Whether a call may reach the operation at this address. The default list only shortens what is shown; a list asked for also restricts. */
+/**
+ * Whether a call may reach the operation at this address. The default list only shortens what is shown; a
+ * list asked for also restricts.
+ */
 export const callable = (op: Operation, { toolsets, readonly }: Selection): boolean =>
-  !(readonly && op.scope !== 'mcp:read')
-  && (toolsets === undefined || toolsets.includes('all') || toolsetsOf(op).some((name) => toolsets.includes(name)))
+  !(readonly && op.scope !== 'mcp:read') &&
+  (toolsets === undefined ||
+    toolsets.includes('all') ||
+    toolsetsOf(op).some((name) => toolsets.includes(name)))
 
-/** The operations to list, in the order of the catalog: callable here, within the key's scopes, and in the default set if none was asked for. */
-export const listed = (operations: readonly Operation[], scopes: readonly Scope[], selection: Selection): Operation[] => {
+/**
+ * The operations to list, in the order of the catalog: callable here, within the key's scopes, and in the
+ * default set if none was asked for.
+ */
+export const listed = (
+  operations: readonly Operation[],
+  scopes: readonly Scope[],
+  selection: Selection,
+): Operation[] => {
   const shortened = selection.toolsets === undefined && operations.length > mostDefaultTools
-  return operations.filter((op) => callable(op, selection) && scopes.includes(op.scope) && (!shortened || defaultTools.includes(op.name)))
+  return operations.filter(
+    (op) =>
+      callable(op, selection) && scopes.includes(op.scope) && (!shortened || defaultTools.includes(op.name)),
+  )
 }

@@ -10,22 +10,33 @@ export type Cluster = { url: string; stop: () => void }
 /** The folder of the newest PostgreSQL that is at least 15, if there is one. */
 export const postgresBinaries = (): string | undefined => {
   const base = '/usr/lib/postgresql'
-  const versions = existsSync(base) ? readdirSync(base).map(Number).filter((v) => v >= 15).sort((a, b) => b - a) : []
-  const found = versions.map((v) => join(base, String(v), 'bin')).find((dir) => existsSync(join(dir, 'initdb')))
+  const versions = existsSync(base)
+    ? readdirSync(base)
+        .map(Number)
+        .filter((v) => v >= 15)
+        .sort((a, b) => b - a)
+    : []
+  const found = versions
+    .map((v) => join(base, String(v), 'bin'))
+    .find((dir) => existsSync(join(dir, 'initdb')))
   if (found) return found
   const { status, stdout } = spawnSync('pg_config', ['--bindir'], { encoding: 'utf8' })
   return status === 0 && existsSync(join(stdout.trim(), 'initdb')) ? stdout.trim() : undefined
 }
 
-const freePort = (): Promise<number> => new Promise((resolve) => {
-  const server = createServer().listen(0, '127.0.0.1', () => {
-    const { port } = server.address() as { port: number }
-    server.close(() => resolve(port))
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
   })
-})
 
 /** Starts a cluster in a folder of its own. PostgreSQL refuses to run as root, so root becomes `postgres`. */
-export const startCluster = async (binaries: string, settings: Record<string, string> = {}): Promise<Cluster> => {
+export const startCluster = async (
+  binaries: string,
+  settings: Record<string, string> = {},
+): Promise<Cluster> => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-pg-'))
   const port = await freePort()
   const asRoot = userInfo().uid === 0
@@ -33,17 +44,30 @@ export const startCluster = async (binaries: string, settings: Record<string, st
   else chmodSync(folder, 0o700)
   const run = (program: string, ...args: string[]) => {
     const command = [join(binaries, program), ...args]
-    const [file, rest] = asRoot ? ['runuser', ['-u', 'postgres', '--', ...command]] : [command[0]!, command.slice(1)]
+    const [file, rest] = asRoot
+      ? ['runuser', ['-u', 'postgres', '--', ...command]]
+      : [command[0]!, command.slice(1)]
     execFileSync(file, rest, { stdio: ['ignore', 'ignore', 'inherit'], cwd: '/' })
   }
   const data = join(folder, 'data')
   run('initdb', '-D', data, '-U', 'postgres', '-E', 'UTF8', '--locale=C.UTF-8', '-A', 'trust')
-  const options = Object.entries({ listen_addresses: '127.0.0.1', unix_socket_directories: folder, max_connections: '200', ...settings }).map(([k, v]) => `-c ${k}=${v}`).join(' ')
+  const options = Object.entries({
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: folder,
+    max_connections: '200',
+    ...settings,
+  })
+    .map(([k, v]) => `-c ${k}=${v}`)
+    .join(' ')
   run('pg_ctl', '-D', data, '-l', join(folder, 'log'), '-o', `-p ${port} ${options}`, '-w', 'start')
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     stop: () => {
-      try { run('pg_ctl', '-D', data, '-m', 'immediate', 'stop') } finally { rmSync(folder, { recursive: true, force: true }) }
+      try {
+        run('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
+      } finally {
+        rmSync(folder, { recursive: true, force: true })
+      }
     },
   }
 }

@@ -3,18 +3,23 @@ import { ruleTopics } from '../server/templates/lint.ts'
 import { bases } from '../server/templates/lint/examples.ts'
 import type { Example, Rule } from '../server/templates/lint/rule.ts'
 
-// Writes docs/template-rules.md: every rule of template drafts, with an example that breaks it and one that passes.
+// Writes docs/template-rules.md: every rule of template drafts, with an example that breaks it and one that
+// passes.
 
 const LONGEST_RUN = 12
 
 /** Long runs of one character say only how many there are. */
-const shortened = (json: string): string => json.replaceAll(/(.)\1{20,}/gu, (run, char: string) => `${char.repeat(LONGEST_RUN)}…(${[...run].length})`)
+const shortened = (json: string): string =>
+  json.replaceAll(/(.)\1{20,}/gu, (run, char: string) => `${char.repeat(LONGEST_RUN)}…(${[...run].length})`)
 
 /** As code in a cell of a table. */
-const code = (text: string): string => (text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``).replaceAll('|', '\\|')
+const code = (text: string): string =>
+  (text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``).replaceAll('|', '\\|')
 
 const exampleText = ({ base = 'plain', set = {} }: Example): string => {
-  const changes = Object.entries(set).map(([path, value]) => (value === null ? `without ${code(path)}` : code(`${path}: ${shortened(JSON.stringify(value))}`)))
+  const changes = Object.entries(set).map(([path, value]) =>
+    value === null ? `without ${code(path)}` : code(`${path}: ${shortened(JSON.stringify(value))}`),
+  )
   return [...(base === 'plain' ? [] : [`*${base}*`]), ...changes].join('<br>') || '*plain*'
 }
 
@@ -31,8 +36,15 @@ as missing; variables are \`{{1}}\`, \`{{2}}\` and so on.
 
 The examples say what they change in one of these drafts, *plain* where none is named, and where the issue is found:
 
-${Object.entries(bases).map(([name, draft]) => `- *${name}*: ${code(JSON.stringify(draft))}`).join('\n')}
+${Object.entries(bases)
+  .map(([name, draft]) => `- *${name}*: ${code(JSON.stringify(draft))}`)
+  .join('\n')}
 
-${Object.entries(ruleTopics).map(([topic, rules]) => `## ${topic}\n\n| rule | | what it asks | breaks it | passes |\n|---|---|---|---|---|\n${rules.map(row).join('\n')}\n`).join('\n')}`
+${Object.entries(ruleTopics)
+  .map(
+    ([topic, rules]) =>
+      `## ${topic}\n\n| rule | | what it asks | breaks it | passes |\n|---|---|---|---|---|\n${rules.map(row).join('\n')}\n`,
+  )
+  .join('\n')}`
 
 if (import.meta.main) writeFileSync(new URL('../docs/template-rules.md', import.meta.url), rulesPage())

@@ -71,7 +71,20 @@ export type AppOptions = {
   secret: string
   log: Logger
   metrics: Metrics
-  config: { publicUrl: string; limitRead: number; limitWrite: number; limitWorkspaceRead?: number | undefined; limitWorkspaceWrite?: number | undefined; advancedFilters?: 'on' | 'off'; countTimeBox?: number; webhookAllow?: string; webhookRetentionDays?: number; eventRetentionDays?: number | undefined; audit?: boolean; auditRetentionDays?: number }
+  config: {
+    publicUrl: string
+    limitRead: number
+    limitWrite: number
+    limitWorkspaceRead?: number | undefined
+    limitWorkspaceWrite?: number | undefined
+    advancedFilters?: 'on' | 'off'
+    countTimeBox?: number
+    webhookAllow?: string
+    webhookRetentionDays?: number
+    eventRetentionDays?: number | undefined
+    audit?: boolean
+    auditRetentionDays?: number
+  }
   now?: () => string
   /** How names of webhook endpoints are resolved; as the machine does when absent. */
   resolve?: Resolve | undefined
@@ -81,7 +94,18 @@ export type AppOptions = {
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
 }
 
-export const createApp = ({ storage, secret, log, metrics, config, now, resolve, provider = noProvider, media, extra = [] }: AppOptions): App => {
+export const createApp = ({
+  storage,
+  secret,
+  log,
+  metrics,
+  config,
+  now,
+  resolve,
+  provider = noProvider,
+  media,
+  extra = [],
+}: AppOptions): App => {
   const clock = { offsetMs: 0 }
   return {
     db: storage.db,
@@ -89,8 +113,14 @@ export const createApp = ({ storage, secret, log, metrics, config, now, resolve,
     config: {
       publicUrl: config.publicUrl,
       limits: {
-        read: { key: config.limitRead, workspace: config.limitWorkspaceRead ?? config.limitRead * WORKSPACE_FACTOR },
-        write: { key: config.limitWrite, workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_FACTOR },
+        read: {
+          key: config.limitRead,
+          workspace: config.limitWorkspaceRead ?? config.limitRead * WORKSPACE_FACTOR,
+        },
+        write: {
+          key: config.limitWrite,
+          workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_FACTOR,
+        },
       },
       filters: { on: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
       webhookRetentionDays: config.webhookRetentionDays ?? 30,
@@ -100,7 +130,8 @@ export const createApp = ({ storage, secret, log, metrics, config, now, resolve,
     },
     operations: [...catalog, ...extra.map((e) => e.operation)],
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
-    log, metrics,
+    log,
+    metrics,
     cursorSealer: sealer(secret, 'cursors'),
     confirmSealer: sealer(secret, 'confirmations'),
     mediaSealer: sealer(secret, 'media'),
@@ -111,7 +142,9 @@ export const createApp = ({ storage, secret, log, metrics, config, now, resolve,
     rateMemory: new Map(),
     contactIds: [],
     running: new Set(),
-    provider, media, clock,
+    provider,
+    media,
+    clock,
     now: now ?? (() => new Date(Date.now() + clock.offsetMs).toISOString()),
   }
 }

@@ -1,7 +1,10 @@
 import type { Db } from '../storage/database.ts'
 import { addToSetting, readSetting, writeSetting } from '../storage/settings.ts'
 
-/** How far business time is ahead of real time, in milliseconds; kept in the database, so that it is the same on every server. */
+/**
+ * How far business time is ahead of real time, in milliseconds; kept in the database, so that it is the
+ * same on every server.
+ */
 const KEY = 'clock_offset_ms'
 /** Ten years: dates stay within what everything downstream can hold. */
 const MOST_MS = 10 * 365 * 24 * 60 * 60 * 1000
@@ -14,7 +17,10 @@ export const refreshClock = async ({ db, clock }: Owner): Promise<void> => {
   clock.offsetMs = Number((await readSetting(db, KEY)) ?? 0)
 }
 
-/** Advances business time on every server, on this one at once. Undefined when it would be more than ten years ahead. */
+/**
+ * Advances business time on every server, on this one at once. Undefined when it would be more than ten
+ * years ahead.
+ */
 export const advanceClock = async ({ db, clock }: Owner, ms: number): Promise<number | undefined> => {
   const offset = await addToSetting(db, KEY, ms, MOST_MS)
   if (offset !== undefined) clock.offsetMs = offset

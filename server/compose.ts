@@ -19,22 +19,47 @@ export type Service = {
   sandbox: Sandbox | undefined
 }
 
-/** `localUrl`: where this process reaches itself; the built-in sandbox and its webhooks go by it, whatever the public URL is. */
-export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & { provider: ProviderConfig; localUrl: string; mediaDir: string }
+/**
+ * `localUrl`: where this process reaches itself; the built-in sandbox and its webhooks go by it, whatever
+ * the public URL is.
+ */
+export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & {
+  provider: ProviderConfig
+  localUrl: string
+  mediaDir: string
+}
 
 export const compose = ({ provider: config, localUrl, mediaDir, ...options }: ServiceOptions): Service => {
   const settings = providerSettings(config, options.secret, localUrl)
   const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
   const driver = createDriver(app, settings)
-  const sandbox = !settings.builtIn ? undefined : createSandbox({
-    db: app.db, now: app.now, clock: sandboxClock(app), log: app.log, callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`, linkBase: app.config.publicUrl,
-    token: settings.token, appSecret: settings.appSecret, verifyToken: settings.verifyToken,
-  })
+  const sandbox = !settings.builtIn
+    ? undefined
+    : createSandbox({
+        db: app.db,
+        now: app.now,
+        clock: sandboxClock(app),
+        log: app.log,
+        callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`,
+        linkBase: app.config.publicUrl,
+        token: settings.token,
+        appSecret: settings.appSecret,
+        verifyToken: settings.verifyToken,
+      })
   return {
-    app, driver, sandbox,
+    app,
+    driver,
+    sandbox,
     mounts: {
-      [WEBHOOK_PATH]: providerWebhook(app, settings), '/sandbox': driver.serve, '/sandbox/**': driver.serve,
-      ...(sandbox ? { [`${SANDBOX_PATH}/**`]: (request: Request) => sandbox.fetch(request, new URL(request.url).pathname.slice(SANDBOX_PATH.length)) } : {}),
+      [WEBHOOK_PATH]: providerWebhook(app, settings),
+      '/sandbox': driver.serve,
+      '/sandbox/**': driver.serve,
+      ...(sandbox
+        ? {
+            [`${SANDBOX_PATH}/**`]: (request: Request) =>
+              sandbox.fetch(request, new URL(request.url).pathname.slice(SANDBOX_PATH.length)),
+          }
+        : {}),
     },
   }
 }

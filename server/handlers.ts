@@ -8,7 +8,12 @@ import { upsertContact } from './contacts/upsert.ts'
 import { countContacts } from './contacts/count.ts'
 import { listEvents } from './events/list.ts'
 import { checkFilter } from './filters/check.ts'
-import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields/custom-fields.ts'
+import {
+  createCustomField,
+  deleteCustomField,
+  listCustomFields,
+  updateCustomField,
+} from './custom-fields/custom-fields.ts'
 import { createGroup, deleteGroup, listGroups, listTags } from './groups/groups.ts'
 import { assignConversation, unassignConversation } from './inbox/assign.ts'
 import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
@@ -19,10 +24,21 @@ import { sendReply } from './messaging/reply.ts'
 import { sendTemplate } from './messaging/template.ts'
 import { getMedia } from './media/media.ts'
 import type { Handlers } from './core/handler.ts'
-import { createQuickMessage, deleteQuickMessage, listQuickMessages, updateQuickMessage } from './quick-messages/quick-messages.ts'
+import {
+  createQuickMessage,
+  deleteQuickMessage,
+  listQuickMessages,
+  updateQuickMessage,
+} from './quick-messages/quick-messages.ts'
 import { staffReport } from './reports/staff.ts'
 import { summarizeWorkspace } from './reports/summary.ts'
-import { createSavedFilter, deleteSavedFilter, getSavedFilter, listSavedFilters, updateSavedFilter } from './saved-filters/saved-filters.ts'
+import {
+  createSavedFilter,
+  deleteSavedFilter,
+  getSavedFilter,
+  listSavedFilters,
+  updateSavedFilter,
+} from './saved-filters/saved-filters.ts'
 import { createShortLink } from './short-links/create.ts'
 import { deleteShortLink } from './short-links/delete.ts'
 import { getShortLink, listShortLinks } from './short-links/read.ts'
@@ -33,7 +49,14 @@ import { uploadSample } from './templates/samples.ts'
 import { createTemplate } from './templates/submit.ts'
 import { updateTemplate } from './templates/update.ts'
 import { getDelivery, listDeliveries } from './webhooks/deliveries.ts'
-import { createEndpoint, deleteEndpoint, disableEndpoint, enableEndpoint, getEndpoint, listEndpoints } from './webhooks/endpoints.ts'
+import {
+  createEndpoint,
+  deleteEndpoint,
+  disableEndpoint,
+  enableEndpoint,
+  getEndpoint,
+  listEndpoints,
+} from './webhooks/endpoints.ts'
 import { listEventTypes } from './webhooks/event-types.ts'
 import { recoverEndpoint } from './webhooks/recover.ts'
 import { replayDelivery } from './webhooks/replay.ts'

@@ -7,7 +7,10 @@ const RANDOM = 4096
 let pool = Buffer.alloc(0)
 let used = RANDOM
 
-/** A ULID: 48 bits of time in milliseconds and 80 random bits, 26 Crockford base32 characters that sort by time. */
+/**
+ * A ULID: 48 bits of time in milliseconds and 80 random bits, 26 Crockford base32 characters that sort by
+ * time.
+ */
 export const ulid = (time = Date.now()): string => {
   let head = ''
   for (let i = 0; i < 10; i++) {
@@ -27,11 +30,15 @@ export const newRequestId = (): string => `req_${ulid()}`
 
 let lastEvent = ''
 
-/** Greater than every one before it from this process, so that the events of one change keep their order (ULID, "Monotonicity"). */
+/**
+ * Greater than every one before it from this process, so that the events of one change keep their order
+ * (ULID, "Monotonicity").
+ */
 export const newEventId = (): string => {
   const id = ulid()
   lastEvent = id.slice(0, 10) > lastEvent.slice(0, 10) ? id : next(lastEvent)
   return `evt_${lastEvent}`
 }
 
-const next = (id: string): string => id.replace(/[^Z]Z*$/, (end) => CROCKFORD[CROCKFORD.indexOf(end[0]!) + 1]! + '0'.repeat(end.length - 1))
+const next = (id: string): string =>
+  id.replace(/[^Z]Z*$/, (end) => CROCKFORD[CROCKFORD.indexOf(end[0]!) + 1]! + '0'.repeat(end.length - 1))

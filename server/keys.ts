@@ -20,7 +20,8 @@ export const newApiKey = (test: boolean): string => {
   return head + checksum(head)
 }
 
-export const isApiKey = (text: string): boolean => FORM.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
+export const isApiKey = (text: string): boolean =>
+  FORM.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 
 /** What is stored of a key. It holds 202 random bits, so a plain hash is enough. */
 export const hashApiKey = (key: string): Buffer => hash('sha256', key, 'buffer')

@@ -1,6 +1,9 @@
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client'
 
-/** Prometheus metrics: calls by operation, door and code, their duration in seconds, what the provider sent, and what webhooks came to. */
+/**
+ * Prometheus metrics: calls by operation, door and code, their duration in seconds, what the provider sent,
+ * and what webhooks came to.
+ */
 export type Metrics = {
   registry: Registry
   calls: Counter<'operation' | 'door' | 'code'>
@@ -16,17 +19,41 @@ export const createMetrics = (): Metrics => {
   collectDefaultMetrics({ register: registry })
   return {
     registry,
-    calls: new Counter({ name: 'wcrm_calls_total', help: 'Calls by operation, door and outcome.', labelNames: ['operation', 'door', 'code'], registers: [registry] }),
-    inbound: new Counter({ name: 'wcrm_provider_updates_total', help: 'Updates that the provider sent, by what became of them on arrival.', labelNames: ['outcome'], registers: [registry] }),
-    deliveries: new Counter({ name: 'wcrm_webhook_attempts_total', help: 'Attempts to deliver webhooks, by what became of the delivery.', labelNames: ['outcome'], registers: [registry] }),
+    calls: new Counter({
+      name: 'wcrm_calls_total',
+      help: 'Calls by operation, door and outcome.',
+      labelNames: ['operation', 'door', 'code'],
+      registers: [registry],
+    }),
+    inbound: new Counter({
+      name: 'wcrm_provider_updates_total',
+      help: 'Updates that the provider sent, by what became of them on arrival.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    }),
+    deliveries: new Counter({
+      name: 'wcrm_webhook_attempts_total',
+      help: 'Attempts to deliver webhooks, by what became of the delivery.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    }),
     deliveryDuration: new Histogram({
-      name: 'wcrm_webhook_attempt_duration_seconds', help: 'Duration of attempts to deliver webhooks.', registers: [registry], buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
+      name: 'wcrm_webhook_attempt_duration_seconds',
+      help: 'Duration of attempts to deliver webhooks.',
+      registers: [registry],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15],
     }),
     deliveryWait: new Histogram({
-      name: 'wcrm_webhook_first_attempt_delay_seconds', help: 'From the event until its first attempt.', registers: [registry], buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
+      name: 'wcrm_webhook_first_attempt_delay_seconds',
+      help: 'From the event until its first attempt.',
+      registers: [registry],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60],
     }),
     duration: new Histogram({
-      name: 'wcrm_call_duration_seconds', help: 'Duration of calls.', labelNames: ['operation'], registers: [registry],
+      name: 'wcrm_call_duration_seconds',
+      help: 'Duration of calls.',
+      labelNames: ['operation'],
+      registers: [registry],
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     }),
   }

@@ -6,5 +6,8 @@ const LONGEST = 100
 /** The name that was probably meant, when one is near enough to say so. */
 export const nearest = (given: string, names: readonly string[]): string | undefined => {
   const near = names.length > 0 && given.length <= LONGEST ? closest(given, names) : undefined
-  return near !== undefined && distance(given.toLowerCase(), near) <= Math.max(2, Math.floor(given.length / 3)) ? near : undefined
+  return near !== undefined &&
+    distance(given.toLowerCase(), near) <= Math.max(2, Math.floor(given.length / 3))
+    ? near
+    : undefined
 }

@@ -1,6 +1,9 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
-/** Seals and opens small texts with a key derived from `WCRM_SECRET` for one purpose (AES-256-GCM, HKDF-SHA256). */
+/**
+ * Seals and opens small texts with a key derived from `WCRM_SECRET` for one purpose (AES-256-GCM,
+ * HKDF-SHA256).
+ */
 export type Sealer = {
   /** Base64url; opens only with the same binding. */
   seal: (text: string, binding: string) => string
@@ -24,7 +27,9 @@ export const sealer = (secret: string, purpose: string): Sealer => {
       const bytes = Buffer.from(sealed, 'base64url')
       if (bytes.length < IV + TAG || bytes.toString('base64url') !== sealed) return undefined
       try {
-        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV), { authTagLength: TAG }).setAAD(Buffer.from(binding))
+        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV), {
+          authTagLength: TAG,
+        }).setAAD(Buffer.from(binding))
         decipher.setAuthTag(bytes.subarray(-TAG))
         return decipher.update(bytes.subarray(IV, -TAG), undefined, 'utf8') + decipher.final('utf8')
       } catch {

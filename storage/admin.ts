@@ -3,58 +3,168 @@ import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { ChannelsTable, Db, StaffTable } from './database.ts'
 
-/** Administration: what is done on the server's own machine, outside any key. Each function answers the record. */
+/**
+ * Administration: what is done on the server's own machine, outside any key. Each function answers the
+ * record.
+ */
 
-export type WorkspaceRow = { id: string; name: string; timezone: string; features: string[]; contact_limit: string | null; template_limit: string | null; created_at: string }
-export type WorkspaceFields = { name: string; timezone?: string; features?: string[]; contact_limit?: number | null; template_limit?: number | null }
+export type WorkspaceRow = {
+  id: string
+  name: string
+  timezone: string
+  features: string[]
+  contact_limit: string | null
+  template_limit: string | null
+  created_at: string
+}
+export type WorkspaceFields = {
+  name: string
+  timezone?: string
+  features?: string[]
+  contact_limit?: number | null
+  template_limit?: number | null
+}
 
-const workspaceColumns = ['id', 'name', 'timezone', 'features', 'contact_limit', 'template_limit', 'created_at'] as const
+const workspaceColumns = [
+  'id',
+  'name',
+  'timezone',
+  'features',
+  'contact_limit',
+  'template_limit',
+  'created_at',
+] as const
 
 /** In the caller's transaction when there is one, else in one of its own. */
-const within = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => (db.isTransaction ? work(db) : db.transaction().execute(work))
+const within = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+  db.isTransaction ? work(db) : db.transaction().execute(work)
 
 /** Every workspace is born with the built-in custom field `email`. */
 export const createWorkspace = async (db: Db, fields: WorkspaceFields, now: string): Promise<WorkspaceRow> =>
   await within(db, async (tx) => {
-    const row = await tx.insertInto('workspaces').values({ ...fields, created_at: now }).returning(workspaceColumns).executeTakeFirstOrThrow()
-    await tx.insertInto('custom_fields')
-      .values({ workspace_id: row.id, key: 'email', label: 'Email', type: 'email', options: null, visibility: 'visible_to_all', created_at: now, deleted_at: null }).execute()
+    const row = await tx
+      .insertInto('workspaces')
+      .values({ ...fields, created_at: now })
+      .returning(workspaceColumns)
+      .executeTakeFirstOrThrow()
+    await tx
+      .insertInto('custom_fields')
+      .values({
+        workspace_id: row.id,
+        key: 'email',
+        label: 'Email',
+        type: 'email',
+        options: null,
+        visibility: 'visible_to_all',
+        created_at: now,
+        deleted_at: null,
+      })
+      .execute()
     return row
   })
 
-export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> => db.selectFrom('workspaces').select(workspaceColumns).orderBy('id').execute()
+export const listWorkspaces = (db: Db): Promise<WorkspaceRow[]> =>
+  db.selectFrom('workspaces').select(workspaceColumns).orderBy('id').execute()
 
-export const updateWorkspace = (db: Db, id: string, fields: Partial<WorkspaceFields>): Promise<WorkspaceRow | undefined> =>
+export const updateWorkspace = (
+  db: Db,
+  id: string,
+  fields: Partial<WorkspaceFields>,
+): Promise<WorkspaceRow | undefined> =>
   db.updateTable('workspaces').set(fields).where('id', '=', id).returning(workspaceColumns).executeTakeFirst()
 
-export type StaffFields = { name: string; role: Role; enabled?: boolean; hide_phone_numbers?: boolean; reports?: boolean; channel_ids?: string[] | null }
+export type StaffFields = {
+  name: string
+  role: Role
+  enabled?: boolean
+  hide_phone_numbers?: boolean
+  reports?: boolean
+  channel_ids?: string[] | null
+}
 export type AdminStaffRow = {
-  id: string; name: string; role: StaffTable['role']; enabled: boolean; hide_phone_numbers: boolean; reports: boolean; channel_ids: string[] | null; team_ids: string[]
+  id: string
+  name: string
+  role: StaffTable['role']
+  enabled: boolean
+  hide_phone_numbers: boolean
+  reports: boolean
+  channel_ids: string[] | null
+  team_ids: string[]
 }
 
-const staffOf = (db: Db, workspaceId: string) => db.selectFrom('staff as s').where('s.workspace_id', '=', workspaceId)
-  .select(['s.id', 's.name', 's.role', 's.enabled', 's.hide_phone_numbers', 's.reports', 's.channel_ids'])
-  .select((row) => sql<string[]>`array(select team_id from team_members m where m.workspace_id = s.workspace_id and m.staff_id = ${row.ref('s.id')} order by team_id)`.as('team_ids'))
+const staffOf = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('staff as s')
+    .where('s.workspace_id', '=', workspaceId)
+    .select(['s.id', 's.name', 's.role', 's.enabled', 's.hide_phone_numbers', 's.reports', 's.channel_ids'])
+    .select((row) =>
+      sql<
+        string[]
+      >`array(select team_id from team_members m where m.workspace_id = s.workspace_id and m.staff_id = ${row.ref('s.id')} order by team_id)`.as(
+        'team_ids',
+      ),
+    )
 
-export const createStaff = async (db: Db, workspaceId: string, fields: StaffFields, teamIds: readonly string[], now: string): Promise<AdminStaffRow> =>
+export const createStaff = async (
+  db: Db,
+  workspaceId: string,
+  fields: StaffFields,
+  teamIds: readonly string[],
+  now: string,
+): Promise<AdminStaffRow> =>
   await within(db, async (tx) => {
-    const { id } = await tx.insertInto('staff').values({ workspace_id: workspaceId, channel_ids: null, ...fields, created_at: now }).returning('id').executeTakeFirstOrThrow()
+    const { id } = await tx
+      .insertInto('staff')
+      .values({ workspace_id: workspaceId, channel_ids: null, ...fields, created_at: now })
+      .returning('id')
+      .executeTakeFirstOrThrow()
     await setTeams(tx, workspaceId, id, teamIds)
     return await staffOf(tx, workspaceId).where('s.id', '=', id).executeTakeFirstOrThrow()
   })
 
-export const updateStaff = async (db: Db, workspaceId: string, id: string, fields: Partial<StaffFields>, teamIds: readonly string[] | undefined): Promise<AdminStaffRow | undefined> =>
+export const updateStaff = async (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  fields: Partial<StaffFields>,
+  teamIds: readonly string[] | undefined,
+): Promise<AdminStaffRow | undefined> =>
   await within(db, async (tx) => {
-    const found = await tx.selectFrom('staff').select('id').where('workspace_id', '=', workspaceId).where('id', '=', id).forUpdate().executeTakeFirst()
+    const found = await tx
+      .selectFrom('staff')
+      .select('id')
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .forUpdate()
+      .executeTakeFirst()
     if (!found) return undefined
-    if (Object.keys(fields).length > 0) await tx.updateTable('staff').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+    if (Object.keys(fields).length > 0)
+      await tx
+        .updateTable('staff')
+        .set(fields)
+        .where('workspace_id', '=', workspaceId)
+        .where('id', '=', id)
+        .execute()
     if (teamIds) await setTeams(tx, workspaceId, id, teamIds)
     return await staffOf(tx, workspaceId).where('s.id', '=', id).executeTakeFirst()
   })
 
-const setTeams = async (tx: Db, workspaceId: string, staffId: string, teamIds: readonly string[]): Promise<void> => {
-  await tx.deleteFrom('team_members').where('workspace_id', '=', workspaceId).where('staff_id', '=', staffId).execute()
-  if (teamIds.length > 0) await tx.insertInto('team_members').values(teamIds.map((id) => ({ workspace_id: workspaceId, team_id: id, staff_id: staffId }))).execute()
+const setTeams = async (
+  tx: Db,
+  workspaceId: string,
+  staffId: string,
+  teamIds: readonly string[],
+): Promise<void> => {
+  await tx
+    .deleteFrom('team_members')
+    .where('workspace_id', '=', workspaceId)
+    .where('staff_id', '=', staffId)
+    .execute()
+  if (teamIds.length > 0)
+    await tx
+      .insertInto('team_members')
+      .values(teamIds.map((id) => ({ workspace_id: workspaceId, team_id: id, staff_id: staffId })))
+      .execute()
 }
 
 export const listAllStaff = (db: Db, workspaceId: string): Promise<AdminStaffRow[]> =>
@@ -62,87 +172,247 @@ export const listAllStaff = (db: Db, workspaceId: string): Promise<AdminStaffRow
 
 export type AdminTeamRow = { id: string; name: string; staff_ids: string[] }
 
-const teamsOf = (db: Db, workspaceId: string) => db.selectFrom('teams as t').where('t.workspace_id', '=', workspaceId).select(['t.id', 't.name'])
-  .select((row) => sql<string[]>`array(select staff_id from team_members m where m.workspace_id = t.workspace_id and m.team_id = ${row.ref('t.id')} order by staff_id)`.as('staff_ids'))
+const teamsOf = (db: Db, workspaceId: string) =>
+  db
+    .selectFrom('teams as t')
+    .where('t.workspace_id', '=', workspaceId)
+    .select(['t.id', 't.name'])
+    .select((row) =>
+      sql<
+        string[]
+      >`array(select staff_id from team_members m where m.workspace_id = t.workspace_id and m.team_id = ${row.ref('t.id')} order by staff_id)`.as(
+        'staff_ids',
+      ),
+    )
 
-const setMembers = async (tx: Db, workspaceId: string, teamId: string, staffIds: readonly string[]): Promise<void> => {
-  await tx.deleteFrom('team_members').where('workspace_id', '=', workspaceId).where('team_id', '=', teamId).execute()
-  if (staffIds.length > 0) await tx.insertInto('team_members').values(staffIds.map((id) => ({ workspace_id: workspaceId, team_id: teamId, staff_id: id }))).execute()
+const setMembers = async (
+  tx: Db,
+  workspaceId: string,
+  teamId: string,
+  staffIds: readonly string[],
+): Promise<void> => {
+  await tx
+    .deleteFrom('team_members')
+    .where('workspace_id', '=', workspaceId)
+    .where('team_id', '=', teamId)
+    .execute()
+  if (staffIds.length > 0)
+    await tx
+      .insertInto('team_members')
+      .values(staffIds.map((id) => ({ workspace_id: workspaceId, team_id: teamId, staff_id: id })))
+      .execute()
 }
 
-export const createTeam = (db: Db, workspaceId: string, name: string, now: string, staffIds: readonly string[] = []): Promise<AdminTeamRow> =>
+export const createTeam = (
+  db: Db,
+  workspaceId: string,
+  name: string,
+  now: string,
+  staffIds: readonly string[] = [],
+): Promise<AdminTeamRow> =>
   within(db, async (tx) => {
-    const { id } = await tx.insertInto('teams').values({ workspace_id: workspaceId, name, created_at: now }).returning('id').executeTakeFirstOrThrow()
+    const { id } = await tx
+      .insertInto('teams')
+      .values({ workspace_id: workspaceId, name, created_at: now })
+      .returning('id')
+      .executeTakeFirstOrThrow()
     await setMembers(tx, workspaceId, id, staffIds)
     return await teamsOf(tx, workspaceId).where('t.id', '=', id).executeTakeFirstOrThrow()
   })
 
-export const updateTeam = (db: Db, workspaceId: string, id: string, name: string | undefined, staffIds: readonly string[] | undefined): Promise<AdminTeamRow | undefined> =>
+export const updateTeam = (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  name: string | undefined,
+  staffIds: readonly string[] | undefined,
+): Promise<AdminTeamRow | undefined> =>
   within(db, async (tx) => {
-    const found = await tx.selectFrom('teams').select('id').where('workspace_id', '=', workspaceId).where('id', '=', id).forUpdate().executeTakeFirst()
+    const found = await tx
+      .selectFrom('teams')
+      .select('id')
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .forUpdate()
+      .executeTakeFirst()
     if (!found) return undefined
-    if (name !== undefined) await tx.updateTable('teams').set({ name }).where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+    if (name !== undefined)
+      await tx
+        .updateTable('teams')
+        .set({ name })
+        .where('workspace_id', '=', workspaceId)
+        .where('id', '=', id)
+        .execute()
     if (staffIds) await setMembers(tx, workspaceId, id, staffIds)
     return await teamsOf(tx, workspaceId).where('t.id', '=', id).executeTakeFirst()
   })
 
-export const listAllTeams = (db: Db, workspaceId: string): Promise<AdminTeamRow[]> => teamsOf(db, workspaceId).orderBy('t.id').execute()
+export const listAllTeams = (db: Db, workspaceId: string): Promise<AdminTeamRow[]> =>
+  teamsOf(db, workspaceId).orderBy('t.id').execute()
 
-export type ChannelFields = Partial<Omit<ChannelsTable, 'workspace_id' | 'id' | 'created_at' | 'is_default'>> & { is_default?: boolean }
-export type AdminChannelRow = Omit<ChannelsTable, 'workspace_id' | 'id' | 'is_default'> & { id: string; is_default: boolean }
+export type ChannelFields = Partial<
+  Omit<ChannelsTable, 'workspace_id' | 'id' | 'created_at' | 'is_default'>
+> & { is_default?: boolean }
+export type AdminChannelRow = Omit<ChannelsTable, 'workspace_id' | 'id' | 'is_default'> & {
+  id: string
+  is_default: boolean
+}
 
 /** A workspace has one default channel: a new one takes the mark from the old. */
 const clearDefault = async (tx: Db, workspaceId: string): Promise<void> => {
-  await tx.updateTable('channels').set({ is_default: false }).where('workspace_id', '=', workspaceId).where('is_default', '=', true).execute()
+  await tx
+    .updateTable('channels')
+    .set({ is_default: false })
+    .where('workspace_id', '=', workspaceId)
+    .where('is_default', '=', true)
+    .execute()
 }
 
-export const createChannel = async (db: Db, workspaceId: string, fields: ChannelFields & { type: string }, now: string): Promise<AdminChannelRow> =>
+export const createChannel = async (
+  db: Db,
+  workspaceId: string,
+  fields: ChannelFields & { type: string },
+  now: string,
+): Promise<AdminChannelRow> =>
   await within(db, async (tx) => {
     if (fields.is_default) await clearDefault(tx, workspaceId)
-    const { workspace_id: _, ...row } = await tx.insertInto('channels').values({
-      workspace_id: workspaceId, name: null, identifier: null, status: 'unknown', account_id: null, account_name: null, provider_channel_id: null,
-      provider_phone_number_id: null, web_surface: null, payment_configuration: null, quality_rating: null, ...fields, created_at: now,
-    }).returningAll().executeTakeFirstOrThrow()
+    const { workspace_id: _, ...row } = await tx
+      .insertInto('channels')
+      .values({
+        workspace_id: workspaceId,
+        name: null,
+        identifier: null,
+        status: 'unknown',
+        account_id: null,
+        account_name: null,
+        provider_channel_id: null,
+        provider_phone_number_id: null,
+        web_surface: null,
+        payment_configuration: null,
+        quality_rating: null,
+        ...fields,
+        created_at: now,
+      })
+      .returningAll()
+      .executeTakeFirstOrThrow()
     return row
   })
 
-export const updateChannel = async (db: Db, workspaceId: string, id: string, fields: ChannelFields): Promise<AdminChannelRow | undefined> =>
+export const updateChannel = async (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  fields: ChannelFields,
+): Promise<AdminChannelRow | undefined> =>
   await within(db, async (tx) => {
     if (fields.is_default) await clearDefault(tx, workspaceId)
-    const row = await tx.updateTable('channels').set(fields).where('workspace_id', '=', workspaceId).where('id', '=', id).returningAll().executeTakeFirst()
+    const row = await tx
+      .updateTable('channels')
+      .set(fields)
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .returningAll()
+      .executeTakeFirst()
     if (!row) return undefined
     const { workspace_id: _, ...shown } = row
     return shown
   })
 
 export const listAllChannels = async (db: Db, workspaceId: string): Promise<AdminChannelRow[]> =>
-  (await db.selectFrom('channels').selectAll().where('workspace_id', '=', workspaceId).orderBy('id').execute()).map(({ workspace_id: _, ...row }) => row)
+  (
+    await db
+      .selectFrom('channels')
+      .selectAll()
+      .where('workspace_id', '=', workspaceId)
+      .orderBy('id')
+      .execute()
+  ).map(({ workspace_id: _, ...row }) => row)
 
-export type KeyFields = { staff_id: string; scopes: Scope[]; name?: string | null; test?: boolean; agent?: boolean; api_version: string; expires_at?: string | null }
+export type KeyFields = {
+  staff_id: string
+  scopes: Scope[]
+  name?: string | null
+  test?: boolean
+  agent?: boolean
+  api_version: string
+  expires_at?: string | null
+}
 export type AdminKeyRow = {
-  id: string; staff_id: string; name: string | null; scopes: string[]; test: boolean; agent: boolean; api_version: string
-  expires_at: string | null; revoked_at: string | null; last_used_at: string | null; created_at: string
+  id: string
+  staff_id: string
+  name: string | null
+  scopes: string[]
+  test: boolean
+  agent: boolean
+  api_version: string
+  expires_at: string | null
+  revoked_at: string | null
+  last_used_at: string | null
+  created_at: string
 }
 
-const keyColumns = ['id', 'staff_id', 'name', 'scopes', 'test', 'agent', 'api_version', 'expires_at', 'revoked_at', 'last_used_at', 'created_at'] as const
+const keyColumns = [
+  'id',
+  'staff_id',
+  'name',
+  'scopes',
+  'test',
+  'agent',
+  'api_version',
+  'expires_at',
+  'revoked_at',
+  'last_used_at',
+  'created_at',
+] as const
 
 /** Stores a key by its hash. */
-export const createKey = (db: Db, workspaceId: string, hash: Uint8Array, fields: KeyFields, now: string): Promise<AdminKeyRow> =>
-  db.insertInto('api_keys').values({ workspace_id: workspaceId, hash, name: null, expires_at: null, revoked_at: null, last_used_at: null, ...fields, created_at: now })
-    .returning(keyColumns).executeTakeFirstOrThrow()
+export const createKey = (
+  db: Db,
+  workspaceId: string,
+  hash: Uint8Array,
+  fields: KeyFields,
+  now: string,
+): Promise<AdminKeyRow> =>
+  db
+    .insertInto('api_keys')
+    .values({
+      workspace_id: workspaceId,
+      hash,
+      name: null,
+      expires_at: null,
+      revoked_at: null,
+      last_used_at: null,
+      ...fields,
+      created_at: now,
+    })
+    .returning(keyColumns)
+    .executeTakeFirstOrThrow()
 
 export const listKeys = (db: Db, workspaceId: string): Promise<AdminKeyRow[]> =>
   db.selectFrom('api_keys').select(keyColumns).where('workspace_id', '=', workspaceId).orderBy('id').execute()
 
-export const revokeKey = (db: Db, workspaceId: string, id: string, now: string): Promise<AdminKeyRow | undefined> =>
-  db.updateTable('api_keys').set({ revoked_at: sql<string>`coalesce(revoked_at, ${now}::timestamptz)` }).where('workspace_id', '=', workspaceId).where('id', '=', id)
-    .returning(keyColumns).executeTakeFirst()
-
+export const revokeKey = (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  now: string,
+): Promise<AdminKeyRow | undefined> =>
+  db
+    .updateTable('api_keys')
+    .set({ revoked_at: sql<string>`coalesce(revoked_at, ${now}::timestamptz)` })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .returning(keyColumns)
+    .executeTakeFirst()
 
 /** True when no workspace was ever made. */
-export const isEmpty = async (db: Db): Promise<boolean> => (await db.selectFrom('workspaces').select('id').limit(1).execute()).length === 0
+export const isEmpty = async (db: Db): Promise<boolean> =>
+  (await db.selectFrom('workspaces').select('id').limit(1).execute()).length === 0
 
-/** Keeps others from making workspaces until the transaction ends: of two servers that start on an empty database, one makes the demo. */
+/**
+ * Keeps others from making workspaces until the transaction ends: of two servers that start on an empty
+ * database, one makes the demo.
+ */
 export const holdWorkspaces = async (tx: Db): Promise<void> => {
   await sql`lock table workspaces in share row exclusive mode`.execute(tx)
 }

@@ -4,16 +4,36 @@ import { storable } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
 /** Recipients by how far their message came, each counted once; `responded` and `opted_out` beside it. */
-export type BroadcastCounts = { pending: number; sent: number; delivered: number; read: number; failed: number; responded: number; opted_out: number }
-export type BroadcastRow = Pick<BroadcastsTable, 'name' | 'status' | 'template_name' | 'scheduled_at' | 'started_at'> & { id: string; channel_id: string | null; begins_at: string } & BroadcastCounts
+export type BroadcastCounts = {
+  pending: number
+  sent: number
+  delivered: number
+  read: number
+  failed: number
+  responded: number
+  opted_out: number
+}
+export type BroadcastRow = Pick<
+  BroadcastsTable,
+  'name' | 'status' | 'template_name' | 'scheduled_at' | 'started_at'
+> & { id: string; channel_id: string | null; begins_at: string } & BroadcastCounts
 
 /** `channelIds`: only broadcasts on these channels; null: all. */
-export type BroadcastFilter = { channelIds: readonly string[] | null; status?: BroadcastsTable['status'] | undefined; search?: string | undefined }
+export type BroadcastFilter = {
+  channelIds: readonly string[] | null
+  status?: BroadcastsTable['status'] | undefined
+  search?: string | undefined
+}
 
 const counts = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'opted_out'] as const
 
-/** A broadcast with its counts: at most 32 rows to add up (docs/decisions/0011). They fit in a double, which travels as a number. */
-const columns = sql.raw(`b.id, b.name, b.status, b.template_name, b.channel_id, b.scheduled_at, b.started_at, b.begins_at, ${counts.map((c) => `k.${c}`).join(', ')}`)
+/**
+ * A broadcast with its counts: at most 32 rows to add up (docs/decisions/0011). They fit in a double, which
+ * travels as a number.
+ */
+const columns = sql.raw(
+  `b.id, b.name, b.status, b.template_name, b.channel_id, b.scheduled_at, b.started_at, b.begins_at, ${counts.map((c) => `k.${c}`).join(', ')}`,
+)
 const withCounts = sql.raw(`
   cross join lateral (
     select ${counts.map((c) => `coalesce(sum(${c}), 0)::double precision as ${c}`).join(', ')}
@@ -24,44 +44,90 @@ const matching = (workspaceId: string, { channelIds, status, search }: Broadcast
   ${status === undefined ? sql`` : sql`and status = ${status}`} ${search === undefined ? sql`` : sql`and name_key like ${containsPattern(fold(search))}`}`
 
 /** A page by when they began or are to begin, latest first. */
-export const pageOfBroadcasts = async (tx: Db, workspaceId: string, filter: BroadcastFilter, after: { beginsAt: string; id: string } | null, limit: number): Promise<BroadcastRow[]> =>
-  (await sql<BroadcastRow>`
+export const pageOfBroadcasts = async (
+  tx: Db,
+  workspaceId: string,
+  filter: BroadcastFilter,
+  after: { beginsAt: string; id: string } | null,
+  limit: number,
+): Promise<BroadcastRow[]> =>
+  (
+    await sql<BroadcastRow>`
     select ${columns} from (
       select * from broadcasts where ${matching(workspaceId, filter)} ${after === null ? sql`` : sql`and (begins_at, id) < (${after.beginsAt}::timestamptz, ${after.id}::bigint)`}
       order by begins_at desc, id desc limit ${limit}) as b ${withCounts}
-    order by b.begins_at desc, b.id desc`.execute(tx)).rows
+    order by b.begins_at desc, b.id desc`.execute(tx)
+  ).rows
 
-export const countBroadcasts = async (tx: Db, workspaceId: string, filter: BroadcastFilter): Promise<number> =>
-  Number((await sql<{ n: string }>`select count(*) as n from broadcasts where ${matching(workspaceId, filter)}`.execute(tx)).rows[0]!.n)
+export const countBroadcasts = async (
+  tx: Db,
+  workspaceId: string,
+  filter: BroadcastFilter,
+): Promise<number> =>
+  Number(
+    (
+      await sql<{
+        n: string
+      }>`select count(*) as n from broadcasts where ${matching(workspaceId, filter)}`.execute(tx)
+    ).rows[0]!.n,
+  )
 
-export const readBroadcast = async (tx: Db, workspaceId: string, id: string): Promise<BroadcastRow | undefined> =>
-  (await sql<BroadcastRow>`select ${columns} from (select * from broadcasts where workspace_id = ${workspaceId} and id = ${storable(id)}) as b ${withCounts}`.execute(tx)).rows[0]
+export const readBroadcast = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<BroadcastRow | undefined> =>
+  (
+    await sql<BroadcastRow>`select ${columns} from (select * from broadcasts where workspace_id = ${workspaceId} and id = ${storable(id)}) as b ${withCounts}`.execute(
+      tx,
+    )
+  ).rows[0]
 
 /** One who receives a broadcast. `known`: the contact is there still. */
-export type RecipientRow = Omit<BroadcastRecipientsTable, 'workspace_id' | 'broadcast_id' | 'contact_id' | 'responded' | 'opted_out'> & {
-  contact_id: string; responded: boolean; opted_out: boolean; known: boolean; name: string | null; phone: string | null
+export type RecipientRow = Omit<
+  BroadcastRecipientsTable,
+  'workspace_id' | 'broadcast_id' | 'contact_id' | 'responded' | 'opted_out'
+> & {
+  contact_id: string
+  responded: boolean
+  opted_out: boolean
+  known: boolean
+  name: string | null
+  phone: string | null
 }
 
 export type MessageStatus = BroadcastRecipientsTable['status'] | 'responded' | 'not_responded'
 
 const statuses = ['pending', 'sent', 'delivered', 'read', 'failed']
 
-/** Pairs of status and answer that a condition lets through: each is one range of an index, in the order of the contacts. */
+/**
+ * Pairs of status and answer that a condition lets through: each is one range of an index, in the order of
+ * the contacts.
+ */
 const pairsOf = (status: MessageStatus): { status: string; responded: boolean }[] => {
-  if (status === 'responded' || status === 'not_responded') return statuses.map((each) => ({ status: each, responded: status === 'responded' }))
+  if (status === 'responded' || status === 'not_responded')
+    return statuses.map((each) => ({ status: each, responded: status === 'responded' }))
   return [true, false].map((responded) => ({ status, responded }))
 }
 
 /**
- * A page of recipients by contact id. A condition is met by several ranges of broadcast_recipients_status, each read as far as the page at most, and
- * merged: the five who answered among 300,000 cost as much as the five who did not.
+ * A page of recipients by contact id. A condition is met by several ranges of broadcast_recipients_status,
+ * each read as far as the page at most, and merged: the five who answered among 300,000 cost as much as the
+ * five who did not.
  */
 export const pageOfRecipients = async (
-  tx: Db, workspaceId: string, broadcastId: string, status: MessageStatus | undefined, after: string | null, limit: number,
+  tx: Db,
+  workspaceId: string,
+  broadcastId: string,
+  status: MessageStatus | undefined,
+  after: string | null,
+  limit: number,
 ): Promise<RecipientRow[]> => {
   const own = sql`x.workspace_id = ${workspaceId} and x.broadcast_id = ${broadcastId}::bigint ${after === null ? sql`` : sql`and x.contact_id > ${after}::bigint`}`
-  const found = status === undefined ? sql`select x.* from broadcast_recipients x where ${own} order by x.contact_id limit ${limit}`
-    : sql`
+  const found =
+    status === undefined
+      ? sql`select x.* from broadcast_recipients x where ${own} order by x.contact_id limit ${limit}`
+      : sql`
       select y.* from jsonb_to_recordset(${JSON.stringify(pairsOf(status))}::text::jsonb) as p (status text, responded boolean)
       cross join lateral (
         select x.* from broadcast_recipients x where ${own} and x.status = p.status and x.responded = p.responded

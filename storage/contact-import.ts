@@ -8,8 +8,16 @@ import { type FieldTypes, type ValueChange, valueParts } from './values.ts'
 
 export type BareContact = { phone: string; name: string | null; email: string | null }
 
-/** Creates contacts, with ids in the order given, but for those whose phone is taken. Answers the id of each that was created, by phone. */
-export const insertContacts = async (tx: Db, workspaceId: string, contacts: readonly BareContact[], now: string): Promise<Map<string, string>> => {
+/**
+ * Creates contacts, with ids in the order given, but for those whose phone is taken. Answers the id of each
+ * that was created, by phone.
+ */
+export const insertContacts = async (
+  tx: Db,
+  workspaceId: string,
+  contacts: readonly BareContact[],
+  now: string,
+): Promise<Map<string, string>> => {
   // In the order of their phones, so that two writers of the same ones never wait for each other in a circle.
   const { rows } = await sql<{ id: string; phone: string }>`
     with u as materialized (
@@ -24,44 +32,81 @@ export const insertContacts = async (tx: Db, workspaceId: string, contacts: read
 }
 
 /** Those of these phones that contacts have. */
-export const takenPhones = async (tx: Db, workspaceId: string, phones: readonly string[]): Promise<string[]> =>
-  (await sql<{ phone: string }>`select phone from contacts where workspace_id = ${workspaceId} and phone = any(${phones}::text[])`.execute(tx)).rows.map((row) => row.phone)
+export const takenPhones = async (
+  tx: Db,
+  workspaceId: string,
+  phones: readonly string[],
+): Promise<string[]> =>
+  (
+    await sql<{
+      phone: string
+    }>`select phone from contacts where workspace_id = ${workspaceId} and phone = any(${phones}::text[])`.execute(
+      tx,
+    )
+  ).rows.map((row) => row.phone)
 
 /** The ids of the contacts with these phones, locked in their order. */
-export const lockContactsByPhone = async (tx: Db, workspaceId: string, phones: readonly string[]): Promise<string[]> => {
+export const lockContactsByPhone = async (
+  tx: Db,
+  workspaceId: string,
+  phones: readonly string[],
+): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`
-    select id from contacts where workspace_id = ${workspaceId} and phone = any(${phones}::text[]) order by contacts.id for no key update`.execute(tx)
+    select id from contacts where workspace_id = ${workspaceId} and phone = any(${phones}::text[]) order by contacts.id for no key update`.execute(
+    tx,
+  )
   return rows.map((row) => row.id)
 }
 
-export type KnownContact = Pick<ContactRow, 'id' | 'name' | 'email' | 'dnd' | 'starred' | 'created_at' | 'updated_at' | 'attrs'> & { phone: string; tag_ids: string[]; group_ids: string[] }
+export type KnownContact = Pick<
+  ContactRow,
+  'id' | 'name' | 'email' | 'dnd' | 'starred' | 'created_at' | 'updated_at' | 'attrs'
+> & { phone: string; tag_ids: string[]; group_ids: string[] }
 
-/** What an import may change of locked contacts. A statement of its own: the one that waits for a lock sees values and tags as they were before. */
-export const readKnownContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<KnownContact[]> =>
-  (await sql<KnownContact>`
+/**
+ * What an import may change of locked contacts. A statement of its own: the one that waits for a lock sees
+ * values and tags as they were before.
+ */
+export const readKnownContacts = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<KnownContact[]> =>
+  (
+    await sql<KnownContact>`
     select c.id, c.phone, c.name, c.email, c.dnd, c.starred, c.created_at, c.updated_at, coalesce(f.attrs, '{}') as attrs,
       array(select l.tag_id from contact_tags l where l.workspace_id = c.workspace_id and l.contact_id = c.id) as tag_ids,
       array(select l.group_id from contact_groups l where l.workspace_id = c.workspace_id and l.contact_id = c.id) as group_ids
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[])`.execute(tx)).rows
+    where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[])`.execute(tx)
+  ).rows
 
 export type ImportedContact = BareContact & {
-  id: string; attrs: Attrs
+  id: string
+  attrs: Attrs
   /** Created by this import. */
   fresh: boolean
   /** Types of the fields whose value differs. */
   changed: FieldTypes
-  newTags: readonly string[]; newGroups: readonly string[]
+  newTags: readonly string[]
+  newGroups: readonly string[]
 }
 
 /** What writes the rest of an import, as the last work of a change: all but the new contacts' own columns. */
-export const importFinale = (workspaceId: string, contacts: readonly ImportedContact[], now: string): Finale => {
+export const importFinale = (
+  workspaceId: string,
+  contacts: readonly ImportedContact[],
+  now: string,
+): Finale => {
   const old = contacts.filter((c) => !c.fresh)
   const tags = contacts.flatMap((c) => c.newTags.map((tag) => [tag, c.id] as const))
   const groups = contacts.flatMap((c) => c.newGroups.map((group) => [group, c.id] as const))
   const counts = new Map([['contacts', contacts.length - old.length]])
-  for (const subject of [...tags.map(([tag]) => `tag:${tag}`), ...groups.map(([group]) => `group:${group}`)]) counts.set(subject, (counts.get(subject) ?? 0) + 1)
-  const values = contacts.filter((c) => c.changed.size > 0).map(({ id, attrs, changed, fresh }): ValueChange => ({ contactId: id, attrs, changed, fresh }))
+  for (const subject of [...tags.map(([tag]) => `tag:${tag}`), ...groups.map(([group]) => `group:${group}`)])
+    counts.set(subject, (counts.get(subject) ?? 0) + 1)
+  const values = contacts
+    .filter((c) => c.changed.size > 0)
+    .map(({ id, attrs, changed, fresh }): ValueChange => ({ contactId: id, attrs, changed, fresh }))
   return {
     parts: sql`
     c as (
@@ -75,6 +120,9 @@ export const importFinale = (workspaceId: string, contacts: readonly ImportedCon
     ), g as (
       insert into contact_groups (workspace_id, group_id, contact_id)
       select ${workspaceId}::bigint, l, c from unnest(${groups.map(([group]) => group)}::bigint[], ${groups.map(([, id]) => id)}::bigint[]) as u (l, c) order by l, c
-    ), n as (${countInsert(workspaceId, [...counts].filter(([, n]) => n > 0))})`,
+    ), n as (${countInsert(
+      workspaceId,
+      [...counts].filter(([, n]) => n > 0),
+    )})`,
   }
 }

@@ -4,18 +4,28 @@ import type { Db } from './database.ts'
 import { storable } from './ids.ts'
 import type { Label } from './labels.ts'
 
-/** What changes of conversations write, each in one statement. The conversation is locked, or not there yet. */
+/**
+ * What changes of conversations write, each in one statement. The conversation is locked, or not there yet.
+ */
 
-type Clocks = Pick<ConversationState, 'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'>
+type Clocks = Pick<
+  ConversationState,
+  'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
+>
 
 /** `openedBy`: the staff member; null: the customer, or the system. */
 export type Opening = { openedBy: string | null; title: string | null; clocks: Clocks; now: string }
 
 /** A new conversation with its first episode. */
 export const insertConversation = async (
-  tx: Db, workspaceId: string, contactId: string, channelId: string, { openedBy, title, clocks, now }: Opening,
+  tx: Db,
+  workspaceId: string,
+  contactId: string,
+  channelId: string,
+  { openedBy, title, clocks, now }: Opening,
 ): Promise<{ id: string; channel_type: string | null }> =>
-  (await sql<{ id: string; channel_type: string | null }>`
+  (
+    await sql<{ id: string; channel_type: string | null }>`
     with v as (
       insert into conversations (workspace_id, contact_id, channel_id, state, title, sla_policy_id, first_response_due_at, resolution_due_at, created_at, updated_at)
       values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, 'open', ${title}, ${clocks.sla_policy_id}::bigint,
@@ -25,10 +35,19 @@ export const insertConversation = async (
       insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by, resolution_due_at)
       select ${workspaceId}::bigint, id, 1, ${title}, ${now}::timestamptz, ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz from v
     )
-    select id, (select type from channels where workspace_id = ${workspaceId} and id = ${channelId}::bigint) as channel_type from v`.execute(tx)).rows[0]!
+    select id, (select type from channels where workspace_id = ${workspaceId} and id = ${channelId}::bigint) as channel_type from v`.execute(
+      tx,
+    )
+  ).rows[0]!
 
 /** Opens a closed conversation as this episode. */
-export const openEpisode = async (tx: Db, workspaceId: string, id: string, episode: number, { openedBy, title, clocks, now }: Opening): Promise<void> => {
+export const openEpisode = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  episode: number,
+  { openedBy, title, clocks, now }: Opening,
+): Promise<void> => {
   await sql`
     with e as (
       insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by, resolution_due_at)
@@ -40,14 +59,22 @@ export const openEpisode = async (tx: Db, workspaceId: string, id: string, episo
     where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }
 
-/** `since`: when the customer wrote. `nextDue`: when it is late, unless it is the first response that is waited for. */
+/**
+ * `since`: when the customer wrote. `nextDue`: when it is late, unless it is the first response that is
+ * waited for.
+ */
 export type Wait = { since: string; nextDue: string | null }
 
 /**
- * Begins a wait for an answer: `first` says whether for the first response of an episode that the customer opened. The provider tells whole seconds, so that
- * a message that was answered and the one after it may bear the same time; the later wait is then moved on by a millisecond.
+ * Begins a wait for an answer: `first` says whether for the first response of an episode that the customer
+ * opened. The provider tells whole seconds, so that a message that was answered and the one after it may
+ * bear the same time; the later wait is then moved on by a millisecond.
  */
-const waitParts = (workspaceId: string, { id, episode, first_response_due_at: firstDue }: ConversationState, { since, nextDue }: Wait): RawBuilder<unknown> => sql`
+const waitParts = (
+  workspaceId: string,
+  { id, episode, first_response_due_at: firstDue }: ConversationState,
+  { since, nextDue }: Wait,
+): RawBuilder<unknown> => sql`
   f as (
     select coalesce((select e.first_response_at is null and e.opened_by is null from conversation_episodes e
       where e.workspace_id = ${workspaceId} and e.conversation_id = ${id}::bigint and e.n = ${episode}::int), false) as first
@@ -67,31 +94,64 @@ const nextDueAfter = (wait: Wait): RawBuilder<unknown> =>
 type NextDue = { next_response_due_at: string | null }
 
 /** Begins a wait, and answers the next response's clock. */
-export const beginWait = async (tx: Db, workspaceId: string, conversation: ConversationState, wait: Wait): Promise<string | null> =>
-  (await sql<NextDue>`
+export const beginWait = async (
+  tx: Db,
+  workspaceId: string,
+  conversation: ConversationState,
+  wait: Wait,
+): Promise<string | null> =>
+  (
+    await sql<NextDue>`
     with ${waitParts(workspaceId, conversation, wait)}
-    update conversations set ${nextDueAfter(wait)} where workspace_id = ${workspaceId} and id = ${conversation.id}::bigint returning next_response_due_at`.execute(tx)).rows[0]!.next_response_due_at
+    update conversations set ${nextDueAfter(wait)} where workspace_id = ${workspaceId} and id = ${conversation.id}::bigint returning next_response_due_at`.execute(
+      tx,
+    )
+  ).rows[0]!.next_response_due_at
 
 /** The contact's last activity, never moved back. */
-const contactPart = (workspaceId: string, { contact_id: id, last_activity_at: at }: ConversationState): RawBuilder<unknown> => sql`
+const contactPart = (
+  workspaceId: string,
+  { contact_id: id, last_activity_at: at }: ConversationState,
+): RawBuilder<unknown> => sql`
   c as (
     update contacts set last_activity_at = ${at}::timestamptz
     where workspace_id = ${workspaceId} and id = ${id}::bigint and (last_activity_at is null or last_activity_at < ${at}::timestamptz)
   )`
 
-/** Writes what a customer's message changed, with the wait it begins, if any; answers the next response's clock. `windowExpiresAt`: the raw value kept for compatibility. */
+/**
+ * Writes what a customer's message changed, with the wait it begins, if any; answers the next response's
+ * clock. `windowExpiresAt`: the raw value kept for compatibility.
+ */
 export const writeReceived = async (
-  tx: Db, workspaceId: string, next: ConversationState, windowExpiresAt: string | null, wait: Wait | null, now: string,
+  tx: Db,
+  workspaceId: string,
+  next: ConversationState,
+  windowExpiresAt: string | null,
+  wait: Wait | null,
+  now: string,
 ): Promise<string | null> =>
-  (await sql<NextDue>`
+  (
+    await sql<NextDue>`
     with ${contactPart(workspaceId, next)}${wait ? sql`, ${waitParts(workspaceId, next, wait)}` : sql``}
     update conversations set last_message_id = ${next.last_message_id}::bigint, last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
       reply_status = ${next.reply_status}, last_inbound_at = ${next.last_inbound_at}::timestamptz, free_entry_at = ${next.free_entry_at}::timestamptz,
       window_expires_at = ${windowExpiresAt}::timestamptz, ${wait ? sql`${nextDueAfter(wait)},` : sql``} updated_at = ${now}::timestamptz
-    where workspace_id = ${workspaceId} and id = ${next.id}::bigint returning next_response_due_at`.execute(tx)).rows[0]!.next_response_due_at
+    where workspace_id = ${workspaceId} and id = ${next.id}::bigint returning next_response_due_at`.execute(
+      tx,
+    )
+  ).rows[0]!.next_response_due_at
 
-/** Writes what a message to the customer changed; it ends the wait for an answer and is the episode's first response if there was none. */
-export const writeSent = async (tx: Db, workspaceId: string, next: ConversationState, sent: { at: string; staffId: string | null }, now: string): Promise<void> => {
+/**
+ * Writes what a message to the customer changed; it ends the wait for an answer and is the episode's first
+ * response if there was none.
+ */
+export const writeSent = async (
+  tx: Db,
+  workspaceId: string,
+  next: ConversationState,
+  sent: { at: string; staffId: string | null },
+  now: string,
+): Promise<void> => {
   await sql`
     with ${contactPart(workspaceId, next)}, w as (
       update reply_waits set ended_at = greatest(${sent.at}::timestamptz, since), ended_by = ${sent.staffId}::bigint
@@ -106,7 +166,13 @@ export const writeSent = async (tx: Db, workspaceId: string, next: ConversationS
 }
 
 /** Ends the episode with its clocks and waits. */
-export const writeClosed = async (tx: Db, workspaceId: string, next: ConversationState, closed: { by: string | null; reason: string | null }, now: string): Promise<void> => {
+export const writeClosed = async (
+  tx: Db,
+  workspaceId: string,
+  next: ConversationState,
+  closed: { by: string | null; reason: string | null },
+  now: string,
+): Promise<void> => {
   await sql`
     with w as (
       update reply_waits set ended_at = greatest(${now}::timestamptz, since), ended_by = ${closed.by}::bigint
@@ -122,34 +188,76 @@ export const writeClosed = async (tx: Db, workspaceId: string, next: Conversatio
 }
 
 /** What staff set on a conversation by hand. */
-export type Settings = { assigned_staff_id?: string | null; assigned_team_id?: string | null; assigned_at?: string | null; unread_count?: number; reminder_at?: string | null; window_corrected_at?: string }
+export type Settings = {
+  assigned_staff_id?: string | null
+  assigned_team_id?: string | null
+  assigned_at?: string | null
+  unread_count?: number
+  reminder_at?: string | null
+  window_corrected_at?: string
+}
 
-export const setConversation = async (tx: Db, workspaceId: string, id: string, settings: Settings, now: string): Promise<void> => {
-  await tx.updateTable('conversations').set({ ...settings, updated_at: now }).where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+export const setConversation = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  settings: Settings,
+  now: string,
+): Promise<void> => {
+  await tx
+    .updateTable('conversations')
+    .set({ ...settings, updated_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
 }
 
 /** Who may be given a conversation. */
 export type StaffAssignee = { name: string; enabled: boolean; channel_ids: string[] | null }
 
-export const findStaffAssignee = async (tx: Db, workspaceId: string, id: string): Promise<StaffAssignee | undefined> =>
-  (await sql<StaffAssignee>`select name, enabled, channel_ids from staff where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)).rows[0]
+export const findStaffAssignee = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<StaffAssignee | undefined> =>
+  (
+    await sql<StaffAssignee>`select name, enabled, channel_ids from staff where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(
+      tx,
+    )
+  ).rows[0]
 
 export const findTeamName = async (tx: Db, workspaceId: string, id: string): Promise<string | undefined> =>
-  (await sql<{ name: string }>`select name from teams where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)).rows[0]?.name
+  (
+    await sql<{
+      name: string
+    }>`select name from teams where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)
+  ).rows[0]?.name
 
 /** The tags of a conversation by name. */
 export const readConversationTags = async (tx: Db, workspaceId: string, id: string): Promise<Label[]> =>
-  (await sql<Label>`
+  (
+    await sql<Label>`
     select t.id, t.name from conversation_tags l join tags t on t.workspace_id = l.workspace_id and t.id = l.tag_id
-    where l.workspace_id = ${workspaceId} and l.conversation_id = ${id}::bigint order by t.name_key, t.id`.execute(tx)).rows
+    where l.workspace_id = ${workspaceId} and l.conversation_id = ${id}::bigint order by t.name_key, t.id`.execute(
+      tx,
+    )
+  ).rows
 
 /** Puts tags on a conversation and takes others off; answers how many it gained or lost. */
-export const retagConversation = async (tx: Db, workspaceId: string, id: string, add: readonly string[], remove: readonly string[]): Promise<number> =>
-  (await sql<{ tag_id: string }>`
+export const retagConversation = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  add: readonly string[],
+  remove: readonly string[],
+): Promise<number> =>
+  (
+    await sql<{ tag_id: string }>`
     with added as (
       insert into conversation_tags (workspace_id, conversation_id, tag_id) select ${workspaceId}::bigint, ${id}::bigint, tag from unnest(${add}::bigint[]) as tag
       on conflict do nothing returning tag_id
     ), removed as (
       delete from conversation_tags where workspace_id = ${workspaceId} and conversation_id = ${id}::bigint and tag_id = any(${remove}::bigint[]) returning tag_id
     )
-    select tag_id from added union all select tag_id from removed`.execute(tx)).rows.length
+    select tag_id from added union all select tag_id from removed`.execute(tx)
+  ).rows.length

@@ -6,20 +6,60 @@ import { storable } from './ids.ts'
 import { knownOf, namesOf, type Ref, versionColumn } from './names-cache.ts'
 import { fold, hasTrigram } from './text.ts'
 
-/** A conversation with what is shown of it; null columns where the contact, the channel or the last message is gone. `tags` and `groups` by name. */
+/**
+ * A conversation with what is shown of it; null columns where the contact, the channel or the last message
+ * is gone. `tags` and `groups` by name.
+ */
 export type ConversationRow = {
-  id: string; state: 'open' | 'closed'; channel_id: string | null; channel_type: string | null; channel_name: string | null
-  contact_id: string | null; contact_name: string | null; contact_phone: string | null; contact_dnd: boolean | null; contact_starred: boolean | null
-  assigned_staff_id: string | null; assigned_staff_name: string | null; assigned_team_id: string | null; assigned_at: string | null
-  unread_count: number; reply_status: ReplyStatus | null; reminder_at: string | null; bot_active: boolean
-  last_inbound_at: string | null; free_entry_at: string | null; window_corrected_at: string | null; window_expires_at: string | null
-  sla_policy_name: string | null; first_response_due_at: string | null; next_response_due_at: string | null; resolution_due_at: string | null; sla_breached: boolean
-  created_at: string; updated_at: string; activity_at: string
-  message_id: string | null; message_direction: MessageDirection; message_type: string; message_status: MessageStatus; message_text: string | null; message_staff_id: string | null
-  message_staff_name: string | null; message_reply_to_id: string | null; message_error: string | null; message_created_at: string; message_media_state: MediaState | null
-  tags: Ref[]; groups: Ref[]
+  id: string
+  state: 'open' | 'closed'
+  channel_id: string | null
+  channel_type: string | null
+  channel_name: string | null
+  contact_id: string | null
+  contact_name: string | null
+  contact_phone: string | null
+  contact_dnd: boolean | null
+  contact_starred: boolean | null
+  assigned_staff_id: string | null
+  assigned_staff_name: string | null
+  assigned_team_id: string | null
+  assigned_at: string | null
+  unread_count: number
+  reply_status: ReplyStatus | null
+  reminder_at: string | null
+  bot_active: boolean
+  last_inbound_at: string | null
+  free_entry_at: string | null
+  window_corrected_at: string | null
+  window_expires_at: string | null
+  sla_policy_name: string | null
+  first_response_due_at: string | null
+  next_response_due_at: string | null
+  resolution_due_at: string | null
+  sla_breached: boolean
+  created_at: string
+  updated_at: string
+  activity_at: string
+  message_id: string | null
+  message_direction: MessageDirection
+  message_type: string
+  message_status: MessageStatus
+  message_text: string | null
+  message_staff_id: string | null
+  message_staff_name: string | null
+  message_reply_to_id: string | null
+  message_error: string | null
+  message_created_at: string
+  message_media_state: MediaState | null
+  tags: Ref[]
+  groups: Ref[]
 }
-type ReadRow = Omit<ConversationRow, 'tags' | 'groups'> & { tag_ids: string[]; group_ids: string[]; names_version: string | null }
+type ReadRow = Omit<ConversationRow, 'tags' | 'groups'> & {
+  tag_ids: string[]
+  group_ids: string[]
+  names_version: string | null
+}
 
 /** More text than a last message shows, so that it shows where it cuts. */
 const LAST_TEXT = 600
@@ -49,26 +89,56 @@ const beside = sql.raw(`
 const named = async (tx: Db, workspaceId: string, rows: readonly ReadRow[]): Promise<ConversationRow[]> => {
   if (rows.length === 0) return []
   const known = await knownOf(tx, workspaceId, rows[0]!.names_version)
-  const tags = await namesOf(tx, workspaceId, known, 'tag', rows.map((row) => row.tag_ids))
-  const groups = await namesOf(tx, workspaceId, known, 'group', rows.map((row) => row.group_ids))
+  const tags = await namesOf(
+    tx,
+    workspaceId,
+    known,
+    'tag',
+    rows.map((row) => row.tag_ids),
+  )
+  const groups = await namesOf(
+    tx,
+    workspaceId,
+    known,
+    'group',
+    rows.map((row) => row.group_ids),
+  )
   return rows.map((row, i) => ({ ...row, tags: tags[i]!, groups: groups[i]! }))
 }
 
 /** One conversation; undefined when there is none. */
-export const readConversation = async (tx: Db, workspaceId: string, id: string): Promise<ConversationRow | undefined> => {
+export const readConversation = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<ConversationRow | undefined> => {
   const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
-    select ${columns(workspaceId)} from conversations v ${beside} where v.workspace_id = ${workspaceId} and v.id = ${storable(id)}`.execute(tx)
+    select ${columns(workspaceId)} from conversations v ${beside} where v.workspace_id = ${workspaceId} and v.id = ${storable(id)}`.execute(
+    tx,
+  )
   return (await named(tx, workspaceId, rows))[0]
 }
 
 /** The channel of a conversation, null when that is gone; undefined when there is no such conversation. */
-export const channelOfConversation = async (tx: Db, workspaceId: string, id: string): Promise<string | null | undefined> =>
-  (await sql<{ channel_id: string | null }>`${sql.raw(QUICK)}
-    select channel_id from conversations where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)).rows[0]?.channel_id
+export const channelOfConversation = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<string | null | undefined> =>
+  (
+    await sql<{ channel_id: string | null }>`${sql.raw(QUICK)}
+    select channel_id from conversations where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(
+      tx,
+    )
+  ).rows[0]?.channel_id
 
 /** What a list asks for. `channels`: only of these; undefined: of all, and those without one. */
 export type Wanted = {
-  query?: string | undefined; state?: 'open' | 'closed' | undefined; assigned?: boolean | undefined; replyStatus?: ReplyStatus | undefined; channels?: readonly string[] | undefined
+  query?: string | undefined
+  state?: 'open' | 'closed' | undefined
+  assigned?: boolean | undefined
+  replyStatus?: ReplyStatus | undefined
+  channels?: readonly string[] | undefined
 }
 /** Where a conversation stands in the list: newest activity first. */
 export type ConversationPosition = { activityAt: string; id: string }
@@ -84,15 +154,22 @@ const facetsOf = ({ state, assigned, replyStatus }: Wanted): number[] | undefine
 }
 const EVERY_FACET = facetsOf({ state: 'open' })!.concat(facetsOf({ state: 'closed' })!)
 
-/** One row more than fits tells of a next page. In a few steps, since the number stands in the text and every text stays prepared. */
+/**
+ * One row more than fits tells of a next page. In a few steps, since the number stands in the text and
+ * every text stays prepared.
+ */
 const enough = (limit: number): number => ([10, 25, 50].find((step) => limit <= step) ?? 100) + 1
 
-const afterOf = ({ after }: Asked) => (after === null ? sql`` : sql`and (v.activity_at, v.id) < (${after.activityAt}::timestamptz, ${after.id}::bigint)`)
+const afterOf = ({ after }: Asked) =>
+  after === null
+    ? sql``
+    : sql`and (v.activity_at, v.id) < (${after.activityAt}::timestamptz, ${after.id}::bigint)`
 const newest = sql.raw('order by v.activity_at desc, v.id desc')
 
 /**
- * The first conversations of the list, whatever `query` asks: ids, times and contacts. Each combination of channel and facet is a range of an index in
- * the order of the list; as many are read of each as are asked for, then merged.
+ * The first conversations of the list, whatever `query` asks: ids, times and contacts. Each combination of
+ * channel and facet is a range of an index in the order of the list; as many are read of each as are asked
+ * for, then merged.
  */
 const first = (asked: Asked, most: number): RawBuilder<unknown> => {
   const facets = facetsOf(asked)
@@ -101,9 +178,15 @@ const first = (asked: Asked, most: number): RawBuilder<unknown> => {
       select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} and ${where} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}) as v
     ${newest} limit ${sql.lit(most)}`
   if (asked.channels) {
-    // As one list of pairs: two lists, or a shorter one, are planned anew each time, which takes longer than the page.
-    const pairs = asked.channels.flatMap((channel) => (facets ?? EVERY_FACET).map((facet) => ({ channel: storable(channel), facet })))
-    return range(sql`unnest(${pairs.map((p) => p.channel)}::bigint[], ${pairs.map((p) => p.facet)}::smallint[]) as f (channel_id, facet)`, sql`v.channel_id = f.channel_id and v.facet = f.facet`)
+    // As one list of pairs: two lists, or a shorter one, are planned anew each time, which takes longer
+    // than the page.
+    const pairs = asked.channels.flatMap((channel) =>
+      (facets ?? EVERY_FACET).map((facet) => ({ channel: storable(channel), facet })),
+    )
+    return range(
+      sql`unnest(${pairs.map((p) => p.channel)}::bigint[], ${pairs.map((p) => p.facet)}::smallint[]) as f (channel_id, facet)`,
+      sql`v.channel_id = f.channel_id and v.facet = f.facet`,
+    )
   }
   if (facets) return range(sql`unnest(${facets}::smallint[]) as f (facet)`, sql`v.facet = f.facet`)
   return sql`select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}`
@@ -111,21 +194,36 @@ const first = (asked: Asked, most: number): RawBuilder<unknown> => {
 
 /** A page of conversations, newest activity first, with one row more where there is a next page. */
 export const pageOfConversations = async (
-  tx: Db, workspaceId: string, wanted: Wanted, after: ConversationPosition | null, limit: number,
+  tx: Db,
+  workspaceId: string,
+  wanted: Wanted,
+  after: ConversationPosition | null,
+  limit: number,
 ): Promise<ConversationRow[]> => {
   const asked: Asked = { ...wanted, workspaceId, after, limit }
   if (asked.channels?.length === 0) return []
   const plain = asked.query === undefined
-  const found = plain ? first(asked, enough(limit)) : sql`select u.id from unnest(${await idsOfMatches(tx, asked)}::bigint[]) as u (id)`
+  const found = plain
+    ? first(asked, enough(limit))
+    : sql`select u.id from unnest(${await idsOfMatches(tx, asked)}::bigint[]) as u (id)`
   const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
-    select ${columns(workspaceId)} from (${found}) as page join conversations v on v.workspace_id = ${workspaceId} and v.id = page.id ${beside} ${newest}`.execute(tx)
+    select ${columns(workspaceId)} from (${found}) as page join conversations v on v.workspace_id = ${workspaceId} and v.id = page.id ${beside} ${newest}`.execute(
+    tx,
+  )
   return await named(tx, workspaceId, rows)
 }
 
-/** Where one way of finding what `query` asks for gives place to the next; numbers of rows. An object, so that tests can bring each way about with few. */
+/**
+ * Where one way of finding what `query` asks for gives place to the next; numbers of rows. An object, so
+ * that tests can bring each way about with few.
+ */
 export const querySteps = {
-  /** Conversations at the head of the list that tell how common a match is, and the matches among them that do. */
-  look: 500, telling: 3,
+  /**
+   * Conversations at the head of the list that tell how common a match is, and the matches among them that
+   * do.
+   */
+  look: 500,
+  telling: 3,
   /** More contacts than this are not looked up one by one. */
   few: 3000,
   /** Conversations that are tested one by one. */
@@ -136,24 +234,29 @@ export const querySteps = {
 type Way = () => Promise<string[] | undefined>
 
 /**
- * What is common is soon met along the list. What is rare is looked up by the contacts' trigram index, or, where that knows nothing of so short a text, by
- * reading all contacts after a long walk was in vain.
+ * What is common is soon met along the list. What is rare is looked up by the contacts' trigram index, or,
+ * where that knows nothing of so short a text, by reading all contacts after a long walk was in vain.
  */
 const idsOfMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
   const page = enough(asked.limit)
-  const along = (rows: number): Way => async () => {
-    const { ids, whole } = await walk(tx, asked, rows)
-    return whole || ids.length === page ? ids : undefined
-  }
+  const along =
+    (rows: number): Way =>
+    async () => {
+      const { ids, whole } = await walk(tx, asked, rows)
+      return whole || ids.length === page ? ids : undefined
+    }
   const among: Way = async () => {
     const contacts = await fewContacts(tx, asked)
-    return contacts && await ofContacts(tx, asked, contacts)
+    return contacts && (await ofContacts(tx, asked, contacts))
   }
   const looked = await walk(tx, asked, querySteps.look)
   if (looked.whole || looked.ids.length === page) return looked.ids
   // Twice as far as a page should lie.
-  const guess = looked.ids.length >= querySteps.telling ? 2 * querySteps.look * page / looked.ids.length : Infinity
-  const ways = hasTrigram(fold(asked.query!)) ? [among, along(querySteps.walk)] : [along(querySteps.walk), among]
+  const guess =
+    looked.ids.length >= querySteps.telling ? (2 * querySteps.look * page) / looked.ids.length : Infinity
+  const ways = hasTrigram(fold(asked.query!))
+    ? [among, along(querySteps.walk)]
+    : [along(querySteps.walk), among]
   for (const way of guess < querySteps.walk ? [along(guess), ...ways] : ways) {
     const ids = await way()
     if (ids) return ids
@@ -162,12 +265,20 @@ const idsOfMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
   return ids.length === page ? ids : await allMatches(tx, asked)
 }
 
-const queryTest = ({ workspaceId, query }: Asked) => predicate({ workspaceId, labels: new Map(), emailFieldId: undefined, form: { as: 'row' } }, { kind: 'query', text: query! })
+const queryTest = ({ workspaceId, query }: Asked) =>
+  predicate(
+    { workspaceId, labels: new Map(), emailFieldId: undefined, form: { as: 'row' } },
+    { kind: 'query', text: query! },
+  )
 
 /** Of how many ranges of an index the list is merged. */
-const rangesOf = (asked: Asked): number => (asked.channels?.length ?? 1) * (facetsOf(asked)?.length ?? (asked.channels ? EVERY_FACET.length : 1))
+const rangesOf = (asked: Asked): number =>
+  (asked.channels?.length ?? 1) * (facetsOf(asked)?.length ?? (asked.channels ? EVERY_FACET.length : 1))
 
-/** Tests the first conversations of the list one by one, reading so many rows at most. `whole`: there are no more. */
+/**
+ * Tests the first conversations of the list one by one, reading so many rows at most. `whole`: there are no
+ * more.
+ */
 const walk = async (tx: Db, asked: Asked, rows: number): Promise<{ ids: string[]; whole: boolean }> => {
   const most = Math.max(enough(asked.limit), Math.floor(rows / rangesOf(asked)))
   const { ids, seen } = await test(tx, asked, first(asked, most))
@@ -175,28 +286,44 @@ const walk = async (tx: Db, asked: Asked, rows: number): Promise<{ ids: string[]
 }
 
 /** The same along the list of all conversations: of many ranges each is read a little way only. */
-const walkAll = async (tx: Db, asked: Asked, rows: number): Promise<string[]> => (await test(tx, asked, sql`
+const walkAll = async (tx: Db, asked: Asked, rows: number): Promise<string[]> =>
+  (
+    await test(
+      tx,
+      asked,
+      sql`
   select v.id, v.activity_at, v.contact_id from (
     select * from conversations v where v.workspace_id = ${asked.workspaceId} ${afterOf(asked)} ${newest} limit ${sql.lit(rows)}) as v
-  where true ${filterOf(asked)} ${newest}`)).ids
+  where true ${filterOf(asked)} ${newest}`,
+    )
+  ).ids
 
 /** The ids of a page among these conversations; `seen`: how many these are, where they do not fill it. */
-const test = async (tx: Db, asked: Asked, conversations: RawBuilder<unknown>): Promise<{ ids: string[]; seen: string | null }> => {
+const test = async (
+  tx: Db,
+  asked: Asked,
+  conversations: RawBuilder<unknown>,
+): Promise<{ ids: string[]; seen: string | null }> => {
   const page = sql.lit(enough(asked.limit))
-  // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in order, the walk ends with the page.
+  // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in
+  // order, the walk ends with the page.
   const { rows } = await sql<{ ids: string[]; seen: string | null }>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
       select v.id from (${conversations}) as v
       cross join lateral (select c.search, c.name_key, c.phone from contacts c where c.workspace_id = ${asked.workspaceId} and c.id = v.contact_id limit 1) as c
       where ${queryTest(asked)} ${newest} limit ${page})
-    select array(select id from page) as ids, case when (select count(*) from page) < ${page} then (select count(*) from (${conversations}) as v) end as seen`.execute(tx)
+    select array(select id from page) as ids, case when (select count(*) from page) < ${page} then (select count(*) from (${conversations}) as v) end as seen`.execute(
+    tx,
+  )
   return rows[0]!
 }
 
 /** The ids of all contacts that the query finds, where they are few. */
 const fewContacts = async (tx: Db, asked: Asked): Promise<string[] | undefined> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)} limit ${sql.lit(querySteps.few + 1)}`.execute(tx)
+    select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)} limit ${sql.lit(querySteps.few + 1)}`.execute(
+    tx,
+  )
   return rows.length > querySteps.few ? undefined : rows.map((row) => row.id)
 }
 
@@ -215,7 +342,10 @@ const ofContacts = async (tx: Db, asked: Asked, contacts: readonly string[]): Pr
   return rows.map((row) => row.id)
 }
 
-/** The contacts first: led by the order, the planner was seen to look up the contact of each of a million conversations. */
+/**
+ * The contacts first: led by the order, the planner was seen to look up the contact of each of a million
+ * conversations.
+ */
 const allMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)})

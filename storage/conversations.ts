@@ -4,10 +4,27 @@ import { storable } from './ids.ts'
 
 /** A conversation as its rules need it. */
 export type ConversationState = {
-  id: string; contact_id: string | null; channel_id: string | null; channel_type: string | null; state: 'open' | 'closed'; episode: number
-  assigned_staff_id: string | null; assigned_team_id: string | null; reply_status: ReplyStatus | null; unread_count: number
-  last_message_id: string | null; last_activity_at: string | null; last_inbound_at: string | null; free_entry_at: string | null; window_corrected_at: string | null
-  reminder_at: string | null; sla_policy_id: string | null; first_response_due_at: string | null; next_response_due_at: string | null; resolution_due_at: string | null; sla_breached: boolean
+  id: string
+  contact_id: string | null
+  channel_id: string | null
+  channel_type: string | null
+  state: 'open' | 'closed'
+  episode: number
+  assigned_staff_id: string | null
+  assigned_team_id: string | null
+  reply_status: ReplyStatus | null
+  unread_count: number
+  last_message_id: string | null
+  last_activity_at: string | null
+  last_inbound_at: string | null
+  free_entry_at: string | null
+  window_corrected_at: string | null
+  reminder_at: string | null
+  sla_policy_id: string | null
+  first_response_due_at: string | null
+  next_response_due_at: string | null
+  resolution_due_at: string | null
+  sla_breached: boolean
   created_at: string
 }
 
@@ -16,14 +33,27 @@ const stateColumns = sql`
   v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.reminder_at, v.sla_policy_id, v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at`
 
 /** A conversation, locked against other changes; undefined when there is none. */
-export const lockConversation = async (tx: Db, workspaceId: string, id: string): Promise<ConversationState | undefined> =>
-  (await sql<ConversationState>`
+export const lockConversation = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<ConversationState | undefined> =>
+  (
+    await sql<ConversationState>`
     select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
-    where v.workspace_id = ${workspaceId} and v.id = ${storable(id)} for update of v`.execute(tx)).rows[0]
+    where v.workspace_id = ${workspaceId} and v.id = ${storable(id)} for update of v`.execute(tx)
+  ).rows[0]
 
 /** The latest conversation of a contact on a channel, locked. Whoever makes one holds the contact's row. */
-export const lockLatestConversation = async (tx: Db, workspaceId: string, contactId: string, channelId: string): Promise<ConversationState | undefined> =>
-  (await sql<ConversationState>`
+export const lockLatestConversation = async (
+  tx: Db,
+  workspaceId: string,
+  contactId: string,
+  channelId: string,
+): Promise<ConversationState | undefined> =>
+  (
+    await sql<ConversationState>`
     select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
     where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint and v.channel_id = ${channelId}::bigint
-    order by v.activity_at desc, v.id desc limit 1 for update of v`.execute(tx)).rows[0]
+    order by v.activity_at desc, v.id desc limit 1 for update of v`.execute(tx)
+  ).rows[0]

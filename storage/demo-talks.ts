@@ -1,24 +1,77 @@
 import { sql } from 'kysely'
 import type { Db, MessageDirection, MessageStatus, ReplyStatus } from './database.ts'
 
-/** A made-up conversation as it is stored; what is absent here is null or has its default. `last`: the place of its last message among `messages`. */
+/**
+ * A made-up conversation as it is stored; what is absent here is null or has its default. `last`: the place
+ * of its last message among `messages`.
+ */
 export type NewTalk = {
-  channel_id: string | null; state: string; title: string | null; episode: number; assigned_staff_id: string | null; assigned_team_id: string | null; assigned_at: string | null
-  unread_count: number; reply_status: ReplyStatus | null; last_inbound_at: string | null; free_entry_at: string | null; window_expires_at: string | null; reminder_at: string | null
-  sla_policy_id: string | null; first_response_due_at: string | null; next_response_due_at: string | null; resolution_due_at: string | null; sla_breached: boolean
-  created_at: string; updated_at: string; last_activity_at: string; last: number
-  messages: NewTalkMessage[]; episodes: NewEpisode[]; waits: NewWait[]; tag_ids: readonly string[]
+  channel_id: string | null
+  state: string
+  title: string | null
+  episode: number
+  assigned_staff_id: string | null
+  assigned_team_id: string | null
+  assigned_at: string | null
+  unread_count: number
+  reply_status: ReplyStatus | null
+  last_inbound_at: string | null
+  free_entry_at: string | null
+  window_expires_at: string | null
+  reminder_at: string | null
+  sla_policy_id: string | null
+  first_response_due_at: string | null
+  next_response_due_at: string | null
+  resolution_due_at: string | null
+  sla_breached: boolean
+  created_at: string
+  updated_at: string
+  last_activity_at: string
+  last: number
+  messages: NewTalkMessage[]
+  episodes: NewEpisode[]
+  waits: NewWait[]
+  tag_ids: readonly string[]
 }
 export type NewTalkMessage = {
-  episode: number; direction: MessageDirection; type: string; status: MessageStatus; text: string | null; content: unknown; note: boolean; staff_id: string | null
-  template_name: string | null; template_language: string | null; provider_id: string | null; error: string | null; error_code: number | null
-  created_at: string; sent_at: string | null; delivered_at: string | null; read_at: string | null; failed_at: string | null
+  episode: number
+  direction: MessageDirection
+  type: string
+  status: MessageStatus
+  text: string | null
+  content: unknown
+  note: boolean
+  staff_id: string | null
+  template_name: string | null
+  template_language: string | null
+  provider_id: string | null
+  error: string | null
+  error_code: number | null
+  created_at: string
+  sent_at: string | null
+  delivered_at: string | null
+  read_at: string | null
+  failed_at: string | null
   media: { content_type: string; file_name: string | null; size: number; url: string } | null
 }
 export type NewEpisode = {
-  n: number; opened_at: string; opened_by: string | null; closed_at: string | null; closed_by: string | null; close_reason: string | null; first_response_at: string | null; resolution_due_at: string | null
+  n: number
+  opened_at: string
+  opened_by: string | null
+  closed_at: string | null
+  closed_by: string | null
+  close_reason: string | null
+  first_response_at: string | null
+  resolution_due_at: string | null
 }
-export type NewWait = { since: string; kind: 'first_response' | 'next_response'; episode: number; due_at: string | null; ended_at: string | null; ended_by: string | null }
+export type NewWait = {
+  since: string
+  kind: 'first_response' | 'next_response'
+  episode: number
+  due_at: string | null
+  ended_at: string | null
+  ended_by: string | null
+}
 
 /** Columns with their types, told apart from the JSON they travel in. */
 const talkTypes = `channel_id bigint, state text, title text, episode integer, assigned_staff_id bigint, assigned_team_id bigint, assigned_at timestamptz, unread_count integer,
@@ -27,12 +80,29 @@ const talkTypes = `channel_id bigint, state text, title text, episode integer, a
 const messageTypes = `episode integer, direction text, type text, status text, text text, content jsonb, note boolean, staff_id bigint, template_name text, template_language text,
   provider_id text, error text, error_code integer, created_at timestamptz, sent_at timestamptz, delivered_at timestamptz, read_at timestamptz, failed_at timestamptz`
 
-const names = (types: string, of = ''): string => types.split(/,\s*/).map((column) => of + column.split(' ')[0]!).join(', ')
+const names = (types: string, of = ''): string =>
+  types
+    .split(/,\s*/)
+    .map((column) => of + column.split(' ')[0]!)
+    .join(', ')
 
-/** Writes conversations with all that was said in them, in one statement. Ids are drawn first, so that a conversation can name its last message. */
-export const insertTalks = async (tx: Db, workspaceId: string, talks: readonly (NewTalk & { contact_id: string })[]): Promise<void> => {
+/**
+ * Writes conversations with all that was said in them, in one statement. Ids are drawn first, so that a
+ * conversation can name its last message.
+ */
+export const insertTalks = async (
+  tx: Db,
+  workspaceId: string,
+  talks: readonly (NewTalk & { contact_id: string })[],
+): Promise<void> => {
   if (talks.length === 0) return
-  const all = { talks: [] as unknown[], messages: [] as unknown[], episodes: [] as unknown[], waits: [] as unknown[], tags: [] as unknown[] }
+  const all = {
+    talks: [] as unknown[],
+    messages: [] as unknown[],
+    episodes: [] as unknown[],
+    waits: [] as unknown[],
+    tags: [] as unknown[],
+  }
   for (const [talk, { messages, episodes, waits, tag_ids: tagIds, last, ...row }] of talks.entries()) {
     all.talks.push({ ...row, talk, last_n: all.messages.length + last })
     for (const message of messages) all.messages.push({ ...message, talk, m: all.messages.length })
@@ -41,7 +111,8 @@ export const insertTalks = async (tx: Db, workspaceId: string, talks: readonly (
     for (const tag_id of tagIds) all.tags.push({ talk, tag_id })
   }
   // Most columns of most rows are null; left out, they need not be read.
-  const rows = (of: keyof typeof all) => sql`json_to_recordset(${JSON.stringify(all[of], (_, value: unknown) => value ?? undefined)}::text::json)`
+  const rows = (of: keyof typeof all) =>
+    sql`json_to_recordset(${JSON.stringify(all[of], (_, value: unknown) => value ?? undefined)}::text::json)`
   await sql`
     with v as materialized (
       select nextval(pg_get_serial_sequence('conversations', 'id')) as id, r.* from ${rows('talks')} as r (talk integer, last_n integer, contact_id bigint, ${sql.raw(talkTypes)})
@@ -67,15 +138,26 @@ export const insertTalks = async (tx: Db, workspaceId: string, talks: readonly (
       from ${rows('waits')} as r (talk integer, since timestamptz, kind text, episode integer, due_at timestamptz, ended_at timestamptz, ended_by bigint) join v using (talk)
     )
     insert into conversation_tags (workspace_id, conversation_id, tag_id)
-    select ${workspaceId}::bigint, v.id, r.tag_id from ${rows('tags')} as r (talk integer, tag_id bigint) join v using (talk)`.execute(tx)
+    select ${workspaceId}::bigint, v.id, r.tag_id from ${rows('tags')} as r (talk integer, tag_id bigint) join v using (talk)`.execute(
+    tx,
+  )
 }
 
-export type Writer = { number_id: string; account_id: string; phone: string; name: string | null; last_inbound_at: string; free_entry_at: string | null }
+export type Writer = {
+  number_id: string
+  account_id: string
+  phone: string
+  name: string | null
+  last_inbound_at: string
+  free_entry_at: string | null
+}
 
 /** When customers last wrote to numbers of the provider, of those who wrote since then. */
 export const recentWriters = async (tx: Db, workspaceId: string, since: string): Promise<Writer[]> =>
-  (await sql<Writer>`
+  (
+    await sql<Writer>`
     select h.provider_phone_number_id as number_id, h.account_id, c.phone, c.name, max(v.last_inbound_at) as last_inbound_at, max(v.free_entry_at) as free_entry_at
     from conversations v join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
     where v.workspace_id = ${workspaceId} and v.last_inbound_at >= ${since}::timestamptz and h.provider_phone_number_id is not null and h.account_id is not null and c.phone is not null
-    group by 1, 2, 3, 4`.execute(tx)).rows
+    group by 1, 2, 3, 4`.execute(tx)
+  ).rows

@@ -3,47 +3,147 @@ import type { Db } from './database.ts'
 import { quickMessageSearch } from './quick-messages.ts'
 import { fold } from './text.ts'
 
-export type DemoTemplate = { name: string; language: string; category: string; status: string; rejection_reason?: string; components: readonly unknown[] }
+export type DemoTemplate = {
+  name: string
+  language: string
+  category: string
+  status: string
+  rejection_reason?: string
+  components: readonly unknown[]
+}
 export type DemoQuickMessage = {
-  code: string; title: string; type: string; description?: string; text: string | null; media_url?: string; file_name?: string; template_name?: string
-  visibility: 'private' | 'team' | 'company'; team?: number; owner: number
+  code: string
+  title: string
+  type: string
+  description?: string
+  text: string | null
+  media_url?: string
+  file_name?: string
+  template_name?: string
+  visibility: 'private' | 'team' | 'company'
+  team?: number
+  owner: number
   /** Staff members whose favourite it is. */
   favoriteOf?: readonly number[]
 }
-export type DemoPolicy = { name: string; first_response_seconds: number; next_response_seconds: number; resolution_seconds: number }
+export type DemoPolicy = {
+  name: string
+  first_response_seconds: number
+  next_response_seconds: number
+  resolution_seconds: number
+}
 
-/** Templates of an account, as if each had been submitted by this staff member a while ago; ids of the provider count from `firstProviderId`. */
+/**
+ * Templates of an account, as if each had been submitted by this staff member a while ago; ids of the
+ * provider count from `firstProviderId`.
+ */
 export const insertDemoTemplates = async (
-  tx: Db, workspaceId: string, templates: readonly DemoTemplate[],
-  { account, submittedBy, firstProviderId, now }: { account: { account_id: string; account_name: string }; submittedBy: string; firstProviderId: number; now: string },
+  tx: Db,
+  workspaceId: string,
+  templates: readonly DemoTemplate[],
+  {
+    account,
+    submittedBy,
+    firstProviderId,
+    now,
+  }: {
+    account: { account_id: string; account_name: string }
+    submittedBy: string
+    firstProviderId: number
+    now: string
+  },
 ): Promise<void> => {
   await sql`
     insert into templates (workspace_id, account_id, account_name, provider_id, name, language, category, status, rejection_reason, components, submitted_by, created_at, updated_at)
     select ${workspaceId}::bigint, ${account.account_id}, ${account.account_name}, (${firstProviderId}::bigint + n)::text, t->>'name', t->>'language', t->>'category', t->>'status',
       t->>'rejection_reason', t->'components', ${submittedBy}::bigint, ${now}::timestamptz - (40 - n) * interval '1 day', ${now}::timestamptz - (39 - n) * interval '1 day'
-    from jsonb_array_elements(${JSON.stringify(templates)}::text::jsonb) with ordinality as r (t, n)`.execute(tx)
+    from jsonb_array_elements(${JSON.stringify(templates)}::text::jsonb) with ordinality as r (t, n)`.execute(
+    tx,
+  )
 }
 
 /** Saved replies; `owner`, `team` and `favoriteOf` are places in these lists. */
 export const insertDemoQuickMessages = async (
-  tx: Db, workspaceId: string, messages: readonly DemoQuickMessage[], { staffIds, teamIds, now }: { staffIds: readonly string[]; teamIds: readonly string[]; now: string },
+  tx: Db,
+  workspaceId: string,
+  messages: readonly DemoQuickMessage[],
+  { staffIds, teamIds, now }: { staffIds: readonly string[]; teamIds: readonly string[]; now: string },
 ): Promise<void> => {
-  const rows = await tx.insertInto('quick_messages').values(messages.map(({ owner, team, favoriteOf: _, ...message }) => ({
-    ...message, workspace_id: workspaceId, code_key: fold(message.code), search: quickMessageSearch(message), description: message.description ?? null, media_url: message.media_url ?? null, file_name: message.file_name ?? null,
-    template_name: message.template_name ?? null, team_id: team === undefined ? null : teamIds[team]!, owner_staff_id: staffIds[owner]!, created_at: now, updated_at: now,
-  }))).returning(['id', 'code']).execute()
+  const rows = await tx
+    .insertInto('quick_messages')
+    .values(
+      messages.map(({ owner, team, favoriteOf: _, ...message }) => ({
+        ...message,
+        workspace_id: workspaceId,
+        code_key: fold(message.code),
+        search: quickMessageSearch(message),
+        description: message.description ?? null,
+        media_url: message.media_url ?? null,
+        file_name: message.file_name ?? null,
+        template_name: message.template_name ?? null,
+        team_id: team === undefined ? null : teamIds[team]!,
+        owner_staff_id: staffIds[owner]!,
+        created_at: now,
+        updated_at: now,
+      })),
+    )
+    .returning(['id', 'code'])
+    .execute()
   const ids = new Map(rows.map(({ id, code }) => [code, id]))
-  const favorites = messages.flatMap(({ code, favoriteOf = [] }) => favoriteOf.map((place) => ({ workspace_id: workspaceId, staff_id: staffIds[place]!, quick_message_id: ids.get(code)! })))
+  const favorites = messages.flatMap(({ code, favoriteOf = [] }) =>
+    favoriteOf.map((place) => ({
+      workspace_id: workspaceId,
+      staff_id: staffIds[place]!,
+      quick_message_id: ids.get(code)!,
+    })),
+  )
   if (favorites.length > 0) await tx.insertInto('quick_message_favorites').values(favorites).execute()
 }
 
-export type NewDemoLink = { channel_id: string; code: string; url: string; message: string; qr_format: 'PNG' | 'SVG' | null; qr: Uint8Array | null; qr_key: string | null; created_by: string; at: string }
+export type NewDemoLink = {
+  channel_id: string
+  code: string
+  url: string
+  message: string
+  qr_format: 'PNG' | 'SVG' | null
+  qr: Uint8Array | null
+  qr_key: string | null
+  created_by: string
+  at: string
+}
 
 /** Links that the provider made; `at` is when. */
-export const insertDemoLinks = async (tx: Db, workspaceId: string, links: readonly NewDemoLink[]): Promise<void> => {
-  await tx.insertInto('short_links').values(links.map(({ at, ...link }) => ({ ...link, workspace_id: workspaceId, search: fold(link.message), called_at: null, created_at: at, updated_at: at }))).execute()
+export const insertDemoLinks = async (
+  tx: Db,
+  workspaceId: string,
+  links: readonly NewDemoLink[],
+): Promise<void> => {
+  await tx
+    .insertInto('short_links')
+    .values(
+      links.map(({ at, ...link }) => ({
+        ...link,
+        workspace_id: workspaceId,
+        search: fold(link.message),
+        called_at: null,
+        created_at: at,
+        updated_at: at,
+      })),
+    )
+    .execute()
 }
 
 /** A service level for all channels, around the clock; answers its id. */
-export const insertDemoPolicy = async (tx: Db, workspaceId: string, policy: DemoPolicy, now: string): Promise<string> =>
-  (await tx.insertInto('sla_policies').values({ workspace_id: workspaceId, ...policy, channel_ids: null, hours: null, created_at: now }).returning('id').executeTakeFirstOrThrow()).id
+export const insertDemoPolicy = async (
+  tx: Db,
+  workspaceId: string,
+  policy: DemoPolicy,
+  now: string,
+): Promise<string> =>
+  (
+    await tx
+      .insertInto('sla_policies')
+      .values({ workspace_id: workspaceId, ...policy, channel_ids: null, hours: null, created_at: now })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+  ).id

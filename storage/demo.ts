@@ -8,30 +8,70 @@ import { fold } from './text.ts'
 import { type FieldTypes, rowsOfAttrs, valueNames } from './values.ts'
 
 export type NewRecipient = {
-  broadcast_id: string; status: BroadcastRecipientsTable['status']; responded: boolean; opted_out: boolean
-  sent_at: string | null; delivered_at: string | null; read_at: string | null; failed_at: string | null; responded_at: string | null
+  broadcast_id: string
+  status: BroadcastRecipientsTable['status']
+  responded: boolean
+  opted_out: boolean
+  sent_at: string | null
+  delivered_at: string | null
+  read_at: string | null
+  failed_at: string | null
+  responded_at: string | null
 }
 export type NewDemoContact = {
-  phone: string; name: string | null; email: string | null; starred: boolean; dnd: boolean
-  created_at: string; updated_at: string; last_activity_at: string | null
-  attrs: Attrs; tagIds: readonly string[]; groupIds: readonly string[]; conversations: readonly NewTalk[]
+  phone: string
+  name: string | null
+  email: string | null
+  starred: boolean
+  dnd: boolean
+  created_at: string
+  updated_at: string
+  last_activity_at: string | null
+  attrs: Attrs
+  tagIds: readonly string[]
+  groupIds: readonly string[]
+  conversations: readonly NewTalk[]
   recipients: readonly NewRecipient[]
 }
 
-/** Writes many contacts with all that hangs on them and all they talked about. Answers how many were written: one whose phone is taken is left out. */
-export const insertDemoContacts = async (db: Db, workspaceId: string, types: FieldTypes, contacts: readonly NewDemoContact[]): Promise<number> => {
-  if (!db.isTransaction) return await db.transaction().execute((tx) => insertDemoContacts(tx, workspaceId, types, contacts))
+/**
+ * Writes many contacts with all that hangs on them and all they talked about. Answers how many were
+ * written: one whose phone is taken is left out.
+ */
+export const insertDemoContacts = async (
+  db: Db,
+  workspaceId: string,
+  types: FieldTypes,
+  contacts: readonly NewDemoContact[],
+): Promise<number> => {
+  if (!db.isTransaction)
+    return await db.transaction().execute((tx) => insertDemoContacts(tx, workspaceId, types, contacts))
   const ids = await insertContacts(db, workspaceId, types, contacts)
-  await insertTalks(db, workspaceId, contacts.flatMap(({ conversations }, i) => (ids.has(i) ? conversations.map((talk) => ({ ...talk, contact_id: ids.get(i)! })) : [])))
+  await insertTalks(
+    db,
+    workspaceId,
+    contacts.flatMap(({ conversations }, i) =>
+      ids.has(i) ? conversations.map((talk) => ({ ...talk, contact_id: ids.get(i)! })) : [],
+    ),
+  )
   return ids.size
 }
 
 /**
- * The contacts with their values, tags, groups and broadcasts, and the counts, in one statement; answers the ids of those written by their places. Ids are drawn first, so that the parts can be told apart without asking back. Booleans travel as text: the driver takes an
- * array of booleans for one boolean, and writes each text of a boolean array as false.
+ * The contacts with their values, tags, groups and broadcasts, and the counts, in one statement; answers
+ * the ids of those written by their places. Ids are drawn first, so that the parts can be told apart
+ * without asking back. Booleans travel as text: the driver takes an array of booleans for one boolean, and
+ * writes each text of a boolean array as false.
  */
-const insertContacts = async (db: Db, workspaceId: string, types: FieldTypes, contacts: readonly NewDemoContact[]): Promise<Map<number, string>> => {
-  const values = contacts.flatMap((c, i) => rowsOfAttrs(types, c.attrs).map((row) => ({ nth: String(i + 1), ...row })))
+const insertContacts = async (
+  db: Db,
+  workspaceId: string,
+  types: FieldTypes,
+  contacts: readonly NewDemoContact[],
+): Promise<Map<number, string>> => {
+  const values = contacts.flatMap((c, i) =>
+    rowsOfAttrs(types, c.attrs).map((row) => ({ nth: String(i + 1), ...row })),
+  )
   const recipients = contacts.flatMap((c, i) => c.recipients.map((r) => ({ nth: String(i + 1), ...r })))
   const { rows } = await sql<{ place: string; id: string }>`
     with u as materialized (
@@ -86,29 +126,71 @@ const insertContacts = async (db: Db, workspaceId: string, types: FieldTypes, co
 
 export type BroadcastStatus = BroadcastsTable['status']
 export type DemoBroadcast = {
-  name: string; status: BroadcastStatus; template_name: string; channel_id: string | null; scheduled_at: string; started_at: string | null; created_at: string
+  name: string
+  status: BroadcastStatus
+  template_name: string
+  channel_id: string | null
+  scheduled_at: string
+  started_at: string | null
+  created_at: string
 }
 
 /** The broadcast of this name; a new one when there is none. */
-export const findOrInsertBroadcast = async (db: Db, workspaceId: string, broadcast: DemoBroadcast): Promise<{ id: string; started_at: string | null }> => {
-  const { name, status, template_name: template, channel_id: channel, scheduled_at: scheduled, started_at: started, created_at: created } = broadcast
-  const { rows: [known] } = await sql<{ id: string; started_at: string | null }>`
-    select id, started_at from broadcasts where workspace_id = ${workspaceId} and name_key = ${fold(name)} order by id limit 1`.execute(db)
+export const findOrInsertBroadcast = async (
+  db: Db,
+  workspaceId: string,
+  broadcast: DemoBroadcast,
+): Promise<{ id: string; started_at: string | null }> => {
+  const {
+    name,
+    status,
+    template_name: template,
+    channel_id: channel,
+    scheduled_at: scheduled,
+    started_at: started,
+    created_at: created,
+  } = broadcast
+  const {
+    rows: [known],
+  } = await sql<{ id: string; started_at: string | null }>`
+    select id, started_at from broadcasts where workspace_id = ${workspaceId} and name_key = ${fold(name)} order by id limit 1`.execute(
+    db,
+  )
   if (known) return known
-  const { rows: [made] } = await sql<{ id: string; started_at: string | null }>`
+  const {
+    rows: [made],
+  } = await sql<{ id: string; started_at: string | null }>`
     insert into broadcasts (workspace_id, name, name_key, status, template_name, channel_id, scheduled_at, started_at, created_at)
-    values (${workspaceId}, ${name}, ${fold(name)}, ${status}, ${template}, ${channel}, ${scheduled}, ${started}, ${created}) returning id, started_at`.execute(db)
+    values (${workspaceId}, ${name}, ${fold(name)}, ${status}, ${template}, ${channel}, ${scheduled}, ${started}, ${created}) returning id, started_at`.execute(
+    db,
+  )
   return made!
 }
 
-const filled = ['contacts', 'contact_facts', 'contact_attributes', 'contact_tags', 'contact_groups', 'broadcast_recipients', 'conversations', 'conversation_tags', 'conversation_episodes', 'reply_waits', 'messages', 'media']
+const filled = [
+  'contacts',
+  'contact_facts',
+  'contact_attributes',
+  'contact_tags',
+  'contact_groups',
+  'broadcast_recipients',
+  'conversations',
+  'conversation_tags',
+  'conversation_episodes',
+  'reply_waits',
+  'messages',
+  'media',
+]
 
 /** True when so many contacts are to come that building the indexes anew costs less than keeping them up. */
 export const areMany = async (db: Db, contacts: number): Promise<boolean> =>
-  contacts >= 20_000 && (await sql`select 1 from contacts offset ${Math.floor(contacts / 10)}::bigint limit 1`.execute(db)).rows.length === 0
+  contacts >= 20_000 &&
+  (await sql`select 1 from contacts offset ${Math.floor(contacts / 10)}::bigint limit 1`.execute(db)).rows
+    .length === 0
 
 /** Runs `work` in a transaction that has the contacts to itself, and builds their indexes at its end. */
-export const fillAlone = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => db.transaction().execute((tx) => withoutIndexes(tx, filled, () => work(tx)))
+export const fillAlone = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+  db.transaction().execute((tx) => withoutIndexes(tx, filled, () => work(tx)))
 
 /** Fresh statistics and visibility map after many rows: the plans for the next minute depend on them. */
 export const analyzeDemo = async (db: Db): Promise<void> => {

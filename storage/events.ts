@@ -5,16 +5,22 @@ import { storableTime } from './times.ts'
 export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
 
 /**
- * SQL of delivery ids: the time of the event's ULID, and 64 random bits. Digits of base 16 are digits of base 32 too, and a uuid is the cheapest way
- * to them; its version and variant are left out.
+ * SQL of delivery ids: the time of the event's ULID, and 64 random bits. Digits of base 16 are digits of
+ * base 32 too, and a uuid is the cheapest way to them; its version and variant are left out.
  */
-export const deliveryId = (eventId: string) => sql.raw(`'dlv_' || substr(${eventId}, 5, 10) || upper(left(gen_random_uuid()::text, 8) || right(gen_random_uuid()::text, 8))`)
+export const deliveryId = (eventId: string) =>
+  sql.raw(
+    `'dlv_' || substr(${eventId}, 5, 10) || upper(left(gen_random_uuid()::text, 8) || right(gen_random_uuid()::text, 8))`,
+  )
 
 /**
- * Common table expressions that write events, and beside each the deliveries owed for it, so that both commit together. Where a workspace has no
- * endpoint this is one look into an index.
+ * Common table expressions that write events, and beside each the deliveries owed for it, so that both
+ * commit together. Where a workspace has no endpoint this is one look into an index.
  */
-export const eventParts = (workspaceId: string, events: readonly EventRow[]) => events.length === 0 ? sql`written as (select 1)` : sql`
+export const eventParts = (workspaceId: string, events: readonly EventRow[]) =>
+  events.length === 0
+    ? sql`written as (select 1)`
+    : sql`
   written as (
     insert into events (workspace_id, id, type, occurred_at, data)
     select ${workspaceId}::bigint, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data' from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e
@@ -28,34 +34,53 @@ export const eventParts = (workspaceId: string, events: readonly EventRow[]) => 
   )`
 
 /** Writes the events of a change that no request asked for, in its transaction. */
-export const writeEvents = async (tx: Db, workspaceId: string, events: readonly EventRow[]): Promise<void> => {
+export const writeEvents = async (
+  tx: Db,
+  workspaceId: string,
+  events: readonly EventRow[],
+): Promise<void> => {
   if (events.length > 0) await sql`with ${eventParts(workspaceId, events)} select 1`.execute(tx)
 }
 
-/** A place in the log: transactions in the order in which they begin to be seen by all, and the events of each by id (docs/decisions/0012-the-event-log.md). */
+/**
+ * A place in the log: transactions in the order in which they begin to be seen by all, and the events of
+ * each by id (docs/decisions/0012-the-event-log.md).
+ */
 export type Position = { xid: string; id: string }
 
 /** Where an event stands in the log; undefined when there is none. */
 export const positionOf = async (db: Db, workspaceId: string, id: string): Promise<Position | undefined> =>
-  (await sql<Position>`select xid::text as xid, id from events where workspace_id = ${workspaceId} and id = ${id}`.execute(db)).rows[0]
+  (
+    await sql<Position>`select xid::text as xid, id from events where workspace_id = ${workspaceId} and id = ${id}`.execute(
+      db,
+    )
+  ).rows[0]
 
-/** `types`: only these. `channels`: conversations and messages only of these channels, everything else. Undefined: all. */
+/**
+ * `types`: only these. `channels`: conversations and messages only of these channels, everything else.
+ * Undefined: all.
+ */
 export type Shown = { types?: readonly string[] | undefined; channels?: readonly string[] | undefined }
 export type LoggedEvent = EventRow & Position
 export type Scan = { events: LoggedEvent[]; last: Position | undefined; more: boolean }
 
 const shown = ({ types, channels }: Shown) => sql`
-  ${types ? sql`type = any(${types}::text[])` : sql`true`} and ${channels
-    ? sql`(type !~ '^(conversation|message)[.]' or coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id') = any(${channels}::text[]))` : sql`true`}`
+  ${types ? sql`type = any(${types}::text[])` : sql`true`} and ${
+    channels
+      ? sql`(type !~ '^(conversation|message)[.]' or coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id') = any(${channels}::text[]))`
+      : sql`true`
+  }`
 
 /**
- * The transaction id below which every transaction of this database has ended, where `pg_snapshot_xmin` would hide events: it counts the transactions
- * of all databases of a cluster. Undefined where it hides none. A transaction that writes holds a lock on a table before it has an id, and its end is
- * seen before its locks are gone; so one that was running at the snapshot is of another database only if its id is locked, and no table of ours is. What
- * is read below the answer must be read with a later snapshot.
+ * The transaction id below which every transaction of this database has ended, where `pg_snapshot_xmin`
+ * would hide events: it counts the transactions of all databases of a cluster. Undefined where it hides
+ * none. A transaction that writes holds a lock on a table before it has an id, and its end is seen before
+ * its locks are gone; so one that was running at the snapshot is of another database only if its id is
+ * locked, and no table of ours is. What is read below the answer must be read with a later snapshot.
  */
 const endedBelow = async (db: Db, workspaceId: string): Promise<string | undefined> =>
-  (await sql<{ xid: string }>`
+  (
+    await sql<{ xid: string }>`
     with locks as materialized (select locktype, database, transactionid, virtualtransaction, mode from pg_locks where locktype in ('relation', 'transactionid') and granted)
     select coalesce((
       select r.xid from (select pg_snapshot_xip(s.taken) as xid) as r
@@ -64,13 +89,23 @@ const endedBelow = async (db: Db, workspaceId: string): Promise<string | undefin
           select from locks t where t.virtualtransaction = l.virtualtransaction and t.database = (select oid from pg_database where datname = current_database())))
       order by r.xid limit 1), pg_snapshot_xmax(s.taken))::text as xid
     from (select pg_current_snapshot() as taken) as s
-    where exists (select from events where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(db)).rows[0]?.xid
+    where exists (select from events where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(
+      db,
+    )
+  ).rows[0]?.xid
 
 /**
- * Looks through up to `most` events after a position, oldest first, and answers those to be shown, how far it came, and whether there may be more.
- * An event is not looked at while one that stands before it may be still to come: while a transaction with a lower id runs.
+ * Looks through up to `most` events after a position, oldest first, and answers those to be shown, how far
+ * it came, and whether there may be more. An event is not looked at while one that stands before it may be
+ * still to come: while a transaction with a lower id runs.
  */
-export const scanEvents = async (db: Db, workspaceId: string, after: Position | undefined, wanted: Shown, most: number): Promise<Scan> => {
+export const scanEvents = async (
+  db: Db,
+  workspaceId: string,
+  after: Position | undefined,
+  wanted: Shown,
+  most: number,
+): Promise<Scan> => {
   const below = await endedBelow(db, workspaceId)
   const { rows } = await sql<LoggedEvent & { show: boolean; scanned: string }>`
     select xid::text as xid, id, type, occurred_at, case when show then data end as data, show, scanned
@@ -86,11 +121,15 @@ export const scanEvents = async (db: Db, workspaceId: string, after: Position | 
   const last = rows.at(-1)
   return {
     events: rows.filter(({ show }) => show).map(({ show: _show, scanned: _scanned, ...event }) => event),
-    last: last && { xid: last.xid, id: last.id }, more: last !== undefined && Number(last.scanned) === most,
+    last: last && { xid: last.xid, id: last.id },
+    more: last !== undefined && Number(last.scanned) === most,
   }
 }
 
-/** Forgets events from before this time that no delivery waits for, some of each workspace at a time. Answers how many. */
+/**
+ * Forgets events from before this time that no delivery waits for, some of each workspace at a time.
+ * Answers how many.
+ */
 export const deleteEventsBefore = async (db: Db, time: string, most = 1000): Promise<number> => {
   const { rows } = await sql<{ n: string }>`
     with gone as (

@@ -6,52 +6,110 @@ import { fold } from './text.ts'
 
 /** A channel as the provider's updates find it. */
 export type InboundChannel = {
-  workspace_id: string; id: string; name: string | null; status: ChannelsTable['status']; quality_rating: string | null; phone_number_id: string | null
+  workspace_id: string
+  id: string
+  name: string | null
+  status: ChannelsTable['status']
+  quality_rating: string | null
+  phone_number_id: string | null
 }
 
-/** The channels of these business numbers; the oldest one where two claim a number. Asked before the workspace is known. */
-export const channelsByNumber = async (tx: Db, numbers: readonly string[]): Promise<Map<string, InboundChannel>> => {
+/**
+ * The channels of these business numbers; the oldest one where two claim a number. Asked before the
+ * workspace is known.
+ */
+export const channelsByNumber = async (
+  tx: Db,
+  numbers: readonly string[],
+): Promise<Map<string, InboundChannel>> => {
   if (numbers.length === 0) return new Map()
   const { rows } = await sql<InboundChannel & { phone_number_id: string }>`
     select distinct on (provider_phone_number_id) workspace_id, id, name, status, quality_rating, provider_phone_number_id as phone_number_id
-    from channels where provider_phone_number_id = any(${numbers}::text[]) order by provider_phone_number_id, created_at, id`.execute(tx)
+    from channels where provider_phone_number_id = any(${numbers}::text[]) order by provider_phone_number_id, created_at, id`.execute(
+    tx,
+  )
   return new Map(rows.map((row) => [row.phone_number_id, row]))
 }
 
-/** The channels of an account, locked: those of this displayed number (digits) where it is given. Asked before the workspace is known. */
-export const lockChannelsOfAccount = async (tx: Db, accountId: string, displayNumber: string | null): Promise<InboundChannel[]> =>
-  (await sql<InboundChannel>`
+/**
+ * The channels of an account, locked: those of this displayed number (digits) where it is given. Asked
+ * before the workspace is known.
+ */
+export const lockChannelsOfAccount = async (
+  tx: Db,
+  accountId: string,
+  displayNumber: string | null,
+): Promise<InboundChannel[]> =>
+  (
+    await sql<InboundChannel>`
     select workspace_id, id, name, status, quality_rating, provider_phone_number_id as phone_number_id from channels
     where account_id = ${accountId} and (${displayNumber}::text is null or regexp_replace(identifier, '[^0-9]', '', 'g') = ${displayNumber}::text)
-    order by workspace_id, id for update`.execute(tx)).rows
+    order by workspace_id, id for update`.execute(tx)
+  ).rows
 
-export const updateChannelState = async (tx: Db, workspaceId: string, id: string, state: Pick<InboundChannel, 'status' | 'quality_rating'>): Promise<void> => {
-  await sql`update channels set status = ${state.status}, quality_rating = ${state.quality_rating} where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
+export const updateChannelState = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  state: Pick<InboundChannel, 'status' | 'quality_rating'>,
+): Promise<void> => {
+  await sql`update channels set status = ${state.status}, quality_rating = ${state.quality_rating} where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(
+    tx,
+  )
 }
 
 /** A customer's contact, locked. */
 export type CustomerRow = {
-  id: string; name: string | null; phone: string | null; chatapp_user_id: string | null; dnd: boolean; starred: boolean; created_at: string; updated_at: string
+  id: string
+  name: string | null
+  phone: string | null
+  chatapp_user_id: string | null
+  dnd: boolean
+  starred: boolean
+  created_at: string
+  updated_at: string
 }
 
 const customerColumns = sql`id, name, phone, chatapp_user_id, dnd, starred, created_at, updated_at`
 
 /** The contacts with these phones or user ids, locked in the order of their ids. */
-export const lockCustomers = async (tx: Db, workspaceId: string, phones: readonly string[], userIds: readonly string[]): Promise<CustomerRow[]> =>
-  (await sql<CustomerRow>`
+export const lockCustomers = async (
+  tx: Db,
+  workspaceId: string,
+  phones: readonly string[],
+  userIds: readonly string[],
+): Promise<CustomerRow[]> =>
+  (
+    await sql<CustomerRow>`
     select ${customerColumns} from contacts
-    where workspace_id = ${workspaceId} and (phone = any(${phones}::text[]) or chatapp_user_id = any(${userIds}::text[])) order by contacts.id for update`.execute(tx)).rows
+    where workspace_id = ${workspaceId} and (phone = any(${phones}::text[]) or chatapp_user_id = any(${userIds}::text[])) order by contacts.id for update`.execute(
+      tx,
+    )
+  ).rows
 
-/** User ids are no unique key, since others write them too: whoever makes a contact for one that is unknown does so alone. */
+/**
+ * User ids are no unique key, since others write them too: whoever makes a contact for one that is unknown
+ * does so alone.
+ */
 export const lockUserIds = async (tx: Db, workspaceId: string, userIds: readonly string[]): Promise<void> => {
   await sql`
-    select pg_advisory_xact_lock(key) from (select distinct hashtextextended(${`customer ${workspaceId} `} || u, 0) as key from unnest(${userIds}::text[]) as u order by key) as keys`.execute(tx)
+    select pg_advisory_xact_lock(key) from (select distinct hashtextextended(${`customer ${workspaceId} `} || u, 0) as key from unnest(${userIds}::text[]) as u order by key) as keys`.execute(
+    tx,
+  )
 }
 
 export type NewCustomer = { phone: string | null; userId: string | null; name: string | null }
 
-/** Makes contacts and counts them, but for those whose phone is taken meanwhile. The plan's limit is not asked: a customer's message is never refused. */
-export const insertCustomers = async (tx: Db, workspaceId: string, customers: readonly NewCustomer[], now: string): Promise<CustomerRow[]> => {
+/**
+ * Makes contacts and counts them, but for those whose phone is taken meanwhile. The plan's limit is not
+ * asked: a customer's message is never refused.
+ */
+export const insertCustomers = async (
+  tx: Db,
+  workspaceId: string,
+  customers: readonly NewCustomer[],
+  now: string,
+): Promise<CustomerRow[]> => {
   const { rows } = await sql<CustomerRow>`
     insert into contacts (workspace_id, phone, chatapp_user_id, name, name_key, search, created_at, updated_at)
     select ${workspaceId}::bigint, phone, user_id, name, name_key, search, ${now}::timestamptz, ${now}::timestamptz
@@ -64,45 +122,83 @@ export const insertCustomers = async (tx: Db, workspaceId: string, customers: re
 }
 
 /** Writes what was learned of a locked contact. */
-export const updateCustomer = async (tx: Db, workspaceId: string, { id, name, phone, chatapp_user_id: userId, dnd }: CustomerRow, now: string): Promise<void> => {
+export const updateCustomer = async (
+  tx: Db,
+  workspaceId: string,
+  { id, name, phone, chatapp_user_id: userId, dnd }: CustomerRow,
+  now: string,
+): Promise<void> => {
   await sql`
     update contacts set name = ${name}, phone = ${phone}, chatapp_user_id = ${userId}, dnd = ${dnd}, name_key = ${fold(name ?? '')}, search = ${searchText(name, phone)}, updated_at = ${now}::timestamptz
     where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }
 
 /** Our ids of messages by the provider's. */
-export const messageIdsOf = async (tx: Db, workspaceId: string, providerIds: readonly string[]): Promise<Map<string, string>> => {
+export const messageIdsOf = async (
+  tx: Db,
+  workspaceId: string,
+  providerIds: readonly string[],
+): Promise<Map<string, string>> => {
   if (providerIds.length === 0) return new Map()
   const { rows } = await sql<{ id: string; provider_id: string }>`
-    select id, provider_id from messages where workspace_id = ${workspaceId} and provider_id = any(${providerIds}::text[])`.execute(tx)
+    select id, provider_id from messages where workspace_id = ${workspaceId} and provider_id = any(${providerIds}::text[])`.execute(
+    tx,
+  )
   return new Map(rows.map((row) => [row.provider_id, row.id]))
 }
 
 export type InboundTemplate = {
-  workspace_id: string; id: string; name: string; language: string; status: string; category: string | null; rejection_reason: string | null; archived_at: string | null
+  workspace_id: string
+  id: string
+  name: string
+  language: string
+  status: string
+  category: string | null
+  rejection_reason: string | null
+  archived_at: string | null
 }
 
 const templateColumns = sql`t.workspace_id, t.id, t.name, t.language, t.status, t.category, t.rejection_reason, t.archived_at`
 
 /**
- * The templates that the provider knows by this id, locked; where there are none, those of the account with this name and language, whose id may not
- * have been written yet. Asked before the workspace is known: by the account, which the channels of a workspace name.
+ * The templates that the provider knows by this id, locked; where there are none, those of the account with
+ * this name and language, whose id may not have been written yet. Asked before the workspace is known: by
+ * the account, which the channels of a workspace name.
  */
-export const lockTemplates = async (tx: Db, accountId: string, providerId: string, name: string | null, language: string | null): Promise<InboundTemplate[]> => {
+export const lockTemplates = async (
+  tx: Db,
+  accountId: string,
+  providerId: string,
+  name: string | null,
+  language: string | null,
+): Promise<InboundTemplate[]> => {
   const workspaces = sql`(select distinct workspace_id from channels where account_id = ${accountId})`
   const { rows } = await sql<InboundTemplate>`
-    select ${templateColumns} from templates t where t.workspace_id in ${workspaces} and t.provider_id = ${providerId} order by t.workspace_id, t.id for update`.execute(tx)
+    select ${templateColumns} from templates t where t.workspace_id in ${workspaces} and t.provider_id = ${providerId} order by t.workspace_id, t.id for update`.execute(
+    tx,
+  )
   if (rows.length > 0) return rows
-  return (await sql<InboundTemplate>`
+  return (
+    await sql<InboundTemplate>`
     select ${templateColumns} from templates t
     where t.workspace_id in ${workspaces} and t.provider_id is null and t.name = ${name} and t.language = ${language} and coalesce(t.account_id, ${accountId}) = ${accountId}
-    order by t.workspace_id, t.id for update`.execute(tx)).rows
+    order by t.workspace_id, t.id for update`.execute(tx)
+  ).rows
 }
 
-export type TemplateReview = Pick<InboundTemplate, 'status' | 'category' | 'rejection_reason' | 'archived_at'> & { provider_id: string; meta_errors?: unknown }
+export type TemplateReview = Pick<
+  InboundTemplate,
+  'status' | 'category' | 'rejection_reason' | 'archived_at'
+> & { provider_id: string; meta_errors?: unknown }
 
 /** Writes what the review came to; `meta_errors` only where it is given. */
-export const updateTemplateReview = async (tx: Db, workspaceId: string, id: string, review: TemplateReview, now: string): Promise<void> => {
+export const updateTemplateReview = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  review: TemplateReview,
+  now: string,
+): Promise<void> => {
   await sql`
     update templates set provider_id = ${review.provider_id}, status = ${review.status}, category = ${review.category}, rejection_reason = ${review.rejection_reason},
       archived_at = ${review.archived_at}, meta_errors = ${review.meta_errors === undefined ? sql`meta_errors` : sql`${review.meta_errors === null ? null : JSON.stringify(review.meta_errors)}::jsonb`},

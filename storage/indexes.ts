@@ -2,11 +2,15 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 
 /**
- * Takes away the indexes of these tables while `work` fills them, and builds them anew afterwards: a million contacts were restored in a quarter
- * of the time (46 s, else 178). Unique ones stay. All in the transaction `tx`: nobody else reads these tables meanwhile, and if it fails the
- * indexes were never gone.
+ * Takes away the indexes of these tables while `work` fills them, and builds them anew afterwards: a
+ * million contacts were restored in a quarter of the time (46 s, else 178). Unique ones stay. All in the
+ * transaction `tx`: nobody else reads these tables meanwhile, and if it fails the indexes were never gone.
  */
-export const withoutIndexes = async <T>(tx: Db, tables: readonly string[], work: () => Promise<T>): Promise<T> => {
+export const withoutIndexes = async <T>(
+  tx: Db,
+  tables: readonly string[],
+  work: () => Promise<T>,
+): Promise<T> => {
   const { rows } = await sql<{ name: string; definition: string }>`
     select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition
     from pg_index i join pg_class c on c.oid = i.indrelid

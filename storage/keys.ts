@@ -4,9 +4,24 @@ import type { Scope } from '../catalog/operation.ts'
 import type { Db } from './database.ts'
 
 export type KeyRow = {
-  workspace_id: string; workspace_name: string; timezone: string; features: string[]; contact_limit: string | null; template_limit: string | null
-  staff_id: string; staff_name: string; role: Role; hide_phone_numbers: boolean; reports: boolean; channel_ids: string[] | null
-  key_id: string; key_name: string | null; scopes: Scope[]; test: boolean; api_version: string; expires_at: string | null
+  workspace_id: string
+  workspace_name: string
+  timezone: string
+  features: string[]
+  contact_limit: string | null
+  template_limit: string | null
+  staff_id: string
+  staff_name: string
+  role: Role
+  hide_phone_numbers: boolean
+  reports: boolean
+  channel_ids: string[] | null
+  key_id: string
+  key_name: string | null
+  scopes: Scope[]
+  test: boolean
+  api_version: string
+  expires_at: string | null
 }
 
 const keyWith = (where: ReturnType<typeof sql>) => sql<KeyRow>`
@@ -20,12 +35,24 @@ const keyWith = (where: ReturnType<typeof sql>) => sql<KeyRow>`
 
 /** The key with this hash, its owner and workspace, if it may be used now. */
 export const findKey = async (db: Db, hash: Uint8Array, now: string): Promise<KeyRow | undefined> =>
-  (await keyWith(sql`k.hash = ${hash} and s.enabled and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`).execute(db)).rows[0]
+  (
+    await keyWith(
+      sql`k.hash = ${hash} and s.enabled and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`,
+    ).execute(db)
+  ).rows[0]
 
-/** The same by the key's id, for work that it began while it might; what became of that work is owed even if the key was taken away since. */
+/**
+ * The same by the key's id, for work that it began while it might; what became of that work is owed even if
+ * the key was taken away since.
+ */
 export const findKeyById = async (db: Db, workspaceId: string, keyId: string): Promise<KeyRow | undefined> =>
   (await keyWith(sql`k.workspace_id = ${workspaceId} and k.id = ${keyId}`).execute(db)).rows[0]
 
 export const markKeyUsed = async (db: Db, workspaceId: string, keyId: string, now: string): Promise<void> => {
-  await db.updateTable('api_keys').set({ last_used_at: now }).where('workspace_id', '=', workspaceId).where('id', '=', keyId).execute()
+  await db
+    .updateTable('api_keys')
+    .set({ last_used_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', keyId)
+    .execute()
 }

@@ -8,16 +8,38 @@ import { containsPattern, fold } from './text.ts'
 export type LabelKind = 'tag' | 'group'
 
 const tables = {
-  tag: { labels: sql.raw('tags'), links: sql.raw('contact_tags'), column: sql.raw('tag_id'), extra: sql.raw('') },
-  group: { labels: sql.raw('groups'), links: sql.raw('contact_groups'), column: sql.raw('group_id'), extra: sql.raw(', l.emoji') },
+  tag: {
+    labels: sql.raw('tags'),
+    links: sql.raw('contact_tags'),
+    column: sql.raw('tag_id'),
+    extra: sql.raw(''),
+  },
+  group: {
+    labels: sql.raw('groups'),
+    links: sql.raw('contact_groups'),
+    column: sql.raw('group_id'),
+    extra: sql.raw(', l.emoji'),
+  },
 } as const
 
-export type LabelRow = { id: string; name: string; name_key: string; created_at: string; contacts_count: string; emoji?: string | null }
+export type LabelRow = {
+  id: string
+  name: string
+  name_key: string
+  created_at: string
+  contacts_count: string
+  emoji?: string | null
+}
 export type Label = { id: string; name: string }
 
 /** A page by name: 25 rows cost one index range and as many small count look-ups. */
 export const pageOfLabels = async (
-  tx: Db, workspaceId: string, kind: LabelKind, search: string | undefined, after: { nameKey: string; id: string } | null, limit: number,
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  search: string | undefined,
+  after: { nameKey: string; id: string } | null,
+  limit: number,
 ): Promise<LabelRow[]> => {
   const { labels, extra } = tables[kind]
   const pattern = search === undefined ? null : containsPattern(fold(search))
@@ -31,21 +53,46 @@ export const pageOfLabels = async (
   return rows
 }
 
-export const countLabels = async (tx: Db, workspaceId: string, kind: LabelKind, search: string | undefined): Promise<number> => {
+export const countLabels = async (
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  search: string | undefined,
+): Promise<number> => {
   const pattern = search === undefined ? null : containsPattern(fold(search))
   const { rows } = await sql<{ n: string }>`
-    select count(*) as n from ${tables[kind].labels} l where l.workspace_id = ${workspaceId} ${pattern === null ? sql`` : sql`and l.name_key like ${pattern}`}`.execute(tx)
+    select count(*) as n from ${tables[kind].labels} l where l.workspace_id = ${workspaceId} ${pattern === null ? sql`` : sql`and l.name_key like ${pattern}`}`.execute(
+    tx,
+  )
   return Number(rows[0]!.n)
 }
 
 /** Labels with one of these ids or names (folded). */
-export const findLabels = async (tx: Db, workspaceId: string, kind: LabelKind, ids: readonly string[], nameKeys: readonly string[]): Promise<(Label & { name_key: string })[]> =>
-  (await sql<Label & { name_key: string }>`
+export const findLabels = async (
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  ids: readonly string[],
+  nameKeys: readonly string[],
+): Promise<(Label & { name_key: string })[]> =>
+  (
+    await sql<Label & { name_key: string }>`
     select id, name, name_key from ${tables[kind].labels}
-    where workspace_id = ${workspaceId} and (id = any(${ids.map(storable)}::bigint[]) or name_key = any(${nameKeys}::text[]))`.execute(tx)).rows
+    where workspace_id = ${workspaceId} and (id = any(${ids.map(storable)}::bigint[]) or name_key = any(${nameKeys}::text[]))`.execute(
+      tx,
+    )
+  ).rows
 
-/** Creates the tags that are not there, in the order of their names so that two writers never wait in a circle. Answers the ones created here. */
-export const insertTags = async (tx: Db, workspaceId: string, names: readonly string[], now: string): Promise<void> => {
+/**
+ * Creates the tags that are not there, in the order of their names so that two writers never wait in a
+ * circle. Answers the ones created here.
+ */
+export const insertTags = async (
+  tx: Db,
+  workspaceId: string,
+  names: readonly string[],
+  now: string,
+): Promise<void> => {
   const sorted = names.map((name) => ({ name, key: fold(name) })).sort((a, b) => (a.key < b.key ? -1 : 1))
   await sql`
     insert into tags (workspace_id, name, name_key, created_at)
@@ -55,24 +102,53 @@ export const insertTags = async (tx: Db, workspaceId: string, names: readonly st
 
 export type GroupRow = Label & { emoji: string | null }
 
-export const findGroupByName = async (tx: Db, workspaceId: string, name: string): Promise<GroupRow | undefined> =>
-  (await sql<GroupRow>`select id, name, emoji from groups where workspace_id = ${workspaceId} and name_key = ${fold(name)}`.execute(tx)).rows[0]
+export const findGroupByName = async (
+  tx: Db,
+  workspaceId: string,
+  name: string,
+): Promise<GroupRow | undefined> =>
+  (
+    await sql<GroupRow>`select id, name, emoji from groups where workspace_id = ${workspaceId} and name_key = ${fold(name)}`.execute(
+      tx,
+    )
+  ).rows[0]
 
 /** Undefined when a group of this name is there already. */
-export const insertGroup = async (tx: Db, workspaceId: string, name: string, emoji: string | null, now: string): Promise<GroupRow | undefined> =>
-  (await sql<GroupRow>`
+export const insertGroup = async (
+  tx: Db,
+  workspaceId: string,
+  name: string,
+  emoji: string | null,
+  now: string,
+): Promise<GroupRow | undefined> =>
+  (
+    await sql<GroupRow>`
     insert into groups (workspace_id, name, name_key, emoji, created_at) values (${workspaceId}, ${name}, ${fold(name)}, ${emoji}, ${now})
-    on conflict (workspace_id, name_key) do nothing returning id, name, emoji`.execute(tx)).rows[0]
+    on conflict (workspace_id, name_key) do nothing returning id, name, emoji`.execute(tx)
+  ).rows[0]
 
 /** A group that stays while contacts are put into it. */
-export const lockGroup = async (tx: Db, workspaceId: string, id: string, forDelete = false): Promise<GroupRow | undefined> =>
-  (await sql<GroupRow>`
-    select id, name, emoji from groups where workspace_id = ${workspaceId} and id = ${storable(id)} ${forDelete ? sql`for update` : sql`for share`}`.execute(tx)).rows[0]
+export const lockGroup = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  forDelete = false,
+): Promise<GroupRow | undefined> =>
+  (
+    await sql<GroupRow>`
+    select id, name, emoji from groups where workspace_id = ${workspaceId} and id = ${storable(id)} ${forDelete ? sql`for update` : sql`for share`}`.execute(
+      tx,
+    )
+  ).rows[0]
 
 /** Those of these groups that there are; they stay until contacts are in them. */
 export const lockGroups = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<Label[]> =>
-  (await sql<Label>`
-    select id, name from groups where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by groups.id for key share`.execute(tx)).rows
+  (
+    await sql<Label>`
+    select id, name from groups where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by groups.id for key share`.execute(
+      tx,
+    )
+  ).rows
 
 export const deleteGroupRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
@@ -81,16 +157,29 @@ export const deleteGroupRow = async (tx: Db, workspaceId: string, id: string): P
   await dropCounter(tx, workspaceId, `group:${id}`)
 }
 
-/** Which of these contacts there are, locked in the order of their ids so that they stay until the labels are written. */
-export const lockContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<string[]> => {
+/**
+ * Which of these contacts there are, locked in the order of their ids so that they stay until the labels
+ * are written.
+ */
+export const lockContacts = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`
-    select id from contacts where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by contacts.id for no key update`.execute(tx)
+    select id from contacts where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by contacts.id for no key update`.execute(
+    tx,
+  )
   return rows.map((row) => row.id)
 }
 
 /** Puts every label on every contact. Answers the pairs that are new. */
 export const linkLabels = async (
-  tx: Db, workspaceId: string, kind: LabelKind, labelIds: readonly string[], contactIds: readonly string[],
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  labelIds: readonly string[],
+  contactIds: readonly string[],
 ): Promise<{ label: string; contact: string }[]> => {
   const { links, column } = tables[kind]
   const { rows } = await sql<{ label: string; contact: string }>`
@@ -103,7 +192,11 @@ export const linkLabels = async (
 
 /** Takes every label off every contact. Answers the pairs that were there. */
 export const unlinkLabels = async (
-  tx: Db, workspaceId: string, kind: LabelKind, labelIds: readonly string[], contactIds: readonly string[],
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  labelIds: readonly string[],
+  contactIds: readonly string[],
 ): Promise<{ label: string; contact: string }[]> => {
   const { links, column } = tables[kind]
   const { rows } = await sql<{ label: string; contact: string }>`

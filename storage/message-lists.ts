@@ -5,10 +5,30 @@ import { storable } from './ids.ts'
 
 /** A message with what is shown of it. `media_state` is null where no file comes with it. */
 export type MessageRow = {
-  id: string; conversation_id: string; contact_id: string | null; channel_id: string | null; direction: MessageDirection; type: string; status: MessageStatus
-  text: string | null; note: boolean; staff_id: string | null; staff_name: string | null; template_name: string | null; template_language: string | null
-  reply_to_id: string | null; error: string | null; created_at: string; delivered_at: string | null; read_at: string | null; failed_at: string | null
-  media_state: MediaState | null; media_type: string | null; media_name: string | null; media_size: string | null; media_url: string | null
+  id: string
+  conversation_id: string
+  contact_id: string | null
+  channel_id: string | null
+  direction: MessageDirection
+  type: string
+  status: MessageStatus
+  text: string | null
+  note: boolean
+  staff_id: string | null
+  staff_name: string | null
+  template_name: string | null
+  template_language: string | null
+  reply_to_id: string | null
+  error: string | null
+  created_at: string
+  delivered_at: string | null
+  read_at: string | null
+  failed_at: string | null
+  media_state: MediaState | null
+  media_type: string | null
+  media_name: string | null
+  media_size: string | null
+  media_url: string | null
 }
 
 const columns = sql.raw(`
@@ -23,17 +43,29 @@ const beside = sql.raw(`
 
 /** One message; undefined when there is none. */
 export const readMessage = async (tx: Db, workspaceId: string, id: string): Promise<MessageRow | undefined> =>
-  (await sql<MessageRow>`${sql.raw(QUICK)}
-    select ${columns} from messages m ${beside} where m.workspace_id = ${workspaceId} and m.id = ${storable(id)}`.execute(tx)).rows[0]
+  (
+    await sql<MessageRow>`${sql.raw(QUICK)}
+    select ${columns} from messages m ${beside} where m.workspace_id = ${workspaceId} and m.id = ${storable(id)}`.execute(
+      tx,
+    )
+  ).rows[0]
 
 /** When a message was written, and its id: where it stands in its conversation. */
 export type MessagePosition = { createdAt: string; id: string }
 
 /** Messages and notes of a conversation, newest first. */
-export const pageOfMessages = async (tx: Db, workspaceId: string, conversationId: string, after: MessagePosition | null, limit: number): Promise<MessageRow[]> =>
-  (await sql<MessageRow>`${sql.raw(QUICK)}
+export const pageOfMessages = async (
+  tx: Db,
+  workspaceId: string,
+  conversationId: string,
+  after: MessagePosition | null,
+  limit: number,
+): Promise<MessageRow[]> =>
+  (
+    await sql<MessageRow>`${sql.raw(QUICK)}
     select ${columns} from (
       select * from messages where workspace_id = ${workspaceId} and conversation_id = ${storable(conversationId)}
         ${after === null ? sql`` : sql`and (created_at, id) < (${after.createdAt}::timestamptz, ${after.id}::bigint)`}
       order by created_at desc, id desc limit ${limit}) as m ${beside}
-    order by m.created_at desc, m.id desc`.execute(tx)).rows
+    order by m.created_at desc, m.id desc`.execute(tx)
+  ).rows

@@ -37,22 +37,53 @@ export type OpenOptions = {
 }
 
 const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: isoOf }
-const json = { to: 3802, from: [114, 3802], serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)), parse: (text: string) => JSON.parse(text) as unknown }
+const json = {
+  to: 3802,
+  from: [114, 3802],
+  serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)),
+  parse: (text: string) => JSON.parse(text) as unknown,
+}
 
-const connect = (target: string | Embedded, max: number, prepare: boolean, parameters: Record<string, string | number | boolean>) => {
+const connect = (
+  target: string | Embedded,
+  max: number,
+  prepare: boolean,
+  parameters: Record<string, string | number | boolean>,
+) => {
   const options = {
-    max, prepare, onnotice: () => {}, connection: { application_name: 'wcrm', TimeZone: 'UTC', ...parameters },
-    types: { timestamp, json }, connect_timeout: 10, idle_timeout: 0, max_lifetime: null, transform: { undefined: null },
+    max,
+    prepare,
+    onnotice: () => {},
+    connection: { application_name: 'wcrm', TimeZone: 'UTC', ...parameters },
+    types: { timestamp, json },
+    connect_timeout: 10,
+    idle_timeout: 0,
+    max_lifetime: null,
+    transform: { undefined: null },
   } as const
   return typeof target === 'string'
     ? postgres(target, options as never)
-    : postgres({ ...options, socket: target.connect, user: 'postgres', database: 'postgres', pass: '', ssl: false } as never)
+    : postgres({
+        ...options,
+        socket: target.connect,
+        user: 'postgres',
+        database: 'postgres',
+        pass: '',
+        ssl: false,
+      } as never)
 }
 
 const onePool = (main: ReturnType<typeof connect>): Pools => ({ main, quick: main, custom: undefined })
 
-/** Shares the connections out by what they are for; so few that this makes no sense are one pool. Connections are opened when they are first needed. */
-const poolsOf = (pool: (max: number, settings?: Record<string, string>) => ReturnType<typeof connect>, connections: number, prepare: boolean): Pools => {
+/**
+ * Shares the connections out by what they are for; so few that this makes no sense are one pool.
+ * Connections are opened when they are first needed.
+ */
+const poolsOf = (
+  pool: (max: number, settings?: Record<string, string>) => ReturnType<typeof connect>,
+  connections: number,
+  prepare: boolean,
+): Pools => {
   if (connections < 6) return onePool(pool(connections))
   const searching = prepare ? Math.floor(connections / 4) : 0
   const custom = searching > 0 ? pool(searching, { plan_cache_mode: 'force_custom_plan' }) : undefined
@@ -61,25 +92,56 @@ const poolsOf = (pool: (max: number, settings?: Record<string, string>) => Retur
 
 /** Opens PostgreSQL by its URL, or the embedded database in a folder. */
 export const openStorage = async (location: Location, options: OpenOptions = {}): Promise<Storage> => {
-  const statementTimeout = options.unhurried ? 0 : options.statementTimeout ?? 15_000
+  const statementTimeout = options.unhurried ? 0 : (options.statementTimeout ?? 15_000)
   if ('databaseUrl' in location) {
-    const deadlines: Record<string, number> = options.unhurried ? { statement_timeout: 0 } : { statement_timeout: statementTimeout, lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }
+    const deadlines: Record<string, number> = options.unhurried
+      ? { statement_timeout: 0 }
+      : {
+          statement_timeout: statementTimeout,
+          lock_timeout: 2_000,
+          idle_in_transaction_session_timeout: 30_000,
+        }
     const { connections = 10, prepare = true } = options
-    const pool = (max: number, settings = {}) => connect(location.databaseUrl, max, prepare, { jit: 'off', ...deadlines, ...settings })
+    const pool = (max: number, settings = {}) =>
+      connect(location.databaseUrl, max, prepare, { jit: 'off', ...deadlines, ...settings })
     const db = new Kysely<Database>({ dialect: pipelined(poolsOf(pool, connections, prepare)) })
     return { db, embedded: false, close: () => db.destroy() }
   }
-  const embedded: Embedded = (options.attach ? await attachEmbedded(location.dataDir) : undefined) ?? await openEmbedded(location.dataDir)
+  const embedded: Embedded =
+    (options.attach ? await attachEmbedded(location.dataDir) : undefined) ??
+    (await openEmbedded(location.dataDir))
   const pools = onePool(connect(embedded, 1, true, { statement_timeout: statementTimeout }))
   const db = new Kysely<Database>({ dialect: pipelined(pools, embedded.isCutting) })
-  return { db, embedded: true, close: async () => { await db.destroy(); await embedded.close() } }
+  return {
+    db,
+    embedded: true,
+    close: async () => {
+      await db.destroy()
+      await embedded.close()
+    },
+  }
 }
 
-const migrations = { '0001-spine': spine, '0002-filters': filters, '0003-messaging': messaging, '0004-sandbox': sandbox, '0005-templates': templates, '0006-webhooks': webhooks, '0007-audit': audit, '0008-reports': reports }
+const migrations = {
+  '0001-spine': spine,
+  '0002-filters': filters,
+  '0003-messaging': messaging,
+  '0004-sandbox': sandbox,
+  '0005-templates': templates,
+  '0006-webhooks': webhooks,
+  '0007-audit': audit,
+  '0008-reports': reports,
+}
 
 /** Brings the schema to the newest version, or to this one; several servers may start at once. */
 export const migrate = async (db: Db, version?: keyof typeof migrations): Promise<void> => {
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations }, migrationTableName: 'migrations', migrationLockTableName: 'migrations_lock' })
-  const { error } = version === undefined ? await migrator.migrateToLatest() : await migrator.migrateTo(version)
+  const migrator = new Migrator({
+    db,
+    provider: { getMigrations: async () => migrations },
+    migrationTableName: 'migrations',
+    migrationLockTableName: 'migrations_lock',
+  })
+  const { error } =
+    version === undefined ? await migrator.migrateToLatest() : await migrator.migrateTo(version)
   if (error) throw error
 }

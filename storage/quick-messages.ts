@@ -9,63 +9,174 @@ export type Viewer = { id: string; all: boolean }
 export type Visibility = 'private' | 'team' | 'company'
 /** A saved reply, as one staff member sees it. */
 export type QuickMessage = {
-  id: string; code: string; code_key: string; title: string | null; type: string; description: string | null; text: string | null; media_url: string | null; file_name: string | null
-  template_name: string | null; visibility: Visibility; team_id: string | null; owner_staff_id: string | null; favorite: boolean; updated_at: string
+  id: string
+  code: string
+  code_key: string
+  title: string | null
+  type: string
+  description: string | null
+  text: string | null
+  media_url: string | null
+  file_name: string | null
+  template_name: string | null
+  visibility: Visibility
+  team_id: string | null
+  owner_staff_id: string | null
+  favorite: boolean
+  updated_at: string
 }
 
-/** The saved replies `q` that a staff member may use: the company's, those of their teams, and their own. Private ones are their owner's alone. */
-export const visibleTo = ({ id, all }: Viewer) => sql`(q.visibility = 'company' or q.owner_staff_id = ${id}::bigint or (q.visibility = 'team' and ${all ? sql`true`
-  : sql`exists (select 1 from team_members t where t.workspace_id = q.workspace_id and t.team_id = q.team_id and t.staff_id = ${id}::bigint)`}))`
+/**
+ * The saved replies `q` that a staff member may use: the company's, those of their teams, and their own.
+ * Private ones are their owner's alone.
+ */
+export const visibleTo = ({ id, all }: Viewer) =>
+  sql`(q.visibility = 'company' or q.owner_staff_id = ${id}::bigint or (q.visibility = 'team' and ${
+    all
+      ? sql`true`
+      : sql`exists (select 1 from team_members t where t.workspace_id = q.workspace_id and t.team_id = q.team_id and t.staff_id = ${id}::bigint)`
+  }))`
 
 const columns = (viewer: Viewer) => sql`
   q.id, q.code, q.code_key, q.title, q.type, q.description, q.text, q.media_url, q.file_name, q.template_name, q.visibility, q.team_id, q.owner_staff_id, q.updated_at,
   exists (select 1 from quick_message_favorites f where f.workspace_id = q.workspace_id and f.staff_id = ${viewer.id}::bigint and f.quick_message_id = q.id) as favorite`
 
 /** What a search looks into. The separator is typed by nobody. */
-export const quickMessageSearch = ({ code, title, text }: { code: string; title: string | null; text: string | null }): string => fold([code, title ?? '', text ?? ''].join('\u001F'))
+export const quickMessageSearch = ({
+  code,
+  title,
+  text,
+}: {
+  code: string
+  title: string | null
+  text: string | null
+}): string => fold([code, title ?? '', text ?? ''].join('\u001F'))
 
-export type QuickMessageFilter = { query?: string | undefined; type?: string | undefined; visibility?: Visibility | undefined }
+export type QuickMessageFilter = {
+  query?: string | undefined
+  type?: string | undefined
+  visibility?: Visibility | undefined
+}
 
-const matching = (workspaceId: string, viewer: Viewer, { query, type, visibility }: QuickMessageFilter) => sql`
+const matching = (
+  workspaceId: string,
+  viewer: Viewer,
+  { query, type, visibility }: QuickMessageFilter,
+) => sql`
   q.workspace_id = ${workspaceId} and ${visibleTo(viewer)}
   ${query === undefined ? sql`` : sql`and q.search like ${containsPattern(fold(query))}`}
   ${type === undefined ? sql`` : sql`and q.type = ${type.toUpperCase()}`} ${visibility === undefined ? sql`` : sql`and q.visibility = ${visibility}`}`
 
 /** A page by code, which no two have. */
-export const pageOfQuickMessages = async (tx: Db, workspaceId: string, viewer: Viewer, filter: QuickMessageFilter, after: string | null, limit: number): Promise<QuickMessage[]> =>
-  (await sql<QuickMessage>`
+export const pageOfQuickMessages = async (
+  tx: Db,
+  workspaceId: string,
+  viewer: Viewer,
+  filter: QuickMessageFilter,
+  after: string | null,
+  limit: number,
+): Promise<QuickMessage[]> =>
+  (
+    await sql<QuickMessage>`
     select ${columns(viewer)} from quick_messages q where ${matching(workspaceId, viewer, filter)} ${after === null ? sql`` : sql`and q.code_key > ${after} collate "C"`}
-    order by q.code_key limit ${limit}`.execute(tx)).rows
+    order by q.code_key limit ${limit}`.execute(tx)
+  ).rows
 
-export const countQuickMessages = async (tx: Db, workspaceId: string, viewer: Viewer, filter: QuickMessageFilter): Promise<number> =>
-  Number((await sql<{ n: string }>`select count(*) as n from quick_messages q where ${matching(workspaceId, viewer, filter)}`.execute(tx)).rows[0]!.n)
+export const countQuickMessages = async (
+  tx: Db,
+  workspaceId: string,
+  viewer: Viewer,
+  filter: QuickMessageFilter,
+): Promise<number> =>
+  Number(
+    (
+      await sql<{
+        n: string
+      }>`select count(*) as n from quick_messages q where ${matching(workspaceId, viewer, filter)}`.execute(
+        tx,
+      )
+    ).rows[0]!.n,
+  )
 
 /** A saved reply that the viewer may see, locked against other changes. */
-export const lockQuickMessage = async (tx: Db, workspaceId: string, viewer: Viewer, id: string): Promise<QuickMessage | undefined> =>
-  (await sql<QuickMessage>`
-    select ${columns(viewer)} from quick_messages q where q.workspace_id = ${workspaceId} and q.id = ${storable(id)} and ${visibleTo(viewer)} for update of q`.execute(tx)).rows[0]
+export const lockQuickMessage = async (
+  tx: Db,
+  workspaceId: string,
+  viewer: Viewer,
+  id: string,
+): Promise<QuickMessage | undefined> =>
+  (
+    await sql<QuickMessage>`
+    select ${columns(viewer)} from quick_messages q where q.workspace_id = ${workspaceId} and q.id = ${storable(id)} and ${visibleTo(viewer)} for update of q`.execute(
+      tx,
+    )
+  ).rows[0]
 
-/** Until the transaction ends, nobody else gives a saved reply of this workspace another code: of two at once, the second finds the first. */
+/**
+ * Until the transaction ends, nobody else gives a saved reply of this workspace another code: of two at
+ * once, the second finds the first.
+ */
 export const lockQuickMessageCodes = async (tx: Db, workspaceId: string): Promise<void> => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`quick_messages ${workspaceId}`}, 0))`.execute(tx)
 }
 
 /** Who has this code, ignoring case, and whether the viewer may know. */
-export const findQuickMessageByCode = async (tx: Db, workspaceId: string, viewer: Viewer, code: string): Promise<{ id: string; visible: boolean } | undefined> =>
-  (await sql<{ id: string; visible: boolean }>`
-    select q.id, ${visibleTo(viewer)} as visible from quick_messages q where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}`.execute(tx)).rows[0]
+export const findQuickMessageByCode = async (
+  tx: Db,
+  workspaceId: string,
+  viewer: Viewer,
+  code: string,
+): Promise<{ id: string; visible: boolean } | undefined> =>
+  (
+    await sql<{ id: string; visible: boolean }>`
+    select q.id, ${visibleTo(viewer)} as visible from quick_messages q where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}`.execute(
+      tx,
+    )
+  ).rows[0]
 
-export type QuickMessageFields = Pick<QuickMessage, 'code' | 'title' | 'type' | 'description' | 'text' | 'media_url' | 'file_name' | 'visibility' | 'team_id'>
+export type QuickMessageFields = Pick<
+  QuickMessage,
+  'code' | 'title' | 'type' | 'description' | 'text' | 'media_url' | 'file_name' | 'visibility' | 'team_id'
+>
 
-export const insertQuickMessage = async (tx: Db, workspaceId: string, ownerId: string, fields: QuickMessageFields, now: string): Promise<string> =>
-  (await tx.insertInto('quick_messages').values({
-    ...fields, workspace_id: workspaceId, code_key: fold(fields.code), search: quickMessageSearch(fields), template_name: null, owner_staff_id: ownerId, created_at: now, updated_at: now,
-  }).returning('id').executeTakeFirstOrThrow()).id
+export const insertQuickMessage = async (
+  tx: Db,
+  workspaceId: string,
+  ownerId: string,
+  fields: QuickMessageFields,
+  now: string,
+): Promise<string> =>
+  (
+    await tx
+      .insertInto('quick_messages')
+      .values({
+        ...fields,
+        workspace_id: workspaceId,
+        code_key: fold(fields.code),
+        search: quickMessageSearch(fields),
+        template_name: null,
+        owner_staff_id: ownerId,
+        created_at: now,
+        updated_at: now,
+      })
+      .returning('id')
+      .executeTakeFirstOrThrow()
+  ).id
 
 /** Writes a row that is locked. */
-export const updateQuickMessage = async (tx: Db, workspaceId: string, id: string, fields: QuickMessageFields, now: string): Promise<void> => {
-  await tx.updateTable('quick_messages').set({ ...fields, code_key: fold(fields.code), search: quickMessageSearch(fields), updated_at: now })
-    .where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
+export const updateQuickMessage = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  fields: QuickMessageFields,
+  now: string,
+): Promise<void> => {
+  await tx
+    .updateTable('quick_messages')
+    .set({ ...fields, code_key: fold(fields.code), search: quickMessageSearch(fields), updated_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
 }
 
 /** With it goes that it was anybody's favourite. */
@@ -76,13 +187,29 @@ export const deleteQuickMessage = async (tx: Db, workspaceId: string, id: string
 }
 
 /** A team, and whether this staff member is in it. */
-export const findTeam = async (tx: Db, workspaceId: string, id: string, staffId: string): Promise<{ id: string; member: boolean } | undefined> =>
-  (await sql<{ id: string; member: boolean }>`
+export const findTeam = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  staffId: string,
+): Promise<{ id: string; member: boolean } | undefined> =>
+  (
+    await sql<{ id: string; member: boolean }>`
     select t.id, exists (select 1 from team_members m where m.workspace_id = t.workspace_id and m.team_id = t.id and m.staff_id = ${staffId}::bigint) as member
-    from teams t where t.workspace_id = ${workspaceId} and t.id = ${storable(id)}`.execute(tx)).rows[0]
+    from teams t where t.workspace_id = ${workspaceId} and t.id = ${storable(id)}`.execute(tx)
+  ).rows[0]
 
 /** Makes all saved replies found by what they say; for the migration, of every workspace. */
 export const indexAllQuickMessages = async (db: Db): Promise<void> => {
-  const { rows } = await sql<{ workspace_id: string; id: string; code: string; title: string | null; text: string | null }>`select workspace_id, id, code, title, text from quick_messages`.execute(db)
-  for (const row of rows) await sql`update quick_messages set search = ${quickMessageSearch(row)} where workspace_id = ${row.workspace_id} and id = ${row.id}`.execute(db)
+  const { rows } = await sql<{
+    workspace_id: string
+    id: string
+    code: string
+    title: string | null
+    text: string | null
+  }>`select workspace_id, id, code, title, text from quick_messages`.execute(db)
+  for (const row of rows)
+    await sql`update quick_messages set search = ${quickMessageSearch(row)} where workspace_id = ${row.workspace_id} and id = ${row.id}`.execute(
+      db,
+    )
 }

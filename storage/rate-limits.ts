@@ -2,12 +2,19 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 
 /**
- * Takes up to `block` tokens from a bucket that fills at `capacity` per `windowSeconds`, and says how many were granted and how many are left.
- * The granted amount is a column that is read back: computed as new minus old it admitted everything under concurrency. Real time, not business
- * time: the clock of the database, which all servers share. `surplus` are tokens the caller knows to have overflowed while it held some.
+ * Takes up to `block` tokens from a bucket that fills at `capacity` per `windowSeconds`, and says how many
+ * were granted and how many are left. The granted amount is a column that is read back: computed as new
+ * minus old it admitted everything under concurrency. Real time, not business time: the clock of the
+ * database, which all servers share. `surplus` are tokens the caller knows to have overflowed while it held
+ * some.
  */
 export const leaseTokens = async (
-  db: Db, bucket: string, capacity: number, windowSeconds: number, block: number, surplus: number,
+  db: Db,
+  bucket: string,
+  capacity: number,
+  windowSeconds: number,
+  block: number,
+  surplus: number,
 ): Promise<{ granted: number; left: number }> => {
   const { rows } = await sql<{ granted: number; tokens: number }>`
     insert into rate_buckets as b (bucket, tokens, granted, at)

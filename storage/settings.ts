@@ -7,16 +7,29 @@ export const readSetting = async (db: Db, key: string): Promise<string | undefin
 
 /** Writes a setting unless it is there; answers what is there afterwards. */
 export const keepSetting = async (db: Db, key: string, value: string): Promise<string> => {
-  await db.insertInto('settings').values({ key, value }).onConflict((c) => c.column('key').doNothing()).execute()
+  await db
+    .insertInto('settings')
+    .values({ key, value })
+    .onConflict((c) => c.column('key').doNothing())
+    .execute()
   return (await readSetting(db, key))!
 }
 
 export const writeSetting = async (db: Db, key: string, value: string): Promise<void> => {
-  await db.insertInto('settings').values({ key, value }).onConflict((c) => c.column('key').doUpdateSet({ value })).execute()
+  await db
+    .insertInto('settings')
+    .values({ key, value })
+    .onConflict((c) => c.column('key').doUpdateSet({ value }))
+    .execute()
 }
 
 /** Adds to a setting that is a whole number, 0 when absent; undefined when it would grow beyond `most`. */
-export const addToSetting = async (db: Db, key: string, amount: number, most: number): Promise<number | undefined> => {
+export const addToSetting = async (
+  db: Db,
+  key: string,
+  amount: number,
+  most: number,
+): Promise<number | undefined> => {
   const { rows } = await sql<{ value: string }>`
     insert into settings (key, value) select ${key}, ${String(amount)} where ${amount}::bigint <= ${most}::bigint
     on conflict (key) do update set value = (settings.value::bigint + ${amount}::bigint)::text where settings.value::bigint + ${amount}::bigint <= ${most}::bigint

@@ -10,37 +10,77 @@ export type StoredReport = Days & { id: string; name: string | null; generated_a
 const columns = sql.raw('id, name, from_day as "from", to_day as "to", timezone, generated_at')
 
 /** The shortest report that covers these days, and of those the newest; undefined when there is none. */
-export const findReport = async (tx: Db, workspaceId: string, { from, to, timezone }: Days): Promise<StoredReport | undefined> =>
-  (await sql<StoredReport>`
+export const findReport = async (
+  tx: Db,
+  workspaceId: string,
+  { from, to, timezone }: Days,
+): Promise<StoredReport | undefined> =>
+  (
+    await sql<StoredReport>`
     select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and timezone = ${timezone} and from_day <= ${from} and to_day >= ${to}
-    order by to_day::date - from_day::date, generated_at desc, id desc limit 1`.execute(tx)).rows[0]
+    order by to_day::date - from_day::date, generated_at desc, id desc limit 1`.execute(tx)
+  ).rows[0]
 
-export const readReport = async (tx: Db, workspaceId: string, id: string): Promise<StoredReport | undefined> =>
-  (await sql<StoredReport>`select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)).rows[0]
+export const readReport = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<StoredReport | undefined> =>
+  (
+    await sql<StoredReport>`select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(
+      tx,
+    )
+  ).rows[0]
 
 export type ListedReport = Omit<StoredReport, 'rows'> & { rows: number }
 
 /** The reports of a workspace, newest first, with how many rows they have. */
 export const listReports = async (db: Db, workspaceId: string): Promise<ListedReport[]> =>
-  (await sql<ListedReport>`
-    select ${columns}, jsonb_array_length(rows) as rows from staff_reports where workspace_id = ${workspaceId} order by generated_at desc, id desc`.execute(db)).rows
+  (
+    await sql<ListedReport>`
+    select ${columns}, jsonb_array_length(rows) as rows from staff_reports where workspace_id = ${workspaceId} order by generated_at desc, id desc`.execute(
+      db,
+    )
+  ).rows
 
-export const insertReport = async (tx: Db, workspaceId: string, report: Omit<StoredReport, 'id' | 'rows'> & { rows: readonly unknown[] }): Promise<ListedReport> => {
+export const insertReport = async (
+  tx: Db,
+  workspaceId: string,
+  report: Omit<StoredReport, 'id' | 'rows'> & { rows: readonly unknown[] },
+): Promise<ListedReport> => {
   const { name, from, to, timezone, generated_at, rows } = report
-  return (await sql<ListedReport>`
+  return (
+    await sql<ListedReport>`
     insert into staff_reports (workspace_id, name, from_day, to_day, timezone, generated_at, rows)
     values (${workspaceId}::bigint, ${name}, ${from}, ${to}, ${timezone}, ${generated_at}::timestamptz, ${JSON.stringify(rows)}::text::jsonb)
-    returning ${columns}, jsonb_array_length(rows) as rows`.execute(tx)).rows[0]!
+    returning ${columns}, jsonb_array_length(rows) as rows`.execute(tx)
+  ).rows[0]!
 }
 
 /** Of these days those of which no report is kept. */
-export const missingReports = async <T extends Days>(db: Db, workspaceId: string, wanted: readonly T[]): Promise<T[]> => {
+export const missingReports = async <T extends Days>(
+  db: Db,
+  workspaceId: string,
+  wanted: readonly T[],
+): Promise<T[]> => {
   const { rows } = await sql<Days>`
     select from_day as "from", to_day as "to", timezone from staff_reports
-    where workspace_id = ${workspaceId} and timezone = any(${wanted.map((w) => w.timezone)}::text[]) and to_day = any(${wanted.map((w) => w.to)}::text[])`.execute(db)
-  return wanted.filter((w) => !rows.some((r) => r.from === w.from && r.to === w.to && r.timezone === w.timezone))
+    where workspace_id = ${workspaceId} and timezone = any(${wanted.map((w) => w.timezone)}::text[]) and to_day = any(${wanted.map((w) => w.to)}::text[])`.execute(
+    db,
+  )
+  return wanted.filter(
+    (w) => !rows.some((r) => r.from === w.from && r.to === w.to && r.timezone === w.timezone),
+  )
 }
 
-/** True when nobody else writes reports of this workspace; they are kept from it until the transaction ends. */
+/**
+ * True when nobody else writes reports of this workspace; they are kept from it until the transaction ends.
+ */
 export const lockReports = async (tx: Db, workspaceId: string): Promise<boolean> =>
-  (await sql<{ locked: boolean }>`select pg_try_advisory_xact_lock(hashtextextended(${`staff_reports ${workspaceId}`}, 0)) as locked`.execute(tx)).rows[0]!.locked
+  (
+    await sql<{
+      locked: boolean
+    }>`select pg_try_advisory_xact_lock(hashtextextended(${`staff_reports ${workspaceId}`}, 0)) as locked`.execute(
+      tx,
+    )
+  ).rows[0]!.locked

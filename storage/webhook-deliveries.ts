@@ -3,33 +3,62 @@ import type { Db, DeliveryTrigger } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
 import { storableTime } from './times.ts'
 
-/** A delivery that this process has leased, with all that is needed to send it. `lease`: its end, as the database writes it. */
+/**
+ * A delivery that this process has leased, with all that is needed to send it. `lease`: its end, as the
+ * database writes it.
+ */
 export type ClaimedDelivery = {
-  workspace_id: string; id: string; endpoint_id: string; event_id: string; event_type: string; trigger: DeliveryTrigger; attempts: number; failures: number; lease: string
+  workspace_id: string
+  id: string
+  endpoint_id: string
+  event_id: string
+  event_type: string
+  trigger: DeliveryTrigger
+  attempts: number
+  failures: number
+  lease: string
   /** Seconds that it waited beyond the time at which it was due. */
   waited: number
   /** JSON of the event's data; null when the event is no longer kept. */
-  data: string | null; occurred_at: string
-  url: string; payload_format: 'envelope' | 'data'; custom_headers: string; signing_secret: string; old_secret: string | null; old_secret_until: string | null
+  data: string | null
+  occurred_at: string
+  url: string
+  payload_format: 'envelope' | 'data'
+  custom_headers: string
+  signing_secret: string
+  old_secret: string | null
+  old_secret_until: string | null
 }
 
-/** Deliveries that one claim takes; written into the statement, so that the planner knows how few they are. */
+/**
+ * Deliveries that one claim takes; written into the statement, so that the planner knows how few they are.
+ */
 export const MOST_CLAIMED = 256
 
 /** Deliveries that are still to be made, in the order in which endpoints and times stand in their index. */
 const open = sql.raw(`status in ('pending', 'failed')`)
 
 /**
- * Leases deliveries that are due, the oldest of each endpoint, for so many seconds; other servers pass them over, and take them when the lease is over.
- * `free`: how many more an endpoint may have under way here, where it is not `each`. A paused endpoint gets one, and the next when its probe is due.
+ * Leases deliveries that are due, the oldest of each endpoint, for so many seconds; other servers pass them
+ * over, and take them when the lease is over.
+ * `free`: how many more an endpoint may have under way here, where it is not `each`. A paused endpoint gets
+ * one, and the next when its probe is due.
  *
- * Each endpoint's queue is looked up by itself, so neither the backlog of one nor rows that are done cost another anything. The endpoints that have a queue
- * are found by leaps in the same index (a "loose index scan", which PostgreSQL 15 does not do by itself). A lease changes no indexed column: the row's
- * new version stays in its page (HOT), at its place in the queue. Planned anew each time, which takes 1 ms: a plan made while the table was empty scans all
- * of it, measured 205 ms instead of 6 with 2000 rows, until statistics are gathered.
+ * Each endpoint's queue is looked up by itself, so neither the backlog of one nor rows that are done cost
+ * another anything. The endpoints that have a queue are found by leaps in the same index (a "loose index
+ * scan", which PostgreSQL 15 does not do by itself). A lease changes no indexed column: the row's new
+ * version stays in its page (HOT), at its place in the queue. Planned anew each time, which takes 1 ms: a
+ * plan made while the table was empty scans all of it, measured 205 ms instead of 6 with 2000 rows, until
+ * statistics are gathered.
  */
-export const claimDeliveries = async (db: Db, leaseSeconds: number, each: number, free: ReadonlyMap<string, number>): Promise<ClaimedDelivery[]> =>
-  (await sql<ClaimedDelivery>`${sql.raw(CUSTOM_PLAN)}
+export const claimDeliveries = async (
+  db: Db,
+  leaseSeconds: number,
+  each: number,
+  free: ReadonlyMap<string, number>,
+): Promise<ClaimedDelivery[]> =>
+  (
+    await sql<ClaimedDelivery>`${sql.raw(CUSTOM_PLAN)}
     with recursive queues as (
       (select workspace_id, endpoint_id from webhook_deliveries where ${open} order by workspace_id, endpoint_id limit 1)
       union all
@@ -64,32 +93,67 @@ export const claimDeliveries = async (db: Db, leaseSeconds: number, each: number
       e.url, e.payload_format, e.custom_headers, e.signing_secret, e.old_secret, e.old_secret_until
     from claimed c join webhook_endpoints e on e.workspace_id = c.workspace_id and e.id = c.endpoint_id
     left join events v on v.workspace_id = c.workspace_id and v.id = c.event_id
-    order by c.next_attempt_at`.execute(db)).rows
+    order by c.next_attempt_at`.execute(db)
+  ).rows
 
 /** What an attempt came to. `retry_in`: seconds until the next one. */
 export type Result = {
-  workspace_id: string; id: string; lease: string
-  status: 'delivered' | 'failed' | 'dead'; failures: number; retry_in: number | null
-  started_at: string; duration_ms: number; response_status: number | null; response_excerpt: string | null; error: string | null
+  workspace_id: string
+  id: string
+  lease: string
+  status: 'delivered' | 'failed' | 'dead'
+  failures: number
+  retry_in: number | null
+  started_at: string
+  duration_ms: number
+  response_status: number | null
+  response_excerpt: string | null
+  error: string | null
 }
 
 /** What a round did to an endpoint. `failures`: those since its last success in the round, or all of them. */
-export type EndpointResult = { workspace_id: string; id: string; succeeded: boolean; failures: number; gone: boolean }
-
-/** An endpoint that was changed by a round, as it is now, and what it was. `percent`: of the time until it is disabled, when a warning is due. */
-export type ChangedEndpoint = {
-  workspace_id: string; id: string; url: string; consecutive_failures: number; status: 'active' | 'paused' | 'disabled'; was: 'active' | 'paused' | 'disabled'
-  disabled_reason: string | null; percent: number | null; disabled_after: string
+export type EndpointResult = {
+  workspace_id: string
+  id: string
+  succeeded: boolean
+  failures: number
+  gone: boolean
 }
 
-export type BreakerRules = { pauseAfter: number; disableAfterSeconds: number; warnAt: readonly number[]; probeSeconds: readonly [least: number, most: number] }
+/**
+ * An endpoint that was changed by a round, as it is now, and what it was. `percent`: of the time until it
+ * is disabled, when a warning is due.
+ */
+export type ChangedEndpoint = {
+  workspace_id: string
+  id: string
+  url: string
+  consecutive_failures: number
+  status: 'active' | 'paused' | 'disabled'
+  was: 'active' | 'paused' | 'disabled'
+  disabled_reason: string | null
+  percent: number | null
+  disabled_after: string
+}
+
+export type BreakerRules = {
+  pauseAfter: number
+  disableAfterSeconds: number
+  warnAt: readonly number[]
+  probeSeconds: readonly [least: number, most: number]
+}
 
 /**
- * Writes what attempts came to, in one statement: the deliveries, the attempts, and the endpoints that failed or recovered. A result whose lease was lost
- * counts only if it is a success: then the event did arrive. `now`: business time.
+ * Writes what attempts came to, in one statement: the deliveries, the attempts, and the endpoints that
+ * failed or recovered. A result whose lease was lost counts only if it is a success: then the event did
+ * arrive. `now`: business time.
  */
 export const settleDeliveries = async (
-  tx: Db, results: readonly Result[], endpoints: readonly EndpointResult[], rules: BreakerRules, now: string,
+  tx: Db,
+  results: readonly Result[],
+  endpoints: readonly EndpointResult[],
+  rules: BreakerRules,
+  now: string,
 ): Promise<ChangedEndpoint[]> => {
   const [least, most] = rules.probeSeconds
   const { rows } = await sql<ChangedEndpoint>`${sql.raw(CUSTOM_PLAN)}
@@ -138,31 +202,49 @@ export const settleDeliveries = async (
 }
 
 /** Gives leases back unused, so that the deliveries are due again at once. */
-export const releaseDeliveries = async (db: Db, claimed: readonly Pick<ClaimedDelivery, 'workspace_id' | 'id' | 'lease'>[]): Promise<void> => {
+export const releaseDeliveries = async (
+  db: Db,
+  claimed: readonly Pick<ClaimedDelivery, 'workspace_id' | 'id' | 'lease'>[],
+): Promise<void> => {
   if (claimed.length === 0) return
   const rows = claimed.map(({ workspace_id, id, lease }) => ({ workspace_id, id, lease }))
   await sql`
     with gone as (select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as r (workspace_id bigint, id text, lease timestamptz))
-    update webhook_deliveries d set lease_until = null from gone where d.workspace_id = gone.workspace_id and d.id = gone.id and d.lease_until = gone.lease`.execute(db)
+    update webhook_deliveries d set lease_until = null from gone where d.workspace_id = gone.workspace_id and d.id = gone.id and d.lease_until = gone.lease`.execute(
+    db,
+  )
 }
 
 /** Deliveries of active endpoints whose time has come, of every workspace, counted up to `most`. */
 export const countDue = async (db: Db, most: number): Promise<number> =>
-  Number((await sql<{ n: string }>`
+  Number(
+    (
+      await sql<{ n: string }>`
     select count(*) as n from (
       select from webhook_deliveries d join webhook_endpoints e on e.workspace_id = d.workspace_id and e.id = d.endpoint_id
-      where d.${open} and d.next_attempt_at <= now() and e.status = 'active' limit ${most}) as due`.execute(db)).rows[0]!.n)
+      where d.${open} and d.next_attempt_at <= now() and e.status = 'active' limit ${most}) as due`.execute(
+        db,
+      )
+    ).rows[0]!.n,
+  )
 
 /** Drops what a change, as it committed beside the delete, still owed an endpoint that is gone. */
 export const skipDeliveriesOfDeleted = async (db: Db): Promise<void> => {
   await sql`
     update webhook_deliveries d set status = 'skipped', next_attempt_at = null, lease_until = null
-    from webhook_endpoints e where e.deleted_at is not null and d.workspace_id = e.workspace_id and d.endpoint_id = e.id and d.${open}`.execute(db)
+    from webhook_endpoints e where e.deleted_at is not null and d.workspace_id = e.workspace_id and d.endpoint_id = e.id and d.${open}`.execute(
+    db,
+  )
 }
 
-/** Forgets deliveries from before this time that are over, and their attempts, `most` at a time. Answers how many went. */
+/**
+ * Forgets deliveries from before this time that are over, and their attempts, `most` at a time. Answers how
+ * many went.
+ */
 export const deleteDeliveriesBefore = async (db: Db, time: string, most = 2000): Promise<number> => {
-  const { rows: [row] } = await sql<{ n: string }>`
+  const {
+    rows: [row],
+  } = await sql<{ n: string }>`
     with old as (
       select workspace_id, id from webhook_deliveries
       where status in ('delivered', 'dead', 'skipped') and created_at < ${storableTime(time)}::timestamptz order by created_at limit ${sql.lit(most)} for update skip locked

@@ -8,19 +8,27 @@ import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 
 /** Calls one quick door (`/v1/ops`) with a key; answers must be what the catalog promises. */
-export const callAs = (server: Pick<TestServer, 'url'>, key: string): Door['call'] => checked(doorsOf(server.url, key)[1]!).call
+export const callAs = (server: Pick<TestServer, 'url'>, key: string): Door['call'] =>
+  checked(doorsOf(server.url, key)[1]!).call
 
 /** The same, for calls that must succeed: answers the body, and throws the problem. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers freely
-export const doAs = (server: Pick<TestServer, 'url'>, key: string) => async (name: string, input?: Record<string, unknown>): Promise<any> => {
-  const confirm = findOperation(name)!.confirm
-  const { status, body, text } = await callAs(server, key)(name, input, confirm ? { confirm } : {})
-  if (status >= 300) throw new Error(`${name}: ${text}`)
-  return body
-}
+export const doAs =
+  (server: Pick<TestServer, 'url'>, key: string) =>
+  async (name: string, input?: Record<string, unknown>): Promise<any> => {
+    const confirm = findOperation(name)!.confirm
+    const { status, body, text } = await callAs(server, key)(name, input, confirm ? { confirm } : {})
+    if (status >= 300) throw new Error(`${name}: ${text}`)
+    return body
+  }
 
 /** A contact written directly, for tests that need many or choose the time; answers its id. */
-export const plantContact = async (db: Db, workspaceId: string, contact: Omit<NewContact, 'types'>, now: string): Promise<string> => {
+export const plantContact = async (
+  db: Db,
+  workspaceId: string,
+  contact: Omit<NewContact, 'types'>,
+  now: string,
+): Promise<string> => {
   const [id] = await takeContactIds(db, 1)
   const types = new Map((await listFields(db, workspaceId)).map((field) => [field.id, field.type]))
   await runFinale(db, contactInsert(workspaceId, id!, { ...contact, types }, now))
@@ -28,11 +36,23 @@ export const plantContact = async (db: Db, workspaceId: string, contact: Omit<Ne
 }
 
 /** A page of contacts, as tests look at it. */
-export type ContactsPage = { data: { id: string; name: string | null }[]; total: number | null; approximate: boolean | null; next_cursor: string | null }
+export type ContactsPage = {
+  data: { id: string; name: string | null }[]
+  total: number | null
+  approximate: boolean | null
+  next_cursor: string | null
+}
 
-/** Every page of a list. `between` is done after each page but the last; `limits` are the pages' sizes in turn. */
+/**
+ * Every page of a list. `between` is done after each page but the last; `limits` are the pages' sizes in
+ * turn.
+ */
 export const everyPage = async (
-  run: ReturnType<typeof doAs>, op: string, input: Record<string, unknown>, limits: readonly number[], between: (page: number) => Promise<void> = async () => {},
+  run: ReturnType<typeof doAs>,
+  op: string,
+  input: Record<string, unknown>,
+  limits: readonly number[],
+  between: (page: number) => Promise<void> = async () => {},
 ): Promise<ContactsPage[]> => {
   const pages: ContactsPage[] = []
   let cursor: string | null = null

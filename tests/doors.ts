@@ -5,13 +5,35 @@ import { findOperation, type Operation, outputOf, routesOf } from '../catalog/in
 import { toArgv } from '../cli/argv.ts'
 import { run } from '../cli/main.ts'
 import { readManifest } from '../cli/manifest.ts'
-import { databases, makeWorkspace, type ServerOptions, startServer, type TestServer, type TestWorkspace } from './servers.ts'
+import {
+  databases,
+  makeWorkspace,
+  type ServerOptions,
+  startServer,
+  type TestServer,
+  type TestWorkspace,
+} from './servers.ts'
 
 /** What a door answered: the body parsed; of a problem whatever the door shows of it. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers freely
-export type Reply = { status: number; body: any; text: string; headers: Record<string, string>; exit?: number }
-export type CallOptions = { key?: string | undefined; idempotencyKey?: string; confirm?: string; version?: string }
-export type Door = { name: string; confirms: boolean; call: (op: string, input?: Record<string, unknown>, options?: CallOptions) => Promise<Reply> }
+export type Reply = {
+  status: number
+  body: any
+  text: string
+  headers: Record<string, string>
+  exit?: number
+}
+export type CallOptions = {
+  key?: string | undefined
+  idempotencyKey?: string
+  confirm?: string
+  version?: string
+}
+export type Door = {
+  name: string
+  confirms: boolean
+  call: (op: string, input?: Record<string, unknown>, options?: CallOptions) => Promise<Reply>
+}
 
 const auth = (key: string | undefined, options: CallOptions): Record<string, string> => ({
   ...(key === undefined ? {} : { Authorization: `Bearer ${key}` }),
@@ -22,66 +44,123 @@ const auth = (key: string | undefined, options: CallOptions): Record<string, str
 
 const replyOf = async (response: Response): Promise<Reply> => {
   const text = await response.text()
-  return { status: response.status, text, body: text === '' ? undefined : JSON.parse(text), headers: Object.fromEntries(response.headers) }
+  return {
+    status: response.status,
+    text,
+    body: text === '' ? undefined : JSON.parse(text),
+    headers: Object.fromEntries(response.headers),
+  }
 }
 
 /** The route whose fields hold all of the input, the first one when none does. */
 const routeFor = (op: Operation, input: Record<string, unknown>) => {
   const routes = routesOf(op)
-  const known = (fields: readonly string[]) => Object.keys(input).filter((f) => op.input.shape[f]).every((f) => fields.includes(f))
+  const known = (fields: readonly string[]) =>
+    Object.keys(input)
+      .filter((f) => op.input.shape[f])
+      .every((f) => fields.includes(f))
   return routes.find((r) => known([...r.pathFields, ...r.queryFields, ...r.bodyFields])) ?? routes[0]!
 }
 
-const restCall = (base: string, key: string | undefined) => async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
-  const op = findOperation(name)!
-  const route = routeFor(op, input)
-  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, field: string) => encodeURIComponent(String(input[field])))
-  const query = new URLSearchParams()
-  const body: Record<string, unknown> = {}
-  for (const [field, value] of Object.entries(input)) {
-    if (route.pathFields.includes(field)) continue
-    if (route.queryFields.includes(field) || (route.bodyFields.length === 0)) for (const one of Array.isArray(value) ? value : [value]) query.append(field, String(one))
-    else body[field] = value
+const restCall =
+  (base: string, key: string | undefined) =>
+  async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
+    const op = findOperation(name)!
+    const route = routeFor(op, input)
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, field: string) =>
+      encodeURIComponent(String(input[field])),
+    )
+    const query = new URLSearchParams()
+    const body: Record<string, unknown> = {}
+    for (const [field, value] of Object.entries(input)) {
+      if (route.pathFields.includes(field)) continue
+      if (route.queryFields.includes(field) || route.bodyFields.length === 0)
+        for (const one of Array.isArray(value) ? value : [value]) query.append(field, String(one))
+      else body[field] = value
+    }
+    const hasBody = route.bodyFields.length > 0
+    return await replyOf(
+      await fetch(`${base}${path}${query.size > 0 ? `?${query}` : ''}`, {
+        method: route.method,
+        headers: {
+          ...auth('key' in options ? options.key : key, options),
+          ...(hasBody ? { 'Content-Type': 'application/json' } : {}),
+          ...(op.bytes ? { Accept: 'application/json' } : {}),
+        },
+        ...(hasBody ? { body: JSON.stringify(body) } : {}),
+      }),
+    )
   }
-  const hasBody = route.bodyFields.length > 0
-  return await replyOf(await fetch(`${base}${path}${query.size > 0 ? `?${query}` : ''}`, {
-    method: route.method, headers: { ...auth('key' in options ? options.key : key, options), ...(hasBody ? { 'Content-Type': 'application/json' } : {}), ...(op.bytes ? { Accept: 'application/json' } : {}) },
-    ...(hasBody ? { body: JSON.stringify(body) } : {}),
-  }))
-}
 
-const opsCall = (base: string, key: string | undefined) => async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> =>
-  await replyOf(await fetch(`${base}/v1/ops/${name}`, {
-    method: 'POST', headers: { ...auth('key' in options ? options.key : key, options), 'Content-Type': 'application/json' }, body: JSON.stringify(input),
-  }))
+const opsCall =
+  (base: string, key: string | undefined) =>
+  async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> =>
+    await replyOf(
+      await fetch(`${base}/v1/ops/${name}`, {
+        method: 'POST',
+        headers: {
+          ...auth('key' in options ? options.key : key, options),
+          'Content-Type': 'application/json',
+        },
+        body: JSON.stringify(input),
+      }),
+    )
 
-const mcpCall = (base: string, key: string | undefined) => async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
-  const meta = {
-    'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': {},
+const mcpCall =
+  (base: string, key: string | undefined) =>
+  async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    const args = { ...input, ...(options.idempotencyKey ? { idempotency_key: options.idempotencyKey } : {}) }
+    const response = await fetch(`${base}/mcp?toolsets=all`, {
+      method: 'POST',
+      headers: {
+        ...auth('key' in options ? options.key : key, {}),
+        'Content-Type': 'application/json',
+        Accept: 'application/json, text/event-stream',
+        'MCP-Protocol-Version': '2026-07-28',
+        'Mcp-Method': 'tools/call',
+        'Mcp-Name': name,
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name, arguments: args, _meta: meta },
+      }),
+    })
+    const reply = await replyOf(response)
+    if (!reply.body?.result) return reply
+    const { isError, structuredContent, content } = reply.body.result as {
+      isError?: boolean
+      structuredContent?: unknown
+      content: { text: string }[]
+    }
+    const text = content[0]!.text
+    const body = isError ? (JSON.parse(text) as { status: number }) : structuredContent
+    return {
+      status: isError ? (body as { status: number }).status : routesOf(findOperation(name)!)[0]!.status,
+      body,
+      text,
+      headers: reply.headers,
+    }
   }
-  const args = { ...input, ...(options.idempotencyKey ? { idempotency_key: options.idempotencyKey } : {}) }
-  const response = await fetch(`${base}/mcp?toolsets=all`, {
-    method: 'POST',
-    headers: {
-      ...auth('key' in options ? options.key : key, {}), 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream',
-      'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': name,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, _meta: meta } }),
-  })
-  const reply = await replyOf(response)
-  if (!reply.body?.result) return reply
-  const { isError, structuredContent, content } = reply.body.result as { isError?: boolean; structuredContent?: unknown; content: { text: string }[] }
-  const text = content[0]!.text
-  const body = isError ? JSON.parse(text) as { status: number } : structuredContent
-  return { status: isError ? (body as { status: number }).status : routesOf(findOperation(name)!)[0]!.status, body, text, headers: reply.headers }
-}
 
 /** Runs a command line in this process with streams of its own. */
-export const runCli = async (argv: string[], env: Record<string, string>, stdin = ''): Promise<{ exit: number; stdout: string; stderr: string }> => {
+export const runCli = async (
+  argv: string[],
+  env: Record<string, string>,
+  stdin = '',
+): Promise<{ exit: number; stdout: string; stderr: string }> => {
   const collect = () => {
     const stream = new PassThrough()
     let text = ''
-    stream.on('data', (chunk: Buffer) => { text += chunk.toString() })
+    stream.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+    })
     return { stream, text: () => text }
   }
   const [out, err] = [collect(), collect()]
@@ -93,20 +172,31 @@ export const runCli = async (argv: string[], env: Record<string, string>, stdin 
 
 const manifest = readManifest()
 
-const cliCall = (base: string, key: string | undefined) => async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
-  const spec = manifest.commands.find((c) => c.operation === name)!
-  const flags = [
-    ...(options.idempotencyKey ? ['--idempotency-key', options.idempotencyKey] : []),
-    ...(options.confirm ? ['--confirm', options.confirm] : []),
-  ]
-  const used = 'key' in options ? options.key : key
-  const { exit, stdout, stderr } = await runCli([...toArgv(spec, input), ...flags, '--json'], {
-    WCRM_URL: base, ...(used ? { WCRM_API_KEY: used } : {}), XDG_CONFIG_HOME: '/nonexistent', ...(options.version ? { WCRM_API_VERSION: options.version } : {}),
-  })
-  const text = stdout !== '' ? stdout : stderr
-  const body = JSON.parse(text) as { status?: number }
-  return { status: stdout !== '' ? routesOf(findOperation(name)!)[0]!.status : body.status!, body, text: text.trimEnd(), headers: {}, exit }
-}
+const cliCall =
+  (base: string, key: string | undefined) =>
+  async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
+    const spec = manifest.commands.find((c) => c.operation === name)!
+    const flags = [
+      ...(options.idempotencyKey ? ['--idempotency-key', options.idempotencyKey] : []),
+      ...(options.confirm ? ['--confirm', options.confirm] : []),
+    ]
+    const used = 'key' in options ? options.key : key
+    const { exit, stdout, stderr } = await runCli([...toArgv(spec, input), ...flags, '--json'], {
+      WCRM_URL: base,
+      ...(used ? { WCRM_API_KEY: used } : {}),
+      XDG_CONFIG_HOME: '/nonexistent',
+      ...(options.version ? { WCRM_API_VERSION: options.version } : {}),
+    })
+    const text = stdout !== '' ? stdout : stderr
+    const body = JSON.parse(text) as { status?: number }
+    return {
+      status: stdout !== '' ? routesOf(findOperation(name)!)[0]!.status : body.status!,
+      body,
+      text: text.trimEnd(),
+      headers: {},
+      exit,
+    }
+  }
 
 /** The four doors to a server, with a key. */
 export const doorsOf = (base: string, key: string | undefined): Door[] => [
@@ -116,33 +206,57 @@ export const doorsOf = (base: string, key: string | undefined): Door[] => [
   { name: 'cli', confirms: true, call: cliCall(base, key) },
 ]
 
-/** Answers must be what the catalog promises: a success has the operation's shape, a refusal one of its codes. */
+/**
+ * Answers must be what the catalog promises: a success has the operation's shape, a refusal one of its
+ * codes.
+ */
 export const checked = (door: Door): Door => ({
   ...door,
   call: async (name, input, options) => {
     const reply = await door.call(name, input, options)
     const op = findOperation(name)!
     if (reply.status < 300) outputOf(op).strict().parse(reply.body)
-    else if (![...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict'] : [])].includes(reply.body.code)) throw new Error(`${name} does not list the error ${reply.body.code}`)
+    else if (![...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict'] : [])].includes(reply.body.code))
+      throw new Error(`${name} does not list the error ${reply.body.code}`)
     return reply
   },
 })
 
-export type Scene = { server: TestServer; workspace: TestWorkspace; door: Door; call: Door['call']; as: (key: string) => Door['call'] }
+export type Scene = {
+  server: TestServer
+  workspace: TestWorkspace
+  door: Door
+  call: Door['call']
+  as: (key: string) => Door['call']
+}
 
 /** Runs tests on every database through every door, each test in a workspace of its own. */
-export const everyDoor = (title: string, define: (test: (name: string, body: (scene: Scene) => Promise<void>) => void) => void, options: ServerOptions = {}): void => {
+export const everyDoor = (
+  title: string,
+  define: (test: (name: string, body: (scene: Scene) => Promise<void>) => void) => void,
+  options: ServerOptions = {},
+): void => {
   for (const database of databases) {
     describe(`${title} (${database})`, () => {
       let server: TestServer
-      before(async () => { server = await startServer(database, options) })
-      after(async () => { await server.close() })
+      before(async () => {
+        server = await startServer(database, options)
+      })
+      after(async () => {
+        await server.close()
+      })
       define((name, body) => {
         for (const index of [0, 1, 2, 3]) {
           it(`${name} [${['rest', 'ops', 'mcp', 'cli'][index]}]`, async () => {
             const workspace = await makeWorkspace(server)
             const door = checked(doorsOf(server.url, workspace.owner.key)[index]!)
-            await body({ server, workspace, door, call: door.call, as: (key) => checked(doorsOf(server.url, key)[index]!).call })
+            await body({
+              server,
+              workspace,
+              door,
+              call: door.call,
+              as: (key) => checked(doorsOf(server.url, key)[index]!).call,
+            })
           })
         }
       })
@@ -151,12 +265,20 @@ export const everyDoor = (title: string, define: (test: (name: string, body: (sc
 }
 
 /** Runs tests on every database, for what one door shows as well as all. */
-export const everyDatabase = (title: string, define: (server: () => TestServer, database: string) => void, options: ServerOptions = {}): void => {
+export const everyDatabase = (
+  title: string,
+  define: (server: () => TestServer, database: string) => void,
+  options: ServerOptions = {},
+): void => {
   for (const database of databases) {
     describe(`${title} (${database})`, () => {
       let server: TestServer
-      before(async () => { server = await startServer(database, options) })
-      after(async () => { await server.close() })
+      before(async () => {
+        server = await startServer(database, options)
+      })
+      after(async () => {
+        await server.close()
+      })
       define(() => server, database)
     })
   }

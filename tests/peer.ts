@@ -2,9 +2,19 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net'
 
 /** What came in, with the whole body. */
-export type Asked = { method: string; path: string; query: Record<string, string>; headers: IncomingHttpHeaders; body: Buffer }
+export type Asked = {
+  method: string
+  path: string
+  query: Record<string, string>
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
 /** `drop`: the connection is cut once the request was read. `silent`: no answer ever. */
-export type Answer = { status?: number; headers?: Record<string, string>; body?: unknown } | 'drop' | 'silent' | ((response: ServerResponse) => void)
+export type Answer =
+  | { status?: number; headers?: Record<string, string>; body?: unknown }
+  | 'drop'
+  | 'silent'
+  | ((response: ServerResponse) => void)
 
 /** A server that answers as it is told, in the order told, and notes what it was asked. */
 export type Peer = {
@@ -35,15 +45,26 @@ export const startPeer = async (): Promise<Peer> => {
   const asked: Asked[] = []
   const answers: Answer[] = []
   const server = createServer((request, response) => {
-    void readAll(request).then((body) => {
-      const { pathname, searchParams } = new URL(request.url!, 'http://peer')
-      asked.push({ method: request.method!, path: pathname, query: Object.fromEntries(searchParams), headers: request.headers, body })
-      give(response, answers.shift() ?? { status: 599, body: 'nothing more was to be asked' })
-    }, () => {})
+    void readAll(request).then(
+      (body) => {
+        const { pathname, searchParams } = new URL(request.url!, 'http://peer')
+        asked.push({
+          method: request.method!,
+          path: pathname,
+          query: Object.fromEntries(searchParams),
+          headers: request.headers,
+          body,
+        })
+        give(response, answers.shift() ?? { status: 599, body: 'nothing more was to be asked' })
+      },
+      () => {},
+    )
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, answers,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    answers,
     close: async () => {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))

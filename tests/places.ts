@@ -11,7 +11,11 @@ export type Place = { location: Location; flags: string[]; remove: () => Promise
 const embeddedPlace = async (): Promise<Place> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-crash-'))
   if (process.env.WCRM_TEST_TEMPLATE) cpSync(process.env.WCRM_TEST_TEMPLATE, dataDir, { recursive: true })
-  return { location: { dataDir }, flags: ['--data', dataDir], remove: async () => rmSync(dataDir, { recursive: true, force: true }) }
+  return {
+    location: { dataDir },
+    flags: ['--data', dataDir],
+    remove: async () => rmSync(dataDir, { recursive: true, force: true }),
+  }
 }
 
 const postgresPlace = async (): Promise<Place> => {
@@ -22,7 +26,8 @@ const postgresPlace = async (): Promise<Place> => {
   url.pathname = `/${name}`
   const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-crash-'))
   return {
-    location: { databaseUrl: url.href }, flags: ['--database-url', url.href, '--data', dataDir],
+    location: { databaseUrl: url.href },
+    flags: ['--database-url', url.href, '--data', dataDir],
     remove: async () => {
       await admin.unsafe(`drop database ${name} with (force)`)
       await admin.end()
@@ -41,4 +46,5 @@ export const using = async <T>(location: Location, work: (storage: Storage) => P
   }
 }
 
-export const newPlace = (database: string): Promise<Place> => (database === 'embedded' ? embeddedPlace() : postgresPlace())
+export const newPlace = (database: string): Promise<Place> =>
+  database === 'embedded' ? embeddedPlace() : postgresPlace()

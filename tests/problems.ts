@@ -26,5 +26,6 @@ const assertFieldError = (error: Record<string, unknown>, shown: string): void =
   const places = ['pointer', 'parameter', 'header'].filter((p) => error[p] !== undefined)
   assert.equal(places.length, 1, shown)
   if (error['pointer'] !== undefined) assert.match(error['pointer'] as string, /^#(\/|$)/, shown)
-  for (const part of ['code', 'detail']) assert.ok(typeof error[part] === 'string' && error[part] !== '', shown)
+  for (const part of ['code', 'detail'])
+    assert.ok(typeof error[part] === 'string' && error[part] !== '', shown)
 }

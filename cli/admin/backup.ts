@@ -18,17 +18,29 @@ import type { Session, Verb } from './verb.ts'
 const about = (session: Session) => ({ product: readManifest().version, now: session.now })
 
 const requireMade = (config: Config): void => {
-  if (!isMade(config)) throw missing(`There is no database in the folder ${resolve(config.dataDir)}.`, '--data', 'Name the folder that the server uses, or --database-url.')
+  if (!isMade(config))
+    throw missing(
+      `There is no database in the folder ${resolve(config.dataDir)}.`,
+      '--data',
+      'Name the folder that the server uses, or --database-url.',
+    )
 }
 
-const busy = (detail: string) => fault(5, { type: 'about:blank', title: 'A server is running', status: 409, detail, code: 'conflict' })
+const busy = (detail: string) =>
+  fault(5, { type: 'about:blank', title: 'A server is running', status: 409, detail, code: 'conflict' })
 
 /** Opens the database for this process alone, with the schema brought up to date. */
 const openAlone = async (config: Config, why: string): Promise<Storage> => {
-  if (!config.databaseUrl && await attachEmbedded(config.dataDir)) throw busy(`A server runs on ${resolve(config.dataDir)}. Stop it first: ${why}.`)
-  const storage = await openStorage(locationOf(config), { unhurried: true, connections: 1, prepare: config.databasePrepare === 'on' })
+  if (!config.databaseUrl && (await attachEmbedded(config.dataDir)))
+    throw busy(`A server runs on ${resolve(config.dataDir)}. Stop it first: ${why}.`)
+  const storage = await openStorage(locationOf(config), {
+    unhurried: true,
+    connections: 1,
+    prepare: config.databasePrepare === 'on',
+  })
   try {
-    if (!storage.embedded && await otherSessions(storage.db) > 0) throw busy(`A server uses this PostgreSQL database. Stop it first: ${why}.`)
+    if (!storage.embedded && (await otherSessions(storage.db)) > 0)
+      throw busy(`A server uses this PostgreSQL database. Stop it first: ${why}.`)
     await migrate(storage.db)
     return storage
   } catch (error) {
@@ -41,10 +53,15 @@ const openAlone = async (config: Config, why: string): Promise<Storage> => {
 const secretPlace = (config: Config): string => {
   if (config.secret) return 'the variable WCRM_SECRET'
   const file = resolve(config.dataDir, 'secret')
-  return existsSync(file) || !config.databaseUrl ? `the file ${file}` : 'WCRM_SECRET of the server, or the file "secret" in its data folder'
+  return existsSync(file) || !config.databaseUrl
+    ? `the file ${file}`
+    : 'WCRM_SECRET of the server, or the file "secret" in its data folder'
 }
 
-/** The fingerprint of the secret that a server of this configuration would use; undefined: it would make a new one. */
+/**
+ * The fingerprint of the secret that a server of this configuration would use; undefined: it would make a
+ * new one.
+ */
 const fingerprintHere = (config: Config): string | undefined => {
   const file = join(config.dataDir, 'secret')
   const secret = config.secret ?? (existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined)
@@ -52,7 +69,11 @@ const fingerprintHere = (config: Config): string | undefined => {
 }
 
 /** A file at fault is the caller's to mend. */
-const loadInto = async (storage: Storage, lines: Parameters<typeof load>[1], onRows: (n: number) => void): Promise<Loaded> => {
+const loadInto = async (
+  storage: Storage,
+  lines: Parameters<typeof load>[1],
+  onRows: (n: number) => void,
+): Promise<Loaded> => {
   try {
     return await load(storage.db, lines, onRows)
   } catch (error) {
@@ -63,9 +84,13 @@ const loadInto = async (storage: Storage, lines: Parameters<typeof load>[1], onR
 const total = (rows: Record<string, number>): number => Object.values(rows).reduce((sum, n) => sum + n, 0)
 
 const backup: Verb = {
-  name: 'backup', argument: ['<file>', 'where to write it'], scoped: false, summary: 'Write the whole database to one file',
-  about: 'A gzip file of JSON lines that either database restores, of one moment, also while a server runs. (The embedded database answers nobody else meanwhile.)\n'
-    + 'It holds customers\' data and the hashes of keys. It does not hold the secret: keep that apart.',
+  name: 'backup',
+  argument: ['<file>', 'where to write it'],
+  scoped: false,
+  summary: 'Write the whole database to one file',
+  about:
+    'A gzip file of JSON lines that either database restores, of one moment, also while a server runs. (The embedded database answers nobody else meanwhile.)\n' +
+    "It holds customers' data and the hashes of keys. It does not hold the secret: keep that apart.",
   run: async (session, _flags, file) => {
     requireMade(session.config)
     const db = await session.db()
@@ -79,14 +104,20 @@ const backup: Verb = {
       }
     }
     const bytes = await writeLines(file, lines()).finally(line.end)
-    session.io.stderr.write(`The secret is not in the backup: keep ${secretPlace(session.config)} too. A server on the restored database needs the same one.\n`)
+    session.io.stderr.write(
+      `The secret is not in the backup: keep ${secretPlace(session.config)} too. A server on the restored database needs the same one.\n`,
+    )
     return { file: resolve(file), bytes, rows: total(rows), tables: rows }
   },
 }
 
 const restore: Verb = {
-  name: 'restore', argument: ['<file>', 'a backup'], scoped: false, summary: 'Fill an empty database from a backup',
-  about: 'Works for a database without a workspace, with no server running on it, and a backup of the same schema. A file that is damaged or cut short changes nothing.',
+  name: 'restore',
+  argument: ['<file>', 'a backup'],
+  scoped: false,
+  summary: 'Fill an empty database from a backup',
+  about:
+    'Works for a database without a workspace, with no server running on it, and a backup of the same schema. A file that is damaged or cut short changes nothing.',
   run: async (session, _flags, file) => {
     if (!existsSync(file)) throw missing(`There is no file ${resolve(file)}.`, '<file>')
     const storage = await openAlone(session.config, 'a backup is restored into a database that nobody uses')
@@ -96,7 +127,9 @@ const restore: Verb = {
       line.end()
       const { secret_fingerprint: needed, made_at, product } = header
       if (needed !== null && fingerprintHere(session.config) !== needed) {
-        session.io.stderr.write(`The server needs the secret that the backup was made with: put it into the file ${resolve(session.config.dataDir, 'secret')}, or set WCRM_SECRET.\n`)
+        session.io.stderr.write(
+          `The server needs the secret that the backup was made with: put it into the file ${resolve(session.config.dataDir, 'secret')}, or set WCRM_SECRET.\n`,
+        )
       }
       return { file: resolve(file), made_at, product, rows: total(rows), tables: rows }
     } finally {
@@ -107,7 +140,9 @@ const restore: Verb = {
 }
 
 const move: Verb = {
-  name: 'move', scoped: false, summary: 'Carry the whole database over to an empty PostgreSQL database',
+  name: 'move',
+  scoped: false,
+  summary: 'Carry the whole database over to an empty PostgreSQL database',
   required: [['--to <url>', 'PostgreSQL 15 or newer']],
   about: 'With no server running. The database that it came from stays as it is.',
   run: async (session, flags) => {
@@ -117,11 +152,16 @@ const move: Verb = {
     const source = await openAlone(session.config, 'what it writes during a move would be lost')
     const line = progress(session.io, 'rows')
     try {
-      const target = await openAlone({ ...session.config, databaseUrl: to }, 'the database that is moved to must be nobody\'s')
+      const target = await openAlone(
+        { ...session.config, databaseUrl: to },
+        "the database that is moved to must be nobody's",
+      )
       try {
         const { rows } = await loadInto(target, dump(source.db, about(session)), line.tell)
         line.end()
-        session.io.stderr.write(`Start the server with WCRM_DATABASE_URL and with the same secret as before: ${secretPlace(session.config)}.\n`)
+        session.io.stderr.write(
+          `Start the server with WCRM_DATABASE_URL and with the same secret as before: ${secretPlace(session.config)}.\n`,
+        )
         return { rows: total(rows), tables: rows }
       } finally {
         await target.close()

@@ -21,7 +21,8 @@ const asUsage = (error: unknown): unknown => {
 
 const spansOf = (flags: Flags, now: string, workspaceZone: string) => {
   const [from, to, timezone] = [text(flags, 'from'), text(flags, 'to'), text(flags, 'timezone')]
-  if (nameOf(flags) !== undefined && from === undefined && to === undefined) throw usage('--name is for days that are given.', '--name', 'Add --from and --to.')
+  if (nameOf(flags) !== undefined && from === undefined && to === undefined)
+    throw usage('--name is for days that are given.', '--name', 'Add --from and --to.')
   try {
     if (from === undefined && to === undefined) return nightlySpans(now, timezone ?? workspaceZone)
     return [spanByHand(now, workspaceZone, { from, to, timezone }, nameOf(flags) ?? null)]
@@ -33,13 +34,21 @@ const spansOf = (flags: Flags, now: string, workspaceZone: string) => {
 const columns = ['id', 'name', 'from', 'to', 'timezone', 'generated_at', 'rows'] as const
 
 export const reports: Group = {
-  name: 'reports', summary: 'Staff reports that are kept',
+  name: 'reports',
+  summary: 'Staff reports that are kept',
   verbs: [
     {
-      name: 'generate', summary: 'Make and keep staff reports', scoped: true, columns,
-      about: 'Without days: of yesterday, and of the 7 and 30 days up to it, as a server does each night. Reports answer "wcrm reports staff" for days that they cover.',
+      name: 'generate',
+      summary: 'Make and keep staff reports',
+      scoped: true,
+      columns,
+      about:
+        'Without days: of yesterday, and of the 7 and 30 days up to it, as a server does each night. Reports answer "wcrm reports staff" for days that they cover.',
       options: [
-        ['--from <day>', 'first day, YYYY-MM-DD'], ['--to <day>', 'last day, inclusive: yesterday or earlier'], ['--timezone <name>', 'IANA name (default: the workspace\'s)'], ['--name <name>', 'display name'],
+        ['--from <day>', 'first day, YYYY-MM-DD'],
+        ['--to <day>', 'last day, inclusive: yesterday or earlier'],
+        ['--timezone <name>', "IANA name (default: the workspace's)"],
+        ['--name <name>', 'display name'],
       ],
       run: async (session, flags) => {
         const { id, timezone } = await session.workspace()
@@ -51,8 +60,13 @@ export const reports: Group = {
       },
     },
     {
-      name: 'list', summary: 'List the kept reports, newest first', scoped: true, columns,
-      run: async (session) => ({ data: await listReports(await session.db(), (await session.workspace()).id) }),
+      name: 'list',
+      summary: 'List the kept reports, newest first',
+      scoped: true,
+      columns,
+      run: async (session) => ({
+        data: await listReports(await session.db(), (await session.workspace()).id),
+      }),
     },
   ],
 }

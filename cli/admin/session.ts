@@ -14,7 +14,8 @@ import type { Flags, Session } from './verb.ts'
 export const configOf = (flags: Flags, io: Io): Config => {
   // A folder that was asked for wins over the variable of the other kind.
   const env = text(flags, 'data') === undefined ? io.env : { ...io.env, WCRM_DATABASE_URL: '' }
-  if (text(flags, 'data') !== undefined && text(flags, 'databaseUrl') !== undefined) throw usage('--data and --database-url exclude each other.', '--data')
+  if (text(flags, 'data') !== undefined && text(flags, 'databaseUrl') !== undefined)
+    throw usage('--data and --database-url exclude each other.', '--data')
   try {
     return readConfig({ dataDir: text(flags, 'data'), databaseUrl: text(flags, 'databaseUrl') }, env)
   } catch (error) {
@@ -23,11 +24,17 @@ export const configOf = (flags: Flags, io: Io): Config => {
 }
 
 /** True when the configured database was ever made; always for PostgreSQL, which is asked. */
-export const isMade = (config: Config): boolean => config.databaseUrl !== undefined || existsSync(join(config.dataDir, 'pgdata'))
+export const isMade = (config: Config): boolean =>
+  config.databaseUrl !== undefined || existsSync(join(config.dataDir, 'pgdata'))
 
 /** Opens the database beside a running server, without deadlines, and brings its schema up to date. */
 export const openForAdmin = async (config: Config): Promise<Storage> => {
-  const storage = await openStorage(locationOf(config), { attach: true, unhurried: true, connections: 2, prepare: config.databasePrepare === 'on' })
+  const storage = await openStorage(locationOf(config), {
+    attach: true,
+    unhurried: true,
+    connections: 2,
+    prepare: config.databasePrepare === 'on',
+  })
   try {
     await migrate(storage.db)
     return storage
@@ -43,13 +50,30 @@ const chooseWorkspace = async (db: Db, flags: Flags): Promise<WorkspaceRow> => {
   if (wanted !== undefined) {
     const id = idOf(wanted, '--workspace')
     const found = all.find((workspace) => workspace.id === id)
-    if (!found) throw missing(`There is no workspace ${id}.`, '--workspace', 'wcrm admin workspaces list shows those there are.')
+    if (!found)
+      throw missing(
+        `There is no workspace ${id}.`,
+        '--workspace',
+        'wcrm admin workspaces list shows those there are.',
+      )
     return found
   }
   if (all.length === 1) return all[0]!
-  if (all.length === 0) throw missing('There is no workspace yet.', '--workspace', 'Make one: wcrm admin workspaces create --name NAME')
-  const some = all.slice(0, 10).map(({ id, name }) => `${id} (${name})`).join(', ')
-  throw usage(`There are ${all.length} workspaces: say which.`, '--workspace', `One of: ${some}${all.length > 10 ? ', …' : ''}.`)
+  if (all.length === 0)
+    throw missing(
+      'There is no workspace yet.',
+      '--workspace',
+      'Make one: wcrm admin workspaces create --name NAME',
+    )
+  const some = all
+    .slice(0, 10)
+    .map(({ id, name }) => `${id} (${name})`)
+    .join(', ')
+  throw usage(
+    `There are ${all.length} workspaces: say which.`,
+    '--workspace',
+    `One of: ${some}${all.length > 10 ? ', …' : ''}.`,
+  )
 }
 
 /** A session over these flags, and the way to end it. */
@@ -58,7 +82,13 @@ export const openSession = (io: Io, flags: Flags): { session: Session; close: ()
   const config = configOf(flags, io)
   const db = async (): Promise<Db> => (await (opened ??= openForAdmin(config))).db
   return {
-    session: { io, config, now: new Date().toISOString(), db, workspace: async () => chooseWorkspace(await db(), flags) },
+    session: {
+      io,
+      config,
+      now: new Date().toISOString(),
+      db,
+      workspace: async () => chooseWorkspace(await db(), flags),
+    },
     close: async () => {
       const storage = await opened?.catch(() => undefined)
       await storage?.close()

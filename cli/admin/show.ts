@@ -3,18 +3,29 @@ import { recordLines, tsv } from '../text.ts'
 import type { Result, Verb } from './verb.ts'
 
 /** Prints a result for whoever reads it: JSON when asked, drawn on a terminal, plain lines into a pipe. */
-export const show = async (io: Io, verb: Pick<Verb, 'columns'>, result: Result, json: boolean): Promise<void> => {
+export const show = async (
+  io: Io,
+  verb: Pick<Verb, 'columns'>,
+  result: Result,
+  json: boolean,
+): Promise<void> => {
   if (json) {
     io.stdout.write(`${JSON.stringify(result)}\n`)
     return
   }
-  const rows = verb.columns ? result['data'] as Result[] : undefined
+  const rows = verb.columns ? (result['data'] as Result[]) : undefined
   if (isInteractive(io)) {
     const { drawRecord, drawTable } = await import('../views.ts')
     const look = { width: io.stdout.columns ?? 80, color: hasColor(io) }
     io.stdout.write(rows ? drawTable(rows, verb.columns!, undefined, look) : drawRecord(result, look))
   } else {
-    io.stdout.write(rows ? tsv(rows, verb.columns!) : recordLines(result).map((line) => `${line}\n`).join(''))
+    io.stdout.write(
+      rows
+        ? tsv(rows, verb.columns!)
+        : recordLines(result)
+            .map((line) => `${line}\n`)
+            .join(''),
+    )
   }
 }
 
@@ -28,6 +39,8 @@ export const progress = (io: Io, what: string): { tell: (done: number) => void; 
       told = performance.now()
       io.stderr.write(`\r${what}: ${done.toLocaleString('en')}\u001b[K`)
     },
-    end: () => { io.stderr.write('\r\u001b[K') },
+    end: () => {
+      io.stderr.write('\r\u001b[K')
+    },
   }
 }

@@ -21,10 +21,16 @@ const onceEach = (tell: (text: string) => void) => {
   }
 }
 
-/** What is told on stderr while an import runs: on a terminal a bar that is drawn over itself, else a line for each wait. */
+/**
+ * What is told on stderr while an import runs: on a terminal a bar that is drawn over itself, else a line
+ * for each wait.
+ */
 export const importProgress = async (io: Io): Promise<ImportProgress> => {
-  const plain = (text: string) => { io.stderr.write(`${text}\n`) }
-  if (!io.stderr.isTTY) return { reading: () => {}, tell: () => {}, line: plain, wait: onceEach(plain), end: () => {} }
+  const plain = (text: string) => {
+    io.stderr.write(`${text}\n`)
+  }
+  if (!io.stderr.isTTY)
+    return { reading: () => {}, tell: () => {}, line: plain, wait: onceEach(plain), end: () => {} }
   const { drawProgress } = await import('../views.ts')
   const clear = '\r\u001b[K'
   let [bar, drawn] = [{ done: 0, total: 0, note: '' }, 0]
@@ -34,13 +40,22 @@ export const importProgress = async (io: Io): Promise<ImportProgress> => {
     io.stderr.write(`${clear}${drawProgress(bar, { width: io.stderr.columns || 80, color: hasColor(io) })}`)
   }
   return {
-    reading: (done, total) => { if (performance.now() - drawn > 100) draw({ done, total, note: 'bytes read' }) },
-    tell: (totals, total) => draw({ done: totals.rows, total, note: totals.failed > 0 ? `${totals.failed.toLocaleString('en')} failed` : '' }),
+    reading: (done, total) => {
+      if (performance.now() - drawn > 100) draw({ done, total, note: 'bytes read' })
+    },
+    tell: (totals, total) =>
+      draw({
+        done: totals.rows,
+        total,
+        note: totals.failed > 0 ? `${totals.failed.toLocaleString('en')} failed` : '',
+      }),
     line: (text) => {
       io.stderr.write(`${clear}${text}\n`)
       draw({})
     },
     wait: onceEach((note) => draw({ note })),
-    end: () => { io.stderr.write(clear) },
+    end: () => {
+      io.stderr.write(clear)
+    },
   }
 }

@@ -8,23 +8,39 @@ import { type Fault, usage } from '../fault.ts'
 import type { Io } from '../io.ts'
 
 /** An open file that is read more than once: what is put in its place meanwhile changes nothing. */
-export type Source = { readonly file: FileHandle; readonly path: string; readonly name: string; readonly size: number }
+export type Source = {
+  readonly file: FileHandle
+  readonly path: string
+  readonly name: string
+  readonly size: number
+}
 
-/** No row and no line may be larger, in characters: a quote that is never closed would take the rest of the file. */
+/**
+ * No row and no line may be larger, in characters: a quote that is never closed would take the rest of the
+ * file.
+ */
 export const LONGEST_ROW = 8 * 1024 * 1024
 
-export const unreadable = (name: string, detail: string, fix: string): Fault => usage(`${name} ${detail}.`, 'file', fix)
+export const unreadable = (name: string, detail: string, fix: string): Fault =>
+  usage(`${name} ${detail}.`, 'file', fix)
 
 const opened = async (path: string, name: string): Promise<Source> => {
   try {
     const file = await open(path)
     return { file, path, name, size: (await file.stat()).size }
   } catch (error) {
-    throw unreadable(name, `cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`, 'Check its permissions.')
+    throw unreadable(
+      name,
+      `cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`,
+      'Check its permissions.',
+    )
   }
 }
 
-/** Keeps what a pipe holds in a file that has lost its name as soon as it is open: nothing is left behind, however this ends. */
+/**
+ * Keeps what a pipe holds in a file that has lost its name as soon as it is open: nothing is left behind,
+ * however this ends.
+ */
 const kept = async (pipe: NodeJS.ReadableStream, name: string): Promise<Source> => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-import-'))
   try {
@@ -38,7 +54,12 @@ const kept = async (pipe: NodeJS.ReadableStream, name: string): Promise<Source> 
 /** Opens the file that was named; `-` is standard input. Whoever opens it closes `file`. */
 export const openSource = async (io: Io, given: string): Promise<Source> => {
   if (given === '-') {
-    if (io.stdin.isTTY) throw usage('- reads standard input, but nothing is piped in.', 'file', 'Pipe the rows in, or name a file.')
+    if (io.stdin.isTTY)
+      throw usage(
+        '- reads standard input, but nothing is piped in.',
+        'file',
+        'Pipe the rows in, or name a file.',
+      )
     return await kept(io.stdin, 'standard input')
   }
   const path = resolve(given)
@@ -48,14 +69,24 @@ export const openSource = async (io: Io, given: string): Promise<Source> => {
   return await (found.isFile() ? opened(path, given) : kept(createReadStream(path), given))
 }
 
-/** The file's text in pieces, without its byte order mark; `onBytes` sees them as they are read. Throws a usage fault at what is not UTF-8. */
-export async function* textOf(source: Source, onBytes: (bytes: Buffer) => void = () => {}): AsyncGenerator<string> {
+/**
+ * The file's text in pieces, without its byte order mark; `onBytes` sees them as they are read. Throws a
+ * usage fault at what is not UTF-8.
+ */
+export async function* textOf(
+  source: Source,
+  onBytes: (bytes: Buffer) => void = () => {},
+): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (bytes?: Buffer): string => {
     try {
       return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
     } catch {
-      throw unreadable(source.name, 'is not UTF-8 text', 'Save it as "CSV UTF-8", or convert it: iconv -f WINDOWS-1252 -t UTF-8.')
+      throw unreadable(
+        source.name,
+        'is not UTF-8 text',
+        'Save it as "CSV UTF-8", or convert it: iconv -f WINDOWS-1252 -t UTF-8.',
+      )
     }
   }
   const buffer = Buffer.allocUnsafe(256 * 1024)
@@ -79,10 +110,20 @@ export type Format = 'csv' | 'ndjson'
 
 /** What the file holds: as was said, else by its name, else by its first character. */
 export const formatOf = (source: Source, head: string, given: string | undefined): Format => {
-  if (given !== undefined && given !== 'csv' && given !== 'ndjson') throw usage(`--format is csv or ndjson, not "${given}".`, '--format')
-  if (head.trim() === '') throw unreadable(source.name, 'is empty', 'CSV begins with a line that names the columns.')
-  if (head.startsWith('PK\u0003\u0004')) throw unreadable(source.name, 'is a spreadsheet or an archive', 'Save the sheet as "CSV UTF-8".')
-  const format = given ?? (/\.(csv|tsv)$/i.test(source.name) ? 'csv' : /\.(ndjson|jsonl)$/i.test(source.name) || /^\s*[{[]/.test(head) ? 'ndjson' : 'csv')
-  if (format === 'ndjson' && /^\s*\[/.test(head)) throw unreadable(source.name, 'is a JSON array', 'One object a line is wanted: jq -c \'.[]\' file.json.')
+  if (given !== undefined && given !== 'csv' && given !== 'ndjson')
+    throw usage(`--format is csv or ndjson, not "${given}".`, '--format')
+  if (head.trim() === '')
+    throw unreadable(source.name, 'is empty', 'CSV begins with a line that names the columns.')
+  if (head.startsWith('PK\u0003\u0004'))
+    throw unreadable(source.name, 'is a spreadsheet or an archive', 'Save the sheet as "CSV UTF-8".')
+  const format =
+    given ??
+    (/\.(csv|tsv)$/i.test(source.name)
+      ? 'csv'
+      : /\.(ndjson|jsonl)$/i.test(source.name) || /^\s*[{[]/.test(head)
+        ? 'ndjson'
+        : 'csv')
+  if (format === 'ndjson' && /^\s*\[/.test(head))
+    throw unreadable(source.name, 'is a JSON array', "One object a line is wanted: jq -c '.[]' file.json.")
   return format
 }

@@ -13,13 +13,27 @@ export const bar = (value: number | null, most: number, width: number): string =
 /** A line of steps, the highest for the most; a gap for null. */
 export const sparkline = (values: readonly (number | null)[]): string => {
   const most = Math.max(0, ...values.map((value) => value ?? 0))
-  return values.map((value) => (value === null ? ' ' : most === 0 ? STEPS[0]! : STEPS[Math.ceil(Math.max(0, value) / most * (STEPS.length - 1))]!)).join('')
+  return values
+    .map((value) =>
+      value === null
+        ? ' '
+        : most === 0
+          ? STEPS[0]!
+          : STEPS[Math.ceil((Math.max(0, value) / most) * (STEPS.length - 1))]!,
+    )
+    .join('')
 }
 
 export const count = (value: number | null): string => (value === null ? '–' : value.toLocaleString('en'))
-export const percent = (value: number | null): string => (value === null ? '–' : `${(value * 100).toLocaleString('en', { maximumFractionDigits: 1 })} %`)
+export const percent = (value: number | null): string =>
+  value === null ? '–' : `${(value * 100).toLocaleString('en', { maximumFractionDigits: 1 })} %`
 
-const units = [['d', 86_400], ['h', 3600], ['min', 60], ['s', 1]] as const
+const units = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+] as const
 
 /** Seconds as the two greatest units that say something. */
 export const duration = (seconds: number | null): string => {

@@ -5,15 +5,38 @@ import { Problem } from '../core/problem.ts'
 type Output = OutputOf<'audit_list'>
 
 const show = (row: AuditRow): Output['data'][number] => ({
-  id: row.id, at: row.at, actor: { staff_id: row.staff_id, name: row.staff_name }, key_id: row.key_id, door: row.door, client: row.client, operation: row.operation,
+  id: row.id,
+  at: row.at,
+  actor: { staff_id: row.staff_id, name: row.staff_name },
+  key_id: row.key_id,
+  door: row.door,
+  client: row.client,
+  operation: row.operation,
   target: row.target_id === null ? null : { type: row.target_type!, id: row.target_id },
-  outcome: row.outcome, code: row.code, dry_run: row.dry_run, confirmed: row.confirmed, changes: row.changes, request_id: row.request_id,
+  outcome: row.outcome,
+  code: row.code,
+  dry_run: row.dry_run,
+  confirmed: row.confirmed,
+  changes: row.changes,
+  request_id: row.request_id,
 })
 
-export const listAudit: Handler<InputOf<'audit_list'>, Output> = async (ctx, { cursor, limit, ...filter }) => {
-  if (ctx.actor.staff.role === 'agent') throw new Problem('forbidden', 'Only owners, admins and managers read the audit trail.', { reason: 'audit_not_allowed' })
+export const listAudit: Handler<InputOf<'audit_list'>, Output> = async (
+  ctx,
+  { cursor, limit, ...filter },
+) => {
+  if (ctx.actor.staff.role === 'agent')
+    throw new Problem('forbidden', 'Only owners, admins and managers read the audit trail.', {
+      reason: 'audit_not_allowed',
+    })
   const position = ctx.cursors.open(cursor)
-  const rows = await pageOfAudit(ctx.tx, ctx.actor.workspace.id, filter, position ? String(position[0]) : undefined, limit + 1)
+  const rows = await pageOfAudit(
+    ctx.tx,
+    ctx.actor.workspace.id,
+    filter,
+    position ? String(position[0]) : undefined,
+    limit + 1,
+  )
   const last = rows.length > limit ? rows[limit - 1]! : undefined
   return { data: rows.slice(0, limit).map(show), next_cursor: last ? ctx.cursors.seal([last.id]) : null }
 }

@@ -1,8 +1,8 @@
 import { canonicalJson } from '../core/cursors.ts'
 
 /**
- * What of an input may stand in the audit trail: no secret, no phone, nothing that was said to a customer, and never much. What is left out leaves a word
- * in its place.
+ * What of an input may stand in the audit trail: no secret, no phone, nothing that was said to a customer,
+ * and never much. What is left out leaves a word in its place.
  */
 const MOST_CHARACTERS = 200
 const MOST_ITEMS = 20
@@ -11,7 +11,11 @@ const MOST_BYTES = 4000
 const DEEPEST = 8
 
 /** Operations whose texts are talk: of them only the length is told. */
-export const talk: ReadonlySet<string> = new Set(['messaging_send_template', 'messaging_send_reply', 'inbox_add_note'])
+export const talk: ReadonlySet<string> = new Set([
+  'messaging_send_template',
+  'messaging_send_reply',
+  'inbox_add_note',
+])
 
 const isId = (key: string): boolean => /(?:^|_)ids?$/.test(key)
 const isPhone = (key: string): boolean => /phone|chatapp_?user/i.test(key)
@@ -48,14 +52,17 @@ type Place = { key: string; spoken: boolean; phone?: 'whole' | 'piece' | undefin
 
 const briefText = (text: string, { key, spoken, phone }: Place): string => {
   if (isId(key) || TIME.test(text)) return text.slice(0, MOST_CHARACTERS).toWellFormed()
-  if (phone) return phone === 'whole' && text.length < MOST_CHARACTERS ? maskNumber(text) : maskAll(text.slice(0, MOST_CHARACTERS)).toWellFormed()
+  if (phone)
+    return phone === 'whole' && text.length < MOST_CHARACTERS
+      ? maskNumber(text)
+      : maskAll(text.slice(0, MOST_CHARACTERS)).toWellFormed()
   // Addresses keep secrets in their query.
   if (/^https?:/i.test(text)) return spoken ? lengthOf(text) : cut(text.split(/[?#]/)[0]!)
   return spoken && !isKind(key) ? lengthOf(text) : cut(text)
 }
 
 const briefNumber = (value: number, { key, phone }: Place): number | string =>
-  (!isId(key) && (phone || Math.abs(value) >= LONG_NUMBER) ? maskNumber(String(value)) : value)
+  !isId(key) && (phone || Math.abs(value) >= LONG_NUMBER) ? maskNumber(String(value)) : value
 
 const brief = (value: unknown, place: Place): unknown => {
   const { key, depth } = place
@@ -75,13 +82,28 @@ const briefList = (list: readonly unknown[], place: Place): unknown => {
   return list.length > MOST_ITEMS ? [...shown, `(${list.length - MOST_ITEMS} more)`] : shown
 }
 
-const briefObject = (object: Record<string, unknown>, { key: above, spoken, phone, depth }: Place): unknown => {
+const briefObject = (
+  object: Record<string, unknown>,
+  { key: above, spoken, phone, depth }: Place,
+): unknown => {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined)
   // Values of headers are credentials.
   if (above === 'custom_headers') return entries.map(([name]) => cut(name))
-  const shown = entries.slice(0, MOST_FIELDS).map(([key, value]) => [cut(key), brief(value, {
-    key, spoken, depth: depth + 1, phone: phone ? 'piece' : isPhone(key) && !isId(key) ? (typeof value === 'object' ? 'piece' : 'whole') : undefined,
-  })])
+  const shown = entries.slice(0, MOST_FIELDS).map(([key, value]) => [
+    cut(key),
+    brief(value, {
+      key,
+      spoken,
+      depth: depth + 1,
+      phone: phone
+        ? 'piece'
+        : isPhone(key) && !isId(key)
+          ? typeof value === 'object'
+            ? 'piece'
+            : 'whole'
+          : undefined,
+    }),
+  ])
   return Object.fromEntries(shown)
 }
 
@@ -90,27 +112,59 @@ export const briefOf = (operation: string, object: Record<string, unknown>): Rec
   brief(object, { key: '', spoken: talk.has(operation), depth: 0 }) as Record<string, unknown>
 
 /** Words of answers that say what came of a change. */
-const verdicts: ReadonlySet<string> = new Set(['action', 'status', 'deleted', 'changed', 'changes', 'created', 'submitted', 'stopped_early'])
+const verdicts: ReadonlySet<string> = new Set([
+  'action',
+  'status',
+  'deleted',
+  'changed',
+  'changes',
+  'created',
+  'submitted',
+  'stopped_early',
+])
 
-/** Of an answer what tells how it went: verdicts, numbers and ids. Records, texts and secrets are not among them. Undefined when it says nothing. */
+/**
+ * Of an answer what tells how it went: verdicts, numbers and ids. Records, texts and secrets are not among
+ * them. Undefined when it says nothing.
+ */
 export const resultOf = (output: Record<string, unknown>): Record<string, unknown> | undefined => {
-  const telling = Object.entries(output).filter(([key, value]) => verdicts.has(key) || typeof value === 'number' || (typeof value === 'string' && key.endsWith('_id')))
+  const telling = Object.entries(output).filter(
+    ([key, value]) =>
+      verdicts.has(key) || typeof value === 'number' || (typeof value === 'string' && key.endsWith('_id')),
+  )
   return telling.length === 0 ? undefined : Object.fromEntries(telling)
 }
 
-/** Of what was written the fields that differ, as they were and as they are; of what is gone all that it was. */
-export const differenceOf = (operation: string, before: Record<string, unknown>, after: Record<string, unknown> | null): { before?: object; after?: object } => {
+/**
+ * Of what was written the fields that differ, as they were and as they are; of what is gone all that it
+ * was.
+ */
+export const differenceOf = (
+  operation: string,
+  before: Record<string, unknown>,
+  after: Record<string, unknown> | null,
+): { before?: object; after?: object } => {
   if (after === null) return { before: briefOf(operation, before) }
-  const differing = Object.keys(after).filter((name) => canonicalJson(before[name] ?? null) !== canonicalJson(after[name] ?? null))
+  const differing = Object.keys(after).filter(
+    (name) => canonicalJson(before[name] ?? null) !== canonicalJson(after[name] ?? null),
+  )
   if (differing.length === 0) return {}
-  const pick = (from: Record<string, unknown>) => briefOf(operation, Object.fromEntries(differing.map((name) => [name, from[name] ?? null])))
+  const pick = (from: Record<string, unknown>) =>
+    briefOf(operation, Object.fromEntries(differing.map((name) => [name, from[name] ?? null])))
   return { before: pick(before), after: pick(after) }
 }
 
 /** What is too long to keep is told by the names of its fields. */
 export const bounded = (changes: Record<string, unknown>): Record<string, unknown> => {
   if (JSON.stringify(changes).length <= MOST_BYTES) return changes
-  return Object.fromEntries(Object.entries(changes).map(([part, value]) => [
-    part, JSON.stringify(value).length <= MOST_BYTES / 4 || part === 'result' ? value : Object.keys(value as object).slice(0, MOST_FIELDS).map(cut),
-  ]))
+  return Object.fromEntries(
+    Object.entries(changes).map(([part, value]) => [
+      part,
+      JSON.stringify(value).length <= MOST_BYTES / 4 || part === 'result'
+        ? value
+        : Object.keys(value as object)
+            .slice(0, MOST_FIELDS)
+            .map(cut),
+    ]),
+  )
 }

@@ -25,7 +25,11 @@ type GivenValues = { attributes?: Record<string, unknown> | undefined; email?: s
 
 /** The fields that values can be given for, by key. Agents can neither see nor set manager-only fields. */
 export const givableFields = (ctx: Context, fields: readonly FieldRow[]): ReadonlyMap<string, FieldRow> =>
-  new Map(fields.filter((f) => f.visibility !== 'manager_only' || seesManagerFields(ctx.actor)).map((f) => [f.key, f]))
+  new Map(
+    fields
+      .filter((f) => f.visibility !== 'manager_only' || seesManagerFields(ctx.actor))
+      .map((f) => [f.key, f]),
+  )
 
 /** Checks `attributes` and `email` together, since `email` is the custom field of that key. */
 export const readValues = (byKey: ReadonlyMap<string, FieldRow>, given: GivenValues): ValueChanges => {
@@ -34,9 +38,17 @@ export const readValues = (byKey: ReadonlyMap<string, FieldRow>, given: GivenVal
   const take = (key: string, raw: unknown, pointer: string) => {
     const field = byKey.get(key)
     if (!field) return void errors.push(unknownKey(key, pointer, [...byKey.keys()]))
-    if (field.read_only) return void errors.push({ pointer, code: 'read_only', detail: 'is read-only', fix: 'Leave it out.' })
+    if (field.read_only)
+      return void errors.push({ pointer, code: 'read_only', detail: 'is read-only', fix: 'Leave it out.' })
     const parsed = parseValue(field, raw)
-    if ('fault' in parsed) errors.push({ pointer, code: 'invalid_value', detail: parsed.fault, fix: parsed.fix, ...(parsed.allowed ? { allowed: parsed.allowed } : {}) })
+    if ('fault' in parsed)
+      errors.push({
+        pointer,
+        code: 'invalid_value',
+        detail: parsed.fault,
+        fix: parsed.fix,
+        ...(parsed.allowed ? { allowed: parsed.allowed } : {}),
+      })
     else changes.set(field, 'clear' in parsed ? null : parsed.value)
   }
   for (const [key, raw] of Object.entries(given.attributes ?? {})) {
@@ -44,14 +56,24 @@ export const readValues = (byKey: ReadonlyMap<string, FieldRow>, given: GivenVal
     take(key, raw, pointerOf(['attributes', key]))
   }
   if (given.email !== undefined) take('email', given.email, '#/email')
-  if (errors.length > 0) throw new Problem('invalid_input', errors.length === 1 ? `${errors[0]!.pointer!.slice(2)} ${errors[0]!.detail}.` : `${errors.length} fields are wrong.`, { errors: errors.slice(0, MOST_ERRORS) })
+  if (errors.length > 0)
+    throw new Problem(
+      'invalid_input',
+      errors.length === 1
+        ? `${errors[0]!.pointer!.slice(2)} ${errors[0]!.detail}.`
+        : `${errors.length} fields are wrong.`,
+      { errors: errors.slice(0, MOST_ERRORS) },
+    )
   return changes
 }
 
 const unknownKey = (key: string, pointer: string, valid: string[]): FieldError => {
   const near = nearest(key, valid)
   return {
-    pointer, code: 'unknown_attribute', detail: 'is not a custom field', allowed: valid,
+    pointer,
+    code: 'unknown_attribute',
+    detail: 'is not a custom field',
+    allowed: valid,
     fix: near ? `Did you mean ${near}?` : 'Use one of the listed keys, or create the field first.',
   }
 }
@@ -69,17 +91,23 @@ export const applyValues = (attrs: Attrs, changes: ValueChanges): { attrs: Attrs
   return { attrs: next, changed }
 }
 
-export const typesOf = (fields: readonly FieldRow[]): FieldTypes => new Map(fields.map((field) => [field.id, field.type]))
+export const typesOf = (fields: readonly FieldRow[]): FieldTypes =>
+  new Map(fields.map((field) => [field.id, field.type]))
 
 /** Notes the first value of a field. */
-export const noteUse = async (ctx: Context, changes: Iterable<readonly [FieldRow, StoredValue | null]>): Promise<void> => {
+export const noteUse = async (
+  ctx: Context,
+  changes: Iterable<readonly [FieldRow, StoredValue | null]>,
+): Promise<void> => {
   const fresh = new Set<string>()
   for (const [field, value] of changes) if (value !== null && !field.used) fresh.add(field.id)
   if (fresh.size > 0) await markFieldsUsed(ctx.tx, ctx.actor.workspace.id, [...fresh])
 }
 
 /** The distinct ids of a list, as text, in their order. */
-export const distinctIds = (ids: readonly (string | number)[] | undefined): string[] => [...new Set((ids ?? []).map(String))]
+export const distinctIds = (ids: readonly (string | number)[] | undefined): string[] => [
+  ...new Set((ids ?? []).map(String)),
+]
 
 const isId = (value: string | number): boolean => typeof value === 'number' || /^[1-9]\d{0,18}$/.test(value)
 
@@ -90,17 +118,31 @@ export type KnownTags = { byId: ReadonlyMap<string, Label>; byName: ReadonlyMap<
 /** The tags that these may mean. */
 export const findTags = async (ctx: Context, given: Given): Promise<KnownTags> => {
   const names = given.filter((g): g is string => typeof g === 'string')
-  const found = given.length === 0 ? [] : await findLabels(ctx.tx, ctx.actor.workspace.id, 'tag', given.filter(isId).map(String), names.map(fold))
-  return { byId: new Map(found.map(({ id, name }) => [id, { id, name }])), byName: new Map(found.map(({ id, name, name_key: key }) => [key, { id, name }])) }
+  const found =
+    given.length === 0
+      ? []
+      : await findLabels(
+          ctx.tx,
+          ctx.actor.workspace.id,
+          'tag',
+          given.filter(isId).map(String),
+          names.map(fold),
+        )
+  return {
+    byId: new Map(found.map(({ id, name }) => [id, { id, name }])),
+    byName: new Map(found.map(({ id, name, name_key: key }) => [key, { id, name }])),
+  }
 }
 
 /** An integer, or a digit string that is an existing tag's id, is an id; any other string is a name. */
 const tagOf = ({ byId, byName }: KnownTags, given: string | number): Label | undefined =>
-  (isId(given) ? byId.get(String(given)) : undefined) ?? (typeof given === 'string' ? byName.get(fold(given)) : undefined)
+  (isId(given) ? byId.get(String(given)) : undefined) ??
+  (typeof given === 'string' ? byName.get(fold(given)) : undefined)
 
 /** The distinct tags among the known ones, in the order given. */
-export const chooseTags = (known: KnownTags, given: Given): Label[] =>
-  [...new Map(given.flatMap((g) => tagOf(known, g) ?? []).map((tag) => [tag.id, tag])).values()]
+export const chooseTags = (known: KnownTags, given: Given): Label[] => [
+  ...new Map(given.flatMap((g) => tagOf(known, g) ?? []).map((tag) => [tag.id, tag])).values(),
+]
 
 /** The names that are to become tags; unknown integers are refused. `field` is the one they were given in. */
 export const tagsToMake = (known: KnownTags, given: Given, field = 'tags'): string[] => {
@@ -110,22 +152,45 @@ export const tagsToMake = (known: KnownTags, given: Given, field = 'tags'): stri
   return missing as string[]
 }
 
-/** Makes tags of these names, if any, and answers anew what the given ones may mean. Of several spellings the first one names the tag. */
-export const makeTags = async (ctx: Context, known: KnownTags, names: readonly string[], given: Given): Promise<KnownTags> => {
+/**
+ * Makes tags of these names, if any, and answers anew what the given ones may mean. Of several spellings
+ * the first one names the tag.
+ */
+export const makeTags = async (
+  ctx: Context,
+  known: KnownTags,
+  names: readonly string[],
+  given: Given,
+): Promise<KnownTags> => {
   if (names.length === 0) return known
-  await insertTags(ctx.tx, ctx.actor.workspace.id, [...new Map(names.map((name) => [fold(name), name] as const).toReversed()).values()], ctx.now)
+  await insertTags(
+    ctx.tx,
+    ctx.actor.workspace.id,
+    [...new Map(names.map((name) => [fold(name), name] as const).toReversed()).values()],
+    ctx.now,
+  )
   return await findTags(ctx, given)
 }
 
-/** Resolves tags given by name or id. With `create`, unknown names become tags; without, they are ignored. Tags that a dry run makes for itself are marked. */
-export const resolveTags = async (ctx: Context, given: Given, create: boolean): Promise<(Label & { rehearsed?: true })[]> => {
+/**
+ * Resolves tags given by name or id. With `create`, unknown names become tags; without, they are ignored.
+ * Tags that a dry run makes for itself are marked.
+ */
+export const resolveTags = async (
+  ctx: Context,
+  given: Given,
+  create: boolean,
+): Promise<(Label & { rehearsed?: true })[]> => {
   const there = await findTags(ctx, given)
   const known = create ? await makeTags(ctx, there, tagsToMake(there, given), given) : there
-  return chooseTags(known, given).map((tag) => (ctx.dryRun && !there.byId.has(tag.id) ? { ...tag, rehearsed: true } : tag))
+  return chooseTags(known, given).map((tag) =>
+    ctx.dryRun && !there.byId.has(tag.id) ? { ...tag, rehearsed: true } : tag,
+  )
 }
 
 /** Resolves group ids; unknown ones are refused. */
-export const resolveGroups = async (ctx: Context, given: Given | undefined): Promise<Label[]> => chooseGroups(await findGroups(ctx, given ?? []), given ?? [])
+export const resolveGroups = async (ctx: Context, given: Given | undefined): Promise<Label[]> =>
+  chooseGroups(await findGroups(ctx, given ?? []), given ?? [])
 
 /** Those of these groups that there are; they stay until contacts are in them. */
 export const findGroups = async (ctx: Context, given: Given): Promise<Label[]> => {
@@ -137,14 +202,27 @@ export const findGroups = async (ctx: Context, given: Given): Promise<Label[]> =
 export const chooseGroups = (known: readonly Label[], given: Given): Label[] => {
   const ids = new Set(distinctIds(given))
   const chosen = known.filter((group) => ids.has(group.id))
-  if (chosen.length < ids.size) throw unknownIds('group_ids', 'group', given, [...ids].filter((id) => !chosen.some((g) => g.id === id)))
+  if (chosen.length < ids.size)
+    throw unknownIds(
+      'group_ids',
+      'group',
+      given,
+      [...ids].filter((id) => !chosen.some((g) => g.id === id)),
+    )
   return chosen
 }
 
-const unknownIds = (field: string, noun: string, given: readonly (string | number)[], missing: readonly string[]): Problem =>
+const unknownIds = (
+  field: string,
+  noun: string,
+  given: readonly (string | number)[],
+  missing: readonly string[],
+): Problem =>
   new Problem('invalid_input', `There is no ${noun} with the id ${missing.join(', ')}.`, {
     errors: missing.map((id) => ({
-      pointer: pointerOf([field, given.findIndex((g) => String(g) === id)]), code: `unknown_${noun}`, detail: `is not the id of a ${noun} of this workspace`,
+      pointer: pointerOf([field, given.findIndex((g) => String(g) === id)]),
+      code: `unknown_${noun}`,
+      detail: `is not the id of a ${noun} of this workspace`,
       fix: `List the ${noun}s to find its id.`,
     })),
   })

@@ -11,9 +11,11 @@ import { showContact } from './view.ts'
 
 type Input = InputOf<'crm_search_contacts'>
 
-const phoneHidden = (pointer: string, what: string, fix: string): Problem => new Problem('forbidden', `Phone numbers are hidden from you, so ${what} refused.`, {
-  reason: 'phone_hidden', errors: [{ pointer, code: 'phone_hidden', detail: 'would compare hidden phone numbers', fix }],
-})
+const phoneHidden = (pointer: string, what: string, fix: string): Problem =>
+  new Problem('forbidden', `Phone numbers are hidden from you, so ${what} refused.`, {
+    reason: 'phone_hidden',
+    errors: [{ pointer, code: 'phone_hidden', detail: 'would compare hidden phone numbers', fix }],
+  })
 
 /** Search must never tell hidden digits by what matches. Throws 403 `phone_hidden`. */
 export const refuseHiddenDigits = (actor: Actor, query: string | undefined): void => {
@@ -24,17 +26,40 @@ export const refuseHiddenDigits = (actor: Actor, query: string | undefined): voi
 /** Nor by the order. */
 const refusePhoneOracle = ({ actor }: Context, input: Input): void => {
   refuseHiddenDigits(actor, input.query)
-  if (input.sort?.field === 'phoneNumber' && phonesHidden(actor)) throw phoneHidden('#/sort/field', 'sorting by phoneNumber is', 'Sort by another field.')
+  if (input.sort?.field === 'phoneNumber' && phonesHidden(actor))
+    throw phoneHidden('#/sort/field', 'sorting by phoneNumber is', 'Sort by another field.')
 }
 
 /** What the plain fields ask for. */
 const plainConditions = (input: Input): Condition[] => [
   ...(input.query === undefined ? [] : [{ kind: 'query', text: input.query } as const]),
-  ...(input.starred === undefined ? [] : [{ kind: 'flag', field: 'starred', test: { op: 'eq', value: input.starred } } as const]),
-  ...(input.dnd === undefined ? [] : [{ kind: 'flag', field: 'dnd', test: { op: 'eq', value: input.dnd } } as const]),
-  ...(input.tag_ids?.length ? [{ kind: 'tags', quantifier: 'some', where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.tag_ids) } }] } as const] : []),
-  ...(input.group_ids?.length ? [{ kind: 'groups', quantifier: 'some', where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.group_ids) } }] } as const] : []),
-  ...(input.not_in_any_group === undefined ? [] : [{ kind: 'groups', quantifier: input.not_in_any_group ? 'none' : 'some', where: [] } as const]),
+  ...(input.starred === undefined
+    ? []
+    : [{ kind: 'flag', field: 'starred', test: { op: 'eq', value: input.starred } } as const]),
+  ...(input.dnd === undefined
+    ? []
+    : [{ kind: 'flag', field: 'dnd', test: { op: 'eq', value: input.dnd } } as const]),
+  ...(input.tag_ids?.length
+    ? [
+        {
+          kind: 'tags',
+          quantifier: 'some',
+          where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.tag_ids) } }],
+        } as const,
+      ]
+    : []),
+  ...(input.group_ids?.length
+    ? [
+        {
+          kind: 'groups',
+          quantifier: 'some',
+          where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.group_ids) } }],
+        } as const,
+      ]
+    : []),
+  ...(input.not_in_any_group === undefined
+    ? []
+    : [{ kind: 'groups', quantifier: input.not_in_any_group ? 'none' : 'some', where: [] } as const]),
 ]
 
 export const searchContacts: Handler<Input, OutputOf<'crm_search_contacts'>> = async (ctx, input) => {
@@ -46,12 +71,27 @@ export const searchContacts: Handler<Input, OutputOf<'crm_search_contacts'>> = a
   const began = position ? String(position[2]) : ctx.now
   const { filter, resolvedDates, warnings } = await readConditions(ctx, input, began)
   const conditions = filter ? [...plainConditions(input), filter] : plainConditions(input)
-  const page = await inFilterTime(withTimeline(ctx, (timeline) => pageOfContacts(ctx.tx, ctx.actor.workspace.id, conditions, sort, after, input.limit, input.detail === 'full', timeline)))
+  const page = await inFilterTime(
+    withTimeline(ctx, (timeline) =>
+      pageOfContacts(
+        ctx.tx,
+        ctx.actor.workspace.id,
+        conditions,
+        sort,
+        after,
+        input.limit,
+        input.detail === 'full',
+        timeline,
+      ),
+    ),
+  )
   const last = page.positions.length > input.limit ? page.positions[input.limit - 1] : undefined
   return {
     data: page.rows.map((row) => showContact(ctx.actor, row, page.fields, input.detail)),
-    total: page.total?.n ?? null, approximate: page.total?.approximate ?? null,
-    resolved_dates: resolvedDates, warnings,
+    total: page.total?.n ?? null,
+    approximate: page.total?.approximate ?? null,
+    resolved_dates: resolvedDates,
+    warnings,
     next_cursor: last ? ctx.cursors.seal([last.key, last.id, began]) : null,
   }
 }

@@ -8,10 +8,14 @@ export const timelineOf = ({ staff }: Actor): Timeline => staff.channelIds ?? 'a
 const LOCKED = '55P03'
 
 /**
- * Reads contacts with their conversations; without them while those are locked as a whole, by a migration or by hand: the contact is worth showing, and
+ * Reads contacts with their conversations; without them while those are locked as a whole, by a migration
+ * or by hand: the contact is worth showing, and
  * `unavailable` says what is missing. Within a transaction nothing can be read after a failure.
  */
-export const withTimeline = async <T>({ tx, actor }: Context, read: (timeline: Timeline) => Promise<T>): Promise<T> => {
+export const withTimeline = async <T>(
+  { tx, actor }: Context,
+  read: (timeline: Timeline) => Promise<T>,
+): Promise<T> => {
   try {
     return await read(timelineOf(actor))
   } catch (error) {

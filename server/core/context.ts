@@ -41,7 +41,8 @@ export type Actor = {
 export const seesManagerFields = (actor: Actor): boolean => actor.staff.role !== 'agent'
 
 /** Only agents may have phones hidden from them (contract 7). */
-export const phonesHidden = (actor: Actor): boolean => actor.staff.role === 'agent' && actor.staff.hidePhoneNumbers
+export const phonesHidden = (actor: Actor): boolean =>
+  actor.staff.role === 'agent' && actor.staff.hidePhoneNumbers
 
 /** What a handler is given; nothing else is in its reach. */
 export type Context = {
@@ -60,19 +61,28 @@ export type Context = {
   readonly publicUrl: string
   readonly filters: FilterSettings
   /**
-   * Leaves the last work of a one-part change to the statement that writes its answer: one round trip instead of two. When it does not write what it
-   * must, the call is run anew.
+   * Leaves the last work of a one-part change to the statement that writes its answer: one round trip
+   * instead of two. When it does not write what it must, the call is run anew.
    */
   readonly finish: (finale: Finale) => void
   /** The id of a contact to come. */
   readonly newContactId: () => Promise<string>
-  /** An address at which the file of a message is read without a key, until it expires (real time, ISO 8601 UTC). */
+  /**
+   * An address at which the file of a message is read without a key, until it expires (real time, ISO 8601
+   * UTC).
+   */
   readonly mediaUrl: (messageId: string) => { url: string; expires_at: string }
-  /** An address for webhooks in the form in which it is kept. Throws 400 on the field `url` when it is not public. */
+  /**
+   * An address for webhooks in the form in which it is kept. Throws 400 on the field `url` when it is not
+   * public.
+   */
   readonly checkWebhookUrl: (text: string) => Promise<string>
   /** Seals what webhook endpoints keep secret. */
   readonly webhookSealer: Sealer
-  /** Notes for the audit trail how a record was, and what of it is written; only fields that differ are kept. `after` is null when it is gone. */
+  /**
+   * Notes for the audit trail how a record was, and what of it is written; only fields that differ are
+   * kept. `after` is null when it is gone.
+   */
   readonly note: (before: object, after: object | null) => void
   /** Notes an event; it is written with the change. */
   readonly emit: Emit
@@ -84,7 +94,9 @@ export type FilterSettings = { readonly on: boolean; readonly countTimeBoxMs: nu
 export type Allowance = { limit: number; remaining: number; window_seconds: number }
 
 export type Cursors = {
-  /** The position in a cursor, or null when there is none. Throws 400 `cursor_invalid` or `cursor_expired`. */
+  /**
+   * The position in a cursor, or null when there is none. Throws 400 `cursor_invalid` or `cursor_expired`.
+   */
   open: (cursor: string | undefined) => readonly (string | number | boolean | null)[] | null
   /** A cursor that continues after this position. */
   seal: (position: readonly (string | number | boolean | null)[]) => string

@@ -10,13 +10,26 @@ export const canonicalJson = (value: unknown): string =>
   JSON.stringify(value, (_, v: unknown) =>
     v !== null && typeof v === 'object' && !Array.isArray(v)
       ? Object.fromEntries(Object.entries(v).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : v)
+      : v,
+  )
 
 const refuse = (reason: string, detail: string, fix: string): Problem =>
-  new Problem('invalid_input', detail, { reason, errors: [{ pointer: '#/cursor', code: reason, detail, fix }] })
+  new Problem('invalid_input', detail, {
+    reason,
+    errors: [{ pointer: '#/cursor', code: reason, detail, fix }],
+  })
 
-/** Cursors of one call: sealed, good for 24 hours, and only for this operation, key owner and these filters (`limit` may change). */
-export const cursorsFor = (sealer: Sealer, actor: Actor, operation: string, input: Record<string, unknown>, now: string): Cursors => {
+/**
+ * Cursors of one call: sealed, good for 24 hours, and only for this operation, key owner and these filters
+ * (`limit` may change).
+ */
+export const cursorsFor = (
+  sealer: Sealer,
+  actor: Actor,
+  operation: string,
+  input: Record<string, unknown>,
+  now: string,
+): Cursors => {
   const binding = (): string => {
     const { cursor: _cursor, limit: _limit, ...filters } = input
     return `${actor.workspace.id} ${actor.staff.id} ${operation} ${createHash('sha256').update(canonicalJson(filters)).digest('base64')}`
@@ -26,12 +39,19 @@ export const cursorsFor = (sealer: Sealer, actor: Actor, operation: string, inpu
       if (cursor === undefined) return null
       const text = sealer.open(cursor, binding())
       if (text === undefined) {
-        throw refuse('cursor_invalid', 'The cursor does not belong to this list, these filters and this key\'s owner.',
-          'Pass next_cursor exactly as it was answered, with the same filters, or leave cursor out to begin anew.')
+        throw refuse(
+          'cursor_invalid',
+          "The cursor does not belong to this list, these filters and this key's owner.",
+          'Pass next_cursor exactly as it was answered, with the same filters, or leave cursor out to begin anew.',
+        )
       }
       const [madeAt, ...position] = JSON.parse(text) as [number, ...(string | number | boolean | null)[]]
       if (Date.parse(now) - madeAt > LIFETIME_MS) {
-        throw refuse('cursor_expired', 'The cursor is older than 24 hours.', 'Leave cursor out to begin anew.')
+        throw refuse(
+          'cursor_expired',
+          'The cursor is older than 24 hours.',
+          'Leave cursor out to begin anew.',
+        )
       }
       return position
     },

@@ -6,4 +6,8 @@ import { newEventId } from '../ids.ts'
 export type Emit = <T extends EventTypeId>(type: T, data: EventData<T>) => void
 
 /** An `Emit` that adds to a list. */
-export const emitter = (events: EventRow[], now: string): Emit => (type, data) => { events.push({ id: newEventId(), type, occurred_at: now, data }) }
+export const emitter =
+  (events: EventRow[], now: string): Emit =>
+  (type, data) => {
+    events.push({ id: newEventId(), type, occurred_at: now, data })
+  }

@@ -13,16 +13,21 @@ export type OutputOf<N extends OperationName> = z.input<Find<N>['output']>
 export type Handler<I = never, O = unknown> = (ctx: Context, input: I) => Promise<O>
 
 /**
- * An operation that calls the messaging provider, in three parts, so that no transaction is held during the call. `prepare` checks and answers the
- * intent, which is committed before `call`. `call` holds no transaction; with `again` an earlier call may have reached the provider, so it finds
- * out by the natural key before it calls anew, through `lookUp`. A `Problem` from it is the provider's definite refusal, unless `outcomeUnknown` says
- * otherwise; any other failure leaves the outcome unknown. `settle` writes what came of it. `rehearse` is the result a dry run assumes.
+ * An operation that calls the messaging provider, in three parts, so that no transaction is held during the
+ * call. `prepare` checks and answers the intent, which is committed before `call`. `call` holds no
+ * transaction; with `again` an earlier call may have reached the provider, so it finds out by the natural
+ * key before it calls anew, through `lookUp`. A `Problem` from it is the provider's definite refusal,
+ * unless `outcomeUnknown` says otherwise; any other failure leaves the outcome unknown. `settle` writes
+ * what came of it. `rehearse` is the result a dry run assumes.
  */
 export type ProviderHandler<I = never, O = unknown, Intent = unknown, Result = unknown> = {
   prepare: (ctx: Context, input: I) => Promise<Intent>
   call: (intent: Intent, how: How, input: I) => Promise<Result>
   settle: (ctx: Context, intent: Intent, result: Result) => Promise<O>
-  /** Takes back what `prepare` wrote when the provider refused for sure, and notes what the refusal tells; in one transaction with the freed key. */
+  /**
+   * Takes back what `prepare` wrote when the provider refused for sure, and notes what the refusal tells;
+   * in one transaction with the freed key.
+   */
   refused?: (ctx: Context, intent: Intent, problem: Problem) => Promise<void>
   rehearse: (intent: Intent) => Result
 }
@@ -34,5 +39,7 @@ export type AnyHandler = Handler | ProviderHandler
 
 /** One handler for every operation of the catalog: one without a handler does not compile. */
 export type Handlers = {
-  [N in (typeof catalog)[number]['name']]: Handler<InputOf<N>, OutputOf<N>> | ProviderHandler<InputOf<N>, OutputOf<N>>
+  [N in (typeof catalog)[number]['name']]:
+    | Handler<InputOf<N>, OutputOf<N>>
+    | ProviderHandler<InputOf<N>, OutputOf<N>>
 }

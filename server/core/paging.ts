@@ -1,13 +1,17 @@
 import type { Cursors } from './context.ts'
 
 /**
- * The envelope of a list whose total is cheap: asks for one row more than fits, to know whether there is a next page, and counts with the first.
+ * The envelope of a list whose total is cheap: asks for one row more than fits, to know whether there is a
+ * next page, and counts with the first.
  * `position` says where a row stands in the order.
  */
 export const pageOf = async <Row, Out>(
-  cursors: Cursors, input: { cursor?: string | undefined; limit: number },
+  cursors: Cursors,
+  input: { cursor?: string | undefined; limit: number },
   read: (after: readonly string[] | null, limit: number) => Promise<Row[]>,
-  count: () => Promise<number>, position: (row: Row) => string[], show: (row: Row) => Out,
+  count: () => Promise<number>,
+  position: (row: Row) => string[],
+  show: (row: Row) => Out,
 ): Promise<{ data: Out[]; total: number | null; next_cursor: string | null }> => {
   const opened = cursors.open(input.cursor)
   const rows = await read(opened && opened.map(String), input.limit + 1)
@@ -20,10 +24,22 @@ export const pageOf = async <Row, Out>(
   }
 }
 
-/** The same for lists so short that they are read whole and filtered by the handler; `rows` are in the order of their ids. */
+/**
+ * The same for lists so short that they are read whole and filtered by the handler; `rows` are in the order
+ * of their ids.
+ */
 export const pageOfFew = <Row extends { id: string }, Out>(
-  cursors: Cursors, input: { cursor?: string | undefined; limit: number }, rows: readonly Row[], show: (row: Row) => Out,
+  cursors: Cursors,
+  input: { cursor?: string | undefined; limit: number },
+  rows: readonly Row[],
+  show: (row: Row) => Out,
 ): Promise<{ data: Out[]; total: number | null; next_cursor: string | null }> =>
-  pageOf(cursors, input,
-    async (after, limit) => rows.filter((row) => after === null || BigInt(row.id) > BigInt(after[0]!)).slice(0, limit),
-    async () => rows.length, (row) => [row.id], show)
+  pageOf(
+    cursors,
+    input,
+    async (after, limit) =>
+      rows.filter((row) => after === null || BigInt(row.id) > BigInt(after[0]!)).slice(0, limit),
+    async () => rows.length,
+    (row) => [row.id],
+    show,
+  )

@@ -21,7 +21,12 @@ export class Problem extends Error {
   readonly extras: ProblemExtras
   readonly headers: Record<string, string>
 
-  constructor(code: ErrorCode, detail: string, extras: ProblemExtras = {}, headers: Record<string, string> = {}) {
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    extras: ProblemExtras = {},
+    headers: Record<string, string> = {},
+  ) {
     super(detail)
     this.code = code
     this.extras = extras
@@ -49,19 +54,38 @@ export type ProblemDocument = {
 /** What a problem adds never takes the place of a member that every problem has. */
 export const problemDocument = (problem: Problem, publicUrl: string, requestId: string): ProblemDocument => {
   const standard = {
-    type: `${publicUrl}/errors/${problem.code}`, title: errors[problem.code].title, status: problem.status, detail: problem.message, code: problem.code, request_id: requestId,
+    type: `${publicUrl}/errors/${problem.code}`,
+    title: errors[problem.code].title,
+    status: problem.status,
+    detail: problem.message,
+    code: problem.code,
+    request_id: requestId,
   }
   return { ...standard, ...problem.extras, ...standard }
 }
 
-export const notFound = (what: string, id: string): Problem => new Problem('not_found', `No ${what} with the id ${id}.`)
+export const notFound = (what: string, id: string): Problem =>
+  new Problem('not_found', `No ${what} with the id ${id}.`)
 
-/** A refusal of one field that only the handler could see, such as an unknown group id. `field` is a top-level input field. */
-export const invalidField = (field: string, code: string, detail: string, more: Partial<FieldError> & { reason?: string; path?: readonly (string | number)[] } = {}): Problem => {
+/**
+ * A refusal of one field that only the handler could see, such as an unknown group id. `field` is a
+ * top-level input field.
+ */
+export const invalidField = (
+  field: string,
+  code: string,
+  detail: string,
+  more: Partial<FieldError> & { reason?: string; path?: readonly (string | number)[] } = {},
+): Problem => {
   const { reason, path = [], ...rest } = more
-  return new Problem('invalid_input', `${field} ${detail}.`, { ...(reason ? { reason } : {}), errors: [{ pointer: pointerOf([field, ...path]), code, detail, ...rest }] })
+  return new Problem('invalid_input', `${field} ${detail}.`, {
+    ...(reason ? { reason } : {}),
+    errors: [{ pointer: pointerOf([field, ...path]), code, detail, ...rest }],
+  })
 }
 
 /** A JSON Pointer as a URI fragment (RFC 6901, section 6, without percent-encoding of what JSON allows). */
 export const pointerOf = (path: readonly PropertyKey[]): string =>
-  path.length === 0 ? '#' : `#/${path.map((p) => String(p).replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`
+  path.length === 0
+    ? '#'
+    : `#/${path.map((p) => String(p).replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`

@@ -1,8 +1,22 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { type ChannelFields, createChannel, createKey, createStaff, createTeam, createWorkspace, holdWorkspaces, isEmpty, type StaffFields } from '../../storage/admin.ts'
+import {
+  type ChannelFields,
+  createChannel,
+  createKey,
+  createStaff,
+  createTeam,
+  createWorkspace,
+  holdWorkspaces,
+  isEmpty,
+  type StaffFields,
+} from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { recentWriters } from '../../storage/demo-talks.ts'
-import { insertDemoPolicy, insertDemoQuickMessages, insertDemoTemplates } from '../../storage/demo-templates.ts'
+import {
+  insertDemoPolicy,
+  insertDemoQuickMessages,
+  insertDemoTemplates,
+} from '../../storage/demo-templates.ts'
 import { keepCustomer } from '../../storage/sandbox/customers.ts'
 import { insertSavedFilter } from '../../storage/saved-filters.ts'
 import { hashApiKey, newApiKey } from '../keys.ts'
@@ -22,10 +36,43 @@ const SEED = 20_261_001
 const account = { account_id: '100200', account_name: 'Roastery Berlin' }
 
 const channels: readonly (ChannelFields & { type: string })[] = [
-  { type: 'chatapp', name: 'Main line', identifier: '15550100001', status: 'connected', is_default: true, ...account, provider_channel_id: '100200301', provider_phone_number_id: '100200301', quality_rating: 'GREEN' },
-  { type: 'chatapp', name: 'Orders', identifier: '15550100002', status: 'connected', ...account, provider_channel_id: '100200302', provider_phone_number_id: '100200302', quality_rating: 'YELLOW' },
-  { type: 'chatapp', name: 'Old hotline', identifier: '15550100003', status: 'disconnected', ...account, provider_channel_id: '100200303', provider_phone_number_id: '100200303' },
-  { type: 'web', name: 'Website chat', identifier: 'roastery.example', status: 'connected', web_surface: 'web' },
+  {
+    type: 'chatapp',
+    name: 'Main line',
+    identifier: '15550100001',
+    status: 'connected',
+    is_default: true,
+    ...account,
+    provider_channel_id: '100200301',
+    provider_phone_number_id: '100200301',
+    quality_rating: 'GREEN',
+  },
+  {
+    type: 'chatapp',
+    name: 'Orders',
+    identifier: '15550100002',
+    status: 'connected',
+    ...account,
+    provider_channel_id: '100200302',
+    provider_phone_number_id: '100200302',
+    quality_rating: 'YELLOW',
+  },
+  {
+    type: 'chatapp',
+    name: 'Old hotline',
+    identifier: '15550100003',
+    status: 'disconnected',
+    ...account,
+    provider_channel_id: '100200303',
+    provider_phone_number_id: '100200303',
+  },
+  {
+    type: 'web',
+    name: 'Website chat',
+    identifier: 'roastery.example',
+    status: 'connected',
+    web_surface: 'web',
+  },
 ]
 
 type Colleague = StaffFields & { teams?: readonly number[]; channels?: readonly number[] }
@@ -48,62 +95,118 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 const savedFilters = (now: string) => [
   { name: 'VIP customers', description: null, filter: { tags: { some: { name: { eq: 'VIP' } } } } },
-  { name: 'Waiting for an answer', description: 'Open conversations with messages that nobody has read.', filter: { conversations: { some: { state: { eq: 'open' }, unreadCount: { gt: 0 } } } } },
   {
-    name: 'Quiet Enterprise customers', description: 'On the Enterprise plan, and not heard of for 90 days.',
+    name: 'Waiting for an answer',
+    description: 'Open conversations with messages that nobody has read.',
+    filter: { conversations: { some: { state: { eq: 'open' }, unreadCount: { gt: 0 } } } },
+  },
+  {
+    name: 'Quiet Enterprise customers',
+    description: 'On the Enterprise plan, and not heard of for 90 days.',
     filter: {
-      and: [{ attributes: { some: { attributeName: { eq: 'plan' }, stringValue: { eq: 'enterprise' } } } }, { lastActivityAt: { lt: new Date(Date.parse(now) - 90 * DAY_MS).toISOString() } }],
+      and: [
+        { attributes: { some: { attributeName: { eq: 'plan' }, stringValue: { eq: 'enterprise' } } } },
+        { lastActivityAt: { lt: new Date(Date.parse(now) - 90 * DAY_MS).toISOString() } },
+      ],
     },
   },
 ]
 
-const policy = { name: 'Standard', first_response_seconds: 1800, next_response_seconds: 3600, resolution_seconds: 2 * 24 * 3600 }
+const policy = {
+  name: 'Standard',
+  first_response_seconds: 1800,
+  next_response_seconds: 3600,
+  resolution_seconds: 2 * 24 * 3600,
+}
 
 /** Every 25th person wrote a dozen times, every fourth never. */
 const conversations = (n: number): number => (n % 25 === 0 ? 12 : n % 4)
 
-/** Five people for each of the last days, the newest contacts for the latest of them; nobody writes before being a contact. */
+/**
+ * Five people for each of the last days, the newest contacts for the latest of them; nobody writes before
+ * being a contact.
+ */
 const recentPeople = (): ((n: number) => Recent) => {
-  const talkers = Array.from({ length: CONTACTS }, (_, n) => n).filter((n) => conversations(n) > 0).reverse()
+  const talkers = Array.from({ length: CONTACTS }, (_, n) => n)
+    .filter((n) => conversations(n) > 0)
+    .reverse()
   const places = new Map(talkers.map((n, place) => [n, { day: Math.floor(place / 5), slot: place % 5 }]))
   return (n) => places.get(n)!
 }
 
 /**
- * Creates the demo workspace in an empty database, whole or not at all; undefined when there is a workspace. Both keys belong to the owner and hold all
- * scopes. Short links lead to `publicUrl`; where it is not known there are none.
+ * Creates the demo workspace in an empty database, whole or not at all; undefined when there is a
+ * workspace. Both keys belong to the owner and hold all scopes. Short links lead to `publicUrl`; where it
+ * is not known there are none.
  */
 export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
-    if (!await isEmpty(tx)) return undefined
+    if (!(await isEmpty(tx))) return undefined
     await holdWorkspaces(tx)
-    if (!await isEmpty(tx)) return undefined
+    if (!(await isEmpty(tx))) return undefined
     const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
     const { staffIds, teamIds, channelIds } = await createPeopleAndPlaces(tx, workspaceId, now)
     const [owner, , manager] = staffIds as [string, string, string]
-    for (const filter of savedFilters(now)) await insertSavedFilter(tx, workspaceId, { ...filter, owner_staff_id: manager }, now)
-    await insertDemoTemplates(tx, workspaceId, templatesOfDemo, { account, submittedBy: owner, firstProviderId: 100_200_900, now })
+    for (const filter of savedFilters(now))
+      await insertSavedFilter(tx, workspaceId, { ...filter, owner_staff_id: manager }, now)
+    await insertDemoTemplates(tx, workspaceId, templatesOfDemo, {
+      account,
+      submittedBy: owner,
+      firstProviderId: 100_200_900,
+      now,
+    })
     await insertDemoQuickMessages(tx, workspaceId, quickMessagesOfDemo, { staffIds, teamIds, now })
-    if (publicUrl !== undefined) await makeDemoLinks(tx, workspaceId, { channelIds, createdBy: manager, publicUrl, now })
+    if (publicUrl !== undefined)
+      await makeDemoLinks(tx, workspaceId, { channelIds, createdBy: manager, publicUrl, now })
     const policyId = await insertDemoPolicy(tx, workspaceId, policy, now)
-    await generateContacts(tx, workspaceId, { contacts: CONTACTS, seed: SEED, now, otherFields, conversations, recent: recentPeople(), policy: { id: policyId, ...policy } })
+    await generateContacts(tx, workspaceId, {
+      contacts: CONTACTS,
+      seed: SEED,
+      now,
+      otherFields,
+      conversations,
+      recent: recentPeople(),
+      policy: { id: policyId, ...policy },
+    })
     await tellSandbox(tx, workspaceId, now)
     const key = async (test: boolean) => {
       const text = newApiKey(test)
-      await createKey(tx, workspaceId, hashApiKey(text), { staff_id: owner, scopes: [...scopes], name: test ? 'demo test' : 'demo', test, api_version: currentVersion }, now)
+      await createKey(
+        tx,
+        workspaceId,
+        hashApiKey(text),
+        {
+          staff_id: owner,
+          scopes: [...scopes],
+          name: test ? 'demo test' : 'demo',
+          test,
+          api_version: currentVersion,
+        },
+        now,
+      )
       return text
     }
     return { workspaceId, apiKey: await key(false), testKey: await key(true) }
   })
 
-/** The sandbox knows whom the demo's customers wrote to: where a window is open here, it takes a reply too. */
+/**
+ * The sandbox knows whom the demo's customers wrote to: where a window is open here, it takes a reply too.
+ */
 const tellSandbox = async (tx: Db, workspaceId: string, now: string): Promise<void> => {
-  for (const { account_id, phone, ...writer } of await recentWriters(tx, workspaceId, new Date(Date.parse(now) - 3 * DAY_MS).toISOString())) {
+  for (const { account_id, phone, ...writer } of await recentWriters(
+    tx,
+    workspaceId,
+    new Date(Date.parse(now) - 3 * DAY_MS).toISOString(),
+  )) {
     await keepCustomer(tx, { ...writer, user_id: userIdOf(account_id, phone), wa_id: phone })
   }
 }
 
-const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): Promise<{ staffIds: string[]; teamIds: string[]; channelIds: string[] }> => {
+const createPeopleAndPlaces = async (
+  tx: Db,
+  workspaceId: string,
+  now: string,
+): Promise<{ staffIds: string[]; teamIds: string[]; channelIds: string[] }> => {
   const channelIds: string[] = []
   for (const channel of channels) channelIds.push((await createChannel(tx, workspaceId, channel, now)).id)
   const teamIds: string[] = []
@@ -111,7 +214,17 @@ const createPeopleAndPlaces = async (tx: Db, workspaceId: string, now: string): 
   const staffIds: string[] = []
   for (const { teams: inTeams = [], channels: onChannels, ...fields } of staff) {
     const allowed = onChannels ? onChannels.map((i) => channelIds[i]!) : null
-    staffIds.push((await createStaff(tx, workspaceId, { ...fields, channel_ids: allowed }, inTeams.map((i) => teamIds[i]!), now)).id)
+    staffIds.push(
+      (
+        await createStaff(
+          tx,
+          workspaceId,
+          { ...fields, channel_ids: allowed },
+          inTeams.map((i) => teamIds[i]!),
+          now,
+        )
+      ).id,
+    )
   }
   return { staffIds, teamIds, channelIds }
 }

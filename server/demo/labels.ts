@@ -4,21 +4,66 @@ import type { NewField } from '../../storage/custom-fields.ts'
 
 /** The commonest first. */
 export const tagNames = [
-  'newsletter', 'customer', 'lead', 'returning', 'VIP', 'spring campaign', 'webshop', 'invoice', 'wholesale', 'churn risk', 'beta tester', 'referral',
-  'trade fair', 'support plan', 'premium', 'refund', 'birthday club', 'partner', 'press', 'student', 'complaint', 'demo booked', 'trial', 'on hold',
-  'reseller', 'summer sale', 'winter sale', 'survey 2026', 'feedback given', 'Großkunde', 'prospección', 'à rappeler', 'VIP-klient', 'お得意様', 'وفيّ',
-  'do not call', 'blocked order', 'warranty', 'legal', 'ambassador',
+  'newsletter',
+  'customer',
+  'lead',
+  'returning',
+  'VIP',
+  'spring campaign',
+  'webshop',
+  'invoice',
+  'wholesale',
+  'churn risk',
+  'beta tester',
+  'referral',
+  'trade fair',
+  'support plan',
+  'premium',
+  'refund',
+  'birthday club',
+  'partner',
+  'press',
+  'student',
+  'complaint',
+  'demo booked',
+  'trial',
+  'on hold',
+  'reseller',
+  'summer sale',
+  'winter sale',
+  'survey 2026',
+  'feedback given',
+  'Großkunde',
+  'prospección',
+  'à rappeler',
+  'VIP-klient',
+  'お得意様',
+  'وفيّ',
+  'do not call',
+  'blocked order',
+  'warranty',
+  'legal',
+  'ambassador',
 ] as const
 
 export const groupsOfDemo = [
-  { name: 'Newsletter readers', emoji: '📰', share: 0.4 }, { name: 'Key accounts', emoji: '⭐', share: 0.02 }, { name: 'Berlin meetup', emoji: '🐻', share: 0.005 },
-  { name: 'Café regulars ☕', emoji: null, share: 0.08 }, { name: 'Überfällige Rechnungen', emoji: '💶', share: 0.03 }, { name: 'Beta', emoji: '🧪', share: 0.1 },
+  { name: 'Newsletter readers', emoji: '📰', share: 0.4 },
+  { name: 'Key accounts', emoji: '⭐', share: 0.02 },
+  { name: 'Berlin meetup', emoji: '🐻', share: 0.005 },
+  { name: 'Café regulars ☕', emoji: null, share: 0.08 },
+  { name: 'Überfällige Rechnungen', emoji: '💶', share: 0.03 },
+  { name: 'Beta', emoji: '🧪', share: 0.1 },
 ] as const
 
-const options = (...labels: string[]) => labels.map((label) => ({ label, value: label.toLowerCase().replaceAll(' ', '_') }))
+const options = (...labels: string[]) =>
+  labels.map((label) => ({ label, value: label.toLowerCase().replaceAll(' ', '_') }))
 
-const field = (key: string, label: string, type: NewField['type'], more: Partial<NewField> = {}): NewField =>
-  ({ key, label, type, options: null, visibility: 'visible_to_all', ...more })
+const field = (
+  key: string,
+  label: string,
+  type: NewField['type'],
+  more: Partial<NewField> = {},
+): NewField => ({ key, label, type, options: null, visibility: 'visible_to_all', ...more })
 
 /** Every generated contact has a value of each. */
 export const commonFields: readonly NewField[] = [
@@ -29,10 +74,15 @@ export const commonFields: readonly NewField[] = [
   field('customer_since', 'Customer since', 'date'),
 ]
 
-/** The types that the common fields leave out, `email` being built in. Some demo contacts have values of them. */
+/**
+ * The types that the common fields leave out, `email` being built in. Some demo contacts have values of
+ * them.
+ */
 export const otherFields: readonly NewField[] = [
   field('notes', 'Notes', 'textarea'),
-  field('interests', 'Interests', 'multiselect', { options: options('Coffee', 'Tea', 'Bakery', 'Gift boxes', 'Workshops') }),
+  field('interests', 'Interests', 'multiselect', {
+    options: options('Coffee', 'Tea', 'Bakery', 'Gift boxes', 'Workshops'),
+  }),
   field('contact_by', 'Contact by', 'radio', { options: options('Chat', 'Phone', 'Email') }),
   field('next_visit', 'Next visit', 'datetime'),
   field('satisfaction', 'Satisfaction', 'number'),

@@ -16,13 +16,35 @@ const links: readonly DemoLink[] = [
 const DAY_MS = 86_400_000
 
 /** Click-to-chat links as the sandbox makes them, which lead to this server. */
-export const makeDemoLinks = async (tx: Db, workspaceId: string, { channelIds, createdBy, publicUrl, now }: { channelIds: readonly string[]; createdBy: string; publicUrl: string; now: string }): Promise<void> => {
-  await insertDemoLinks(tx, workspaceId, await Promise.all(links.map(async ({ channel, message, format, daysAgo }) => {
-    const code = newLinkCode()
-    const url = `${publicUrl}/message/${code}`
-    return {
-      channel_id: channelIds[channel]!, code, url, message, qr_format: format, qr: format && await drawQr(url, format), qr_key: format && newQrKey(), created_by: createdBy,
-      at: new Date(Date.parse(now) - daysAgo * DAY_MS).toISOString(),
-    }
-  })))
+export const makeDemoLinks = async (
+  tx: Db,
+  workspaceId: string,
+  {
+    channelIds,
+    createdBy,
+    publicUrl,
+    now,
+  }: { channelIds: readonly string[]; createdBy: string; publicUrl: string; now: string },
+): Promise<void> => {
+  await insertDemoLinks(
+    tx,
+    workspaceId,
+    await Promise.all(
+      links.map(async ({ channel, message, format, daysAgo }) => {
+        const code = newLinkCode()
+        const url = `${publicUrl}/message/${code}`
+        return {
+          channel_id: channelIds[channel]!,
+          code,
+          url,
+          message,
+          qr_format: format,
+          qr: format && (await drawQr(url, format)),
+          qr_key: format && newQrKey(),
+          created_by: createdBy,
+          at: new Date(Date.parse(now) - daysAgo * DAY_MS).toISOString(),
+        }
+      }),
+    ),
+  )
 }

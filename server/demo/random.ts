@@ -1,4 +1,7 @@
-/** Numbers in [0, 1) that depend on the seed alone (mulberry32); good enough to look at, not to hide anything. */
+/**
+ * Numbers in [0, 1) that depend on the seed alone (mulberry32); good enough to look at, not to hide
+ * anything.
+ */
 export type Random = () => number
 
 export const randomFrom = (seed: number): Random => {
@@ -13,7 +16,8 @@ export const randomFrom = (seed: number): Random => {
 }
 
 /** A seed of its own for the nth thing, so that it is the same whatever was made before it. */
-export const seedOf = (seed: number, n: number): number => Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(n + 1, 0xc2b2ae35)
+export const seedOf = (seed: number, n: number): number =>
+  Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(n + 1, 0xc2b2ae35)
 
 export const whole = (random: Random, below: number): number => Math.floor(random() * below)
 

@@ -19,12 +19,18 @@ const MOST_OF_A_KEY = 10
 const SCANNED = 500
 const RETRY_MS = 1000
 
-type Streams = { ofKey: Map<string, number>; open: Set<() => void>; working: Set<Promise<unknown>>; stopped: boolean }
+type Streams = {
+  ofKey: Map<string, number>
+  open: Set<() => void>
+  working: Set<Promise<unknown>>
+  stopped: boolean
+}
 const known = new WeakMap<App, Streams>()
 
 const streamsOf = (app: App): Streams => {
   let streams = known.get(app)
-  if (!streams) known.set(app, streams = { ofKey: new Map(), open: new Set(), working: new Set(), stopped: false })
+  if (!streams)
+    known.set(app, (streams = { ofKey: new Map(), open: new Set(), working: new Set(), stopped: false }))
   return streams
 }
 
@@ -39,7 +45,12 @@ export const stopStreams = async (app: App): Promise<void> => {
 const takePlace = (streams: Streams, keyId: string): (() => void) => {
   const taken = streams.ofKey.get(keyId) ?? 0
   if (taken >= MOST_OF_A_KEY) {
-    throw new Problem('rate_limited', `This key has ${taken} event streams open on this server, which is the most.`, { 'violated-policies': ['streams'] }, { 'Retry-After': '15' })
+    throw new Problem(
+      'rate_limited',
+      `This key has ${taken} event streams open on this server, which is the most.`,
+      { 'violated-policies': ['streams'] },
+      { 'Retry-After': '15' },
+    )
   }
   streams.ofKey.set(keyId, taken + 1)
   return () => {
@@ -58,12 +69,16 @@ const alarm = (app: App) => {
     wake?.()
   }
   return {
-    ring, off: onEvents(app, ring),
+    ring,
+    off: onEvents(app, ring),
     wait: async (lookedAt: number): Promise<void> => {
       if (!rung) {
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, POLL_MS)
-          wake = () => { clearTimeout(timer); resolve() }
+          wake = () => {
+            clearTimeout(timer)
+            resolve()
+          }
         })
       }
       const early = SHORTEST_MS - (performance.now() - lookedAt)
@@ -85,14 +100,20 @@ const reader = async (app: App, authorization: string | undefined): Promise<Acto
 const encoder = new TextEncoder()
 
 /**
- * The events after a position as server-sent events, those that are there and those to come, until the client leaves, the key is revoked or the
- * server stops. Nothing is read while the client does not take what was read before. Throws 429.
+ * The events after a position as server-sent events, those that are there and those to come, until the
+ * client leaves, the key is revoked or the server stops. Nothing is read while the client does not take
+ * what was read before. Throws 429.
  */
-export const openStream = async (app: App, authorization: string | undefined, input: { after?: string; types?: string[] }): Promise<ReadableStream<Uint8Array>> => {
+export const openStream = async (
+  app: App,
+  authorization: string | undefined,
+  input: { after?: string; types?: string[] },
+): Promise<ReadableStream<Uint8Array>> => {
   const streams = streamsOf(app)
   const { key, workspace } = await reader(app, authorization)
   let position: Position | undefined
-  if (input.after !== undefined && !(position = await positionOf(app.db, workspace.id, input.after))) throw notFound('event', input.after)
+  if (input.after !== undefined && !(position = await positionOf(app.db, workspace.id, input.after)))
+    throw notFound('event', input.after)
   const leavePlace = takePlace(streams, key.id)
   const { ring, off, wait } = alarm(app)
   let ended = streams.stopped
@@ -114,9 +135,21 @@ export const openStream = async (app: App, authorization: string | undefined, in
     while (!ended) {
       const lookedAt = performance.now()
       const actor = await reader(app, authorization)
-      const { events, last, more } = await scanEvents(app.db, workspace.id, position, wantedOf(actor, input.types), SCANNED)
+      const { events, last, more } = await scanEvents(
+        app.db,
+        workspace.id,
+        position,
+        wantedOf(actor, input.types),
+        SCANNED,
+      )
       position = last ?? position
-      if (events.length > 0) return events.map((event) => `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(showEvent(actor, event))}\n\n`).join('')
+      if (events.length > 0)
+        return events
+          .map(
+            (event) =>
+              `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(showEvent(actor, event))}\n\n`,
+          )
+          .join('')
       if (more) continue
       if (performance.now() - sentAt >= HEARTBEAT_MS) return ': still here\n\n'
       await wait(lookedAt)
@@ -129,7 +162,8 @@ export const openStream = async (app: App, authorization: string | undefined, in
       text = await next()
     } catch (error) {
       // The client comes back with the last id it has, and is told why it may not read, if so.
-      if (!(error instanceof Problem)) app.log.warn({ code: (error as { code?: string }).code }, 'an event stream was broken off')
+      if (!(error instanceof Problem))
+        app.log.warn({ code: (error as { code?: string }).code }, 'an event stream was broken off')
     }
     if (text === undefined) {
       if (streams.open.has(end)) controller.close()
@@ -142,11 +176,15 @@ export const openStream = async (app: App, authorization: string | undefined, in
   }
   return new ReadableStream<Uint8Array>({
     // The head of an answer goes out with its first bytes.
-    start: (controller) => { controller.enqueue(encoder.encode(`retry: ${RETRY_MS}\n\n`)) },
+    start: (controller) => {
+      controller.enqueue(encoder.encode(`retry: ${RETRY_MS}\n\n`))
+    },
     pull: (controller) => {
       const work = pull(controller)
       streams.working.add(work)
-      return work.finally(() => { streams.working.delete(work) })
+      return work.finally(() => {
+        streams.working.delete(work)
+      })
     },
     cancel: close,
   })

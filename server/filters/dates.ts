@@ -1,76 +1,134 @@
 import { nearest } from '../nearest.ts'
 
-/** A date of a filter, read. `starts`: it is the first instant of a day or of a longer span, which surprises where it is an upper bound. */
+/**
+ * A date of a filter, read. `starts`: it is the first instant of a day or of a longer span, which surprises
+ * where it is an upper bound.
+ */
 export type FilterDate = { instant: string; form: 'instant' | 'local' | 'day' | 'relative'; starts: boolean }
 type Fault = { fault: string; fix: string }
 
-/** Units of relative dates. Hours and minutes are exact; the others go by the local calendar, so that a day later is the same time of day. */
+/**
+ * Units of relative dates. Hours and minutes are exact; the others go by the local calendar, so that a day
+ * later is the same time of day.
+ */
 const units = { m: 'minutes', h: 'hours', d: 'days', w: 'weeks', mo: 'months', y: 'years' } as const
 const spans = ['day', 'week', 'month', 'quarter', 'year'] as const
 type Span = (typeof spans)[number]
 
-const words: readonly string[] = ['now', 'today', 'yesterday', ...['start_of', 'end_of'].flatMap((edge) => spans.map((span) => `${edge}_${span}`))]
+const words: readonly string[] = [
+  'now',
+  'today',
+  'yesterday',
+  ...['start_of', 'end_of'].flatMap((edge) => spans.map((span) => `${edge}_${span}`)),
+]
 
 const ISO = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(Z|z|[+-]\d{2}(?::?\d{2})?)?$/
 const DAY = /^\d{4}-\d{2}-\d{2}$/
 const RELATIVE = /^([+-])(\d{1,6})(mo|[mhdwy])$/
 const EDGE = /^(start|end)_of_(day|week|month|quarter|year)$/
 
-const HINT = 'Send an instant such as 2026-10-01T09:30:00Z, a day such as 2026-10-01, or a relative date: '
-  + 'now, today, yesterday, -7d, +3d (m, h, d, w, mo, y), start_of_month, end_of_week.'
+const HINT =
+  'Send an instant such as 2026-10-01T09:30:00Z, a day such as 2026-10-01, or a relative date: ' +
+  'now, today, yesterday, -7d, +3d (m, h, d, w, mo, y), start_of_month, end_of_week.'
 
 const notADate = (text: string): Fault => {
   const near = /^\d{1,6}(?:mo|[mhdwy])$/.test(text) ? `-${text}` : nearest(text, words)
   return { fault: 'must be a date', fix: near ? `Did you mean ${near}?` : HINT }
 }
-const outOfRange: Fault = { fault: 'must lie in the years 0001 to 9999', fix: 'Send an earlier or later date.' }
+const outOfRange: Fault = {
+  fault: 'must lie in the years 0001 to 9999',
+  fix: 'Send an earlier or later date.',
+}
 
 /**
- * Reads a date as filters take them (contract 4); `now` is an ISO instant, `zone` an IANA name. What has no zone is in the workspace's; a time that the clocks
- * skip is read as if they had not yet changed, one that comes twice as the first of them. Answers an ISO instant in UTC with milliseconds.
+ * Reads a date as filters take them (contract 4); `now` is an ISO instant, `zone` an IANA name. What has no
+ * zone is in the workspace's; a time that the clocks skip is read as if they had not yet changed, one that
+ * comes twice as the first of them. Answers an ISO instant in UTC with milliseconds.
  */
 export const readDate = (text: string, now: string, zone: string): FilterDate | Fault => {
   try {
     const read = parse(text, now, zone)
     if (!read) return notADate(text)
     const instant = new Date(read.at.epochMilliseconds).toISOString()
-    return /^(?!0000)\d{4}-/.test(instant) ? { instant, form: read.form, starts: read.starts ?? false } : outOfRange
+    return /^(?!0000)\d{4}-/.test(instant)
+      ? { instant, form: read.form, starts: read.starts ?? false }
+      : outOfRange
   } catch (error) {
     if (error instanceof RangeError) return RELATIVE.test(text) ? outOfRange : notADate(text)
     throw error
   }
 }
 
-const parse = (text: string, now: string, zone: string): { at: Temporal.ZonedDateTime | Temporal.Instant; form: FilterDate['form']; starts?: boolean } | undefined => {
+const parse = (
+  text: string,
+  now: string,
+  zone: string,
+):
+  | { at: Temporal.ZonedDateTime | Temporal.Instant; form: FilterDate['form']; starts?: boolean }
+  | undefined => {
   const iso = ISO.exec(text)
   if (iso?.[1]) return { at: Temporal.Instant.from(text.toUpperCase()), form: 'instant' }
-  if (iso) return { at: Temporal.PlainDateTime.from(text.toUpperCase(), { overflow: 'reject' }).toZonedDateTime(zone, { disambiguation: 'compatible' }), form: 'local' }
-  if (DAY.test(text)) return { at: Temporal.PlainDate.from(text, { overflow: 'reject' }).toZonedDateTime(zone), form: 'day', starts: true }
+  if (iso)
+    return {
+      at: Temporal.PlainDateTime.from(text.toUpperCase(), { overflow: 'reject' }).toZonedDateTime(zone, {
+        disambiguation: 'compatible',
+      }),
+      form: 'local',
+    }
+  if (DAY.test(text))
+    return {
+      at: Temporal.PlainDate.from(text, { overflow: 'reject' }).toZonedDateTime(zone),
+      form: 'day',
+      starts: true,
+    }
   const here = Temporal.Instant.from(now).toZonedDateTimeISO(zone)
   const today = here.toPlainDate()
   if (text === 'now') return { at: here, form: 'relative' }
   if (text === 'today') return { at: today.toZonedDateTime(zone), form: 'relative', starts: true }
-  if (text === 'yesterday') return { at: today.subtract({ days: 1 }).toZonedDateTime(zone), form: 'relative', starts: true }
+  if (text === 'yesterday')
+    return { at: today.subtract({ days: 1 }).toZonedDateTime(zone), form: 'relative', starts: true }
   const [, sign, count, unit] = RELATIVE.exec(text) ?? []
-  if (unit) return { at: here.add({ [units[unit as keyof typeof units]]: Number(`${sign}${count}`) }), form: 'relative' }
+  if (unit)
+    return {
+      at: here.add({ [units[unit as keyof typeof units]]: Number(`${sign}${count}`) }),
+      form: 'relative',
+    }
   const [, edge, span] = EDGE.exec(text) ?? []
   if (!span) return undefined
   const first = firstDay(today, span as Span)
   if (edge === 'start') return { at: first.toZonedDateTime(zone), form: 'relative', starts: true }
-  return { at: first.add(lengths[span as Span]).toZonedDateTime(zone).subtract({ milliseconds: 1 }), form: 'relative' }
+  return {
+    at: first
+      .add(lengths[span as Span])
+      .toZonedDateTime(zone)
+      .subtract({ milliseconds: 1 }),
+    form: 'relative',
+  }
 }
 
-const lengths = { day: { days: 1 }, week: { weeks: 1 }, month: { months: 1 }, quarter: { months: 3 }, year: { years: 1 } } satisfies Record<Span, Temporal.DurationLike>
+const lengths = {
+  day: { days: 1 },
+  week: { weeks: 1 },
+  month: { months: 1 },
+  quarter: { months: 3 },
+  year: { years: 1 },
+} satisfies Record<Span, Temporal.DurationLike>
 
 const firstDay = (day: Temporal.PlainDate, span: Span): Temporal.PlainDate => {
   switch (span) {
-    case 'day': return day
-    case 'week': return day.subtract({ days: day.dayOfWeek - 1 })
-    case 'month': return day.with({ day: 1 })
-    case 'quarter': return day.with({ month: day.month - ((day.month - 1) % 3), day: 1 })
-    case 'year': return day.with({ month: 1, day: 1 })
+    case 'day':
+      return day
+    case 'week':
+      return day.subtract({ days: day.dayOfWeek - 1 })
+    case 'month':
+      return day.with({ day: 1 })
+    case 'quarter':
+      return day.with({ month: day.month - ((day.month - 1) % 3), day: 1 })
+    case 'year':
+      return day.with({ month: 1, day: 1 })
   }
 }
 
 /** The day of an instant in a zone, as YYYY-MM-DD. */
-export const dayOf = (instant: string, zone: string): string => Temporal.Instant.from(instant).toZonedDateTimeISO(zone).toPlainDate().toString()
+export const dayOf = (instant: string, zone: string): string =>
+  Temporal.Instant.from(instant).toZonedDateTimeISO(zone).toPlainDate().toString()

@@ -1,4 +1,7 @@
-/** What may stand in a contact filter (contract 4), as a table: fields, their kinds, and the operators of each kind. */
+/**
+ * What may stand in a contact filter (contract 4), as a table: fields, their kinds, and the operators of
+ * each kind.
+ */
 export type Kind = keyof typeof operators
 
 export const operators = {
@@ -32,7 +35,10 @@ export const leaves: Readonly<Record<string, Leaf>> = {
 
 export type Relation = { quantifiers: readonly string[]; fields: Readonly<Record<string, Leaf>> }
 
-const label: Relation = { quantifiers: ['some', 'none', 'every'], fields: { id: { kind: 'ref' }, name: { kind: 'text' } } }
+const label: Relation = {
+  quantifiers: ['some', 'none', 'every'],
+  fields: { id: { kind: 'ref' }, name: { kind: 'text' } },
+}
 
 export const relations: Readonly<Record<string, Relation>> = {
   tags: label,
@@ -41,34 +47,85 @@ export const relations: Readonly<Record<string, Relation>> = {
   attributes: {
     quantifiers: ['some', 'none'],
     fields: {
-      stringValue: { kind: 'text', optional: true }, numberValue: { kind: 'number', optional: true },
-      booleanValue: { kind: 'flag', optional: true }, dateValue: { kind: 'time', optional: true },
+      stringValue: { kind: 'text', optional: true },
+      numberValue: { kind: 'number', optional: true },
+      booleanValue: { kind: 'flag', optional: true },
+      dateValue: { kind: 'time', optional: true },
     },
   },
   conversations: {
     quantifiers: ['some', 'none'],
     fields: {
       state: { kind: 'word', words: ['open', 'closed'] },
-      channelId: { kind: 'ref', optional: true }, assignedStaffId: { kind: 'ref', optional: true }, assignedTeamId: { kind: 'ref', optional: true },
-      createdAt: { kind: 'time' }, lastActivityAt: { kind: 'time', optional: true }, unreadCount: { kind: 'number' },
+      channelId: { kind: 'ref', optional: true },
+      assignedStaffId: { kind: 'ref', optional: true },
+      assignedTeamId: { kind: 'ref', optional: true },
+      createdAt: { kind: 'time' },
+      lastActivityAt: { kind: 'time', optional: true },
+      unreadCount: { kind: 'number' },
     },
   },
   broadcasts: {
     quantifiers: ['some', 'none'],
     fields: {
-      id: { kind: 'ref' }, sentAt: { kind: 'time', optional: true },
-      message_status: { kind: 'word', words: ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'not_responded'] },
+      id: { kind: 'ref' },
+      sentAt: { kind: 'time', optional: true },
+      message_status: {
+        kind: 'word',
+        words: ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'not_responded'],
+      },
     },
   },
 }
 
 /** What people write who know other query languages, and what it is called here. */
 export const synonyms: Readonly<Record<string, string>> = {
-  phone: 'phoneNumber', mobile: 'phoneNumber', created: 'createdAt', updated: 'updatedAt', last_active: 'lastActivityAt', tag: 'tags', group: 'groups', segment: 'savedFilter',
-  custom_fields: 'attributes', customFields: 'attributes', conversation: 'conversations', broadcast: 'broadcasts', status: 'message_status', all: 'every', any: 'some',
-  equals: 'eq', is: 'eq', '=': 'eq', '==': 'eq', not: 'ne', neq: 'ne', notEquals: 'ne', '!=': 'ne', '<>': 'ne', nin: 'notIn', like: 'contains', ilike: 'contains',
-  '>': 'gt', after: 'gt', '>=': 'gte', since: 'gte', '<': 'lt', before: 'lt', '<=': 'lte', matches: 'regex', exists: 'isNull', value: 'stringValue', key: 'attributeName',
+  phone: 'phoneNumber',
+  mobile: 'phoneNumber',
+  created: 'createdAt',
+  updated: 'updatedAt',
+  last_active: 'lastActivityAt',
+  tag: 'tags',
+  group: 'groups',
+  segment: 'savedFilter',
+  custom_fields: 'attributes',
+  customFields: 'attributes',
+  conversation: 'conversations',
+  broadcast: 'broadcasts',
+  status: 'message_status',
+  all: 'every',
+  any: 'some',
+  equals: 'eq',
+  is: 'eq',
+  '=': 'eq',
+  '==': 'eq',
+  not: 'ne',
+  neq: 'ne',
+  notEquals: 'ne',
+  '!=': 'ne',
+  '<>': 'ne',
+  nin: 'notIn',
+  like: 'contains',
+  ilike: 'contains',
+  '>': 'gt',
+  after: 'gt',
+  '>=': 'gte',
+  since: 'gte',
+  '<': 'lt',
+  before: 'lt',
+  '<=': 'lte',
+  matches: 'regex',
+  exists: 'isNull',
+  value: 'stringValue',
+  key: 'attributeName',
 }
 
 /** Every key that a node may have. */
-export const nodeKeys: readonly string[] = [...Object.keys(leaves), ...Object.keys(relations), 'savedFilter', 'and', 'or', 'not']
+export const nodeKeys: readonly string[] = [
+  ...Object.keys(leaves),
+  ...Object.keys(relations),
+  'savedFilter',
+  'and',
+  'or',
+  'not',
+]

@@ -14,19 +14,45 @@ type Read = { filter: Filter; absolute: unknown }
 const everyone = (): Filter => ({ kind: 'and', of: [] })
 /** What stands for a part that is wrong: its fault is noted, and the whole is refused. */
 const nothing = (raw: unknown): Read => ({ filter: everyone(), absolute: raw })
-const all = (parts: readonly Filter[]): Filter => (parts.length === 1 ? parts[0]! : { kind: 'and', of: parts })
+const all = (parts: readonly Filter[]): Filter =>
+  parts.length === 1 ? parts[0]! : { kind: 'and', of: parts }
 
-/** Reads a node. `level`: how many combinators and quantifiers it stands in; `absent`: fields whose absence an `or` around it asks for as well. */
-export const readNode = (walk: Walk, raw: unknown, path: Path, level: number, absent: readonly string[] = []): Read => {
+/**
+ * Reads a node. `level`: how many combinators and quantifiers it stands in; `absent`: fields whose absence
+ * an `or` around it asks for as well.
+ */
+export const readNode = (
+  walk: Walk,
+  raw: unknown,
+  path: Path,
+  level: number,
+  absent: readonly string[] = [],
+): Read => {
   if (!isObject(raw)) {
-    fault(walk, path, { code: 'invalid_type', detail: 'must be an object', fix: 'Send {field: {operator: value}}.' })
+    fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be an object',
+      fix: 'Send {field: {operator: value}}.',
+    })
     return nothing(raw)
   }
-  const parts = Object.entries(raw).map(([key, value]) => [key, readMember(walk, key, value, [...path, key], level, absent)] as const)
-  return { filter: all(parts.map(([, part]) => part.filter)), absolute: Object.fromEntries(parts.map(([key, part]) => [key, part.absolute])) }
+  const parts = Object.entries(raw).map(
+    ([key, value]) => [key, readMember(walk, key, value, [...path, key], level, absent)] as const,
+  )
+  return {
+    filter: all(parts.map(([, part]) => part.filter)),
+    absolute: Object.fromEntries(parts.map(([key, part]) => [key, part.absolute])),
+  }
 }
 
-const readMember = (walk: Walk, key: string, raw: unknown, path: Path, level: number, absent: readonly string[]): Read => {
+const readMember = (
+  walk: Walk,
+  key: string,
+  raw: unknown,
+  path: Path,
+  level: number,
+  absent: readonly string[],
+): Read => {
   if (key === 'and' || key === 'or') return readCombined(walk, key, raw, path, level)
   if (key === 'not') return readNot(walk, raw, path, level)
   if (key === 'savedFilter') return readReference(walk, raw, path, level)
@@ -38,7 +64,13 @@ const readMember = (walk: Walk, key: string, raw: unknown, path: Path, level: nu
 
 const noteDepth = (walk: Walk, depth: number, path: Path): void => {
   if (depth > filterLimits.depth) {
-    throw overLimit(walk, path, 'filter_too_deep', `is ${depth} deep`, `Nest at most ${filterLimits.depth} deep; conditions that must all hold can stand side by side in one object.`)
+    throw overLimit(
+      walk,
+      path,
+      'filter_too_deep',
+      `is ${depth} deep`,
+      `Nest at most ${filterLimits.depth} deep; conditions that must all hold can stand side by side in one object.`,
+    )
   }
   walk.depth = Math.max(walk.depth, depth)
 }
@@ -46,26 +78,41 @@ const noteDepth = (walk: Walk, depth: number, path: Path): void => {
 const noteCondition = (walk: Walk, path: Path): void => {
   if (++walk.conditions > filterLimits.conditions) {
     const fix = `Send at most ${filterLimits.conditions} conditions; in takes a list of values as one.`
-    throw overLimit(walk, path, 'filter_too_many_conditions', `is the condition number ${walk.conditions}`, fix)
+    throw overLimit(
+      walk,
+      path,
+      'filter_too_many_conditions',
+      `is the condition number ${walk.conditions}`,
+      fix,
+    )
   }
 }
 
 const readCombined = (walk: Walk, kind: 'and' | 'or', raw: unknown, path: Path, level: number): Read => {
   noteDepth(walk, level + 1, path)
   if (!Array.isArray(raw) || raw.length === 0) {
-    fault(walk, path, { code: 'invalid_type', detail: 'must be a list of at least one filter', fix: `Send {"${kind}": [{…}, {…}]}.` })
+    fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be a list of at least one filter',
+      fix: `Send {"${kind}": [{…}, {…}]}.`,
+    })
     return nothing(raw)
   }
   requireListLength(walk, raw, path)
   warnOfCombined(walk, kind, raw, path)
   const absent = kind === 'or' ? raw.flatMap(absentIn) : []
   const parts = raw.map((item, n) => readNode(walk, item, [...path, n], level + 1, absent))
-  return { filter: parts.length === 1 ? parts[0]!.filter : { kind, of: parts.map((part) => part.filter) }, absolute: parts.map((part) => part.absolute) }
+  return {
+    filter: parts.length === 1 ? parts[0]!.filter : { kind, of: parts.map((part) => part.filter) },
+    absolute: parts.map((part) => part.absolute),
+  }
 }
 
 /** The fields whose absence a node asks for. */
 const absentIn = (raw: unknown): string[] =>
-  (isObject(raw) ? Object.keys(raw).filter((field) => isObject(raw[field]) && raw[field]['isNull'] === true) : [])
+  isObject(raw)
+    ? Object.keys(raw).filter((field) => isObject(raw[field]) && raw[field]['isNull'] === true)
+    : []
 
 const readNot = (walk: Walk, raw: unknown, path: Path, level: number): Read => {
   noteDepth(walk, level + 1, path)
@@ -78,14 +125,30 @@ const readReference = (walk: Walk, raw: unknown, path: Path, level: number): Rea
   const [test] = readTests(walk, { kind: 'id' }, raw, path, level, ['eq'])
   if (!test) return nothing(raw)
   const standIn = everyone()
-  walk.references.push({ id: (test.test as { value: string }).value, path: walk.within?.path ?? [...path, 'eq'], level, standIn })
+  walk.references.push({
+    id: (test.test as { value: string }).value,
+    path: walk.within?.path ?? [...path, 'eq'],
+    level,
+    standIn,
+  })
   return { filter: standIn, absolute: raw }
 }
 
-const readField = (walk: Walk, field: string, raw: unknown, path: Path, level: number, absentToo: boolean): Read => {
+const readField = (
+  walk: Walk,
+  field: string,
+  raw: unknown,
+  path: Path,
+  level: number,
+  absentToo: boolean,
+): Read => {
   const leaf = leaves[field]!
   if (leaf.phone && phonesHidden(walk.ctx.actor)) throw hidden(walk, path, 'phone_hidden', 'Phone numbers')
-  if (field === 'email' && !seesManagerFields(walk.ctx.actor) && walk.fields.some((f) => f.key === 'email' && f.visibility === 'manager_only')) {
+  if (
+    field === 'email' &&
+    !seesManagerFields(walk.ctx.actor) &&
+    walk.fields.some((f) => f.key === 'email' && f.visibility === 'manager_only')
+  ) {
     throw hidden(walk, path, 'field_hidden', 'Email addresses')
   }
   const tests = readTests(walk, { ...leaf, digits: field === 'phoneNumber' }, raw, path, level)
@@ -95,18 +158,40 @@ const readField = (walk: Walk, field: string, raw: unknown, path: Path, level: n
   return { filter: all(of), absolute: absoluteOf(tests) }
 }
 
-const absoluteOf = (tests: readonly ReadTest[]): Record<string, unknown> => Object.fromEntries(tests.map(({ op, absolute }) => [op, absolute]))
+const absoluteOf = (tests: readonly ReadTest[]): Record<string, unknown> =>
+  Object.fromEntries(tests.map(({ op, absolute }) => [op, absolute]))
 
 /** Reads the operators of a field; those that are wrong are noted and left out. */
-const readTests = (walk: Walk, leaf: Reading, raw: unknown, path: Path, level: number, valid: readonly string[] = operators[leaf.kind]): ReadTest[] => {
+const readTests = (
+  walk: Walk,
+  leaf: Reading,
+  raw: unknown,
+  path: Path,
+  level: number,
+  valid: readonly string[] = operators[leaf.kind],
+): ReadTest[] => {
   noteDepth(walk, level + 1, path)
   if (!isObject(raw)) {
-    const fix = raw === null ? 'To find what is absent, send {"isNull": true}.' : `Send {"${Array.isArray(raw) && valid.includes('in') ? 'in' : 'eq'}": …}.`
-    fault(walk, path, { code: 'invalid_type', detail: 'must be an object with an operator', fix, allowed: valid })
+    const fix =
+      raw === null
+        ? 'To find what is absent, send {"isNull": true}.'
+        : `Send {"${Array.isArray(raw) && valid.includes('in') ? 'in' : 'eq'}": …}.`
+    fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be an object with an operator',
+      fix,
+      allowed: valid,
+    })
     return []
   }
   const entries = Object.entries(raw)
-  if (entries.length === 0) fault(walk, path, { code: 'required', detail: 'has no operator', fix: `Add one of ${valid.join(', ')}, or leave the field out.`, allowed: valid })
+  if (entries.length === 0)
+    fault(walk, path, {
+      code: 'required',
+      detail: 'has no operator',
+      fix: `Add one of ${valid.join(', ')}, or leave the field out.`,
+      allowed: valid,
+    })
   return entries.flatMap(([op, value]) => {
     noteCondition(walk, [...path, op])
     if (valid.includes(op)) return readTest(walk, leaf, op, value, [...path, op]) ?? []
@@ -118,15 +203,33 @@ const readTests = (walk: Walk, leaf: Reading, raw: unknown, path: Path, level: n
 const readRelation = (walk: Walk, key: string, raw: unknown, path: Path, level: number): Read => {
   const { quantifiers } = relations[key]!
   if (!isObject(raw) || Object.keys(raw).length === 0) {
-    fault(walk, path, { code: 'required', detail: `must be an object with ${quantifiers.join(' or ')}`, fix: `Send {"${key}": {"some": {…}}}.`, allowed: quantifiers })
+    fault(walk, path, {
+      code: 'required',
+      detail: `must be an object with ${quantifiers.join(' or ')}`,
+      fix: `Send {"${key}": {"some": {…}}}.`,
+      allowed: quantifiers,
+    })
     return nothing(raw)
   }
-  const parts = Object.entries(raw).map(([quantifier, where]) => [quantifier, readRecord(walk, key, quantifier, where, [...path, quantifier], level)] as const)
-  return { filter: all(parts.map(([, part]) => part.filter)), absolute: Object.fromEntries(parts.map(([quantifier, part]) => [quantifier, part.absolute])) }
+  const parts = Object.entries(raw).map(
+    ([quantifier, where]) =>
+      [quantifier, readRecord(walk, key, quantifier, where, [...path, quantifier], level)] as const,
+  )
+  return {
+    filter: all(parts.map(([, part]) => part.filter)),
+    absolute: Object.fromEntries(parts.map(([quantifier, part]) => [quantifier, part.absolute])),
+  }
 }
 
 /** The conditions on one related record. */
-const readRecord = (walk: Walk, key: string, quantifier: string, raw: unknown, path: Path, level: number): Read => {
+const readRecord = (
+  walk: Walk,
+  key: string,
+  quantifier: string,
+  raw: unknown,
+  path: Path,
+  level: number,
+): Read => {
   const { quantifiers, fields } = relations[key]!
   noteDepth(walk, level + 1, path)
   if (!quantifiers.includes(quantifier)) {
@@ -134,45 +237,100 @@ const readRecord = (walk: Walk, key: string, quantifier: string, raw: unknown, p
     if (!bare) unknownName(walk, path, 'quantifier', quantifier, quantifiers)
     else {
       const fix = `Say of which ${key}: {"some": {"${quantifier}": …}}, or with ${quantifiers.slice(1).join(' or ')}.`
-      fault(walk, path, { code: 'unknown_quantifier', detail: 'is not a quantifier', fix, allowed: quantifiers })
+      fault(walk, path, {
+        code: 'unknown_quantifier',
+        detail: 'is not a quantifier',
+        fix,
+        allowed: quantifiers,
+      })
     }
     return nothing(raw)
   }
   if (!isObject(raw)) {
-    fault(walk, path, { code: 'invalid_type', detail: 'must be an object', fix: `Send {${Object.keys(fields)[0]}: {operator: value}}.` })
+    fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be an object',
+      fix: `Send {${Object.keys(fields)[0]}: {operator: value}}.`,
+    })
     return nothing(raw)
   }
   // One that asks whether there is any is a condition too.
   if (Object.keys(raw).length === 0 && key !== 'attributes') noteCondition(walk, path)
   const attribute = key === 'attributes' ? readAttributeName(walk, raw, path, level + 1) : undefined
-  const conditions = Object.entries(raw).filter(([field]) => !(field === 'attributeName' && key === 'attributes')).map(([field, value]) => {
-    const place = [...path, field]
-    if (!Object.hasOwn(fields, field)) {
-      unknownName(walk, place, 'field', field, [...(key === 'attributes' ? ['attributeName'] : []), ...Object.keys(fields)])
-      return { field, tests: [], absolute: value }
-    }
-    const leaf: Leaf = fields[field]!
-    const reading = { ...leaf, days: leaf.kind === 'time' && attribute?.type === 'date', digits: leaf.kind === 'text' && attribute?.type === 'phone' }
-    const tests = readTests(walk, reading, value, place, level + 1)
-    warnOfTests(walk, { field, leaf, path: place, tests, absentToo: false, relation: key, quantifier, attribute })
-    if (key === 'tags' || key === 'groups') noteLabels(walk, key === 'tags' ? 'tag' : 'group', field, tests, place)
-    return { field, tests, absolute: absoluteOf(tests) }
-  })
+  const conditions = Object.entries(raw)
+    .filter(([field]) => !(field === 'attributeName' && key === 'attributes'))
+    .map(([field, value]) => {
+      const place = [...path, field]
+      if (!Object.hasOwn(fields, field)) {
+        unknownName(walk, place, 'field', field, [
+          ...(key === 'attributes' ? ['attributeName'] : []),
+          ...Object.keys(fields),
+        ])
+        return { field, tests: [], absolute: value }
+      }
+      const leaf: Leaf = fields[field]!
+      const reading = {
+        ...leaf,
+        days: leaf.kind === 'time' && attribute?.type === 'date',
+        digits: leaf.kind === 'text' && attribute?.type === 'phone',
+      }
+      const tests = readTests(walk, reading, value, place, level + 1)
+      warnOfTests(walk, {
+        field,
+        leaf,
+        path: place,
+        tests,
+        absentToo: false,
+        relation: key,
+        quantifier,
+        attribute,
+      })
+      if (key === 'tags' || key === 'groups')
+        noteLabels(walk, key === 'tags' ? 'tag' : 'group', field, tests, place)
+      return { field, tests, absolute: absoluteOf(tests) }
+    })
   warnOfRecord(walk, { relation: key, quantifier, path, conditions })
-  const where = conditions.flatMap(({ field, tests }) => tests.map(({ test }) => (attribute ? { as: valueFields[field], test } : { field, test })))
-  const record = { kind: key, quantifier, where, ...(attribute ? { field: { id: attribute.id, type: attribute.type } } : {}) }
+  const where = conditions.flatMap(({ field, tests }) =>
+    tests.map(({ test }) => (attribute ? { as: valueFields[field], test } : { field, test })),
+  )
+  const record = {
+    kind: key,
+    quantifier,
+    where,
+    ...(attribute ? { field: { id: attribute.id, type: attribute.type } } : {}),
+  }
   return {
     filter: record as unknown as Filter,
-    absolute: { ...(attribute ? { attributeName: raw['attributeName'] } : {}), ...Object.fromEntries(conditions.map(({ field, absolute }) => [field, absolute])) },
+    absolute: {
+      ...(attribute ? { attributeName: raw['attributeName'] } : {}),
+      ...Object.fromEntries(conditions.map(({ field, absolute }) => [field, absolute])),
+    },
   }
 }
 
-const valueFields: Readonly<Record<string, string>> = { stringValue: 'string', numberValue: 'number', booleanValue: 'boolean', dateValue: 'date' }
+const valueFields: Readonly<Record<string, string>> = {
+  stringValue: 'string',
+  numberValue: 'number',
+  booleanValue: 'boolean',
+  dateValue: 'date',
+}
 
-/** The custom field that the conditions are about. To an agent a manager-only field is as if it were not there. */
-const readAttributeName = (walk: Walk, record: Record<string, unknown>, path: Path, level: number): FieldRow | undefined => {
+/**
+ * The custom field that the conditions are about. To an agent a manager-only field is as if it were not
+ * there.
+ */
+const readAttributeName = (
+  walk: Walk,
+  record: Record<string, unknown>,
+  path: Path,
+  level: number,
+): FieldRow | undefined => {
   if (record['attributeName'] === undefined) {
-    return fault(walk, [...path, 'attributeName'], { code: 'required', detail: 'is required', fix: 'Send {"attributeName": {"eq": key}} with the key of a custom field.' })
+    return fault(walk, [...path, 'attributeName'], {
+      code: 'required',
+      detail: 'is required',
+      fix: 'Send {"attributeName": {"eq": key}} with the key of a custom field.',
+    })
   }
   const place = [...path, 'attributeName']
   const [test] = readTests(walk, { kind: 'text' }, record['attributeName'], place, level, ['eq'])
@@ -184,8 +342,16 @@ const readAttributeName = (walk: Walk, record: Record<string, unknown>, path: Pa
   if (secret && walk.within) throw hidden(walk, place, 'field_hidden', 'Manager-only fields')
   if (!field || secret) {
     const visible = walk.fields.filter((f) => f.visibility !== 'manager_only' || seesManagerFields(actor))
-    return unknownName(walk, [...place, 'eq'], 'custom field', key, visible.map((f) => f.key), 'unknown_attribute')
+    return unknownName(
+      walk,
+      [...place, 'eq'],
+      'custom field',
+      key,
+      visible.map((f) => f.key),
+      'unknown_attribute',
+    )
   }
-  if (field.type === 'phone' && phonesHidden(actor)) throw hidden(walk, place, 'phone_hidden', 'Phone numbers')
+  if (field.type === 'phone' && phonesHidden(actor))
+    throw hidden(walk, place, 'phone_hidden', 'Phone numbers')
   return field
 }

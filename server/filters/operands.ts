@@ -14,22 +14,56 @@ export type ReadTest = { op: string; test: Test; absolute: unknown; dates: reado
 export type Reading = Leaf & { days?: boolean; digits?: boolean }
 
 /** Reads the value of an operator that the field has. Undefined when it is wrong, which is noted. */
-export const readTest = (walk: Walk, leaf: Reading, op: string, raw: unknown, path: Path): ReadTest | undefined => {
-  if (op === 'isNull') return typeof raw === 'boolean' ? plain(op, { op, value: raw }, raw) : fault(walk, path, notAFlag)
+export const readTest = (
+  walk: Walk,
+  leaf: Reading,
+  op: string,
+  raw: unknown,
+  path: Path,
+): ReadTest | undefined => {
+  if (op === 'isNull')
+    return typeof raw === 'boolean' ? plain(op, { op, value: raw }, raw) : fault(walk, path, notAFlag)
   if (op === 'between') return readBetween(walk, leaf, raw, path)
   if (op === 'in' || op === 'notIn') return readList(walk, leaf, op, raw, path)
   const read = readValue(walk, leaf, op, raw, path)
-  return read && { op, test: { op, value: read.value } as Test, absolute: read.absolute, dates: read.date ? [read.date] : [] }
+  return (
+    read && {
+      op,
+      test: { op, value: read.value } as Test,
+      absolute: read.absolute,
+      dates: read.date ? [read.date] : [],
+    }
+  )
 }
 
-const notAFlag = { code: 'invalid_type', detail: 'must be true or false', fix: 'Send true or false, without quotes.' }
+const notAFlag = {
+  code: 'invalid_type',
+  detail: 'must be true or false',
+  fix: 'Send true or false, without quotes.',
+}
 
 const plain = (op: string, test: Test, absolute: unknown): ReadTest => ({ op, test, absolute, dates: [] })
 
-const readList = (walk: Walk, leaf: Reading, op: 'in' | 'notIn', raw: unknown, path: Path): ReadTest | undefined => {
-  if (!Array.isArray(raw)) return fault(walk, path, { code: 'invalid_type', detail: 'must be a list', fix: 'Send a list, or use eq for one value.' })
+const readList = (
+  walk: Walk,
+  leaf: Reading,
+  op: 'in' | 'notIn',
+  raw: unknown,
+  path: Path,
+): ReadTest | undefined => {
+  if (!Array.isArray(raw))
+    return fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be a list',
+      fix: 'Send a list, or use eq for one value.',
+    })
   requireListLength(walk, raw, path)
-  if (raw.length === 0) return fault(walk, path, { code: 'too_short', detail: 'must have at least 1 item', fix: 'List the values, or leave the condition out.' })
+  if (raw.length === 0)
+    return fault(walk, path, {
+      code: 'too_short',
+      detail: 'must have at least 1 item',
+      fix: 'List the values, or leave the condition out.',
+    })
   const values = raw.map((item, n) => readValue(walk, leaf, op, item, [...path, n])?.value)
   if (values.includes(undefined)) return undefined
   const distinct = [...new Set(values)]
@@ -38,32 +72,60 @@ const readList = (walk: Walk, leaf: Reading, op: 'in' | 'notIn', raw: unknown, p
 }
 
 export const requireListLength = (walk: Walk, list: readonly unknown[], path: Path): void => {
-  if (list.length > filterLimits.list) throw overLimit(walk, path, 'filter_list_too_long', `has ${list.length} items`, `Send at most ${filterLimits.list} items.`)
+  if (list.length > filterLimits.list)
+    throw overLimit(
+      walk,
+      path,
+      'filter_list_too_long',
+      `has ${list.length} items`,
+      `Send at most ${filterLimits.list} items.`,
+    )
 }
 
 const readBetween = (walk: Walk, leaf: Reading, raw: unknown, path: Path): ReadTest | undefined => {
   if (!Array.isArray(raw) || raw.length !== 2) {
-    return fault(walk, path, { code: 'invalid_type', detail: 'must be a list of two values', fix: 'Send [from, to]; both ends are included.' })
+    return fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be a list of two values',
+      fix: 'Send [from, to]; both ends are included.',
+    })
   }
   const [from, to] = raw.map((item, n) => readValue(walk, leaf, n === 0 ? 'gte' : 'lte', item, [...path, n]))
   if (!from || !to) return undefined
   const dates = [from.date, to.date].filter((date) => date !== undefined)
-  return { op: 'between', test: { op: 'between', from: String(from.value), to: String(to.value) }, absolute: [from.absolute, to.absolute], dates }
+  return {
+    op: 'between',
+    test: { op: 'between', from: String(from.value), to: String(to.value) },
+    absolute: [from.absolute, to.absolute],
+    dates,
+  }
 }
 
 /** A value as storage compares it, and as it is kept. */
 type Value = { value: string | boolean; absolute: unknown; date?: FilterDate }
 
 const readValue = (walk: Walk, leaf: Reading, op: string, raw: unknown, path: Path): Value | undefined => {
-  if (raw === null) return fault(walk, path, { code: 'invalid_type', detail: 'must not be null', fix: 'To find what is absent, send {"isNull": true}.' })
+  if (raw === null)
+    return fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must not be null',
+      fix: 'To find what is absent, send {"isNull": true}.',
+    })
   if (typeof raw === 'string') requireLength(walk, op, raw, path)
   switch (leaf.kind) {
-    case 'text': return readText(walk, leaf, op, raw, path)
-    case 'id': case 'ref': return readId(walk, raw, path)
-    case 'word': return readWord(walk, leaf.words!, raw, path)
-    case 'time': return readTime(walk, leaf, raw, path)
-    case 'number': return readNumber(walk, raw, path)
-    case 'flag': return typeof raw === 'boolean' ? { value: raw, absolute: raw } : fault(walk, path, notAFlag)
+    case 'text':
+      return readText(walk, leaf, op, raw, path)
+    case 'id':
+    case 'ref':
+      return readId(walk, raw, path)
+    case 'word':
+      return readWord(walk, leaf.words!, raw, path)
+    case 'time':
+      return readTime(walk, leaf, raw, path)
+    case 'number':
+      return readNumber(walk, raw, path)
+    case 'flag':
+      return typeof raw === 'boolean' ? { value: raw, absolute: raw } : fault(walk, path, notAFlag)
   }
 }
 
@@ -77,7 +139,12 @@ const requireLength = (walk: Walk, op: string, text: string, path: Path): void =
 }
 
 const readText = (walk: Walk, leaf: Reading, op: string, raw: unknown, path: Path): Value | undefined => {
-  if (typeof raw !== 'string') return fault(walk, path, { code: 'invalid_type', detail: 'must be text', fix: Array.isArray(raw) ? 'Use in or notIn for a list.' : 'Send a string.' })
+  if (typeof raw !== 'string')
+    return fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be text',
+      fix: Array.isArray(raw) ? 'Use in or notIn for a list.' : 'Send a string.',
+    })
   if (op === 'regex') walk.patterns.push({ path, pattern: raw })
   return { value: leaf.digits && op !== 'regex' ? phoneDigits(op, raw) : raw, absolute: raw }
 }
@@ -93,24 +160,46 @@ const phoneDigits = (op: string, text: string): string => {
 }
 
 const readId = (walk: Walk, raw: unknown, path: Path): Value | undefined =>
-  (typeof raw === 'string' && /^[1-9]\d{0,18}$/.test(raw)) || (Number.isSafeInteger(raw) && Number(raw) > 0) ? { value: String(raw), absolute: raw }
-    : fault(walk, path, { code: 'invalid_value', detail: 'must be an id: 1 to 19 digits as a string, or an integer', fix: 'Send an id; to compare names, use name.' })
+  (typeof raw === 'string' && /^[1-9]\d{0,18}$/.test(raw)) || (Number.isSafeInteger(raw) && Number(raw) > 0)
+    ? { value: String(raw), absolute: raw }
+    : fault(walk, path, {
+        code: 'invalid_value',
+        detail: 'must be an id: 1 to 19 digits as a string, or an integer',
+        fix: 'Send an id; to compare names, use name.',
+      })
 
 const readWord = (walk: Walk, words: readonly string[], raw: unknown, path: Path): Value | undefined => {
-  if (typeof raw !== 'string') return fault(walk, path, { code: 'invalid_type', detail: 'must be text', fix: `Send one of ${words.join(', ')}.`, allowed: words })
-  return words.includes(raw) ? { value: raw, absolute: raw } : unknownName(walk, path, 'value', raw, words, 'invalid_value')
+  if (typeof raw !== 'string')
+    return fault(walk, path, {
+      code: 'invalid_type',
+      detail: 'must be text',
+      fix: `Send one of ${words.join(', ')}.`,
+      allowed: words,
+    })
+  return words.includes(raw)
+    ? { value: raw, absolute: raw }
+    : unknownName(walk, path, 'value', raw, words, 'invalid_value')
 }
 
 const readTime = (walk: Walk, leaf: Reading, raw: unknown, path: Path): Value | undefined => {
-  const date = typeof raw === 'string' ? readDate(raw, walk.now, walk.zone) : { fault: 'must be a date', fix: 'Send it as text, such as "2026-10-01T09:30:00Z" or "-7d".' }
+  const date =
+    typeof raw === 'string'
+      ? readDate(raw, walk.now, walk.zone)
+      : { fault: 'must be a date', fix: 'Send it as text, such as "2026-10-01T09:30:00Z" or "-7d".' }
   if ('fault' in date) return fault(walk, path, { code: 'invalid_date', detail: date.fault, fix: date.fix })
   const text = raw as string
   // Where days are compared, a day says all there is to say, and stays as it is.
   if (leaf.days && date.form === 'day') return { value: text, absolute: text, date }
-  if (date.form !== 'instant') walk.resolvedDates.push({ path: pointerOf(path), input: text, value: date.instant })
+  if (date.form !== 'instant')
+    walk.resolvedDates.push({ path: pointerOf(path), input: text, value: date.instant })
   if (!leaf.days) return { value: date.instant, absolute: date.instant, date }
   const day = dayOf(date.instant, walk.zone)
-  if (!/^(?!0000)\d{4}-/.test(day)) return fault(walk, path, { code: 'invalid_date', detail: 'must lie in the years 0001 to 9999', fix: 'Send an earlier or later date.' })
+  if (!/^(?!0000)\d{4}-/.test(day))
+    return fault(walk, path, {
+      code: 'invalid_date',
+      detail: 'must lie in the years 0001 to 9999',
+      fix: 'Send an earlier or later date.',
+    })
   return { value: day, absolute: day, date }
 }
 
@@ -118,9 +207,14 @@ const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i
 
 const readNumber = (walk: Walk, raw: unknown, path: Path): Value | undefined => {
   if (typeof raw === 'number' && Number.isFinite(raw)) {
-    if (Number.isInteger(raw) && !Number.isSafeInteger(raw)) warn(walk, path, 'JSON numbers of this size are rounded on their way; send it as text.')
+    if (Number.isInteger(raw) && !Number.isSafeInteger(raw))
+      warn(walk, path, 'JSON numbers of this size are rounded on their way; send it as text.')
     return { value: String(raw), absolute: raw }
   }
   if (typeof raw === 'string' && NUMBER.test(raw)) return { value: raw, absolute: raw }
-  return fault(walk, path, { code: 'invalid_type', detail: 'must be a number', fix: 'Send a number, such as 12.5, or the same as text.' })
+  return fault(walk, path, {
+    code: 'invalid_type',
+    detail: 'must be a number',
+    fix: 'Send a number, such as 12.5, or the same as text.',
+  })
 }

@@ -9,7 +9,16 @@ import { warnOfLabels } from './labels.ts'
 import { readNode } from './node.ts'
 import { expand, findAllSaved } from './saved.ts'
 import { inFilterTime } from './time.ts'
-import { newWalk, type Path, placeOf, type Reference, refusal, type ResolvedDate, type Walk, type Warning } from './walk.ts'
+import {
+  newWalk,
+  type Path,
+  placeOf,
+  type Reference,
+  refusal,
+  type ResolvedDate,
+  type Walk,
+  type Warning,
+} from './walk.ts'
 
 export type ReadFilter = {
   /** What storage is asked, saved filters in their places. */
@@ -34,15 +43,26 @@ type Options = {
 }
 
 /**
- * Checks a contact filter and resolves its dates, custom fields and saved filters. Throws 400 `invalid_input` (with the reasons of spec "Errors"), 403
+ * Checks a contact filter and resolves its dates, custom fields and saved filters. Throws 400
+ * `invalid_input` (with the reasons of spec "Errors"), 403
  * `forbidden` (`phone_hidden`, `field_hidden`), 404 `saved_filter_not_found`, 503 `advanced_filter_disabled`.
  */
-export const readFilter = async (ctx: Context, given: Record<string, unknown>, options: Options = {}): Promise<ReadFilter> => {
+export const readFilter = async (
+  ctx: Context,
+  given: Record<string, unknown>,
+  options: Options = {},
+): Promise<ReadFilter> => {
   requireFilters(ctx)
   const { path = ['filter'] } = options
   const text = JSON.stringify(given)
   const bytes = Buffer.byteLength(text)
-  if (bytes > filterLimits.bytes) throw refusal(path, 'filter_too_large', `has ${bytes} bytes as JSON`, `Send at most ${filterLimits.bytes} bytes.`)
+  if (bytes > filterLimits.bytes)
+    throw refusal(
+      path,
+      'filter_too_large',
+      `has ${bytes} bytes as JSON`,
+      `Send at most ${filterLimits.bytes} bytes.`,
+    )
   const fields = NEEDS_FIELDS.test(text) ? await listFields(ctx.tx, ctx.actor.workspace.id) : []
   const walk = newWalk(ctx, fields, options.now ?? ctx.now)
   const read = readNode(walk, given, path, 0)
@@ -53,7 +73,12 @@ export const readFilter = async (ctx: Context, given: Record<string, unknown>, o
   await requireGoodPatterns(ctx, [walk, ...[...saved.values()].map((one) => one.walk)])
   await warnOfLabels(walk)
   return {
-    filter, absolute, resolvedDates: walk.resolvedDates, warnings: walk.warnings, conditions: walk.conditions, depth: walk.depth,
+    filter,
+    absolute,
+    resolvedDates: walk.resolvedDates,
+    warnings: walk.warnings,
+    conditions: walk.conditions,
+    depth: walk.depth,
     explanation: explain(absolute, { zone: walk.zone, fields, saved }),
   }
 }
@@ -61,38 +86,82 @@ export const readFilter = async (ctx: Context, given: Record<string, unknown>, o
 /** Fields whose rules are those of a custom field. */
 const NEEDS_FIELDS = /"(?:attributes|email|savedFilter)"/
 
-/** The condition of a search or a count: filter and saved filter, which must both match; undefined when neither is given. */
+/**
+ * The condition of a search or a count: filter and saved filter, which must both match; undefined when
+ * neither is given.
+ */
 export const readConditions = async (
-  ctx: Context, input: { filter?: Record<string, unknown> | undefined; saved_filter_id?: string | number | undefined }, now?: string,
+  ctx: Context,
+  input: { filter?: Record<string, unknown> | undefined; saved_filter_id?: string | number | undefined },
+  now?: string,
 ): Promise<{ filter: Filter | undefined; resolvedDates: ResolvedDate[]; warnings: Warning[] }> => {
-  const read = input.filter && await readFilter(ctx, input.filter, now === undefined ? {} : { now })
-  const saved = input.saved_filter_id === undefined ? undefined : await readSavedFilter(ctx, String(input.saved_filter_id))
+  const read = input.filter && (await readFilter(ctx, input.filter, now === undefined ? {} : { now }))
+  const saved =
+    input.saved_filter_id === undefined
+      ? undefined
+      : await readSavedFilter(ctx, String(input.saved_filter_id))
   const both = [read?.filter, saved].filter((filter) => filter !== undefined)
-  return { filter: both.length > 1 ? { kind: 'and', of: both } : both[0], resolvedDates: read?.resolvedDates ?? [], warnings: read?.warnings ?? [] }
+  return {
+    filter: both.length > 1 ? { kind: 'and', of: both } : both[0],
+    resolvedDates: read?.resolvedDates ?? [],
+    warnings: read?.warnings ?? [],
+  }
 }
 
 const readSavedFilter = async (ctx: Context, id: string): Promise<Filter> => {
   requireFilters(ctx)
   const reference: Reference = { id, path: ['saved_filter_id'], level: 0, standIn: { kind: 'and', of: [] } }
   const saved = await findAllSaved(ctx, [reference], await listFields(ctx.tx, ctx.actor.workspace.id))
-  const filter = expand(saved, reference.standIn, { references: [reference], conditions: 0, depth: 0 }, reference.path)
-  await requireGoodPatterns(ctx, [...saved.values()].map((one) => one.walk))
+  const filter = expand(
+    saved,
+    reference.standIn,
+    { references: [reference], conditions: 0, depth: 0 },
+    reference.path,
+  )
+  await requireGoodPatterns(
+    ctx,
+    [...saved.values()].map((one) => one.walk),
+  )
   return filter
 }
 
 const requireFilters = (ctx: Context): void => {
-  if (!ctx.filters.on) throw new Problem('service_unconfigured', 'Contact filters are switched off on this server.', { reason: 'advanced_filter_disabled' })
+  if (!ctx.filters.on)
+    throw new Problem('service_unconfigured', 'Contact filters are switched off on this server.', {
+      reason: 'advanced_filter_disabled',
+    })
 }
 
 const requireGoodPatterns = async (ctx: Context, walks: readonly Walk[]): Promise<void> => {
-  const patterns = walks.flatMap((walk) => walk.patterns.map(({ path, pattern }) => ({ path: placeOf(walk, path), pattern })))
-  const bad = patterns.length > 0 ? await inFilterTime(regexFault(ctx.tx, patterns.map(({ pattern }) => pattern))) : undefined
+  const patterns = walks.flatMap((walk) =>
+    walk.patterns.map(({ path, pattern }) => ({ path: placeOf(walk, path), pattern })),
+  )
+  const bad =
+    patterns.length > 0
+      ? await inFilterTime(
+          regexFault(
+            ctx.tx,
+            patterns.map(({ pattern }) => pattern),
+          ),
+        )
+      : undefined
   if (!bad) return
   const detail = `is not a regular expression that PostgreSQL takes: ${bad.fault}`
-  throw refusal(patterns[bad.index]!.path, 'filter_regex_invalid', detail, 'Correct the expression, or use contains for plain text.')
+  throw refusal(
+    patterns[bad.index]!.path,
+    'filter_regex_invalid',
+    detail,
+    'Correct the expression, or use contains for plain text.',
+  )
 }
 
 const invalid = (errors: FieldError[]): Problem => {
   const [first] = errors
-  return new Problem('invalid_input', errors.length === 1 ? `${first!.pointer!.slice(2)} ${first!.detail}.` : `${errors.length} parts of the filter are wrong.`, { errors })
+  return new Problem(
+    'invalid_input',
+    errors.length === 1
+      ? `${first!.pointer!.slice(2)} ${first!.detail}.`
+      : `${errors.length} parts of the filter are wrong.`,
+    { errors },
+  )
 }

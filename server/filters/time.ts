@@ -11,6 +11,10 @@ export const inFilterTime = async <T>(work: Promise<T>): Promise<T> => {
   } catch (error) {
     const cut = (error as { code?: string }).code
     if (cut !== '57014' && cut !== 'timeout') throw error
-    throw new Problem('timeout', `The contacts could not be found within ${MOST_MS / 1000} seconds. Narrow the filter, for example to a tag or a range of dates.`, { reason: 'query_timeout' })
+    throw new Problem(
+      'timeout',
+      `The contacts could not be found within ${MOST_MS / 1000} seconds. Narrow the filter, for example to a tag or a range of dates.`,
+      { reason: 'query_timeout' },
+    )
   }
 }

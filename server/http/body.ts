@@ -8,21 +8,33 @@ export const HARD_MAX_BYTES = 24 * 1024 * 1024
 
 /** The body's text, after its size and type are found right (413, 415 come before authentication). */
 export const readBody = async (event: H3Event, maxBytes: number): Promise<string> => {
-  const tooLarge = () => new Problem('payload_too_large', `The body is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
+  const tooLarge = () =>
+    new Problem('payload_too_large', `The body is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
   if (event.req.method === 'GET' || event.req.method === 'HEAD') return ''
   if (Number(event.req.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge()
   let bytes: Uint8Array
   try {
     bytes = await bytesOf(event, maxBytes)
   } catch (error) {
-    if ((error as { status?: number }).status === 413 || (error as { statusCode?: number }).statusCode === 413) throw tooLarge()
-    throw new Problem('invalid_input', 'The body could not be read to its end.', { errors: [{ pointer: '#', code: 'incomplete_body', detail: 'broke off', fix: 'Send the whole body.' }] })
+    if (
+      (error as { status?: number }).status === 413 ||
+      (error as { statusCode?: number }).statusCode === 413
+    )
+      throw tooLarge()
+    throw new Problem('invalid_input', 'The body could not be read to its end.', {
+      errors: [{ pointer: '#', code: 'incomplete_body', detail: 'broke off', fix: 'Send the whole body.' }],
+    })
   }
   if (bytes.byteLength === 0) return ''
   if (bytes.byteLength > maxBytes) throw tooLarge()
   const type = event.req.headers.get('content-type')
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
-    throw new Problem('unsupported_media_type', `The body is declared as ${type === null ? 'nothing' : `"${type.slice(0, 100)}"`}; send Content-Type: application/json.`, {}, { Accept: 'application/json' })
+    throw new Problem(
+      'unsupported_media_type',
+      `The body is declared as ${type === null ? 'nothing' : `"${type.slice(0, 100)}"`}; send Content-Type: application/json.`,
+      {},
+      { Accept: 'application/json' },
+    )
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -32,7 +44,10 @@ export const readBody = async (event: H3Event, maxBytes: number): Promise<string
   }
 }
 
-/** From Node's own request where there is one: a Request of the platform takes three times as long. What is too large is not kept. */
+/**
+ * From Node's own request where there is one: a Request of the platform takes three times as long. What is
+ * too large is not kept.
+ */
 const bytesOf = async (event: H3Event, maxBytes: number): Promise<Uint8Array> => {
   const incoming = event.runtime?.node?.req as IncomingMessage | undefined
   if (!incoming) return new Uint8Array(await event.req.arrayBuffer())
@@ -63,7 +78,18 @@ export const tryJson = (text: string): { ok: true; value: unknown } | { ok: fals
 export const parseJson = (text: string): unknown => {
   const parsed = tryJson(text)
   if (parsed.ok) return parsed.value
-  throw new Problem('invalid_input', text === '\uFFFD' ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.', {
-    errors: [{ pointer: '#', code: 'invalid_json', detail: 'must be a JSON object in UTF-8', fix: 'Check quotes, commas and brackets.' }],
-  })
+  throw new Problem(
+    'invalid_input',
+    text === '\uFFFD' ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.',
+    {
+      errors: [
+        {
+          pointer: '#',
+          code: 'invalid_json',
+          detail: 'must be a JSON object in UTF-8',
+          fix: 'Check quotes, commas and brackets.',
+        },
+      ],
+    },
+  )
 }

@@ -2,18 +2,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NodeRequest, type NodeResponse, sendNodeResponse } from 'srvx/node'
 
 /**
- * The handler for node:http. A FastResponse with text goes out in one write, head and body together; srvx takes two, and waits for them. Everything
- * else goes the way of srvx.
+ * The handler for node:http. A FastResponse with text goes out in one write, head and body together; srvx
+ * takes two, and waits for them. Everything else goes the way of srvx.
  */
-export const nodeHandler = (fetch: (request: Request) => Response | Promise<Response>, options: { maxRequestBodySize: number }) =>
+export const nodeHandler =
+  (fetch: (request: Request) => Response | Promise<Response>, options: { maxRequestBodySize: number }) =>
   async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     try {
       const response = await fetch(new NodeRequest({ req, res, ...options }) as unknown as Request)
-      // A network error is what the sandbox answers when an answer is to be lost: the caller's connection breaks off.
+      // A network error is what the sandbox answers when an answer is to be lost: the caller's connection
+      // breaks off.
       if (response.type === 'error') return void res.destroy()
       if (!isFast(response)) return await sendNodeResponse(res, response)
       const { status, headers, body } = response._toNodeResponse()
-      if (typeof body !== 'string') return await sendNodeResponse(res, new Response(body as never, { status, headers: pairs(headers) }))
+      if (typeof body !== 'string')
+        return await sendNodeResponse(res, new Response(body as never, { status, headers: pairs(headers) }))
       res.writeHead(status, headers as never).end(body)
     } catch {
       if (res.headersSent) res.destroy()
@@ -23,4 +26,5 @@ export const nodeHandler = (fetch: (request: Request) => Response | Promise<Resp
 
 const isFast = (response: Response): response is NodeResponse => '_toNodeResponse' in response
 
-const pairs = (flat: readonly string[]): [string, string][] => flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1]!] as [string, string]] : []))
+const pairs = (flat: readonly string[]): [string, string][] =>
+  flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1]!] as [string, string]] : []))

@@ -2,10 +2,24 @@ import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
 import { type JsonSchema, jsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
 import { inputOf, type Operation, outputOf, type Route, routesOf } from '../../catalog/operation.ts'
-import { confirmParameter, headers, parameters, type Part, problemResponses, problemSchemas, ref, successHeaders } from './openapi-parts.ts'
+import {
+  confirmParameter,
+  headers,
+  parameters,
+  type Part,
+  problemResponses,
+  problemSchemas,
+  ref,
+  successHeaders,
+} from './openapi-parts.ts'
 
 /** The document under construction: what operations put into it as they are described. */
-type Draft = { publicUrl: string; paths: Record<string, Part>; schemas: Record<string, JsonSchema>; responses: Record<string, Part> }
+type Draft = {
+  publicUrl: string
+  paths: Record<string, Part>
+  schemas: Record<string, JsonSchema>
+  responses: Record<string, Part>
+}
 
 /** An operation with its schemas, their references pointing into the components. */
 type Described = { op: Operation; input: JsonSchema; output: JsonSchema; tag: string }
@@ -21,9 +35,12 @@ export const openapi = (operations: readonly Operation[], { publicUrl }: { publi
   return {
     openapi: '3.1.0',
     info: {
-      title: 'wcrm', version: currentVersion, summary: 'Workspace messaging and CRM service',
-      description: 'Contacts, tags, groups and custom fields of one workspace. Every operation is a REST route and `POST /v1/ops/<name>`. '
-        + 'A request acts as the staff member who owns the key. Changes take `dry_run`: every check runs, nothing changes.',
+      title: 'wcrm',
+      version: currentVersion,
+      summary: 'Workspace messaging and CRM service',
+      description:
+        'Contacts, tags, groups and custom fields of one workspace. Every operation is a REST route and `POST /v1/ops/<name>`. ' +
+        'A request acts as the staff member who owns the key. Changes take `dry_run`: every check runs, nothing changes.',
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl, description: 'This server' }],
@@ -31,7 +48,14 @@ export const openapi = (operations: readonly Operation[], { publicUrl }: { publi
     tags: tagsOf(described),
     paths: draft.paths,
     components: {
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer wc_live_…`. Test keys (`wc_test_…`) run every change as a dry run.' } },
+      securitySchemes: {
+        apiKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'An API key: `Authorization: Bearer wc_live_…`. Test keys (`wc_test_…`) run every change as a dry run.',
+        },
+      },
       schemas: { ...draft.schemas, ...problemSchemas },
       headers: used(headers, draft),
       parameters: used(parameters, draft),
@@ -47,42 +71,70 @@ const used = (components: Record<string, Part>, { paths, responses }: Draft): Re
 }
 
 const tagsOf = (described: readonly Described[]): Part[] => [
-  ...[...new Set(described.map(({ tag }) => tag))].map((name) => ({ name, description: `Operations on ${name.replaceAll('-', ' ')}.` })),
+  ...[...new Set(described.map(({ tag }) => tag))].map((name) => ({
+    name,
+    description: `Operations on ${name.replaceAll('-', ' ')}.`,
+  })),
   { name: 'ops', description: 'Every operation by its name, with every field in the JSON body.' },
 ]
 
 const describe = (draft: Draft, op: Operation): Described => {
   const input = jsonSchema(inputOf(op))
   const output = jsonSchema(outputOf(op))
-  for (const [name, schema] of Object.entries({ ...input.definitions, ...output.definitions })) draft.schemas[name] = toComponents(schema)
-  return { op, input: toComponents(input.schema), output: toComponents(output.schema), tag: op.cli.includes(' ') ? op.cli.split(' ')[0]! : 'workspace' }
+  for (const [name, schema] of Object.entries({ ...input.definitions, ...output.definitions }))
+    draft.schemas[name] = toComponents(schema)
+  return {
+    op,
+    input: toComponents(input.schema),
+    output: toComponents(output.schema),
+    tag: op.cli.includes(' ') ? op.cli.split(' ')[0]! : 'workspace',
+  }
 }
 
 const toComponents = (schema: JsonSchema): JsonSchema => {
   const node = mapSchemas(schema, toComponents)
-  return typeof node.$ref === 'string' ? { ...node, $ref: node.$ref.replace('#/$defs/', '#/components/schemas/') } : node
+  return typeof node.$ref === 'string'
+    ? { ...node, $ref: node.$ref.replace('#/$defs/', '#/components/schemas/') }
+    : node
 }
 
-/** Gives an output a name, so that its routes share it: that of the record it equals, else one made from the operation's name. */
-const nameOutput = (draft: Draft, each: Described, records: readonly (readonly [string, JsonSchema])[]): void => {
+/**
+ * Gives an output a name, so that its routes share it: that of the record it equals, else one made from the
+ * operation's name.
+ */
+const nameOutput = (
+  draft: Draft,
+  each: Described,
+  records: readonly (readonly [string, JsonSchema])[],
+): void => {
   const json = JSON.stringify(each.output)
-  const name = records.find(([, record]) => JSON.stringify(record) === json)?.[0] ?? `${pascal(each.op.name)}Answer`
+  const name =
+    records.find(([, record]) => JSON.stringify(record) === json)?.[0] ?? `${pascal(each.op.name)}Answer`
   draft.schemas[name] = each.output
   each.output = ref('schemas', name)
 }
 
-const pascal = (name: string): string => name.split('_').map((word) => word[0]!.toUpperCase() + word.slice(1)).join('')
+const pascal = (name: string): string =>
+  name
+    .split('_')
+    .map((word) => word[0]!.toUpperCase() + word.slice(1))
+    .join('')
 
 const addRoutes = (draft: Draft, each: Described): void => {
   routesOf(each.op).forEach((route, index) => {
-    const operationId = index === 0 ? each.op.name : `${each.op.name}_${route.method.toLowerCase()}${index > 1 ? index : ''}`
+    const operationId =
+      index === 0 ? each.op.name : `${each.op.name}_${route.method.toLowerCase()}${index > 1 ? index : ''}`
     const body = route.bodyFields.length > 0 ? bodyOf(each, route.bodyFields) : undefined
     const path = (draft.paths[route.path] ??= {})
     path[route.method.toLowerCase()] = {
-      operationId, tags: [each.tag], ...wordsOf(each.op),
+      operationId,
+      tags: [each.tag],
+      ...wordsOf(each.op),
       parameters: [...fieldParameters(each, route), ...headerParameters(each.op)],
       ...(body ? { requestBody: body } : {}),
-      responses: (each.op.bytes ? asBytes : same)(responsesOf(draft, each, route.status, route.method !== 'GET')),
+      responses: (each.op.bytes ? asBytes : same)(
+        responsesOf(draft, each, route.status, route.method !== 'GET'),
+      ),
     }
   })
 }
@@ -94,8 +146,15 @@ const asBytes = (responses: Part): Part => {
   const success = responses['200'] as { headers: Part; content: Part }
   return {
     ...responses,
-    200: { ...success, description: 'The bytes, of whatever type they are; as JSON what they are and where.', content: { '*/*': { schema: { type: 'string', format: 'binary' } }, ...success.content } },
-    302: { description: 'The bytes are at another address.', headers: { ...success.headers, Location: ref('headers', 'Location') } },
+    200: {
+      ...success,
+      description: 'The bytes, of whatever type they are; as JSON what they are and where.',
+      content: { '*/*': { schema: { type: 'string', format: 'binary' } }, ...success.content },
+    },
+    302: {
+      description: 'The bytes are at another address.',
+      headers: { ...success.headers, Location: ref('headers', 'Location') },
+    },
   }
 }
 
@@ -103,14 +162,30 @@ const addOps = (draft: Draft, each: Described): void => {
   const { op, input } = each
   const extra: Record<string, Part> = op.dryRun
     ? {
-        idempotency_key: { type: 'string', minLength: 8, maxLength: 128, pattern: '^[A-Za-z0-9._:-]+$', description: 'The same as the header `Idempotency-Key`.' },
-        ...(op.confirm ? { confirm: { type: 'string', enum: [op.confirm], description: 'The same as the header `Api-Confirm`.' } } : {}),
+        idempotency_key: {
+          type: 'string',
+          minLength: 8,
+          maxLength: 128,
+          pattern: '^[A-Za-z0-9._:-]+$',
+          description: 'The same as the header `Idempotency-Key`.',
+        },
+        ...(op.confirm
+          ? {
+              confirm: {
+                type: 'string',
+                enum: [op.confirm],
+                description: 'The same as the header `Api-Confirm`.',
+              },
+            }
+          : {}),
       }
     : {}
-  const whole = { ...each, input: { ...input, properties: { ...input.properties as Part, ...extra } } }
+  const whole = { ...each, input: { ...input, properties: { ...(input.properties as Part), ...extra } } }
   draft.paths[`/v1/ops/${op.name}`] = {
     post: {
-      operationId: `${op.name}_op`, tags: ['ops'], ...wordsOf(op),
+      operationId: `${op.name}_op`,
+      tags: ['ops'],
+      ...wordsOf(op),
       parameters: headerParameters(op),
       requestBody: bodyOf(whole, Object.keys(whole.input.properties)),
       responses: responsesOf(draft, each, routesOf(op)[0]!.status, true),
@@ -122,70 +197,113 @@ const wordsOf = (op: Operation): Part => ({
   summary: op.summary,
   description: [op.description, `Needs the scope \`${op.scope}\`.`].filter(Boolean).join('\n\n'),
   security: [{ apiKey: [op.scope] }],
-  'x-operation': op.name, 'x-scope': op.scope, 'x-stability': op.stability, 'x-since': op.since,
+  'x-operation': op.name,
+  'x-scope': op.scope,
+  'x-stability': op.stability,
+  'x-since': op.since,
   ...(op.confirm ? { 'x-confirm': op.confirm } : {}),
   ...(op.emits && op.emits.length > 0 ? { 'x-emits': [...op.emits] } : {}),
 })
 
 const headerParameters = (op: Operation): Part[] => [
   ref('parameters', 'ApiVersion'),
-  ...(op.dryRun ? [ref('parameters', op.idempotency === 'required' ? 'RequiredIdempotencyKey' : 'IdempotencyKey')] : []),
+  ...(op.dryRun
+    ? [ref('parameters', op.idempotency === 'required' ? 'RequiredIdempotencyKey' : 'IdempotencyKey')]
+    : []),
   ...(op.confirm ? [{ ...confirmParameter(op.confirm), examples: examplesOf(op, () => op.confirm) }] : []),
 ]
 
 const fieldParameters = (each: Described, route: Route): Part[] => {
   const properties = each.input.properties as Record<string, JsonSchema>
   const required = (each.input.required ?? []) as string[]
-  const parameter = (place: 'path' | 'query') => (name: string): Part => {
-    const { description, ...schema } = properties[name]!
-    const examples = examplesOf(each.op, (example) => (example.input as Part)[name])
-    return { name, in: place, required: place === 'path' || required.includes(name), description, schema, ...(examples ? { examples } : {}) }
-  }
+  const parameter =
+    (place: 'path' | 'query') =>
+    (name: string): Part => {
+      const { description, ...schema } = properties[name]!
+      const examples = examplesOf(each.op, (example) => (example.input as Part)[name])
+      return {
+        name,
+        in: place,
+        required: place === 'path' || required.includes(name),
+        description,
+        schema,
+        ...(examples ? { examples } : {}),
+      }
+    }
   return [...route.pathFields.map(parameter('path')), ...route.queryFields.map(parameter('query'))]
 }
 
 const bodyOf = ({ op, input }: Described, fields: readonly string[]): Part => {
   const properties = input.properties as Record<string, JsonSchema>
   const required = ((input.required ?? []) as string[]).filter((name) => fields.includes(name))
-  const pick = (from: Part): Part => Object.fromEntries(fields.filter((name) => name in from).map((name) => [name, from[name]]))
+  const pick = (from: Part): Part =>
+    Object.fromEntries(fields.filter((name) => name in from).map((name) => [name, from[name]]))
   const examples = examplesOf(op, (example) => pick(example.input as Part))
   return {
     required: required.length > 0,
     content: {
       'application/json': {
-        schema: { type: 'object', properties: pick(properties), ...(required.length > 0 ? { required } : {}), additionalProperties: false },
+        schema: {
+          type: 'object',
+          properties: pick(properties),
+          ...(required.length > 0 ? { required } : {}),
+          additionalProperties: false,
+        },
         ...(examples ? { examples } : {}),
       },
     },
   }
 }
 
-/** The catalog's examples as named examples; the same name in request and answer says that they belong together. */
-const examplesOf = (op: Operation, part: (example: Operation['examples'][number]) => unknown): Part | undefined => {
-  const found = op.examples.map((example) => [slug(example.title), { summary: example.title, value: part(example) }] as const)
+/**
+ * The catalog's examples as named examples; the same name in request and answer says that they belong
+ * together.
+ */
+const examplesOf = (
+  op: Operation,
+  part: (example: Operation['examples'][number]) => unknown,
+): Part | undefined => {
+  const found = op.examples
+    .map((example) => [slug(example.title), { summary: example.title, value: part(example) }] as const)
     .filter(([, { value }]) => value !== undefined)
   return found.length > 0 ? Object.fromEntries(found) : undefined
 }
 
-const slug = (title: string): string => title.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '')
+const slug = (title: string): string =>
+  title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')
 
-const successes: Record<number, string> = { 200: 'Done.', 201: 'Made.', 202: 'Taken on; the work goes on after the answer.' }
+const successes: Record<number, string> = {
+  200: 'Done.',
+  201: 'Made.',
+  202: 'Taken on; the work goes on after the answer.',
+}
 
 const responsesOf = (draft: Draft, { op, output }: Described, status: number, readsBody: boolean): Part => {
-  const codes = [...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict' as const] : []), ...(op.confirm ? ['confirm_required' as const] : [])]
-    .filter((code) => !absent(readsBody).includes(code))
+  const codes = [
+    ...commonErrors,
+    ...op.errors,
+    ...(op.dryRun ? ['conflict' as const] : []),
+    ...(op.confirm ? ['confirm_required' as const] : []),
+  ].filter((code) => !absent(readsBody).includes(code))
   const { refs, responses } = problemResponses(codes, draft.publicUrl)
   Object.assign(draft.responses, responses)
   const examples = examplesOf(op, (example) => example.output)
   return {
     [status]: {
-      description: successes[status]!, headers: successHeaders(op.dryRun === true),
+      description: successes[status]!,
+      headers: successHeaders(op.dryRun === true),
       content: { 'application/json': { schema: output, ...(examples ? { examples } : {}) } },
     },
     ...refs,
   }
 }
 
-/** Codes that a described request cannot meet: its method is one of the path's, and no body of a GET is read, so none is too large or of the wrong type. */
+/**
+ * Codes that a described request cannot meet: its method is one of the path's, and no body of a GET is
+ * read, so none is too large or of the wrong type.
+ */
 const absent = (readsBody: boolean): readonly ErrorCode[] =>
   readsBody ? ['method_not_allowed'] : ['method_not_allowed', 'payload_too_large', 'unsupported_media_type']

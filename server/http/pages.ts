@@ -6,8 +6,8 @@ import { problemExample } from './problem-example.ts'
 type Site = { config: { publicUrl: string } }
 
 /**
- * The pages for people: `/`, `/docs` with its assets, `/errors` and `/errors/<code>`. Undefined: no such page.
- * Everything comes from this server, so that the pages work without the internet.
+ * The pages for people: `/`, `/docs` with its assets, `/errors` and `/errors/<code>`. Undefined: no such
+ * page. Everything comes from this server, so that the pages work without the internet.
  */
 export const pages = (path: string, app: Site): Promise<Response | undefined> | Response | undefined => {
   const { publicUrl } = app.config
@@ -19,10 +19,16 @@ export const pages = (path: string, app: Site): Promise<Response | undefined> | 
   if (path.startsWith('/docs/assets/')) return asset(path.slice('/docs/assets/'.length))
   if (path === '/errors') return html(errorIndex(publicUrl))
   const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
-  return code !== undefined && Object.hasOwn(errors, code) ? html(errorPage(code as ErrorCode, publicUrl)) : undefined
+  return code !== undefined && Object.hasOwn(errors, code)
+    ? html(errorPage(code as ErrorCode, publicUrl))
+    : undefined
 }
 
-const landingPage = (publicUrl: string): string => layout('wcrm', publicUrl, `
+const landingPage = (publicUrl: string): string =>
+  layout(
+    'wcrm',
+    publicUrl,
+    `
 <p>Workspace messaging and CRM: contacts with tags, groups and custom fields. Every operation is a REST route, a
 <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
 <ul>
@@ -33,12 +39,16 @@ const landingPage = (publicUrl: string): string => layout('wcrm', publicUrl, `
 <li><a href="${escape(publicUrl)}/healthz">Health</a>, <a href="${escape(publicUrl)}/readyz">readiness</a> and <a href="${escape(publicUrl)}/metrics">metrics</a></li>
 </ul>
 <h2>A first request</h2>
-<pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escape(publicUrl)}/v1/me</pre>`)
+<pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escape(publicUrl)}/v1/me</pre>`,
+  )
 
 /** The page that explains one error code. */
 export const errorPage = (code: ErrorCode, publicUrl: string): string => {
   const { status, title, about, mend } = errors[code]
-  return layout(title, publicUrl, `
+  return layout(
+    title,
+    publicUrl,
+    `
 <p class="code">${status} <code>${code}</code></p>
 <h2>When</h2><p>${prose(about)}</p>
 <h2>What to do</h2><p>${prose(mend)}</p>
@@ -47,15 +57,25 @@ export const errorPage = (code: ErrorCode, publicUrl: string): string => {
 Content-Type: application/problem+json
 
 ${escape(JSON.stringify(problemExample(code, publicUrl), null, 2))}</pre>
-<p><a href="${escape(publicUrl)}/errors">All error codes</a></p>`)
+<p><a href="${escape(publicUrl)}/errors">All error codes</a></p>`,
+  )
 }
 
-const errorIndex = (publicUrl: string): string => layout('Error codes', publicUrl, `
+const errorIndex = (publicUrl: string): string =>
+  layout(
+    'Error codes',
+    publicUrl,
+    `
 <p>Every error is <code>application/problem+json</code> (RFC 9457) with a stable <code>code</code>.</p>
 <table><thead><tr><th>Status</th><th>Code</th><th>When</th></tr></thead><tbody>
-${Object.entries(errors).map(([code, { status, about }]) =>
-  `<tr><td>${status}</td><td><a href="${escape(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(about)}</td></tr>`).join('\n')}
-</tbody></table>`)
+${Object.entries(errors)
+  .map(
+    ([code, { status, about }]) =>
+      `<tr><td>${status}</td><td><a href="${escape(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(about)}</td></tr>`,
+  )
+  .join('\n')}
+</tbody></table>`,
+  )
 
 const layout = (title: string, publicUrl: string, body: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -88,22 +108,36 @@ SwaggerUIBundle({ url: base + '/openapi.json', dom_id: '#swagger-ui', deepLinkin
   defaultModelsExpandDepth: 0, tryItOutEnabled: true, persistAuthorization: false, validatorUrl: null })
 `
 
-/** Swagger UI writes style elements and data: images; scripts come from here alone, and calls go to this server alone. */
+/**
+ * Swagger UI writes style elements and data: images; scripts come from here alone, and calls go to this
+ * server alone.
+ */
 const docsPolicy = (publicUrl: string): string =>
   `default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ${new URL(publicUrl).origin}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-const plainPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const plainPolicy =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-export const html = (body: string, policy = plainPolicy, status = 200): Response => new Response(body, {
-  status, headers: {
-    'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': policy,
-    'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer', 'Cache-Control': 'no-cache',
-  },
-})
+export const html = (body: string, policy = plainPolicy, status = 200): Response =>
+  new Response(body, {
+    status,
+    headers: {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': policy,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'no-cache',
+    },
+  })
 
-const file = (body: string | Uint8Array<ArrayBuffer>, type: string): Response => new Response(body, {
-  headers: { 'Content-Type': type, 'X-Content-Type-Options': 'nosniff', 'Cache-Control': 'public, max-age=3600' },
-})
+const file = (body: string | Uint8Array<ArrayBuffer>, type: string): Response =>
+  new Response(body, {
+    headers: {
+      'Content-Type': type,
+      'X-Content-Type-Options': 'nosniff',
+      'Cache-Control': 'public, max-age=3600',
+    },
+  })
 
 /** Files of Swagger UI that are served, and nothing else of its folder. */
 const assets: Record<string, string> = {
@@ -118,7 +152,8 @@ const asset = async (name: string): Promise<Response | undefined> => {
   return file(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))), type)
 }
 
-export const escape = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+export const escape = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 /** Text of the catalog, whose backticks mark code. */
 const prose = (text: string): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')

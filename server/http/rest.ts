@@ -6,20 +6,33 @@ import { type FieldError, pointerOf, Problem } from '../core/problem.ts'
 type QueryKind = 'boolean' | 'integer' | 'array' | 'other'
 
 /** A route ready to serve: the kinds of its query fields are worked out once. */
-export type RestRoute = Route & { readonly operation: Operation; readonly kinds: ReadonlyMap<string, QueryKind>; readonly onlyQuery: boolean }
+export type RestRoute = Route & {
+  readonly operation: Operation
+  readonly kinds: ReadonlyMap<string, QueryKind>
+  readonly onlyQuery: boolean
+}
 
 export const restRoutes = (operations: readonly Operation[]): RestRoute[] =>
-  operations.flatMap((operation) => routesOf(operation).map((route) => ({
-    ...route, operation,
-    kinds: new Map(route.queryFields.map((field) => [field, queryKind(inputOf(operation).shape[field] as z.ZodType)])),
-    onlyQuery: route.bodyFields.length === 0,
-  })))
+  operations.flatMap((operation) =>
+    routesOf(operation).map((route) => ({
+      ...route,
+      operation,
+      kinds: new Map(
+        route.queryFields.map((field) => [field, queryKind(inputOf(operation).shape[field] as z.ZodType)]),
+      ),
+      onlyQuery: route.bodyFields.length === 0,
+    })),
+  )
 
 const queryKind = (schema: z.ZodType): QueryKind => {
   let inner = schema as unknown as { _zod: { def: { type: string; innerType?: unknown } } }
   while (inner._zod.def.innerType) inner = inner._zod.def.innerType as typeof inner
   const { type } = inner._zod.def
-  return type === 'boolean' || type === 'array' ? type : type === 'number' || type === 'int' ? 'integer' : 'other'
+  return type === 'boolean' || type === 'array'
+    ? type
+    : type === 'number' || type === 'int'
+      ? 'integer'
+      : 'other'
 }
 
 /** The text of a query field as its type; what does not fit stays text, for validation to name. */
@@ -32,41 +45,82 @@ const typed = (kind: QueryKind, values: string[]): unknown => {
   return last
 }
 
-/** The input of a REST call: path, query and body in one object, as `/v1/ops` takes it. A field in the wrong place is refused with the right one. */
-export const restInput = (route: RestRoute, path: Record<string, string>, query: URLSearchParams, body: unknown): unknown => {
+/**
+ * The input of a REST call: path, query and body in one object, as `/v1/ops` takes it. A field in the wrong
+ * place is refused with the right one.
+ */
+export const restInput = (
+  route: RestRoute,
+  path: Record<string, string>,
+  query: URLSearchParams,
+  body: unknown,
+): unknown => {
   if (body !== undefined && (body === null || typeof body !== 'object' || Array.isArray(body))) return body
   const misplaced: FieldError[] = []
   const input: Record<string, unknown> = {}
   // defineProperty: a field named __proto__ must become a field, to be refused as any unknown one.
-  const put = (name: string, value: unknown) => Object.defineProperty(input, name, { value, enumerable: true, configurable: true, writable: true })
+  const put = (name: string, value: unknown) =>
+    Object.defineProperty(input, name, { value, enumerable: true, configurable: true, writable: true })
   for (const [name, value] of Object.entries(body ?? {})) {
-    if (route.pathFields.includes(name)) misplaced.push({ pointer: pointerOf([name]), code: 'misplaced_field', detail: 'travels in the path', fix: 'Remove it from the body.' })
-    else if (route.queryFields.includes(name)) misplaced.push({ pointer: pointerOf([name]), code: 'misplaced_field', detail: 'travels in the query', fix: `Send ?${name}=… instead.` })
+    if (route.pathFields.includes(name))
+      misplaced.push({
+        pointer: pointerOf([name]),
+        code: 'misplaced_field',
+        detail: 'travels in the path',
+        fix: 'Remove it from the body.',
+      })
+    else if (route.queryFields.includes(name))
+      misplaced.push({
+        pointer: pointerOf([name]),
+        code: 'misplaced_field',
+        detail: 'travels in the query',
+        fix: `Send ?${name}=… instead.`,
+      })
     else if (isElsewhere(route, name)) misplaced.push(elsewhere({ pointer: pointerOf([name]) }))
     else put(name, value)
   }
   for (const name of new Set(query.keys())) {
     if (isElsewhere(route, name)) misplaced.push(elsewhere({ parameter: name }))
-    else if (route.bodyFields.includes(name)) misplaced.push({ parameter: name, code: 'misplaced_field', detail: 'travels in the body', fix: 'Send it in the JSON body instead.' })
-    else if (!route.pathFields.includes(name)) put(name, typed(route.kinds.get(name) ?? 'other', query.getAll(name)))
+    else if (route.bodyFields.includes(name))
+      misplaced.push({
+        parameter: name,
+        code: 'misplaced_field',
+        detail: 'travels in the body',
+        fix: 'Send it in the JSON body instead.',
+      })
+    else if (!route.pathFields.includes(name))
+      put(name, typed(route.kinds.get(name) ?? 'other', query.getAll(name)))
   }
-  if (misplaced.length > 0) throw new Problem('invalid_input', `${misplaced.length === 1 ? 'A field is' : 'Fields are'} in the wrong place.`, { errors: misplaced })
+  if (misplaced.length > 0)
+    throw new Problem(
+      'invalid_input',
+      `${misplaced.length === 1 ? 'A field is' : 'Fields are'} in the wrong place.`,
+      { errors: misplaced },
+    )
   for (const [name, value] of Object.entries(path)) input[name] = value
   return input
 }
 
 /** A field of the operation that this route does not take. */
 const isElsewhere = (route: RestRoute, name: string): boolean =>
-  Object.hasOwn(route.operation.input.shape, name) && ![route.pathFields, route.queryFields, route.bodyFields].some((fields) => fields.includes(name))
+  Object.hasOwn(route.operation.input.shape, name) &&
+  ![route.pathFields, route.queryFields, route.bodyFields].some((fields) => fields.includes(name))
 
-const elsewhere = (where: Pick<FieldError, 'pointer' | 'parameter'>): FieldError =>
-  ({ ...where, code: 'misplaced_field', detail: 'is not a field of this route', fix: 'Use the operation\'s other route, or /v1/ops, which takes every field.' })
+const elsewhere = (where: Pick<FieldError, 'pointer' | 'parameter'>): FieldError => ({
+  ...where,
+  code: 'misplaced_field',
+  detail: 'is not a field of this route',
+  fix: "Use the operation's other route, or /v1/ops, which takes every field.",
+})
 
 /** Points at path and query fields by `parameter`, at body fields by `pointer`. */
-export const locateIn = (route: RestRoute, inQuery: ReadonlySet<string>) => (error: FieldError): FieldError => {
-  if (error.pointer === undefined || error.code === 'misplaced_field') return error
-  const name = error.pointer.slice(2).split('/')[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
-  if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !inQuery.has(name)) return error
-  const { pointer: _pointer, ...rest } = error
-  return { parameter: name, ...rest }
-}
+export const locateIn =
+  (route: RestRoute, inQuery: ReadonlySet<string>) =>
+  (error: FieldError): FieldError => {
+    if (error.pointer === undefined || error.code === 'misplaced_field') return error
+    const name = error.pointer.slice(2).split('/')[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !inQuery.has(name))
+      return error
+    const { pointer: _pointer, ...rest } = error
+    return { parameter: name, ...rest }
+  }

@@ -1,5 +1,13 @@
 import type { Db } from '../../storage/database.ts'
-import { type ClaimedUpdate, claimUpdate, claimUpdates, deleteUpdatesBefore, nextUpdateIn, postponeUpdates, setAsideUpdates } from '../../storage/provider-updates.ts'
+import {
+  type ClaimedUpdate,
+  claimUpdate,
+  claimUpdates,
+  deleteUpdatesBefore,
+  nextUpdateIn,
+  postponeUpdates,
+  setAsideUpdates,
+} from '../../storage/provider-updates.ts'
 import type { App } from '../app.ts'
 import { announceEvents } from '../events/signal.ts'
 import { isRetryable } from '../core/steps/deadline.ts'
@@ -25,24 +33,36 @@ const workOf = (app: App): Work => {
   return work
 }
 
-/** Works off stored updates until none is due; answers how many. One run at a time: who asks meanwhile gets the run after it. */
+/**
+ * Works off stored updates until none is due; answers how many. One run at a time: who asks meanwhile gets
+ * the run after it.
+ */
 export const processUpdates = (app: App): Promise<number> => {
   const work = workOf(app)
   if (work.stopped) return Promise.resolve(0)
   if (!work.running) {
-    work.running = drain(app).finally(() => { delete work.running })
+    work.running = drain(app).finally(() => {
+      delete work.running
+    })
     return work.running
   }
-  work.next ??= work.running.catch(() => 0).then(() => {
-    delete work.next
-    return processUpdates(app)
-  })
+  work.next ??= work.running
+    .catch(() => 0)
+    .then(() => {
+      delete work.next
+      return processUpdates(app)
+    })
   return work.next
 }
 
 /** The same without waiting for it; chores try again what fails. */
 export const kickUpdates = (app: App): void => {
-  processUpdates(app).catch((error: unknown) => { app.log.warn({ code: (error as { code?: string }).code }, 'updates of the provider could not be worked off; they are tried again') })
+  processUpdates(app).catch((error: unknown) => {
+    app.log.warn(
+      { code: (error as { code?: string }).code },
+      'updates of the provider could not be worked off; they are tried again',
+    )
+  })
 }
 
 /** Waits for the run under way and begins no other, before the storage is closed. */
@@ -79,7 +99,10 @@ const inTransaction = async <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T
   }
 }
 
-/** One transaction for all that is claimed; when it fails, one for each, so that a bad update stops no other. */
+/**
+ * One transaction for all that is claimed; when it fails, one for each, so that a bad update stops no
+ * other.
+ */
 const runBatch = async (app: App, most: number): Promise<ClaimedUpdate[]> => {
   let claimed: ClaimedUpdate[] = []
   try {
@@ -106,10 +129,29 @@ const runOne = async (app: App, id: string): Promise<void> => {
     if (!claimed) throw error
     const { kind, attempts } = claimed
     const seconds = BACKOFF[attempts]
-    // Neither the update nor the text of the error, which may quote it, is logged: they hold what customers wrote.
-    const { code, table_name: table, constraint_name: constraint, routine, stack } = error as Record<string, string | undefined>
-    app.log.error({ update: id, kind, attempts: attempts + 1, cause: code ? { code, table, constraint, routine } : { stack } }, seconds === undefined ? 'an update of the provider failed for good' : 'an update of the provider failed')
-    await (seconds === undefined ? setAsideUpdates(app.db, [id], 'failed') : postponeUpdates(app.db, [{ id, seconds }]))
+    // Neither the update nor the text of the error, which may quote it, is logged: they hold what customers
+    // wrote.
+    const {
+      code,
+      table_name: table,
+      constraint_name: constraint,
+      routine,
+      stack,
+    } = error as Record<string, string | undefined>
+    app.log.error(
+      {
+        update: id,
+        kind,
+        attempts: attempts + 1,
+        cause: code ? { code, table, constraint, routine } : { stack },
+      },
+      seconds === undefined
+        ? 'an update of the provider failed for good'
+        : 'an update of the provider failed',
+    )
+    await (seconds === undefined
+      ? setAsideUpdates(app.db, [id], 'failed')
+      : postponeUpdates(app.db, [{ id, seconds }]))
   }
 }
 

@@ -4,8 +4,9 @@ import { numberOf, textOf } from './json.ts'
 const PROMPT_MS = 60_000
 
 /**
- * When something happened, ISO 8601 UTC. The provider tells whole seconds. Of what arrives promptly the latest moment that it may mean is taken, so that a
- * customer who answers within a second does not seem to have written before; nothing happens after it was received.
+ * When something happened, ISO 8601 UTC. The provider tells whole seconds. Of what arrives promptly the
+ * latest moment that it may mean is taken, so that a customer who answers within a second does not seem to
+ * have written before; nothing happens after it was received.
  */
 export const momentOf = (timestamp: unknown, receivedAt: string): string => {
   const told = (numberOf(timestamp) ?? Number(textOf(timestamp) ?? NaN)) * 1000

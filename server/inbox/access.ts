@@ -2,11 +2,17 @@ import { type ConversationState, lockConversation } from '../../storage/conversa
 import type { Actor, Context } from '../core/context.ts'
 import { notFound } from '../core/problem.ts'
 
-/** Whether a staff member sees and changes the conversations of this channel. Those whose channel is gone are for staff who may use all. */
+/**
+ * Whether a staff member sees and changes the conversations of this channel. Those whose channel is gone
+ * are for staff who may use all.
+ */
 export const mayUse = ({ staff: { channelIds } }: Actor, channelId: string | null): boolean =>
   channelIds === null || (channelId !== null && channelIds.includes(channelId))
 
-/** A conversation to be changed, locked. Throws 404 when there is none that this staff member may see: its being there is no business of others. */
+/**
+ * A conversation to be changed, locked. Throws 404 when there is none that this staff member may see: its
+ * being there is no business of others.
+ */
 export const reachConversation = async (ctx: Context, id: string): Promise<ConversationState> => {
   const conversation = await lockConversation(ctx.tx, ctx.actor.workspace.id, id)
   if (!conversation || !mayUse(ctx.actor, conversation.channel_id)) throw notFound('conversation', id)

@@ -13,7 +13,12 @@ const requireOne = ({ staff_id, team_id }: Input): void => {
   if ((staff_id === undefined) !== (team_id === undefined)) return
   const detail = staff_id === undefined ? 'is missing' : 'excludes the other'
   throw new Problem('invalid_input', 'Send exactly one of staff_id and team_id.', {
-    errors: ['#/staff_id', '#/team_id'].map((pointer) => ({ pointer, code: 'exactly_one', detail, fix: 'Send staff_id or team_id, not both.' })),
+    errors: ['#/staff_id', '#/team_id'].map((pointer) => ({
+      pointer,
+      code: 'exactly_one',
+      detail,
+      fix: 'Send staff_id or team_id, not both.',
+    })),
   })
 }
 
@@ -21,9 +26,18 @@ const requireOne = ({ staff_id, team_id }: Input): void => {
 const staffName = async (ctx: Context, id: string, channelId: string | null): Promise<string> => {
   const staff = await findStaffAssignee(ctx.tx, ctx.actor.workspace.id, id)
   if (!staff) throw notFound('staff member', id)
-  if (!staff.enabled) throw new Problem('forbidden', `The staff member ${id} is disabled and takes no conversations. Choose another one.`, { reason: 'assignee_disabled' })
+  if (!staff.enabled)
+    throw new Problem(
+      'forbidden',
+      `The staff member ${id} is disabled and takes no conversations. Choose another one.`,
+      { reason: 'assignee_disabled' },
+    )
   if (staff.channel_ids !== null && (channelId === null || !staff.channel_ids.includes(channelId))) {
-    throw new Problem('forbidden', `The staff member ${id} has no access to the channel of this conversation. Choose another one.`, { reason: 'no_channel_access' })
+    throw new Problem(
+      'forbidden',
+      `The staff member ${id} has no access to the channel of this conversation. Choose another one.`,
+      { reason: 'no_channel_access' },
+    )
   }
   return staff.name
 }
@@ -34,23 +48,50 @@ const teamName = async (ctx: Context, id: string): Promise<string> => {
   return name
 }
 
-const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState): boolean => assigned_staff_id !== null || assigned_team_id !== null
+const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState): boolean =>
+  assigned_staff_id !== null || assigned_team_id !== null
 
-/** The conversation is locked before anything is asked, so of many who claim it at once the first one wins. */
-export const assignConversation: Handler<Input, OutputOf<'inbox_assign_conversation'>> = async (ctx, input) => {
+/**
+ * The conversation is locked before anything is asked, so of many who claim it at once the first one wins.
+ */
+export const assignConversation: Handler<Input, OutputOf<'inbox_assign_conversation'>> = async (
+  ctx,
+  input,
+) => {
   requireOne(input)
   const { staff_id: staffId, team_id: teamId } = input
   const conversation = await reachConversation(ctx, input.conversation_id)
-  const name = staffId === undefined ? await teamName(ctx, teamId!) : await staffName(ctx, staffId, conversation.channel_id)
+  const name =
+    staffId === undefined
+      ? await teamName(ctx, teamId!)
+      : await staffName(ctx, staffId, conversation.channel_id)
   if (input.only_if_unassigned && isAssigned(conversation)) {
-    throw new Problem('conflict', 'The conversation is assigned already. Leave only_if_unassigned out to take it over.', {
-      reason: 'already_assigned', assignee_staff_id: conversation.assigned_staff_id, team_id: conversation.assigned_team_id,
-    })
+    throw new Problem(
+      'conflict',
+      'The conversation is assigned already. Leave only_if_unassigned out to take it over.',
+      {
+        reason: 'already_assigned',
+        assignee_staff_id: conversation.assigned_staff_id,
+        team_id: conversation.assigned_team_id,
+      },
+    )
   }
   // Whoever of a team takes its conversation, the team keeps it; a team that is given one starts with nobody.
-  const given = staffId === undefined ? { assigned_staff_id: null, assigned_team_id: teamId! } : { assigned_staff_id: staffId, assigned_team_id: conversation.assigned_team_id }
-  if (given.assigned_staff_id !== conversation.assigned_staff_id || given.assigned_team_id !== conversation.assigned_team_id) {
-    await setConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, { ...given, assigned_at: ctx.now }, ctx.now)
+  const given =
+    staffId === undefined
+      ? { assigned_staff_id: null, assigned_team_id: teamId! }
+      : { assigned_staff_id: staffId, assigned_team_id: conversation.assigned_team_id }
+  if (
+    given.assigned_staff_id !== conversation.assigned_staff_id ||
+    given.assigned_team_id !== conversation.assigned_team_id
+  ) {
+    await setConversation(
+      ctx.tx,
+      ctx.actor.workspace.id,
+      conversation.id,
+      { ...given, assigned_at: ctx.now },
+      ctx.now,
+    )
     ctx.note({ ...conversation }, given)
     Object.assign(conversation, given)
     ctx.emit('conversation.assigned/1', { conversation: eventConversation(conversation) })
@@ -58,12 +99,21 @@ export const assignConversation: Handler<Input, OutputOf<'inbox_assign_conversat
   return { conversation: await showRef(ctx, conversation), assigned_to: name }
 }
 
-export const unassignConversation: Handler<InputOf<'inbox_unassign_conversation'>, OutputOf<'inbox_unassign_conversation'>> = async (ctx, input) => {
+export const unassignConversation: Handler<
+  InputOf<'inbox_unassign_conversation'>,
+  OutputOf<'inbox_unassign_conversation'>
+> = async (ctx, input) => {
   const conversation = await reachConversation(ctx, input.conversation_id)
   const changed = isAssigned(conversation)
   if (changed) {
     const none = { assigned_staff_id: null, assigned_team_id: null }
-    await setConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, { ...none, assigned_at: null }, ctx.now)
+    await setConversation(
+      ctx.tx,
+      ctx.actor.workspace.id,
+      conversation.id,
+      { ...none, assigned_at: null },
+      ctx.now,
+    )
     ctx.note({ ...conversation }, none)
     Object.assign(conversation, none)
     ctx.emit('conversation.unassigned/1', { conversation: eventConversation(conversation) })

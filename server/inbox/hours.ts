@@ -4,14 +4,26 @@ import { z } from 'zod'
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
 
 const Time = z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time from "00:00" to "24:00"')
-const Span = z.tuple([Time, Time], 'must be a begin and an end, such as ["09:00","18:00"]')
-  .refine(([from, to]) => from < to, 'must end after it begins; hours over midnight are two spans, one of each day')
-const Day = z.array(Span).max(24)
-  .refine((spans) => spans.toSorted().every((span, i, all) => i === 0 || all[i - 1]![1] <= span[0]), 'must be spans that do not overlap')
+const Span = z
+  .tuple([Time, Time], 'must be a begin and an end, such as ["09:00","18:00"]')
+  .refine(
+    ([from, to]) => from < to,
+    'must end after it begins; hours over midnight are two spans, one of each day',
+  )
+const Day = z
+  .array(Span)
+  .max(24)
+  .refine(
+    (spans) => spans.toSorted().every((span, i, all) => i === 0 || all[i - 1]![1] <= span[0]),
+    'must be spans that do not overlap',
+  )
 
 const isZone = (zone: string): boolean => {
   try {
-    return /^[A-Za-z]/.test(zone) && Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId !== ''
+    return (
+      /^[A-Za-z]/.test(zone) &&
+      Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId !== ''
+    )
   } catch {
     return false
   }
@@ -20,7 +32,9 @@ const isZone = (zone: string): boolean => {
 /** `timezone`: the workspace's when absent. `holidays`: dates there on which no clock runs. */
 export const Hours = z.strictObject({
   timezone: z.string().refine(isZone, 'must be an IANA time zone, such as Europe/Berlin').optional(),
-  days: z.strictObject({ mon: Day, tue: Day, wed: Day, thu: Day, fri: Day, sat: Day, sun: Day }).partial()
+  days: z
+    .strictObject({ mon: Day, tue: Day, wed: Day, thu: Day, fri: Day, sat: Day, sun: Day })
+    .partial()
     .refine((days) => Object.values(days).some((spans) => spans.length > 0), 'must have at least one span'),
   holidays: z.array(z.iso.date('must be a date such as 2026-12-25')).max(1000).optional(),
 })
@@ -32,18 +46,27 @@ const MOST_DAYS = 3660
 
 const ofDay = (time: string): number => Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000
 
-/** The spans of a local date, as milliseconds since its midnight; `day` counts from 1970-01-01, a Thursday. */
+/**
+ * The spans of a local date, as milliseconds since its midnight; `day` counts from 1970-01-01, a Thursday.
+ */
 const spansOf = (hours: Hours, day: number): (readonly [number, number])[] => {
   if (hours.holidays?.includes(new Date(day * DAY_MS).toISOString().slice(0, 10))) return []
-  return (hours.days[weekdays[(((day + 3) % 7) + 7) % 7]!] ?? []).toSorted().map(([from, to]) => [ofDay(from), ofDay(to)])
+  return (hours.days[weekdays[(((day + 3) % 7) + 7) % 7]!] ?? [])
+    .toSorted()
+    .map(([from, to]) => [ofDay(from), ofDay(to)])
 }
 
 /**
- * When so many seconds of business time have passed since `start`; ISO 8601 UTC in and out. An instant is business time when the clock on the wall shows
- * it within a span: an hour that is skipped in spring does not count, one that is repeated in autumn counts twice. Walks from one change of the clocks
- * to the next, in each of which local time runs evenly.
+ * When so many seconds of business time have passed since `start`; ISO 8601 UTC in and out. An instant is
+ * business time when the clock on the wall shows it within a span: an hour that is skipped in spring does
+ * not count, one that is repeated in autumn counts twice. Walks from one change of the clocks to the next,
+ * in each of which local time runs evenly.
  */
-export const addBusinessTime = (start: string, seconds: number, hours: Hours & { timezone: string }): string => {
+export const addBusinessTime = (
+  start: string,
+  seconds: number,
+  hours: Hours & { timezone: string },
+): string => {
   const begin = Date.parse(start)
   let at = begin
   let left = seconds * 1000

@@ -12,12 +12,21 @@ const channelsOf = (actor: Actor, channelId: string | undefined): readonly strin
   return mayUse(actor, channelId) ? [channelId] : []
 }
 
-export const searchConversations: Handler<InputOf<'inbox_search_conversations'>, OutputOf<'inbox_search_conversations'>> = async (ctx, input) => {
+export const searchConversations: Handler<
+  InputOf<'inbox_search_conversations'>,
+  OutputOf<'inbox_search_conversations'>
+> = async (ctx, input) => {
   refuseHiddenDigits(ctx.actor, input.query)
   const { query, state, assigned, limit } = input
   const position = ctx.cursors.open(input.cursor)
   const after = position && { activityAt: String(position[0]), id: String(position[1]) }
-  const wanted = { query, state, assigned, replyStatus: input.reply_status, channels: channelsOf(ctx.actor, input.channel_id) }
+  const wanted = {
+    query,
+    state,
+    assigned,
+    replyStatus: input.reply_status,
+    channels: channelsOf(ctx.actor, input.channel_id),
+  }
   const rows = await pageOfConversations(ctx.tx, ctx.actor.workspace.id, wanted, after, limit)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
   return {
@@ -26,7 +35,10 @@ export const searchConversations: Handler<InputOf<'inbox_search_conversations'>,
   }
 }
 
-export const getConversation: Handler<InputOf<'inbox_get_conversation'>, OutputOf<'inbox_get_conversation'>> = async (ctx, { conversation_id: id }) => {
+export const getConversation: Handler<
+  InputOf<'inbox_get_conversation'>,
+  OutputOf<'inbox_get_conversation'>
+> = async (ctx, { conversation_id: id }) => {
   const row = await readConversation(ctx.tx, ctx.actor.workspace.id, id)
   if (!row || !mayUse(ctx.actor, row.channel_id)) throw notFound('conversation', id)
   return showConversation(ctx, row)

@@ -15,7 +15,10 @@ export type WindowFacts = {
 
 const HOUR_MS = 3_600_000
 
-/** Channel types with a reply window, and how long a customer's message keeps it open (spec "Window"; reference 2.9). */
+/**
+ * Channel types with a reply window, and how long a customer's message keeps it open (spec "Window";
+ * reference 2.9).
+ */
 const windows: Readonly<Record<string, { kind: string; ms: number }>> = {
   chatapp: { kind: 'service', ms: 24 * HOUR_MS },
   photoapp: { kind: 'standard', ms: 24 * HOUR_MS },
@@ -24,31 +27,73 @@ const windows: Readonly<Record<string, { kind: string; ms: number }>> = {
 }
 const FREE_ENTRY_MS = 72 * HOUR_MS
 
-/** The same as a table, for counts of many windows: `adMs` for a message that came from an ad, null where that is nothing special. */
-export const windowRules = Object.entries(windows).map(([type, { ms }]) => ({ type, ms, adMs: type === 'chatapp' ? FREE_ENTRY_MS : null }))
+/**
+ * The same as a table, for counts of many windows: `adMs` for a message that came from an ad, null where
+ * that is nothing special.
+ */
+export const windowRules = Object.entries(windows).map(([type, { ms }]) => ({
+  type,
+  ms,
+  adMs: type === 'chatapp' ? FREE_ENTRY_MS : null,
+}))
 
 const after = (time: string, ms: number): number => Date.parse(time) + ms
 const iso = (ms: number): string => new Date(ms).toISOString()
 
 /** When the window closes that these messages opened, and its kind; undefined where none ever opened. */
-export const expiryOf = ({ channel_type, last_inbound_at, free_entry_at }: WindowFacts): { kind: string; at: number } | undefined => {
+export const expiryOf = ({
+  channel_type,
+  last_inbound_at,
+  free_entry_at,
+}: WindowFacts): { kind: string; at: number } | undefined => {
   const rule = channel_type === null ? undefined : windows[channel_type]
   if (!rule || last_inbound_at === null) return undefined
   const service = after(last_inbound_at, rule.ms)
-  const free = channel_type === 'chatapp' && free_entry_at !== null ? after(free_entry_at, FREE_ENTRY_MS) : -Infinity
+  const free =
+    channel_type === 'chatapp' && free_entry_at !== null ? after(free_entry_at, FREE_ENTRY_MS) : -Infinity
   return free > service ? { kind: 'free_entry', at: free } : { kind: rule.kind, at: service }
 }
 
-/** The reply window at this time. Reads and sends ask this one function, so that a window shown open is never refused by us. */
+/**
+ * The reply window at this time. Reads and sends ask this one function, so that a window shown open is
+ * never refused by us.
+ */
 export const windowOf = (facts: WindowFacts, now: string): z.input<typeof Window> => {
   const rule = facts.channel_type === null ? undefined : windows[facts.channel_type]
-  if (facts.channel_id === null || facts.channel_type === null) return { applies: true, open: false, kind: null, closes_at: null, closed_at: null, reason: 'no_window' }
-  if (!rule) return { applies: false, open: true, kind: facts.channel_type === 'web' ? 'web' : null, closes_at: null, closed_at: null, reason: null }
+  if (facts.channel_id === null || facts.channel_type === null)
+    return { applies: true, open: false, kind: null, closes_at: null, closed_at: null, reason: 'no_window' }
+  if (!rule)
+    return {
+      applies: false,
+      open: true,
+      kind: facts.channel_type === 'web' ? 'web' : null,
+      closes_at: null,
+      closed_at: null,
+      reason: null,
+    }
   const expiry = expiryOf(facts)
-  if (!expiry) return { applies: true, open: false, kind: rule.kind, closes_at: null, closed_at: null, reason: 'never_opened' }
-  const corrected = facts.window_corrected_at !== null && facts.window_corrected_at >= facts.last_inbound_at! ? Date.parse(facts.window_corrected_at) : Infinity
+  if (!expiry)
+    return {
+      applies: true,
+      open: false,
+      kind: rule.kind,
+      closes_at: null,
+      closed_at: null,
+      reason: 'never_opened',
+    }
+  const corrected =
+    facts.window_corrected_at !== null && facts.window_corrected_at >= facts.last_inbound_at!
+      ? Date.parse(facts.window_corrected_at)
+      : Infinity
   const closes = Math.min(expiry.at, corrected)
   return closes > Date.parse(now)
     ? { applies: true, open: true, kind: expiry.kind, closes_at: iso(closes), closed_at: null, reason: null }
-    : { applies: true, open: false, kind: expiry.kind, closes_at: null, closed_at: iso(closes), reason: 'expired' }
+    : {
+        applies: true,
+        open: false,
+        kind: expiry.kind,
+        closes_at: null,
+        closed_at: iso(closes),
+        reason: 'expired',
+      }
 }

@@ -49,7 +49,11 @@ export const createMediaStore = (folder: string, mostBytes = 100 * 1024 * 1024):
       try {
         return await openAsBlob(pathOf(key))
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ERR_INVALID_ARG_VALUE') return undefined
+        if (
+          (error as NodeJS.ErrnoException).code === 'ENOENT' ||
+          (error as NodeJS.ErrnoException).code === 'ERR_INVALID_ARG_VALUE'
+        )
+          return undefined
         throw error
       }
     },

@@ -5,13 +5,19 @@ import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 import { showMessage } from './view.ts'
 
-export const getMessage: Handler<InputOf<'messaging_get_message'>, OutputOf<'messaging_get_message'>> = async (ctx, { message_id: id }) => {
+export const getMessage: Handler<
+  InputOf<'messaging_get_message'>,
+  OutputOf<'messaging_get_message'>
+> = async (ctx, { message_id: id }) => {
   const message = await readMessage(ctx.tx, ctx.actor.workspace.id, id)
   if (!message || !mayUse(ctx.actor, message.channel_id)) throw notFound('message', id)
   return showMessage(ctx, message)
 }
 
-export const listMessages: Handler<InputOf<'inbox_list_messages'>, OutputOf<'inbox_list_messages'>> = async (ctx, { conversation_id: id, cursor, limit }) => {
+export const listMessages: Handler<InputOf<'inbox_list_messages'>, OutputOf<'inbox_list_messages'>> = async (
+  ctx,
+  { conversation_id: id, cursor, limit },
+) => {
   const position = ctx.cursors.open(cursor)
   const after = position && { createdAt: String(position[0]), id: String(position[1]) }
   const workspaceId = ctx.actor.workspace.id

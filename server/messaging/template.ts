@@ -27,24 +27,61 @@ export const sendTemplate = inThreeParts<Input, OutputOf<'messaging_send_templat
     const recipient = known ? reachable(known) : await makeContact(ctx, phone!)
     // What is made is announced once the provider has taken the message.
     const quiet = { ...flowOf(ctx), emit: () => {} }
-    const { conversation, created } = await conversationFor(quiet, recipient.id, channel.id, ctx.actor.staff.id)
+    const { conversation, created } = await conversationFor(
+      quiet,
+      recipient.id,
+      channel.id,
+      ctx.actor.staff.id,
+    )
     const { name, language } = template
     const link = input.template.header?.media_url
     const content = {
-      type: 'TEMPLATE', text: preview, template_name: name, template_language: language,
-      ...(link === undefined ? {} : { media: { state: 'linked' as const, url: link, file_name: input.template.header?.file_name ?? null } }),
+      type: 'TEMPLATE',
+      text: preview,
+      template_name: name,
+      template_language: language,
+      ...(link === undefined
+        ? {}
+        : {
+            media: {
+              state: 'linked' as const,
+              url: link,
+              file_name: input.template.header?.file_name ?? null,
+            },
+          }),
     }
-    const body = { type: 'template', template: { name, language: { code: language }, ...(components.length > 0 ? { components } : {}) } }
-    return { ...await writePending(ctx, { conversation, channel, recipient, opens: created, makesContact: !known }, content, body), preview }
+    const body = {
+      type: 'template',
+      template: { name, language: { code: language }, ...(components.length > 0 ? { components } : {}) },
+    }
+    return {
+      ...(await writePending(
+        ctx,
+        { conversation, channel, recipient, opens: created, makesContact: !known },
+        content,
+        body,
+      )),
+      preview,
+    }
   },
-  settle: async (ctx, intent, result) => ({ ...await settleSend(ctx, intent, result), preview: intent.preview }),
+  settle: async (ctx, intent, result) => ({
+    ...(await settleSend(ctx, intent, result)),
+    preview: intent.preview,
+  }),
 })
 
 /** The contact that is meant, locked; or the phone that is to become one. */
-const findRecipient = async (ctx: Context, { contact_id: id, phone: given }: Input): Promise<{ known?: Recipient; phone?: string }> => {
+const findRecipient = async (
+  ctx: Context,
+  { contact_id: id, phone: given }: Input,
+): Promise<{ known?: Recipient; phone?: string }> => {
   const workspaceId = ctx.actor.workspace.id
-  if (id === undefined && given === undefined) throw invalidField('contact_id', 'required', 'or phone is required', { fix: 'Send contact_id, or phone.' })
-  if (id !== undefined && given !== undefined) throw invalidField('phone', 'ambiguous', 'stands beside contact_id', { fix: 'Send one of them.' })
+  if (id === undefined && given === undefined)
+    throw invalidField('contact_id', 'required', 'or phone is required', {
+      fix: 'Send contact_id, or phone.',
+    })
+  if (id !== undefined && given !== undefined)
+    throw invalidField('phone', 'ambiguous', 'stands beside contact_id', { fix: 'Send one of them.' })
   if (id === undefined) {
     const phone = readPhone(given!)
     const there = await lockContactByPhone(ctx.tx, workspaceId, phone)
@@ -55,29 +92,61 @@ const findRecipient = async (ctx: Context, { contact_id: id, phone: given }: Inp
 }
 
 /** The template on the channel's account, if it may be sent. */
-const approved = async (ctx: Context, channel: SendingChannel, { template: { name, language } }: Input): Promise<TemplateRow> => {
+const approved = async (
+  ctx: Context,
+  channel: SendingChannel,
+  { template: { name, language } }: Input,
+): Promise<TemplateRow> => {
   const template = await findTemplate(ctx.tx, ctx.actor.workspace.id, channel.account_id, name, language)
-  if (!template) throw new Problem('not_found', `Channel ${channel.id} has no template ${name} in the language ${language}.`)
+  if (!template)
+    throw new Problem(
+      'not_found',
+      `Channel ${channel.id} has no template ${name} in the language ${language}.`,
+    )
   if (template.status === 'APPROVED') return template
-  throw new Problem('conflict', `The template ${name} (${language}) is ${template.status}; only APPROVED templates can be sent.`, { reason: 'template_not_approved', template_status: template.status })
+  throw new Problem(
+    'conflict',
+    `The template ${name} (${language}) is ${template.status}; only APPROVED templates can be sent.`,
+    { reason: 'template_not_approved', template_status: template.status },
+  )
 }
 
 /** A pointer as people read it: `template.body[1]`. */
-const nameOf = (pointer: string): string => pointer.slice(2).split('/').map((part, i) => (/^\d+$/.test(part) ? `[${part}]` : i === 0 ? part : `.${part}`)).join('')
+const nameOf = (pointer: string): string =>
+  pointer
+    .slice(2)
+    .split('/')
+    .map((part, i) => (/^\d+$/.test(part) ? `[${part}]` : i === 0 ? part : `.${part}`))
+    .join('')
 
 const fill = (ctx: Context, { name, category, components }: TemplateRow, { template: given }: Input) => {
   const filled = fillTemplate({ category, components }, given, ctx.now)
-  if ('unsupported' in filled) throw new Problem('conflict', `The template ${name} has a ${filled.unsupported} button, which cannot be filled here.`, { reason: 'template_not_supported' })
+  if ('unsupported' in filled)
+    throw new Problem(
+      'conflict',
+      `The template ${name} has a ${filled.unsupported} button, which cannot be filled here.`,
+      { reason: 'template_not_supported' },
+    )
   if (!('faults' in filled)) return filled
   const [first, ...more] = filled.faults
-  const detail = more.length === 0 ? `${nameOf(first!.pointer!)} ${first!.detail}.` : `${filled.faults.length} values do not fit the template; the first: ${nameOf(first!.pointer!)} ${first!.detail}.`
-  throw new Problem('invalid_input', detail, { reason: 'template_values', errors: filled.faults.slice(0, 50) })
+  const detail =
+    more.length === 0
+      ? `${nameOf(first!.pointer!)} ${first!.detail}.`
+      : `${filled.faults.length} values do not fit the template; the first: ${nameOf(first!.pointer!)} ${first!.detail}.`
+  throw new Problem('invalid_input', detail, {
+    reason: 'template_values',
+    errors: filled.faults.slice(0, 50),
+  })
 }
 
 const requireWilling = ({ dnd, phone }: Recipient, { category }: TemplateRow): void => {
   if (dnd && category === 'MARKETING') throw doNotDisturb()
   if (phone === null && category === 'AUTHENTICATION') {
-    throw new Problem('conflict', 'The contact shows no phone number, and the provider sends codes to phone numbers alone.', { reason: 'phone_required' })
+    throw new Problem(
+      'conflict',
+      'The contact shows no phone number, and the provider sends codes to phone numbers alone.',
+      { reason: 'phone_required' },
+    )
   }
 }
 
@@ -86,9 +155,18 @@ const makeContact = async (ctx: Context, phone: string): Promise<Recipient> => {
   const { workspace } = ctx.actor
   if (workspace.contactLimit !== null) {
     await lockContactLimit(ctx.tx, workspace.id)
-    if (await readCounter(ctx.tx, workspace.id, 'contacts') >= workspace.contactLimit) throw limitReached(workspace.contactLimit)
+    if ((await readCounter(ctx.tx, workspace.id, 'contacts')) >= workspace.contactLimit)
+      throw limitReached(workspace.contactLimit)
   }
   const id = await ctx.newContactId()
-  await runFinale(ctx.tx, contactInsert(workspace.id, id, { phone, name: null, email: null, attrs: {}, types: new Map(), tagIds: [], groupIds: [] }, ctx.now))
+  await runFinale(
+    ctx.tx,
+    contactInsert(
+      workspace.id,
+      id,
+      { phone, name: null, email: null, attrs: {}, types: new Map(), tagIds: [], groupIds: [] },
+      ctx.now,
+    ),
+  )
   return { id, phone, chatapp_user_id: null, dnd: false }
 }

@@ -22,10 +22,25 @@ export const clipText = (text: string, most: number): { text: string; truncated:
   return { text: text.slice(0, begin === 0 ? end : begin), truncated: true }
 }
 
-type LastRow = Omit<MessageRow, 'contact_id' | 'channel_id' | 'note' | 'template_name' | 'template_language' | 'delivered_at' | 'read_at' | 'failed_at' | 'media_type' | 'media_name' | 'media_size' | 'media_url'>
+type LastRow = Omit<
+  MessageRow,
+  | 'contact_id'
+  | 'channel_id'
+  | 'note'
+  | 'template_name'
+  | 'template_language'
+  | 'delivered_at'
+  | 'read_at'
+  | 'failed_at'
+  | 'media_type'
+  | 'media_name'
+  | 'media_size'
+  | 'media_url'
+>
 
 /** What people wrote is shown as they wrote it; what the provider said can quote the customer's phone. */
-const masked = (actor: Actor, text: string | null): string | null => (phonesHidden(actor) ? maskDigits(text) : text)
+const masked = (actor: Actor, text: string | null): string | null =>
+  phonesHidden(actor) ? maskDigits(text) : text
 
 const showShared = (actor: Actor, row: LastRow) => ({
   id: row.id,
@@ -36,7 +51,10 @@ const showShared = (actor: Actor, row: LastRow) => ({
   text: row.type === 'SYSTEM' ? masked(actor, row.text) : row.text,
   text_truncated: false,
   has_media: row.media_state !== null,
-  from: row.direction === 'outbound' || (row.direction === 'system' && row.staff_id !== null) ? { staff_id: row.staff_id, name: row.staff_name } : null,
+  from:
+    row.direction === 'outbound' || (row.direction === 'system' && row.staff_id !== null)
+      ? { staff_id: row.staff_id, name: row.staff_name }
+      : null,
   reply_to_id: row.reply_to_id,
   error: masked(actor, row.error),
   created_at: row.created_at,
@@ -52,15 +70,29 @@ export const showLastMessage = (actor: Actor, row: LastRow): z.input<typeof Last
 
 /** Where the file of a message is read: of this server, or where it was sent from. */
 const mediaUrl = (publicUrl: string, { id, media_state: state, media_url: url }: MessageRow): string | null =>
-  state === 'linked' ? url : state === 'kept' || state === 'waiting' ? `${publicUrl}/v1/messages/${id}/media` : null
+  state === 'linked'
+    ? url
+    : state === 'kept' || state === 'waiting'
+      ? `${publicUrl}/v1/messages/${id}/media`
+      : null
 
 /** A message as one staff member may see it. */
-export const showMessage = ({ actor, publicUrl }: Pick<Context, 'actor' | 'publicUrl'>, row: MessageRow): z.input<typeof Message> => ({
+export const showMessage = (
+  { actor, publicUrl }: Pick<Context, 'actor' | 'publicUrl'>,
+  row: MessageRow,
+): z.input<typeof Message> => ({
   ...showShared(actor, row),
-  media: row.media_state === null ? null : {
-    content_type: row.media_type, file_name: row.media_name, size: row.media_size === null ? null : Number(row.media_size), url: mediaUrl(publicUrl, row),
-  },
-  template: row.template_name === null ? null : { name: row.template_name, language: row.template_language ?? '' },
+  media:
+    row.media_state === null
+      ? null
+      : {
+          content_type: row.media_type,
+          file_name: row.media_name,
+          size: row.media_size === null ? null : Number(row.media_size),
+          url: mediaUrl(publicUrl, row),
+        },
+  template:
+    row.template_name === null ? null : { name: row.template_name, language: row.template_language ?? '' },
   note: row.note,
   delivered_at: row.delivered_at,
   read_at: row.read_at,
@@ -69,8 +101,32 @@ export const showMessage = ({ actor, publicUrl }: Pick<Context, 'actor' | 'publi
 
 /** A message as events carry it. */
 export const eventMessage = (
-  row: Pick<MessageRow, 'id' | 'conversation_id' | 'contact_id' | 'channel_id' | 'type' | 'direction' | 'status' | 'text' | 'media_state' | 'reply_to_id' | 'error' | 'created_at'>,
+  row: Pick<
+    MessageRow,
+    | 'id'
+    | 'conversation_id'
+    | 'contact_id'
+    | 'channel_id'
+    | 'type'
+    | 'direction'
+    | 'status'
+    | 'text'
+    | 'media_state'
+    | 'reply_to_id'
+    | 'error'
+    | 'created_at'
+  >,
 ): EventData<'message.sent/1'>['message'] => ({
-  id: row.id, conversation_id: row.conversation_id, contact_id: row.contact_id, channel_id: row.channel_id, type: row.type, direction: row.direction, status: row.status,
-  text: row.text, has_media: row.media_state !== null, reply_to_id: row.reply_to_id, error: row.error, created_at: row.created_at,
+  id: row.id,
+  conversation_id: row.conversation_id,
+  contact_id: row.contact_id,
+  channel_id: row.channel_id,
+  type: row.type,
+  direction: row.direction,
+  status: row.status,
+  text: row.text,
+  has_media: row.media_state !== null,
+  reply_to_id: row.reply_to_id,
+  error: row.error,
+  created_at: row.created_at,
 })

@@ -15,7 +15,10 @@ export type AdapterOptions = {
   token: string
   /** The app that samples of templates are uploaded to; without it they are refused. */
   appId?: string | undefined
-  /** Base URL of the template archive; the base URL's when absent, but for the provider itself, which has it on another host. */
+  /**
+   * Base URL of the template archive; the base URL's when absent, but for the provider itself, which has it
+   * on another host.
+   */
   archiveUrl?: string | undefined
   /** How long one answer may take, in milliseconds. */
   timeoutMs?: number | undefined
@@ -23,14 +26,31 @@ export type AdapterOptions = {
   mediaHosts?: readonly string[] | undefined
 }
 
-const ARCHIVES: Readonly<Record<string, string>> = { 'https://graph.facebook.com': 'https://api.facebook.com' }
+const ARCHIVES: Readonly<Record<string, string>> = {
+  'https://graph.facebook.com': 'https://api.facebook.com',
+}
 
-/** The provider as it is spoken to over HTTP: the Cloud API of the messaging app, or a sandbox that speaks the same. */
-export const createAdapter = ({ baseUrl: given, version, token, appId, archiveUrl, timeoutMs = 15_000, mediaHosts = MEDIA_HOSTS }: AdapterOptions): Provider => {
+/**
+ * The provider as it is spoken to over HTTP: the Cloud API of the messaging app, or a sandbox that speaks
+ * the same.
+ */
+export const createAdapter = ({
+  baseUrl: given,
+  version,
+  token,
+  appId,
+  archiveUrl,
+  timeoutMs = 15_000,
+  mediaHosts = MEDIA_HOSTS,
+}: AdapterOptions): Provider => {
   const baseUrl = given.replace(/\/+$/, '')
   const http = createHttp({ baseUrl, version, token, timeoutMs })
   return {
-    ...messages(http), ...media(http, mediaHosts), ...accounts(http), ...templates(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVES[baseUrl] ?? baseUrl),
-    ...samples(http, appId), ...links(http),
+    ...messages(http),
+    ...media(http, mediaHosts),
+    ...accounts(http),
+    ...templates(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVES[baseUrl] ?? baseUrl),
+    ...samples(http, appId),
+    ...links(http),
   }
 }

@@ -5,10 +5,15 @@ import { digitsOf } from './number.ts'
 
 type Followed = NonNullable<Awaited<ReturnType<typeof followCode>>>
 
-/** The page behind `/message/<code>`, from which the chat is opened; 404 for a code that is none of ours, or of a link that was deleted. */
+/**
+ * The page behind `/message/<code>`, from which the chat is opened; 404 for a code that is none of ours, or
+ * of a link that was deleted.
+ */
 export const servePage = async (app: App, code: string): Promise<Response> => {
   const link = /^\w{1,64}$/.test(code) ? await followCode(app.db, code) : undefined
-  return link ? html(page(`Chat with ${link.channel_name ?? 'us'}`, body(link, app.config.publicUrl))) : html(page('This link does not work', gone), undefined, 404)
+  return link
+    ? html(page(`Chat with ${link.channel_name ?? 'us'}`, body(link, app.config.publicUrl)))
+    : html(page('This link does not work', gone), undefined, 404)
 }
 
 const gone = '<p>There is no chat at this address. The link was deleted, or its end is missing.</p>'
@@ -17,7 +22,11 @@ const body = (link: Followed, publicUrl: string): string => {
   const phone = digitsOf(link.channel_identifier)
   // The provider's own links open the chat. Ours are those of the sandbox, and lead here.
   const ours = link.url.startsWith(`${publicUrl}/`)
-  const href = !ours ? link.url : phone !== null && /^\d+$/.test(phone) ? `https://wa.me/${phone}?text=${encodeURIComponent(link.message)}` : undefined
+  const href = !ours
+    ? link.url
+    : phone !== null && /^\d+$/.test(phone)
+      ? `https://wa.me/${phone}?text=${encodeURIComponent(link.message)}`
+      : undefined
   return `
 ${phone === null ? '' : `<p class="number">${escape(/^\d+$/.test(phone) ? `+${phone}` : phone)}</p>`}
 <p id="typed">You will find this typed, ready to send:</p>
@@ -30,7 +39,7 @@ ${ours ? sandboxNote(link) : ''}`
 const sandboxNote = ({ channel_id: channelId, message }: Followed): string => `
 <section aria-labelledby="sandbox"><h2 id="sandbox">This server runs with the sandbox</h2>
 <p>No message reaches anybody. To write as a customer who followed this link:</p>
-<pre tabindex="0"><code>npx wcrm sandbox say --from "+1 555 010 0777" --channel ${escape(channelId)} '${escape(message.replaceAll('\'', '\'\\\'\''))}'</code></pre></section>`
+<pre tabindex="0"><code>npx wcrm sandbox say --from "+1 555 010 0777" --channel ${escape(channelId)} '${escape(message.replaceAll("'", "'\\''"))}'</code></pre></section>`
 
 const page = (title: string, content: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

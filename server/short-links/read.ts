@@ -1,4 +1,10 @@
-import { countShortLinks, pageOfShortLinks, readShortLink, type ShortLinkFilter, type ShortLinkRow } from '../../storage/short-links.ts'
+import {
+  countShortLinks,
+  pageOfShortLinks,
+  readShortLink,
+  type ShortLinkFilter,
+  type ShortLinkRow,
+} from '../../storage/short-links.ts'
 import type { Context } from '../core/context.ts'
 import { mayUse } from '../inbox/access.ts'
 import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
@@ -13,14 +19,35 @@ export const reachLink = async ({ tx, actor }: Context, id: string): Promise<Sho
   return row
 }
 
-export const getShortLink: Handler<InputOf<'messaging_get_short_link'>, OutputOf<'messaging_get_short_link'>> = async (ctx, { short_link_id: id }) =>
-  showLink(ctx.publicUrl, await reachLink(ctx, id))
+export const getShortLink: Handler<
+  InputOf<'messaging_get_short_link'>,
+  OutputOf<'messaging_get_short_link'>
+> = async (ctx, { short_link_id: id }) => showLink(ctx.publicUrl, await reachLink(ctx, id))
 
-export const listShortLinks: Handler<InputOf<'messaging_list_short_links'>, OutputOf<'messaging_list_short_links'>> = async (ctx, input) => {
+export const listShortLinks: Handler<
+  InputOf<'messaging_list_short_links'>,
+  OutputOf<'messaging_list_short_links'>
+> = async (ctx, input) => {
   const { tx, actor, publicUrl } = ctx
   const own = actor.staff.channelIds
-  const filter: ShortLinkFilter = { channelIds: input.channel_id === undefined ? own : mayUse(actor, input.channel_id) ? [input.channel_id] : [], search: input.search }
-  return await pageOf(ctx.cursors, input,
-    (after, limit) => pageOfShortLinks(tx, actor.workspace.id, filter, after && { createdAt: after[0]!, id: after[1]! }, limit),
-    () => countShortLinks(tx, actor.workspace.id, filter), (row) => [row.created_at, row.id], (row) => showLink(publicUrl, row))
+  const filter: ShortLinkFilter = {
+    channelIds:
+      input.channel_id === undefined ? own : mayUse(actor, input.channel_id) ? [input.channel_id] : [],
+    search: input.search,
+  }
+  return await pageOf(
+    ctx.cursors,
+    input,
+    (after, limit) =>
+      pageOfShortLinks(
+        tx,
+        actor.workspace.id,
+        filter,
+        after && { createdAt: after[0]!, id: after[1]! },
+        limit,
+      ),
+    () => countShortLinks(tx, actor.workspace.id, filter),
+    (row) => [row.created_at, row.id],
+    (row) => showLink(publicUrl, row),
+  )
 }

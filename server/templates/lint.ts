@@ -33,16 +33,27 @@ const rules = Object.values(ruleTopics).flat()
 /** All that is wrong with a draft, errors first. Whatever the schema takes is linted; nothing is thrown. */
 export const lintDraft = (draft: Draft): LintResult => {
   const subject = readDraft(draft)
-  const all = rules.flatMap(({ id: rule, severity, find }) => find(subject).map((finding) => ({ rule, severity, ...finding })))
+  const all = rules.flatMap(({ id: rule, severity, find }) =>
+    find(subject).map((finding) => ({ rule, severity, ...finding })),
+  )
   const errors = all.filter(({ severity }) => severity === 'error')
   const warnings = all.filter(({ severity }) => severity === 'warning')
   const body = subject.bodies.find(({ card }) => !card)
   return {
-    valid: errors.length === 0, errors: errors.length, warnings: warnings.length, issues: [...errors, ...warnings],
-    variables: { header: headerVariables(subject), body: body?.variables.names.length ?? parseVariables(draft.body.text ?? '').names.length },
+    valid: errors.length === 0,
+    errors: errors.length,
+    warnings: warnings.length,
+    issues: [...errors, ...warnings],
+    variables: {
+      header: headerVariables(subject),
+      body: body?.variables.names.length ?? parseVariables(draft.body.text ?? '').names.length,
+    },
     // The text of codes is the provider's.
     preview: body ? previewOf(body) : null,
   }
 }
 
-export const lintTemplate: Handler<InputOf<'messaging_lint_template'>, OutputOf<'messaging_lint_template'>> = async (_ctx, { template }) => lintDraft(template)
+export const lintTemplate: Handler<
+  InputOf<'messaging_lint_template'>,
+  OutputOf<'messaging_lint_template'>
+> = async (_ctx, { template }) => lintDraft(template)

@@ -5,12 +5,20 @@ import type { OutputOf } from '../core/handler.ts'
 import { showEndpoint } from './view.ts'
 
 /**
- * Endpoints get events whole. Whoever sees a part of the workspace alone may not settle where they go, nor read their secret: it would be a way around the
- * mask. Throws 403.
+ * Endpoints get events whole. Whoever sees a part of the workspace alone may not settle where they go, nor
+ * read their secret: it would be a way around the mask. Throws 403.
  */
 export const requireWholeSight = ({ actor }: Context): void => {
-  if (phonesHidden(actor)) throw new Problem('forbidden', 'Webhooks carry phone numbers, which are hidden from the key\'s owner.', { reason: 'phone_hidden' })
-  if (actor.staff.channelIds !== null) throw new Problem('forbidden', 'Webhooks carry messages of every channel; the key\'s owner has access to some.', { reason: 'channels_limited' })
+  if (phonesHidden(actor))
+    throw new Problem('forbidden', "Webhooks carry phone numbers, which are hidden from the key's owner.", {
+      reason: 'phone_hidden',
+    })
+  if (actor.staff.channelIds !== null)
+    throw new Problem(
+      'forbidden',
+      "Webhooks carry messages of every channel; the key's owner has access to some.",
+      { reason: 'channels_limited' },
+    )
 }
 
 /** An endpoint to be changed, locked. Throws 404. */

@@ -1,21 +1,40 @@
-import { attemptsOf, type AttemptRow, type DeliveryRow, pageOfDeliveries, readDelivery, readEndpointState } from '../../storage/webhook-log.ts'
+import {
+  attemptsOf,
+  type AttemptRow,
+  type DeliveryRow,
+  pageOfDeliveries,
+  readDelivery,
+  readEndpointState,
+} from '../../storage/webhook-log.ts'
 import { maskDigits } from '../contacts/view.ts'
 import { type Actor, phonesHidden } from '../core/context.ts'
 import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 
 export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveries'>['data'][number] => ({
-  id: row.id, endpoint_id: row.endpoint_id, event_id: row.event_id, event_type_id: row.event_type, status: row.status, attempts: row.attempts,
+  id: row.id,
+  endpoint_id: row.endpoint_id,
+  event_id: row.event_id,
+  event_type_id: row.event_type,
+  status: row.status,
+  attempts: row.attempts,
   // What is over is tried no more, whatever time a worker left there.
   next_attempt_at: row.status === 'pending' || row.status === 'failed' ? row.next_attempt_at : null,
-  last_response_status: row.last_response_status, created_at: row.created_at, delivered_at: row.delivered_at,
+  last_response_status: row.last_response_status,
+  created_at: row.created_at,
+  delivered_at: row.delivered_at,
 })
 
 /** A receiver may answer what it was sent, phones and all. */
-const showAttempt = (actor: Actor, row: AttemptRow): OutputOf<'webhooks_get_delivery'>['attempts_made'][number] => {
+const showAttempt = (
+  actor: Actor,
+  row: AttemptRow,
+): OutputOf<'webhooks_get_delivery'>['attempts_made'][number] => {
   const text = (value: string): string => (phonesHidden(actor) ? maskDigits(value)! : value)
   return {
-    number: row.number, started_at: row.started_at, duration_ms: row.duration_ms,
+    number: row.number,
+    started_at: row.started_at,
+    duration_ms: row.duration_ms,
     ...(row.response_status === null ? {} : { response_status: row.response_status }),
     ...(row.response_excerpt === null ? {} : { response_excerpt: text(row.response_excerpt) }),
     ...(row.error === null ? {} : { error: text(row.error) }),
@@ -23,18 +42,39 @@ const showAttempt = (actor: Actor, row: AttemptRow): OutputOf<'webhooks_get_deli
   }
 }
 
-export const listDeliveries: Handler<InputOf<'webhooks_list_deliveries'>, OutputOf<'webhooks_list_deliveries'>> = async (ctx, input) => {
+export const listDeliveries: Handler<
+  InputOf<'webhooks_list_deliveries'>,
+  OutputOf<'webhooks_list_deliveries'>
+> = async (ctx, input) => {
   const { endpoint_id: id, status, event_type_id: type, from, to, limit } = input
   const position = ctx.cursors.open(input.cursor)
-  if (!await readEndpointState(ctx.tx, ctx.actor.workspace.id, id)) throw notFound('endpoint', id)
+  if (!(await readEndpointState(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('endpoint', id)
   const after = position && { createdAt: String(position[0]), id: String(position[1]) }
-  const rows = await pageOfDeliveries(ctx.tx, ctx.actor.workspace.id, id, { status, type, from, to }, after, limit + 1)
+  const rows = await pageOfDeliveries(
+    ctx.tx,
+    ctx.actor.workspace.id,
+    id,
+    { status, type, from, to },
+    after,
+    limit + 1,
+  )
   const last = rows.length > limit ? rows[limit - 1]! : undefined
-  return { data: rows.slice(0, limit).map(showDelivery), next_cursor: last ? ctx.cursors.seal([last.created_at, last.id]) : null }
+  return {
+    data: rows.slice(0, limit).map(showDelivery),
+    next_cursor: last ? ctx.cursors.seal([last.created_at, last.id]) : null,
+  }
 }
 
-export const getDelivery: Handler<InputOf<'webhooks_get_delivery'>, OutputOf<'webhooks_get_delivery'>> = async ({ tx, actor }, { delivery_id: id }) => {
+export const getDelivery: Handler<
+  InputOf<'webhooks_get_delivery'>,
+  OutputOf<'webhooks_get_delivery'>
+> = async ({ tx, actor }, { delivery_id: id }) => {
   const row = await readDelivery(tx, actor.workspace.id, id)
   if (!row) throw notFound('delivery', id)
-  return { ...showDelivery(row), attempts_made: (await attemptsOf(tx, actor.workspace.id, id)).map((attempt) => showAttempt(actor, attempt)) }
+  return {
+    ...showDelivery(row),
+    attempts_made: (await attemptsOf(tx, actor.workspace.id, id)).map((attempt) =>
+      showAttempt(actor, attempt),
+    ),
+  }
 }

@@ -10,4 +10,6 @@ export const requireEnabled = async (ctx: Context, id: string): Promise<void> =>
 }
 
 export const disabled = (id: string): Problem =>
-  new Problem('conflict', `The endpoint ${id} is disabled. Enable it first, with webhooks_enable_endpoint.`, { reason: 'endpoint_disabled' })
+  new Problem('conflict', `The endpoint ${id} is disabled. Enable it first, with webhooks_enable_endpoint.`, {
+    reason: 'endpoint_disabled',
+  })

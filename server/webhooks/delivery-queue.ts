@@ -1,5 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type ChangedEndpoint, type ClaimedDelivery, claimDeliveries, MOST_CLAIMED, releaseDeliveries } from '../../storage/webhook-deliveries.ts'
+import {
+  type ChangedEndpoint,
+  type ClaimedDelivery,
+  claimDeliveries,
+  MOST_CLAIMED,
+  releaseDeliveries,
+} from '../../storage/webhook-deliveries.ts'
 import type { App } from '../app.ts'
 import { attempt, type Attempted } from './send.ts'
 import { type Finished, settle } from './record-results.ts'
@@ -9,8 +15,8 @@ export const LEASE_SECONDS = 30
 /** Attempts under way to one endpoint, so that one that is slow holds no more of what all share. */
 const OF_ENDPOINT = 8
 /**
- * Deliveries that are leased for an endpoint whose last answer was good and quick: the next attempt then waits for no look into the database. With 8, one
- * endpoint took less than 200 a second on a busy machine.
+ * Deliveries that are leased for an endpoint whose last answer was good and quick: the next attempt then
+ * waits for no look into the database. With 8, one endpoint took less than 200 a second on a busy machine.
  */
 const OF_QUICK = 32
 const QUICK_MS = 100
@@ -19,8 +25,9 @@ const MOST_QUICK = 10_000
 const STALE_MS = 10_000
 const MOST_HELD = 2048
 /**
- * Attempts that begin, or whose result is not written yet, at a time; one that lasts longer than a moment gives its place to the next, so that slow
- * endpoints hold up nobody. What a process that is killed has sent and not written is sent twice: this bounds it.
+ * Attempts that begin, or whose result is not written yet, at a time; one that lasts longer than a moment
+ * gives its place to the next, so that slow endpoints hold up nobody. What a process that is killed has
+ * sent and not written is sent twice: this bounds it.
  */
 const AT_ONCE = 32
 const A_MOMENT_MS = 50
@@ -51,17 +58,35 @@ export type Worker = {
 }
 
 export const newWorker = (app: App): Worker => ({
-  app, held: new Map(), lines: new Map(), turns: new Set(), quick: new Set(), beginning: 0, underWay: 0, finished: [], unwritten: 0, settling: undefined, stopped: false, wake: () => {},
+  app,
+  held: new Map(),
+  lines: new Map(),
+  turns: new Set(),
+  quick: new Set(),
+  beginning: 0,
+  underWay: 0,
+  finished: [],
+  unwritten: 0,
+  settling: undefined,
+  stopped: false,
+  wake: () => {},
 })
 
 /** How many more may be leased for each endpoint that is known here. */
 const free = ({ lines, quick }: Worker): Map<string, number> =>
-  new Map([...new Set([...quick, ...lines.keys()])].map((id) => [id, Math.max(0, (quick.has(id) ? OF_QUICK : OF_ENDPOINT) - (lines.get(id)?.held ?? 0))]))
+  new Map(
+    [...new Set([...quick, ...lines.keys()])].map((id) => [
+      id,
+      Math.max(0, (quick.has(id) ? OF_QUICK : OF_ENDPOINT) - (lines.get(id)?.held ?? 0)),
+    ]),
+  )
 
 /** Leases what is due and has it sent; answers how many. */
 export const claim = async (worker: Worker): Promise<number> => {
   if (worker.held.size + MOST_CLAIMED > MOST_HELD) return 0
-  const claimed = (await claimDeliveries(worker.app.db, LEASE_SECONDS, OF_ENDPOINT, free(worker))).filter(({ id }) => !worker.held.has(id))
+  const claimed = (await claimDeliveries(worker.app.db, LEASE_SECONDS, OF_ENDPOINT, free(worker))).filter(
+    ({ id }) => !worker.held.has(id),
+  )
   const at = performance.now()
   for (const delivery of claimed) {
     const { id, endpoint_id: endpoint, attempts, waited } = delivery
@@ -134,29 +159,46 @@ const giveBack = (worker: Worker, leased: readonly Leased[]): void => {
   if (leased.length === 0) return
   const deliveries = leased.map(({ delivery }) => delivery)
   // Their leases run out if this fails.
-  void releaseDeliveries(worker.app.db, deliveries).catch(() => {}).then(() => { for (const delivery of deliveries) letGo(worker, delivery) })
+  void releaseDeliveries(worker.app.db, deliveries)
+    .catch(() => {})
+    .then(() => {
+      for (const delivery of deliveries) letGo(worker, delivery)
+    })
 }
 
-/** Tries until the results are written, or until their leases are as good as over; then they are attempted again, and a receiver knows the event by its id. */
-const settleSurely = async ({ app }: Worker, batch: readonly Finished[]): Promise<readonly ChangedEndpoint[]> => {
+/**
+ * Tries until the results are written, or until their leases are as good as over; then they are attempted
+ * again, and a receiver knows the event by its id.
+ */
+const settleSurely = async (
+  { app }: Worker,
+  batch: readonly Finished[],
+): Promise<readonly ChangedEndpoint[]> => {
   for (let left = SETTLE_TRIES; ; left--) {
     try {
       return await settle(app, batch)
     } catch (error) {
-      app.log.error({ deliveries: batch.length, code: (error as { code?: string }).code }, 'results of webhook deliveries could not be written')
+      app.log.error(
+        { deliveries: batch.length, code: (error as { code?: string }).code },
+        'results of webhook deliveries could not be written',
+      )
       if (left === 1) return []
       await pause(SETTLE_PAUSE_MS)
     }
   }
 }
 
-/** Writes results as soon as the ones before are written: those that come meanwhile share the next statement. */
+/**
+ * Writes results as soon as the ones before are written: those that come meanwhile share the next
+ * statement.
+ */
 const settleFinished = (worker: Worker): void => {
   if (worker.settling || worker.finished.length === 0) return
   const batch = worker.finished.splice(0, MOST_CLAIMED)
   worker.settling = settleSurely(worker, batch).then((changed) => {
     // Whoever is paused is sent one at a time from now on.
-    for (const { id, status } of changed) if (status !== 'active') giveBack(worker, worker.lines.get(id)?.queue.splice(0) ?? [])
+    for (const { id, status } of changed)
+      if (status !== 'active') giveBack(worker, worker.lines.get(id)?.queue.splice(0) ?? [])
     for (const { delivery } of batch) letGo(worker, delivery)
     worker.unwritten -= batch.length
     beginNext(worker)
@@ -169,10 +211,16 @@ const settleFinished = (worker: Worker): void => {
 /** Waits until nothing is under way, or until the time is over. */
 export const idle = async (worker: Worker, ms: number): Promise<void> => {
   const until = performance.now() + ms
-  while ((worker.underWay > 0 || worker.settling || (!worker.stopped && worker.held.size > 0)) && performance.now() < until) {
+  while (
+    (worker.underWay > 0 || worker.settling || (!worker.stopped && worker.held.size > 0)) &&
+    performance.now() < until
+  ) {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, Math.max(1, until - performance.now()))
-      worker.wake = () => { clearTimeout(timer); resolve() }
+      worker.wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
     })
   }
 }

@@ -16,7 +16,11 @@ const describe = (id: EventTypeId): Described => {
   if (known) return known
   const { description, data, sample } = eventTypes[id]
   const type: Described = {
-    id, description, operations: operations.filter((op) => op.emits?.includes(id)).map((op) => op.name), schema: inlinedJsonSchema(data), sample: sample as Record<string, unknown>,
+    id,
+    description,
+    operations: operations.filter((op) => op.emits?.includes(id)).map((op) => op.name),
+    schema: inlinedJsonSchema(data),
+    sample: sample as Record<string, unknown>,
   }
   described.set(id, type)
   return type
@@ -25,16 +29,31 @@ const describe = (id: EventTypeId): Described => {
 export const isEventType = (id: string): id is EventTypeId => Object.hasOwn(eventTypes, id)
 
 /** The refusal of an event type that does not exist. */
-export const unknownEventType = (field: string, given: string, path: readonly (string | number)[] = [], names: readonly string[] = ids): Problem => {
+export const unknownEventType = (
+  field: string,
+  given: string,
+  path: readonly (string | number)[] = [],
+  names: readonly string[] = ids,
+): Problem => {
   const near = nearest(given, names)
   return invalidField(field, 'unknown_event_type', `names ${JSON.stringify(given)}, which is no event type`, {
-    path, fix: near ? `Did you mean ${near}?` : 'webhooks_list_event_types lists them.',
+    path,
+    fix: near ? `Did you mean ${near}?` : 'webhooks_list_event_types lists them.',
   })
 }
 
-export const listEventTypes: Handler<InputOf<'webhooks_list_event_types'>, OutputOf<'webhooks_list_event_types'>> = async ({ cursors }, { search, cursor, limit }) => {
+export const listEventTypes: Handler<
+  InputOf<'webhooks_list_event_types'>,
+  OutputOf<'webhooks_list_event_types'>
+> = async ({ cursors }, { search, cursor, limit }) => {
   const after = cursors.open(cursor)?.map(String)[0]
-  const found = ids.filter((id) => (search === undefined || id.includes(search.toLowerCase())) && (after === undefined || id > after))
+  const found = ids.filter(
+    (id) =>
+      (search === undefined || id.includes(search.toLowerCase())) && (after === undefined || id > after),
+  )
   const shown = found.slice(0, limit)
-  return { data: shown.map(describe), next_cursor: found.length > limit ? cursors.seal([shown.at(-1)!]) : null }
+  return {
+    data: shown.map(describe),
+    next_cursor: found.length > limit ? cursors.seal([shown.at(-1)!]) : null,
+  }
 }

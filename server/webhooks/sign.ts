@@ -1,11 +1,24 @@
 import { createHmac } from 'node:crypto'
 
 /**
- * The three headers of Standard Webhooks 1.0. `secrets`: `whsec_` and base64 each; all sign, so that a receiver may know the old one or the new.
+ * The three headers of Standard Webhooks 1.0. `secrets`: `whsec_` and base64 each; all sign, so that a
+ * receiver may know the old one or the new.
  * `seconds`: when this attempt is made, in seconds since 1970.
  */
-export const signatureHeaders = (secrets: readonly string[], eventId: string, seconds: number, body: string): Record<string, string> => ({
+export const signatureHeaders = (
+  secrets: readonly string[],
+  eventId: string,
+  seconds: number,
+  body: string,
+): Record<string, string> => ({
   'webhook-id': eventId,
   'webhook-timestamp': String(seconds),
-  'webhook-signature': secrets.map((secret) => `v1,${createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64')).update(`${eventId}.${seconds}.${body}`).digest('base64')}`).join(' '),
+  'webhook-signature': secrets
+    .map(
+      (secret) =>
+        `v1,${createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+          .update(`${eventId}.${seconds}.${body}`)
+          .digest('base64')}`,
+    )
+    .join(' '),
 })

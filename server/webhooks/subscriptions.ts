@@ -9,13 +9,21 @@ const ALL = '*'
 
 /** Event types once each. Throws 400 for one that there is not. */
 export const checkEventTypes = (given: readonly string[]): string[] => {
-  for (const [i, type] of given.entries()) if (type !== ALL && !isEventType(type)) throw unknownEventType('event_types', type, [i], [ALL, ...Object.keys(eventTypes)])
+  for (const [i, type] of given.entries())
+    if (type !== ALL && !isEventType(type))
+      throw unknownEventType('event_types', type, [i], [ALL, ...Object.keys(eventTypes)])
   const types = [...new Set(given)]
-  if (types.includes(ALL) && types.length > 1) throw invalidField('event_types', 'not_alone', 'has * beside other types, which it stands for too', { fix: 'Send ["*"], or the types without it.' })
+  if (types.includes(ALL) && types.length > 1)
+    throw invalidField('event_types', 'not_alone', 'has * beside other types, which it stands for too', {
+      fix: 'Send ["*"], or the types without it.',
+    })
   return types
 }
 
-export const setSubscriptions: Handler<InputOf<'webhooks_set_subscriptions'>, OutputOf<'webhooks_set_subscriptions'>> = async (ctx, { endpoint_id: id, event_types: given }) => {
+export const setSubscriptions: Handler<
+  InputOf<'webhooks_set_subscriptions'>,
+  OutputOf<'webhooks_set_subscriptions'>
+> = async (ctx, { endpoint_id: id, event_types: given }) => {
   requireWholeSight(ctx)
   const types = checkEventTypes(given)
   const { workspace_id: workspaceId, subscriptions } = await lockEndpoint(ctx, id)

@@ -1,10 +1,18 @@
 import { Gauge } from 'prom-client'
-import { countDue, deleteDeliveriesBefore, releaseDeliveries, skipDeliveriesOfDeleted } from '../../storage/webhook-deliveries.ts'
+import {
+  countDue,
+  deleteDeliveriesBefore,
+  releaseDeliveries,
+  skipDeliveriesOfDeleted,
+} from '../../storage/webhook-deliveries.ts'
 import type { App } from '../app.ts'
 import { onEvents } from '../events/signal.ts'
 import { claim, idle, LEASE_SECONDS, newWorker, type Worker } from './delivery-queue.ts'
 
-/** What other servers wrote, and what is due again, is looked for this often. The embedded database has one server, and one session. */
+/**
+ * What other servers wrote, and what is due again, is looked for this often. The embedded database has one
+ * server, and one session.
+ */
 const POLL_MS = { embedded: 500, postgresql: 100 }
 /** At least so long from one look to the next, and ten times as long as a look takes. */
 const SHORTEST_MS = 8
@@ -14,7 +22,10 @@ const CLEAN_UP_MS = 60_000
 
 const works = new WeakMap<App, Worker>()
 
-/** Makes deliveries that are due, until none is or `most` were made, and answers how many: what a worker does, once. For tests. */
+/**
+ * Makes deliveries that are due, until none is or `most` were made, and answers how many: what a worker
+ * does, once. For tests.
+ */
 export const deliverDue = async (app: App, most = 10_000): Promise<number> => {
   const worker = newWorker(app)
   let made = 0
@@ -26,15 +37,16 @@ export const deliverDue = async (app: App, most = 10_000): Promise<number> => {
 }
 
 /** Sleeps until woken, but not before `least`; at most `most` milliseconds. */
-const doze = (worker: Worker, least: number, most: number): Promise<void> => new Promise((resolve) => {
-  const begun = performance.now()
-  let timer = setTimeout(resolve, most)
-  worker.wake = () => {
-    worker.wake = () => {}
-    clearTimeout(timer)
-    timer = setTimeout(resolve, Math.max(0, least - (performance.now() - begun)))
-  }
-})
+const doze = (worker: Worker, least: number, most: number): Promise<void> =>
+  new Promise((resolve) => {
+    const begun = performance.now()
+    let timer = setTimeout(resolve, most)
+    worker.wake = () => {
+      worker.wake = () => {}
+      clearTimeout(timer)
+      timer = setTimeout(resolve, Math.max(0, least - (performance.now() - begun)))
+    }
+  })
 
 const run = async (worker: Worker): Promise<void> => {
   const { app } = worker
@@ -43,11 +55,16 @@ const run = async (worker: Worker): Promise<void> => {
     const begun = performance.now()
     let woken = false
     // A wake-up during the look is for what the look may not have seen.
-    worker.wake = () => { woken = true }
+    worker.wake = () => {
+      woken = true
+    }
     try {
       await claim(worker)
     } catch (error) {
-      app.log.warn({ code: (error as { code?: string }).code }, 'webhook deliveries could not be looked for; it is tried again')
+      app.log.warn(
+        { code: (error as { code?: string }).code },
+        'webhook deliveries could not be looked for; it is tried again',
+      )
     }
     const took = performance.now() - begun
     const rest = doze(worker, Math.max(SHORTEST_MS, took), Math.max(poll, SHARE * took))
@@ -63,19 +80,28 @@ const watchBacklog = (app: App): void => {
   if (gauges.has(app)) return
   gauges.add(app)
   new Gauge({
-    name: 'wcrm_webhook_due', help: 'Webhook deliveries of active endpoints whose time has come, at most 100000.', registers: [app.metrics.registry],
-    async collect() { this.set(await countDue(app.db, 100_000).catch(() => Number.NaN)) },
+    name: 'wcrm_webhook_due',
+    help: 'Webhook deliveries of active endpoints whose time has come, at most 100000.',
+    registers: [app.metrics.registry],
+    async collect() {
+      this.set(await countDue(app.db, 100_000).catch(() => Number.NaN))
+    },
   })
 }
 
-/** Forgets deliveries that are over after their time, some at a time, and drops what nobody is left to take. */
+/**
+ * Forgets deliveries that are over after their time, some at a time, and drops what nobody is left to take.
+ */
 export const dropOldDeliveries = async (app: App): Promise<void> => {
   const before = new Date(Date.parse(app.now()) - app.config.webhookRetentionDays * 86_400_000).toISOString()
   await skipDeliveriesOfDeleted(app.db)
-  while (await deleteDeliveriesBefore(app.db, before) > 0 && !works.get(app)?.stopped);
+  while ((await deleteDeliveriesBefore(app.db, before)) > 0 && !works.get(app)?.stopped);
 }
 
-/** Delivers until stopped. What is under way when it is stopped is ended and written; what has not begun is given back to other servers. */
+/**
+ * Delivers until stopped. What is under way when it is stopped is ended and written; what has not begun is
+ * given back to other servers.
+ */
 export const startWebhookWorker = (app: App): (() => Promise<void>) => {
   const worker = newWorker(app)
   works.set(app, worker)
@@ -83,7 +109,16 @@ export const startWebhookWorker = (app: App): (() => Promise<void>) => {
   const off = onEvents(app, () => worker.wake())
   let cleaning: Promise<void> | undefined
   const cleanUp = setInterval(() => {
-    cleaning ??= dropOldDeliveries(app).catch((error: unknown) => { app.log.warn({ code: (error as { code?: string }).code }, 'old webhook deliveries could not be removed') }).finally(() => { cleaning = undefined })
+    cleaning ??= dropOldDeliveries(app)
+      .catch((error: unknown) => {
+        app.log.warn(
+          { code: (error as { code?: string }).code },
+          'old webhook deliveries could not be removed',
+        )
+      })
+      .finally(() => {
+        cleaning = undefined
+      })
   }, CLEAN_UP_MS)
   cleanUp.unref()
   const running = run(worker)

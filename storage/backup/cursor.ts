@@ -5,10 +5,16 @@ const TARGET_BYTES = 512 * 1024
 const SIZES = [1, 8, 64, 512, 2048]
 
 /**
- * The rows of a query in the transaction `tx`, a batch at a time, so that a table of any size is never held whole. Batches grow while rows are
- * small. Sizes are few, and each form of row has a cursor of its own name: `fetch` is a prepared statement that keeps the columns it first had.
+ * The rows of a query in the transaction `tx`, a batch at a time, so that a table of any size is never held
+ * whole. Batches grow while rows are small. Sizes are few, and each form of row has a cursor of its own
+ * name: `fetch` is a prepared statement that keeps the columns it first had.
  */
-export async function* readInBatches<R>(tx: Db, cursor: 'spans' | 'lines', query: string, bytesOf: (row: R) => number): AsyncGenerator<R[]> {
+export async function* readInBatches<R>(
+  tx: Db,
+  cursor: 'spans' | 'lines',
+  query: string,
+  bytesOf: (row: R) => number,
+): AsyncGenerator<R[]> {
   await sql.raw(`declare ${cursor} no scroll cursor for ${query}`).execute(tx)
   let step = 2
   for (;;) {

@@ -11,15 +11,16 @@ import { appliedMigrations, keptTables, quoted, type Table } from './schema.ts'
 export type LoadFault = Error & { loadFault: true }
 
 const refuse = (message: string): LoadFault => Object.assign(new Error(message), { loadFault: true as const })
-export const isLoadFault = (error: unknown): error is LoadFault => error instanceof Error && 'loadFault' in error
+export const isLoadFault = (error: unknown): error is LoadFault =>
+  error instanceof Error && 'loadFault' in error
 
 const BATCH_CHARS = 1024 * 1024
 
 export type Loaded = { header: Header; rows: Record<string, number> }
 
 /**
- * Fills an empty, migrated database from the lines of a backup, whole or not at all. What little an empty database holds, such as settings, is
- * replaced. `onRows` hears how many rows are written.
+ * Fills an empty, migrated database from the lines of a backup, whole or not at all. What little an empty
+ * database holds, such as settings, is replaced. `onRows` hears how many rows are written.
  */
 export const load = async (db: Db, lines: Lines, onRows: (n: number) => void = () => {}): Promise<Loaded> => {
   const reader = lines[Symbol.asyncIterator]()
@@ -42,7 +43,8 @@ const readHeader = (line: string): Header => {
   try {
     const header = JSON.parse(line) as Header
     if (header.format === 'wcrm-backup' && header.version === 1) return header
-    if (header.format === 'wcrm-backup') throw refuse(`This backup has the format ${String(header.version)}, which this version does not read.`)
+    if (header.format === 'wcrm-backup')
+      throw refuse(`This backup has the format ${String(header.version)}, which this version does not read.`)
   } catch (error) {
     if (isLoadFault(error)) throw error
   }
@@ -52,32 +54,66 @@ const readHeader = (line: string): Header => {
 const differentSchema = (header: Header, ours: readonly string[]): string => {
   const unknown = header.migrations.filter((name) => !ours.includes(name))
   const lacking = ours.filter((name) => !header.migrations.includes(name))
-  const how = unknown.length > 0 ? `${unknown.join(', ')} is not known here` : `it lacks ${lacking.join(', ')}`
-  const mend = unknown.length > 0 ? 'Restore it with that version.' : 'Restore it with that version, then start this one on it: it migrates the schema.'
+  const how =
+    unknown.length > 0 ? `${unknown.join(', ')} is not known here` : `it lacks ${lacking.join(', ')}`
+  const mend =
+    unknown.length > 0
+      ? 'Restore it with that version.'
+      : 'Restore it with that version, then start this one on it: it migrates the schema.'
   return `The backup was made by version ${header.product}, which has another schema (${how}). ${mend}`
 }
 
 type State = {
-  tables: Map<string, Table>; table: Table | undefined; insert: string; waiting: string[]; chars: number
-  hash: Hash; total: number; trailer: Trailer | undefined; onRows: (n: number) => void
+  tables: Map<string, Table>
+  table: Table | undefined
+  insert: string
+  waiting: string[]
+  chars: number
+  hash: Hash
+  total: number
+  trailer: Trailer | undefined
+  onRows: (n: number) => void
 }
 
-const fill = async (tx: Db, first: string, rest: readonly string[], reader: AsyncIterator<readonly string[]>, onRows: (n: number) => void): Promise<Record<string, number>> => {
+const fill = async (
+  tx: Db,
+  first: string,
+  rest: readonly string[],
+  reader: AsyncIterator<readonly string[]>,
+  onRows: (n: number) => void,
+): Promise<Record<string, number>> => {
   // Nobody makes a workspace meanwhile.
   await holdWorkspaces(tx)
-  if ((await sql`select 1 from workspaces limit 1`.execute(tx)).rows.length > 0) throw refuse('The database is not empty: it has a workspace. Restore into an empty database.')
+  if ((await sql`select 1 from workspaces limit 1`.execute(tx)).rows.length > 0)
+    throw refuse('The database is not empty: it has a workspace. Restore into an empty database.')
   const kept = await keptTables(tx)
   await sql.raw(`truncate ${kept.map((t) => quoted(t.name)).join(', ')}`).execute(tx)
   const hash = createHash('sha256').update(first).update('\n')
-  const state: State = { tables: new Map(kept.map((t) => [t.name, t])), table: undefined, insert: '', waiting: [], chars: 0, hash, total: 0, trailer: undefined, onRows }
+  const state: State = {
+    tables: new Map(kept.map((t) => [t.name, t])),
+    table: undefined,
+    insert: '',
+    waiting: [],
+    chars: 0,
+    hash,
+    total: 0,
+    trailer: undefined,
+    onRows,
+  }
   // Counts come with the backup; the triggers that keep them would count twice.
   await sql`alter table broadcast_recipients disable trigger user`.execute(tx)
-  await withoutIndexes(tx, kept.map((t) => t.name), async () => {
-    for (const line of rest) await takeLine(tx, state, line)
-    for (let next = await reader.next(); !next.done; next = await reader.next()) for (const line of next.value) await takeLine(tx, state, line)
-    if (!state.trailer) throw refuse('The backup is cut short: its end is missing.')
-    if (state.trailer.sha256 !== hash.digest('hex')) throw refuse('The backup is damaged: its checksum is another.')
-  })
+  await withoutIndexes(
+    tx,
+    kept.map((t) => t.name),
+    async () => {
+      for (const line of rest) await takeLine(tx, state, line)
+      for (let next = await reader.next(); !next.done; next = await reader.next())
+        for (const line of next.value) await takeLine(tx, state, line)
+      if (!state.trailer) throw refuse('The backup is cut short: its end is missing.')
+      if (state.trailer.sha256 !== hash.digest('hex'))
+        throw refuse('The backup is damaged: its checksum is another.')
+    },
+  )
   await sql`alter table broadcast_recipients enable trigger user`.execute(tx)
   const { sequences, rows } = state.trailer!
   await restoreSequences(tx, sequences)
@@ -108,8 +144,10 @@ const parseLine = (line: string): TableLine | Trailer => {
   try {
     const parsed = JSON.parse(line) as TableLine | Trailer
     if ('sha256' in parsed || 'columns' in parsed) return parsed
-  } catch { /* said below */ }
-  throw refuse('The backup is damaged: it has a line that is none of a backup\'s.')
+  } catch {
+    /* said below */
+  }
+  throw refuse("The backup is damaged: it has a line that is none of a backup's.")
 }
 
 const flush = async (tx: Db, state: State): Promise<void> => {
@@ -124,12 +162,18 @@ const flush = async (tx: Db, state: State): Promise<void> => {
 
 const openTable = (state: State, line: TableLine): void => {
   const table = state.tables.get(line.table)
-  const shape = (columns: readonly { name: string; type: string }[]) => columns.map((c) => `${c.name} ${c.type}`).sort().join()
-  if (!table || shape(table.columns) !== shape(line.columns)) throw refuse(`The backup has another form of the table ${line.table} than this version.`)
+  const shape = (columns: readonly { name: string; type: string }[]) =>
+    columns
+      .map((c) => `${c.name} ${c.type}`)
+      .sort()
+      .join()
+  if (!table || shape(table.columns) !== shape(line.columns))
+    throw refuse(`The backup has another form of the table ${line.table} than this version.`)
   state.table = table
   // The order of columns is the backup's.
-  state.insert = `insert into ${quoted(line.table)} (${line.columns.map((c) => quoted(c.name)).join(', ')}) overriding system value `
-    + `select ${line.columns.map((c, i) => `(v->>${i})::${c.type}`).join(', ')} from jsonb_array_elements($1::jsonb) as e (v)`
+  state.insert =
+    `insert into ${quoted(line.table)} (${line.columns.map((c) => quoted(c.name)).join(', ')}) overriding system value ` +
+    `select ${line.columns.map((c, i) => `(v->>${i})::${c.type}`).join(', ')} from jsonb_array_elements($1::jsonb) as e (v)`
 }
 
 const insertRows = async (tx: Db, state: State, batch: readonly string[]): Promise<void> => {
@@ -139,8 +183,10 @@ const insertRows = async (tx: Db, state: State, batch: readonly string[]): Promi
   try {
     await sql`${sql.raw(parts[0]!)}${rows}${sql.raw(parts[1]!)}`.execute(tx)
   } catch (error) {
-    // Text that is no JSON, or a value that does not fit its type: the file is at fault, and the checksum would have said so at its end.
-    if ((error as { code?: string }).code?.startsWith('22')) throw refuse(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
+    // Text that is no JSON, or a value that does not fit its type: the file is at fault, and the checksum
+    // would have said so at its end.
+    if ((error as { code?: string }).code?.startsWith('22'))
+      throw refuse(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
     throw error
   }
 }
@@ -148,7 +194,9 @@ const insertRows = async (tx: Db, state: State, batch: readonly string[]): Promi
 const restoreSequences = async (tx: Db, sequences: Trailer['sequences']): Promise<void> => {
   for (const [place, last] of Object.entries(sequences)) {
     const [table, column] = place.split('.') as [string, string]
-    await sql`select setval(pg_get_serial_sequence(${quoted(table)}, ${column}), ${last ?? '1'}::bigint, ${last !== null})`.execute(tx)
+    await sql`select setval(pg_get_serial_sequence(${quoted(table)}, ${column}), ${last ?? '1'}::bigint, ${last !== null})`.execute(
+      tx,
+    )
   }
 }
 
@@ -156,6 +204,7 @@ const restoreSequences = async (tx: Db, sequences: Trailer['sequences']): Promis
 const requireCounts = async (tx: Db, wanted: Trailer['rows']): Promise<void> => {
   for (const [table, n] of Object.entries(wanted)) {
     const { rows } = await sql<{ n: string }>`select count(*) as n from ${sql.table(table)}`.execute(tx)
-    if (Number(rows[0]!.n) !== n) throw refuse(`The table ${table} has ${rows[0]!.n} rows where the backup says ${n}.`)
+    if (Number(rows[0]!.n) !== n)
+      throw refuse(`The table ${table} has ${rows[0]!.n} rows where the backup says ${n}.`)
   }
 }

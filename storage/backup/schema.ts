@@ -9,8 +9,8 @@ export type Table = { name: string; columns: Column[]; key: string[] }
 const OWN = ['migrations', 'migrations_lock']
 
 /**
- * Every table whose rows are to be kept, read from the database itself so that none is forgotten. Unlogged tables are lost in a crash without
- * harm, so they are left out. Generated columns are computed anew.
+ * Every table whose rows are to be kept, read from the database itself so that none is forgotten. Unlogged
+ * tables are lost in a crash without harm, so they are left out. Generated columns are computed anew.
  */
 export const keptTables = async (db: Db): Promise<Table[]> => {
   const { rows } = await sql<{ name: string; columns: Column[]; key: string[] | null }>`
@@ -22,12 +22,17 @@ export const keptTables = async (db: Db): Promise<Table[]> => {
     from pg_class c
     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relpersistence = 'p'
     order by c.relname collate "C"`.execute(db)
-  return rows.filter((table) => !OWN.includes(table.name)).map((table) => ({ ...table, key: table.key ?? [] }))
+  return rows
+    .filter((table) => !OWN.includes(table.name))
+    .map((table) => ({ ...table, key: table.key ?? [] }))
 }
 
 export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/** The counters behind identity columns, by table and column, and the last id that each gave out (null: none). */
+/**
+ * The counters behind identity columns, by table and column, and the last id that each gave out (null:
+ * none).
+ */
 export const readSequences = async (db: Db): Promise<Record<string, string | null>> => {
   const { rows } = await sql<{ name: string; last: string | null }>`
     select c.relname || '.' || a.attname as name, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(c.relname), a.attname)::regclass) as last
@@ -39,10 +44,16 @@ export const readSequences = async (db: Db): Promise<Record<string, string | nul
 
 /** Names of the migrations that made this schema, oldest first. */
 export const appliedMigrations = async (db: Db): Promise<string[]> =>
-  (await sql<{ name: string }>`select name from migrations order by name`.execute(db)).rows.map((row) => row.name)
+  (await sql<{ name: string }>`select name from migrations order by name`.execute(db)).rows.map(
+    (row) => row.name,
+  )
 
 /** Other processes of the product that have this PostgreSQL database open. */
 export const otherSessions = async (db: Db): Promise<number> =>
-  Number((await sql<{ n: string }>`
+  Number(
+    (
+      await sql<{ n: string }>`
     select count(*) as n from pg_stat_activity
-    where datname = current_database() and application_name = 'wcrm' and pid <> pg_backend_pid()`.execute(db)).rows[0]!.n)
+    where datname = current_database() and application_name = 'wcrm' and pid <> pg_backend_pid()`.execute(db)
+    ).rows[0]!.n,
+  )

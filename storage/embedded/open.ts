@@ -7,7 +7,9 @@ import { type Deadline, monotonicMs } from './socket-proxy.ts'
 import type { WorkerData } from './worker.ts'
 
 export type Embedded = {
-  /** A connection to the session; after a statement was cut short it waits until the database is open again. */
+  /**
+   * A connection to the session; after a statement was cut short it waits until the database is open again.
+   */
   connect: () => Promise<Socket>
   /** True while a statement that had its time is cut short, together with every connection. */
   isCutting: () => boolean
@@ -18,20 +20,25 @@ const WATCH_MS = 200
 
 const startWorker = async (data: WorkerData): Promise<Worker> => {
   const source = new URL('./worker.ts', import.meta.url)
-  const worker = new Worker(existsSync(source) ? source : new URL('./worker.js', import.meta.url), { workerData: data })
+  const worker = new Worker(existsSync(source) ? source : new URL('./worker.js', import.meta.url), {
+    workerData: data,
+  })
   await new Promise<void>((ready, fail) => {
     worker.once('message', () => ready())
     worker.once('error', fail)
     worker.once('exit', (code) => fail(new Error(`the embedded database stopped while opening (${code})`)))
   })
   worker.removeAllListeners('exit')
-  worker.on('error', (error) => { throw error })
+  worker.on('error', (error) => {
+    throw error
+  })
   return worker
 }
 
 /**
- * Opens the database in this folder, in a thread of this process, which becomes the folder's owner. A statement that outlasts the `statement_timeout`
- * of its connection ends with the thread, since nothing else stops PGlite; a new thread opens the folder again (docs/decisions/0008).
+ * Opens the database in this folder, in a thread of this process, which becomes the folder's owner. A
+ * statement that outlasts the `statement_timeout` of its connection ends with the thread, since nothing
+ * else stops PGlite; a new thread opens the folder again (docs/decisions/0008).
  */
 export const openEmbedded = async (path: string): Promise<Embedded> => {
   const { folder, socket, release } = await takeFolder(path)
@@ -59,7 +66,11 @@ export const openEmbedded = async (path: string): Promise<Embedded> => {
     if (cutting || until === 0n || monotonicMs() <= until) return
     opened = cut()
     // A server without its database has nothing to serve.
-    opened.catch((error: unknown) => { setImmediate(() => { throw error }) })
+    opened.catch((error: unknown) => {
+      setImmediate(() => {
+        throw error
+      })
+    })
   }, WATCH_MS).unref()
   return {
     connect: async () => {
@@ -82,5 +93,9 @@ export const openEmbedded = async (path: string): Promise<Embedded> => {
 export const attachEmbedded = async (path: string): Promise<Embedded | undefined> => {
   const owner = readOwner(path)
   if (!owner || !(await isAlive(owner))) return undefined
-  return { connect: async () => createConnection(owner.socket), isCutting: () => false, close: async () => {} }
+  return {
+    connect: async () => createConnection(owner.socket),
+    isCutting: () => false,
+    close: async () => {},
+  }
 }

@@ -8,12 +8,15 @@ export const containing = (text: string): string => `%${literally(text)}%`
 export const beginning = (text: string): string => `${literally(text)}%`
 export const ending = (text: string): string => `%${literally(text)}`
 
-/** What a regular expression surely asks for, in lower case: runs of three or more letters and digits anywhere, and what the text begins with. */
+/**
+ * What a regular expression surely asks for, in lower case: runs of three or more letters and digits
+ * anywhere, and what the text begins with.
+ */
 export type Literals = { runs: string[]; head: string | undefined }
 
 /**
- * Reads the plain letters of a regular expression, so that an index finds the rows on which the expression is then tried. None where it has
- * alternatives, groups, escapes or counts, which this does not read.
+ * Reads the plain letters of a regular expression, so that an index finds the rows on which the expression
+ * is then tried. None where it has alternatives, groups, escapes or counts, which this does not read.
  */
 export const literalsOf = (regex: string): Literals => {
   if (/[|()\\{]/.test(regex) || regex.startsWith('***')) return { runs: [], head: undefined }
@@ -23,5 +26,11 @@ export const literalsOf = (regex: string): Literals => {
   // The last letter of a run may be followed by an accent, with which the folded text has composed it.
   const sure = (run: string): string => run.slice(0, -1).toLowerCase()
   const head = /^\^([A-Za-z0-9]{2,})/.exec(certain)?.[1]
-  return { runs: certain.split(/[^A-Za-z0-9]+/).map(sure).filter(hasTrigram), head: head && sure(head) }
+  return {
+    runs: certain
+      .split(/[^A-Za-z0-9]+/)
+      .map(sure)
+      .filter(hasTrigram),
+    head: head && sure(head),
+  }
 }

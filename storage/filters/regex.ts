@@ -4,10 +4,17 @@ import { inSavepoint } from '../savepoint.ts'
 
 const INVALID_REGULAR_EXPRESSION = '2201B'
 
-/** The first of these patterns that the database does not understand, and what it says of it; undefined when they are all good. */
-export const regexFault = async (tx: Db, patterns: readonly string[]): Promise<{ index: number; fault: string } | undefined> => {
+/**
+ * The first of these patterns that the database does not understand, and what it says of it; undefined when
+ * they are all good.
+ */
+export const regexFault = async (
+  tx: Db,
+  patterns: readonly string[],
+): Promise<{ index: number; fault: string } | undefined> => {
   const fault = await faultOf(tx, patterns)
-  if (fault === undefined || patterns.length === 1) return fault === undefined ? undefined : { index: 0, fault }
+  if (fault === undefined || patterns.length === 1)
+    return fault === undefined ? undefined : { index: 0, fault }
   // The message names no pattern, so each is tried by itself.
   for (const [index, pattern] of patterns.entries()) {
     const own = await faultOf(tx, [pattern])

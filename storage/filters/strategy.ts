@@ -1,6 +1,6 @@
 /**
- * Where one way of finding contacts gives place to the next (docs/decisions/0007-filters.md). Numbers of rows, measured at a million contacts.
- * An object, so that tests can bring each way about with few rows.
+ * Where one way of finding contacts gives place to the next (docs/decisions/0007-filters.md). Numbers of
+ * rows, measured at a million contacts. An object, so that tests can bring each way about with few rows.
  */
 export const strategy = {
   /** More contact ids than this are not carried through a query. */

@@ -3,10 +3,14 @@ import type { Db } from '../database.ts'
 import { withoutIndexes } from '../indexes.ts'
 import { indexAllValues } from '../values.ts'
 
-/** What contact filters read: values by type, saved filters, broadcasts and their recipients (docs/decisions/0007-filters.md). */
+/**
+ * What contact filters read: values by type, saved filters, broadcasts and their recipients
+ * (docs/decisions/0007-filters.md).
+ */
 const statements = [
-  // One row for each custom value (n: which option of a multiselect), to find contacts by it. contact_facts keeps the values as they are.
-  // text_key is the folded text; free tells text that people write from options, which no trigram index needs.
+  // One row for each custom value (n: which option of a multiselect), to find contacts by it. contact_facts
+  // keeps the values as they are. text_key is the folded text; free tells text that people write from
+  // options, which no trigram index needs.
   `create table contact_attributes (
     workspace_id bigint not null, contact_id bigint not null, field_id bigint not null, n smallint not null default 0,
     text_key text collate "C", free boolean not null default false, number_value numeric, bool_value boolean, time_value timestamptz(3),

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Webhook endpoints, what they subscribe to, and the deliveries owed to them: the outbox, its own log. Workers look for due deliveries of every
- * workspace, endpoint by endpoint, in the index `webhook_deliveries_open`; a lease is in no index, so that taking one touches none.
+ * Webhook endpoints, what they subscribe to, and the deliveries owed to them: the outbox, its own log.
+ * Workers look for due deliveries of every workspace, endpoint by endpoint, in the index
+ * `webhook_deliveries_open`; a lease is in no index, so that taking one touches none.
  */
 const statements = [
   // Secrets and header values are sealed. A deleted endpoint's row stays for its log.
@@ -43,7 +44,8 @@ const statements = [
     trigger text not null,
     primary key (workspace_id, delivery_id, number)
   )`,
-  // The log is in the order of time but for moments, so that the least index finds the blocks of a span and costs a writer next to nothing.
+  // The log is in the order of time but for moments, so that the least index finds the blocks of a span and
+  // costs a writer next to nothing.
   `create index events_time on events using brin (occurred_at) with (pages_per_range = 32)`,
 ]
 

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Who did what. The id holds the time: milliseconds since 1970 in its upper bits, and below them a number that never repeats within a millisecond. So every
- * index that ends in it is newest first, holds a range of time too, and no index on a time of its own is written with each change.
+ * Who did what. The id holds the time: milliseconds since 1970 in its upper bits, and below them a number
+ * that never repeats within a millisecond. So every index that ends in it is newest first, holds a range of
+ * time too, and no index on a time of its own is written with each change.
  */
 const statements = [
   `create sequence audit_ids as bigint minvalue 0 maxvalue 262143 cycle`,

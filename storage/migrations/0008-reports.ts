@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely'
 
 /** What reports count, found by time in indexes that answer alone, and the reports that are kept. */
 const statements = [
-  // status in an index makes each change of it write to all indexes (measured: a third more for the change alone); without it, a month of a million
-  // messages is read from the table (three times as long).
+  // status in an index makes each change of it write to all indexes (measured: a third more for the change
+  // alone); without it, a month of a million messages is read from the table (three times as long).
   `create index messages_outbound on messages (workspace_id, created_at) include (status, staff_id, conversation_id) where direction = 'outbound'`,
   `drop index conversation_episodes_closed`,
   `create index conversation_episodes_closed on conversation_episodes (workspace_id, closed_at) include (opened_at, conversation_id) where closed_at is not null`,

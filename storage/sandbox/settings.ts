@@ -15,21 +15,40 @@ export type SandboxSettings = {
   review_seconds: number | null
   /** Messages a second of one number; null: no limit. */
   throughput: number | null
-  /** Messages of one number to one customer: this many at once, and one more every `pair_seconds`; null: no limit. */
+  /**
+   * Messages of one number to one customer: this many at once, and one more every `pair_seconds`; null: no
+   * limit.
+   */
   pair_burst: number | null
   pair_seconds: number
 }
 
-export const defaults: SandboxSettings = { duplicates: 0, shuffle: false, batch: 1000, free_entry: true, review_seconds: 2, throughput: null, pair_burst: null, pair_seconds: 6 }
+export const defaults: SandboxSettings = {
+  duplicates: 0,
+  shuffle: false,
+  batch: 1000,
+  free_entry: true,
+  review_seconds: 2,
+  throughput: null,
+  pair_burst: null,
+  pair_seconds: 6,
+}
 
 export const readSandboxSettings = async (db: Db): Promise<SandboxSettings> => {
-  const { rows } = await sql<{ value: Partial<SandboxSettings> }>`select value from sandbox_settings`.execute(db)
+  const { rows } = await sql<{ value: Partial<SandboxSettings> }>`select value from sandbox_settings`.execute(
+    db,
+  )
   return { ...defaults, ...rows[0]?.value }
 }
 
-export const changeSandboxSettings = async (db: Db, change: Partial<SandboxSettings>): Promise<SandboxSettings> => {
+export const changeSandboxSettings = async (
+  db: Db,
+  change: Partial<SandboxSettings>,
+): Promise<SandboxSettings> => {
   const { rows } = await sql<{ value: Partial<SandboxSettings> }>`
     insert into sandbox_settings (value) values (${JSON.stringify(change)}::jsonb)
-    on conflict (id) do update set value = sandbox_settings.value || excluded.value returning value`.execute(db)
+    on conflict (id) do update set value = sandbox_settings.value || excluded.value returning value`.execute(
+    db,
+  )
   return { ...defaults, ...rows[0]!.value }
 }

@@ -33,17 +33,28 @@ let peer: Server
 let url: string
 const home = mkdtempSync(join(tmpdir(), 'wcrm-cli-'))
 
-const listen = (server: Server): Promise<void> => new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve) })
+const listen = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
 
 before(async () => {
   peer = createServer((request, response) => {
     let text = ''
-    request.on('data', (chunk: Buffer) => { text += chunk.toString() })
+    request.on('data', (chunk: Buffer) => {
+      text += chunk.toString()
+    })
     request.on('end', () => {
-      seen.push({ path: request.url!, headers: request.headers, input: JSON.parse(text) as Record<string, unknown> })
+      seen.push({
+        path: request.url!,
+        headers: request.headers,
+        input: JSON.parse(text) as Record<string, unknown>,
+      })
       const { status = 200, body, headers = {}, cut } = answers.length > 1 ? answers.shift()! : answers[0]!
       if (cut) return request.socket.destroy()
-      response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(typeof body === 'string' ? body : JSON.stringify(body))
+      response
+        .writeHead(status, { 'Content-Type': 'application/json', ...headers })
+        .end(typeof body === 'string' ? body : JSON.stringify(body))
     })
   })
   await listen(peer)
@@ -59,7 +70,10 @@ beforeEach(() => {
   answers = [{ body: {} }]
 })
 
-const wcrm = async (words: string[], { stdin = '', env = {} }: { stdin?: string; env?: Record<string, string> } = {}) => {
+const wcrm = async (
+  words: string[],
+  { stdin = '', env = {} }: { stdin?: string; env?: Record<string, string> } = {},
+) => {
   const collect = () => {
     const stream = new PassThrough()
     const chunks: Buffer[] = []
@@ -70,14 +84,22 @@ const wcrm = async (words: string[], { stdin = '', env = {} }: { stdin?: string;
   const input = new PassThrough()
   input.end(stdin)
   const exit = await run(words, {
-    stdin: input, stdout: out.stream, stderr: err.stream,
+    stdin: input,
+    stdout: out.stream,
+    stderr: err.stream,
     env: { WCRM_URL: url, WCRM_API_KEY: 'wc_test_key', WCRM_KEYCHAIN: 'off', XDG_CONFIG_HOME: home, ...env },
   })
   return { exit, stdout: out.text(), stderr: err.text() }
 }
 
 const problem = (code: keyof typeof errors, more: object = {}) => ({
-  type: `https://example.com/errors/${code}`, title: errors[code].title, status: errors[code].status, detail: 'What happened.', code, request_id: 'req_1', ...more,
+  type: `https://example.com/errors/${code}`,
+  title: errors[code].title,
+  status: errors[code].status,
+  detail: 'What happened.',
+  code,
+  request_id: 'req_1',
+  ...more,
 })
 
 describe('What is generated', () => {
@@ -90,7 +112,11 @@ describe('What is generated', () => {
   })
 
   it('every operation has one command', () => {
-    for (const op of operations) assert.ok(manifest.commands.some((c) => c.operation === op.name && commandName(c) === op.cli), op.name)
+    for (const op of operations)
+      assert.ok(
+        manifest.commands.some((c) => c.operation === op.name && commandName(c) === op.cli),
+        op.name,
+      )
     assert.equal(new Set(manifest.commands.map(commandName)).size, manifest.commands.length)
   })
 })
@@ -103,7 +129,11 @@ describe('Words and inputs', () => {
         const input = example.input as Record<string, unknown>
         answers = [{ body: example.output }]
         seen.length = 0
-        const { exit, stdout, stderr } = await wcrm([...toArgv(spec, input), '--json', ...(op.confirm ? ['--confirm', op.confirm] : [])])
+        const { exit, stdout, stderr } = await wcrm([
+          ...toArgv(spec, input),
+          '--json',
+          ...(op.confirm ? ['--confirm', op.confirm] : []),
+        ])
         assert.ok(exit === 0 || exit === 9, stderr)
         assert.equal(stdout, `${JSON.stringify(example.output)}\n`)
         assert.equal(seen[0]!.path, `/v1/ops/${op.name}`)
@@ -115,7 +145,17 @@ describe('Words and inputs', () => {
       const { exit, stdout } = await wcrm([...op.cli.split(' '), '--help'])
       const spec = specOf(op.cli)
       assert.equal(exit, 0)
-      for (const field of spec.fields) assert.ok(stdout.includes(spec.args.includes(field.name) ? `<${field.name}>` : field.type === 'boolean' ? `--[no-]${field.flag.slice(2)}` : field.flag), field.name)
+      for (const field of spec.fields)
+        assert.ok(
+          stdout.includes(
+            spec.args.includes(field.name)
+              ? `<${field.name}>`
+              : field.type === 'boolean'
+                ? `--[no-]${field.flag.slice(2)}`
+                : field.flag,
+          ),
+          field.name,
+        )
       assert.ok(stdout.includes(op.scope))
       if (op.confirm) assert.ok(stdout.includes(`--confirm ${op.confirm}`))
     })
@@ -123,22 +163,48 @@ describe('Words and inputs', () => {
 
   it('any text, number and list reaches the server as it was given', async () => {
     const spec = specOf('contacts upsert')
-    const value = fc.oneof(fc.string({ unit: 'grapheme' }), fc.constant('null'), fc.constant('-'), fc.constant('@x'), fc.constant('--json'))
-    await fc.assert(fc.asyncProperty(
-      fc.record({ phone: value, name: value, tags: fc.array(value, { maxLength: 3 }), attributes: fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 3 }) }, { requiredKeys: [] }),
-      async (input) => {
-        seen.length = 0
-        const { exit, stderr } = await wcrm([...toArgv(spec, input), '--json'])
-        assert.equal(exit, 0, stderr)
-        assert.deepEqual(seen[0]!.input, JSON.parse(JSON.stringify(input)))
-      }), { numRuns: 60 })
+    const value = fc.oneof(
+      fc.string({ unit: 'grapheme' }),
+      fc.constant('null'),
+      fc.constant('-'),
+      fc.constant('@x'),
+      fc.constant('--json'),
+    )
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record(
+          {
+            phone: value,
+            name: value,
+            tags: fc.array(value, { maxLength: 3 }),
+            attributes: fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 3 }),
+          },
+          { requiredKeys: [] },
+        ),
+        async (input) => {
+          seen.length = 0
+          const { exit, stderr } = await wcrm([...toArgv(spec, input), '--json'])
+          assert.equal(exit, 0, stderr)
+          assert.deepEqual(seen[0]!.input, JSON.parse(JSON.stringify(input)))
+        },
+      ),
+      { numRuns: 60 },
+    )
   })
 
   it('lists take commas, repeats, JSON, a file and standard input', async () => {
     const file = join(home, 'ids.txt')
     writeFileSync(file, '1\n2\n')
-    for (const [words, stdin] of [[['1,2'], ''], [['1', '2'], ''], [['["1","2"]'], ''], [[`@${file}`], ''], [['-'], '1\n2\n']] as [string[], string][]) {
-      await wcrm(['contacts', 'tag', '--tags', 'VIP', ...words.flatMap((word) => ['--contact-ids', word])], { stdin })
+    for (const [words, stdin] of [
+      [['1,2'], ''],
+      [['1', '2'], ''],
+      [['["1","2"]'], ''],
+      [[`@${file}`], ''],
+      [['-'], '1\n2\n'],
+    ] as [string[], string][]) {
+      await wcrm(['contacts', 'tag', '--tags', 'VIP', ...words.flatMap((word) => ['--contact-ids', word])], {
+        stdin,
+      })
       assert.deepEqual(seen.at(-1)!.input, { contact_ids: ['1', '2'], tags: ['VIP'] })
     }
   })
@@ -151,15 +217,24 @@ describe('Words and inputs', () => {
   })
 
   it('--input holds the whole input, path fields too, and flags win over it', async () => {
-    await wcrm(['contacts', 'update', '--input', '-', '--name', 'B'], { stdin: '{"contact_id":"42","name":"A","dnd":true}' })
+    await wcrm(['contacts', 'update', '--input', '-', '--name', 'B'], {
+      stdin: '{"contact_id":"42","name":"A","dnd":true}',
+    })
     assert.deepEqual(seen[0]!.input, { contact_id: '42', name: 'B', dnd: true })
   })
 
   for (const [words, about] of [
-    [['contacts', 'search', '--limit', 'ten'], 'a number that is none'], [['contacts', 'update', '1', '--attributes', '{'], 'broken JSON'],
-    [['contacts', 'update', '1', '--attributes', '@/nonexistent'], 'a file that is missing'], [['contacts', 'serch'], 'an unknown verb'], [['nope'], 'an unknown group'],
-    [['contacts', 'get'], 'a missing id'], [['contacts', 'get', '1', '2'], 'a word too many'], [['contacts', 'get', '1', '--nope'], 'an unknown flag'],
-    [['contacts', 'get', '1', '--json=nope'], 'an unknown JSON field'], [['contacts', 'update', '1', '--starred=maybe'], 'a boolean that is none'], [['whoami', '--url', 'nope'], 'an odd URL'],
+    [['contacts', 'search', '--limit', 'ten'], 'a number that is none'],
+    [['contacts', 'update', '1', '--attributes', '{'], 'broken JSON'],
+    [['contacts', 'update', '1', '--attributes', '@/nonexistent'], 'a file that is missing'],
+    [['contacts', 'serch'], 'an unknown verb'],
+    [['nope'], 'an unknown group'],
+    [['contacts', 'get'], 'a missing id'],
+    [['contacts', 'get', '1', '2'], 'a word too many'],
+    [['contacts', 'get', '1', '--nope'], 'an unknown flag'],
+    [['contacts', 'get', '1', '--json=nope'], 'an unknown JSON field'],
+    [['contacts', 'update', '1', '--starred=maybe'], 'a boolean that is none'],
+    [['whoami', '--url', 'nope'], 'an odd URL'],
   ] as [string[], string][]) {
     it(`misuse exits 2 before anything is sent: ${about}`, async () => {
       const plain = await wcrm(words)
@@ -176,7 +251,10 @@ describe('Calls', () => {
   it('says who is calling', async () => {
     await wcrm(['whoami'])
     const { headers } = seen[0]!
-    assert.deepEqual([headers.authorization, headers['wcrm-door'], headers['idempotency-key']], ['Bearer wc_test_key', 'cli', undefined])
+    assert.deepEqual(
+      [headers.authorization, headers['wcrm-door'], headers['idempotency-key']],
+      ['Bearer wc_test_key', 'cli', undefined],
+    )
     assert.match(headers['user-agent']!, /^wcrm-cli\/\d/)
   })
 
@@ -187,11 +265,18 @@ describe('Calls', () => {
     assert.match(String(seen[1]!.headers['idempotency-key']), /^[\da-f-]{36}$/)
   })
 
-  for (const [name, first] of [['a cut connection', { body: '', cut: true }], ['a 503', { status: 503, body: problem('upstream_unavailable') }], ['a 504', { status: 504, body: problem('timeout') }]] as [string, Canned][]) {
+  for (const [name, first] of [
+    ['a cut connection', { body: '', cut: true }],
+    ['a 503', { status: 503, body: problem('upstream_unavailable') }],
+    ['a 504', { status: 504, body: problem('timeout') }],
+  ] as [string, Canned][]) {
     it(`asks once more under the same key after ${name}`, async () => {
       answers = [first, { body: { group: {}, created: true } }]
       const { exit } = await wcrm(['groups', 'create', '--name', 'A'])
-      assert.deepEqual([exit, seen.length, seen[0]!.headers['idempotency-key']], [0, 2, seen[1]!.headers['idempotency-key']])
+      assert.deepEqual(
+        [exit, seen.length, seen[0]!.headers['idempotency-key']],
+        [0, 2, seen[1]!.headers['idempotency-key']],
+      )
     })
   }
 
@@ -199,13 +284,36 @@ describe('Calls', () => {
     const closed = createServer()
     await listen(closed)
     const { port } = closed.address() as AddressInfo
-    await new Promise((resolve) => { closed.close(resolve) })
-    const { exit, stdout, stderr } = await wcrm(['groups', 'create', '--name', 'A', '--url', `http://127.0.0.1:${port}`])
+    await new Promise((resolve) => {
+      closed.close(resolve)
+    })
+    const { exit, stdout, stderr } = await wcrm([
+      'groups',
+      'create',
+      '--name',
+      'A',
+      '--url',
+      `http://127.0.0.1:${port}`,
+    ])
     assert.deepEqual([exit, stdout], [8, ''])
     assert.match(stderr, /ECONNREFUSED[^]*--idempotency-key/)
   })
 
-  const exits = { invalid_input: 2, unauthenticated: 4, forbidden: 4, insufficient_scope: 4, entitlement_required: 4, not_found: 3, conflict: 5, confirm_required: 6, rate_limited: 7, upstream_error: 8, service_unconfigured: 8, internal_error: 1, payload_too_large: 2 } as const
+  const exits = {
+    invalid_input: 2,
+    unauthenticated: 4,
+    forbidden: 4,
+    insufficient_scope: 4,
+    entitlement_required: 4,
+    not_found: 3,
+    conflict: 5,
+    confirm_required: 6,
+    rate_limited: 7,
+    upstream_error: 8,
+    service_unconfigured: 8,
+    internal_error: 1,
+    payload_too_large: 2,
+  } as const
   for (const [code, exit] of Object.entries(exits) as [keyof typeof exits, number][]) {
     it(`${code} exits ${exit}, with the problem on stderr alone`, async () => {
       const body = JSON.stringify(problem(code))
@@ -222,7 +330,7 @@ describe('Calls', () => {
     for (const { status } of Object.values(errors)) assert.ok(exitOf(status) >= 1 && exitOf(status) <= 8)
   })
 
-  it('an answer that is not the service\'s exits by its status', async () => {
+  it("an answer that is not the service's exits by its status", async () => {
     answers = [{ status: 502, body: '<html>' }]
     const { exit, stderr } = await wcrm(['whoami'])
     assert.equal(exit, 8)
@@ -230,7 +338,16 @@ describe('Calls', () => {
   })
 
   it('names the flag that a pointer means, and the fix', async () => {
-    answers = [{ status: 400, body: problem('invalid_input', { errors: [{ pointer: '#/group_ids/0', code: 'unknown', detail: 'No such group.', fix: 'List them.' }] }) }]
+    answers = [
+      {
+        status: 400,
+        body: problem('invalid_input', {
+          errors: [
+            { pointer: '#/group_ids/0', code: 'unknown', detail: 'No such group.', fix: 'List them.' },
+          ],
+        }),
+      },
+    ]
     const { stderr } = await wcrm(['contacts', 'upsert', '--phone', '+15550100042', '--group-ids', '9'])
     assert.match(stderr, /--group-ids \(0\): No such group\.\n {4}Fix: List them\./)
   })
@@ -245,7 +362,17 @@ describe('Calls', () => {
   })
 
   it('a partly failed bulk call prints its answer and exits 9', async () => {
-    answers = [{ body: { requested: 2, succeeded: 1, failed: 1, failures: [{ id: '43', code: 'not_found', message: 'Gone.' }], stopped_early: false } }]
+    answers = [
+      {
+        body: {
+          requested: 2,
+          succeeded: 1,
+          failed: 1,
+          failures: [{ id: '43', code: 'not_found', message: 'Gone.' }],
+          stopped_early: false,
+        },
+      },
+    ]
     const { exit, stdout } = await wcrm(['contacts', 'tag', '--contact-ids', '42,43', '--tags', 'VIP'])
     assert.equal(exit, 9)
     assert.match(stdout, /failures\.0\.id: 43/)
@@ -253,7 +380,13 @@ describe('Calls', () => {
 })
 
 describe('Answers', () => {
-  const page = (ids: string[], cursor: string | null, total: number | null) => ({ body: { data: ids.map((id) => ({ id, name: `G${id}`, emoji: null, contacts_count: 1 })), total, next_cursor: cursor } })
+  const page = (ids: string[], cursor: string | null, total: number | null) => ({
+    body: {
+      data: ids.map((id) => ({ id, name: `G${id}`, emoji: null, contacts_count: 1 })),
+      total,
+      next_cursor: cursor,
+    },
+  })
 
   it('--json is the body, byte for byte', async () => {
     answers = [{ body: '{"data" :[],"next_cursor":null}' }]
@@ -262,7 +395,11 @@ describe('Answers', () => {
 
   it('--json=a,b picks fields of rows, and of the rest where named', async () => {
     answers = [page(['1', '2'], 'c', 7)]
-    assert.deepEqual(JSON.parse((await wcrm(['groups', 'list', '--json=id,total'])).stdout), { data: [{ id: '1' }, { id: '2' }], total: 7, next_cursor: 'c' })
+    assert.deepEqual(JSON.parse((await wcrm(['groups', 'list', '--json=id,total'])).stdout), {
+      data: [{ id: '1' }, { id: '2' }],
+      total: 7,
+      next_cursor: 'c',
+    })
   })
 
   it('--json=? lists the fields and sends nothing', async () => {
@@ -271,11 +408,21 @@ describe('Answers', () => {
   })
 
   it('--all follows the cursors, waits out the rate limit, and prints one answer', async () => {
-    answers = [page(['1'], 'c1', 2), { status: 429, headers: { 'Retry-After': '1' }, body: problem('rate_limited') }, page(['2'], null, null)]
+    answers = [
+      page(['1'], 'c1', 2),
+      { status: 429, headers: { 'Retry-After': '1' }, body: problem('rate_limited') },
+      page(['2'], null, null),
+    ]
     const { stdout, exit } = await wcrm(['groups', 'list', '--all', '--json'])
     assert.equal(exit, 0)
-    assert.deepEqual((JSON.parse(stdout) as { data: { id: string }[] }).data.map((row) => row.id), ['1', '2'])
-    assert.deepEqual(seen.map((s) => s.input), [{ limit: 100 }, { limit: 100, cursor: 'c1' }, { limit: 100, cursor: 'c1' }])
+    assert.deepEqual(
+      (JSON.parse(stdout) as { data: { id: string }[] }).data.map((row) => row.id),
+      ['1', '2'],
+    )
+    assert.deepEqual(
+      seen.map((s) => s.input),
+      [{ limit: 100 }, { limit: 100, cursor: 'c1' }, { limit: 100, cursor: 'c1' }],
+    )
   })
 
   it('a failure on a later page leaves stdout empty', async () => {
@@ -292,10 +439,28 @@ describe('Answers', () => {
   })
 
   it('contacts export writes every page as CSV that no spreadsheet runs, with the columns of all custom fields', async () => {
-    const contact = { id: '1', name: '=cmd()', tags: [{ id: '7', name: 'a,b' }, { id: '8', name: 'c' }], attributes: [{ key: 'plan', type: 'select', value: 'pro', typed_value: 'pro' }] }
-    answers = [{ body: { data: [{ key: 'email' }, { key: 'plan' }, { key: 'city' }], next_cursor: null } }, page(['2'], 'c1', 2), { body: { data: [contact], next_cursor: null } }]
+    const contact = {
+      id: '1',
+      name: '=cmd()',
+      tags: [
+        { id: '7', name: 'a,b' },
+        { id: '8', name: 'c' },
+      ],
+      attributes: [{ key: 'plan', type: 'select', value: 'pro', typed_value: 'pro' }],
+    }
+    answers = [
+      { body: { data: [{ key: 'email' }, { key: 'plan' }, { key: 'city' }], next_cursor: null } },
+      page(['2'], 'c1', 2),
+      { body: { data: [contact], next_cursor: null } },
+    ]
     const { stdout } = await wcrm(['contacts', 'export', '--starred'])
-    assert.deepEqual(seen.slice(1).map((s) => s.input), [{ starred: true, detail: 'full', limit: 100 }, { starred: true, detail: 'full', limit: 100, cursor: 'c1' }])
+    assert.deepEqual(
+      seen.slice(1).map((s) => s.input),
+      [
+        { starred: true, detail: 'full', limit: 100 },
+        { starred: true, detail: 'full', limit: 100, cursor: 'c1' },
+      ],
+    )
     const [head, first, second] = stdout.split('\r\n')
     assert.match(head!, /,tags,groups,attributes\.plan,attributes\.city$/)
     assert.match(first!, /^2,G2,/)
@@ -313,27 +478,51 @@ describe('Answers', () => {
     const { exit, stdout } = await wcrm(['contacts', 'export', '--format', 'ndjson', '--output', file])
     assert.deepEqual([exit, stdout, readFileSync(file, 'utf8').split('\n').length], [0, '', 3])
     answers = [page(['1'], 'c1', 2), page(['2'], null, null)]
-    assert.deepEqual((JSON.parse((await wcrm(['contacts', 'export', '--json'])).stdout) as { data: { id: string }[] }).data.map(({ id }) => id), ['1', '2'])
+    assert.deepEqual(
+      (
+        JSON.parse((await wcrm(['contacts', 'export', '--json'])).stdout) as { data: { id: string }[] }
+      ).data.map(({ id }) => id),
+      ['1', '2'],
+    )
   })
 
-  it('customers\' text never reaches a terminal as a command', () => {
-    fc.assert(fc.property(fc.array(fc.integer({ max: 0x2100, min: 0 })).map((codes) => String.fromCodePoint(...codes)), (text) => {
-      const drawn = [visible(text), tsv([{ a: text, b: [text] }], ['a', 'b']).replace(/\t/, '').slice(0, -1), ...recordLines({ a: { [text]: text } })].join('')
-      // eslint-disable-next-line no-control-regex -- what must not be there
-      assert.doesNotMatch(drawn, /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/)
-    }))
+  it("customers' text never reaches a terminal as a command", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ max: 0x2100, min: 0 })).map((codes) => String.fromCodePoint(...codes)),
+        (text) => {
+          const drawn = [
+            visible(text),
+            tsv([{ a: text, b: [text] }], ['a', 'b'])
+              .replace(/\t/, '')
+              .slice(0, -1),
+            ...recordLines({ a: { [text]: text } }),
+          ].join('')
+          // eslint-disable-next-line no-control-regex -- what must not be there
+          assert.doesNotMatch(drawn, /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/)
+        },
+      ),
+    )
     const plain = { width: 60, color: false }
     const evil = '\u001b]0;title\u0007\u001b[2J'
     for (const drawn of [
-      drawTable([{ id: '1', name: evil }], ['id', 'name'], undefined, plain), drawRecord({ name: evil, [evil]: { deep: [{ name: evil, x: evil }] } }, plain),
-      drawProblem({ title: 'No', detail: visible(evil), items: [], mend: undefined, request: undefined }, plain),
-    ]) assert.ok(!drawn.includes('\u001b') && !drawn.includes('\u0007'))
+      drawTable([{ id: '1', name: evil }], ['id', 'name'], undefined, plain),
+      drawRecord({ name: evil, [evil]: { deep: [{ name: evil, x: evil }] } }, plain),
+      drawProblem(
+        { title: 'No', detail: visible(evil), items: [], mend: undefined, request: undefined },
+        plain,
+      ),
+    ])
+      assert.ok(!drawn.includes('\u001b') && !drawn.includes('\u0007'))
   })
 
   it('draws tables that stay within the terminal', () => {
     const rows = [{ id: '1', name: 'A'.repeat(200), note: 'x'.repeat(50), empty: null }]
     const drawn = drawTable(rows, ['id', 'name', 'note', 'empty'], undefined, { width: 50, color: false })
-    assert.ok(drawn.split('\n').every((line) => line.length <= 50), drawn)
+    assert.ok(
+      drawn.split('\n').every((line) => line.length <= 50),
+      drawn,
+    )
     assert.match(drawn, /^ID +NAME/)
     assert.doesNotMatch(drawn, /EMPTY/)
   })
@@ -342,7 +531,15 @@ describe('Answers', () => {
 describe('Credentials', () => {
   it('login checks the key, keeps it for its server alone, and logout forgets it', async () => {
     const env = { WCRM_API_KEY: '', WCRM_URL: '' }
-    answers = [{ body: { workspace: { id: '1', name: 'Demo' }, staff: { name: 'Olivia', role: 'owner' }, key: { scopes: [], test: false } } }]
+    answers = [
+      {
+        body: {
+          workspace: { id: '1', name: 'Demo' },
+          staff: { name: 'Olivia', role: 'owner' },
+          key: { scopes: [], test: false },
+        },
+      },
+    ]
     const { exit, stdout, stderr } = await wcrm(['login', '--url', url], { stdin: 'wc_live_kept\n', env })
     assert.deepEqual([exit, seen[0]!.headers.authorization], [0, 'Bearer wc_live_kept'])
     assert.match(stdout, /Olivia/)
@@ -352,7 +549,10 @@ describe('Credentials', () => {
     assert.equal(seen[1]!.headers.authorization, 'Bearer wc_live_kept')
     await wcrm(['whoami'], { env: { WCRM_URL: '' } })
     assert.equal(seen[2]!.headers.authorization, 'Bearer wc_test_key')
-    const elsewhere = await connection({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, 'http://elsewhere.example')
+    const elsewhere = await connection(
+      { XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' },
+      'http://elsewhere.example',
+    )
     assert.equal(elsewhere.key, undefined)
     await wcrm(['logout', '--url', url], { env })
     assert.equal((await connection({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, url)).key, undefined)
@@ -366,7 +566,11 @@ describe('Credentials', () => {
   })
 
   it('storing never fails the one who stores', async () => {
-    const stored = await storeCredentials({ url, key: 'k', env: { XDG_CONFIG_HOME: '/dev/null', WCRM_KEYCHAIN: 'off' } })
+    const stored = await storeCredentials({
+      url,
+      key: 'k',
+      env: { XDG_CONFIG_HOME: '/dev/null', WCRM_KEYCHAIN: 'off' },
+    })
     assert.equal(stored.store, 'none')
   })
 })
@@ -375,12 +579,16 @@ describe('Help and completion', () => {
   it('help lists the groups; wcrm alone is help', async () => {
     const [bare, help, version] = [await wcrm([]), await wcrm(['--help']), await wcrm(['--version'])]
     assert.deepEqual([bare.exit, help.exit, bare.stdout], [0, 0, help.stdout])
-    for (const group of new Set(manifest.commands.map((c) => c.group))) assert.ok(help.stdout.includes(`\n  ${group} `), group)
+    for (const group of new Set(manifest.commands.map((c) => c.group)))
+      assert.ok(help.stdout.includes(`\n  ${group} `), group)
     assert.equal(version.stdout, `${manifest.version}\n`)
   })
 
   it('help <group> <verb> is <group> <verb> --help', async () => {
-    assert.equal((await wcrm(['help', 'contacts', 'get'])).stdout, (await wcrm(['contacts', 'get', '--help'])).stdout)
+    assert.equal(
+      (await wcrm(['help', 'contacts', 'get'])).stdout,
+      (await wcrm(['contacts', 'get', '--help'])).stdout,
+    )
   })
 
   it('a group alone shows its verbs on stderr and exits 2', async () => {
@@ -393,7 +601,8 @@ describe('Help and completion', () => {
     it(`completion ${shell} knows every command`, async () => {
       const { stdout, exit } = await wcrm(['completion', shell])
       assert.equal(exit, 0)
-      for (const spec of manifest.commands) assert.ok(stdout.includes(spec.group) && stdout.includes(spec.verb), commandName(spec))
+      for (const spec of manifest.commands)
+        assert.ok(stdout.includes(spec.group) && stdout.includes(spec.verb), commandName(spec))
     })
   }
 })

@@ -29,43 +29,107 @@ const fileOf = (text: string | Buffer, ending = 'csv'): string => {
   return path
 }
 
-type Summary = { rows: number; created: number; updated: number; unchanged: number; failed: number; dry_run?: true }
-
-const envOf = (server: TestServer, key: string): Record<string, string> =>
-  ({ WCRM_URL: server.url, WCRM_API_KEY: key, XDG_CONFIG_HOME: '/nonexistent', XDG_STATE_HOME: join(folder, 'state'), PATH: process.env.PATH! })
-
-/** Runs `wcrm contacts import` with these words; the summary without its time. */
-const importing = (server: TestServer, key: string) => async (words: string[], stdin = ''): Promise<{ exit: number; summary: Summary; stderr: string }> => {
-  const { exit, stdout, stderr } = await runCli(['contacts', 'import', ...words, '--json'], envOf(server, key), stdin)
-  const { seconds, ...summary } = (stdout === '' ? {} : JSON.parse(stdout)) as Summary & { seconds?: number }
-  assert.equal(typeof seconds, stdout === '' ? 'undefined' : 'number')
-  return { exit, summary: summary as Summary, stderr }
+type Summary = {
+  rows: number
+  created: number
+  updated: number
+  unchanged: number
+  failed: number
+  dry_run?: true
 }
 
-type Person = { name: string | null; phone: string | null; email: string | null; tags: string[]; groups: string[]; attributes: Record<string, unknown> }
+const envOf = (server: TestServer, key: string): Record<string, string> => ({
+  WCRM_URL: server.url,
+  WCRM_API_KEY: key,
+  XDG_CONFIG_HOME: '/nonexistent',
+  XDG_STATE_HOME: join(folder, 'state'),
+  PATH: process.env.PATH!,
+})
+
+/** Runs `wcrm contacts import` with these words; the summary without its time. */
+const importing =
+  (server: TestServer, key: string) =>
+  async (words: string[], stdin = ''): Promise<{ exit: number; summary: Summary; stderr: string }> => {
+    const { exit, stdout, stderr } = await runCli(
+      ['contacts', 'import', ...words, '--json'],
+      envOf(server, key),
+      stdin,
+    )
+    const { seconds, ...summary } = (stdout === '' ? {} : JSON.parse(stdout)) as Summary & {
+      seconds?: number
+    }
+    assert.equal(typeof seconds, stdout === '' ? 'undefined' : 'number')
+    return { exit, summary: summary as Summary, stderr }
+  }
+
+type Person = {
+  name: string | null
+  phone: string | null
+  email: string | null
+  tags: string[]
+  groups: string[]
+  attributes: Record<string, unknown>
+}
 
 /** Everybody in a workspace, by phone. */
 const everybody = async (server: TestServer, workspace: TestWorkspace): Promise<Person[]> => {
-  type Found = Omit<Person, 'tags' | 'groups' | 'attributes'> & { tags: { name: string }[]; groups: { name: string }[]; attributes: { key: string; typed_value: unknown; value: unknown }[] }
-  const { data } = await doAs(server, workspace.owner.key)('crm_search_contacts', { detail: 'full', limit: 100 }) as { data: Found[] }
-  return data.map(({ name, phone, email, tags, groups, attributes }) => ({
-    name, phone, email, tags: tags.map((t) => t.name), groups: groups.map((g) => g.name), attributes: Object.fromEntries(attributes.map((a) => [a.key, [a.value, a.typed_value]])),
-  })).toSorted((a, b) => String(a.phone).localeCompare(String(b.phone)))
+  type Found = Omit<Person, 'tags' | 'groups' | 'attributes'> & {
+    tags: { name: string }[]
+    groups: { name: string }[]
+    attributes: { key: string; typed_value: unknown; value: unknown }[]
+  }
+  const { data } = (await doAs(server, workspace.owner.key)('crm_search_contacts', {
+    detail: 'full',
+    limit: 100,
+  })) as { data: Found[] }
+  return data
+    .map(({ name, phone, email, tags, groups, attributes }) => ({
+      name,
+      phone,
+      email,
+      tags: tags.map((t) => t.name),
+      groups: groups.map((g) => g.name),
+      attributes: Object.fromEntries(attributes.map((a) => [a.key, [a.value, a.typed_value]])),
+    }))
+    .toSorted((a, b) => String(a.phone).localeCompare(String(b.phone)))
 }
 
-const countOf = async (server: TestServer, table: string, workspace: TestWorkspace, type?: string): Promise<number> => {
-  const { rows } = await sql<{ n: number }>`select count(*)::int as n from ${sql.table(table)} where workspace_id = ${workspace.id} ${type ? sql`and type = ${type}` : sql``}`.execute(server.db)
+const countOf = async (
+  server: TestServer,
+  table: string,
+  workspace: TestWorkspace,
+  type?: string,
+): Promise<number> => {
+  const { rows } = await sql<{
+    n: number
+  }>`select count(*)::int as n from ${sql.table(table)} where workspace_id = ${workspace.id} ${type ? sql`and type = ${type}` : sql``}`.execute(
+    server.db,
+  )
   return rows[0]!.n
 }
 
-const field = (key: string, label: string | null = null, read_only = false): Field => ({ key, label, type: 'text', read_only })
+const field = (key: string, label: string | null = null, read_only = false): Field => ({
+  key,
+  label,
+  type: 'text',
+  read_only,
+})
 
 describe('Columns', () => {
-  const fields = [field('email', 'Email'), field('city', 'Home town'), field('mobile', 'Second phone'), field('score', 'Score', true)]
-  const read = (header: string[], map: string[] = [], ignore: string[] = []) => readColumns(header, fields, { map, ignore })
+  const fields = [
+    field('email', 'Email'),
+    field('city', 'Home town'),
+    field('mobile', 'Second phone'),
+    field('score', 'Score', true),
+  ]
+  const read = (header: string[], map: string[] = [], ignore: string[] = []) =>
+    readColumns(header, fields, { map, ignore })
 
   it('are found by name, alias, key and label, ignoring case, spaces and underscores', () => {
-    assert.deepEqual(read(['PHONE number', 'Full_Name', 'E-Mail', 'Tags', 'groups', 'Attributes.City']).targets, ['phone', 'name', 'email', 'tags', 'groups', 'attributes.city'])
+    assert.deepEqual(
+      read(['PHONE number', 'Full_Name', 'E-Mail', 'Tags', 'groups', 'Attributes.City']).targets,
+      ['phone', 'name', 'email', 'tags', 'groups', 'attributes.city'],
+    )
     assert.deepEqual(read(['tel', 'home_TOWN']).targets, ['phone', 'attributes.city'])
   })
 
@@ -75,13 +139,26 @@ describe('Columns', () => {
 
   it('what cannot be set is ignored and named', () => {
     assert.deepEqual(read(['id', 'phone', 'score', 'created_at', '']), {
-      targets: [undefined, 'phone', undefined, undefined, undefined], ignored: ['id', 'score', 'created_at', 'column 5, which has no name'],
+      targets: [undefined, 'phone', undefined, undefined, undefined],
+      ignored: ['id', 'score', 'created_at', 'column 5, which has no name'],
     })
   })
 
   for (const [about, header, map, detail, fix] of [
-    ['an unknown column', ['phone', 'Sity'], [], /"Sity"/, /Did you mean attributes\.city\? Say --map "Sity=attributes\.city", or --ignore "Sity"/],
-    ['an unknown column like no other', ['phone', 'Horoscope'], [], /"Horoscope"/, /^Say --map "Horoscope=attributes\.<key>"/],
+    [
+      'an unknown column',
+      ['phone', 'Sity'],
+      [],
+      /"Sity"/,
+      /Did you mean attributes\.city\? Say --map "Sity=attributes\.city", or --ignore "Sity"/,
+    ],
+    [
+      'an unknown column like no other',
+      ['phone', 'Horoscope'],
+      [],
+      /"Horoscope"/,
+      /^Say --map "Horoscope=attributes\.<key>"/,
+    ],
     ['no phone', ['name', 'city'], [], /No column holds the phone/, /--map "name=phone"/],
     ['two phones', ['phone', 'tel'], [], /Both "phone" and "tel" are phone/, /--ignore "tel"/],
     ['a map from nowhere', ['phone'], ['x=name'], /no column "x"/, /phone/],
@@ -89,46 +166,86 @@ describe('Columns', () => {
     ['a map that is none', ['phone', 'x'], ['x'], /not "x"/, /--map "City=attributes\.city"/],
   ] as [string, string[], string[], RegExp, RegExp][]) {
     it(`${about} is refused with the mend`, () => {
-      assert.throws(() => read(header, map), (error: { exit: number; message: string; problem: { errors: { fix: string }[] } }) => {
-        assert.equal(error.exit, 2)
-        assert.match(error.message, detail)
-        assert.match(error.problem.errors[0]!.fix, fix)
-        return true
-      })
+      assert.throws(
+        () => read(header, map),
+        (error: { exit: number; message: string; problem: { errors: { fix: string }[] } }) => {
+          assert.equal(error.exit, 2)
+          assert.match(error.message, detail)
+          assert.match(error.problem.errors[0]!.fix, fix)
+          return true
+        },
+      )
     })
   }
 
   it('--map and --ignore take any column', () => {
-    assert.deepEqual(read(['Nr', 'a=b', 'Vorname', 'Nachname', 'x'], ['nr=phone', 'a=b=home town', 'Vorname=name', 'Nachname=name'], ['x']).targets, ['phone', 'attributes.city', 'name', 'name', undefined])
+    assert.deepEqual(
+      read(
+        ['Nr', 'a=b', 'Vorname', 'Nachname', 'x'],
+        ['nr=phone', 'a=b=home town', 'Vorname=name', 'Nachname=name'],
+        ['x'],
+      ).targets,
+      ['phone', 'attributes.city', 'name', 'name', undefined],
+    )
   })
 
   it('the delimiter is what the header has most of, outside quotes', () => {
-    assert.deepEqual(['a,b', 'a;b,c;d', 'a\tb\n,,,,', '"a,b,c";d', 'a'].map(delimiterOf), [',', ';', '\t', ';', ','])
+    assert.deepEqual(['a,b', 'a;b,c;d', 'a\tb\n,,,,', '"a,b,c";d', 'a'].map(delimiterOf), [
+      ',',
+      ';',
+      '\t',
+      ';',
+      ',',
+    ])
   })
 })
 
 describe('Cells', () => {
-  const cells = (header: string[], row: string[], clearEmpty = false) => rowOfCells(1, row, readColumns(header, [field('city')], { map: [], ignore: [] }), clearEmpty)
+  const cells = (header: string[], row: string[], clearEmpty = false) =>
+    rowOfCells(1, row, readColumns(header, [field('city')], { map: [], ignore: [] }), clearEmpty)
 
   it('any names, and any text, survive the way through an export', () => {
-    fc.assert(fc.property(fc.array(fc.string({ unit: 'grapheme', minLength: 1 }).filter((name) => name.trim() === name)), (names) => {
-      assert.deepEqual(splitNames(joinNames(names)), names)
-    }))
-    fc.assert(fc.property(fc.oneof(fc.string(), fc.tuple(fc.constantFrom('\'', '\'\'', ''), fc.constantFrom('=', '+', '-', '@', '\t'), fc.string()).map((parts) => parts.join(''))), (text) => {
-      const [marked] = [guard(text)]
-      assert.doesNotMatch(marked, /^[=+\-@\t\r]/)
-      if (text.trim() !== '') assert.deepEqual(cells(['phone', 'city'], ['1', marked]).draft.attributes, { city: text })
-    }))
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ unit: 'grapheme', minLength: 1 }).filter((name) => name.trim() === name)),
+        (names) => {
+          assert.deepEqual(splitNames(joinNames(names)), names)
+        },
+      ),
+    )
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc
+            .tuple(fc.constantFrom("'", "''", ''), fc.constantFrom('=', '+', '-', '@', '\t'), fc.string())
+            .map((parts) => parts.join('')),
+        ),
+        (text) => {
+          const [marked] = [guard(text)]
+          assert.doesNotMatch(marked, /^[=+\-@\t\r]/)
+          if (text.trim() !== '')
+            assert.deepEqual(cells(['phone', 'city'], ['1', marked]).draft.attributes, { city: text })
+        },
+      ),
+    )
   })
 
   it('empty cells are left out, or clear what can be cleared', () => {
-    assert.deepEqual(cells(['phone', 'name', 'email', 'city', 'tags'], ['1', ' ', '', '', '']).draft, { phone: '1' })
-    assert.deepEqual(cells(['phone', 'name', 'email', 'city', 'tags'], ['1', ' ', '', '', ''], true).draft, { phone: '1', email: '', attributes: { city: '' } })
+    assert.deepEqual(cells(['phone', 'name', 'email', 'city', 'tags'], ['1', ' ', '', '', '']).draft, {
+      phone: '1',
+    })
+    assert.deepEqual(cells(['phone', 'name', 'email', 'city', 'tags'], ['1', ' ', '', '', ''], true).draft, {
+      phone: '1',
+      email: '',
+      attributes: { city: '' },
+    })
     assert.deepEqual(cells(['phone', 'name', 'city'], ['1']).draft, { phone: '1' })
   })
 
   it('phones that are masked or rounded, and rows with too many cells, are never sent', () => {
-    for (const phone of ['*****0042', '\'*****0042', '1.5550100042E+11', '1,55501E10']) assert.equal(cells(['phone'], [phone]).wrong?.code, 'invalid_input', phone)
+    for (const phone of ['*****0042', "'*****0042", '1.5550100042E+11', '1,55501E10'])
+      assert.equal(cells(['phone'], [phone]).wrong?.code, 'invalid_input', phone)
     assert.match(cells(['phone', 'name'], ['1', '2', '3']).wrong!.message, /3 cells, and the header 2/)
   })
 })
@@ -146,25 +263,42 @@ describe('Batches', () => {
 
   it('hold at most 500 rows, and no more than a call may be large', async () => {
     assert.deepEqual(await all(batchesOf(drafts(Array.from({ length: 1201 }, String)))), [500, 500, 201])
-    assert.deepEqual(await all(batchesOf(drafts(['x'.repeat(5_000_000), 'x'.repeat(5_000_000), 'x']))), [1, 2])
+    assert.deepEqual(
+      await all(batchesOf(drafts(['x'.repeat(5_000_000), 'x'.repeat(5_000_000), 'x']))),
+      [1, 2],
+    )
   })
 
   it('are sent three at once and settled in order, but never two that may hold one phone', async () => {
-    const phones = [...Array.from({ length: 2000 }, (_, n) => `+1 555 ${1_000_000 + n}`), ...Array.from({ length: 500 }, (_, n) => `001555${1_000_000 + n}`), 'odd number', '+1 555 9999999']
+    const phones = [
+      ...Array.from({ length: 2000 }, (_, n) => `+1 555 ${1_000_000 + n}`),
+      ...Array.from({ length: 500 }, (_, n) => `001555${1_000_000 + n}`),
+      'odd number',
+      '+1 555 9999999',
+    ]
     const inFlight = new Set<number>()
     const together: string[] = []
     const settled: number[] = []
-    await sendInOrder(batchesOf(drafts(phones)), async ({ at }) => {
-      inFlight.add(at)
-      together.push([...inFlight].join())
-      // Later ones answer first.
-      for (let n = at; n < 10; n++) await turn()
-      inFlight.delete(at)
-    }, ({ at }) => { settled.push(at) })
+    await sendInOrder(
+      batchesOf(drafts(phones)),
+      async ({ at }) => {
+        inFlight.add(at)
+        together.push([...inFlight].join())
+        // Later ones answer first.
+        for (let n = at; n < 10; n++) await turn()
+        inFlight.delete(at)
+      },
+      ({ at }) => {
+        settled.push(at)
+      },
+    )
     assert.deepEqual(settled, [0, 1, 2, 3, 4, 5])
     assert.ok(together.includes('0,1,2'), together.join(' '))
     // The fifth holds the phones of the first, the sixth one that is not plain to compare.
-    assert.ok(together.every((at) => !/0.*4|4.*5|3.*5/.test(at)), together.join(' '))
+    assert.ok(
+      together.every((at) => !/0.*4|4.*5|3.*5/.test(at)),
+      together.join(' '),
+    )
   })
 })
 
@@ -179,28 +313,63 @@ everyDatabase('Import of a file', (server, database) => {
   it('reads what spreadsheets write: byte order mark, semicolons, quotes, line breaks, Windows line ends', async () => {
     const { workspace, call, run } = await scene([{ key: 'city', label: 'Home town', type: 'text' }])
     await call('crm_create_group', { name: 'Club' })
-    const file = fileOf('\uFEFFPhone Number;Name;E-Mail;Tags;Group;Home Town\r\n+1 555 010 0042;"Ada ""A"";\nLovelace";ada@example.com;"VIP, ""a,b""";club;\'=1+1\r\n\r\n15550100043;Grace;;;;\r\n')
-    assert.deepEqual(await run([file]), { exit: 0, summary: { rows: 2, created: 2, updated: 0, unchanged: 0, failed: 0 }, stderr: '' })
+    const file = fileOf(
+      '\uFEFFPhone Number;Name;E-Mail;Tags;Group;Home Town\r\n+1 555 010 0042;"Ada ""A"";\nLovelace";ada@example.com;"VIP, ""a,b""";club;\'=1+1\r\n\r\n15550100043;Grace;;;;\r\n',
+    )
+    assert.deepEqual(await run([file]), {
+      exit: 0,
+      summary: { rows: 2, created: 2, updated: 0, unchanged: 0, failed: 0 },
+      stderr: '',
+    })
     assert.deepEqual(await everybody(server(), workspace), [
-      { name: 'Ada "A";\nLovelace', phone: '15550100042', email: 'ada@example.com', tags: ['a,b', 'VIP'], groups: ['Club'], attributes: { city: ['=1+1', '=1+1'], email: ['ada@example.com', 'ada@example.com'] } },
+      {
+        name: 'Ada "A";\nLovelace',
+        phone: '15550100042',
+        email: 'ada@example.com',
+        tags: ['a,b', 'VIP'],
+        groups: ['Club'],
+        attributes: { city: ['=1+1', '=1+1'], email: ['ada@example.com', 'ada@example.com'] },
+      },
       { name: 'Grace', phone: '15550100043', email: null, tags: [], groups: [], attributes: {} },
     ])
-    assert.deepEqual((await run([file])).summary, { rows: 2, created: 0, updated: 0, unchanged: 2, failed: 0 })
+    assert.deepEqual((await run([file])).summary, {
+      rows: 2,
+      created: 0,
+      updated: 0,
+      unchanged: 2,
+      failed: 0,
+    })
   })
 
   it('reads standard input, tabs and NDJSON', async () => {
     const { workspace, run } = await scene()
     assert.deepEqual((await run(['-'], 'tel\tname\n+15550100042\tAda\n')).summary.created, 1)
-    assert.deepEqual((await run(['-'], '{"phone":"+15550100043","name":"Grace","tags":["VIP"]}\r\n\n{"phone":15550100044}')).summary, { rows: 2, created: 2, updated: 0, unchanged: 0, failed: 0 })
-    assert.deepEqual((await everybody(server(), workspace)).map(({ name, tags }) => [name, tags]), [['Ada', []], ['Grace', ['VIP']], [null, []]])
+    assert.deepEqual(
+      (await run(['-'], '{"phone":"+15550100043","name":"Grace","tags":["VIP"]}\r\n\n{"phone":15550100044}'))
+        .summary,
+      { rows: 2, created: 2, updated: 0, unchanged: 0, failed: 0 },
+    )
+    assert.deepEqual(
+      (await everybody(server(), workspace)).map(({ name, tags }) => [name, tags]),
+      [
+        ['Ada', []],
+        ['Grace', ['VIP']],
+        [null, []],
+      ],
+    )
   })
 
   it('what is no such file is refused before anything is sent', async () => {
     const { workspace, run } = await scene()
     for (const [text, ending, about] of [
-      [Buffer.from('phone,name\n+15550100042,Andr\xe9\n', 'latin1'), 'csv', /UTF-8/], ['', 'csv', /empty/], ['[{"phone":"+15550100042"}]', 'json', /JSON array/],
-      ['phone,name\n+15550100042,A\n+15550100043,"B\n', 'csv', /from line 3 on: a quote is never closed/], ['phone,name\n+15550100042,a "b" c\n', 'csv', /from line 2 on/],
-      ['PK\u0003\u0004', 'xlsx', /spreadsheet/], ['phone,groups\n+15550100042,Nope\n', 'csv', /no group \\"Nope\\"/], ['phone,nmae\n+15550100042,A\n', 'csv', /"nmae\\".*Did you mean name/],
+      [Buffer.from('phone,name\n+15550100042,Andr\xe9\n', 'latin1'), 'csv', /UTF-8/],
+      ['', 'csv', /empty/],
+      ['[{"phone":"+15550100042"}]', 'json', /JSON array/],
+      ['phone,name\n+15550100042,A\n+15550100043,"B\n', 'csv', /from line 3 on: a quote is never closed/],
+      ['phone,name\n+15550100042,a "b" c\n', 'csv', /from line 2 on/],
+      ['PK\u0003\u0004', 'xlsx', /spreadsheet/],
+      ['phone,groups\n+15550100042,Nope\n', 'csv', /no group \\"Nope\\"/],
+      ['phone,nmae\n+15550100042,A\n', 'csv', /"nmae\\".*Did you mean name/],
     ] as [string | Buffer, string, RegExp][]) {
       const { exit, stderr } = await run([fileOf(text, ending)])
       assert.equal(exit, 2, stderr)
@@ -214,26 +383,51 @@ everyDatabase('Import of a file', (server, database) => {
   it('--create-groups makes what is missing, and a rehearsal makes nothing', async () => {
     const { workspace, run } = await scene()
     const file = fileOf('phone,groups\n+15550100042,"A, B"\n+15550100043,a\n')
-    assert.deepEqual(await run([file, '--create-groups', '--dry-run']), { exit: 0, summary: { rows: 2, created: 2, updated: 0, unchanged: 0, failed: 0, dry_run: true }, stderr: '' })
-    assert.deepEqual([await countOf(server(), 'contacts', workspace), await countOf(server(), 'groups', workspace)], [0, 0])
+    assert.deepEqual(await run([file, '--create-groups', '--dry-run']), {
+      exit: 0,
+      summary: { rows: 2, created: 2, updated: 0, unchanged: 0, failed: 0, dry_run: true },
+      stderr: '',
+    })
+    assert.deepEqual(
+      [await countOf(server(), 'contacts', workspace), await countOf(server(), 'groups', workspace)],
+      [0, 0],
+    )
     assert.equal((await run([file, '--create-groups'])).summary.created, 2)
-    assert.deepEqual((await everybody(server(), workspace)).map(({ groups }) => groups), [['A', 'B'], ['A']])
+    assert.deepEqual(
+      (await everybody(server(), workspace)).map(({ groups }) => groups),
+      [['A', 'B'], ['A']],
+    )
   })
 
   it('rows that fail are told with their line, and the others are done', async () => {
     const { run } = await scene()
-    const file = fileOf('phone,name,email\n+15550100042,"A\nB",\n030 1234,C,\n*****0042,D,\n+15550100043,E,nope\n+15550100044,F,\n')
+    const file = fileOf(
+      'phone,name,email\n+15550100042,"A\nB",\n030 1234,C,\n*****0042,D,\n+15550100043,E,nope\n+15550100044,F,\n',
+    )
     const kept = join(folder, 'failures.ndjson')
     const told = await run([file])
-    assert.deepEqual([told.exit, told.summary], [9, { rows: 5, created: 2, updated: 0, unchanged: 0, failed: 3 }])
+    assert.deepEqual(
+      [told.exit, told.summary],
+      [9, { rows: 5, created: 2, updated: 0, unchanged: 0, failed: 3 }],
+    )
     assert.match(told.stderr, /^Line 4: phone .*\nLine 5: phone is masked\.\nLine 6: email .*\n$/)
     const { exit, stderr } = await run([file, '--failures', kept])
     assert.deepEqual([exit, stderr], [9, `The rows that failed are in ${kept}.\n`])
-    const failures = readFileSync(kept, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line) as { line: number; row: object; code: string; errors: { pointer: string }[] })
-    assert.deepEqual(failures.map(({ line, row, code, errors }) => [line, row, code, errors[0]!.pointer]), [
-      [4, { phone: '030 1234', name: 'C' }, 'invalid_input', '#/phone'], [5, { phone: '*****0042', name: 'D' }, 'invalid_input', '#/phone'],
-      [6, { phone: '+15550100043', name: 'E', email: 'nope' }, 'invalid_input', '#/email'],
-    ])
+    const failures = readFileSync(kept, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map(
+        (line) =>
+          JSON.parse(line) as { line: number; row: object; code: string; errors: { pointer: string }[] },
+      )
+    assert.deepEqual(
+      failures.map(({ line, row, code, errors }) => [line, row, code, errors[0]!.pointer]),
+      [
+        [4, { phone: '030 1234', name: 'C' }, 'invalid_input', '#/phone'],
+        [5, { phone: '*****0042', name: 'D' }, 'invalid_input', '#/phone'],
+        [6, { phone: '+15550100043', name: 'E', email: 'nope' }, 'invalid_input', '#/email'],
+      ],
+    )
     assert.equal(statSync(kept).mode & 0o777, 0o600)
     assert.equal((await run([file, '--failures', file])).exit, 2)
   })
@@ -247,18 +441,60 @@ everyDatabase('Import of a file', (server, database) => {
   })
 
   it('an export goes back in as it was, as CSV and as NDJSON', async () => {
-    const options = [{ label: 'b', value: 'a' }, { label: 'a, c', value: 'b' }]
-    const types = ['text', 'textarea', 'select', 'multiselect', 'checkbox', 'radio', 'date', 'datetime', 'number', 'email', 'url', 'phone', 'int', 'float', 'boolean', 'decimal']
-    const fields = types.map((type) => ({ key: `my_${type}`, type, ...(['select', 'multiselect', 'radio'].includes(type) ? { options } : {}) }))
+    const options = [
+      { label: 'b', value: 'a' },
+      { label: 'a, c', value: 'b' },
+    ]
+    const types = [
+      'text',
+      'textarea',
+      'select',
+      'multiselect',
+      'checkbox',
+      'radio',
+      'date',
+      'datetime',
+      'number',
+      'email',
+      'url',
+      'phone',
+      'int',
+      'float',
+      'boolean',
+      'decimal',
+    ]
+    const fields = types.map((type) => ({
+      key: `my_${type}`,
+      type,
+      ...(['select', 'multiselect', 'radio'].includes(type) ? { options } : {}),
+    }))
     const { workspace, call } = await scene(fields)
     await call('crm_create_group', { name: 'a; "b"' })
     await call('crm_create_group', { name: 'Club' })
-    const groups = (await call('crm_list_groups') as { data: { id: string }[] }).data.map(({ id }) => id)
+    const groups = ((await call('crm_list_groups')) as { data: { id: string }[] }).data.map(({ id }) => id)
     await call('crm_upsert_contact', {
-      phone: '+15550100042', name: '=HYPERLINK("x")', email: 'ada@example.com', tags: ['a, b', '+1', 'say "hi"', '€'], group_ids: groups,
+      phone: '+15550100042',
+      name: '=HYPERLINK("x")',
+      email: 'ada@example.com',
+      tags: ['a, b', '+1', 'say "hi"', '€'],
+      group_ids: groups,
       attributes: {
-        my_text: '\'=1', my_textarea: 'two\nlines, "quoted"; and more', my_select: 'a', my_multiselect: ['a', 'b'], my_checkbox: true, my_radio: 'b', my_date: '2026-02-28', my_datetime: '2026-02-28T12:30:15.123Z',
-        my_number: -1.5e-7, my_email: 'b@example.com', my_url: 'https://example.com/?a,b', my_phone: '+15550100099', my_int: -42, my_float: 0.1, my_boolean: false, my_decimal: '-12345678901234567890.12345678',
+        my_text: "'=1",
+        my_textarea: 'two\nlines, "quoted"; and more',
+        my_select: 'a',
+        my_multiselect: ['a', 'b'],
+        my_checkbox: true,
+        my_radio: 'b',
+        my_date: '2026-02-28',
+        my_datetime: '2026-02-28T12:30:15.123Z',
+        my_number: -1.5e-7,
+        my_email: 'b@example.com',
+        my_url: 'https://example.com/?a,b',
+        my_phone: '+15550100099',
+        my_int: -42,
+        my_float: 0.1,
+        my_boolean: false,
+        my_decimal: '-12345678901234567890.12345678',
       },
     })
     await call('crm_upsert_contact', { phone: '+15550100043', tags: ['-'] })
@@ -266,7 +502,10 @@ everyDatabase('Import of a file', (server, database) => {
     assert.equal(Object.keys(before[0]!.attributes).length, types.length + 1)
     for (const format of ['csv', 'ndjson']) {
       const file = join(folder, `round-${database}.${format}`)
-      const exported = await runCli(['contacts', 'export', '--format', format, '--output', file], envOf(server(), workspace.owner.key))
+      const exported = await runCli(
+        ['contacts', 'export', '--format', format, '--output', file],
+        envOf(server(), workspace.owner.key),
+      )
       assert.deepEqual(exported, { exit: 0, stdout: '', stderr: '' })
       const other = await scene(fields)
       const { exit, summary, stderr } = await other.run([file, '--create-groups'])
@@ -281,11 +520,33 @@ everyDatabase('Import of a file', (server, database) => {
     const { workspace, call } = await scene()
     for (const n of [2, 3, 4]) await call('crm_upsert_contact', { phone: `+1555010004${n}`, name: `N${n}` })
     const filter = { name: { in: ['N2', 'N4'] } }
-    const { saved_filter: { id } } = await call('crm_create_saved_filter', { name: 'Even', filter }) as { saved_filter: { id: string } }
-    for (const words of [['--filter', JSON.stringify(filter)], ['--saved-filter-id', id]]) {
-      const { stdout, stderr } = await runCli(['contacts', 'export', '--format', 'ndjson', '--sort', '{"field":"name","direction":"asc"}', ...words], envOf(server(), workspace.owner.key))
+    const {
+      saved_filter: { id },
+    } = (await call('crm_create_saved_filter', { name: 'Even', filter })) as { saved_filter: { id: string } }
+    for (const words of [
+      ['--filter', JSON.stringify(filter)],
+      ['--saved-filter-id', id],
+    ]) {
+      const { stdout, stderr } = await runCli(
+        [
+          'contacts',
+          'export',
+          '--format',
+          'ndjson',
+          '--sort',
+          '{"field":"name","direction":"asc"}',
+          ...words,
+        ],
+        envOf(server(), workspace.owner.key),
+      )
       assert.equal(stderr, '')
-      assert.deepEqual(stdout.trimEnd().split('\n').map((line) => (JSON.parse(line) as { name: string }).name), ['N2', 'N4'])
+      assert.deepEqual(
+        stdout
+          .trimEnd()
+          .split('\n')
+          .map((line) => (JSON.parse(line) as { name: string }).name),
+        ['N2', 'N4'],
+      )
     }
   })
 
@@ -305,9 +566,15 @@ everyDatabase('Import of a file', (server, database) => {
 
   it('rows of one phone keep their order over batches', async () => {
     const { workspace, run } = await scene()
-    const lines = Array.from({ length: 1600 }, (_, n) => n % 400 === 7 ? `+1 (555) 010-0042,Name ${n}` : `+1556${1_000_000 + n},N${n}`)
+    const lines = Array.from({ length: 1600 }, (_, n) =>
+      n % 400 === 7 ? `+1 (555) 010-0042,Name ${n}` : `+1556${1_000_000 + n},N${n}`,
+    )
     assert.equal((await run(['-'], `phone,name\n${lines.join('\n')}\n`)).summary.created, 1597)
-    const { rows } = await sql<{ name: string }>`select name from contacts where workspace_id = ${workspace.id} and phone = '15550100042'`.execute(server().db)
+    const { rows } = await sql<{
+      name: string
+    }>`select name from contacts where workspace_id = ${workspace.id} and phone = '15550100042'`.execute(
+      server().db,
+    )
     assert.equal(rows[0]!.name, 'Name 1207')
   })
 
@@ -318,7 +585,17 @@ everyDatabase('Import of a file', (server, database) => {
     const { exit, stdout, stderr } = await runCli(['contacts', 'import', file], envOf(server(), reader.key))
     assert.deepEqual([exit, stdout], [4, ''])
     assert.match(stderr, /crm:write[^]*Stopped after 0 of 1 rows\. To go on: the same command with --resume/)
-    assert.equal((JSON.parse((await importing(server(), reader.key)([file, '--create-groups'])).stderr.replace(/^An import.*\n/, '')) as { code: string }).code, 'insufficient_scope')
+    assert.equal(
+      (
+        JSON.parse(
+          (await importing(server(), reader.key)([file, '--create-groups'])).stderr.replace(
+            /^An import.*\n/,
+            '',
+          ),
+        ) as { code: string }
+      ).code,
+      'insufficient_scope',
+    )
     assert.equal((await importing(server(), 'wc_live_nobody')([fileOf('phone\n+15550100042\n')])).exit, 4)
   })
 
@@ -326,12 +603,17 @@ everyDatabase('Import of a file', (server, database) => {
     const { workspace } = await scene()
     const rows = 20_000
     const bad = (n: number) => n % 1000 === 999
-    const file = fileOf(`phone,name,tags\n${Array.from({ length: rows }, (_, n) => `${bad(n) ? '0' : '+1555'}${1_000_000 + n},N${n},t${n % 7}`).join('\n')}\n`)
+    const file = fileOf(
+      `phone,name,tags\n${Array.from({ length: rows }, (_, n) => `${bad(n) ? '0' : '+1555'}${1_000_000 + n},N${n},t${n % 7}`).join('\n')}\n`,
+    )
     const failures = join(folder, `killed-${database}.ndjson`)
     const env = { ...envOf(server(), workspace.owner.key), XDG_STATE_HOME: join(folder, `state-${database}`) }
     const states = join(env.XDG_STATE_HOME, 'wcrm', 'import')
     mkdirSync(states, { recursive: true })
-    const state = (): State | undefined => readdirSync(states).filter((name) => name.endsWith('.json')).map((name) => JSON.parse(readFileSync(join(states, name), 'utf8')) as State)[0]
+    const state = (): State | undefined =>
+      readdirSync(states)
+        .filter((name) => name.endsWith('.json'))
+        .map((name) => JSON.parse(readFileSync(join(states, name), 'utf8')) as State)[0]
     const words = ['contacts', 'import', file, '--failures', failures]
     for (const until of [2000, 9000]) {
       const child = spawn(process.execPath, ['bin/wcrm.js', ...words, '--resume'], { env, stdio: 'ignore' })
@@ -339,7 +621,8 @@ everyDatabase('Import of a file', (server, database) => {
       const watching = new AbortController()
       void exited.then(() => watching.abort())
       await (async () => {
-        for await (const _ of watch(states, { signal: watching.signal })) if ((state()?.totals.rows ?? 0) >= until) child.kill('SIGKILL')
+        for await (const _ of watch(states, { signal: watching.signal }))
+          if ((state()?.totals.rows ?? 0) >= until) child.kill('SIGKILL')
       })().catch(() => {})
       assert.equal((await exited)[1], 'SIGKILL')
       assert.ok(state()!.totals.rows < rows)
@@ -347,12 +630,31 @@ everyDatabase('Import of a file', (server, database) => {
     const stopped = state()!
     assert.ok(stopped.totals.rows >= 9000)
     assert.equal((await runCli(['contacts', 'import', file, '--resume'], env)).exit, 2, 'other flags')
-    const { exit, stdout, stderr } = await runCli([...words, '--resume', '--json=rows,created,updated,unchanged,failed'], env)
-    assert.deepEqual([exit, JSON.parse(stdout)], [9, { rows, created: rows - 20, updated: 0, unchanged: 0, failed: 20 }], stderr)
+    const { exit, stdout, stderr } = await runCli(
+      [...words, '--resume', '--json=rows,created,updated,unchanged,failed'],
+      env,
+    )
+    assert.deepEqual(
+      [exit, JSON.parse(stdout)],
+      [9, { rows, created: rows - 20, updated: 0, unchanged: 0, failed: 20 }],
+      stderr,
+    )
     assert.equal(state(), undefined)
-    assert.deepEqual([await countOf(server(), 'contacts', workspace), await countOf(server(), 'events', workspace, 'contact.created/1')], [rows - 20, rows - 20])
-    const lines = readFileSync(failures, 'utf8').trimEnd().split('\n').map((line) => (JSON.parse(line) as { line: number }).line)
-    assert.deepEqual(lines, Array.from({ length: 20 }, (_, n) => (n + 1) * 1000 + 1))
+    assert.deepEqual(
+      [
+        await countOf(server(), 'contacts', workspace),
+        await countOf(server(), 'events', workspace, 'contact.created/1'),
+      ],
+      [rows - 20, rows - 20],
+    )
+    const lines = readFileSync(failures, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { line: number }).line)
+    assert.deepEqual(
+      lines,
+      Array.from({ length: 20 }, (_, n) => (n + 1) * 1000 + 1),
+    )
   })
 
   it('a file that has changed is not resumed, and an import that was broken off is hinted at', async () => {
@@ -371,13 +673,20 @@ everyDatabase('Import of a file', (server, database) => {
   })
 })
 
-everyDatabase('Import under a low limit', (server) => {
-  it('waits until the limit lets it go on', async () => {
-    const workspace = await makeWorkspace(server())
-    const call = doAs(server(), workspace.owner.key)
-    for (let n = 0; n < 60; n++) await call('crm_create_group', { name: 'A' })
-    const { exit, summary, stderr } = await importing(server(), workspace.owner.key)(['-'], `phone\n${Array.from({ length: 600 }, (_, n) => `+1555${1_000_000 + n}`).join('\n')}\n`)
-    assert.deepEqual([exit, summary.created], [0, 600])
-    assert.match(stderr, /Rate limited: going on in \d+ s\./)
-  })
-}, { limitWrite: 60 })
+everyDatabase(
+  'Import under a low limit',
+  (server) => {
+    it('waits until the limit lets it go on', async () => {
+      const workspace = await makeWorkspace(server())
+      const call = doAs(server(), workspace.owner.key)
+      for (let n = 0; n < 60; n++) await call('crm_create_group', { name: 'A' })
+      const { exit, summary, stderr } = await importing(server(), workspace.owner.key)(
+        ['-'],
+        `phone\n${Array.from({ length: 600 }, (_, n) => `+1555${1_000_000 + n}`).join('\n')}\n`,
+      )
+      assert.deepEqual([exit, summary.created], [0, 600])
+      assert.match(stderr, /Rate limited: going on in \d+ s\./)
+    })
+  },
+  { limitWrite: 60 },
+)

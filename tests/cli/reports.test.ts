@@ -15,21 +15,64 @@ const operations: readonly Operation[] = catalog
 
 describe('Marks', () => {
   it('bars are as long as values are, in eighths, and never wider than their room', () => {
-    assert.deepEqual([bar(8, 8, 4), bar(4, 8, 4), bar(1, 8, 4), bar(0, 8, 4), bar(null, 8, 4), bar(1, 1_000_000, 4), bar(5, 0, 4), bar(9, 8, 4)], ['████', '██', '▌', '', '', '▏', '', '████'])
-    fc.assert(fc.property(fc.nat(), fc.nat(), fc.nat(200), (value, most, width) => bar(value, most, width).length <= width))
+    assert.deepEqual(
+      [
+        bar(8, 8, 4),
+        bar(4, 8, 4),
+        bar(1, 8, 4),
+        bar(0, 8, 4),
+        bar(null, 8, 4),
+        bar(1, 1_000_000, 4),
+        bar(5, 0, 4),
+        bar(9, 8, 4),
+      ],
+      ['████', '██', '▌', '', '', '▏', '', '████'],
+    )
+    fc.assert(
+      fc.property(
+        fc.nat(),
+        fc.nat(),
+        fc.nat(200),
+        (value, most, width) => bar(value, most, width).length <= width,
+      ),
+    )
     // A longer value has no shorter bar.
-    const length = (text: string): number => [...text].reduce((sum, c) => sum + (c === '█' ? 8 : ' ▏▎▍▌▋▊▉'.indexOf(c)), 0)
-    fc.assert(fc.property(fc.nat(1000), fc.nat(1000), (a, b) => (a <= b) === (length(bar(a, 1000, 1000)) <= length(bar(b, 1000, 1000))) || a === b))
+    const length = (text: string): number =>
+      [...text].reduce((sum, c) => sum + (c === '█' ? 8 : ' ▏▎▍▌▋▊▉'.indexOf(c)), 0)
+    fc.assert(
+      fc.property(
+        fc.nat(1000),
+        fc.nat(1000),
+        (a, b) => a <= b === length(bar(a, 1000, 1000)) <= length(bar(b, 1000, 1000)) || a === b,
+      ),
+    )
   })
 
   it('sparklines have a step for each value and a gap for null', () => {
-    assert.deepEqual([sparkline([0, 1, 4, 8]), sparkline([null, 3]), sparkline([0, 0]), sparkline([])], ['▁▂▅█', ' █', '▁▁', ''])
+    assert.deepEqual(
+      [sparkline([0, 1, 4, 8]), sparkline([null, 3]), sparkline([0, 0]), sparkline([])],
+      ['▁▂▅█', ' █', '▁▁', ''],
+    )
   })
 
   it('words for numbers: null is a dash, never zero', () => {
     assert.deepEqual([count(null), count(0), count(1234567)], ['–', '0', '1,234,567'])
-    assert.deepEqual([percent(null), percent(0), percent(0.9625), percent(1)], ['–', '0 %', '96.3 %', '100 %'])
-    assert.deepEqual([null, 0, 0.4, 59.6, 61, 3599.7, 5400, 7200, 93_784, 200_000].map(duration), ['–', '0 s', '0 s', '1 min', '1 min 1 s', '1 h', '1 h 30 min', '2 h', '1 d 2 h', '2 d 8 h'])
+    assert.deepEqual(
+      [percent(null), percent(0), percent(0.9625), percent(1)],
+      ['–', '0 %', '96.3 %', '100 %'],
+    )
+    assert.deepEqual([null, 0, 0.4, 59.6, 61, 3599.7, 5400, 7200, 93_784, 200_000].map(duration), [
+      '–',
+      '0 s',
+      '0 s',
+      '1 min',
+      '1 min 1 s',
+      '1 h',
+      '1 h 30 min',
+      '2 h',
+      '1 d 2 h',
+      '2 d 8 h',
+    ])
   })
 })
 
@@ -38,9 +81,23 @@ const onTerminal = async (words: string[], env: Record<string, string>, columns:
   const out = Object.assign(new PassThrough(), { isTTY: true, columns })
   const input = Object.assign(new PassThrough(), { isTTY: true })
   let text = ''
-  out.on('data', (chunk: Buffer) => { text += chunk.toString() })
-  const answering = (async () => new Response(JSON.stringify(answer), { headers: { 'Content-Type': 'application/json' } })) as typeof fetch
-  const exit = await run(words, { stdin: input, stdout: out, stderr: new PassThrough(), fetch: answering, env: { WCRM_URL: 'http://127.0.0.1:9', WCRM_API_KEY: 'wc_test_key', XDG_CONFIG_HOME: '/nonexistent', ...env } })
+  out.on('data', (chunk: Buffer) => {
+    text += chunk.toString()
+  })
+  const answering = (async () =>
+    new Response(JSON.stringify(answer), { headers: { 'Content-Type': 'application/json' } })) as typeof fetch
+  const exit = await run(words, {
+    stdin: input,
+    stdout: out,
+    stderr: new PassThrough(),
+    fetch: answering,
+    env: {
+      WCRM_URL: 'http://127.0.0.1:9',
+      WCRM_API_KEY: 'wc_test_key',
+      XDG_CONFIG_HOME: '/nonexistent',
+      ...env,
+    },
+  })
   assert.equal(exit, 0)
   return text
 }
@@ -50,11 +107,37 @@ const exampleOf = (name: string): any => structuredClone(findOperation(name)!.ex
 const staffAnswer = () => {
   const answer = exampleOf('reports_staff')
   const [row] = answer.data
-  answer.data = [row, { ...row, staff_id: '9', name: '山田太郎', conversations: 9, avg_first_response_seconds: 93_784, reason_coverage: 1 }, { ...row, staff_id: null, name: null, conversations: 2, sla_compliance_rate: null, sla_breaches: null }]
-  answer.workload_now.push({ staff_id: null, name: null, waiting: 0, assigned_open: 3, window_expired: 0, oldest_wait_seconds: null })
-  return { ...answer, notes: ['The last day is not over.'], unavailable: [{ metric: 'data.sla_compliance_rate', reason: 'Null for some.' }] }
+  answer.data = [
+    row,
+    {
+      ...row,
+      staff_id: '9',
+      name: '山田太郎',
+      conversations: 9,
+      avg_first_response_seconds: 93_784,
+      reason_coverage: 1,
+    },
+    { ...row, staff_id: null, name: null, conversations: 2, sla_compliance_rate: null, sla_breaches: null },
+  ]
+  answer.workload_now.push({
+    staff_id: null,
+    name: null,
+    waiting: 0,
+    assigned_open: 3,
+    window_expired: 0,
+    oldest_wait_seconds: null,
+  })
+  return {
+    ...answer,
+    notes: ['The last day is not over.'],
+    unavailable: [{ metric: 'data.sla_compliance_rate', reason: 'Null for some.' }],
+  }
 }
-const summaryAnswer = () => ({ ...exampleOf('reports_workspace_summary'), notes: ['A note.'], unavailable: [{ metric: 'agents.sessions', reason: 'No agents.' }] })
+const summaryAnswer = () => ({
+  ...exampleOf('reports_workspace_summary'),
+  notes: ['A note.'],
+  unavailable: [{ metric: 'agents.sessions', reason: 'No agents.' }],
+})
 const plain = { NO_COLOR: '1' }
 const lines = (text: string): string[] => text.split('\n')
 const wide = (text: string): number => [...text].length + (text.match(/[\u2e80-\u9fff]/g)?.length ?? 0)
@@ -62,46 +145,112 @@ const wide = (text: string): number => [...text].length + (text.match(/[\u2e80-\
 describe('Reports on a terminal', () => {
   it('the summary is bars and sparklines', async () => {
     const text = await onTerminal(['reports', 'summary'], plain, 60, summaryAnswer())
-    assert.equal(text, `${[
-      'Demo Coffee  2026-10-01 to 2026-10-07 (7 days, Europe/Berli…', '',
-      'Messages  ██▇▂', '  sent                      240  ███████████████████████████', '  delivered                 231  ██████████████████████████', '  read                      190  █████████████████████▍',
-      '  failed                      4  ▌', '  delivery rate          96.3 %', '',
-      'Conversations', '  closes                     31  ███████████████████████████', '  different ones             29  █████████████████████████▎', '  reopened                    6  █████▎', '  median to close     1 h 30 min', '',
-      'Waiting now  █▃▃▁', '  under 1 h                   5  ███████████████████████████', '  1 h to 4 h                  1  █████▍', '  4 h to 24 h                 1  █████▍', '  over 24 h                   0', '',
-      'Open now', '  waiting                     7  ███████████████████████████', '  unassigned                  4  ███████████████▍', '',
-      'Contacts', '  new                        12', '  all                       200', '',
-      'Broadcasts  ██▆▂▂', '  started                     1', '  sent                      300  ███████████████████████████', '  delivered                 290  ██████████████████████████▏', '  read                      214  ███████████████████▎',
-      '  failed                      4  ▍', '  opted out                   2  ▏', '',
-      'Service levels', '  policies             in force', '  breaches                    3', '  misconfigured               0', '',
-      'AI agents', '  sessions                    –', '  handoffs                    –', '  resolution rate             –', '',
-      'Notes', '  A note.', '', 'Unavailable (–)', '  agents.sessions: No agents.',
-    ].join('\n')}\n`)
+    assert.equal(
+      text,
+      `${[
+        'Demo Coffee  2026-10-01 to 2026-10-07 (7 days, Europe/Berli…',
+        '',
+        'Messages  ██▇▂',
+        '  sent                      240  ███████████████████████████',
+        '  delivered                 231  ██████████████████████████',
+        '  read                      190  █████████████████████▍',
+        '  failed                      4  ▌',
+        '  delivery rate          96.3 %',
+        '',
+        'Conversations',
+        '  closes                     31  ███████████████████████████',
+        '  different ones             29  █████████████████████████▎',
+        '  reopened                    6  █████▎',
+        '  median to close     1 h 30 min',
+        '',
+        'Waiting now  █▃▃▁',
+        '  under 1 h                   5  ███████████████████████████',
+        '  1 h to 4 h                  1  █████▍',
+        '  4 h to 24 h                 1  █████▍',
+        '  over 24 h                   0',
+        '',
+        'Open now',
+        '  waiting                     7  ███████████████████████████',
+        '  unassigned                  4  ███████████████▍',
+        '',
+        'Contacts',
+        '  new                        12',
+        '  all                       200',
+        '',
+        'Broadcasts  ██▆▂▂',
+        '  started                     1',
+        '  sent                      300  ███████████████████████████',
+        '  delivered                 290  ██████████████████████████▏',
+        '  read                      214  ███████████████████▎',
+        '  failed                      4  ▍',
+        '  opted out                   2  ▏',
+        '',
+        'Service levels',
+        '  policies             in force',
+        '  breaches                    3',
+        '  misconfigured               0',
+        '',
+        'AI agents',
+        '  sessions                    –',
+        '  handoffs                    –',
+        '  resolution rate             –',
+        '',
+        'Notes',
+        '  A note.',
+        '',
+        'Unavailable (–)',
+        '  agents.sessions: No agents.',
+      ].join('\n')}\n`,
+    )
   })
 
   it('the staff report is a bar for each member, aligned', async () => {
     const text = await onTerminal(['reports', 'staff'], plain, 90, staffAnswer())
-    assert.equal(text, `${[
-      'Staff  2026-10-01 to 2026-10-07 (7 days, Europe/Berlin)', 'Counted live.', '',
-      'Conversations  █▅▂',
-      'NAME              CONV  HANDLED  CLOSED  REPLIED  UNTOUCHED        FIRST  TO CLOSE  LATE',
-      'Grace     ██████    20       18      15       17          2  10 min 40 s       2 h     1',
-      '山田太郎  ██▊        9       18      15       17          2      1 d 2 h       2 h     1',
-      'nobody    ▋          2       18      15       17          2  10 min 40 s       2 h     –', '',
-      'Open now  █▅',
-      'NAME                                    OPEN  WAITING  WINDOW RAN OUT  LONGEST WAIT',
-      'Grace   ██████████████████████████████     6        2               1        30 min',
-      'nobody  ███████████████                    3        0               0             –', '',
-      'Notes', '  The last day is not over.', '', 'Unavailable (–)', '  data.sla_compliance_rate: Null for some.',
-    ].join('\n')}\n`)
+    assert.equal(
+      text,
+      `${[
+        'Staff  2026-10-01 to 2026-10-07 (7 days, Europe/Berlin)',
+        'Counted live.',
+        '',
+        'Conversations  █▅▂',
+        'NAME              CONV  HANDLED  CLOSED  REPLIED  UNTOUCHED        FIRST  TO CLOSE  LATE',
+        'Grace     ██████    20       18      15       17          2  10 min 40 s       2 h     1',
+        '山田太郎  ██▊        9       18      15       17          2      1 d 2 h       2 h     1',
+        'nobody    ▋          2       18      15       17          2  10 min 40 s       2 h     –',
+        '',
+        'Open now  █▅',
+        'NAME                                    OPEN  WAITING  WINDOW RAN OUT  LONGEST WAIT',
+        'Grace   ██████████████████████████████     6        2               1        30 min',
+        'nobody  ███████████████                    3        0               0             –',
+        '',
+        'Notes',
+        '  The last day is not over.',
+        '',
+        'Unavailable (–)',
+        '  data.sla_compliance_rate: Null for some.',
+      ].join('\n')}\n`,
+    )
   })
 
   it('stay within any width, and lose columns and bars before they break', async () => {
     for (const columns of [20, 30, 44, 80, 120, 200]) {
-      for (const [verb, answer] of [['summary', summaryAnswer()], ['staff', staffAnswer()]] as const) {
+      for (const [verb, answer] of [
+        ['summary', summaryAnswer()],
+        ['staff', staffAnswer()],
+      ] as const) {
         const drawn = lines(await onTerminal(['reports', verb], plain, columns, answer))
         for (const line of drawn) assert.ok(wide(line) <= columns, `${columns}: ${line}`)
-        if (verb === 'staff') for (const name of ['Grace', '山田太郎', 'nobody']) assert.ok(drawn.some((line) => line.startsWith(name)), `${columns}: ${name}`)
-        assert.equal(drawn.some((line) => line.includes('██████')), verb === 'staff' || columns >= 44, `${verb} ${columns}`)
+        if (verb === 'staff')
+          for (const name of ['Grace', '山田太郎', 'nobody'])
+            assert.ok(
+              drawn.some((line) => line.startsWith(name)),
+              `${columns}: ${name}`,
+            )
+        assert.equal(
+          drawn.some((line) => line.includes('██████')),
+          verb === 'staff' || columns >= 44,
+          `${verb} ${columns}`,
+        )
       }
     }
     assert.match(await onTerminal(['reports', 'staff'], plain, 200, staffAnswer()), /REASONS/)
@@ -115,18 +264,55 @@ describe('Reports on a terminal', () => {
   })
 
   it('tell where the rest is, and of stored reports which they are', async () => {
-    const report = { id: '3', name: '7 days', from: '2026-09-30', to: '2026-10-06', generated_at: null, timezone: 'UTC', covers_more_than_asked: true }
-    const text = await onTerminal(['reports', 'staff'], plain, 90, { ...staffAnswer(), source: 'generated_report', report, next_cursor: 'abc' })
+    const report = {
+      id: '3',
+      name: '7 days',
+      from: '2026-09-30',
+      to: '2026-10-06',
+      generated_at: null,
+      timezone: 'UTC',
+      covers_more_than_asked: true,
+    }
+    const text = await onTerminal(['reports', 'staff'], plain, 90, {
+      ...staffAnswer(),
+      source: 'generated_report',
+      report,
+      next_cursor: 'abc',
+    })
     assert.match(text, /From the stored report "7 days", 2026-09-30 to 2026-10-06\./)
     assert.match(text, /3 shown\. The rest: --all, or the next page: --cursor abc/)
-    assert.match(await onTerminal(['reports', 'staff'], plain, 90, { ...staffAnswer(), data: [], workload_now: [] }), /Nothing to count\./)
+    assert.match(
+      await onTerminal(['reports', 'staff'], plain, 90, { ...staffAnswer(), data: [], workload_now: [] }),
+      /Nothing to count\./,
+    )
   })
 
   it('have every null and zero that answers may have', async () => {
-    const nulls = (value: unknown): unknown => (Array.isArray(value) ? value.map(nulls) : typeof value === 'object' && value !== null
-      ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, key === 'range' ? inner : typeof inner === 'number' || typeof inner === 'boolean' || key === 'oldest_wait_buckets_now' || key === 'sla_breaches' ? null : nulls(inner)])) : value)
+    const nulls = (value: unknown): unknown =>
+      Array.isArray(value)
+        ? value.map(nulls)
+        : typeof value === 'object' && value !== null
+          ? Object.fromEntries(
+              Object.entries(value).map(([key, inner]) => [
+                key,
+                key === 'range'
+                  ? inner
+                  : typeof inner === 'number' ||
+                      typeof inner === 'boolean' ||
+                      key === 'oldest_wait_buckets_now' ||
+                      key === 'sla_breaches'
+                    ? null
+                    : nulls(inner),
+              ]),
+            )
+          : value
     for (const op of operations.filter((o) => o.cli.startsWith('reports '))) {
-      const text = await onTerminal(op.cli.split(' '), plain, 80, nulls(op.name === 'reports_staff' ? staffAnswer() : summaryAnswer()))
+      const text = await onTerminal(
+        op.cli.split(' '),
+        plain,
+        80,
+        nulls(op.name === 'reports_staff' ? staffAnswer() : summaryAnswer()),
+      )
       assert.ok(text.includes('–') && !/NaN|undefined|null/.test(text), text)
     }
   })
@@ -140,9 +326,19 @@ it('Reports in a pipe are plain lines, and JSON when asked; Ink is not loaded fo
     await staffReplies(server, workspace.id, id, { staffId: workspace.owner.staffId })
     const env = { WCRM_URL: server.url, WCRM_API_KEY: workspace.owner.key, XDG_CONFIG_HOME: '/nonexistent' }
     const staff = await runCli(['reports', 'staff'], env)
-    assert.equal(staff.stdout, `${[workspace.owner.staffId, 'Owner', 1, 1, 0, 1, 0, 1, 0, 0, '', '', ''].join('\t')}\n`)
+    assert.equal(
+      staff.stdout,
+      `${[workspace.owner.staffId, 'Owner', 1, 1, 0, 1, 0, 1, 0, 0, '', '', ''].join('\t')}\n`,
+    )
     const summary = await runCli(['reports', 'summary', '--preset', 'today'], env)
-    for (const line of ['range.from: 2026-10-07', 'workspace.name: Coffee', 'messages.sent: 1', 'messages.delivery_rate: 0', 'conversations.oldest_wait_buckets_now.under_1h: 0', 'agents.sessions:']) {
+    for (const line of [
+      'range.from: 2026-10-07',
+      'workspace.name: Coffee',
+      'messages.sent: 1',
+      'messages.delivery_rate: 0',
+      'conversations.oldest_wait_buckets_now.under_1h: 0',
+      'agents.sessions:',
+    ]) {
       assert.ok(lines(summary.stdout).includes(line), `${line} in ${summary.stdout}`)
     }
     const json = JSON.parse((await runCli(['reports', 'staff', '--json'], env)).stdout)
@@ -152,7 +348,12 @@ it('Reports in a pipe are plain lines, and JSON when asked; Ink is not loaded fo
   } finally {
     await server.close()
   }
-  const loaded = spawnSync(process.execPath, ['--input-type=module', '-e', `
+  const loaded = spawnSync(
+    process.execPath,
+    [
+      '--input-type=module',
+      '-e',
+      `
     import { registerHooks } from 'node:module'
     const seen = []
     registerHooks({ load: (url, context, next) => { seen.push(url); return next(url, context) } })
@@ -160,7 +361,10 @@ it('Reports in a pipe are plain lines, and JSON when asked; Ink is not loaded fo
     const io = { stdin: {}, stdout: { write() {} }, stderr: { write() {} }, env: {} }
     await print(io, { group: 'reports', verb: 'summary', output: {} }, { range: {} })
     console.log(JSON.stringify(seen.filter((url) => /node_modules\\/(ink|react)\\/|pictures/.test(url))))
-  `], { encoding: 'utf8' })
+  `,
+    ],
+    { encoding: 'utf8' },
+  )
   assert.equal(loaded.stdout.trim(), '[]', loaded.stderr)
 })
 
@@ -175,20 +379,51 @@ it('wcrm admin reports, beside a running server', async () => {
       assert.equal(exit, 0, stderr)
       return JSON.parse(stdout)
     }
-    const day = (back: number): string => Temporal.Now.plainDateISO('Asia/Kolkata').subtract({ days: back }).toString()
+    const day = (back: number): string =>
+      Temporal.Now.plainDateISO('Asia/Kolkata').subtract({ days: back }).toString()
     const { data } = await done('generate')
-    assert.deepEqual(data.map(({ id: _, generated_at: __, ...rest }: Record<string, unknown>) => rest), [
-      { name: 'Yesterday', from: day(1), to: day(1), timezone: 'Asia/Kolkata', rows: 0 }, { name: '7 days', from: day(7), to: day(1), timezone: 'Asia/Kolkata', rows: 0 },
-      { name: '30 days', from: day(30), to: day(1), timezone: 'Asia/Kolkata', rows: 0 },
-    ])
-    const { data: [made] } = await done('generate', '--from', '2026-01-01', '--to', '2026-03-31', '--timezone', 'utc', '--name', 'Quarter')
-    assert.deepEqual([made.name, made.from, made.to, made.timezone], ['Quarter', '2026-01-01', '2026-03-31', 'UTC'])
-    assert.deepEqual((await done('list')).data.map((r: { id: string }) => r.id), [made.id, ...data.map((r: { id: string }) => r.id).toReversed()])
-    const answer = await doAs(server, workspace.owner.key)('reports_staff', { from: '2026-01-01', to: '2026-03-31', timezone: 'UTC' })
+    assert.deepEqual(
+      data.map(({ id: _, generated_at: __, ...rest }: Record<string, unknown>) => rest),
+      [
+        { name: 'Yesterday', from: day(1), to: day(1), timezone: 'Asia/Kolkata', rows: 0 },
+        { name: '7 days', from: day(7), to: day(1), timezone: 'Asia/Kolkata', rows: 0 },
+        { name: '30 days', from: day(30), to: day(1), timezone: 'Asia/Kolkata', rows: 0 },
+      ],
+    )
+    const {
+      data: [made],
+    } = await done(
+      'generate',
+      '--from',
+      '2026-01-01',
+      '--to',
+      '2026-03-31',
+      '--timezone',
+      'utc',
+      '--name',
+      'Quarter',
+    )
+    assert.deepEqual(
+      [made.name, made.from, made.to, made.timezone],
+      ['Quarter', '2026-01-01', '2026-03-31', 'UTC'],
+    )
+    assert.deepEqual(
+      (await done('list')).data.map((r: { id: string }) => r.id),
+      [made.id, ...data.map((r: { id: string }) => r.id).toReversed()],
+    )
+    const answer = await doAs(server, workspace.owner.key)('reports_staff', {
+      from: '2026-01-01',
+      to: '2026-03-31',
+      timezone: 'UTC',
+    })
     assert.deepEqual([answer.report.id, answer.report.name], [made.id, 'Quarter'])
     for (const [words, told] of [
-      [['--from', day(3), '--to', day(-1)], /--to must not be after today/], [['--from', day(3), '--to', day(0)], /--to must be a day that is over/], [['--from', day(1)], /--to is required with from/],
-      [['--from', 'soon', '--to', day(1)], /--from is not a day/], [['--timezone', 'Mars/Olympus'], /--timezone is not an IANA/], [['--name', 'Quarter'], /--name is for days/],
+      [['--from', day(3), '--to', day(-1)], /--to must not be after today/],
+      [['--from', day(3), '--to', day(0)], /--to must be a day that is over/],
+      [['--from', day(1)], /--to is required with from/],
+      [['--from', 'soon', '--to', day(1)], /--from is not a day/],
+      [['--timezone', 'Mars/Olympus'], /--timezone is not an IANA/],
+      [['--name', 'Quarter'], /--name is for days/],
     ] as const) {
       const reply = await admin('generate', ...words)
       assert.deepEqual([reply.exit, reply.stdout], [2, ''], reply.stderr)

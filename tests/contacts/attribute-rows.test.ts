@@ -15,18 +15,28 @@ type Row = ValueRow & { contact_id: string }
 
 const inOrder = (rows: readonly Row[]): string[] => rows.map((row) => JSON.stringify(row)).sort()
 
-/** The rows of a workspace as they are, and as the values that contacts have of fields that are not deleted ask for. */
+/**
+ * The rows of a workspace as they are, and as the values that contacts have of fields that are not deleted
+ * ask for.
+ */
 const rowsOf = async (db: Db, workspaceId: string): Promise<{ found: string[]; wanted: string[] }> => {
   const types = new Map((await listFields(db, workspaceId)).map((field) => [field.id, field.type]))
-  const { rows: contacts } = await sql<{ contact_id: string; attrs: Attrs }>`select contact_id, attrs from contact_facts where workspace_id = ${workspaceId}`.execute(db)
+  const { rows: contacts } = await sql<{
+    contact_id: string
+    attrs: Attrs
+  }>`select contact_id, attrs from contact_facts where workspace_id = ${workspaceId}`.execute(db)
   const { rows: found } = await sql<Row>`
     select field_id, n, text_key, free, number_value, bool_value, (extract(epoch from time_value) * 1000)::bigint as time_value, contact_id from contact_attributes
     where workspace_id = ${workspaceId} and field_id = any(${[...types.keys()]}::bigint[])`.execute(db)
   const number = (text: string | null) => (text === null ? null : String(Number(text)))
   // 1 BC is the year 0 of ISO.
-  const time = (text: string | null) => (text === null ? null : String(Date.parse(text.replace(/^0001(.*) BC$/, '0000$1'))))
-  const wanted = contacts.flatMap(({ contact_id, attrs }) => rowsOfAttrs(types, attrs).map((row) => ({ ...row, time_value: time(row.time_value), contact_id })))
-  const alike = (rows: readonly Row[]) => inOrder(rows.map((row) => ({ ...row, number_value: number(row.number_value) })))
+  const time = (text: string | null) =>
+    text === null ? null : String(Date.parse(text.replace(/^0001(.*) BC$/, '0000$1')))
+  const wanted = contacts.flatMap(({ contact_id, attrs }) =>
+    rowsOfAttrs(types, attrs).map((row) => ({ ...row, time_value: time(row.time_value), contact_id })),
+  )
+  const alike = (rows: readonly Row[]) =>
+    inOrder(rows.map((row) => ({ ...row, number_value: number(row.number_value) })))
   return { found: alike(found), wanted: alike(wanted) }
 }
 
@@ -36,80 +46,174 @@ const hasOptions = (type: string): boolean => ['select', 'multiselect', 'radio']
 const scene = async (server: TestServer) => {
   const workspace = await makeWorkspace(server)
   const run = doAs(server, workspace.owner.key)
-  for (const type of customFieldTypes) await run('crm_create_custom_field', { key: type === 'email' ? 'mail' : type, type, ...(hasOptions(type) ? { options } : {}) })
-  return { workspace, run, call: callAs(server, workspace.owner.key), rows: () => rowsOf(server.db, workspace.id) }
+  for (const type of customFieldTypes)
+    await run('crm_create_custom_field', {
+      key: type === 'email' ? 'mail' : type,
+      type,
+      ...(hasOptions(type) ? { options } : {}),
+    })
+  return {
+    workspace,
+    run,
+    call: callAs(server, workspace.owner.key),
+    rows: () => rowsOf(server.db, workspace.id),
+  }
 }
 
-const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }).filter((t) => !t.includes('\0') && t.trim() !== '')
+const text = fc
+  .string({ unit: 'binary', minLength: 1, maxLength: 30 })
+  .filter((t) => !t.includes('\0') && t.trim() !== '')
 const option = fc.constantFrom(...options.map((o) => o.value))
 const address = fc.constantFrom('Ada@Example.com', 'bob@example.com')
 const number = fc.double({ noNaN: true, noDefaultInfinity: true })
 const day = fc.constantFrom('0000-02-29', '0001-01-01', '1969-12-31', '2026-10-01', '9999-12-31')
 const values: Record<string, fc.Arbitrary<unknown>> = {
-  text, textarea: text, select: option, radio: option, multiselect: fc.shuffledSubarray(options.map((o) => o.value)), checkbox: fc.boolean(), boolean: fc.boolean(),
-  date: day, datetime: day.map((d) => `${d}T23:59:59.999Z`), number, float: number, int: fc.maxSafeInteger(), decimal: fc.constantFrom('-12.5', '0', '12345678901234567890.12345678'),
-  mail: address, email: address, url: fc.constantFrom('https://example.com/A?b', 'http://example.com'), phone: fc.constantFrom('+49 30 1234567', '+15550100077'),
+  text,
+  textarea: text,
+  select: option,
+  radio: option,
+  multiselect: fc.shuffledSubarray(options.map((o) => o.value)),
+  checkbox: fc.boolean(),
+  boolean: fc.boolean(),
+  date: day,
+  datetime: day.map((d) => `${d}T23:59:59.999Z`),
+  number,
+  float: number,
+  int: fc.maxSafeInteger(),
+  decimal: fc.constantFrom('-12.5', '0', '12345678901234567890.12345678'),
+  mail: address,
+  email: address,
+  url: fc.constantFrom('https://example.com/A?b', 'http://example.com'),
+  phone: fc.constantFrom('+49 30 1234567', '+15550100077'),
 }
-const attributes = fc.record(Object.fromEntries(Object.entries(values).map(([key, value]) => [key, fc.option(value, { freq: 4 })])), { requiredKeys: [] })
+const attributes = fc.record(
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, fc.option(value, { freq: 4 })])),
+  { requiredKeys: [] },
+)
 const who = fc.integer({ min: 0, max: 3 })
 const step = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ op: fc.constant('upsert' as const), who, attributes, dry: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.record({ op: fc.constant('update' as const), who, attributes, dry: fc.constant(false) }) },
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('delete' as const), who, attributes: fc.constant({}), dry: fc.boolean() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ op: fc.constant('upsert' as const), who, attributes, dry: fc.boolean() }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ op: fc.constant('update' as const), who, attributes, dry: fc.constant(false) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      op: fc.constant('delete' as const),
+      who,
+      attributes: fc.constant({}),
+      dry: fc.boolean(),
+    }),
+  },
 )
 
 everyDatabase('The rows by which custom values are found', (server) => {
   it('are those of the values, whatever was written, cleared and deleted', async () => {
     const { call, run, rows } = await scene(server())
     let most = 0
-    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 8 }), async (steps) => {
-      for (const { op, who: n, attributes: given, dry } of steps) {
-        const phone = `1555010000${n}`
-        const before = dry ? await rows() : undefined
-        const rehearsal = dry ? { dry_run: true } : {}
-        const id = (await run('crm_search_contacts', { query: phone })).data[0]?.id
-        if (op === 'upsert') await run('crm_upsert_contact', { phone: `+${phone}`, attributes: given, ...rehearsal })
-        else if (id !== undefined && op === 'update') await run('crm_update_contact', { contact_id: id, attributes: given })
-        else if (id !== undefined) await run('crm_delete_contact', { contact_id: id, ...rehearsal })
-        const { found, wanted } = await rows()
-        assert.deepEqual(found, wanted)
-        if (before) assert.deepEqual(found, before.found)
-        most = Math.max(most, found.length)
-      }
-    }), { numRuns: 25 })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 8 }), async (steps) => {
+        for (const { op, who: n, attributes: given, dry } of steps) {
+          const phone = `1555010000${n}`
+          const before = dry ? await rows() : undefined
+          const rehearsal = dry ? { dry_run: true } : {}
+          const id = (await run('crm_search_contacts', { query: phone })).data[0]?.id
+          if (op === 'upsert')
+            await run('crm_upsert_contact', { phone: `+${phone}`, attributes: given, ...rehearsal })
+          else if (id !== undefined && op === 'update')
+            await run('crm_update_contact', { contact_id: id, attributes: given })
+          else if (id !== undefined) await run('crm_delete_contact', { contact_id: id, ...rehearsal })
+          const { found, wanted } = await rows()
+          assert.deepEqual(found, wanted)
+          if (before) assert.deepEqual(found, before.found)
+          most = Math.max(most, found.length)
+        }
+      }),
+      { numRuns: 25 },
+    )
     assert.ok(most > 20, 'there were values to lose')
     const contacts = (await run('crm_search_contacts', {})).data as { id: string }[]
     for (const { id } of contacts) await run('crm_delete_contact', { contact_id: id })
     assert.deepEqual(await rows(), { found: [], wanted: [] })
     // A refusal leaves nothing behind.
-    assert.equal((await call('crm_upsert_contact', { phone: '+15550100009', attributes: { text: 'kept?', int: 'x' } })).status, 400)
+    assert.equal(
+      (await call('crm_upsert_contact', { phone: '+15550100009', attributes: { text: 'kept?', int: 'x' } }))
+        .status,
+      400,
+    )
     assert.deepEqual(await rows(), { found: [], wanted: [] })
   })
 
   it('hold text folded, numbers exact, days as their midnight, and each option of many', async () => {
     const { run, workspace } = await scene(server())
     const { db } = server()
-    const rowsAs = async (columns: string) => (await sql.raw<{ row: unknown }>(`
+    const rowsAs = async (columns: string) =>
+      (
+        await sql
+          .raw<{ row: unknown }>(`
       select f.key || ' ' || a.n as key, ${columns} as row from contact_attributes a join custom_fields f on f.workspace_id = a.workspace_id and f.id = a.field_id
-      where a.workspace_id = ${workspace.id} and (${columns}) is not null order by 1`).execute(db)).rows.map((row) => Object.values(row))
-    await run('crm_upsert_contact', { phone: '+15550100001', email: 'Ada@Example.com', attributes: {
-      text: 'Straße', multiselect: ['BLUE', 'Red'], decimal: '12345678901234567890.12345678', int: 9007199254740991, number: 1e-7, boolean: false, date: '0000-02-29', datetime: '2026-10-01T09:30:00.5+02:00',
-    } })
-    assert.deepEqual(await rowsAs('text_key'), [['email 0', 'ada@example.com'], ['multiselect 0', 'blue'], ['multiselect 1', 'red'], ['text 0', 'strasse']])
-    assert.deepEqual(await rowsAs('nullif(free, false)'), [['email 0', true], ['text 0', true]])
-    assert.deepEqual(await rowsAs('number_value'), [['decimal 0', '12345678901234567890.12345678'], ['int 0', '9007199254740991'], ['number 0', '0.0000001']])
+      where a.workspace_id = ${workspace.id} and (${columns}) is not null order by 1`)
+          .execute(db)
+      ).rows.map((row) => Object.values(row))
+    await run('crm_upsert_contact', {
+      phone: '+15550100001',
+      email: 'Ada@Example.com',
+      attributes: {
+        text: 'Straße',
+        multiselect: ['BLUE', 'Red'],
+        decimal: '12345678901234567890.12345678',
+        int: 9007199254740991,
+        number: 1e-7,
+        boolean: false,
+        date: '0000-02-29',
+        datetime: '2026-10-01T09:30:00.5+02:00',
+      },
+    })
+    assert.deepEqual(await rowsAs('text_key'), [
+      ['email 0', 'ada@example.com'],
+      ['multiselect 0', 'blue'],
+      ['multiselect 1', 'red'],
+      ['text 0', 'strasse'],
+    ])
+    assert.deepEqual(await rowsAs('nullif(free, false)'), [
+      ['email 0', true],
+      ['text 0', true],
+    ])
+    assert.deepEqual(await rowsAs('number_value'), [
+      ['decimal 0', '12345678901234567890.12345678'],
+      ['int 0', '9007199254740991'],
+      ['number 0', '0.0000001'],
+    ])
     assert.deepEqual(await rowsAs('bool_value'), [['boolean 0', false]])
-    assert.deepEqual(await rowsAs('extract(epoch from time_value)::bigint'), [['date 0', String(Date.parse('0000-02-29') / 1000)], ['datetime 0', String(Math.round(Date.parse('2026-10-01T07:30:00.5Z') / 1000))]])
+    assert.deepEqual(await rowsAs('extract(epoch from time_value)::bigint'), [
+      ['date 0', String(Date.parse('0000-02-29') / 1000)],
+      ['datetime 0', String(Math.round(Date.parse('2026-10-01T07:30:00.5Z') / 1000))],
+    ])
   })
 
   it('of a field that did not change are not written again', async () => {
     const { run, workspace } = await scene(server())
-    const places = async () => new Map((await sql<{ key: string; place: string }>`
+    const places = async () =>
+      new Map(
+        (
+          await sql<{ key: string; place: string }>`
       select f.key || ' ' || a.n as key, a.ctid::text as place from contact_attributes a join custom_fields f on f.workspace_id = a.workspace_id and f.id = a.field_id
-      where a.workspace_id = ${workspace.id}`.execute(server().db)).rows.map((row) => [row.key, row.place]))
-    await run('crm_upsert_contact', { phone: '+15550100001', attributes: { text: 'one', int: 1, multiselect: ['Red', 'BLUE', 'ß'], boolean: true } })
+      where a.workspace_id = ${workspace.id}`.execute(server().db)
+        ).rows.map((row) => [row.key, row.place]),
+      )
+    await run('crm_upsert_contact', {
+      phone: '+15550100001',
+      attributes: { text: 'one', int: 1, multiselect: ['Red', 'BLUE', 'ß'], boolean: true },
+    })
     const before = await places()
-    await run('crm_upsert_contact', { phone: '+15550100001', attributes: { text: 'one', int: 2, multiselect: ['ß'], boolean: null } })
+    await run('crm_upsert_contact', {
+      phone: '+15550100001',
+      attributes: { text: 'one', int: 2, multiselect: ['ß'], boolean: null },
+    })
     const after = await places()
     assert.deepEqual([...after.keys()].sort(), ['int 0', 'multiselect 0', 'text 0'])
     assert.equal(after.get('text 0'), before.get('text 0'))

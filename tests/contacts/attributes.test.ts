@@ -7,7 +7,12 @@ import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 
 const phone = '+15550100042'
-const options = [{ label: 'Red, or so', value: 'red' }, { label: 'Green', value: 'green' }, { label: '1', value: 'one' }, { label: 'Two', value: '2' }]
+const options = [
+  { label: 'Red, or so', value: 'red' },
+  { label: 'Green', value: 'green' },
+  { label: '1', value: 'one' },
+  { label: 'Two', value: '2' },
+]
 const keyOf = (type: string): string => `f_${type}`
 
 /** A workspace with a field of each type, and a way to set values and see them. */
@@ -16,27 +21,68 @@ const scene = async (server: TestServer) => {
   const run = doAs(server, workspace.owner.key)
   const call = callAs(server, workspace.owner.key)
   for (const type of customFieldTypes) {
-    await run('crm_create_custom_field', { key: keyOf(type), label: `The ${type}`, type, ...(['select', 'multiselect', 'radio'].includes(type) ? { options } : {}) })
+    await run('crm_create_custom_field', {
+      key: keyOf(type),
+      label: `The ${type}`,
+      type,
+      ...(['select', 'multiselect', 'radio'].includes(type) ? { options } : {}),
+    })
   }
-  const set = async (attributes: Record<string, unknown>) => new Map<string, Shown>(
-    (await run('crm_upsert_contact', { phone, attributes })).contact.attributes.map((a: Shown & { key: string }) => [a.key, a]))
+  const set = async (attributes: Record<string, unknown>) =>
+    new Map<string, Shown>(
+      (await run('crm_upsert_contact', { phone, attributes })).contact.attributes.map(
+        (a: Shown & { key: string }) => [a.key, a],
+      ),
+    )
   return { workspace, run, call, set }
 }
 type Shown = { label: string; type: string; value: unknown; display: string; typed_value: unknown }
 
-/** What is sent, and what is shown: value, display, typed_value (spec "Attribute"). One form where all three are the same. */
+/**
+ * What is sent, and what is shown: value, display, typed_value (spec "Attribute"). One form where all three
+ * are the same.
+ */
 const shownAs: Record<(typeof customFieldTypes)[number], [unknown, unknown, string?, unknown?][]> = {
-  text: [['Hello', 'Hello'], ['  spaces stay ', '  spaces stay '], [42, '42'], [true, 'true'], ['漢字 😀', '漢字 😀']],
+  text: [
+    ['Hello', 'Hello'],
+    ['  spaces stay ', '  spaces stay '],
+    [42, '42'],
+    [true, 'true'],
+    ['漢字 😀', '漢字 😀'],
+  ],
   textarea: [['two\nlines', 'two\nlines']],
-  select: [['red', 'red', 'Red, or so', 'red'], ['Green', 'green', 'Green', 'green'], ['one', 'one', '1', 'one'], [1, 'one', '1', 'one'], [2, '2', 'Two', '2'], [' red ', 'red', 'Red, or so', 'red']],
+  select: [
+    ['red', 'red', 'Red, or so', 'red'],
+    ['Green', 'green', 'Green', 'green'],
+    ['one', 'one', '1', 'one'],
+    [1, 'one', '1', 'one'],
+    [2, '2', 'Two', '2'],
+    [' red ', 'red', 'Red, or so', 'red'],
+  ],
   radio: [['green', 'green', 'Green', 'green']],
   multiselect: [
-    [['green', 'red'], 'green,red', 'Green, Red, or so', ['green', 'red']], ['red,Green', 'red,green', 'Red, or so, Green', ['red', 'green']], ['red', 'red', 'Red, or so', ['red']],
-    [['red', 'red', 'Red, or so'], 'red', 'Red, or so', ['red']], [2, '2', 'Two', ['2']], [' green , 2,', 'green,2', 'Green, Two', ['green', '2']],
+    [['green', 'red'], 'green,red', 'Green, Red, or so', ['green', 'red']],
+    ['red,Green', 'red,green', 'Red, or so, Green', ['red', 'green']],
+    ['red', 'red', 'Red, or so', ['red']],
+    [['red', 'red', 'Red, or so'], 'red', 'Red, or so', ['red']],
+    [2, '2', 'Two', ['2']],
+    [' green , 2,', 'green,2', 'Green, Two', ['green', '2']],
   ],
-  checkbox: [[true, 'Yes', 'Yes', true], ['no', 'No', 'No', false], [1, 'Yes', 'Yes', true], ['0', 'No', 'No', false]],
-  boolean: [[false, 'No', 'No', false], ['TRUE', 'Yes', 'Yes', true], ['Yes', 'Yes', 'Yes', true]],
-  date: [['2026-02-28', '2026-02-28'], ['2024-02-29', '2024-02-29']],
+  checkbox: [
+    [true, 'Yes', 'Yes', true],
+    ['no', 'No', 'No', false],
+    [1, 'Yes', 'Yes', true],
+    ['0', 'No', 'No', false],
+  ],
+  boolean: [
+    [false, 'No', 'No', false],
+    ['TRUE', 'Yes', 'Yes', true],
+    ['Yes', 'Yes', 'Yes', true],
+  ],
+  date: [
+    ['2026-02-28', '2026-02-28'],
+    ['2024-02-29', '2024-02-29'],
+  ],
   datetime: [
     ['2026-10-01T09:30:00Z', '2026-10-01 09:30:00', '2026-10-01 09:30:00', '2026-10-01T09:30:00.000Z'],
     ['2026-10-01T09:30:00+02:00', '2026-10-01 07:30:00', '2026-10-01 07:30:00', '2026-10-01T07:30:00.000Z'],
@@ -44,53 +90,130 @@ const shownAs: Record<(typeof customFieldTypes)[number], [unknown, unknown, stri
     ['2026-10-01 09:30:00', '2026-10-01 09:30:00', '2026-10-01 09:30:00', '2026-10-01T09:30:00.000Z'],
     ['2026-10-01T09:30:00.123456Z', '2026-10-01 09:30:00', '2026-10-01 09:30:00', '2026-10-01T09:30:00.123Z'],
   ],
-  number: [[12.5, 12.5, '12.5', 12.5], ['-3', -3, '-3', -3], ['1e3', 1000, '1000', 1000], [-0, 0, '0', 0]],
-  float: [[0.1, 0.1, '0.1', 0.1], ['.5', 0.5, '0.5', 0.5], [1e-7, 1e-7, '1e-7', 1e-7]],
-  int: [[7, 7, '7', 7], ['-12', -12, '-12', -12], [9007199254740991, 9007199254740991, '9007199254740991', 9007199254740991]],
-  decimal: [
-    ['12.5', '12.50000000', '12.50000000', 12.5], [12, '12.00000000', '12.00000000', 12], ['-0.00000001', '-0.00000001', '-0.00000001', -1e-8], [1e-8, '0.00000001', '0.00000001', 1e-8],
-    [1.5e-7, '0.00000015', '0.00000015', 1.5e-7], ['-0', '0.00000000', '0.00000000', 0], ['007.10', '7.10000000', '7.10000000', 7.1], ['+3.', '3.00000000', '3.00000000', 3],
-    ['12345678901234567890.12345678', '12345678901234567890.12345678', '12345678901234567890.12345678', Number('12345678901234567890.12345678')],
+  number: [
+    [12.5, 12.5, '12.5', 12.5],
+    ['-3', -3, '-3', -3],
+    ['1e3', 1000, '1000', 1000],
+    [-0, 0, '0', 0],
   ],
-  email: [['ada@example.com', 'ada@example.com'], [' ada@example.com ', 'ada@example.com']],
-  url: [['https://example.com/a?b=c', 'https://example.com/a?b=c'], ['http://example.com', 'http://example.com']],
-  phone: [['+49 30 1234567', '49301234567'], ['0044 20 7946 0958', '442079460958'], [15550100001, '15550100001']],
+  float: [
+    [0.1, 0.1, '0.1', 0.1],
+    ['.5', 0.5, '0.5', 0.5],
+    [1e-7, 1e-7, '1e-7', 1e-7],
+  ],
+  int: [
+    [7, 7, '7', 7],
+    ['-12', -12, '-12', -12],
+    [9007199254740991, 9007199254740991, '9007199254740991', 9007199254740991],
+  ],
+  decimal: [
+    ['12.5', '12.50000000', '12.50000000', 12.5],
+    [12, '12.00000000', '12.00000000', 12],
+    ['-0.00000001', '-0.00000001', '-0.00000001', -1e-8],
+    [1e-8, '0.00000001', '0.00000001', 1e-8],
+    [1.5e-7, '0.00000015', '0.00000015', 1.5e-7],
+    ['-0', '0.00000000', '0.00000000', 0],
+    ['007.10', '7.10000000', '7.10000000', 7.1],
+    ['+3.', '3.00000000', '3.00000000', 3],
+    [
+      '12345678901234567890.12345678',
+      '12345678901234567890.12345678',
+      '12345678901234567890.12345678',
+      Number('12345678901234567890.12345678'),
+    ],
+  ],
+  email: [
+    ['ada@example.com', 'ada@example.com'],
+    [' ada@example.com ', 'ada@example.com'],
+  ],
+  url: [
+    ['https://example.com/a?b=c', 'https://example.com/a?b=c'],
+    ['http://example.com', 'http://example.com'],
+  ],
+  phone: [
+    ['+49 30 1234567', '49301234567'],
+    ['0044 20 7946 0958', '442079460958'],
+    [15550100001, '15550100001'],
+  ],
 }
 
 const refusedBy: Record<(typeof customFieldTypes)[number], unknown[]> = {
-  text: [{}, ['a'], 'x'.repeat(10_001)], textarea: [{ a: 1 }], select: ['blue', 3, ['red'], {}, 'red,green'], radio: ['GREEN', false],
-  multiselect: [['red', 'blue'], 'red,blue', [null], {}, [['red']]], checkbox: ['maybe', 2, {}, [true]], boolean: ['ja', {}, ['true']],
-  date: ['2026-02-29', '2026-13-01', '01.10.2026', '2026-10-01T00:00:00Z', 20261001, '2026-1-1', true], datetime: ['2026-10-01', 'tomorrow', '2026-10-01T25:00:00Z', 1790847000, '2026-10-01T09:30:00+99:00'],
-  number: ['12,5', 'ten', true, {}, 'Infinity', 'NaN', '0x10', '1e999'], float: ['1.2.3', [1]], int: [1.5, '1.5', 9007199254740992, 'x'],
-  decimal: ['1.123456789', '123456789012345678901', 1e21, 1e-9, 1.23456789e-7, '1e3', '.5', 'x', true, '1,5'], email: ['ada', 'ada@', `${'a'.repeat(250)}@example.com`, 1, ['a@example.com']],
-  url: ['example.com', 'ftp://example.com', 'javascript:alert(1)', '/a', `https://example.com/${'x'.repeat(2000)}`, 1], phone: ['030 1234567', 'home', '12', {}],
+  text: [{}, ['a'], 'x'.repeat(10_001)],
+  textarea: [{ a: 1 }],
+  select: ['blue', 3, ['red'], {}, 'red,green'],
+  radio: ['GREEN', false],
+  multiselect: [['red', 'blue'], 'red,blue', [null], {}, [['red']]],
+  checkbox: ['maybe', 2, {}, [true]],
+  boolean: ['ja', {}, ['true']],
+  date: ['2026-02-29', '2026-13-01', '01.10.2026', '2026-10-01T00:00:00Z', 20261001, '2026-1-1', true],
+  datetime: ['2026-10-01', 'tomorrow', '2026-10-01T25:00:00Z', 1790847000, '2026-10-01T09:30:00+99:00'],
+  number: ['12,5', 'ten', true, {}, 'Infinity', 'NaN', '0x10', '1e999'],
+  float: ['1.2.3', [1]],
+  int: [1.5, '1.5', 9007199254740992, 'x'],
+  decimal: ['1.123456789', '123456789012345678901', 1e21, 1e-9, 1.23456789e-7, '1e3', '.5', 'x', true, '1,5'],
+  email: ['ada', 'ada@', `${'a'.repeat(250)}@example.com`, 1, ['a@example.com']],
+  url: [
+    'example.com',
+    'ftp://example.com',
+    'javascript:alert(1)',
+    '/a',
+    `https://example.com/${'x'.repeat(2000)}`,
+    1,
+  ],
+  phone: ['030 1234567', 'home', '12', {}],
 }
 
 everyDatabase('Custom field values', (server) => {
   it('are shown as value, display and typed_value of each type', async () => {
     const { set } = await scene(server())
-    for (const type of customFieldTypes) for (const [given, value, display = value, typed = value] of shownAs[type]) {
-      const shown = (await set({ [keyOf(type)]: given })).get(keyOf(type))
-      assert.deepEqual(shown, { key: keyOf(type), label: `The ${type}`, type, value, display, typed_value: typed }, `${type} ${JSON.stringify(given)}`)
-    }
+    for (const type of customFieldTypes)
+      for (const [given, value, display = value, typed = value] of shownAs[type]) {
+        const shown = (await set({ [keyOf(type)]: given })).get(keyOf(type))
+        assert.deepEqual(
+          shown,
+          { key: keyOf(type), label: `The ${type}`, type, value, display, typed_value: typed },
+          `${type} ${JSON.stringify(given)}`,
+        )
+      }
   })
 
   it('that do not fit are refused, naming the field and the mend, and nothing changes', async () => {
     const { call, run, set } = await scene(server())
-    const before = await set(Object.fromEntries(customFieldTypes.map((type) => [keyOf(type), shownAs[type][0]![0]])))
-    for (const type of customFieldTypes) for (const given of refusedBy[type]) {
-      const { status, body } = await call('crm_upsert_contact', { phone, name: 'Changed', attributes: { [keyOf(type)]: given } })
-      const shown = `${type} ${JSON.stringify(given).slice(0, 60)}`
-      assert.deepEqual([status, body.code], [400, 'invalid_input'], shown)
-      assert.deepEqual([body.errors.length, body.errors[0].pointer, body.errors[0].code], [1, `#/attributes/${keyOf(type)}`, 'invalid_value'], shown)
-      assert.ok(body.errors[0].fix.length > 5, shown)
-      if (['select', 'radio', 'multiselect'].includes(type)) assert.deepEqual(body.errors[0].allowed, options.map((o) => o.value))
-    }
+    const before = await set(
+      Object.fromEntries(customFieldTypes.map((type) => [keyOf(type), shownAs[type][0]![0]])),
+    )
+    for (const type of customFieldTypes)
+      for (const given of refusedBy[type]) {
+        const { status, body } = await call('crm_upsert_contact', {
+          phone,
+          name: 'Changed',
+          attributes: { [keyOf(type)]: given },
+        })
+        const shown = `${type} ${JSON.stringify(given).slice(0, 60)}`
+        assert.deepEqual([status, body.code], [400, 'invalid_input'], shown)
+        assert.deepEqual(
+          [body.errors.length, body.errors[0].pointer, body.errors[0].code],
+          [1, `#/attributes/${keyOf(type)}`, 'invalid_value'],
+          shown,
+        )
+        assert.ok(body.errors[0].fix.length > 5, shown)
+        if (['select', 'radio', 'multiselect'].includes(type))
+          assert.deepEqual(
+            body.errors[0].allowed,
+            options.map((o) => o.value),
+          )
+      }
     const contact = (await run('crm_search_contacts', { detail: 'full' })).data[0]
     assert.equal(contact.name, null)
     assert.deepEqual(new Map(contact.attributes.map((a: { key: string }) => [a.key, a])), before)
-    const several = await call('crm_upsert_contact', { phone, attributes: { f_int: 'x', f_date: 'x', nope: 1 } })
-    assert.deepEqual(several.body.errors.map((e: { pointer: string }) => e.pointer), ['#/attributes/f_int', '#/attributes/f_date', '#/attributes/nope'])
+    const several = await call('crm_upsert_contact', {
+      phone,
+      attributes: { f_int: 'x', f_date: 'x', nope: 1 },
+    })
+    assert.deepEqual(
+      several.body.errors.map((e: { pointer: string }) => e.pointer),
+      ['#/attributes/f_int', '#/attributes/f_date', '#/attributes/nope'],
+    )
   })
 
   it('are cleared by null and by an empty string, alone', async () => {
@@ -109,56 +232,120 @@ everyDatabase('Custom field values', (server) => {
 
   it('come back as they were set', async () => {
     const { set } = await scene(server())
-    const storedText = fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }).filter((t) => !t.includes('\0') && t.trim() !== '')
+    const storedText = fc
+      .string({ unit: 'binary', minLength: 1, maxLength: 60 })
+      .filter((t) => !t.includes('\0') && t.trim() !== '')
     const finite = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n))
     const when = fc.date({ min: new Date('1000-01-02'), max: new Date('9000-01-01'), noInvalidDate: true })
-    const decimal = fc.tuple(fc.constantFrom('', '-'), fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }), fc.string({ unit: fc.constantFrom(...'0123456789'), maxLength: 8 }))
+    const decimal = fc.tuple(
+      fc.constantFrom('', '-'),
+      fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }),
+      fc.string({ unit: fc.constantFrom(...'0123456789'), maxLength: 8 }),
+    )
     const all = fc.record({
-      text: storedText, textarea: storedText, number: finite, float: finite, int: fc.maxSafeInteger(), decimal, date: when, datetime: when, boolean: fc.boolean(),
-      offset: fc.integer({ min: -14 * 60, max: 14 * 60 }), many: fc.shuffledSubarray(options, { minLength: 1 }), byLabel: fc.boolean(),
+      text: storedText,
+      textarea: storedText,
+      number: finite,
+      float: finite,
+      int: fc.maxSafeInteger(),
+      decimal,
+      date: when,
+      datetime: when,
+      boolean: fc.boolean(),
+      offset: fc.integer({ min: -14 * 60, max: 14 * 60 }),
+      many: fc.shuffledSubarray(options, { minLength: 1 }),
+      byLabel: fc.boolean(),
     })
-    await fc.assert(fc.asyncProperty(all, async (given) => {
-      const [sign, whole, part] = given.decimal
-      const local = new Date(given.datetime.getTime() + given.offset * 60_000).toISOString().slice(0, -1)
-      const [hours, minutes] = [Math.floor(Math.abs(given.offset) / 60), Math.abs(given.offset) % 60].map((n) => String(n).padStart(2, '0'))
-      const shown = await set({
-        f_text: given.text, f_textarea: given.textarea, f_number: given.number, f_float: String(given.float), f_int: given.int, f_decimal: `${sign}${whole}${part === '' ? '' : `.${part}`}`,
-        f_date: given.date.toISOString().slice(0, 10), f_datetime: `${local}${given.offset < 0 ? '-' : '+'}${hours}:${minutes}`, f_boolean: given.boolean,
-        f_multiselect: given.many.map((o) => (given.byLabel ? o.label : o.value)),
-      })
-      const seen = (type: string) => { const { value, display, typed_value } = shown.get(keyOf(type))!; return [value, display, typed_value] }
-      for (const type of ['text', 'textarea'] as const) assert.deepEqual(seen(type), [given[type], given[type], given[type]])
-      for (const type of ['number', 'float', 'int'] as const) assert.deepEqual(seen(type), [given[type], String(given[type]), given[type]])
-      const digits = `${whole}.${part.padEnd(8, '0')}`
-      const exact = `${/[1-9]/.test(digits) ? sign : ''}${digits}`
-      assert.deepEqual(seen('decimal'), [exact, exact, Number(exact)])
-      const day = given.date.toISOString().slice(0, 10)
-      assert.deepEqual(seen('date'), [day, day, day])
-      const instant = given.datetime.toISOString()
-      assert.deepEqual(seen('datetime'), [instant.slice(0, 19).replace('T', ' '), instant.slice(0, 19).replace('T', ' '), instant])
-      assert.deepEqual(seen('multiselect'), [given.many.map((o) => o.value).join(','), given.many.map((o) => o.label).join(', '), given.many.map((o) => o.value)])
-      assert.deepEqual(seen('boolean'), [given.boolean ? 'Yes' : 'No', given.boolean ? 'Yes' : 'No', given.boolean])
-    }), { numRuns: 60 })
+    await fc.assert(
+      fc.asyncProperty(all, async (given) => {
+        const [sign, whole, part] = given.decimal
+        const local = new Date(given.datetime.getTime() + given.offset * 60_000).toISOString().slice(0, -1)
+        const [hours, minutes] = [Math.floor(Math.abs(given.offset) / 60), Math.abs(given.offset) % 60].map(
+          (n) => String(n).padStart(2, '0'),
+        )
+        const shown = await set({
+          f_text: given.text,
+          f_textarea: given.textarea,
+          f_number: given.number,
+          f_float: String(given.float),
+          f_int: given.int,
+          f_decimal: `${sign}${whole}${part === '' ? '' : `.${part}`}`,
+          f_date: given.date.toISOString().slice(0, 10),
+          f_datetime: `${local}${given.offset < 0 ? '-' : '+'}${hours}:${minutes}`,
+          f_boolean: given.boolean,
+          f_multiselect: given.many.map((o) => (given.byLabel ? o.label : o.value)),
+        })
+        const seen = (type: string) => {
+          const { value, display, typed_value } = shown.get(keyOf(type))!
+          return [value, display, typed_value]
+        }
+        for (const type of ['text', 'textarea'] as const)
+          assert.deepEqual(seen(type), [given[type], given[type], given[type]])
+        for (const type of ['number', 'float', 'int'] as const)
+          assert.deepEqual(seen(type), [given[type], String(given[type]), given[type]])
+        const digits = `${whole}.${part.padEnd(8, '0')}`
+        const exact = `${/[1-9]/.test(digits) ? sign : ''}${digits}`
+        assert.deepEqual(seen('decimal'), [exact, exact, Number(exact)])
+        const day = given.date.toISOString().slice(0, 10)
+        assert.deepEqual(seen('date'), [day, day, day])
+        const instant = given.datetime.toISOString()
+        assert.deepEqual(seen('datetime'), [
+          instant.slice(0, 19).replace('T', ' '),
+          instant.slice(0, 19).replace('T', ' '),
+          instant,
+        ])
+        assert.deepEqual(seen('multiselect'), [
+          given.many.map((o) => o.value).join(','),
+          given.many.map((o) => o.label).join(', '),
+          given.many.map((o) => o.value),
+        ])
+        assert.deepEqual(seen('boolean'), [
+          given.boolean ? 'Yes' : 'No',
+          given.boolean ? 'Yes' : 'No',
+          given.boolean,
+        ])
+      }),
+      { numRuns: 60 },
+    )
   })
 
   it('keep text whole and show 2000 characters of it, none cut in two', async () => {
     const { run, set } = await scene(server())
     const long = `${'a'.repeat(1990)}${'😀'.repeat(20)}`
-    const shown = (await set({ f_text: long, f_textarea: 'é'.repeat(2000) }))
+    const shown = await set({ f_text: long, f_textarea: 'é'.repeat(2000) })
     const clipped = `${'a'.repeat(1990)}${'😀'.repeat(10)}`
-    assert.deepEqual([shown.get('f_text')!.value, shown.get('f_text')!.display, shown.get('f_text')!.typed_value], [clipped, clipped, clipped])
+    assert.deepEqual(
+      [shown.get('f_text')!.value, shown.get('f_text')!.display, shown.get('f_text')!.typed_value],
+      [clipped, clipped, clipped],
+    )
     assert.equal(shown.get('f_textarea')!.value, 'é'.repeat(2000))
-    assert.equal((await run('crm_upsert_contact', { phone, attributes: { f_text: long } })).action, 'unchanged')
-    assert.equal((await run('crm_upsert_contact', { phone, attributes: { f_text: clipped } })).action, 'updated')
+    assert.equal(
+      (await run('crm_upsert_contact', { phone, attributes: { f_text: long } })).action,
+      'unchanged',
+    )
+    assert.equal(
+      (await run('crm_upsert_contact', { phone, attributes: { f_text: clipped } })).action,
+      'updated',
+    )
   })
 
   it('stay as they were when their options change', async () => {
     const { run, set } = await scene(server())
     await set({ f_select: 'red', f_multiselect: ['green', 'red'] })
-    const fields = (await run('crm_list_custom_fields', { search: 'select' })).data as { id: string; key: string }[]
-    for (const { id } of fields) await run('crm_update_custom_field', { custom_field_id: id, options: [{ label: 'Grass', value: 'green' }] })
+    const fields = (await run('crm_list_custom_fields', { search: 'select' })).data as {
+      id: string
+      key: string
+    }[]
+    for (const { id } of fields)
+      await run('crm_update_custom_field', {
+        custom_field_id: id,
+        options: [{ label: 'Grass', value: 'green' }],
+      })
     const shown = await set({})
     assert.deepEqual([shown.get('f_select')!.value, shown.get('f_select')!.display], ['red', 'red'])
-    assert.deepEqual([shown.get('f_multiselect')!.value, shown.get('f_multiselect')!.display], ['green,red', 'Grass, red'])
+    assert.deepEqual(
+      [shown.get('f_multiselect')!.value, shown.get('f_multiselect')!.display],
+      ['green,red', 'Grass, red'],
+    )
   })
 })

@@ -3,12 +3,20 @@ import { everyDoor } from '../doors.ts'
 
 everyDoor('Contacts', (test) => {
   test('are created, found, read, tagged, changed and deleted', async ({ call, door }) => {
-    const created = await call('crm_upsert_contact', { phone: '+1 555 010 0042', name: 'Ada Lovelace', email: 'ada@example.com', tags: ['VIP', 'math'] })
+    const created = await call('crm_upsert_contact', {
+      phone: '+1 555 010 0042',
+      name: 'Ada Lovelace',
+      email: 'ada@example.com',
+      tags: ['VIP', 'math'],
+    })
     assert.equal(created.status, 200)
     assert.equal(created.body.action, 'created')
     assert.equal(created.body.contact.phone, '15550100042')
     assert.equal(created.body.contact.email, 'ada@example.com')
-    assert.deepEqual(created.body.contact.tags.map((t: { name: string }) => t.name), ['math', 'VIP'])
+    assert.deepEqual(
+      created.body.contact.tags.map((t: { name: string }) => t.name),
+      ['math', 'VIP'],
+    )
     const { id } = created.body
 
     const again = await call('crm_upsert_contact', { phone: '(+1) 5550100042', name: 'Ada Lovelace' })
@@ -19,7 +27,11 @@ everyDoor('Contacts', (test) => {
 
     for (const query of ['KING', '555010', '+1 555 010']) {
       const found = await call('crm_search_contacts', { query })
-      assert.deepEqual(found.body.data.map((c: { id: string }) => c.id), [id], query)
+      assert.deepEqual(
+        found.body.data.map((c: { id: string }) => c.id),
+        [id],
+        query,
+      )
       assert.equal(found.body.total, 1)
     }
     assert.deepEqual((await call('crm_search_contacts', { query: '%' })).body.data, [])
@@ -42,21 +54,43 @@ everyDoor('Contacts', (test) => {
     assert.equal((await call('crm_search_contacts')).body.total, 0)
   })
 
-  test('with one phone are one contact, however many create it at once', async ({ call, server, workspace }) => {
-    const replies = await Promise.all(Array.from({ length: 12 }, (_, i) => call('crm_upsert_contact', { phone: '+1 555 010 0042', tags: [`tag ${i % 3}`] })))
-    assert.deepEqual(replies.map((r) => r.status), replies.map(() => 200))
+  test('with one phone are one contact, however many create it at once', async ({
+    call,
+    server,
+    workspace,
+  }) => {
+    const replies = await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        call('crm_upsert_contact', { phone: '+1 555 010 0042', tags: [`tag ${i % 3}`] }),
+      ),
+    )
+    assert.deepEqual(
+      replies.map((r) => r.status),
+      replies.map(() => 200),
+    )
     assert.equal(replies.filter((r) => r.body.action === 'created').length, 1)
     assert.equal(new Set(replies.map((r) => r.body.id)).size, 1)
     assert.equal((await call('crm_search_contacts')).body.total, 1)
     const contact = await call('crm_get_contact', { contact_id: replies[0]!.body.id })
-    assert.deepEqual(contact.body.tags.map((t: { name: string }) => t.name), ['tag 0', 'tag 1', 'tag 2'])
-    const events = await server.db.selectFrom('events').select('type').where('workspace_id', '=', workspace.id).execute()
+    assert.deepEqual(
+      contact.body.tags.map((t: { name: string }) => t.name),
+      ['tag 0', 'tag 1', 'tag 2'],
+    )
+    const events = await server.db
+      .selectFrom('events')
+      .select('type')
+      .where('workspace_id', '=', workspace.id)
+      .execute()
     assert.equal(events.filter((e) => e.type === 'contact.created/1').length, 1)
     assert.equal(events.filter((e) => e.type === 'contact.tags_added/1').length, 3)
   })
 
   test('are rehearsed without a trace', async ({ call }) => {
-    const rehearsed = await call('crm_upsert_contact', { phone: '+15550100001', tags: ['new'], dry_run: true })
+    const rehearsed = await call('crm_upsert_contact', {
+      phone: '+15550100001',
+      tags: ['new'],
+      dry_run: true,
+    })
     assert.equal(rehearsed.body.dry_run, true)
     assert.equal(rehearsed.body.action, 'created')
     assert.equal(rehearsed.body.id, null)
@@ -67,12 +101,25 @@ everyDoor('Contacts', (test) => {
 
   test('are tagged in bulk, with a failure for each id that is not there', async ({ call }) => {
     const ids: string[] = []
-    for (let i = 0; i < 3; i++) ids.push((await call('crm_upsert_contact', { phone: `+1555010000${i}` })).body.id)
-    const tagged = await call('crm_tag_contacts', { contact_ids: [...ids, ids[0], '999999999999'], tags: ['Gold', 'gold', 'Silver'] })
-    assert.deepEqual({ ...tagged.body, failures: tagged.body.failures.length }, { requested: 4, succeeded: 3, failed: 1, failures: 1, stopped_early: false, matched: 3 })
+    for (let i = 0; i < 3; i++)
+      ids.push((await call('crm_upsert_contact', { phone: `+1555010000${i}` })).body.id)
+    const tagged = await call('crm_tag_contacts', {
+      contact_ids: [...ids, ids[0], '999999999999'],
+      tags: ['Gold', 'gold', 'Silver'],
+    })
+    assert.deepEqual(
+      { ...tagged.body, failures: tagged.body.failures.length },
+      { requested: 4, succeeded: 3, failed: 1, failures: 1, stopped_early: false, matched: 3 },
+    )
     assert.deepEqual(tagged.body.failures[0].code, 'not_found')
     const tags = (await call('crm_list_tags')).body.data
-    assert.deepEqual(tags.map((t: { name: string; contacts_count: number }) => [t.name, t.contacts_count]), [['Gold', 3], ['Silver', 3]])
+    assert.deepEqual(
+      tags.map((t: { name: string; contacts_count: number }) => [t.name, t.contacts_count]),
+      [
+        ['Gold', 3],
+        ['Silver', 3],
+      ],
+    )
     const byTag = await call('crm_search_contacts', { tag_ids: [tags[0].id] })
     assert.equal(byTag.body.total, 3)
     await call('crm_untag_contacts', { contact_ids: [ids[0]], tags: ['GOLD', 'never heard of'] })
@@ -94,7 +141,10 @@ everyDoor('Contacts', (test) => {
     const unknown = await call('crm_upsert_contact', { phone: '+15550100042', nmae: 'Ada' })
     assert.equal(unknown.status, 400)
     assert.match(JSON.stringify(unknown.body.errors), /Did you mean name\?/)
-    const attribute = await call('crm_upsert_contact', { phone: '+15550100042', attributes: { emial: 'x@example.com' } })
+    const attribute = await call('crm_upsert_contact', {
+      phone: '+15550100042',
+      attributes: { emial: 'x@example.com' },
+    })
     assert.match(JSON.stringify(attribute.body.errors), /Did you mean email\?/)
     assert.deepEqual(attribute.body.errors[0].allowed, ['email'])
     const group = await call('crm_upsert_contact', { phone: '+15550100042', group_ids: ['77'] })

@@ -9,62 +9,120 @@ import { makeWorkspace, type TestServer } from '../servers.ts'
 const phone = '+15550100042'
 type Attribute = { key: string; value: unknown; typed_value: unknown }
 type Shown = { attributes: Attribute[] }
-const valuesOf = (contact: Shown): Record<string, unknown> => Object.fromEntries(contact.attributes.map((a) => [a.key, a.value]))
+const valuesOf = (contact: Shown): Record<string, unknown> =>
+  Object.fromEntries(contact.attributes.map((a) => [a.key, a.value]))
 
 everyDoor('Custom fields', (test) => {
   test('are made, listed, changed and deleted by managers', async ({ call, door, workspace, as }) => {
-    const made = await call('crm_create_custom_field', { key: 'plan', label: 'Plan', type: 'select', options: [{ label: 'Pro', value: 'pro' }] })
+    const made = await call('crm_create_custom_field', {
+      key: 'plan',
+      label: 'Plan',
+      type: 'select',
+      options: [{ label: 'Pro', value: 'pro' }],
+    })
     assert.equal(made.status, 201)
     const { id } = made.body
     assert.equal(made.body.in_use, false)
-    assert.deepEqual((await call('crm_create_custom_field', { key: 'plan', type: 'text' })).body.code, 'conflict')
-    assert.equal((await call('crm_create_custom_field', { key: 'email', type: 'text' })).body.code, 'conflict')
+    assert.deepEqual(
+      (await call('crm_create_custom_field', { key: 'plan', type: 'text' })).body.code,
+      'conflict',
+    )
+    assert.equal(
+      (await call('crm_create_custom_field', { key: 'email', type: 'text' })).body.code,
+      'conflict',
+    )
     await call('crm_upsert_contact', { phone, attributes: { plan: 'Pro' } })
     const listed = await call('crm_list_custom_fields', { search: 'PLA' })
     assert.deepEqual(listed.body.data, [{ ...made.body, in_use: true }])
     assert.equal(listed.body.total, 1)
-    assert.deepEqual((await call('crm_list_custom_fields', { type: 'email' })).body.data.map((f: { key: string }) => f.key), ['email'])
+    assert.deepEqual(
+      (await call('crm_list_custom_fields', { type: 'email' })).body.data.map((f: { key: string }) => f.key),
+      ['email'],
+    )
     const changed = await call('crm_update_custom_field', { custom_field_id: id, label: 'Tariff' })
     assert.deepEqual(changed.body, { ...made.body, label: 'Tariff', in_use: true })
 
     const agent = as((await workspace.staff({ role: 'agent' })).key)
     for (const [op, input] of [
-      ['crm_create_custom_field', { key: 'mine', type: 'text' }], ['crm_update_custom_field', { custom_field_id: id, label: 'x' }], ['crm_delete_custom_field', { custom_field_id: id }],
+      ['crm_create_custom_field', { key: 'mine', type: 'text' }],
+      ['crm_update_custom_field', { custom_field_id: id, label: 'x' }],
+      ['crm_delete_custom_field', { custom_field_id: id }],
     ] as const) {
       const refused = await agent(op, { ...input, dry_run: true })
-      assert.deepEqual([refused.status, refused.body.code, refused.body.reason], [403, 'forbidden', 'manager_only'], op)
+      assert.deepEqual(
+        [refused.status, refused.body.code, refused.body.reason],
+        [403, 'forbidden', 'manager_only'],
+        op,
+      )
     }
     if (!door.confirms) return
-    assert.deepEqual((await call('crm_delete_custom_field', { custom_field_id: id }, { confirm: 'delete' })).body, { id, deleted: true })
+    assert.deepEqual(
+      (await call('crm_delete_custom_field', { custom_field_id: id }, { confirm: 'delete' })).body,
+      { id, deleted: true },
+    )
     assert.equal((await call('crm_update_custom_field', { custom_field_id: id, label: 'x' })).status, 404)
   })
 
   test('of managers alone are neither shown to agents nor set by them', async ({ call, workspace, as }) => {
     const agent = as((await workspace.staff({ role: 'agent' })).key)
-    const secret = (await call('crm_create_custom_field', { key: 'credit', label: 'Credit', type: 'int', visibility: 'manager_only' })).body
+    const secret = (
+      await call('crm_create_custom_field', {
+        key: 'credit',
+        label: 'Credit',
+        type: 'int',
+        visibility: 'manager_only',
+      })
+    ).body
     await call('crm_create_custom_field', { key: 'plan', type: 'text' })
-    const { id, contact } = (await call('crm_upsert_contact', { phone, attributes: { credit: 7, plan: 'pro' } })).body
+    const { id, contact } = (
+      await call('crm_upsert_contact', { phone, attributes: { credit: 7, plan: 'pro' } })
+    ).body
     assert.deepEqual(valuesOf(contact), { credit: 7, plan: 'pro' })
 
-    assert.deepEqual((await agent('crm_list_custom_fields')).body.data.map((f: { key: string }) => f.key), ['email', 'plan'])
+    assert.deepEqual(
+      (await agent('crm_list_custom_fields')).body.data.map((f: { key: string }) => f.key),
+      ['email', 'plan'],
+    )
     assert.equal((await agent('crm_list_custom_fields')).body.total, 2)
     assert.equal((await agent('crm_list_custom_fields', { search: 'credit' })).body.total, 0)
     assert.deepEqual(valuesOf((await agent('crm_get_contact', { contact_id: id })).body), { plan: 'pro' })
-    for (const detail of ['summary', 'full']) assert.deepEqual(valuesOf((await agent('crm_search_contacts', { detail })).body.data[0]), { plan: 'pro' })
-    assert.deepEqual(valuesOf((await agent('crm_upsert_contact', { phone, name: 'Ada' })).body.contact), { plan: 'pro' })
-    assert.deepEqual(valuesOf((await agent('crm_update_contact', { contact_id: id, attributes: { plan: 'max' } })).body), { plan: 'max' })
+    for (const detail of ['summary', 'full'])
+      assert.deepEqual(valuesOf((await agent('crm_search_contacts', { detail })).body.data[0]), {
+        plan: 'pro',
+      })
+    assert.deepEqual(valuesOf((await agent('crm_upsert_contact', { phone, name: 'Ada' })).body.contact), {
+      plan: 'pro',
+    })
+    assert.deepEqual(
+      valuesOf((await agent('crm_update_contact', { contact_id: id, attributes: { plan: 'max' } })).body),
+      { plan: 'max' },
+    )
 
     // The same answer as for a key that was never there.
     for (const key of ['credit', 'nothing']) {
-      for (const [op, input] of [['crm_upsert_contact', { phone }], ['crm_update_contact', { contact_id: id }]] as const) {
+      for (const [op, input] of [
+        ['crm_upsert_contact', { phone }],
+        ['crm_update_contact', { contact_id: id }],
+      ] as const) {
         const { status, body } = await agent(op, { ...input, attributes: { [key]: 9 } })
         assert.equal(status, 400)
-        assert.deepEqual(body.errors, [{ pointer: `#/attributes/${key}`, code: 'unknown_attribute', detail: 'is not a custom field', allowed: ['email', 'plan'], fix: 'Use one of the listed keys, or create the field first.' }])
+        assert.deepEqual(body.errors, [
+          {
+            pointer: `#/attributes/${key}`,
+            code: 'unknown_attribute',
+            detail: 'is not a custom field',
+            allowed: ['email', 'plan'],
+            fix: 'Use one of the listed keys, or create the field first.',
+          },
+        ])
       }
     }
     const hidden = await agent('crm_update_custom_field', { custom_field_id: secret.id, label: 'x' })
     assert.equal(hidden.status, 404)
-    assert.deepEqual(valuesOf((await call('crm_get_contact', { contact_id: id })).body), { credit: 7, plan: 'max' })
+    assert.deepEqual(valuesOf((await call('crm_get_contact', { contact_id: id })).body), {
+      credit: 7,
+      plan: 'max',
+    })
   })
 
   test('email and the attribute email are one value', async ({ call }) => {
@@ -86,10 +144,16 @@ everyDoor('Custom fields', (test) => {
     for (const email of ['ada', `${'a'.repeat(250)}@example.com`]) {
       const { status, body } = await call('crm_upsert_contact', { phone, email })
       assert.equal(status, 400)
-      assert.deepEqual(body.errors.map((e: { pointer: string }) => e.pointer), ['#/email'])
+      assert.deepEqual(
+        body.errors.map((e: { pointer: string }) => e.pointer),
+        ['#/email'],
+      )
     }
     const field = (await call('crm_list_custom_fields', { search: 'email' })).body.data[0]
-    assert.equal((await call('crm_delete_custom_field', { custom_field_id: field.id, dry_run: true })).body.reason, 'built_in')
+    assert.equal(
+      (await call('crm_delete_custom_field', { custom_field_id: field.id, dry_run: true })).body.reason,
+      'built_in',
+    )
   })
 })
 
@@ -106,13 +170,23 @@ everyDatabase('Values of contacts', (server) => {
     await run('crm_update_custom_field', { custom_field_id: field.id, visibility: 'manager_only' })
     const { key } = await workspace.staff({ role: 'agent' })
     const agent = doAs(server(), key)
-    for (const contact of [await agent('crm_get_contact', { contact_id: id }), (await agent('crm_search_contacts', { detail: 'full' })).data[0], (await agent('crm_upsert_contact', { phone })).contact]) {
+    for (const contact of [
+      await agent('crm_get_contact', { contact_id: id }),
+      (await agent('crm_search_contacts', { detail: 'full' })).data[0],
+      (await agent('crm_upsert_contact', { phone })).contact,
+    ]) {
       assert.equal(contact.email, null)
       assert.deepEqual(contact.attributes, [])
     }
-    const { status, body } = await callAs(server(), key)('crm_upsert_contact', { phone, email: 'eve@example.com' })
+    const { status, body } = await callAs(server(), key)('crm_upsert_contact', {
+      phone,
+      email: 'eve@example.com',
+    })
     assert.equal(status, 400)
-    assert.deepEqual([body.errors[0].pointer, body.errors[0].code, body.errors[0].allowed], ['#/email', 'unknown_attribute', []])
+    assert.deepEqual(
+      [body.errors[0].pointer, body.errors[0].code, body.errors[0].allowed],
+      ['#/email', 'unknown_attribute', []],
+    )
     assert.equal((await run('crm_get_contact', { contact_id: id })).email, 'ada@example.com')
   })
 
@@ -127,38 +201,71 @@ everyDatabase('Values of contacts', (server) => {
     assert.notEqual(renewed.id, old.id)
     assert.equal(renewed.in_use, false)
     assert.deepEqual((await run('crm_get_contact', { contact_id: id })).attributes, [])
-    assert.deepEqual(valuesOf((await run('crm_upsert_contact', { phone, attributes: { plan: 3 } })).contact), { plan: 3 })
-    assert.deepEqual((await run('crm_list_custom_fields')).data.map((f: { key: string }) => f.key), ['email', 'plan'])
+    assert.deepEqual(
+      valuesOf((await run('crm_upsert_contact', { phone, attributes: { plan: 3 } })).contact),
+      { plan: 3 },
+    )
+    assert.deepEqual(
+      (await run('crm_list_custom_fields')).data.map((f: { key: string }) => f.key),
+      ['email', 'plan'],
+    )
   })
 
   it('come with at most 100 attributes, those of the oldest fields', async () => {
     const { workspace, run } = await scene(server())
     const keys = Array.from({ length: 120 }, (_, i) => `field_${i}`)
-    for (const key of keys) await insertField(server().db, workspace.id, { key, label: key, type: 'int', options: null, visibility: 'visible_to_all' }, server().app.now())
-    const { contact } = await run('crm_upsert_contact', { phone, attributes: Object.fromEntries(keys.toReversed().map((key, i) => [key, i])) })
-    assert.deepEqual(contact.attributes.map((a: Attribute) => a.key), keys.slice(0, 100))
+    for (const key of keys)
+      await insertField(
+        server().db,
+        workspace.id,
+        { key, label: key, type: 'int', options: null, visibility: 'visible_to_all' },
+        server().app.now(),
+      )
+    const { contact } = await run('crm_upsert_contact', {
+      phone,
+      attributes: Object.fromEntries(keys.toReversed().map((key, i) => [key, i])),
+    })
+    assert.deepEqual(
+      contact.attributes.map((a: Attribute) => a.key),
+      keys.slice(0, 100),
+    )
     const after = await run('crm_upsert_contact', { phone, attributes: { field_0: null } })
-    assert.deepEqual(after.contact.attributes.map((a: Attribute) => a.key), keys.slice(1, 101))
+    assert.deepEqual(
+      after.contact.attributes.map((a: Attribute) => a.key),
+      keys.slice(1, 101),
+    )
   })
 
   it('of names that JavaScript knows are unknown like any other', async () => {
     const { workspace } = await scene(server())
     for (const key of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
       const response = await fetch(`${server().url}/v1/contacts`, {
-        method: 'POST', headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Content-Type': 'application/json' }, body: `{"phone":"${phone}","attributes":{"${key}":"x"}}`,
+        method: 'POST',
+        headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Content-Type': 'application/json' },
+        body: `{"phone":"${phone}","attributes":{"${key}":"x"}}`,
       })
-      const body = await response.json() as { errors: { pointer: string }[] }
+      const body = (await response.json()) as { errors: { pointer: string }[] }
       assert.equal(response.status, 400, key)
-      assert.deepEqual(body.errors.map((e) => e.pointer), [`#/attributes/${key}`])
+      assert.deepEqual(
+        body.errors.map((e) => e.pointer),
+        [`#/attributes/${key}`],
+      )
     }
   })
 
   it('that come from the system are shown and cannot be set', async () => {
     const { workspace, run, call } = await scene(server())
-    const field = (await insertField(server().db, workspace.id, { key: 'source', label: 'Source', type: 'text', options: null, visibility: 'visible_to_all' }, server().app.now()))!
+    const field = (await insertField(
+      server().db,
+      workspace.id,
+      { key: 'source', label: 'Source', type: 'text', options: null, visibility: 'visible_to_all' },
+      server().app.now(),
+    ))!
     const { id } = await run('crm_upsert_contact', { phone, attributes: { source: 'ad' } })
     // No operation makes a field read-only: such fields come with later features.
-    await sql`update custom_fields set read_only = true where workspace_id = ${workspace.id} and id = ${field.id}`.execute(server().db)
+    await sql`update custom_fields set read_only = true where workspace_id = ${workspace.id} and id = ${field.id}`.execute(
+      server().db,
+    )
     const { status, body } = await call('crm_upsert_contact', { phone, attributes: { source: 'me' } })
     assert.deepEqual([status, body.errors[0].code], [400, 'read_only'])
     assert.deepEqual(valuesOf(await run('crm_get_contact', { contact_id: id })), { source: 'ad' })
@@ -178,15 +285,36 @@ everyDatabase('The timeline of a contact', (server) => {
         timestamptz '2026-01-01T00:00:00Z' + i * interval '1 day', timestamptz '2026-02-01T00:00:00Z' + (i * 5 % 12) * interval '1 hour', now()
       from generate_series(0, 11) as i`.execute(server().db)
     const contact = await run('crm_get_contact', { contact_id: id })
-    const hours = contact.conversations.map((c: { last_activity_at: string }) => Number(c.last_activity_at.slice(11, 13)))
+    const hours = contact.conversations.map((c: { last_activity_at: string }) =>
+      Number(c.last_activity_at.slice(11, 13)),
+    )
     assert.deepEqual(hours, [11, 10, 9, 8, 7, 6, 5, 4, 3, 2])
     assert.match(contact.conversations[0].created_at, /^2026-01-\d\dT00:00:00\.000Z$/)
-    const eleventh = contact.conversations.find((c: { assigned_staff_id: string | null }) => c.assigned_staff_id === '5')
-    assert.deepEqual({ ...eleventh, id: '1' }, {
-      id: '1', channel_id: '1', state: 'closed', assigned: true, assigned_staff_id: '5', created_at: '2026-01-12T00:00:00.000Z', last_activity_at: '2026-02-01T07:00:00.000Z',
-    })
-    assert.deepEqual(contact.conversations.filter((c: { assigned: boolean }) => c.assigned).map((c: { assigned_staff_id: string }) => c.assigned_staff_id), ['5', null])
+    const eleventh = contact.conversations.find(
+      (c: { assigned_staff_id: string | null }) => c.assigned_staff_id === '5',
+    )
+    assert.deepEqual(
+      { ...eleventh, id: '1' },
+      {
+        id: '1',
+        channel_id: '1',
+        state: 'closed',
+        assigned: true,
+        assigned_staff_id: '5',
+        created_at: '2026-01-12T00:00:00.000Z',
+        last_activity_at: '2026-02-01T07:00:00.000Z',
+      },
+    )
+    assert.deepEqual(
+      contact.conversations
+        .filter((c: { assigned: boolean }) => c.assigned)
+        .map((c: { assigned_staff_id: string }) => c.assigned_staff_id),
+      ['5', null],
+    )
     const rows = (await run('crm_search_contacts', { sort: { field: 'id', direction: 'asc' } })).data
-    assert.deepEqual(rows.map((row: { conversations: unknown[] }) => row.conversations), [contact.conversations, []])
+    assert.deepEqual(
+      rows.map((row: { conversations: unknown[] }) => row.conversations),
+      [contact.conversations, []],
+    )
   })
 })

@@ -8,7 +8,10 @@ import { everyDatabase } from '../doors.ts'
 import { callAs } from '../calls.ts'
 import { makeWorkspace } from '../servers.ts'
 
-/** One number that exists in the plan of each country, with its parts: the country code and the national digits. */
+/**
+ * One number that exists in the plan of each country, with its parts: the country code and the national
+ * digits.
+ */
 const numbers = getCountries().map((country) => getExampleNumber(country, examples)!)
 const number = fc.constantFrom(...numbers)
 
@@ -20,61 +23,123 @@ const digitsOf = (text: string): string => {
 const refused = (text: string): void => assert.ok('fault' in parsePhone(text), JSON.stringify(text))
 
 /** The zeros of scripts with decimal digits of their own. */
-const zeros = ['٠', '۰', '߀', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '༠', '၀', '០', '᠐', '０', '𝟎', '𝟘']
-const inScript = (text: string, zero: string): string => text.replaceAll(/\d/g, (d) => String.fromCodePoint(zero.codePointAt(0)! + Number(d)))
+const zeros = [
+  '٠',
+  '۰',
+  '߀',
+  '०',
+  '০',
+  '੦',
+  '૦',
+  '୦',
+  '௦',
+  '౦',
+  '೦',
+  '൦',
+  '๐',
+  '໐',
+  '༠',
+  '၀',
+  '០',
+  '᠐',
+  '０',
+  '𝟎',
+  '𝟘',
+]
+const inScript = (text: string, zero: string): string =>
+  text.replaceAll(/\d/g, (d) => String.fromCodePoint(zero.codePointAt(0)! + Number(d)))
 
 describe('Phone numbers', () => {
   it('of every country are the same digits in every international form', () => {
     assert.ok(numbers.length > 200, 'countries')
     const prefix = fc.constantFrom('+', '00', '', '+ ', 'tel:+', ' +', '(+')
-    const separators = fc.array(fc.constantFrom('', '', ' ', '-', '.', '\u00a0', '\u2013', ' - '), { minLength: 15, maxLength: 15 })
-    fc.assert(fc.property(number, prefix, separators, (example, before, gaps) => {
-      const digits = example.number.slice(1)
-      const national = example.nationalNumber.toString()
-      const spread = [...national].map((d, i) => (i === 0 ? d : `${gaps[i % gaps.length]}${d}`)).join('')
-      const country = `${example.countryCallingCode}${before === '(+' ? ')' : ''}`
-      assert.equal(digitsOf(`${before}${country} ${spread}`), digits)
-    }), { numRuns: 500 })
+    const separators = fc.array(fc.constantFrom('', '', ' ', '-', '.', '\u00a0', '\u2013', ' - '), {
+      minLength: 15,
+      maxLength: 15,
+    })
+    fc.assert(
+      fc.property(number, prefix, separators, (example, before, gaps) => {
+        const digits = example.number.slice(1)
+        const national = example.nationalNumber.toString()
+        const spread = [...national].map((d, i) => (i === 0 ? d : `${gaps[i % gaps.length]}${d}`)).join('')
+        const country = `${example.countryCallingCode}${before === '(+' ? ')' : ''}`
+        assert.equal(digitsOf(`${before}${country} ${spread}`), digits)
+      }),
+      { numRuns: 500 },
+    )
   })
 
   it('as people in each country write them for abroad give their digits', () => {
-    for (const example of numbers) for (const written of [example.formatInternational(), example.number, example.getURI()]) {
-      assert.equal(digitsOf(written), example.number.slice(1), written)
-    }
+    for (const example of numbers)
+      for (const written of [example.formatInternational(), example.number, example.getURI()]) {
+        assert.equal(digitsOf(written), example.number.slice(1), written)
+      }
   })
 
   it('are read in the digits of every script', () => {
-    fc.assert(fc.property(number, fc.constantFrom(...zeros), fc.constantFrom('+', '00', ''), (example, zero, prefix) => {
-      const text = `${prefix}${example.number.slice(1)}`
-      assert.equal(digitsOf(inScript(text, zero)), example.number.slice(1))
-    }), { numRuns: 500 })
+    fc.assert(
+      fc.property(
+        number,
+        fc.constantFrom(...zeros),
+        fc.constantFrom('+', '00', ''),
+        (example, zero, prefix) => {
+          const text = `${prefix}${example.number.slice(1)}`
+          assert.equal(digitsOf(inScript(text, zero)), example.number.slice(1))
+        },
+      ),
+      { numRuns: 500 },
+    )
   })
 
   it('survive being parsed again', () => {
-    fc.assert(fc.property(number, (example) => {
-      const digits = digitsOf(example.number)
-      assert.equal(digitsOf(digits), digits)
-      assert.equal(digitsOf(`+${digits}`), digits)
-    }), { numRuns: 500 })
+    fc.assert(
+      fc.property(number, (example) => {
+        const digits = digitsOf(example.number)
+        assert.equal(digitsOf(digits), digits)
+        assert.equal(digitsOf(`+${digits}`), digits)
+      }),
+      { numRuns: 500 },
+    )
     // Whatever is taken at all is settled by the first parse.
-    fc.assert(fc.property(fc.string({ unit: fc.constantFrom(...'+0123456789 ()-.x'), minLength: 3, maxLength: 32 }), (text) => {
-      const parsed = parsePhone(text)
-      if (!('digits' in parsed)) return
-      assert.match(parsed.digits, /^[1-9]\d{3,14}$/)
-      assert.deepEqual(parsePhone(parsed.digits), parsed)
-    }), { numRuns: 20_000 })
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom(...'+0123456789 ()-.x'), minLength: 3, maxLength: 32 }),
+        (text) => {
+          const parsed = parsePhone(text)
+          if (!('digits' in parsed)) return
+          assert.match(parsed.digits, /^[1-9]\d{3,14}$/)
+          assert.deepEqual(parsePhone(parsed.digits), parsed)
+        },
+      ),
+      { numRuns: 20_000 },
+    )
   })
 
   it('that begin with one 0 are local in every script, and refused', () => {
-    fc.assert(fc.property(number, fc.constantFrom('0', ...zeros), fc.constantFrom('', ' ', '(', '( '), (example, zero, before) => {
-      const national = example.nationalNumber.toString().replace(/^0+/, '')
-      const parsed = parsePhone(`${before}${inScript(`0${national}`, zero)}`)
-      assert.ok('fault' in parsed && parsed.fault.includes('local'), `${before}${zero} ${national}`)
-    }), { numRuns: 300 })
+    fc.assert(
+      fc.property(
+        number,
+        fc.constantFrom('0', ...zeros),
+        fc.constantFrom('', ' ', '(', '( '),
+        (example, zero, before) => {
+          const national = example.nationalNumber.toString().replace(/^0+/, '')
+          const parsed = parsePhone(`${before}${inScript(`0${national}`, zero)}`)
+          assert.ok('fault' in parsed && parsed.fault.includes('local'), `${before}${zero} ${national}`)
+        },
+      ),
+      { numRuns: 300 },
+    )
   })
 
   it('lose what is not the number: extensions, the national 0, invisible marks', () => {
-    for (const text of ['+1 555 010 0042 ext 5', '+1 555 010 0042 x5', '+1 555 010 0042;ext=7', '\u202a+1 555 010 0042\u202c', '\u200e+15550100042', '+1 1 555 010 0042']) {
+    for (const text of [
+      '+1 555 010 0042 ext 5',
+      '+1 555 010 0042 x5',
+      '+1 555 010 0042;ext=7',
+      '\u202a+1 555 010 0042\u202c',
+      '\u200e+15550100042',
+      '+1 1 555 010 0042',
+    ]) {
       assert.equal(digitsOf(text), '15550100042', text)
     }
     assert.equal(digitsOf('+49 (0)30 1234567'), '49301234567')
@@ -83,18 +148,38 @@ describe('Phone numbers', () => {
   })
 
   it('are refused when they are not numbers', () => {
-    for (const text of ['', '   ', '+', '00', 'hello', '+1', '+1 555', '+999 12345678', '+1 555 010 0042 abc', 'abc +15550100042', '++15550100042', `+1${'5'.repeat(30)}`, '+1 555 CALLNOW0', '+6208691531344129172', '½', '+١']) refused(text)
+    for (const text of [
+      '',
+      '   ',
+      '+',
+      '00',
+      'hello',
+      '+1',
+      '+1 555',
+      '+999 12345678',
+      '+1 555 010 0042 abc',
+      'abc +15550100042',
+      '++15550100042',
+      `+1${'5'.repeat(30)}`,
+      '+1 555 CALLNOW0',
+      '+6208691531344129172',
+      '½',
+      '+١',
+    ])
+      refused(text)
   })
 
   it('are masked so that digits cannot be counted back', () => {
-    fc.assert(fc.property(number, (example) => {
-      const digits = example.number.slice(1)
-      const masked = maskPhone(digits)
-      assert.equal(masked.length, digits.length)
-      assert.match(masked, /^\*+\d{0,4}$/)
-      assert.ok(digits.endsWith(masked.replaceAll('*', '')))
-      assert.ok(masked.replaceAll('*', '').length <= digits.length / 3)
-    }))
+    fc.assert(
+      fc.property(number, (example) => {
+        const digits = example.number.slice(1)
+        const masked = maskPhone(digits)
+        assert.equal(masked.length, digits.length)
+        assert.match(masked, /^\*+\d{0,4}$/)
+        assert.ok(digits.endsWith(masked.replaceAll('*', '')))
+        assert.ok(masked.replaceAll('*', '').length <= digits.length / 3)
+      }),
+    )
   })
 })
 
@@ -102,7 +187,12 @@ everyDatabase('Phone numbers of contacts', (server) => {
   it('take 3 to 32 characters, and one contact per number however it is written', async () => {
     const { owner } = await makeWorkspace(server())
     const call = callAs(server(), owner.key)
-    for (const [phone, code] of [['+1', 'too_short'], [`+1 555 010 0042${' '.repeat(17)}x`, 'too_long'], ['12345', 'invalid_phone'], ['030 1234567', 'invalid_phone']] as const) {
+    for (const [phone, code] of [
+      ['+1', 'too_short'],
+      [`+1 555 010 0042${' '.repeat(17)}x`, 'too_long'],
+      ['12345', 'invalid_phone'],
+      ['030 1234567', 'invalid_phone'],
+    ] as const) {
       const { status, body } = await call('crm_upsert_contact', { phone })
       assert.equal(status, 400, phone)
       assert.deepEqual([body.errors[0].pointer, body.errors[0].code], ['#/phone', code], phone)
@@ -110,7 +200,13 @@ everyDatabase('Phone numbers of contacts', (server) => {
     }
     const first = await call('crm_upsert_contact', { phone: `+1${' '.repeat(20)}5550100042` })
     assert.equal(first.body.contact.phone, '15550100042')
-    for (const phone of ['15550100042', '0015550100042', '+1 (555) 010-0042', '+١٥٥٥٠١٠٠٠٤٢', 'tel:+1-555-010-0042']) {
+    for (const phone of [
+      '15550100042',
+      '0015550100042',
+      '+1 (555) 010-0042',
+      '+١٥٥٥٠١٠٠٠٤٢',
+      'tel:+1-555-010-0042',
+    ]) {
       const again = await call('crm_upsert_contact', { phone })
       assert.deepEqual([again.body.action, again.body.id], ['unchanged', first.body.id], phone)
     }

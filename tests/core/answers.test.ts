@@ -9,17 +9,32 @@ import { exampleInputs, idFields, idValue, plant, rowsOf } from '../world.ts'
 const operations: readonly Operation[] = catalog
 const noon = '2026-10-05T12:00:00.000Z'
 
-type Send = (path: string, init?: { method?: string; headers?: Record<string, string>; body?: unknown; raw?: string }) => Promise<Reply>
+type Send = (
+  path: string,
+  init?: { method?: string; headers?: Record<string, string>; body?: unknown; raw?: string },
+) => Promise<Reply>
 
-const sender = (server: TestServer, workspace: TestWorkspace): Send => async (path, { method, headers = {}, body, raw } = {}) => {
-  const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
-  const response = await fetch(server.url + path, {
-    method: method ?? (text === undefined ? 'GET' : 'POST'), ...(text === undefined ? {} : { body: text }),
-    headers: { Authorization: `Bearer ${workspace.owner.key}`, ...(text === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
-  })
-  const answered = await response.text()
-  return { status: response.status, text: answered, body: answered === '' ? undefined : JSON.parse(answered), headers: Object.fromEntries(response.headers) }
-}
+const sender =
+  (server: TestServer, workspace: TestWorkspace): Send =>
+  async (path, { method, headers = {}, body, raw } = {}) => {
+    const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const response = await fetch(server.url + path, {
+      method: method ?? (text === undefined ? 'GET' : 'POST'),
+      ...(text === undefined ? {} : { body: text }),
+      headers: {
+        Authorization: `Bearer ${workspace.owner.key}`,
+        ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+    })
+    const answered = await response.text()
+    return {
+      status: response.status,
+      text: answered,
+      body: answered === '' ? undefined : JSON.parse(answered),
+      headers: Object.fromEntries(response.headers),
+    }
+  }
 
 /** Headers that every answer carries, and those that an answer to a known key carries beside them. */
 const assertHeaders = (reply: Reply, kind: 'read' | 'write' | undefined, limit: number): void => {
@@ -34,95 +49,147 @@ const assertHeaders = (reply: Reply, kind: 'read' | 'write' | undefined, limit: 
   if (reply.status < 400) assert.match(headers['content-type'] ?? '', /^application\/json/)
 }
 
-everyDatabase('Answers', (server) => {
-  it('carry their headers, and every refusal is a whole problem', async () => {
-    const workspace = await makeWorkspace(server())
-    const send = sender(server(), workspace)
-    const noScope = (await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })).key
-    const group = (await send('/v1/groups', { body: { name: 'One' }, headers: { 'Idempotency-Key': 'first-group' } }))
-    const { id } = group.body.group
-    const cases: [string, Reply, number, 'read' | 'write' | undefined][] = [
-      ['read', await send('/v1/me'), 200, 'read'],
-      ['search by POST', await send('/v1/contacts/search', { body: {} }), 200, 'read'],
-      ['change', group, 200, 'write'],
-      ['replay', await send('/v1/groups', { body: { name: 'One' }, headers: { 'Idempotency-Key': 'first-group' } }), 200, 'write'],
-      ['creation', await send('/v1/custom-fields', { body: { key: 'size', type: 'int' } }), 201, 'write'],
-      ['rehearsal', await send('/v1/groups?dry_run=true', { body: { name: 'Two' } }), 200, 'write'],
-      ['wrong field', await send('/v1/groups', { body: { name: 1 } }), 400, 'write'],
-      ['unknown version', await send('/v1/me', { headers: { 'Api-Version': '2000-01-01' } }), 400, 'read'],
-      ['no key', await send('/v1/me', { headers: { Authorization: '' } }), 401, undefined],
-      ['no scope', await send('/v1/groups', { body: { name: 'Two' }, headers: { Authorization: `Bearer ${noScope}` } }), 403, 'write'],
-      ['no route', await send('/v1/nowhere'), 404, 'read'],
-      ['no operation', await send('/v1/ops/nothing', { body: {} }), 404, 'read'],
-      ['absent', await send('/v1/groups/99999999', { method: 'DELETE', headers: { 'Api-Confirm': 'delete' } }), 404, 'write'],
-      ['conflict', await send('/v1/custom-fields', { body: { key: 'size', type: 'int' } }), 409, 'write'],
-      ['no confirmation', await send(`/v1/groups/${id}`, { method: 'DELETE' }), 428, 'write'],
-      ['no such method', await send('/v1/groups', { method: 'PUT', body: {} }), 405, undefined],
-      ['too large', await send('/v1/groups', { raw: ' '.repeat(1024 * 1024 + 1) }), 413, undefined],
-      ['no JSON', await send('/v1/groups', { body: {}, headers: { 'Content-Type': 'text/csv' } }), 415, undefined],
-    ]
-    for (const [name, reply, status, kind] of cases) {
-      assert.equal(reply.status, status, `${name}: ${reply.text}`)
-      assertHeaders(reply, kind, kind === 'read' ? server().app.config.limits.read.key : server().app.config.limits.write.key)
-      if (status >= 400) assertProblem(reply, server().url)
-      assert.equal(reply.headers['idempotent-replayed'], name === 'replay' ? 'true' : undefined, name)
-    }
-    assert.equal(new Set(cases.map(([, reply]) => reply.headers['request-id'])).size, cases.length)
-    assert.equal(cases[2]![1].headers['idempotency-key'], 'first-group')
-    assert.equal(cases[3]![1].text, cases[2]![1].text)
-    assert.match(cases[4]![1].headers['idempotency-key']!, /^[\w-]{36}$/, 'a key made here is answered')
-  })
-
-  it('a key made here replays', async () => {
-    const workspace = await makeWorkspace(server())
-    const send = sender(server(), workspace)
-    const body = { key: 'size', type: 'int' }
-    const first = await send('/v1/custom-fields', { body })
-    const again = await send('/v1/custom-fields', { body, headers: { 'Idempotency-Key': first.headers['idempotency-key']! } })
-    assert.deepEqual([again.status, again.text, again.headers['idempotent-replayed']], [201, first.text, 'true'])
-  })
-
-  it('are the same, byte for byte, over REST and /v1/ops', async () => {
-    const workspace = await makeWorkspace(server())
-    const world = await plant(server(), workspace, 'Same', '0123')
-    const [rest, ops] = doorsOf(server().url, workspace.owner.key)
-    let succeeded = 0
-    for (const op of operations) {
-      const inputs = [...exampleInputs(world, op), ...idFields(op).map((f) => ({ ...exampleInputs(world, op)[0], [f]: idValue(world, op, f) })), {}]
-      for (const input of inputs.map((i) => (op.dryRun ? { ...i, dry_run: true } : i))) {
-        // A path cannot be made without its ids.
-        if (Object.keys(input).length === 0 && idFields(op).length > 0) continue
-        const [one, other] = [await rest!.call(op.name, input), await ops!.call(op.name, input)]
-        // Each REST route takes some of the fields, /v1/ops takes all.
-        if (one.body.errors?.[0]?.code === 'misplaced_field') continue
-        assert.equal(other.status, one.status, `${op.name} ${one.text} ${other.text}`)
-        if (one.status >= 300) continue
-        succeeded++
-        // What is left of a limit, what a cursor holds where a file is read for five minutes and how long a secret signs, and when a delivery is due, change from call to call.
-        const still = (text: string) => text.replaceAll(/"remaining":\d+/g, '"remaining":0').replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"')
-          .replaceAll(/"url":"[^"]+\/media\/[^"]+","expires_at":"[^"]+"/g, '"url":"…"')
-          .replaceAll(/"(old_secret_valid_until|next_attempt_at)":"[^"]+"/g, '"$1":"…"')
-        assert.equal(still(other.text), still(one.text), op.name)
+everyDatabase(
+  'Answers',
+  (server) => {
+    it('carry their headers, and every refusal is a whole problem', async () => {
+      const workspace = await makeWorkspace(server())
+      const send = sender(server(), workspace)
+      const noScope = (await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })).key
+      const group = await send('/v1/groups', {
+        body: { name: 'One' },
+        headers: { 'Idempotency-Key': 'first-group' },
+      })
+      const { id } = group.body.group
+      const cases: [string, Reply, number, 'read' | 'write' | undefined][] = [
+        ['read', await send('/v1/me'), 200, 'read'],
+        ['search by POST', await send('/v1/contacts/search', { body: {} }), 200, 'read'],
+        ['change', group, 200, 'write'],
+        [
+          'replay',
+          await send('/v1/groups', { body: { name: 'One' }, headers: { 'Idempotency-Key': 'first-group' } }),
+          200,
+          'write',
+        ],
+        ['creation', await send('/v1/custom-fields', { body: { key: 'size', type: 'int' } }), 201, 'write'],
+        ['rehearsal', await send('/v1/groups?dry_run=true', { body: { name: 'Two' } }), 200, 'write'],
+        ['wrong field', await send('/v1/groups', { body: { name: 1 } }), 400, 'write'],
+        ['unknown version', await send('/v1/me', { headers: { 'Api-Version': '2000-01-01' } }), 400, 'read'],
+        ['no key', await send('/v1/me', { headers: { Authorization: '' } }), 401, undefined],
+        [
+          'no scope',
+          await send('/v1/groups', {
+            body: { name: 'Two' },
+            headers: { Authorization: `Bearer ${noScope}` },
+          }),
+          403,
+          'write',
+        ],
+        ['no route', await send('/v1/nowhere'), 404, 'read'],
+        ['no operation', await send('/v1/ops/nothing', { body: {} }), 404, 'read'],
+        [
+          'absent',
+          await send('/v1/groups/99999999', { method: 'DELETE', headers: { 'Api-Confirm': 'delete' } }),
+          404,
+          'write',
+        ],
+        ['conflict', await send('/v1/custom-fields', { body: { key: 'size', type: 'int' } }), 409, 'write'],
+        ['no confirmation', await send(`/v1/groups/${id}`, { method: 'DELETE' }), 428, 'write'],
+        ['no such method', await send('/v1/groups', { method: 'PUT', body: {} }), 405, undefined],
+        ['too large', await send('/v1/groups', { raw: ' '.repeat(1024 * 1024 + 1) }), 413, undefined],
+        [
+          'no JSON',
+          await send('/v1/groups', { body: {}, headers: { 'Content-Type': 'text/csv' } }),
+          415,
+          undefined,
+        ],
+      ]
+      for (const [name, reply, status, kind] of cases) {
+        assert.equal(reply.status, status, `${name}: ${reply.text}`)
+        assertHeaders(
+          reply,
+          kind,
+          kind === 'read' ? server().app.config.limits.read.key : server().app.config.limits.write.key,
+        )
+        if (status >= 400) assertProblem(reply, server().url)
+        assert.equal(reply.headers['idempotent-replayed'], name === 'replay' ? 'true' : undefined, name)
       }
-    }
-    assert.ok(succeeded >= operations.length, `${succeeded} answers were compared`)
-  })
+      assert.equal(new Set(cases.map(([, reply]) => reply.headers['request-id'])).size, cases.length)
+      assert.equal(cases[2]![1].headers['idempotency-key'], 'first-group')
+      assert.equal(cases[3]![1].text, cases[2]![1].text)
+      assert.match(cases[4]![1].headers['idempotency-key']!, /^[\w-]{36}$/, 'a key made here is answered')
+    })
 
-  it('of a rehearsal and of a test key change nothing, and say so', async () => {
-    const workspace = await makeWorkspace(server())
-    const world = await plant(server(), workspace, 'Still', '0124')
-    const test = await workspace.key(workspace.owner.staffId, { test: true })
-    const rows = await rowsOf(server().db, workspace.id)
-    for (const op of operations.filter((o) => o.dryRun)) {
-      for (const input of exampleInputs(world, op)) {
-        for (const [key, extra] of [[workspace.owner.key, { dry_run: true }], [test.key, {}], [test.key, { dry_run: false }]] as const) {
-          const reply = await doorsOf(server().url, key)[0]!.call(op.name, { ...input, ...extra })
-          assert.ok(reply.status < 300, `${op.name}: ${reply.text}`)
-          assert.equal(reply.body.dry_run, true, `${op.name}: ${reply.text}`)
-          assert.equal(reply.headers['idempotency-key'], undefined)
+    it('a key made here replays', async () => {
+      const workspace = await makeWorkspace(server())
+      const send = sender(server(), workspace)
+      const body = { key: 'size', type: 'int' }
+      const first = await send('/v1/custom-fields', { body })
+      const again = await send('/v1/custom-fields', {
+        body,
+        headers: { 'Idempotency-Key': first.headers['idempotency-key']! },
+      })
+      assert.deepEqual(
+        [again.status, again.text, again.headers['idempotent-replayed']],
+        [201, first.text, 'true'],
+      )
+    })
+
+    it('are the same, byte for byte, over REST and /v1/ops', async () => {
+      const workspace = await makeWorkspace(server())
+      const world = await plant(server(), workspace, 'Same', '0123')
+      const [rest, ops] = doorsOf(server().url, workspace.owner.key)
+      let succeeded = 0
+      for (const op of operations) {
+        const inputs = [
+          ...exampleInputs(world, op),
+          ...idFields(op).map((f) => ({ ...exampleInputs(world, op)[0], [f]: idValue(world, op, f) })),
+          {},
+        ]
+        for (const input of inputs.map((i) => (op.dryRun ? { ...i, dry_run: true } : i))) {
+          // A path cannot be made without its ids.
+          if (Object.keys(input).length === 0 && idFields(op).length > 0) continue
+          const [one, other] = [await rest!.call(op.name, input), await ops!.call(op.name, input)]
+          // Each REST route takes some of the fields, /v1/ops takes all.
+          if (one.body.errors?.[0]?.code === 'misplaced_field') continue
+          assert.equal(other.status, one.status, `${op.name} ${one.text} ${other.text}`)
+          if (one.status >= 300) continue
+          succeeded++
+          // What is left of a limit, what a cursor holds where a file is read for five minutes and how long
+          // a secret signs, and when a delivery is due, change from call to call.
+          const still = (text: string) =>
+            text
+              .replaceAll(/"remaining":\d+/g, '"remaining":0')
+              .replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"')
+              .replaceAll(/"url":"[^"]+\/media\/[^"]+","expires_at":"[^"]+"/g, '"url":"…"')
+              .replaceAll(/"(old_secret_valid_until|next_attempt_at)":"[^"]+"/g, '"$1":"…"')
+          assert.equal(still(other.text), still(one.text), op.name)
         }
       }
-    }
-    assert.deepEqual(await rowsOf(server().db, workspace.id), rows)
-  })
-}, { now: () => noon })
+      assert.ok(succeeded >= operations.length, `${succeeded} answers were compared`)
+    })
+
+    it('of a rehearsal and of a test key change nothing, and say so', async () => {
+      const workspace = await makeWorkspace(server())
+      const world = await plant(server(), workspace, 'Still', '0124')
+      const test = await workspace.key(workspace.owner.staffId, { test: true })
+      const rows = await rowsOf(server().db, workspace.id)
+      for (const op of operations.filter((o) => o.dryRun)) {
+        for (const input of exampleInputs(world, op)) {
+          for (const [key, extra] of [
+            [workspace.owner.key, { dry_run: true }],
+            [test.key, {}],
+            [test.key, { dry_run: false }],
+          ] as const) {
+            const reply = await doorsOf(server().url, key)[0]!.call(op.name, { ...input, ...extra })
+            assert.ok(reply.status < 300, `${op.name}: ${reply.text}`)
+            assert.equal(reply.body.dry_run, true, `${op.name}: ${reply.text}`)
+            assert.equal(reply.headers['idempotency-key'], undefined)
+          }
+        }
+      }
+      assert.deepEqual(await rowsOf(server().db, workspace.id), rows)
+    })
+  },
+  { now: () => noon },
+)

@@ -3,7 +3,8 @@ import { it } from 'node:test'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { makeWorkspace, serveStorage } from '../servers.ts'
 
-// Servers remember custom fields and the names of tags and groups. Each of these reads is warm, on a server that did not make the change.
+// Servers remember custom fields and the names of tags and groups. Each of these reads is warm, on a server
+// that did not make the change.
 everyDatabase('What servers remember', (server) => {
   it('is never stale: fields, tags and groups', async () => {
     const { db, app, database } = server()
@@ -11,18 +12,37 @@ everyDatabase('What servers remember', (server) => {
     const other = await serveStorage({ db, embedded: app.embedded, close: async () => {} }, database)
     try {
       const call = doorsOf(server().url, workspace.owner.key)[1]!.call
-      const read = async () => (await doorsOf(other.url, workspace.owner.key)[1]!.call('crm_get_contact', { contact_id: id })).body
+      const read = async () =>
+        (await doorsOf(other.url, workspace.owner.key)[1]!.call('crm_get_contact', { contact_id: id })).body
       const field = (await call('crm_create_custom_field', { key: 'plan', type: 'text' })).body.id
       const group = (await call('crm_create_group', { name: 'Before' })).body.group.id
-      const { id } = (await call('crm_upsert_contact', { phone: '+15550100042', attributes: { plan: 'pro' }, tags: ['Before'], group_ids: [group] })).body
+      const { id } = (
+        await call('crm_upsert_contact', {
+          phone: '+15550100042',
+          attributes: { plan: 'pro' },
+          tags: ['Before'],
+          group_ids: [group],
+        })
+      ).body
       const before = await read()
-      assert.deepEqual([before.attributes[0].label, before.tags[0].name, before.groups[0].name], ['plan', 'Before', 'Before'])
+      assert.deepEqual(
+        [before.attributes[0].label, before.tags[0].name, before.groups[0].name],
+        ['plan', 'Before', 'Before'],
+      )
 
       await call('crm_update_custom_field', { custom_field_id: field, label: 'Plan' })
       assert.equal((await read()).attributes[0].label, 'Plan')
-      await db.updateTable('tags').set({ name: 'After', name_key: 'after' }).where('workspace_id', '=', workspace.id).execute()
+      await db
+        .updateTable('tags')
+        .set({ name: 'After', name_key: 'after' })
+        .where('workspace_id', '=', workspace.id)
+        .execute()
       assert.equal((await read()).tags[0].name, 'After')
-      await db.updateTable('groups').set({ name: 'After', name_key: 'after' }).where('workspace_id', '=', workspace.id).execute()
+      await db
+        .updateTable('groups')
+        .set({ name: 'After', name_key: 'after' })
+        .where('workspace_id', '=', workspace.id)
+        .execute()
       assert.equal((await read()).groups[0].name, 'After')
       await call('crm_delete_custom_field', { custom_field_id: field }, { confirm: 'delete' })
       assert.deepEqual((await read()).attributes, [])

@@ -14,20 +14,35 @@ const CONTACTS = 240
 const AT_ONCE = 8
 const KILLS = 3
 
-const prepare = (location: Location) => using(location, async ({ db }) => {
-  await migrate(db)
-  const now = new Date().toISOString()
-  const workspace = await createWorkspace(db, { name: 'Crash' }, now)
-  const staff = await createStaff(db, workspace.id, { name: 'Owner', role: 'owner' }, [], now)
-  const key = newApiKey(false)
-  await createKey(db, workspace.id, hashApiKey(key), { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion }, now)
-  return { key, workspaceId: workspace.id }
-})
+const prepare = (location: Location) =>
+  using(location, async ({ db }) => {
+    await migrate(db)
+    const now = new Date().toISOString()
+    const workspace = await createWorkspace(db, { name: 'Crash' }, now)
+    const staff = await createStaff(db, workspace.id, { name: 'Owner', role: 'owner' }, [], now)
+    const key = newApiKey(false)
+    await createKey(
+      db,
+      workspace.id,
+      hashApiKey(key),
+      { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion },
+      now,
+    )
+    return { key, workspaceId: workspace.id }
+  })
 
 type Answered = { id: string; action: string; replayed: boolean }
 
-/** Sends what is still owed, some at once, until the server is gone or all is answered. `after` is told of every answer. */
-const sendAll = async (url: string, key: string, owed: Set<number>, after: (n: number, answer: Answered) => void): Promise<void> => {
+/**
+ * Sends what is still owed, some at once, until the server is gone or all is answered. `after` is told of
+ * every answer.
+ */
+const sendAll = async (
+  url: string,
+  key: string,
+  owed: Set<number>,
+  after: (n: number, answer: Answered) => void,
+): Promise<void> => {
   const queue = [...owed]
   const worker = async () => {
     for (let n = queue.shift(); n !== undefined; n = queue.shift()) {
@@ -35,10 +50,15 @@ const sendAll = async (url: string, key: string, owed: Set<number>, after: (n: n
       let body: { id: string; action: string }
       try {
         response = await fetch(`${url}/v1/contacts`, {
-          method: 'POST', headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', 'Idempotency-Key': `crash-contact-${n}` },
+          method: 'POST',
+          headers: {
+            Authorization: `Bearer ${key}`,
+            'Content-Type': 'application/json',
+            'Idempotency-Key': `crash-contact-${n}`,
+          },
           body: JSON.stringify({ phone: `+1555010${1000 + n}`, name: `Contact ${n}`, tags: ['crash'] }),
         })
-        body = await response.json() as typeof body
+        body = (await response.json()) as typeof body
       } catch {
         return
       }
@@ -78,20 +98,44 @@ for (const database of databases) {
         assert.equal(killedAt.length, KILLS, told)
         assert.equal(owed.size, 0, told)
         const again = new Set(ids.keys())
-        await sendAll(server!.url, key, again, (n, answer) => assert.deepEqual([answer.id, answer.action, answer.replayed], [ids.get(n), 'created', true], told))
+        await sendAll(server!.url, key, again, (n, answer) =>
+          assert.deepEqual([answer.id, answer.action, answer.replayed], [ids.get(n), 'created', true], told),
+        )
         assert.equal(again.size, 0, told)
         await server!.kill('SIGTERM')
         server = undefined
         await using(place.location, async ({ db }) => {
-          const contacts = await db.selectFrom('contacts').select(['id', 'phone']).where('workspace_id', '=', workspaceId).execute()
+          const contacts = await db
+            .selectFrom('contacts')
+            .select(['id', 'phone'])
+            .where('workspace_id', '=', workspaceId)
+            .execute()
           assert.deepEqual(contacts.map((c) => c.id).toSorted(), [...ids.values()].toSorted(), told)
           assert.equal(new Set(contacts.map((c) => c.phone)).size, CONTACTS)
-          const events = await db.selectFrom('events').select(['type', 'data']).where('workspace_id', '=', workspaceId).execute()
-          const created = events.filter((e) => e.type === 'contact.created/1').map((e) => (e.data as { contact: { id: string } }).contact.id)
+          const events = await db
+            .selectFrom('events')
+            .select(['type', 'data'])
+            .where('workspace_id', '=', workspaceId)
+            .execute()
+          const created = events
+            .filter((e) => e.type === 'contact.created/1')
+            .map((e) => (e.data as { contact: { id: string } }).contact.id)
           assert.deepEqual(created.toSorted(), [...ids.values()].toSorted(), told)
-          const { rows: audited } = await sql<{ id: string; outcome: string }>`select target_id as id, outcome from audit_log where workspace_id = ${workspaceId}`.execute(db)
-          assert.deepEqual(audited.map(({ id, outcome }) => `${id} ${outcome}`).toSorted(), [...ids.values()].map((id) => `${id} done`).toSorted(), 'each change is in the audit trail, and once')
-          const counted = await db.selectFrom('counters').select((eb) => eb.fn.sum<string>('n').as('n')).where('workspace_id', '=', workspaceId).where('subject', '=', 'contacts').executeTakeFirstOrThrow()
+          const { rows: audited } = await sql<{
+            id: string
+            outcome: string
+          }>`select target_id as id, outcome from audit_log where workspace_id = ${workspaceId}`.execute(db)
+          assert.deepEqual(
+            audited.map(({ id, outcome }) => `${id} ${outcome}`).toSorted(),
+            [...ids.values()].map((id) => `${id} done`).toSorted(),
+            'each change is in the audit trail, and once',
+          )
+          const counted = await db
+            .selectFrom('counters')
+            .select((eb) => eb.fn.sum<string>('n').as('n'))
+            .where('workspace_id', '=', workspaceId)
+            .where('subject', '=', 'contacts')
+            .executeTakeFirstOrThrow()
           assert.equal(Number(counted.n), CONTACTS, told)
         })
       } finally {

@@ -23,147 +23,275 @@ const assertReplay = (again: Reply, first: Reply): void => {
 }
 
 const eventsOf = async (server: TestServer, workspaceId: string): Promise<string[]> =>
-  (await server.db.selectFrom('events').select('type').where('workspace_id', '=', workspaceId).execute()).map((e) => e.type)
+  (await server.db.selectFrom('events').select('type').where('workspace_id', '=', workspaceId).execute()).map(
+    (e) => e.type,
+  )
 
-everyDatabase('An Idempotency-Key', (server) => {
-  it('answers a retry as the first call was answered, over either door', async () => {
-    const workspace = await makeWorkspace(server())
-    const [rest, ops] = twoDoors(server(), workspace.owner.key)
-    for (const [i, [first, second]] of [[rest, ops], [ops, rest], [rest, rest], [ops, ops]].entries()) {
-      const idempotencyKey = `replay-${i}-over-doors`
-      const input = { key: `size_${i}`, type: 'int', label: 'Size' }
-      const one = await first!.call('crm_create_custom_field', input, { idempotencyKey })
-      assert.equal(one.status, 201, one.text)
-      assert.ok(!wasReplayed(one))
-      // The same request, spelled differently: another order, and a default written out.
-      assertReplay(await second!.call('crm_create_custom_field', { visibility: 'visible_to_all', label: 'Size', type: 'int', key: `size_${i}` }, { idempotencyKey }), one)
-    }
-    assert.equal((await rest.call('crm_list_custom_fields')).body.total, 5)
-  })
+everyDatabase(
+  'An Idempotency-Key',
+  (server) => {
+    it('answers a retry as the first call was answered, over either door', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      for (const [i, [first, second]] of [
+        [rest, ops],
+        [ops, rest],
+        [rest, rest],
+        [ops, ops],
+      ].entries()) {
+        const idempotencyKey = `replay-${i}-over-doors`
+        const input = { key: `size_${i}`, type: 'int', label: 'Size' }
+        const one = await first!.call('crm_create_custom_field', input, { idempotencyKey })
+        assert.equal(one.status, 201, one.text)
+        assert.ok(!wasReplayed(one))
+        // The same request, spelled differently: another order, and a default written out.
+        assertReplay(
+          await second!.call(
+            'crm_create_custom_field',
+            { visibility: 'visible_to_all', label: 'Size', type: 'int', key: `size_${i}` },
+            { idempotencyKey },
+          ),
+          one,
+        )
+      }
+      assert.equal((await rest.call('crm_list_custom_fields')).body.total, 5)
+    })
 
-  it('is refused for another body or another operation', async () => {
-    const workspace = await makeWorkspace(server())
-    const [rest, ops] = twoDoors(server(), workspace.owner.key)
-    const idempotencyKey = 'one-key-one-request'
-    const first = await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey })
-    for (const other of [
-      await rest.call('crm_create_group', { name: 'Two' }, { idempotencyKey }),
-      await ops.call('crm_create_group', { name: 'One', emoji: '⭐' }, { idempotencyKey }),
-      await rest.call('crm_upsert_contact', { phone: '+15550100042' }, { idempotencyKey }),
-      await rest.call('crm_delete_group', { group_id: first.body.group.id }, { idempotencyKey, confirm: 'delete' }),
-    ]) {
-      assert.deepEqual([other.status, other.body.code, other.body.reason], [400, 'invalid_input', 'idempotency_key_reused'], other.text)
-      assertProblem(other, server().url)
-    }
-    assertReplay(await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey }), first)
-    assert.equal((await rest.call('crm_list_groups')).body.total, 1)
-  })
+    it('is refused for another body or another operation', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      const idempotencyKey = 'one-key-one-request'
+      const first = await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey })
+      for (const other of [
+        await rest.call('crm_create_group', { name: 'Two' }, { idempotencyKey }),
+        await ops.call('crm_create_group', { name: 'One', emoji: '⭐' }, { idempotencyKey }),
+        await rest.call('crm_upsert_contact', { phone: '+15550100042' }, { idempotencyKey }),
+        await rest.call(
+          'crm_delete_group',
+          { group_id: first.body.group.id },
+          { idempotencyKey, confirm: 'delete' },
+        ),
+      ]) {
+        assert.deepEqual(
+          [other.status, other.body.code, other.body.reason],
+          [400, 'invalid_input', 'idempotency_key_reused'],
+          other.text,
+        )
+        assertProblem(other, server().url)
+      }
+      assertReplay(await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey }), first)
+      assert.equal((await rest.call('crm_list_groups')).body.total, 1)
+    })
 
-  it('is read bare or quoted, and in the body of /v1/ops', async () => {
-    const workspace = await makeWorkspace(server())
-    const [rest, ops] = twoDoors(server(), workspace.owner.key)
-    const first = await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: 'bare:or.quoted_1-A' })
-    assertReplay(await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: '"bare:or.quoted_1-A"' }), first)
-    assertReplay(await ops.call('crm_create_group', { name: 'One', idempotency_key: 'bare:or.quoted_1-A' }), first)
-    assert.equal(first.headers['idempotency-key'], 'bare:or.quoted_1-A')
-  })
+    it('is read bare or quoted, and in the body of /v1/ops', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      const first = await rest.call(
+        'crm_create_group',
+        { name: 'One' },
+        { idempotencyKey: 'bare:or.quoted_1-A' },
+      )
+      assertReplay(
+        await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: '"bare:or.quoted_1-A"' }),
+        first,
+      )
+      assertReplay(
+        await ops.call('crm_create_group', { name: 'One', idempotency_key: 'bare:or.quoted_1-A' }),
+        first,
+      )
+      assert.equal(first.headers['idempotency-key'], 'bare:or.quoted_1-A')
+    })
 
-  it('has 8 to 128 characters of a known set', async () => {
-    const workspace = await makeWorkspace(server())
-    const [rest] = twoDoors(server(), workspace.owner.key)
-    for (const good of ['12345678', 'x'.repeat(128), 'a.b_c:d-']) {
-      assert.equal((await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: good })).status, 200, good)
-    }
-    for (const bad of ['', '1234567', 'x'.repeat(129), 'with space', 'slash/slash', '"1234567"', '"12345678', '""', 'ümlaut-key', 'a,b,c,d,e']) {
-      const reply = await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: bad })
-      assert.deepEqual([reply.status, reply.body.reason, reply.body.errors?.[0]?.header], [400, 'idempotency_key_invalid', 'Idempotency-Key'], `${bad} ${reply.text}`)
-    }
-  })
+    it('has 8 to 128 characters of a known set', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest] = twoDoors(server(), workspace.owner.key)
+      for (const good of ['12345678', 'x'.repeat(128), 'a.b_c:d-']) {
+        assert.equal(
+          (await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: good })).status,
+          200,
+          good,
+        )
+      }
+      for (const bad of [
+        '',
+        '1234567',
+        'x'.repeat(129),
+        'with space',
+        'slash/slash',
+        '"1234567"',
+        '"12345678',
+        '""',
+        'ümlaut-key',
+        'a,b,c,d,e',
+      ]) {
+        const reply = await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: bad })
+        assert.deepEqual(
+          [reply.status, reply.body.reason, reply.body.errors?.[0]?.header],
+          [400, 'idempotency_key_invalid', 'Idempotency-Key'],
+          `${bad} ${reply.text}`,
+        )
+      }
+    })
 
-  it('keeps refusals given after the work began', async () => {
-    const workspace = await makeWorkspace(server())
-    const [rest, ops] = twoDoors(server(), workspace.owner.key)
-    const field = await rest.call('crm_create_custom_field', { key: 'size', type: 'int' })
-    const refused = await rest.call('crm_create_custom_field', { key: 'size', type: 'int' }, { idempotencyKey: 'refused-then-possible' })
-    assert.deepEqual([refused.status, refused.body.reason], [409, 'duplicate'])
-    await rest.call('crm_delete_custom_field', { custom_field_id: field.body.id }, { confirm: 'delete' })
-    assertReplay(await rest.call('crm_create_custom_field', { key: 'size', type: 'int' }, { idempotencyKey: 'refused-then-possible' }), refused)
-    assertReplay(await ops.call('crm_create_custom_field', { key: 'size', type: 'int' }, { idempotencyKey: 'refused-then-possible' }), refused)
+    it('keeps refusals given after the work began', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      const field = await rest.call('crm_create_custom_field', { key: 'size', type: 'int' })
+      const refused = await rest.call(
+        'crm_create_custom_field',
+        { key: 'size', type: 'int' },
+        { idempotencyKey: 'refused-then-possible' },
+      )
+      assert.deepEqual([refused.status, refused.body.reason], [409, 'duplicate'])
+      await rest.call('crm_delete_custom_field', { custom_field_id: field.body.id }, { confirm: 'delete' })
+      assertReplay(
+        await rest.call(
+          'crm_create_custom_field',
+          { key: 'size', type: 'int' },
+          { idempotencyKey: 'refused-then-possible' },
+        ),
+        refused,
+      )
+      assertReplay(
+        await ops.call(
+          'crm_create_custom_field',
+          { key: 'size', type: 'int' },
+          { idempotencyKey: 'refused-then-possible' },
+        ),
+        refused,
+      )
 
-    const absent = await rest.call('crm_delete_contact', { contact_id: '999999999' }, { confirm: 'delete', idempotencyKey: 'delete-what-is-not' })
-    assert.equal(absent.status, 404)
-    assertReplay(await rest.call('crm_delete_contact', { contact_id: '999999999' }, { confirm: 'delete', idempotencyKey: 'delete-what-is-not' }), absent)
-  })
+      const absent = await rest.call(
+        'crm_delete_contact',
+        { contact_id: '999999999' },
+        { confirm: 'delete', idempotencyKey: 'delete-what-is-not' },
+      )
+      assert.equal(absent.status, 404)
+      assertReplay(
+        await rest.call(
+          'crm_delete_contact',
+          { contact_id: '999999999' },
+          { confirm: 'delete', idempotencyKey: 'delete-what-is-not' },
+        ),
+        absent,
+      )
+    })
 
-  it('keeps no refusal given before the work began, and nothing of a rehearsal', async () => {
-    const workspace = await makeWorkspace(server())
-    const [rest] = twoDoors(server(), workspace.owner.key)
-    const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
-    const group = (await rest.call('crm_create_group', { name: 'One' })).body.group.id
-    const options = { idempotencyKey: 'refused-before-work' }
-    assert.equal((await rest.call('crm_delete_group', { group_id: group }, { ...options, key: reader.key })).status, 403)
-    assert.equal((await rest.call('crm_delete_group', { group_id: 'x' }, { ...options, confirm: 'delete' })).status, 400)
-    assert.equal((await rest.call('crm_delete_group', { group_id: group }, options)).status, 428)
-    assert.equal((await rest.call('crm_create_group', { name: 'Rehearsed', dry_run: true }, options)).status, 200)
-    const done = await rest.call('crm_delete_group', { group_id: group }, { ...options, confirm: 'delete' })
-    assert.deepEqual([done.status, wasReplayed(done), done.body], [200, false, { id: group, deleted: true }])
-    // The answer is kept now, but a key is asked for scope and confirmation each time.
-    assert.equal((await rest.call('crm_delete_group', { group_id: group }, options)).status, 428)
-    assertReplay(await rest.call('crm_delete_group', { group_id: group }, { ...options, confirm: 'delete' }), done)
-  })
+    it('keeps no refusal given before the work began, and nothing of a rehearsal', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest] = twoDoors(server(), workspace.owner.key)
+      const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
+      const group = (await rest.call('crm_create_group', { name: 'One' })).body.group.id
+      const options = { idempotencyKey: 'refused-before-work' }
+      assert.equal(
+        (await rest.call('crm_delete_group', { group_id: group }, { ...options, key: reader.key })).status,
+        403,
+      )
+      assert.equal(
+        (await rest.call('crm_delete_group', { group_id: 'x' }, { ...options, confirm: 'delete' })).status,
+        400,
+      )
+      assert.equal((await rest.call('crm_delete_group', { group_id: group }, options)).status, 428)
+      assert.equal(
+        (await rest.call('crm_create_group', { name: 'Rehearsed', dry_run: true }, options)).status,
+        200,
+      )
+      const done = await rest.call('crm_delete_group', { group_id: group }, { ...options, confirm: 'delete' })
+      assert.deepEqual(
+        [done.status, wasReplayed(done), done.body],
+        [200, false, { id: group, deleted: true }],
+      )
+      // The answer is kept now, but a key is asked for scope and confirmation each time.
+      assert.equal((await rest.call('crm_delete_group', { group_id: group }, options)).status, 428)
+      assertReplay(
+        await rest.call('crm_delete_group', { group_id: group }, { ...options, confirm: 'delete' }),
+        done,
+      )
+    })
 
-  it('belongs to the staff member who owns the API key', async () => {
-    const workspace = await makeWorkspace(server())
-    const colleague = await workspace.staff({ name: 'Other', role: 'admin' })
-    const second = await workspace.key(workspace.owner.staffId)
-    const [rest] = twoDoors(server(), workspace.owner.key)
-    const idempotencyKey = 'mine-and-not-yours'
-    const mine = await rest.call('crm_create_group', { name: 'Mine' }, { idempotencyKey })
-    const theirs = await rest.call('crm_create_group', { name: 'Theirs' }, { idempotencyKey, key: colleague.key })
-    assert.deepEqual([theirs.status, wasReplayed(theirs), theirs.body.group.name], [200, false, 'Theirs'])
-    assertReplay(await rest.call('crm_create_group', { name: 'Mine' }, { idempotencyKey, key: second.key }), mine)
-  })
+    it('belongs to the staff member who owns the API key', async () => {
+      const workspace = await makeWorkspace(server())
+      const colleague = await workspace.staff({ name: 'Other', role: 'admin' })
+      const second = await workspace.key(workspace.owner.staffId)
+      const [rest] = twoDoors(server(), workspace.owner.key)
+      const idempotencyKey = 'mine-and-not-yours'
+      const mine = await rest.call('crm_create_group', { name: 'Mine' }, { idempotencyKey })
+      const theirs = await rest.call(
+        'crm_create_group',
+        { name: 'Theirs' },
+        { idempotencyKey, key: colleague.key },
+      )
+      assert.deepEqual([theirs.status, wasReplayed(theirs), theirs.body.group.name], [200, false, 'Theirs'])
+      assertReplay(
+        await rest.call('crm_create_group', { name: 'Mine' }, { idempotencyKey, key: second.key }),
+        mine,
+      )
+    })
 
-  it('is kept for 24 hours', async () => {
-    const workspace = await makeWorkspace(server())
-    const [rest] = twoDoors(server(), workspace.owner.key)
-    const ask = () => rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: 'kept-for-a-day' })
-    const first = await ask()
-    assert.equal(first.body.created, true)
-    clock += DAY - 1
-    await dropExpiredRecords(server().db, server().app.now())
-    assertReplay(await ask(), first)
-    clock += 1
-    const later = await ask()
-    assert.deepEqual([later.status, wasReplayed(later), later.body.created], [200, false, false])
-    clock += DAY
-    await dropExpiredRecords(server().db, server().app.now())
-    assert.equal((await server().db.selectFrom('idempotency').select('key').where('workspace_id', '=', workspace.id).execute()).length, 0)
-    assert.equal(wasReplayed(await ask()), false)
-  })
+    it('is kept for 24 hours', async () => {
+      const workspace = await makeWorkspace(server())
+      const [rest] = twoDoors(server(), workspace.owner.key)
+      const ask = () => rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: 'kept-for-a-day' })
+      const first = await ask()
+      assert.equal(first.body.created, true)
+      clock += DAY - 1
+      await dropExpiredRecords(server().db, server().app.now())
+      assertReplay(await ask(), first)
+      clock += 1
+      const later = await ask()
+      assert.deepEqual([later.status, wasReplayed(later), later.body.created], [200, false, false])
+      clock += DAY
+      await dropExpiredRecords(server().db, server().app.now())
+      assert.equal(
+        (
+          await server()
+            .db.selectFrom('idempotency')
+            .select('key')
+            .where('workspace_id', '=', workspace.id)
+            .execute()
+        ).length,
+        0,
+      )
+      assert.equal(wasReplayed(await ask()), false)
+    })
 
-  it('runs one of many calls at once', async () => {
-    const workspace = await makeWorkspace(server())
-    const doors = twoDoors(server(), workspace.owner.key)
-    await assertOneRuns([doors[0], doors[1]], async () => await eventsOf(server(), workspace.id))
-  })
-}, { now: () => new Date(clock).toISOString() })
+    it('runs one of many calls at once', async () => {
+      const workspace = await makeWorkspace(server())
+      const doors = twoDoors(server(), workspace.owner.key)
+      await assertOneRuns([doors[0], doors[1]], async () => await eventsOf(server(), workspace.id))
+    })
+  },
+  { now: () => new Date(clock).toISOString() },
+)
 
 /** Sends each request many times at once; however that falls out, it ran once. */
 const assertOneRuns = async (doors: readonly Door[], events: () => Promise<string[]>): Promise<void> => {
   const count = 25
   let refused = 0
   for (let i = 0; i < count; i++) {
-    const send = (n: number) => doors[n % doors.length]!.call('crm_upsert_contact', { phone: `+1555010${1000 + i}` }, { idempotencyKey: `many-at-once-${i}` })
+    const send = (n: number) =>
+      doors[n % doors.length]!.call(
+        'crm_upsert_contact',
+        { phone: `+1555010${1000 + i}` },
+        { idempotencyKey: `many-at-once-${i}` },
+      )
     const replies = await Promise.all(Array.from({ length: 8 }, (_, n) => send(n)))
     const ran = replies.filter((r) => r.status === 200 && !wasReplayed(r))
-    assert.equal(ran.length, 1, replies.map((r) => `${r.status} ${wasReplayed(r)} ${r.body.reason ?? ''}`).join(', '))
+    assert.equal(
+      ran.length,
+      1,
+      replies.map((r) => `${r.status} ${wasReplayed(r)} ${r.body.reason ?? ''}`).join(', '),
+    )
     assert.equal(ran[0]!.body.action, 'created')
     for (const reply of replies.filter((r) => r !== ran[0])) {
       if (reply.status === 200) assertReplay(reply, ran[0]!)
       else {
         refused++
-        assert.deepEqual([reply.status, reply.body.code, reply.body.reason, reply.headers['retry-after']], [409, 'conflict', 'still_running', '1'], reply.text)
+        assert.deepEqual(
+          [reply.status, reply.body.code, reply.body.reason, reply.headers['retry-after']],
+          [409, 'conflict', 'still_running', '1'],
+          reply.text,
+        )
       }
     }
     assertReplay(await send(0), ran[0]!)

@@ -5,70 +5,121 @@ import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { databases, makeWorkspace, startServer, startSharedServers, type TestServer } from '../servers.ts'
 
-const whoami = async (server: Pick<TestServer, 'url'>, key: string | undefined) => await doorsOf(server.url, key)[0]!.call('workspace_whoami')
+const whoami = async (server: Pick<TestServer, 'url'>, key: string | undefined) =>
+  await doorsOf(server.url, key)[0]!.call('workspace_whoami')
 
-const flip = (key: string, at: number): string => key.slice(0, at) + (key.at(at) === 'x' ? 'y' : 'x') + key.slice(at + 1)
+const flip = (key: string, at: number): string =>
+  key.slice(0, at) + (key.at(at) === 'x' ? 'y' : 'x') + key.slice(at + 1)
 
 let noon = Date.parse('2026-10-05T12:00:00.000Z')
 const now = () => new Date(noon).toISOString()
 
-everyDoor('A key', (test) => {
-  test('acts as its owner', async ({ workspace, as }) => {
-    const { key, staffId } = await workspace.staff({ name: 'Grace', role: 'manager' }, { scopes: ['mcp:read'] })
-    const me = await as(key)('workspace_whoami')
-    assert.equal(me.status, 200, me.text)
-    assert.deepEqual([me.body.staff.id, me.body.staff.name, me.body.staff.role, me.body.key.scopes], [staffId, 'Grace', 'manager', ['mcp:read']])
-  })
+everyDoor(
+  'A key',
+  (test) => {
+    test('acts as its owner', async ({ workspace, as }) => {
+      const { key, staffId } = await workspace.staff(
+        { name: 'Grace', role: 'manager' },
+        { scopes: ['mcp:read'] },
+      )
+      const me = await as(key)('workspace_whoami')
+      assert.equal(me.status, 200, me.text)
+      assert.deepEqual(
+        [me.body.staff.id, me.body.staff.name, me.body.staff.role, me.body.key.scopes],
+        [staffId, 'Grace', 'manager', ['mcp:read']],
+      )
+    })
 
-  test('that is unknown, mistyped, expired or of a disabled owner is refused alike', async ({ workspace, as }) => {
-    const { staffId, key } = workspace.owner
-    const expired = (await workspace.key(staffId, { expires_at: '2026-01-01T00:00:00.000Z' })).key
-    const disabled = (await workspace.staff({ enabled: false })).key
-    const refused = [flip(key, 20), flip(key, key.length - 1), `${key}0`, key.slice(0, -1), key.replace('live', 'test'), 'wc_live_', 'nonsense', expired, disabled]
-    const details = new Set<string>()
-    for (const bad of refused) {
-      const reply = await as(bad)('workspace_whoami')
-      assert.deepEqual([reply.status, reply.body.code], [401, 'unauthenticated'], bad)
-      details.add(reply.body.detail)
-    }
-    assert.equal(details.size, 1, 'the reason is told to nobody')
-    assert.equal((await as(key)('workspace_whoami')).status, 200)
-  })
-}, { now })
+    test('that is unknown, mistyped, expired or of a disabled owner is refused alike', async ({
+      workspace,
+      as,
+    }) => {
+      const { staffId, key } = workspace.owner
+      const expired = (await workspace.key(staffId, { expires_at: '2026-01-01T00:00:00.000Z' })).key
+      const disabled = (await workspace.staff({ enabled: false })).key
+      const refused = [
+        flip(key, 20),
+        flip(key, key.length - 1),
+        `${key}0`,
+        key.slice(0, -1),
+        key.replace('live', 'test'),
+        'wc_live_',
+        'nonsense',
+        expired,
+        disabled,
+      ]
+      const details = new Set<string>()
+      for (const bad of refused) {
+        const reply = await as(bad)('workspace_whoami')
+        assert.deepEqual([reply.status, reply.body.code], [401, 'unauthenticated'], bad)
+        details.add(reply.body.detail)
+      }
+      assert.equal(details.size, 1, 'the reason is told to nobody')
+      assert.equal((await as(key)('workspace_whoami')).status, 200)
+    })
+  },
+  { now },
+)
 
-everyDatabase('The Authorization header', (server) => {
-  it('has one form', async () => {
-    const workspace = await makeWorkspace(server())
-    const { key } = workspace.owner
-    const status = async (authorization: string | undefined) => {
-      const headers = new Headers(authorization === undefined ? {} : { Authorization: authorization })
-      const response = await fetch(`${server().url}/v1/me`, { headers })
-      const text = await response.text()
-      const reply = { status: response.status, text, body: JSON.parse(text), headers: Object.fromEntries(response.headers) }
-      if (reply.status !== 200) assertProblem(reply, server().url)
-      return reply.status
-    }
-    for (const good of [`Bearer ${key}`, `bearer ${key}`, `Bearer   ${key}`]) assert.equal(await status(good), 200, good)
-    const bads: (string | undefined)[] = [undefined, '', key, `Basic ${key}`, 'Bearer', `Bearer ${key} ${key}`, `Bearer ${key},${key}`, `Bearer "${key}"`]
-    for (const bad of bads) assert.equal(await status(bad), 401, String(bad))
-    const inQuery = await fetch(`${server().url}/v1/me?authorization=${key}`)
-    assert.equal(inQuery.status, 401)
-  })
+everyDatabase(
+  'The Authorization header',
+  (server) => {
+    it('has one form', async () => {
+      const workspace = await makeWorkspace(server())
+      const { key } = workspace.owner
+      const status = async (authorization: string | undefined) => {
+        const headers = new Headers(authorization === undefined ? {} : { Authorization: authorization })
+        const response = await fetch(`${server().url}/v1/me`, { headers })
+        const text = await response.text()
+        const reply = {
+          status: response.status,
+          text,
+          body: JSON.parse(text),
+          headers: Object.fromEntries(response.headers),
+        }
+        if (reply.status !== 200) assertProblem(reply, server().url)
+        return reply.status
+      }
+      for (const good of [`Bearer ${key}`, `bearer ${key}`, `Bearer   ${key}`])
+        assert.equal(await status(good), 200, good)
+      const bads: (string | undefined)[] = [
+        undefined,
+        '',
+        key,
+        `Basic ${key}`,
+        'Bearer',
+        `Bearer ${key} ${key}`,
+        `Bearer ${key},${key}`,
+        `Bearer "${key}"`,
+      ]
+      for (const bad of bads) assert.equal(await status(bad), 401, String(bad))
+      const inQuery = await fetch(`${server().url}/v1/me?authorization=${key}`)
+      assert.equal(inQuery.status, 401)
+    })
 
-  it('a key stops at the moment it expires', async () => {
-    const workspace = await makeWorkspace(server())
-    const end = noon + 3600_000
-    const options = { expires_at: new Date(end).toISOString() }
-    const { key } = await workspace.key(workspace.owner.staffId, options)
-    assert.equal((await whoami(server(), key)).status, 200)
-    noon = end
-    assert.equal((await whoami(server(), key)).status, 401)
-    assert.equal((await whoami(server(), (await workspace.key(workspace.owner.staffId, options)).key)).status, 401)
-  })
-}, { now })
+    it('a key stops at the moment it expires', async () => {
+      const workspace = await makeWorkspace(server())
+      const end = noon + 3600_000
+      const options = { expires_at: new Date(end).toISOString() }
+      const { key } = await workspace.key(workspace.owner.staffId, options)
+      assert.equal((await whoami(server(), key)).status, 200)
+      noon = end
+      assert.equal((await whoami(server(), key)).status, 401)
+      assert.equal(
+        (await whoami(server(), (await workspace.key(workspace.owner.staffId, options)).key)).status,
+        401,
+      )
+    })
+  },
+  { now },
+)
 
 /** Calls until the key is refused. No call that began a second after the change may be let in. */
-const untilRefused = async (servers: readonly TestServer[], key: string, changedAt: number): Promise<void> => {
+const untilRefused = async (
+  servers: readonly TestServer[],
+  key: string,
+  changedAt: number,
+): Promise<void> => {
   for (const server of servers) {
     for (;;) {
       const began = performance.now()
@@ -93,7 +144,9 @@ for (const database of databases) {
         close = server.close
       }
     })
-    after(async () => { await close() })
+    after(async () => {
+      await close()
+    })
 
     it('is refused within a second on every server', async () => {
       const workspace = await makeWorkspace(servers[0]!)

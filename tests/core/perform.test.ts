@@ -11,9 +11,22 @@ import { databases, makeWorkspace, startServer, type TestServer, type TestWorksp
 
 /** An operation that asks for everything that can be asked for: a scope, a body, a key and a confirmation. */
 const strict = operation({
-  name: 'test_strict', cli: 'test strict', routes: ['POST /v1/test-strict'], since: '2026-10-01', stability: 'stable', summary: 'Ask for everything',
-  scope: 'messaging:write', dryRun: true, idempotency: 'required', confirm: 'delete', repeatable: false, emits: [],
-  input: z.object({ thing_id: z.string().max(20) }), output: z.object({ thing_id: z.string() }), errors: ['not_found'], examples: [],
+  name: 'test_strict',
+  cli: 'test strict',
+  routes: ['POST /v1/test-strict'],
+  since: '2026-10-01',
+  stability: 'stable',
+  summary: 'Ask for everything',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'required',
+  confirm: 'delete',
+  repeatable: false,
+  emits: [],
+  input: z.object({ thing_id: z.string().max(20) }),
+  output: z.object({ thing_id: z.string() }),
+  errors: ['not_found'],
+  examples: [],
 })
 const handler: Handler<{ thing_id: string }, unknown> = async (_, { thing_id: id }) => {
   if (id === 'absent') throw notFound('thing', id)
@@ -22,57 +35,155 @@ const handler: Handler<{ thing_id: string }, unknown> = async (_, { thing_id: id
 const door = { rest: '/v1/test-strict', ops: '/v1/ops/test_strict' }
 
 type Request = { path: string; headers: Record<string, string>; body: Record<string, unknown> }
-type Scene = { server: TestServer; workspace: TestWorkspace; request: Request; setKeyScopes: (scopes: Scope[]) => Promise<void> }
+type Scene = {
+  server: TestServer
+  workspace: TestWorkspace
+  request: Request
+  setKeyScopes: (scopes: Scope[]) => Promise<void>
+}
 
 const send = async (server: TestServer, { path, headers, body }: Request): Promise<Reply> => {
-  const response = await fetch(server.url + path, { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) })
+  const response = await fetch(server.url + path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
   const text = await response.text()
-  return { status: response.status, text, body: JSON.parse(text), headers: Object.fromEntries(response.headers) }
+  return {
+    status: response.status,
+    text,
+    body: JSON.parse(text),
+    headers: Object.fromEntries(response.headers),
+  }
 }
 
 const used = 'a-key-used-before'
 const WORKSPACE_WRITES = 4
 
-/** What can be wrong with a call, in the order in which it is found out (contract 2), and how it shows. `prepare` spoils the world, in reverse order. */
-const faults: { name: string; shows: [number, string, string?]; prepare?: (scene: Scene) => Promise<void>; spoil?: (request: Request) => void }[] = [
-  { name: 'no key', shows: [401, 'unauthenticated'], spoil: (r) => { delete r.headers['Authorization'] } },
-  { name: 'no API access', shows: [403, 'entitlement_required'], prepare: async ({ server, workspace }) => { await updateWorkspace(server.db, workspace.id, { features: [] }) } },
-  { name: 'unknown version', shows: [400, 'invalid_input', 'unknown_version'], spoil: (r) => { r.headers['Api-Version'] = '1999-12-31' } },
-  { name: 'no such route or operation', shows: [404, 'not_found'], spoil: (r) => { r.path += '-not' } },
-  { name: 'missing scope', shows: [403, 'insufficient_scope'], prepare: async ({ setKeyScopes }) => await setKeyScopes(['mcp:read', 'crm:write']) },
+/**
+ * What can be wrong with a call, in the order in which it is found out (contract 2), and how it shows.
+ * `prepare` spoils the world, in reverse order.
+ */
+const faults: {
+  name: string
+  shows: [number, string, string?]
+  prepare?: (scene: Scene) => Promise<void>
+  spoil?: (request: Request) => void
+}[] = [
   {
-    name: 'limit reached', shows: [429, 'rate_limited'],
+    name: 'no key',
+    shows: [401, 'unauthenticated'],
+    spoil: (r) => {
+      delete r.headers['Authorization']
+    },
+  },
+  {
+    name: 'no API access',
+    shows: [403, 'entitlement_required'],
+    prepare: async ({ server, workspace }) => {
+      await updateWorkspace(server.db, workspace.id, { features: [] })
+    },
+  },
+  {
+    name: 'unknown version',
+    shows: [400, 'invalid_input', 'unknown_version'],
+    spoil: (r) => {
+      r.headers['Api-Version'] = '1999-12-31'
+    },
+  },
+  {
+    name: 'no such route or operation',
+    shows: [404, 'not_found'],
+    spoil: (r) => {
+      r.path += '-not'
+    },
+  },
+  {
+    name: 'missing scope',
+    shows: [403, 'insufficient_scope'],
+    prepare: async ({ setKeyScopes }) => await setKeyScopes(['mcp:read', 'crm:write']),
+  },
+  {
+    name: 'limit reached',
+    shows: [429, 'rate_limited'],
     prepare: async ({ server, workspace, request }) => {
-      const other = { ...request, headers: { Authorization: `Bearer ${workspace.owner.key}` }, body: { thing_id: 'one', dry_run: true }, path: door.ops }
+      const other = {
+        ...request,
+        headers: { Authorization: `Bearer ${workspace.owner.key}` },
+        body: { thing_id: 'one', dry_run: true },
+        path: door.ops,
+      }
       for (let i = 0; i < WORKSPACE_WRITES; i++) if ((await send(server, other)).status === 429) return
     },
   },
-  { name: 'invalid input', shows: [400, 'invalid_input', undefined], spoil: (r) => { r.body['thing'] = 1 } },
-  { name: 'missing Idempotency-Key', shows: [400, 'invalid_input', 'idempotency_key_required'], spoil: (r) => { delete r.headers['Idempotency-Key'] } },
-  { name: 'missing confirmation', shows: [428, 'confirm_required'], spoil: (r) => { delete r.headers['Api-Confirm'] } },
   {
-    name: 'key used for another request', shows: [400, 'invalid_input', 'idempotency_key_reused'],
+    name: 'invalid input',
+    shows: [400, 'invalid_input', undefined],
+    spoil: (r) => {
+      r.body['thing'] = 1
+    },
+  },
+  {
+    name: 'missing Idempotency-Key',
+    shows: [400, 'invalid_input', 'idempotency_key_required'],
+    spoil: (r) => {
+      delete r.headers['Idempotency-Key']
+    },
+  },
+  {
+    name: 'missing confirmation',
+    shows: [428, 'confirm_required'],
+    spoil: (r) => {
+      delete r.headers['Api-Confirm']
+    },
+  },
+  {
+    name: 'key used for another request',
+    shows: [400, 'invalid_input', 'idempotency_key_reused'],
     prepare: async ({ server, request }) => {
-      const first = await send(server, { ...request, body: { thing_id: 'another' }, headers: { ...request.headers, 'Idempotency-Key': used }, path: door.rest })
+      const first = await send(server, {
+        ...request,
+        body: { thing_id: 'another' },
+        headers: { ...request.headers, 'Idempotency-Key': used },
+        path: door.rest,
+      })
       assert.equal(first.status, 200, first.text)
     },
-    spoil: (r) => { if (r.headers['Idempotency-Key']) r.headers['Idempotency-Key'] = used },
+    spoil: (r) => {
+      if (r.headers['Idempotency-Key']) r.headers['Idempotency-Key'] = used
+    },
   },
-  { name: 'nothing to work on', shows: [404, 'not_found'], spoil: (r) => { r.body['thing_id'] = 'absent' } },
+  {
+    name: 'nothing to work on',
+    shows: [404, 'not_found'],
+    spoil: (r) => {
+      r.body['thing_id'] = 'absent'
+    },
+  },
 ]
 const contradictory = ['missing Idempotency-Key', 'key used for another request']
 
 const withFaults = async (server: TestServer, path: string, chosen: typeof faults): Promise<Reply> => {
   const workspace = await makeWorkspace(server)
   let key = (await workspace.key(workspace.owner.staffId)).key
-  const request: Request = { path, headers: { Authorization: `Bearer ${key}`, 'Idempotency-Key': 'a-key-of-its-own', 'Api-Confirm': 'delete' }, body: { thing_id: 'one' } }
+  const request: Request = {
+    path,
+    headers: {
+      Authorization: `Bearer ${key}`,
+      'Idempotency-Key': 'a-key-of-its-own',
+      'Api-Confirm': 'delete',
+    },
+    body: { thing_id: 'one' },
+  }
   const setKeyScopes = async (only: Scope[]) => {
     key = (await workspace.key(workspace.owner.staffId, { scopes: only })).key
     request.headers['Authorization'] = `Bearer ${key}`
   }
   for (const fault of chosen.toReversed()) await fault.prepare?.({ server, workspace, request, setKeyScopes })
-  // A server believes a key for a moment; a fresh one is read anew, so that it finds the workspace as it is now.
-  if (chosen.some((f) => f.name === 'no API access') && !chosen.some((f) => f.name === 'missing scope')) await setKeyScopes([...scopes])
+  // A server believes a key for a moment; a fresh one is read anew, so that it finds the workspace as it is
+  // now.
+  if (chosen.some((f) => f.name === 'no API access') && !chosen.some((f) => f.name === 'missing scope'))
+    await setKeyScopes([...scopes])
   for (const fault of chosen.toReversed()) fault.spoil?.(request)
   return await send(server, request)
 }
@@ -80,8 +191,15 @@ const withFaults = async (server: TestServer, path: string, chosen: typeof fault
 for (const database of databases) {
   describe(`The order of checks (${database})`, () => {
     let server: TestServer
-    before(async () => { server = await startServer(database, { limitWorkspaceWrite: WORKSPACE_WRITES, extra: [{ operation: strict, handler: handler as never }] }) })
-    after(async () => { await server.close() })
+    before(async () => {
+      server = await startServer(database, {
+        limitWorkspaceWrite: WORKSPACE_WRITES,
+        extra: [{ operation: strict, handler: handler as never }],
+      })
+    })
+    after(async () => {
+      await server.close()
+    })
 
     for (const [name, path] of Object.entries(door)) {
       it(`nothing wrong [${name}]`, async () => {
@@ -90,10 +208,16 @@ for (const database of databases) {
       })
       for (const [i, first] of faults.entries()) {
         it(`${first.name}, and whatever is found later beside it [${name}]`, async () => {
-          const later = faults.slice(i + 1).filter((f) => !(contradictory.includes(first.name) && contradictory.includes(f.name)))
+          const later = faults
+            .slice(i + 1)
+            .filter((f) => !(contradictory.includes(first.name) && contradictory.includes(f.name)))
           for (const chosen of [[first], ...later.map((f) => [first, f])]) {
             const reply = await withFaults(server, path, chosen)
-            assert.deepEqual([reply.status, reply.body.code, reply.body.reason], [first.shows[0], first.shows[1], first.shows[2]], `${chosen.map((f) => f.name).join(' + ')}: ${reply.text}`)
+            assert.deepEqual(
+              [reply.status, reply.body.code, reply.body.reason],
+              [first.shows[0], first.shows[1], first.shows[2]],
+              `${chosen.map((f) => f.name).join(' + ')}: ${reply.text}`,
+            )
             assertProblem(reply, server.url)
           }
         })
@@ -101,9 +225,13 @@ for (const database of databases) {
     }
 
     it('the size, the type and the method of a request come before the key', async () => {
-      const post = async (init: RequestInit) => (await fetch(`${server.url}/v1/contacts`, { method: 'POST', ...init })).status
+      const post = async (init: RequestInit) =>
+        (await fetch(`${server.url}/v1/contacts`, { method: 'POST', ...init })).status
       assert.equal(await post({ method: 'PUT', body: '{}', headers: { 'Content-Type': 'text/plain' } }), 405)
-      assert.equal(await post({ body: 'x'.repeat(1024 * 1024 + 1), headers: { 'Content-Type': 'text/plain' } }), 413)
+      assert.equal(
+        await post({ body: 'x'.repeat(1024 * 1024 + 1), headers: { 'Content-Type': 'text/plain' } }),
+        413,
+      )
       assert.equal(await post({ body: '{}', headers: { 'Content-Type': 'text/plain' } }), 415)
       assert.equal(await post({ body: '{}', headers: { 'Content-Type': 'application/json' } }), 401)
     })
@@ -113,19 +241,29 @@ for (const database of databases) {
       for (const path of Object.values(door)) {
         const asked = path === door.rest ? `${path}?dry_run=true` : path
         const body = path === door.rest ? { thing_id: 'one' } : { thing_id: 'one', dry_run: true }
-        const reply = await send(server, { path: asked, headers: { Authorization: `Bearer ${workspace.owner.key}` }, body })
+        const reply = await send(server, {
+          path: asked,
+          headers: { Authorization: `Bearer ${workspace.owner.key}` },
+          body,
+        })
         assert.deepEqual([reply.status, reply.body], [200, { thing_id: 'one', dry_run: true }])
         assert.equal(reply.headers['idempotency-key'], undefined)
       }
       const { key } = await workspace.key(workspace.owner.staffId, { test: true })
-      const reply = await send(server, { path: door.rest, headers: { Authorization: `Bearer ${key}` }, body: { thing_id: 'one' } })
+      const reply = await send(server, {
+        path: door.rest,
+        headers: { Authorization: `Bearer ${key}` },
+        body: { thing_id: 'one' },
+      })
       assert.deepEqual([reply.status, reply.body], [200, { thing_id: 'one', dry_run: true }])
     })
 
     it('the listed versions are taken, and answered', async () => {
       const workspace = await makeWorkspace(server)
       for (const version of apiVersions) {
-        const response = await fetch(`${server.url}/v1/me`, { headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Api-Version': version } })
+        const response = await fetch(`${server.url}/v1/me`, {
+          headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Api-Version': version },
+        })
         assert.deepEqual([response.status, response.headers.get('api-version')], [200, version])
       }
     })

@@ -15,7 +15,12 @@ import { databases, makeWorkspace, onEmptyDatabase, startSharedServers, type Tes
 
 type Shown = { id: string; type: string; data: Record<string, never> }
 
-const group = (name: string): EventRow => ({ id: newEventId(), type: 'group.created/1', occurred_at: '2026-10-01T09:30:00.000Z', data: { group: { id: '1', name, emoji: null } } })
+const group = (name: string): EventRow => ({
+  id: newEventId(),
+  type: 'group.created/1',
+  occurred_at: '2026-10-01T09:30:00.000Z',
+  data: { group: { id: '1', name, emoji: null } },
+})
 
 everyDoor('The event log', (test) => {
   test('is read oldest first, page by page, after any of its events', async ({ call }) => {
@@ -32,10 +37,19 @@ everyDoor('The event log', (test) => {
   })
 
   test('is read by type, with a version or without', async ({ call }) => {
-    const { body: { group: { id } } } = await call('crm_create_group', { name: 'A' })
+    const {
+      body: {
+        group: { id },
+      },
+    } = await call('crm_create_group', { name: 'A' })
     await call('crm_upsert_contact', { phone: '+15550100042', group_ids: [id] })
     for (const [types, expected] of [
-      [['group.created'], ['group.created/1']], [['group.created/1', 'contact.created'], ['group.created/1', 'contact.created/1']], [['short_link.deleted'], []],
+      [['group.created'], ['group.created/1']],
+      [
+        ['group.created/1', 'contact.created'],
+        ['group.created/1', 'contact.created/1'],
+      ],
+      [['short_link.deleted'], []],
     ] as const) {
       const { body } = await call('events_list', { types })
       assert.deepEqual([body.data.map((e: Shown) => e.type), body.next_cursor], [expected, null])
@@ -43,9 +57,16 @@ everyDoor('The event log', (test) => {
   })
 
   test('refuses types and events that there are not', async ({ call }) => {
-    for (const [given, meant] of [['contact.creatd', 'contact.created'], ['group.created/2', 'group.created/1'], ['Message.received', 'message.received']]) {
+    for (const [given, meant] of [
+      ['contact.creatd', 'contact.created'],
+      ['group.created/2', 'group.created/1'],
+      ['Message.received', 'message.received'],
+    ]) {
       const { status, body } = await call('events_list', { types: ['group.created', given] })
-      assert.deepEqual([status, body.errors[0].code, body.errors[0].fix], [400, 'unknown_event_type', `Did you mean ${meant}?`])
+      assert.deepEqual(
+        [status, body.errors[0].code, body.errors[0].fix],
+        [400, 'unknown_event_type', `Did you mean ${meant}?`],
+      )
     }
     assert.equal((await call('events_list', { after: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1' })).status, 404)
     assert.equal((await call('events_list', { after: 'yesterday' })).status, 400)
@@ -57,17 +78,44 @@ everyDatabase('What a reader of events sees', (server) => {
   it('has phones masked where they are hidden, and is whole for others', async () => {
     const workspace = await makeWorkspace(server())
     await doAs(server(), workspace.owner.key)('crm_upsert_contact', { phone: '+15550100042', name: 'Ada' })
-    const message = { id: '9', conversation_id: '7', contact_id: '4', channel_id: '1', type: 'TEXT', direction: 'outbound', status: 'failed', text: 'Call 15550100077', error: 'No such number: 15550100042.' }
-    await writeEvents(server().db, workspace.id, [{ ...group('x'), type: 'message.failed/1', data: { message } }, { ...group('x'), type: 'message.sent/1', data: { message: { ...message, type: 'SYSTEM', text: 'Now 15550100042' } } }])
-    const seenBy = async (key: string) => (await doAs(server(), key)('events_list')).data.map((e: Shown) => e.data)
+    const message = {
+      id: '9',
+      conversation_id: '7',
+      contact_id: '4',
+      channel_id: '1',
+      type: 'TEXT',
+      direction: 'outbound',
+      status: 'failed',
+      text: 'Call 15550100077',
+      error: 'No such number: 15550100042.',
+    }
+    await writeEvents(server().db, workspace.id, [
+      { ...group('x'), type: 'message.failed/1', data: { message } },
+      {
+        ...group('x'),
+        type: 'message.sent/1',
+        data: { message: { ...message, type: 'SYSTEM', text: 'Now 15550100042' } },
+      },
+    ])
+    const seenBy = async (key: string) =>
+      (await doAs(server(), key)('events_list')).data.map((e: Shown) => e.data)
     const hidden = (await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key
     const [contact, failed, system] = await seenBy(hidden)
     assert.deepEqual([contact.contact.phone, contact.contact.name], ['********042', 'Ada'])
-    assert.deepEqual([failed.message.error, failed.message.text], ['No such number: ********042.', 'Call 15550100077'])
+    assert.deepEqual(
+      [failed.message.error, failed.message.text],
+      ['No such number: ********042.', 'Call 15550100077'],
+    )
     assert.equal(system.message.text, 'Now ********042')
     assert.equal((await seenBy(workspace.owner.key))[1].message.error, 'No such number: 15550100042.')
     const stream = await openStream(server(), hidden)
-    assert.ok(!(await stream.take(3)).some(({ data }) => JSON.stringify([data.data['contact'] ?? {}, data.data['message']?.['error'] ?? '']).includes('15550100042')))
+    assert.ok(
+      !(await stream.take(3)).some(({ data }) =>
+        JSON.stringify([data.data['contact'] ?? {}, data.data['message']?.['error'] ?? '']).includes(
+          '15550100042',
+        ),
+      ),
+    )
     await stream.close()
   })
 
@@ -75,13 +123,23 @@ everyDatabase('What a reader of events sees', (server) => {
     const workspace = await makeWorkspace(server())
     const about = (type: string, data: unknown): EventRow => ({ ...group('x'), type, data })
     await writeEvents(server().db, workspace.id, [
-      about('conversation.created/1', { conversation: { id: '1', channel_id: '11' } }), about('message.received/1', { message: { id: '2', channel_id: '12' } }),
-      about('conversation.closed/1', { conversation: { id: '3', channel_id: null } }), about('message.sent/1', { message: { id: '4', channel_id: '11' } }), about('contact.deleted/1', { contact: { id: '5' } }),
+      about('conversation.created/1', { conversation: { id: '1', channel_id: '11' } }),
+      about('message.received/1', { message: { id: '2', channel_id: '12' } }),
+      about('conversation.closed/1', { conversation: { id: '3', channel_id: null } }),
+      about('message.sent/1', { message: { id: '4', channel_id: '11' } }),
+      about('contact.deleted/1', { contact: { id: '5' } }),
     ])
     const { key } = await workspace.staff({ role: 'agent', channel_ids: ['11'] })
     const types = (page: { data: Shown[] }) => page.data.map((e) => e.type)
-    assert.deepEqual(types(await doAs(server(), key)('events_list')), ['conversation.created/1', 'message.sent/1', 'contact.deleted/1'])
-    assert.deepEqual(types(await doAs(server(), key)('events_list', { types: ['message.received', 'message.sent'] })), ['message.sent/1'])
+    assert.deepEqual(types(await doAs(server(), key)('events_list')), [
+      'conversation.created/1',
+      'message.sent/1',
+      'contact.deleted/1',
+    ])
+    assert.deepEqual(
+      types(await doAs(server(), key)('events_list', { types: ['message.received', 'message.sent'] })),
+      ['message.sent/1'],
+    )
     assert.equal((await doAs(server(), workspace.owner.key)('events_list')).data.length, 5)
   })
 
@@ -95,9 +153,15 @@ everyDatabase('What a reader of events sees', (server) => {
     const first = await run('events_list', { types: ['group.deleted'] })
     assert.deepEqual([first.data.length, typeof first.next_cursor], [1, 'string'])
     const second = await run('events_list', { types: ['group.deleted'], after: first.next_cursor, limit: 1 })
-    assert.deepEqual([second.data.map((e: Shown) => e.id), second.next_cursor], [['evt_01M00000000000000000052000'], 'evt_01M00000000000000000052000'])
+    assert.deepEqual(
+      [second.data.map((e: Shown) => e.id), second.next_cursor],
+      [['evt_01M00000000000000000052000'], 'evt_01M00000000000000000052000'],
+    )
     const third = await run('events_list', { types: ['group.deleted'], after: second.next_cursor })
-    assert.deepEqual([third.data.map((e: Shown) => e.id), third.next_cursor], [['evt_01M00000000000000000052001'], null])
+    assert.deepEqual(
+      [third.data.map((e: Shown) => e.id), third.next_cursor],
+      [['evt_01M00000000000000000052001'], null],
+    )
   })
 })
 
@@ -110,23 +174,46 @@ everyDatabase('Old events', (server) => {
     await writeEvents(server().db, workspace.id, events.slice(0, 1))
     await run('webhooks_create_endpoint', { url: 'https://hooks.example.com/in', event_types: ['*'] })
     await writeEvents(server().db, workspace.id, events.slice(1, 2))
-    await sql`update webhook_endpoints set status = 'disabled' where workspace_id = ${workspace.id}`.execute(server().db)
+    await sql`update webhook_endpoints set status = 'disabled' where workspace_id = ${workspace.id}`.execute(
+      server().db,
+    )
     await writeEvents(server().db, workspace.id, events.slice(2))
     const names = async () => (await run('events_list')).data.map((e: Shown) => e.data['group']!['name'])
-    await dropOldEvents({ ...server().app, config: { ...server().app.config, eventRetentionDays: undefined } })
+    await dropOldEvents({
+      ...server().app,
+      config: { ...server().app.config, eventRetentionDays: undefined },
+    })
     assert.equal((await names()).length, 5)
     await dropOldEvents({ ...server().app, config: { ...server().app.config, eventRetentionDays: 15 } })
     assert.deepEqual(await names(), ['19 days', '14.9 days', '0 days'])
-    assert.equal((await callAs(server(), workspace.owner.key)('events_list', { after: events[0]!.id })).status, 404)
+    assert.equal(
+      (await callAs(server(), workspace.owner.key)('events_list', { after: events[0]!.id })).status,
+      404,
+    )
   })
 })
 
 type Told = { id: string; event: string; data: Shown }
-type Stream = { response: Response; take: (count: number) => Promise<Told[]>; ended: () => Promise<void>; close: () => Promise<void> }
+type Stream = {
+  response: Response
+  take: (count: number) => Promise<Told[]>
+  ended: () => Promise<void>
+  close: () => Promise<void>
+}
 
-const openStream = async (server: Pick<TestServer, 'url'>, key: string, { after, last, types }: { after?: string; last?: string; types?: string } = {}): Promise<Stream> => {
+const openStream = async (
+  server: Pick<TestServer, 'url'>,
+  key: string,
+  { after, last, types }: { after?: string; last?: string; types?: string } = {},
+): Promise<Stream> => {
   const query = new URLSearchParams({ ...(after ? { after } : {}), ...(types ? { types } : {}) })
-  const response = await fetch(`${server.url}/v1/events?${query}`, { headers: { Authorization: `Bearer ${key}`, Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) } })
+  const response = await fetch(`${server.url}/v1/events?${query}`, {
+    headers: {
+      Authorization: `Bearer ${key}`,
+      Accept: 'text/event-stream',
+      ...(last ? { 'Last-Event-ID': last } : {}),
+    },
+  })
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   const told: Told[] = []
@@ -135,8 +222,13 @@ const openStream = async (server: Pick<TestServer, 'url'>, key: string, { after,
     const blocks = (rest + (value ?? '')).split('\n\n')
     rest = blocks.pop()!
     for (const block of blocks) {
-      const lines = Object.fromEntries(block.split('\n').map((line) => [line.slice(0, line.indexOf(': ')), line.slice(line.indexOf(': ') + 2)]))
-      if (lines['data']) told.push({ id: lines['id']!, event: lines['event']!, data: JSON.parse(lines['data']) as Shown })
+      const lines = Object.fromEntries(
+        block
+          .split('\n')
+          .map((line) => [line.slice(0, line.indexOf(': ')), line.slice(line.indexOf(': ') + 2)]),
+      )
+      if (lines['data'])
+        told.push({ id: lines['id']!, event: lines['event']!, data: JSON.parse(lines['data']) as Shown })
     }
     return !done
   }
@@ -146,8 +238,12 @@ const openStream = async (server: Pick<TestServer, 'url'>, key: string, { after,
       while (told.length < count) assert.ok(await read(), 'the stream ended early')
       return told.splice(0, count)
     },
-    ended: async () => { while (await read()); },
-    close: async () => { await reader.cancel() },
+    ended: async () => {
+      while (await read());
+    },
+    close: async () => {
+      await reader.cancel()
+    },
   }
 }
 
@@ -157,7 +253,10 @@ everyDatabase('The event log as a stream', (server) => {
     const run = doAs(server(), workspace.owner.key)
     await run('crm_create_group', { name: 'A' })
     const stream = await openStream(server(), workspace.owner.key)
-    assert.deepEqual([stream.response.status, stream.response.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'])
+    assert.deepEqual(
+      [stream.response.status, stream.response.headers.get('content-type')],
+      [200, 'text/event-stream; charset=utf-8'],
+    )
     const [a] = await stream.take(1)
     assert.deepEqual([a!.event, a!.data.id, a!.data.data['group']!['name']], ['group.created/1', a!.id, 'A'])
     await run('crm_create_group', { name: 'B' })
@@ -167,7 +266,11 @@ everyDatabase('The event log as a stream', (server) => {
     await run('crm_upsert_contact', { phone: '+15550100042' })
     await run('crm_create_group', { name: 'C' })
     // What a client had last wins over where it once began.
-    const again = await openStream(server(), workspace.owner.key, { after: a!.id, last: b!.id, types: 'group.created' })
+    const again = await openStream(server(), workspace.owner.key, {
+      after: a!.id,
+      last: b!.id,
+      types: 'group.created',
+    })
     assert.equal((await again.take(1))[0]!.data.data['group']!['name'], 'C')
     await again.close()
   })
@@ -176,22 +279,33 @@ everyDatabase('The event log as a stream', (server) => {
     const workspace = await makeWorkspace(server())
     const scopeless = await workspace.key(workspace.owner.staffId, { scopes: ['crm:write'] })
     for (const [key, options, status] of [
-      ['wc_live_nobody', {}, 401], [scopeless.key, {}, 403], [workspace.owner.key, { types: 'group.creatd' }, 400], [workspace.owner.key, { last: 'nonsense' }, 400],
+      ['wc_live_nobody', {}, 401],
+      [scopeless.key, {}, 403],
+      [workspace.owner.key, { types: 'group.creatd' }, 400],
+      [workspace.owner.key, { last: 'nonsense' }, 400],
       [workspace.owner.key, { last: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1' }, 404],
     ] as const) {
       const { response, ended } = await openStream(server(), key, options)
-      assert.deepEqual([response.status, response.headers.get('content-type')], [status, 'application/problem+json'])
+      assert.deepEqual(
+        [response.status, response.headers.get('content-type')],
+        [status, 'application/problem+json'],
+      )
       await ended()
     }
   })
 
   it('is open ten times for a key, and has place again when one is closed', async () => {
     const workspace = await makeWorkspace(server())
-    const streams = await Promise.all(Array.from({ length: 10 }, () => openStream(server(), workspace.owner.key)))
+    const streams = await Promise.all(
+      Array.from({ length: 10 }, () => openStream(server(), workspace.owner.key)),
+    )
     const refused = await openStream(server(), workspace.owner.key)
     assert.deepEqual([refused.response.status, refused.response.headers.get('retry-after')], [429, '15'])
     await refused.ended()
-    const head = await fetch(`${server().url}/v1/events`, { method: 'HEAD', headers: { Authorization: `Bearer ${(await workspace.staff({})).key}`, Accept: 'text/event-stream' } })
+    const head = await fetch(`${server().url}/v1/events`, {
+      method: 'HEAD',
+      headers: { Authorization: `Bearer ${(await workspace.staff({})).key}`, Accept: 'text/event-stream' },
+    })
     assert.equal(head.status, 200)
     const other = await openStream(server(), (await workspace.staff({})).key)
     assert.equal(other.response.status, 200)
@@ -208,7 +322,11 @@ everyDatabase('The event log as a stream', (server) => {
   it('ends within two seconds when its key is revoked', async () => {
     const workspace = await makeWorkspace(server())
     const stream = await openStream(server(), workspace.owner.key)
-    await server().db.updateTable('api_keys').set({ revoked_at: server().app.now() }).where('hash', '=', hashApiKey(workspace.owner.key)).execute()
+    await server()
+      .db.updateTable('api_keys')
+      .set({ revoked_at: server().app.now() })
+      .where('hash', '=', hashApiKey(workspace.owner.key))
+      .execute()
     const begun = performance.now()
     await stream.ended()
     assert.ok(performance.now() - begun < 2000)
@@ -229,8 +347,12 @@ for (const database of databases) {
 
 describe('The event log of several servers', { skip: databases.length === 1 }, () => {
   let shared: Awaited<ReturnType<typeof startSharedServers>>
-  before(async () => { shared = await startSharedServers(2) })
-  after(async () => { await shared.close() })
+  before(async () => {
+    shared = await startSharedServers(2)
+  })
+  after(async () => {
+    await shared.close()
+  })
 
   it('streams over one server what another wrote, and resumes over it', async () => {
     const [one, two] = shared.servers as [TestServer, TestServer]
@@ -249,19 +371,22 @@ describe('The event log of several servers', { skip: databases.length === 1 }, (
     const [server] = shared.servers as [TestServer]
     const workspace = await makeWorkspace(server)
     const run = doAs(server, workspace.owner.key)
-    const seen = async (): Promise<string[]> => (await run('events_list')).data.map((e: Shown) => e.data['group']!['name'])
-    await onEmptyDatabase('postgresql', (db) => db.transaction().execute(async (foreign) => {
-      await sql`create table busy (n int)`.execute(foreign)
-      await run('crm_create_group', { name: 'A' })
-      assert.deepEqual(await seen(), ['A'])
-      // A transaction of this very database may write an event that stands before; it is waited for.
-      await server.db.transaction().execute(async (own) => {
-        await writeEvents(own, workspace.id, [group('C')])
-        await run('crm_create_group', { name: 'B' })
+    const seen = async (): Promise<string[]> =>
+      (await run('events_list')).data.map((e: Shown) => e.data['group']!['name'])
+    await onEmptyDatabase('postgresql', (db) =>
+      db.transaction().execute(async (foreign) => {
+        await sql`create table busy (n int)`.execute(foreign)
+        await run('crm_create_group', { name: 'A' })
         assert.deepEqual(await seen(), ['A'])
-      })
-      assert.deepEqual(await seen(), ['A', 'C', 'B'])
-    }))
+        // A transaction of this very database may write an event that stands before; it is waited for.
+        await server.db.transaction().execute(async (own) => {
+          await writeEvents(own, workspace.id, [group('C')])
+          await run('crm_create_group', { name: 'B' })
+          assert.deepEqual(await seen(), ['A'])
+        })
+        assert.deepEqual(await seen(), ['A', 'C', 'B'])
+      }),
+    )
   })
 
   it('shows every reader each event once, in one order, while transactions of all lengths write', async () => {
@@ -270,7 +395,10 @@ describe('The event log of several servers', { skip: databases.length === 1 }, (
     let seed = 7
     const random = (): number => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647
     const written: string[] = []
-    const turn = () => new Promise((resolve) => { setImmediate(resolve) })
+    const turn = () =>
+      new Promise((resolve) => {
+        setImmediate(resolve)
+      })
     const write = async ({ db }: TestServer): Promise<void> => {
       for (let n = 0; n < 60; n++) {
         const events = Array.from({ length: 1 + Math.floor(random() * 3) }, () => group('x'))
@@ -303,7 +431,11 @@ describe('The event log of several servers', { skip: databases.length === 1 }, (
     assert.equal(new Set(seen[0]).size, seen[0]!.length)
     assert.deepEqual(seen[0]!.toSorted(), written.toSorted())
     for (const other of seen.slice(1)) assert.deepEqual(other, seen[0])
-    assert.notDeepEqual(seen[0], seen[0]!.toSorted(), 'no transaction overtook another, so that nothing was tried')
+    assert.notDeepEqual(
+      seen[0],
+      seen[0]!.toSorted(),
+      'no transaction overtook another, so that nothing was tried',
+    )
   })
 })
 
@@ -312,9 +444,19 @@ everyDatabase('wcrm events list --follow', (server) => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)
     await run('crm_create_group', { name: 'A' })
-    const child = spawn(process.execPath, ['bin/wcrm.js', 'events', 'list', '--follow', '--types', 'group.created', '--json=id,data'], {
-      stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env['PATH'], HOME: '/nonexistent', WCRM_URL: server().url, WCRM_API_KEY: workspace.owner.key },
-    })
+    const child = spawn(
+      process.execPath,
+      ['bin/wcrm.js', 'events', 'list', '--follow', '--types', 'group.created', '--json=id,data'],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: {
+          PATH: process.env['PATH'],
+          HOME: '/nonexistent',
+          WCRM_URL: server().url,
+          WCRM_API_KEY: workspace.owner.key,
+        },
+      },
+    )
     const exited = once(child, 'exit')
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
     const next = async () => JSON.parse((await lines.next()).value as string) as Shown
@@ -329,7 +471,13 @@ everyDatabase('wcrm events list --follow', (server) => {
 
   it('is refused with the exit code of the refusal', async () => {
     const child = spawn(process.execPath, ['bin/wcrm.js', 'events', 'list', '--follow'], {
-      stdio: ['ignore', 'ignore', 'ignore'], env: { PATH: process.env['PATH'], HOME: '/nonexistent', WCRM_URL: server().url, WCRM_API_KEY: 'wc_live_nobody' },
+      stdio: ['ignore', 'ignore', 'ignore'],
+      env: {
+        PATH: process.env['PATH'],
+        HOME: '/nonexistent',
+        WCRM_URL: server().url,
+        WCRM_API_KEY: 'wc_live_nobody',
+      },
     })
     assert.deepEqual(await once(child, 'exit'), [4, null])
     assert.equal((await callAs(server(), 'wc_live_nobody')('events_list')).status, 401)

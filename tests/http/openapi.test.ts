@@ -10,9 +10,13 @@ const publicUrl = 'http://127.0.0.1:8787'
 type Any = any
 const document: Any = openapi(operations, { publicUrl })
 
-const follow = (node: Any): Any => typeof node?.$ref === 'string'
-  ? node.$ref.slice(2).split('/').reduce((at: Any, key: string) => at?.[key], document)
-  : node
+const follow = (node: Any): Any =>
+  typeof node?.$ref === 'string'
+    ? node.$ref
+        .slice(2)
+        .split('/')
+        .reduce((at: Any, key: string) => at?.[key], document)
+    : node
 
 const refsOf = function* (node: unknown): Generator<string> {
   if (typeof node !== 'object' || node === null) return
@@ -24,13 +28,20 @@ const refsOf = function* (node: unknown): Generator<string> {
 
 describe('The OpenAPI document', () => {
   it('has every route of every operation, and each once more under /v1/ops', () => {
-    const expected = operations.flatMap((op) => [...routesOf(op).map(({ method, path }) => `${method} ${path}`), `POST /v1/ops/${op.name}`])
-    const found = Object.entries(document.paths).flatMap(([path, item]) => Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`))
+    const expected = operations.flatMap((op) => [
+      ...routesOf(op).map(({ method, path }) => `${method} ${path}`),
+      `POST /v1/ops/${op.name}`,
+    ])
+    const found = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`),
+    )
     assert.deepEqual(found.sort(), expected.sort())
   })
 
   it('names each operation once', () => {
-    const ids = Object.values<Any>(document.paths).flatMap((item) => Object.values<Any>(item).map((operation) => operation.operationId))
+    const ids = Object.values<Any>(document.paths).flatMap((item) =>
+      Object.values<Any>(item).map((operation) => operation.operationId),
+    )
     assert.equal(new Set(ids).size, ids.length)
     for (const op of operations) assert.ok(ids.includes(op.name), `${op.name} is no operationId`)
   })
@@ -40,7 +51,8 @@ describe('The OpenAPI document', () => {
     for (const ref of refs) assert.ok(follow({ $ref: ref }) !== undefined, `${ref} leads nowhere`)
     for (const [kind, components] of Object.entries<Any>(document.components)) {
       if (kind === 'securitySchemes') continue
-      for (const name of Object.keys(components)) assert.ok(refs.has(`#/components/${kind}/${name}`), `${kind} ${name} is not used`)
+      for (const name of Object.keys(components))
+        assert.ok(refs.has(`#/components/${kind}/${name}`), `${kind} ${name} is not used`)
     }
   })
 
@@ -49,9 +61,11 @@ describe('The OpenAPI document', () => {
       const one = document.paths[`/v1/ops/${op.name}`].post
       const body = one.requestBody.content['application/json'].schema
       assert.equal(body.additionalProperties, false)
-      for (const field of Object.keys(inputOf(op).shape)) assert.ok(field in body.properties, `${field} is missing`)
+      for (const field of Object.keys(inputOf(op).shape))
+        assert.ok(field in body.properties, `${field} is missing`)
       for (const code of op.errors) assert.ok(one.responses[errors[code].status], `${code} is missing`)
-      for (const status of [400, 401, 403, 413, 415, 429, 500, 503, 504]) assert.ok(one.responses[status], `${status} is missing`)
+      for (const status of [400, 401, 403, 413, 415, 429, 500, 503, 504])
+        assert.ok(one.responses[status], `${status} is missing`)
       assert.equal(one.responses[409] !== undefined, op.dryRun === true || op.errors.includes('conflict'))
       assert.equal(one.responses[428] !== undefined, op.confirm !== undefined)
     })
@@ -67,7 +81,9 @@ describe('The OpenAPI document', () => {
 
   it('sorts the fields of a route by where they travel', () => {
     const list = document.paths['/v1/contacts'].get
-    assert.ok(list.parameters.some((p: Any) => p.name === 'tag_ids' && p.in === 'query' && p.schema.type === 'array'))
+    assert.ok(
+      list.parameters.some((p: Any) => p.name === 'tag_ids' && p.in === 'query' && p.schema.type === 'array'),
+    )
     assert.equal(list.requestBody, undefined)
     const update = document.paths['/v1/contacts/{contact_id}'].patch
     assert.ok(update.parameters.some((p: Any) => p.name === 'contact_id' && p.in === 'path' && p.required))
@@ -89,11 +105,19 @@ describe('The pages', () => {
   })
 
   it('are there under their addresses and nowhere else', async () => {
-    for (const path of ['/', '/docs', '/errors']) assert.match((await get(path))!.headers.get('content-security-policy')!, /default-src 'none'/)
+    for (const path of ['/', '/docs', '/errors'])
+      assert.match((await get(path))!.headers.get('content-security-policy')!, /default-src 'none'/)
     for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'init.js']) {
       assert.equal((await get(`/docs/assets/${name}`))!.status, 200)
     }
-    for (const path of ['/errors/nope', '/errors/constructor', '/docs/assets/index.html', '/docs/assets/../package.json', '/docs/assets/constructor', '/x']) {
+    for (const path of [
+      '/errors/nope',
+      '/errors/constructor',
+      '/docs/assets/index.html',
+      '/docs/assets/../package.json',
+      '/docs/assets/constructor',
+      '/x',
+    ]) {
       assert.equal(await get(path), undefined)
     }
   })

@@ -15,14 +15,29 @@ const everybodyClaims = async (servers: readonly TestServer[]): Promise<void> =>
   const { id } = await plantConversation(server, workspace.id)
   const staff: TestKey[] = []
   for (let n = 0; n < 10; n++) staff.push(await workspace.staff({ name: `Agent ${n}` }))
-  const replies = await Promise.all(Array.from({ length: CLAIMS }, async (_, n) => {
-    const { key, staffId } = staff[n % staff.length]!
-    return { staffId, ...await callAs(servers[n % servers.length]!, key)('inbox_assign_conversation', { conversation_id: id, only_if_unassigned: true, staff_id: staffId }) }
-  }))
+  const replies = await Promise.all(
+    Array.from({ length: CLAIMS }, async (_, n) => {
+      const { key, staffId } = staff[n % staff.length]!
+      return {
+        staffId,
+        ...(await callAs(servers[n % servers.length]!, key)('inbox_assign_conversation', {
+          conversation_id: id,
+          only_if_unassigned: true,
+          staff_id: staffId,
+        })),
+      }
+    }),
+  )
   const winners = replies.filter(({ status }) => status === 200)
   const losers = replies.filter(({ status, body }) => status === 409 && body.reason === 'already_assigned')
-  assert.deepEqual([winners.length, losers.length], [1, CLAIMS - 1], replies.find(({ status }) => status !== 200 && status !== 409)?.text ?? 'one winner')
-  const { rows: [row] } = await sql<{ staff: string | null; events: string }>`
+  assert.deepEqual(
+    [winners.length, losers.length],
+    [1, CLAIMS - 1],
+    replies.find(({ status }) => status !== 200 && status !== 409)?.text ?? 'one winner',
+  )
+  const {
+    rows: [row],
+  } = await sql<{ staff: string | null; events: string }>`
     select assigned_staff_id as staff, (select count(*) from events where workspace_id = ${workspace.id} and type = 'conversation.assigned/1') as events
     from conversations where workspace_id = ${workspace.id} and id = ${id}`.execute(server.db)
   assert.deepEqual([row!.staff, row!.events], [winners[0]!.body.conversation.assignee_staff_id, '1'])
@@ -33,13 +48,17 @@ everyDatabase('A hundred claims at once', (server) => {
   it('have one winner', () => everybodyClaims([server()]))
 })
 
-describe('A hundred claims at once over two servers', { skip: databases.includes('postgresql') ? false : 'WCRM_TEST_POSTGRES_URL is not set' }, () => {
-  it('have one winner', async () => {
-    const { servers, close } = await startSharedServers(2)
-    try {
-      for (let round = 0; round < 3; round++) await everybodyClaims(servers)
-    } finally {
-      await close()
-    }
-  })
-})
+describe(
+  'A hundred claims at once over two servers',
+  { skip: databases.includes('postgresql') ? false : 'WCRM_TEST_POSTGRES_URL is not set' },
+  () => {
+    it('have one winner', async () => {
+      const { servers, close } = await startSharedServers(2)
+      try {
+        for (let round = 0; round < 3; round++) await everybodyClaims(servers)
+      } finally {
+        await close()
+      }
+    })
+  },
+)

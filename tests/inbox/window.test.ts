@@ -14,14 +14,39 @@ const HOUR = 3_600_000
 const START = Date.UTC(2026, 9, 1, 9, 30)
 const at = (ms: number): string => new Date(START + ms).toISOString()
 
-const facts = (type: string | null, more: Partial<WindowFacts> = {}): WindowFacts =>
-  ({ channel_id: '1', channel_type: type, last_inbound_at: null, free_entry_at: null, window_corrected_at: null, ...more })
+const facts = (type: string | null, more: Partial<WindowFacts> = {}): WindowFacts => ({
+  channel_id: '1',
+  channel_type: type,
+  last_inbound_at: null,
+  free_entry_at: null,
+  window_corrected_at: null,
+  ...more,
+})
 
-const open = (kind: string, closes: number) => ({ applies: true, open: true, kind, closes_at: at(closes), closed_at: null, reason: null })
-const closed = (kind: string | null, when: number | null, reason: string) => ({ applies: true, open: false, kind, closes_at: null, closed_at: when === null ? null : at(when), reason })
+const open = (kind: string, closes: number) => ({
+  applies: true,
+  open: true,
+  kind,
+  closes_at: at(closes),
+  closed_at: null,
+  reason: null,
+})
+const closed = (kind: string | null, when: number | null, reason: string) => ({
+  applies: true,
+  open: false,
+  kind,
+  closes_at: null,
+  closed_at: when === null ? null : at(when),
+  reason,
+})
 
 /** How long the customer's message keeps the window open, by the spec. */
-const spans = [['chatapp', 'service', 24], ['photoapp', 'standard', 24], ['socialchat', 'standard', 24], ['videoapp', 'videoapp', 48]] as const
+const spans = [
+  ['chatapp', 'service', 24],
+  ['photoapp', 'standard', 24],
+  ['socialchat', 'standard', 24],
+  ['videoapp', 'videoapp', 48],
+] as const
 
 describe('The reply window', () => {
   for (const [type, kind, hours] of spans) {
@@ -29,16 +54,23 @@ describe('The reply window', () => {
     const end = hours * HOUR
     it(`of ${type} is open for ${hours} hours, to the millisecond`, () => {
       assert.deepEqual(windowOf(facts(type), at(0)), closed(kind, null, 'never_opened'))
-      for (const now of [0, 1, end - 1]) assert.deepEqual(windowOf(written, at(now)), open(kind, end), String(now))
-      for (const now of [end, end + 1, 100 * end]) assert.deepEqual(windowOf(written, at(now)), closed(kind, end, 'expired'), String(now))
+      for (const now of [0, 1, end - 1])
+        assert.deepEqual(windowOf(written, at(now)), open(kind, end), String(now))
+      for (const now of [end, end + 1, 100 * end])
+        assert.deepEqual(windowOf(written, at(now)), closed(kind, end, 'expired'), String(now))
     })
   }
 
   it('after an ad is open for 72 hours on chatapp, and there alone', () => {
     const ad = { last_inbound_at: at(0), free_entry_at: at(0) }
-    for (const now of [0, 24 * HOUR, 72 * HOUR - 1]) assert.deepEqual(windowOf(facts('chatapp', ad), at(now)), open('free_entry', 72 * HOUR))
-    assert.deepEqual(windowOf(facts('chatapp', ad), at(72 * HOUR)), closed('free_entry', 72 * HOUR, 'expired'))
-    for (const [type, kind, hours] of spans.slice(1)) assert.deepEqual(windowOf(facts(type, ad), at(hours * HOUR)), closed(kind, hours * HOUR, 'expired'))
+    for (const now of [0, 24 * HOUR, 72 * HOUR - 1])
+      assert.deepEqual(windowOf(facts('chatapp', ad), at(now)), open('free_entry', 72 * HOUR))
+    assert.deepEqual(
+      windowOf(facts('chatapp', ad), at(72 * HOUR)),
+      closed('free_entry', 72 * HOUR, 'expired'),
+    )
+    for (const [type, kind, hours] of spans.slice(1))
+      assert.deepEqual(windowOf(facts(type, ad), at(hours * HOUR)), closed(kind, hours * HOUR, 'expired'))
   })
 
   it('is that of the message which keeps it open longest', () => {
@@ -47,97 +79,155 @@ describe('The reply window', () => {
     const early = facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(47 * HOUR) })
     assert.deepEqual(windowOf(early, at(61 * HOUR)), open('free_entry', 72 * HOUR))
     // Where both end at once it is the plain one.
-    assert.deepEqual(windowOf(facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(48 * HOUR) }), at(61 * HOUR)), open('service', 72 * HOUR))
+    assert.deepEqual(
+      windowOf(facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(48 * HOUR) }), at(61 * HOUR)),
+      open('service', 72 * HOUR),
+    )
   })
 
   it('does not apply elsewhere, and is no window without a channel', () => {
-    assert.deepEqual(windowOf(facts('web'), at(0)), { applies: false, open: true, kind: 'web', closes_at: null, closed_at: null, reason: null })
+    assert.deepEqual(windowOf(facts('web'), at(0)), {
+      applies: false,
+      open: true,
+      kind: 'web',
+      closes_at: null,
+      closed_at: null,
+      reason: null,
+    })
     for (const type of ['email', 'sms', 'messengerapp', 'anything']) {
-      assert.deepEqual(windowOf(facts(type, { last_inbound_at: at(0) }), at(99 * HOUR)), { applies: false, open: true, kind: null, closes_at: null, closed_at: null, reason: null })
+      assert.deepEqual(windowOf(facts(type, { last_inbound_at: at(0) }), at(99 * HOUR)), {
+        applies: false,
+        open: true,
+        kind: null,
+        closes_at: null,
+        closed_at: null,
+        reason: null,
+      })
     }
-    for (const gone of [facts(null, { last_inbound_at: at(0) }), { ...facts('chatapp', { last_inbound_at: at(0) }), channel_id: null }]) assert.deepEqual(windowOf(gone, at(1)), closed(null, null, 'no_window'))
+    for (const gone of [
+      facts(null, { last_inbound_at: at(0) }),
+      { ...facts('chatapp', { last_inbound_at: at(0) }), channel_id: null },
+    ])
+      assert.deepEqual(windowOf(gone, at(1)), closed(null, null, 'no_window'))
   })
 
   it('closes when the provider says so, until the customer writes again', () => {
     const corrected = facts('chatapp', { last_inbound_at: at(0), window_corrected_at: at(HOUR) })
     assert.deepEqual(windowOf(corrected, at(HOUR)), closed('service', HOUR, 'expired'))
-    assert.deepEqual(windowOf({ ...corrected, last_inbound_at: at(2 * HOUR) }, at(2 * HOUR)), open('service', 26 * HOUR))
+    assert.deepEqual(
+      windowOf({ ...corrected, last_inbound_at: at(2 * HOUR) }, at(2 * HOUR)),
+      open('service', 26 * HOUR),
+    )
     // What is long closed was closed when it expired, not when the provider said so.
-    assert.deepEqual(windowOf({ ...corrected, window_corrected_at: at(30 * HOUR) }, at(31 * HOUR)), closed('service', 24 * HOUR, 'expired'))
+    assert.deepEqual(
+      windowOf({ ...corrected, window_corrected_at: at(30 * HOUR) }, at(31 * HOUR)),
+      closed('service', 24 * HOUR, 'expired'),
+    )
   })
 
   const hours = fc.integer({ min: -100 * HOUR, max: 200 * HOUR })
   const time = fc.option(hours.map(at), { nil: null })
   const any = fc.record({
-    channel_id: fc.constantFrom('1', '1', '1', null), channel_type: fc.constantFrom('chatapp', 'photoapp', 'socialchat', 'videoapp', 'web', 'email', null),
-    last_inbound_at: time, free_entry_at: time, window_corrected_at: time,
+    channel_id: fc.constantFrom('1', '1', '1', null),
+    channel_type: fc.constantFrom('chatapp', 'photoapp', 'socialchat', 'videoapp', 'web', 'email', null),
+    last_inbound_at: time,
+    free_entry_at: time,
+    window_corrected_at: time,
   })
 
   it('says at every time one thing: open with an end ahead, or closed with a reason', () => {
-    fc.assert(fc.property(any, hours.map(at), (given, now) => {
-      const window = windowOf(given, now)
-      if (window.open) {
-        assert.equal(window.reason, null)
-        assert.equal(window.closed_at, null)
-        assert.equal(window.closes_at !== null, window.applies)
-        if (window.closes_at !== null) assert.ok(window.closes_at > now)
-      } else {
-        assert.ok(window.applies)
-        assert.equal(window.closes_at, null)
-        assert.equal(window.closed_at !== null, window.reason === 'expired')
-        if (window.closed_at !== null) assert.ok(window.closed_at <= now)
-        assert.equal(window.reason === 'never_opened', given.channel_id !== null && given.channel_type !== null && given.last_inbound_at === null)
-      }
-    }), { numRuns: 2000 })
+    fc.assert(
+      fc.property(any, hours.map(at), (given, now) => {
+        const window = windowOf(given, now)
+        if (window.open) {
+          assert.equal(window.reason, null)
+          assert.equal(window.closed_at, null)
+          assert.equal(window.closes_at !== null, window.applies)
+          if (window.closes_at !== null) assert.ok(window.closes_at > now)
+        } else {
+          assert.ok(window.applies)
+          assert.equal(window.closes_at, null)
+          assert.equal(window.closed_at !== null, window.reason === 'expired')
+          if (window.closed_at !== null) assert.ok(window.closed_at <= now)
+          assert.equal(
+            window.reason === 'never_opened',
+            given.channel_id !== null && given.channel_type !== null && given.last_inbound_at === null,
+          )
+        }
+      }),
+      { numRuns: 2000 },
+    )
   })
 
   it('once closed stays closed and says the same, however much later it is asked, until something is written', () => {
-    fc.assert(fc.property(any, hours, fc.nat(1000 * HOUR), (given, now, later) => {
-      const [before, after] = [windowOf(given, at(now)), windowOf(given, at(now + later))]
-      if (!before.open) assert.deepEqual(after, before)
-      else if (!after.open) assert.equal(after.closed_at, before.closes_at)
-      else assert.deepEqual(after, before)
-    }), { numRuns: 2000 })
+    fc.assert(
+      fc.property(any, hours, fc.nat(1000 * HOUR), (given, now, later) => {
+        const [before, after] = [windowOf(given, at(now)), windowOf(given, at(now + later))]
+        if (!before.open) assert.deepEqual(after, before)
+        else if (!after.open) assert.equal(after.closed_at, before.closes_at)
+        else assert.deepEqual(after, before)
+      }),
+      { numRuns: 2000 },
+    )
   })
 
   it('never closes sooner for a message that comes later', () => {
-    fc.assert(fc.property(any, hours, fc.nat(300 * HOUR), hours.map(at), (given, written, later, now) => {
-      const [one, two] = [written, written + later].map((ms) => windowOf({ ...given, last_inbound_at: at(ms) }, now))
-      if (one!.open) assert.ok(two!.open)
-    }), { numRuns: 2000 })
+    fc.assert(
+      fc.property(any, hours, fc.nat(300 * HOUR), hours.map(at), (given, written, later, now) => {
+        const [one, two] = [written, written + later].map((ms) =>
+          windowOf({ ...given, last_inbound_at: at(ms) }, now),
+        )
+        if (one!.open) assert.ok(two!.open)
+      }),
+      { numRuns: 2000 },
+    )
   })
 })
 
 let clock = START
-everyDatabase('The window that a conversation shows', (server) => {
-  it('is the one of its messages and its channel, at the time of the server', async () => {
-    clock = START
-    const workspace = await makeWorkspace(server())
-    const run = doAs(server(), workspace.owner.key)
-    const shown = async (id: string, ms: number) => {
-      clock = START + ms
-      const alone = await run('inbox_get_conversation', { conversation_id: id })
-      const { data } = await run('inbox_search_conversations', { limit: 100 })
-      assert.deepEqual(data.find((row: { id: string }) => row.id === id).window, alone.window)
-      return alone.window
-    }
-    for (const [type, kind, hours] of spans) {
-      const channel = await createChannel(server().db, workspace.id, { type, name: type, status: 'connected' }, at(0))
-      const { id } = await plantConversation(server(), workspace.id, { channelId: channel.id, inboundAt: at(0) })
-      assert.deepEqual(await shown(id, hours * HOUR - 1), open(kind, hours * HOUR))
-      assert.deepEqual(await shown(id, hours * HOUR), closed(kind, hours * HOUR, 'expired'))
-      await customerWrites(server(), workspace.id, id, { at: at(100 * HOUR) })
-      assert.deepEqual(await shown(id, 100 * HOUR), open(kind, (100 + hours) * HOUR))
-      // A message that was long on its way takes nothing back.
-      await customerWrites(server(), workspace.id, id, { at: at(50 * HOUR), arrivedAt: at(101 * HOUR) })
-      assert.deepEqual(await shown(id, 101 * HOUR), open(kind, (100 + hours) * HOUR))
-    }
-    clock = START
-    const { id } = await plantConversation(server(), workspace.id, { inboundAt: null })
-    assert.deepEqual(await shown(id, 0), closed('service', null, 'never_opened'))
-    await customerWrites(server(), workspace.id, id, { at: at(0), ad: true })
-    assert.deepEqual(await shown(id, 71 * HOUR), open('free_entry', 72 * HOUR))
-    await inFlow(server(), workspace.id, at(71 * HOUR), async (flow) => { await correctWindow(flow, (await lockConversation(flow.tx, workspace.id, id))!) })
-    assert.deepEqual(await shown(id, 71 * HOUR), closed('free_entry', 71 * HOUR, 'expired'))
-  })
-}, { now: () => new Date(clock).toISOString() })
+everyDatabase(
+  'The window that a conversation shows',
+  (server) => {
+    it('is the one of its messages and its channel, at the time of the server', async () => {
+      clock = START
+      const workspace = await makeWorkspace(server())
+      const run = doAs(server(), workspace.owner.key)
+      const shown = async (id: string, ms: number) => {
+        clock = START + ms
+        const alone = await run('inbox_get_conversation', { conversation_id: id })
+        const { data } = await run('inbox_search_conversations', { limit: 100 })
+        assert.deepEqual(data.find((row: { id: string }) => row.id === id).window, alone.window)
+        return alone.window
+      }
+      for (const [type, kind, hours] of spans) {
+        const channel = await createChannel(
+          server().db,
+          workspace.id,
+          { type, name: type, status: 'connected' },
+          at(0),
+        )
+        const { id } = await plantConversation(server(), workspace.id, {
+          channelId: channel.id,
+          inboundAt: at(0),
+        })
+        assert.deepEqual(await shown(id, hours * HOUR - 1), open(kind, hours * HOUR))
+        assert.deepEqual(await shown(id, hours * HOUR), closed(kind, hours * HOUR, 'expired'))
+        await customerWrites(server(), workspace.id, id, { at: at(100 * HOUR) })
+        assert.deepEqual(await shown(id, 100 * HOUR), open(kind, (100 + hours) * HOUR))
+        // A message that was long on its way takes nothing back.
+        await customerWrites(server(), workspace.id, id, { at: at(50 * HOUR), arrivedAt: at(101 * HOUR) })
+        assert.deepEqual(await shown(id, 101 * HOUR), open(kind, (100 + hours) * HOUR))
+      }
+      clock = START
+      const { id } = await plantConversation(server(), workspace.id, { inboundAt: null })
+      assert.deepEqual(await shown(id, 0), closed('service', null, 'never_opened'))
+      await customerWrites(server(), workspace.id, id, { at: at(0), ad: true })
+      assert.deepEqual(await shown(id, 71 * HOUR), open('free_entry', 72 * HOUR))
+      await inFlow(server(), workspace.id, at(71 * HOUR), async (flow) => {
+        await correctWindow(flow, (await lockConversation(flow.tx, workspace.id, id))!)
+      })
+      assert.deepEqual(await shown(id, 71 * HOUR), closed('free_entry', 71 * HOUR, 'expired'))
+    })
+  },
+  { now: () => new Date(clock).toISOString() },
+)

@@ -8,7 +8,10 @@ import { bridgeStdio } from '../../mcp/stdio.ts'
 type Seen = { headers: IncomingMessage['headers']; body: any }
 type Reply = (seen: Seen, response: ServerResponse) => void
 
-/** Runs the bridge over these lines against a server that replies so; answers what came out once the input has ended. */
+/**
+ * Runs the bridge over these lines against a server that replies so; answers what came out once the input
+ * has ended.
+ */
 const through = async (lines: readonly (object | string)[], reply: Reply, url?: string) => {
   const seen: Seen[] = []
   const server = createServer(async (request, response) => {
@@ -28,37 +31,64 @@ const through = async (lines: readonly (object | string)[], reply: Reply, url?: 
   server.close()
   server.closeAllConnections()
   const text = async (stream: PassThrough): Promise<string> => (await stream.end().toArray()).join('')
-  return { seen, out: (await text(output)).split('\n').filter(Boolean).map((line) => JSON.parse(line)), notes: await text(notes) }
+  return {
+    seen,
+    out: (await text(output))
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line)),
+    notes: await text(notes),
+  }
 }
 
 const json = (response: ServerResponse, value: unknown, status = 200, type = 'application/json') =>
   void response.writeHead(status, { 'content-type': type }).end(JSON.stringify(value))
 const result = (seen: Seen, value: object) => ({ jsonrpc: '2.0', id: seen.body.id, result: value })
-const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+const meta = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': {},
+}
 
 describe('The stdio bridge', () => {
   it('says in headers what 2026-07-28 asks for', async () => {
-    const { seen, out } = await through([
-      { jsonrpc: '2.0', id: 'a', method: 'tools/call', params: { name: 'crm_get_contact', arguments: {}, _meta: meta } },
-      { jsonrpc: '2.0', id: 'b', method: 'resources/read', params: { uri: 'wcrm://ünicode', _meta: meta } },
-    ], (one, response) => json(response, result(one, { ok: true })))
+    const { seen, out } = await through(
+      [
+        {
+          jsonrpc: '2.0',
+          id: 'a',
+          method: 'tools/call',
+          params: { name: 'crm_get_contact', arguments: {}, _meta: meta },
+        },
+        { jsonrpc: '2.0', id: 'b', method: 'resources/read', params: { uri: 'wcrm://ünicode', _meta: meta } },
+      ],
+      (one, response) => json(response, result(one, { ok: true })),
+    )
     const call = seen.find(({ body }) => body.id === 'a')!.headers
     assert.equal(call.authorization, 'Bearer wc_test_x')
-    assert.deepEqual([call['mcp-protocol-version'], call['mcp-method'], call['mcp-name']], ['2026-07-28', 'tools/call', 'crm_get_contact'])
-    assert.equal(seen.find(({ body }) => body.id === 'b')!.headers['mcp-name'], `=?base64?${Buffer.from('wcrm://ünicode').toString('base64')}?=`)
+    assert.deepEqual(
+      [call['mcp-protocol-version'], call['mcp-method'], call['mcp-name']],
+      ['2026-07-28', 'tools/call', 'crm_get_contact'],
+    )
+    assert.equal(
+      seen.find(({ body }) => body.id === 'b')!.headers['mcp-name'],
+      `=?base64?${Buffer.from('wcrm://ünicode').toString('base64')}?=`,
+    )
     assert.deepEqual(out.map(({ id }) => id).sort(), ['a', 'b'])
   })
 
   it('carries 2025 messages: notifications get no answer, and streams are read to their end', async () => {
-    const { out } = await through([
-      { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } },
-      { jsonrpc: '2.0', method: 'notifications/initialized' },
-    ], (one, response) => {
-      if (one.body.id === undefined) return void response.writeHead(202).end()
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      response.write(': keep-alive\n\nevent: message\nda')
-      response.end(`ta: ${JSON.stringify(result(one, { protocolVersion: '2025-11-25' }))}\r\n\r\n`)
-    })
+    const { out } = await through(
+      [
+        { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } },
+        { jsonrpc: '2.0', method: 'notifications/initialized' },
+      ],
+      (one, response) => {
+        if (one.body.id === undefined) return void response.writeHead(202).end()
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.write(': keep-alive\n\nevent: message\nda')
+        response.end(`ta: ${JSON.stringify(result(one, { protocolVersion: '2025-11-25' }))}\r\n\r\n`)
+      },
+    )
     assert.deepEqual(out, [{ jsonrpc: '2.0', id: 1, result: { protocolVersion: '2025-11-25' } }])
   })
 
@@ -71,8 +101,14 @@ describe('The stdio bridge', () => {
   })
 
   it('says that the key is refused, and why', async () => {
-    const problem = { code: 'unauthenticated', detail: 'The API key is unknown, expired or revoked.', status: 401 }
-    const { out, notes } = await through([{ jsonrpc: '2.0', id: 1, method: 'ping' }], (_, response) => json(response, problem, 401, 'application/problem+json'))
+    const problem = {
+      code: 'unauthenticated',
+      detail: 'The API key is unknown, expired or revoked.',
+      status: 401,
+    }
+    const { out, notes } = await through([{ jsonrpc: '2.0', id: 1, method: 'ping' }], (_, response) =>
+      json(response, problem, 401, 'application/problem+json'),
+    )
     assert.match(out[0].error.message, /401 unauthenticated/)
     assert.equal(out[0].error.data.code, 'unauthenticated')
     assert.match(notes, /wcrm login/)
@@ -80,24 +116,32 @@ describe('The stdio bridge', () => {
 
   it('passes on an error that the server worded itself', async () => {
     const error = { code: -32022, message: 'Unsupported protocol version' }
-    const { out, notes } = await through([{ jsonrpc: '2.0', id: 7, method: 'tools/list' }], (one, response) => json(response, { jsonrpc: '2.0', id: one.body.id, error }, 400))
+    const { out, notes } = await through([{ jsonrpc: '2.0', id: 7, method: 'tools/list' }], (one, response) =>
+      json(response, { jsonrpc: '2.0', id: one.body.id, error }, 400),
+    )
     assert.deepEqual(out, [{ jsonrpc: '2.0', id: 7, error }])
     assert.equal(notes, '')
   })
 
   it('answers a broken line and a stream that breaks off', async () => {
-    const { out } = await through(['{nonsense', { jsonrpc: '2.0', id: 3, method: 'tools/list' }], (_, response) =>
-      void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'))
+    const { out } = await through(
+      ['{nonsense', { jsonrpc: '2.0', id: 3, method: 'tools/list' }],
+      (_, response) =>
+        void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'),
+    )
     assert.equal(out.find(({ id }) => id === null).error.code, -32700)
     assert.match(out.find(({ id }) => id === 3).error.message, /before the answer/)
   })
 
   it('ends a cancelled request without an answer, and a subscription with its reader', async () => {
-    const { out } = await through([
-      { jsonrpc: '2.0', id: 4, method: 'tools/call', params: { name: 'x', _meta: meta } },
-      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 4 } },
-      { jsonrpc: '2.0', id: 5, method: 'subscriptions/listen', params: { _meta: meta } },
-    ], () => {})
+    const { out } = await through(
+      [
+        { jsonrpc: '2.0', id: 4, method: 'tools/call', params: { name: 'x', _meta: meta } },
+        { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 4 } },
+        { jsonrpc: '2.0', id: 5, method: 'subscriptions/listen', params: { _meta: meta } },
+      ],
+      () => {},
+    )
     assert.deepEqual(out, [])
   })
 })

@@ -27,8 +27,22 @@ describe('The tool list', () => {
       for (const [side, schema] of Object.entries({ input: tool.inputSchema, output: tool.outputSchema })) {
         assert.equal(schema.type, 'object')
         for (const [path, node] of nodes(schema)) {
-          for (const keyword of ['$ref', '$defs', 'definitions', '$schema', '~standard', 'oneOf', 'anyOf', 'allOf', 'not', 'if']) {
-            assert.ok(!(keyword in node) || path.endsWith('/properties'), `${tool.name} ${side} ${path} uses ${keyword}`)
+          for (const keyword of [
+            '$ref',
+            '$defs',
+            'definitions',
+            '$schema',
+            '~standard',
+            'oneOf',
+            'anyOf',
+            'allOf',
+            'not',
+            'if',
+          ]) {
+            assert.ok(
+              !(keyword in node) || path.endsWith('/properties'),
+              `${tool.name} ${side} ${path} uses ${keyword}`,
+            )
           }
         }
       }
@@ -37,7 +51,10 @@ describe('The tool list', () => {
     it(`${tool.name} is small and fully annotated`, () => {
       assert.match(tool.name, /^[A-Za-z0-9_.-]{1,128}$/)
       assert.ok(tokens(tool) <= 1500, `${tool.name} takes ${tokens(tool)} tokens`)
-      assert.deepEqual(Object.values(tool.annotations).map((hint) => typeof hint), ['boolean', 'boolean', 'boolean', 'boolean'])
+      assert.deepEqual(
+        Object.values(tool.annotations).map((hint) => typeof hint),
+        ['boolean', 'boolean', 'boolean', 'boolean'],
+      )
       assert.equal('confirm' in (tool.inputSchema.properties as object), false)
     })
   }
@@ -56,7 +73,9 @@ describe('The tool list', () => {
 
   it('describes every argument', () => {
     for (const tool of tools) {
-      for (const [name, schema] of Object.entries(tool.inputSchema.properties as Record<string, { description?: string }>)) {
+      for (const [name, schema] of Object.entries(
+        tool.inputSchema.properties as Record<string, { description?: string }>,
+      )) {
         assert.ok(schema.description, `${tool.name} ${name} has no description`)
       }
     }
@@ -73,37 +92,71 @@ describe('The tool list', () => {
 
   it('follows the scopes of the key, in the order of the catalog', () => {
     const read = listed(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map((op) => op.name)
-    assert.deepEqual(read, operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name))
+    assert.deepEqual(
+      read,
+      operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
+    )
     const all = listed(operations, everyScope, { toolsets: ['all'], readonly: false })
     assert.deepEqual(all, operations)
   })
 
   it('can be narrowed to toolsets and to reads', () => {
-    const groups = listed(operations, everyScope, { toolsets: ['groups'], readonly: false }).map((op) => op.name)
-    assert.deepEqual(groups, operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name))
+    const groups = listed(operations, everyScope, { toolsets: ['groups'], readonly: false }).map(
+      (op) => op.name,
+    )
+    assert.deepEqual(
+      groups,
+      operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name),
+    )
     const crm = listed(operations, everyScope, { toolsets: ['crm', 'channels'], readonly: true })
-    assert.ok(crm.every((op) => op.scope === 'mcp:read' && (op.name.startsWith('crm_') || op.name === 'workspace_channels')))
+    assert.ok(
+      crm.every(
+        (op) => op.scope === 'mcp:read' && (op.name.startsWith('crm_') || op.name === 'workspace_channels'),
+      ),
+    )
     assert.ok(toolsetNames(operations).includes('all'))
   })
 
   it('has hints that follow the catalog', () => {
     const hints = (name: string) => tools.find((tool) => tool.name === name)!.annotations
-    assert.deepEqual(hints('crm_get_contact'), { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false })
-    assert.deepEqual(hints('crm_delete_contact'), { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false })
-    assert.deepEqual(hints('crm_create_custom_field'), { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false })
+    assert.deepEqual(hints('crm_get_contact'), {
+      readOnlyHint: true,
+      destructiveHint: false,
+      idempotentHint: true,
+      openWorldHint: false,
+    })
+    assert.deepEqual(hints('crm_delete_contact'), {
+      readOnlyHint: false,
+      destructiveHint: true,
+      idempotentHint: true,
+      openWorldHint: false,
+    })
+    assert.deepEqual(hints('crm_create_custom_field'), {
+      readOnlyHint: false,
+      destructiveHint: false,
+      idempotentHint: false,
+      openWorldHint: false,
+    })
   })
 })
 
 describe('JSON Schema for clients', () => {
   it('writes a union of different types as one type', () => {
-    const { schema } = jsonSchema(z.object({ id: z.union([z.string().regex(/^\d+$/), z.int().positive()]), at: z.iso.datetime().nullable() }))
+    const { schema } = jsonSchema(
+      z.object({
+        id: z.union([z.string().regex(/^\d+$/), z.int().positive()]),
+        at: z.iso.datetime().nullable(),
+      }),
+    )
     const { id, at } = schema.properties as Record<string, unknown>
     assert.deepEqual(id, { type: ['string', 'integer'], pattern: '^\\d+$', exclusiveMinimum: 0 })
     assert.deepEqual(at, { type: ['string', 'null'], format: 'date-time' })
   })
 
   it('keeps a union whose branches share a type', () => {
-    const { schema } = jsonSchema(z.object({ a: z.union([z.literal(''), z.email()]), n: z.union([z.enum(['x', 'y']), z.null()]) }))
+    const { schema } = jsonSchema(
+      z.object({ a: z.union([z.literal(''), z.email()]), n: z.union([z.enum(['x', 'y']), z.null()]) }),
+    )
     const { a, n } = schema.properties as Record<string, Record<string, unknown>>
     assert.equal((a!.anyOf as unknown[]).length, 2)
     assert.deepEqual(n, { type: ['string', 'null'], enum: ['x', 'y', null] })
@@ -111,7 +164,9 @@ describe('JSON Schema for clients', () => {
 
   it('inlines references and cuts a schema that holds itself', () => {
     type Node = { and?: Node[] }
-    const Node: z.ZodType<Node> = z.lazy(() => z.object({ and: z.array(Node).optional() })).meta({ id: 'TestNode' })
+    const Node: z.ZodType<Node> = z
+      .lazy(() => z.object({ and: z.array(Node).optional() }))
+      .meta({ id: 'TestNode' })
     const schema = inlinedJsonSchema(z.object({ filter: Node }))
     assert.ok(!JSON.stringify(schema).includes('$ref'), JSON.stringify(schema))
   })

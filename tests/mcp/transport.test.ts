@@ -10,42 +10,80 @@ import { databases, makeWorkspace, startServer, type TestServer } from '../serve
 
 describe(`MCP (${databases[0]})`, () => {
   let server: TestServer
-  before(async () => { server = await startServer(databases[0]!) })
-  after(async () => { await server.close() })
+  before(async () => {
+    server = await startServer(databases[0]!)
+  })
+  after(async () => {
+    await server.close()
+  })
 
   const connect = async (key: string, era: 'auto' | 'legacy' = 'auto', query = ''): Promise<Client> => {
     const client = new Client({ name: 'tests', version: '1' }, { versionNegotiation: { mode: era } })
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp${query}`), { requestInit: { headers: { Authorization: `Bearer ${key}` } } }))
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${server.url}/mcp${query}`), {
+        requestInit: { headers: { Authorization: `Bearer ${key}` } },
+      }),
+    )
     return client
   }
 
   /** A plain request, whose Host header `fetch` would not let us choose. */
-  const post = (headers: Record<string, string>): Promise<{ status: number; headers: Record<string, unknown>; body: any }> => new Promise((resolve, reject) => {
-    const outgoing = request(`${server.url}/mcp`, { method: 'POST', headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headers } }, async (response) => {
-      let text = ''
-      for await (const chunk of response) text += chunk
-      resolve({ status: response.statusCode!, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : text })
+  const post = (
+    headers: Record<string, string>,
+  ): Promise<{ status: number; headers: Record<string, unknown>; body: any }> =>
+    new Promise((resolve, reject) => {
+      const outgoing = request(
+        `${server.url}/mcp`,
+        {
+          method: 'POST',
+          headers: {
+            'content-type': 'application/json',
+            accept: 'application/json, text/event-stream',
+            ...headers,
+          },
+        },
+        async (response) => {
+          let text = ''
+          for await (const chunk of response) text += chunk
+          resolve({
+            status: response.statusCode!,
+            headers: response.headers,
+            body: text.startsWith('{') ? JSON.parse(text) : text,
+          })
+        },
+      )
+      outgoing.on('error', reject)
+      outgoing.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }))
     })
-    outgoing.on('error', reject)
-    outgoing.end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }))
-  })
 
-  for (const [era, version] of [['auto', '2026-07-28'], ['legacy', '2025-11-25']] as const) {
+  for (const [era, version] of [
+    ['auto', '2026-07-28'],
+    ['legacy', '2025-11-25'],
+  ] as const) {
     it(`serves clients of ${version}`, async () => {
       const { owner } = await makeWorkspace(server)
       const client = await connect(owner.key, era, '?toolsets=all')
       assert.equal(client.getNegotiatedProtocolVersion(), version)
       // The client checks each structured answer against the tool's outputSchema.
       const { tools } = await client.listTools()
-      assert.deepEqual(tools.map(({ name }) => name), catalog.map(({ name }) => name))
-      const made = await client.callTool({ name: 'crm_upsert_contact', arguments: { phone: '+15550100042', name: 'Ada' } })
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        catalog.map(({ name }) => name),
+      )
+      const made = await client.callTool({
+        name: 'crm_upsert_contact',
+        arguments: { phone: '+15550100042', name: 'Ada' },
+      })
       const { contact } = made.structuredContent as { contact: { id: string } }
       const read = await client.callTool({ name: 'crm_get_contact', arguments: { contact_id: contact.id } })
       assert.deepEqual(JSON.parse((read.content as { text: string }[])[0]!.text), read.structuredContent)
       assert.equal((await client.listResources()).resources.length, 2)
       assert.match(JSON.stringify(await client.readResource({ uri: 'wcrm://errors' })), /confirm_required/)
       const { prompts } = await client.listPrompts()
-      const prompt = await client.getPrompt({ name: prompts[0]!.name, arguments: { [prompts[0]!.arguments![0]!.name]: 'Ada' } })
+      const prompt = await client.getPrompt({
+        name: prompts[0]!.name,
+        arguments: { [prompts[0]!.arguments![0]!.name]: 'Ada' },
+      })
       assert.match(JSON.stringify(prompt.messages), /Ada/)
       await client.close()
     })
@@ -66,30 +104,50 @@ describe(`MCP (${databases[0]})`, () => {
   it('rehearses a gated tool, and does not let the model confirm it', async () => {
     const { owner } = await makeWorkspace(server)
     const client = await connect(owner.key)
-    const { structuredContent } = await client.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } })
+    const { structuredContent } = await client.callTool({
+      name: 'crm_create_group',
+      arguments: { name: 'VIP' },
+    })
     const group_id = (structuredContent as { group: { id: string } }).group.id
-    const call = async (more: object) => await client.callTool({ name: 'crm_delete_group', arguments: { group_id, ...more } })
+    const call = async (more: object) =>
+      await client.callTool({ name: 'crm_delete_group', arguments: { group_id, ...more } })
     const refused = await call({})
     assert.match((refused.content as { text: string }[])[0]!.text, /confirm_required/)
     assert.equal((await call({ confirm: 'delete' })).isError, true)
-    assert.deepEqual((await call({ dry_run: true })).structuredContent, { id: group_id, deleted: true, dry_run: true })
+    assert.deepEqual((await call({ dry_run: true })).structuredContent, {
+      id: group_id,
+      deleted: true,
+      dry_run: true,
+    })
     await client.close()
   })
 
   it('asks the person behind the client to confirm a gated tool, once it is rehearsed', async () => {
     const { owner } = await makeWorkspace(server)
-    const client = new Client({ name: 'tests', version: '1' }, { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } })
+    const client = new Client(
+      { name: 'tests', version: '1' },
+      { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } },
+    )
     const asked: string[] = []
     const answers: ({ action: 'accept'; content: { confirm: string } } | { action: 'decline' })[] = []
     client.setRequestHandler('elicitation/create', ({ params }) => {
       asked.push(params.message)
       return answers.shift()!
     })
-    await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp?toolsets=all`), { requestInit: { headers: { Authorization: `Bearer ${owner.key}` } } }))
-    const { structuredContent } = await client.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } })
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${server.url}/mcp?toolsets=all`), {
+        requestInit: { headers: { Authorization: `Bearer ${owner.key}` } },
+      }),
+    )
+    const { structuredContent } = await client.callTool({
+      name: 'crm_create_group',
+      arguments: { name: 'VIP' },
+    })
     const group_id = (structuredContent as { group: { id: string } }).group.id
-    const call = async (id: string) => await client.callTool({ name: 'crm_delete_group', arguments: { group_id: id } })
-    const codeOf = ({ content }: Awaited<ReturnType<typeof call>>) => JSON.parse((content as { text: string }[])[0]!.text).code
+    const call = async (id: string) =>
+      await client.callTool({ name: 'crm_delete_group', arguments: { group_id: id } })
+    const codeOf = ({ content }: Awaited<ReturnType<typeof call>>) =>
+      JSON.parse((content as { text: string }[])[0]!.text).code
     assert.equal(codeOf(await call('999999999')), 'not_found', 'nobody is asked about what would be refused')
     assert.equal(asked.length, 0)
     answers.push({ action: 'decline' })
@@ -103,19 +161,33 @@ describe(`MCP (${databases[0]})`, () => {
 
   it('takes no confirmation that was given for something else', async () => {
     const { owner } = await makeWorkspace(server)
-    const group = async (name: string): Promise<string> => ((await doAs(server, owner.key)('crm_create_group', { name })) as { group: { id: string } }).group.id
+    const group = async (name: string): Promise<string> =>
+      ((await doAs(server, owner.key)('crm_create_group', { name })) as { group: { id: string } }).group.id
     const [one, other] = [await group('One'), await group('Other')]
     const call = async (group_id: string, more: object = {}): Promise<any> => {
       const response = await fetch(`${server.url}/mcp`, {
         method: 'POST',
         headers: {
-          'Authorization': `Bearer ${owner.key}`, 'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream',
-          'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': 'crm_delete_group',
+          Authorization: `Bearer ${owner.key}`,
+          'Content-Type': 'application/json',
+          Accept: 'application/json, text/event-stream',
+          'MCP-Protocol-Version': '2026-07-28',
+          'Mcp-Method': 'tools/call',
+          'Mcp-Name': 'crm_delete_group',
         },
         body: JSON.stringify({
-          jsonrpc: '2.0', id: 1, method: 'tools/call', params: {
-            name: 'crm_delete_group', arguments: { group_id }, ...more,
-            _meta: { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' }, 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } },
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: {
+            name: 'crm_delete_group',
+            arguments: { group_id },
+            ...more,
+            _meta: {
+              'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+              'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' },
+              'io.modelcontextprotocol/clientCapabilities': { elicitation: {} },
+            },
           },
         }),
       })
@@ -127,16 +199,30 @@ describe(`MCP (${databases[0]})`, () => {
     for (const state of [{ requestState: asked.requestState }, { requestState: 'made up' }, {}]) {
       assert.equal((await call(other, { ...yes, ...state })).resultType, 'input_required', 'it is asked anew')
     }
-    const wrong = { inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } }, requestState: asked.requestState }
+    const wrong = {
+      inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } },
+      requestState: asked.requestState,
+    }
     assert.equal((await call(one, wrong)).isError, true)
-    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, { id: one, deleted: true })
-    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, { id: one, deleted: true }, 'a repeated answer is the same call')
+    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, {
+      id: one,
+      deleted: true,
+    })
+    assert.deepEqual(
+      (await call(one, { ...yes, requestState: asked.requestState })).structuredContent,
+      { id: one, deleted: true },
+      'a repeated answer is the same call',
+    )
   })
 
   it('runs a change with the same idempotency_key once', async () => {
     const { owner } = await makeWorkspace(server)
     const client = await connect(owner.key)
-    const call = async () => await client.callTool({ name: 'crm_create_custom_field', arguments: { key: 'plan', type: 'text', idempotency_key: 'retry-0001' } })
+    const call = async () =>
+      await client.callTool({
+        name: 'crm_create_custom_field',
+        arguments: { key: 'plan', type: 'text', idempotency_key: 'retry-0001' },
+      })
     const [first, second] = [await call(), await call()]
     assert.deepEqual(second.structuredContent, first.structuredContent)
     assert.equal(second._meta!['wcrm/idempotent_replayed'], true)
@@ -148,7 +234,10 @@ describe(`MCP (${databases[0]})`, () => {
     const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
     const client = await connect(reader.key, 'auto', '?toolsets=all')
     const names = (await client.listTools()).tools.map(({ name }) => name)
-    assert.deepEqual(names, catalog.filter((op) => op.scope === 'mcp:read').map(({ name }) => name))
+    assert.deepEqual(
+      names,
+      catalog.filter((op) => op.scope === 'mcp:read').map(({ name }) => name),
+    )
     const refused = await client.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } })
     assert.match((refused.content as { text: string }[])[0]!.text, /insufficient_scope/)
     await client.close()
@@ -158,7 +247,10 @@ describe(`MCP (${databases[0]})`, () => {
     const { owner } = await makeWorkspace(server)
     const readonly = await connect(owner.key, 'auto', '?readonly=true&toolsets=contacts,groups')
     assert.ok((await readonly.listTools()).tools.every(({ annotations }) => annotations!.readOnlyHint))
-    await assert.rejects(readonly.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } }), /reads only/)
+    await assert.rejects(
+      readonly.callTool({ name: 'crm_create_group', arguments: { name: 'VIP' } }),
+      /reads only/,
+    )
     await assert.rejects(readonly.callTool({ name: 'crm_list_tags', arguments: {} }), /toolsets=all/)
     await readonly.close()
   })
@@ -179,7 +271,9 @@ describe(`MCP (${databases[0]})`, () => {
     const { owner } = await makeWorkspace(server)
     const [input, output] = [new PassThrough(), new PassThrough()]
     const done = bridgeStdio({ url: `${server.url}/mcp`, apiKey: owner.key, input, output })
-    input.end(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'workspace_whoami', arguments: {} } })}\n`)
+    input.end(
+      `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'workspace_whoami', arguments: {} } })}\n`,
+    )
     await done
     const answer = JSON.parse((await output.end().toArray()).join(''))
     assert.equal(answer.result.structuredContent.workspace.name, 'Test')

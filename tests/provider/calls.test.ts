@@ -5,9 +5,19 @@ import { reconcile } from '../../server/jobs/reconcile.ts'
 import { revokeKey } from '../../storage/admin.ts'
 import type { Reply } from '../doors.ts'
 import { type Provider, startProvider, thingMaker } from './operations.ts'
-import { databases, makeWorkspace, startServer, startSharedServers, type TestServer, type TestWorkspace } from '../servers.ts'
+import {
+  databases,
+  makeWorkspace,
+  startServer,
+  startSharedServers,
+  type TestServer,
+  type TestWorkspace,
+} from '../servers.ts'
 
-/** A call to the provider has no idempotency of its own: whatever breaks, the thing is made once (contract 8). */
+/**
+ * A call to the provider has no idempotency of its own: whatever breaks, the thing is made once (contract
+ * 8).
+ */
 for (const database of databases) {
   describe(`Calls to the provider (${database})`, () => {
     let servers: TestServer[]
@@ -33,18 +43,48 @@ for (const database of databases) {
       for (const list of [provider.fates, provider.made, provider.looked]) list.length = 0
     })
 
-    const make = async (name: string, idempotencyKey: string, { server = servers[0]!, body = {}, key = workspace.owner.key } = {}): Promise<Reply> => {
+    const make = async (
+      name: string,
+      idempotencyKey: string,
+      { server = servers[0]!, body = {}, key = workspace.owner.key } = {},
+    ): Promise<Reply> => {
       const response = await fetch(`${server.url}/v1/ops/test_make_thing`, {
-        method: 'POST', headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey }, body: JSON.stringify({ name, ...body }),
+        method: 'POST',
+        headers: {
+          Authorization: `Bearer ${key}`,
+          'Content-Type': 'application/json',
+          'Idempotency-Key': idempotencyKey,
+        },
+        body: JSON.stringify({ name, ...body }),
       })
       const text = await response.text()
-      return { status: response.status, text, body: JSON.parse(text), headers: Object.fromEntries(response.headers) }
+      return {
+        status: response.status,
+        text,
+        body: JSON.parse(text),
+        headers: Object.fromEntries(response.headers),
+      }
     }
-    const shown = (reply: Reply) => [reply.status, reply.status < 400 ? reply.body.name : reply.body.code, reply.headers['idempotent-replayed'] === 'true']
-    const events = async () => (await servers[0]!.db.selectFrom('events').select('type').where('workspace_id', '=', workspace.id).execute()).length
+    const shown = (reply: Reply) => [
+      reply.status,
+      reply.status < 400 ? reply.body.name : reply.body.code,
+      reply.headers['idempotent-replayed'] === 'true',
+    ]
+    const events = async () =>
+      (
+        await servers[0]!.db
+          .selectFrom('events')
+          .select('type')
+          .where('workspace_id', '=', workspace.id)
+          .execute()
+      ).length
     const nameOf = () => `thing ${workspace.id}`
     /** As if the caller had been silent for longer than its lease. */
-    const endLease = async () => { await sql`update idempotency set lease_until = clock_timestamp() where workspace_id = ${workspace.id}`.execute(servers[0]!.db) }
+    const endLease = async () => {
+      await sql`update idempotency set lease_until = clock_timestamp() where workspace_id = ${workspace.id}`.execute(
+        servers[0]!.db,
+      )
+    }
 
     it('are made once and answered again', async () => {
       const name = nameOf()
@@ -60,7 +100,11 @@ for (const database of databases) {
       provider.fates.push('make and drop')
       const lost = await make(name, 'answer-was-lost')
       assert.deepEqual(shown(lost), [504, 'timeout', false])
-      assert.deepEqual(shown(await make('another', 'answer-was-lost')), [400, 'invalid_input', false], 'the key stays taken')
+      assert.deepEqual(
+        shown(await make('another', 'answer-was-lost')),
+        [400, 'invalid_input', false],
+        'the key stays taken',
+      )
       assert.deepEqual(shown(await make(name, 'answer-was-lost')), [201, name, false])
       assert.deepEqual(shown(await make(name, 'answer-was-lost')), [201, name, true])
       assert.deepEqual([provider.made, provider.looked, await events()], [[name], [name], 1])
@@ -88,7 +132,11 @@ for (const database of databases) {
       provider.fates.push('drop', 'throttle')
       assert.deepEqual(shown(await make(name, 'lost-then-put-off')), [504, 'timeout', false])
       assert.deepEqual(shown(await make(name, 'lost-then-put-off')), [503, 'upstream_unavailable', false])
-      assert.deepEqual(shown(await make('another', 'lost-then-put-off')), [400, 'invalid_input', false], 'the key stays taken')
+      assert.deepEqual(
+        shown(await make('another', 'lost-then-put-off')),
+        [400, 'invalid_input', false],
+        'the key stays taken',
+      )
       await endLease()
       await reconcile(servers[0]!.app)
       assert.deepEqual(shown(await make(name, 'lost-then-put-off')), [201, name, true])
@@ -112,7 +160,10 @@ for (const database of databases) {
 
     it('are not made in a rehearsal', async () => {
       const test = (await workspace.key(workspace.owner.staffId, { test: true })).key
-      for (const reply of [await make('rehearsed', 'a-rehearsal-key', { body: { dry_run: true } }), await make('rehearsed', 'a-rehearsal-key', { key: test })]) {
+      for (const reply of [
+        await make('rehearsed', 'a-rehearsal-key', { body: { dry_run: true } }),
+        await make('rehearsed', 'a-rehearsal-key', { key: test }),
+      ]) {
         assert.deepEqual([reply.status, reply.body], [201, { id: null, name: 'rehearsed', dry_run: true }])
       }
       assert.deepEqual([provider.made, provider.looked, await events()], [[], [], 0])
@@ -130,10 +181,13 @@ for (const database of databases) {
       assert.equal(await reconcile(servers.at(-1)!.app), 0, 'a live call is left alone')
       provider.release()
       let settled = false
-      void first.finally(() => { settled = true })
+      void first.finally(() => {
+        settled = true
+      })
       while (!settled) await Promise.all(servers.map((server) => make(name, 'while-it-waits', { server })))
       assert.deepEqual(shown(await first), [201, name, false], 'retries do not stand in its way')
-      for (const server of servers) assert.deepEqual(shown(await make(name, 'while-it-waits', { server })), [201, name, true])
+      for (const server of servers)
+        assert.deepEqual(shown(await make(name, 'while-it-waits', { server })), [201, name, true])
       assert.deepEqual([provider.made, provider.looked, await events()], [[name], [], 1])
     })
 

@@ -29,7 +29,8 @@ export const startProvider = async (): Promise<Provider> => {
   let released = Promise.withResolvers<void>()
   const server: Server = createServer((request, response) => {
     const name = decodeURIComponent(request.url!.slice(1))
-    const answer = (status: number, body: unknown) => response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+    const answer = (status: number, body: unknown) =>
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
     if (request.method === 'GET') {
       looked.push(name)
       return answer(200, { id: things.get(name) ?? null })
@@ -46,7 +47,10 @@ export const startProvider = async (): Promise<Provider> => {
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, fates, made, looked,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    fates,
+    made,
+    looked,
     waiting: () => arrived.promise,
     release: () => {
       released.resolve()
@@ -61,9 +65,21 @@ export const startProvider = async (): Promise<Provider> => {
 }
 
 const makeThing = operation({
-  name: 'test_make_thing', cli: 'test make', routes: [{ route: 'POST /v1/test-things', status: 201 }], since: '2026-10-01', stability: 'stable', summary: 'Make a thing at the provider',
-  scope: 'messaging:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: ['group.created/1'],
-  input: z.object({ name: z.string() }), output: z.object({ id: z.string().nullable(), name: z.string() }), errors: ['conflict', 'upstream_error'], examples: [],
+  name: 'test_make_thing',
+  cli: 'test make',
+  routes: [{ route: 'POST /v1/test-things', status: 201 }],
+  since: '2026-10-01',
+  stability: 'stable',
+  summary: 'Make a thing at the provider',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: ['group.created/1'],
+  input: z.object({ name: z.string() }),
+  output: z.object({ id: z.string().nullable(), name: z.string() }),
+  errors: ['conflict', 'upstream_error'],
+  examples: [],
 })
 
 type Intent = { name: string }
@@ -75,7 +91,7 @@ export const thingMaker = (provider: Provider) => {
     const response = await fetch(`${provider.url}/${encodeURIComponent(name)}`, { method, signal })
     if (response.status === 429) throw new Problem('upstream_unavailable', 'Later.', { reason: 'throttled' })
     if (!response.ok) throw new Problem('upstream_error', 'The provider refused.')
-    return await response.json() as Result
+    return (await response.json()) as Result
   }
   const handler: ProviderHandler<{ name: string }, unknown, Intent, Result> = {
     prepare: async (_, { name }) => {

@@ -1,75 +1,158 @@
 /**
- * Literal exchanges with the provider, as its description and open clients of it record them. The adapter is played against them, and the sandbox must
- * answer in these shapes. `name` is the one in the protocol notes' appendix.
+ * Literal exchanges with the provider, as its description and open clients of it record them. The adapter
+ * is played against them, and the sandbox must answer in these shapes. `name` is the one in the protocol
+ * notes' appendix.
  */
 export type Exchange = {
   name: string
-  request: { method: 'GET' | 'POST' | 'DELETE'; path: string; query?: Record<string, string>; body?: unknown; unversioned?: boolean }
+  request: {
+    method: 'GET' | 'POST' | 'DELETE'
+    path: string
+    query?: Record<string, string>
+    body?: unknown
+    unversioned?: boolean
+  }
   response: { status: number; body: unknown }
 }
 
 export const recorded = { version: 'v23.0', phone: '106540352242922', account: '102290129340398' } as const
 const { phone, account } = recorded
 
-const refusal = (code: number, message: string, more: Record<string, unknown> = {}): unknown =>
-  ({ error: { message, type: 'OAuthException', code, fbtrace_id: 'AXsgnV2Cm3ZMGF3dF_cfYIn', ...more } })
+const refusal = (code: number, message: string, more: Record<string, unknown> = {}): unknown => ({
+  error: { message, type: 'OAuthException', code, fbtrace_id: 'AXsgnV2Cm3ZMGF3dF_cfYIn', ...more },
+})
 
-const link = { prefilled_message: 'Hi! I\'m interested in your products. Can you help me?', generate_qr_image: 'SVG' }
-const createLink = (status: number, body: unknown) =>
-  ({ request: { method: 'POST' as const, path: `${phone}/message_qrdls`, body: link }, response: { status, body } })
+const link = {
+  prefilled_message: "Hi! I'm interested in your products. Can you help me?",
+  generate_qr_image: 'SVG',
+}
+const createLink = (status: number, body: unknown) => ({
+  request: { method: 'POST' as const, path: `${phone}/message_qrdls`, body: link },
+  response: { status, body },
+})
 
 const links: Exchange[] = [
   {
     name: 'A1 create',
     ...createLink(200, {
-      code: 'ANED2T5QRU7HG1', prefilled_message: link.prefilled_message, deep_link_url: 'https://wa.me/message/ANED2T5QRU7HG1',
+      code: 'ANED2T5QRU7HG1',
+      prefilled_message: link.prefilled_message,
+      deep_link_url: 'https://wa.me/message/ANED2T5QRU7HG1',
       qr_image_url: 'https://scontent.../m1/v/t6/An-...',
     }),
   },
-  { name: 'A1 too long', ...createLink(400, refusal(100, 'Invalid prefilled_message length. Maximum 140 characters allowed')) },
-  { name: 'A1 bad token', ...createLink(401, refusal(190, 'Invalid OAuth access token', { error_subcode: 463 })) },
+  {
+    name: 'A1 too long',
+    ...createLink(400, refusal(100, 'Invalid prefilled_message length. Maximum 140 characters allowed')),
+  },
+  {
+    name: 'A1 bad token',
+    ...createLink(401, refusal(190, 'Invalid OAuth access token', { error_subcode: 463 })),
+  },
   {
     name: 'A1 no permission',
-    ...createLink(403, refusal(200, 'Your app doesn\'t have permission to manage QR codes for this phone number', {
-      error_subcode: 1349174, error_user_title: 'Permission Denied', error_user_msg: 'Your app doesn\'t have permission to access this resource',
-    })),
+    ...createLink(
+      403,
+      refusal(200, "Your app doesn't have permission to manage QR codes for this phone number", {
+        error_subcode: 1349174,
+        error_user_title: 'Permission Denied',
+        error_user_msg: "Your app doesn't have permission to access this resource",
+      }),
+    ),
   },
-  { name: 'A1 no such number', ...createLink(404, refusal(803, 'Phone number not found', { type: 'GraphMethodException' })) },
-  { name: 'A1 throttled', ...createLink(429, refusal(4, 'Too many QR code operations. Please try again later', { error_subcode: 2446079, is_transient: true })) },
-  { name: 'A1 fault', ...createLink(500, refusal(2, 'An unexpected error occurred. Please retry your request', { type: 'GraphMethodException', is_transient: true })) },
+  {
+    name: 'A1 no such number',
+    ...createLink(404, refusal(803, 'Phone number not found', { type: 'GraphMethodException' })),
+  },
+  {
+    name: 'A1 throttled',
+    ...createLink(
+      429,
+      refusal(4, 'Too many QR code operations. Please try again later', {
+        error_subcode: 2446079,
+        is_transient: true,
+      }),
+    ),
+  },
+  {
+    name: 'A1 fault',
+    ...createLink(
+      500,
+      refusal(2, 'An unexpected error occurred. Please retry your request', {
+        type: 'GraphMethodException',
+        is_transient: true,
+      }),
+    ),
+  },
   {
     name: 'A1 update',
-    request: { method: 'POST', path: `${phone}/message_qrdls`, body: { code: 'ANED2T5QRU7HG1', prefilled_message: 'Hello! I\'d like to know more about your latest offers.' } },
+    request: {
+      method: 'POST',
+      path: `${phone}/message_qrdls`,
+      body: {
+        code: 'ANED2T5QRU7HG1',
+        prefilled_message: "Hello! I'd like to know more about your latest offers.",
+      },
+    },
     response: {
       status: 200,
-      body: { code: 'ANED2T5QRU7HG1', prefilled_message: 'Hello! I\'d like to know more about your latest offers.', deep_link_url: 'https://wa.me/message/ANED2T5QRU7HG1' },
+      body: {
+        code: 'ANED2T5QRU7HG1',
+        prefilled_message: "Hello! I'd like to know more about your latest offers.",
+        deep_link_url: 'https://wa.me/message/ANED2T5QRU7HG1',
+      },
     },
   },
   {
     name: 'A2 list',
-    request: { method: 'GET', path: `${phone}/message_qrdls`, query: { fields: 'code,prefilled_message,deep_link_url,qr_image_url.format(SVG)' } },
+    request: {
+      method: 'GET',
+      path: `${phone}/message_qrdls`,
+      query: { fields: 'code,prefilled_message,deep_link_url,qr_image_url.format(SVG)' },
+    },
     response: {
       status: 200,
-      body: { data: [{ code: '5QBPAD2DC6L5A1', prefilled_message: 'Show me Cyber Tuesday deals!', deep_link_url: 'https://wa.me/message/5QBPAD2DC6L5A1' }] },
+      body: {
+        data: [
+          {
+            code: '5QBPAD2DC6L5A1',
+            prefilled_message: 'Show me Cyber Tuesday deals!',
+            deep_link_url: 'https://wa.me/message/5QBPAD2DC6L5A1',
+          },
+        ],
+      },
     },
   },
   {
     name: 'A2 empty',
-    request: { method: 'GET', path: `${phone}/message_qrdls`, query: { fields: 'code,prefilled_message,deep_link_url,qr_image_url.format(SVG)' } },
+    request: {
+      method: 'GET',
+      path: `${phone}/message_qrdls`,
+      query: { fields: 'code,prefilled_message,deep_link_url,qr_image_url.format(SVG)' },
+    },
     response: { status: 200, body: { data: [] } },
   },
 ]
 
 export const seasonSale = {
-  name: 'season_sale', language: 'en_US', category: 'MARKETING',
+  name: 'season_sale',
+  language: 'en_US',
+  category: 'MARKETING',
   components: [
     { type: 'HEADER', format: 'TEXT', text: 'Our {{1}} is on!', example: { header_text: ['Summer Sale'] } },
     {
-      type: 'BODY', text: 'Shop now through {{1}} and use code {{2}} to get {{3}} off of all merchandise.',
+      type: 'BODY',
+      text: 'Shop now through {{1}} and use code {{2}} to get {{3}} off of all merchandise.',
       example: { body_text: [['the end of August', '25OFF', '25%']] },
     },
     { type: 'FOOTER', text: 'Use the buttons below to manage your marketing subscriptions' },
-    { type: 'BUTTONS', buttons: [{ type: 'QUICK_REPLY', text: 'Unsubscribe from Promos' }, { type: 'QUICK_REPLY', text: 'Unsubscribe from All' }] },
+    {
+      type: 'BUTTONS',
+      buttons: [
+        { type: 'QUICK_REPLY', text: 'Unsubscribe from Promos' },
+        { type: 'QUICK_REPLY', text: 'Unsubscribe from All' },
+      ],
+    },
   ],
 } as const
 
@@ -85,21 +168,36 @@ const templates: Exchange[] = [
     response: {
       status: 400,
       body: refusal(100, 'Invalid parameter', {
-        error_subcode: 2388024, is_transient: false, error_user_title: 'Content in This Language Already Exists', error_user_msg: '...',
+        error_subcode: 2388024,
+        is_transient: false,
+        error_user_title: 'Content in This Language Already Exists',
+        error_user_msg: '...',
       }),
     },
   },
   {
     name: 'A4 delete',
-    request: { method: 'DELETE', path: `${account}/message_templates`, query: { name: 'season_sale', hsm_id: '1689556908129832' } },
+    request: {
+      method: 'DELETE',
+      path: `${account}/message_templates`,
+      query: { name: 'season_sale', hsm_id: '1689556908129832' },
+    },
     response: { status: 200, body: { success: true } },
   },
   {
     name: 'A5 archive',
-    request: { method: 'POST', path: `${account}/message_templates/archive`, body: { hsm_ids: ['1689556908129832', '42'] }, unversioned: true },
+    request: {
+      method: 'POST',
+      path: `${account}/message_templates/archive`,
+      body: { hsm_ids: ['1689556908129832', '42'] },
+      unversioned: true,
+    },
     response: {
       status: 200,
-      body: { archived_templates: ['1689556908129832'], failed_templates: { 42: 'Only approved or rejected templates can be archived' } },
+      body: {
+        archived_templates: ['1689556908129832'],
+        failed_templates: { 42: 'Only approved or rejected templates can be archived' },
+      },
     },
   },
 ]
@@ -111,26 +209,57 @@ const accounts: Exchange[] = [
     response: {
       status: 200,
       body: {
-        data: [{
-          id: '1906385232743451', display_phone_number: '+1 631-555-5555', verified_name: 'Jasper\'s Market', status: 'LINKED', quality_rating: 'GREEN',
-          country_code: 'US', country_dial_code: '1', code_verification_status: 'VERIFIED', unified_cert_status: 'APPROVED', account_mode: 'LIVE',
-          host_platform: 'CLOUD_API', messaging_limit_tier: 'TIER_1K',
-        }],
+        data: [
+          {
+            id: '1906385232743451',
+            display_phone_number: '+1 631-555-5555',
+            verified_name: "Jasper's Market",
+            status: 'LINKED',
+            quality_rating: 'GREEN',
+            country_code: 'US',
+            country_dial_code: '1',
+            code_verification_status: 'VERIFIED',
+            unified_cert_status: 'APPROVED',
+            account_mode: 'LIVE',
+            host_platform: 'CLOUD_API',
+            messaging_limit_tier: 'TIER_1K',
+          },
+        ],
       },
     },
   },
-  { name: 'A7 subscribe', request: { method: 'POST', path: `${account}/subscribed_apps`, body: {} }, response: { status: 200, body: { success: true } } },
+  {
+    name: 'A7 subscribe',
+    request: { method: 'POST', path: `${account}/subscribed_apps`, body: {} },
+    response: { status: 200, body: { success: true } },
+  },
   {
     name: 'A7 subscribe elsewhere',
-    request: { method: 'POST', path: `${account}/subscribed_apps`, body: { override_callback_uri: 'https://crm.example.com/provider/webhook', verify_token: 'T' } },
+    request: {
+      method: 'POST',
+      path: `${account}/subscribed_apps`,
+      body: { override_callback_uri: 'https://crm.example.com/provider/webhook', verify_token: 'T' },
+    },
     response: {
       status: 200,
-      body: { success: true, data: [{ override_callback_uri: 'https://crm.example.com/provider/webhook', whatsapp_business_api_data: { id: '1', name: 'App', link: 'https://example.com' } }] },
+      body: {
+        success: true,
+        data: [
+          {
+            override_callback_uri: 'https://crm.example.com/provider/webhook',
+            whatsapp_business_api_data: { id: '1', name: 'App', link: 'https://example.com' },
+          },
+        ],
+      },
     },
   },
   {
     name: 'A7 unreachable',
-    request: { method: 'POST', path: `${account}/subscribed_apps`, body: { override_callback_uri: 'https://crm.example.com/provider/webhook', verify_token: 'T' } },
+    request: {
+      method: 'POST',
+      path: `${account}/subscribed_apps`,
+      body: { override_callback_uri: 'https://crm.example.com/provider/webhook', verify_token: 'T' },
+    },
     response: { status: 422, body: refusal(100, 'Webhook callback URL is not reachable or invalid') },
   },
 ]
@@ -139,23 +268,37 @@ const messages: Exchange[] = [
   {
     name: 'A8 send',
     request: {
-      method: 'POST', path: `${phone}/messages`,
+      method: 'POST',
+      path: `${phone}/messages`,
       body: {
-        messaging_product: 'whatsapp', recipient_type: 'individual', to: '16315551234', type: 'text', text: { body: 'Hi' },
+        messaging_product: 'whatsapp',
+        recipient_type: 'individual',
+        to: '16315551234',
+        type: 'text',
+        text: { body: 'Hi' },
         biz_opaque_callback_data: 'msg_01J...',
       },
     },
     response: {
       status: 200,
-      body: { messaging_product: 'whatsapp', contacts: [{ input: '16315551234', wa_id: '16315551234' }], messages: [{ id: 'wamid.HBgLMTYz...' }] },
+      body: {
+        messaging_product: 'whatsapp',
+        contacts: [{ input: '16315551234', wa_id: '16315551234' }],
+        messages: [{ id: 'wamid.HBgLMTYz...' }],
+      },
     },
   },
   {
     name: '2.8 no such template',
     request: {
-      method: 'POST', path: `${phone}/messages`,
+      method: 'POST',
+      path: `${phone}/messages`,
       body: {
-        messaging_product: 'whatsapp', recipient_type: 'individual', to: '16315551234', type: 'template', template: { name: 'x', language: { code: 'en_US' } },
+        messaging_product: 'whatsapp',
+        recipient_type: 'individual',
+        to: '16315551234',
+        type: 'template',
+        template: { name: 'x', language: { code: 'en_US' } },
         biz_opaque_callback_data: 'msg_01K...',
       },
     },
@@ -177,47 +320,83 @@ export const exchange = (name: string): Exchange => {
   return found
 }
 
-const envelope = (id: string, change: { field: string; value: unknown }, time?: number) =>
-  ({ object: 'whatsapp_business_account', entry: [{ id, ...(time === undefined ? {} : { time }), changes: [change] }] })
+const envelope = (id: string, change: { field: string; value: unknown }, time?: number) => ({
+  object: 'whatsapp_business_account',
+  entry: [{ id, ...(time === undefined ? {} : { time }), changes: [change] }],
+})
 
 /** Bodies of webhooks as the provider posts them. */
 export const webhooks = {
   'A8 failed later': envelope(account, {
     field: 'messages',
     value: {
-      messaging_product: 'whatsapp', metadata: { display_phone_number: '16505551111', phone_number_id: phone },
-      statuses: [{
-        id: 'wamid.HBgLMTYz...', status: 'failed', timestamp: '1697043223', recipient_id: '16315551234',
-        errors: [{
-          code: 131047, title: 'Re-engagement message', message: 'Re-engagement message',
-          error_data: { details: 'Message failed to send because more than 24 hours have passed since the customer last replied to this number.' },
-        }],
-      }],
+      messaging_product: 'whatsapp',
+      metadata: { display_phone_number: '16505551111', phone_number_id: phone },
+      statuses: [
+        {
+          id: 'wamid.HBgLMTYz...',
+          status: 'failed',
+          timestamp: '1697043223',
+          recipient_id: '16315551234',
+          errors: [
+            {
+              code: 131047,
+              title: 'Re-engagement message',
+              message: 'Re-engagement message',
+              error_data: {
+                details:
+                  'Message failed to send because more than 24 hours have passed since the customer last replied to this number.',
+              },
+            },
+          ],
+        },
+      ],
     },
   }),
   'A9 sent': envelope('5467539754836534', {
     field: 'messages',
     value: {
-      messaging_product: 'whatsapp', metadata: { display_phone_number: '972123456789', phone_number_id: '1122334455667' },
-      contacts: [{
-        profile: { name: 'Test Name' }, wa_id: '972987654321', user_id: 'US.13491208655302741918', parent_user_id: 'US.ENT.11815799212886844830',
-      }],
-      statuses: [{
-        id: 'wamid.xyzxyz', status: 'sent', timestamp: '1698266945', recipient_id: '972987654321',
-        conversation: { id: '7270...', expiration_timestamp: '1698339900', origin: { type: 'service' } },
-        pricing: { billable: true, pricing_model: 'CBP', category: 'service' },
-      }],
+      messaging_product: 'whatsapp',
+      metadata: { display_phone_number: '972123456789', phone_number_id: '1122334455667' },
+      contacts: [
+        {
+          profile: { name: 'Test Name' },
+          wa_id: '972987654321',
+          user_id: 'US.13491208655302741918',
+          parent_user_id: 'US.ENT.11815799212886844830',
+        },
+      ],
+      statuses: [
+        {
+          id: 'wamid.xyzxyz',
+          status: 'sent',
+          timestamp: '1698266945',
+          recipient_id: '972987654321',
+          conversation: { id: '7270...', expiration_timestamp: '1698339900', origin: { type: 'service' } },
+          pricing: { billable: true, pricing_model: 'CBP', category: 'service' },
+        },
+      ],
     },
   }),
-  'A10 template rejected': envelope('102290129340398', {
-    field: 'message_template_status_update',
-    value: {
-      event: 'REJECTED', message_template_id: 1689556908129835, message_template_name: 'abandoned_cart', message_template_language: 'en',
-      reason: 'INVALID_FORMAT', message_template_category: 'MARKETING',
-      rejection_info: {
-        reason: 'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or punctuation between them.',
-        recommendation: 'Separate parameters with descriptive text and ensure each parameter is clearly contextualized.',
+  'A10 template rejected': envelope(
+    '102290129340398',
+    {
+      field: 'message_template_status_update',
+      value: {
+        event: 'REJECTED',
+        message_template_id: 1689556908129835,
+        message_template_name: 'abandoned_cart',
+        message_template_language: 'en',
+        reason: 'INVALID_FORMAT',
+        message_template_category: 'MARKETING',
+        rejection_info: {
+          reason:
+            'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or punctuation between them.',
+          recommendation:
+            'Separate parameters with descriptive text and ensure each parameter is clearly contextualized.',
+        },
       },
     },
-  }, 1751247548),
+    1751247548,
+  ),
 } as const

@@ -18,138 +18,273 @@ const span = fc.oneof(
   fc.record({ back: fc.nat(30), days: fc.integer({ min: 1, max: 20 }) }),
 )
 
-everyDatabase('The summary against its rows', (server) => {
-  it('has every figure that a slow count of the rows has, in any zone and about any change of the clocks', async () => {
-    let counted = 0
-    await fc.assert(fc.asyncProperty(history, fc.array(span, { minLength: 1, maxLength: 4 }), async (story, spans) => {
-      const [timezone, now] = story.scene
-      clock = now
-      const workspace = await makeWorkspace(server(), { timezone })
-      const raw = await plantHistory(server().db, workspace.id, story)
-      for (const one of spans) {
-        const asked = 'preset' in one ? one : givenDays(one, raw.now, timezone)
-        const answer = await doAs(server(), workspace.owner.key)(name, asked)
-        const days = daysOf(asked, raw.now, timezone)
-        assertRange(answer.range, days, timezone)
-        const { messages, conversations, contacts, broadcasts, sla } = answer
-        assert.deepEqual({ messages, conversations, contacts, broadcasts, sla }, summarize(raw, days), JSON.stringify(asked))
-        assert.equal(answer.workspace.contacts_total, raw.contacts.length)
-        counted += messages.sent + conversations.closes + sla.breaches
-      }
-    }), { numRuns: server().database === 'embedded' ? 40 : 60 })
-    assert.ok(counted > 100, 'there was something to count')
-  })
-}, options)
+everyDatabase(
+  'The summary against its rows',
+  (server) => {
+    it('has every figure that a slow count of the rows has, in any zone and about any change of the clocks', async () => {
+      let counted = 0
+      await fc.assert(
+        fc.asyncProperty(history, fc.array(span, { minLength: 1, maxLength: 4 }), async (story, spans) => {
+          const [timezone, now] = story.scene
+          clock = now
+          const workspace = await makeWorkspace(server(), { timezone })
+          const raw = await plantHistory(server().db, workspace.id, story)
+          for (const one of spans) {
+            const asked = 'preset' in one ? one : givenDays(one, raw.now, timezone)
+            const answer = await doAs(server(), workspace.owner.key)(name, asked)
+            const days = daysOf(asked, raw.now, timezone)
+            assertRange(answer.range, days, timezone)
+            const { messages, conversations, contacts, broadcasts, sla } = answer
+            assert.deepEqual(
+              { messages, conversations, contacts, broadcasts, sla },
+              summarize(raw, days),
+              JSON.stringify(asked),
+            )
+            assert.equal(answer.workspace.contacts_total, raw.contacts.length)
+            counted += messages.sent + conversations.closes + sla.breaches
+          }
+        }),
+        { numRuns: server().database === 'embedded' ? 40 : 60 },
+      )
+      assert.ok(counted > 100, 'there was something to count')
+    })
+  },
+  options,
+)
 
-const givenDays = ({ back, days }: { back: number; days: number }, now: number, timezone: string): { from: string; to: string } => {
-  const to = Temporal.Instant.fromEpochMilliseconds(now).toZonedDateTimeISO(timezone).toPlainDate().subtract({ days: back })
+const givenDays = (
+  { back, days }: { back: number; days: number },
+  now: number,
+  timezone: string,
+): { from: string; to: string } => {
+  const to = Temporal.Instant.fromEpochMilliseconds(now)
+    .toZonedDateTimeISO(timezone)
+    .toPlainDate()
+    .subtract({ days: back })
   return { from: to.subtract({ days: days - 1 }).toString(), to: to.toString() }
 }
 
 /** The days are those, and its instants are their first and the first thereafter. */
-const assertRange = (range: { from: string; to: string; days: number; timezone: string; started_at: string; ended_at: string }, days: Days, timezone: string): void => {
+const assertRange = (
+  range: { from: string; to: string; days: number; timezone: string; started_at: string; ended_at: string },
+  days: Days,
+  timezone: string,
+): void => {
   const { from, to, days: n, started_at: start, ended_at: end } = range
-  assert.deepEqual({ from, to, n, timezone: range.timezone }, { from: days.from, to: days.to, n: days.days, timezone })
+  assert.deepEqual(
+    { from, to, n, timezone: range.timezone },
+    { from: days.from, to: days.to, n: days.days, timezone },
+  )
   const within = [start, end].flatMap((at) => [-1, 0].map((ms) => days.on(Date.parse(at) + ms)))
   assert.deepEqual(within, [false, true, true, false], JSON.stringify(range))
 }
 
-everyDoor('The summary', (test) => {
-  test('of a quiet workspace is zeros, and nulls that say why', async ({ call, workspace }) => {
-    clock = '2026-10-07T12:00:00.000Z'
-    const { body } = await call(name)
-    assert.deepEqual(body.range, {
-      from: '2026-10-01', to: '2026-10-07', days: 7, timezone: 'UTC', started_at: '2026-10-01T00:00:00.000Z', ended_at: '2026-10-08T00:00:00.000Z', preset: 'last_7_days',
+everyDoor(
+  'The summary',
+  (test) => {
+    test('of a quiet workspace is zeros, and nulls that say why', async ({ call, workspace }) => {
+      clock = '2026-10-07T12:00:00.000Z'
+      const { body } = await call(name)
+      assert.deepEqual(body.range, {
+        from: '2026-10-01',
+        to: '2026-10-07',
+        days: 7,
+        timezone: 'UTC',
+        started_at: '2026-10-01T00:00:00.000Z',
+        ended_at: '2026-10-08T00:00:00.000Z',
+        preset: 'last_7_days',
+      })
+      assert.deepEqual(body.workspace, {
+        company_id: workspace.id,
+        name: 'Test',
+        timezone: 'UTC',
+        contacts_total: 0,
+      })
+      assert.deepEqual(body.messages, { sent: 0, delivered: 0, read: 0, failed: 0, delivery_rate: null })
+      assert.deepEqual(
+        [body.conversations.closes, body.conversations.median_close_seconds, body.sla.running],
+        [0, null, false],
+      )
+      assert.deepEqual(
+        body.unavailable.map((u: { metric: string }) => u.metric),
+        nullsIn(body),
+      )
+      assert.ok(
+        body.unavailable.every((u: { reason: string }) => u.reason.endsWith('.')) &&
+          body.notes.includes('2026-10-07 is not over.'),
+        JSON.stringify(body),
+      )
     })
-    assert.deepEqual(body.workspace, { company_id: workspace.id, name: 'Test', timezone: 'UTC', contacts_total: 0 })
-    assert.deepEqual(body.messages, { sent: 0, delivered: 0, read: 0, failed: 0, delivery_rate: null })
-    assert.deepEqual([body.conversations.closes, body.conversations.median_close_seconds, body.sla.running], [0, null, false])
-    assert.deepEqual(body.unavailable.map((u: { metric: string }) => u.metric), nullsIn(body))
-    assert.ok(body.unavailable.every((u: { reason: string }) => u.reason.endsWith('.')) && body.notes.includes('2026-10-07 is not over.'), JSON.stringify(body))
-  })
 
-  test('is given to an agent without report permission', async ({ workspace, as }) => {
-    const { key } = await workspace.staff({ role: 'agent', reports: false, channel_ids: [] })
-    assert.equal((await as(key)(name, { preset: 'today' })).status, 200)
-  })
+    test('is given to an agent without report permission', async ({ workspace, as }) => {
+      const { key } = await workspace.staff({ role: 'agent', reports: false, channel_ids: [] })
+      assert.equal((await as(key)(name, { preset: 'today' })).status, 200)
+    })
 
-  test('takes the zone asked for, however it is written', async ({ call }) => {
-    clock = '2026-10-07T19:00:00.000Z'
-    const { body: { range, notes } } = await call(name, { preset: 'today', timezone: 'asia/kolkata' })
-    assert.deepEqual(range, { from: '2026-10-08', to: '2026-10-08', days: 1, timezone: 'Asia/Kolkata', started_at: '2026-10-07T18:30:00.000Z', ended_at: '2026-10-08T18:30:00.000Z', preset: 'today' })
-    assert.ok(!notes.some((note: string) => note.startsWith('Clocks')))
-  })
+    test('takes the zone asked for, however it is written', async ({ call }) => {
+      clock = '2026-10-07T19:00:00.000Z'
+      const {
+        body: { range, notes },
+      } = await call(name, { preset: 'today', timezone: 'asia/kolkata' })
+      assert.deepEqual(range, {
+        from: '2026-10-08',
+        to: '2026-10-08',
+        days: 1,
+        timezone: 'Asia/Kolkata',
+        started_at: '2026-10-07T18:30:00.000Z',
+        ended_at: '2026-10-08T18:30:00.000Z',
+        preset: 'today',
+      })
+      assert.ok(!notes.some((note: string) => note.startsWith('Clocks')))
+    })
 
-  test('has days of 23, 24.5 and 25 hours where clocks change, and a day that was none', async ({ call }) => {
-    clock = '2026-11-30T12:00:00.000Z'
-    for (const [timezone, day, hours] of [['Europe/Berlin', '2026-03-29', 23], ['Europe/Berlin', '2026-10-25', 25], ['Australia/Lord_Howe', '2026-04-05', 24.5], ['Pacific/Apia', '2011-12-30', 0]] as const) {
-      const { body: { range, notes } } = await call(name, { from: day, to: day, timezone })
-      assert.equal((Date.parse(range.ended_at) - Date.parse(range.started_at)) / 3_600_000, hours, timezone)
-      assert.ok(notes.some((note: string) => note.includes(`${hours} hours`)), timezone)
-    }
-  })
+    test('has days of 23, 24.5 and 25 hours where clocks change, and a day that was none', async ({
+      call,
+    }) => {
+      clock = '2026-11-30T12:00:00.000Z'
+      for (const [timezone, day, hours] of [
+        ['Europe/Berlin', '2026-03-29', 23],
+        ['Europe/Berlin', '2026-10-25', 25],
+        ['Australia/Lord_Howe', '2026-04-05', 24.5],
+        ['Pacific/Apia', '2011-12-30', 0],
+      ] as const) {
+        const {
+          body: { range, notes },
+        } = await call(name, { from: day, to: day, timezone })
+        assert.equal((Date.parse(range.ended_at) - Date.parse(range.started_at)) / 3_600_000, hours, timezone)
+        assert.ok(
+          notes.some((note: string) => note.includes(`${hours} hours`)),
+          timezone,
+        )
+      }
+    })
 
-  test('lets from and to override a preset, and may end today', async ({ call }) => {
-    clock = '2026-10-07T23:59:59.999Z'
-    const { body: { range } } = await call(name, { preset: 'yesterday', from: '2026-04-05', to: '2026-10-07' })
-    assert.deepEqual([range.from, range.to, range.days, range.preset], ['2026-04-05', '2026-10-07', 186, null])
-  })
+    test('lets from and to override a preset, and may end today', async ({ call }) => {
+      clock = '2026-10-07T23:59:59.999Z'
+      const {
+        body: { range },
+      } = await call(name, { preset: 'yesterday', from: '2026-04-05', to: '2026-10-07' })
+      assert.deepEqual(
+        [range.from, range.to, range.days, range.preset],
+        ['2026-04-05', '2026-10-07', 186, null],
+      )
+    })
 
-  test('refuses ranges and zones that cannot be, naming the field and the mend', async ({ call }) => {
-    clock = '2026-10-07T12:00:00.000Z'
-    const refusals: [Record<string, unknown>, string, string][] = [
-      [{ from: '2026-10-01' }, 'to', 'required'], [{ to: '2026-10-01' }, 'from', 'required'], [{ from: '2026-10-02', to: '2026-10-01' }, 'from', 'reversed'],
-      [{ from: '2026-10-08', to: '2026-10-09' }, 'from', 'future'], [{ from: '2026-10-01', to: '2026-10-08' }, 'to', 'future'], [{ from: '2026-04-04', to: '2026-10-07' }, 'from', 'too_long'],
-      [{ from: '2026-02-30', to: '2026-03-01' }, 'from', 'invalid_day'], [{ from: '0000-01-01', to: '0000-01-02' }, 'from', 'invalid_day'], [{ from: '2026-10-01', to: '2026-13-01' }, 'to', 'invalid_day'],
-      ...['Mars/Olympus', '+05:30', 'T00+01', 'UTC ', '2026-01-01T00:00Z[Europe/Berlin]', 'Asia/Kolkata[UTC]', '😀'].map((timezone): [Record<string, unknown>, string, string] => [{ timezone }, 'timezone', 'unknown_timezone']),
-    ]
-    for (const [input, field, code] of refusals) {
-      const { status, body } = await call(name, input)
-      assert.deepEqual([status, body.code, body.errors?.[0]?.code], [400, 'invalid_input', code], JSON.stringify([input, body]))
-      assert.ok((body.errors[0].pointer ?? body.errors[0].parameter).endsWith(field) && body.errors[0].fix, JSON.stringify(body.errors))
-    }
-    for (const input of [{ preset: 'last_year' }, { from: '1.10.2026', to: '2.10.2026' }, { timezone: 'x'.repeat(65) }]) assert.equal((await call(name, input)).status, 400, JSON.stringify(input))
-  })
+    test('refuses ranges and zones that cannot be, naming the field and the mend', async ({ call }) => {
+      clock = '2026-10-07T12:00:00.000Z'
+      const refusals: [Record<string, unknown>, string, string][] = [
+        [{ from: '2026-10-01' }, 'to', 'required'],
+        [{ to: '2026-10-01' }, 'from', 'required'],
+        [{ from: '2026-10-02', to: '2026-10-01' }, 'from', 'reversed'],
+        [{ from: '2026-10-08', to: '2026-10-09' }, 'from', 'future'],
+        [{ from: '2026-10-01', to: '2026-10-08' }, 'to', 'future'],
+        [{ from: '2026-04-04', to: '2026-10-07' }, 'from', 'too_long'],
+        [{ from: '2026-02-30', to: '2026-03-01' }, 'from', 'invalid_day'],
+        [{ from: '0000-01-01', to: '0000-01-02' }, 'from', 'invalid_day'],
+        [{ from: '2026-10-01', to: '2026-13-01' }, 'to', 'invalid_day'],
+        ...[
+          'Mars/Olympus',
+          '+05:30',
+          'T00+01',
+          'UTC ',
+          '2026-01-01T00:00Z[Europe/Berlin]',
+          'Asia/Kolkata[UTC]',
+          '😀',
+        ].map((timezone): [Record<string, unknown>, string, string] => [
+          { timezone },
+          'timezone',
+          'unknown_timezone',
+        ]),
+      ]
+      for (const [input, field, code] of refusals) {
+        const { status, body } = await call(name, input)
+        assert.deepEqual(
+          [status, body.code, body.errors?.[0]?.code],
+          [400, 'invalid_input', code],
+          JSON.stringify([input, body]),
+        )
+        assert.ok(
+          (body.errors[0].pointer ?? body.errors[0].parameter).endsWith(field) && body.errors[0].fix,
+          JSON.stringify(body.errors),
+        )
+      }
+      for (const input of [
+        { preset: 'last_year' },
+        { from: '1.10.2026', to: '2.10.2026' },
+        { timezone: 'x'.repeat(65) },
+      ])
+        assert.equal((await call(name, input)).status, 400, JSON.stringify(input))
+    })
 
-  test('reaches back to the first year', async ({ call }) => {
-    clock = '2026-10-07T12:00:00.000Z'
-    for (const timezone of ['Asia/Kolkata', 'America/New_York']) assert.equal((await call(name, { from: '0001-01-01', to: '0001-01-02', timezone })).body.messages.sent, 0)
-  })
-}, options)
+    test('reaches back to the first year', async ({ call }) => {
+      clock = '2026-10-07T12:00:00.000Z'
+      for (const timezone of ['Asia/Kolkata', 'America/New_York'])
+        assert.equal(
+          (await call(name, { from: '0001-01-01', to: '0001-01-02', timezone })).body.messages.sent,
+          0,
+        )
+    })
+  },
+  options,
+)
 
 /** Paths of the null figures. */
-const nullsIn = (body: Record<string, Record<string, unknown>>): string[] => ['messages', 'conversations', 'contacts', 'broadcasts', 'sla', 'agents', 'chatbots']
-  .flatMap((part) => Object.entries(body[part]!).filter(([, figure]) => figure === null).map(([figure]) => `${part}.${figure}`))
+const nullsIn = (body: Record<string, Record<string, unknown>>): string[] =>
+  ['messages', 'conversations', 'contacts', 'broadcasts', 'sla', 'agents', 'chatbots'].flatMap((part) =>
+    Object.entries(body[part]!)
+      .filter(([, figure]) => figure === null)
+      .map(([figure]) => `${part}.${figure}`),
+  )
 
-everyDatabase('Limits of the summary', (server) => {
-  it('counts new contacts up to a bound, and says that there are more', async () => {
-    clock = '2026-10-07T12:00:00.000Z'
-    const { id, owner: { key } } = await makeWorkspace(server())
-    await sql`insert into contacts (workspace_id, created_at, updated_at) select ${id}::bigint, ${clock}::timestamptz, ${clock}::timestamptz from generate_series(1, 100000)`.execute(server().db)
-    const ask = async () => await doAs(server(), key)(name, { preset: 'today' })
-    assert.deepEqual((await ask()).contacts, { new: 100_000, new_is_lower_bound: false })
-    await plantContact(server().db, id, { name: 'One more', phone: '15550100001', email: null, attrs: {}, tagIds: [], groupIds: [] }, clock)
-    const { contacts, notes } = await ask()
-    assert.deepEqual(contacts, { new: 100_000, new_is_lower_bound: true })
-    assert.ok(notes.some((note: string) => note.startsWith('contacts.new was counted up to 100000')))
-  })
+everyDatabase(
+  'Limits of the summary',
+  (server) => {
+    it('counts new contacts up to a bound, and says that there are more', async () => {
+      clock = '2026-10-07T12:00:00.000Z'
+      const {
+        id,
+        owner: { key },
+      } = await makeWorkspace(server())
+      await sql`insert into contacts (workspace_id, created_at, updated_at) select ${id}::bigint, ${clock}::timestamptz, ${clock}::timestamptz from generate_series(1, 100000)`.execute(
+        server().db,
+      )
+      const ask = async () => await doAs(server(), key)(name, { preset: 'today' })
+      assert.deepEqual((await ask()).contacts, { new: 100_000, new_is_lower_bound: false })
+      await plantContact(
+        server().db,
+        id,
+        { name: 'One more', phone: '15550100001', email: null, attrs: {}, tagIds: [], groupIds: [] },
+        clock,
+      )
+      const { contacts, notes } = await ask()
+      assert.deepEqual(contacts, { new: 100_000, new_is_lower_bound: true })
+      assert.ok(notes.some((note: string) => note.startsWith('contacts.new was counted up to 100000')))
+    })
 
-  it('says of agents why they are not counted, whether keys are marked or not', async () => {
-    const workspace = await makeWorkspace(server())
-    const reason = async (): Promise<string> => (await doAs(server(), workspace.owner.key)(name)).unavailable.find((u: { metric: string }) => u.metric === 'agents.sessions').reason
-    assert.match(await reason(), /^No API key/)
-    await sql`update api_keys set agent = true where workspace_id = ${workspace.id}`.execute(server().db)
-    assert.match(await reason(), /^Keys of AI agents/)
-  })
+    it('says of agents why they are not counted, whether keys are marked or not', async () => {
+      const workspace = await makeWorkspace(server())
+      const reason = async (): Promise<string> =>
+        (await doAs(server(), workspace.owner.key)(name)).unavailable.find(
+          (u: { metric: string }) => u.metric === 'agents.sessions',
+        ).reason
+      assert.match(await reason(), /^No API key/)
+      await sql`update api_keys set agent = true where workspace_id = ${workspace.id}`.execute(server().db)
+      assert.match(await reason(), /^Keys of AI agents/)
+    })
 
-  it('has no row of another workspace', async () => {
-    const [story] = fc.sample(history, { numRuns: 1, seed: 7 })
-    clock = story!.scene[1]
-    const [mine, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
-    const before = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
-    await plantHistory(server().db, other.id, story!)
-    const after = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
-    assert.equal(after.text, before.text)
-    assert.notDeepEqual((await doAs(server(), other.owner.key)(name, { preset: 'last_30_days' })).conversations, before.body.conversations)
-  })
-}, options)
+    it('has no row of another workspace', async () => {
+      const [story] = fc.sample(history, { numRuns: 1, seed: 7 })
+      clock = story!.scene[1]
+      const [mine, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
+      const before = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
+      await plantHistory(server().db, other.id, story!)
+      const after = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
+      assert.equal(after.text, before.text)
+      assert.notDeepEqual(
+        (await doAs(server(), other.owner.key)(name, { preset: 'last_30_days' })).conversations,
+        before.body.conversations,
+      )
+    })
+  },
+  options,
+)

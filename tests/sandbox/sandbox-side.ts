@@ -37,7 +37,9 @@ export type Side = {
 export const TOKEN = 'EAAsandbox-token'
 export const SECRET = 'an app secret'
 
-const listen = async (handle: Parameters<typeof createServer>[1]): Promise<{ server: Server; url: string }> => {
+const listen = async (
+  handle: Parameters<typeof createServer>[1],
+): Promise<{ server: Server; url: string }> => {
   const server = createServer(handle)
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
@@ -74,48 +76,115 @@ export const everySandbox = (title: string, define: (withSandbox: WithSandbox) =
       })
       define(async (work, own) => {
         count++
-        await runSide(await opened.promise, own ?? { number: `10654035200${count}`, account: `10229012900${count}` }, work)
+        await runSide(
+          await opened.promise,
+          own ?? { number: `10654035200${count}`, account: `10229012900${count}` },
+          work,
+        )
       })
     })
   }
 }
 
-const runSide = async (db: Db, { number, account }: { number: string; account: string }, work: Work): Promise<void> => {
+const runSide = async (
+  db: Db,
+  { number, account }: { number: string; account: string },
+  work: Work,
+): Promise<void> => {
   const changes: Change[] = []
   const webhooks: Side['webhooks'] = []
   const answers: number[] = []
-  const receiver = await listen((request, response) => void (async () => {
-    const query = new URL(request.url!, 'http://x').searchParams
-    if (request.method === 'GET') return response.writeHead(query.get('hub.verify_token') === 'right' ? 200 : 403).end(query.get('hub.challenge'))
-    const body = await textOf(request)
-    const status = answers.shift() ?? 200
-    webhooks.push({ body, signature: request.headers['x-hub-signature-256'] as string | undefined })
-    const entries = (JSON.parse(body) as { entry: { id: string; changes: Change[] }[] }).entry
-    if (status === 200) for (const { id, changes: own } of entries) if (id === account) changes.push(...own.map((change) => ({ ...change, account: id })))
-    response.writeHead(status).end()
-  })())
+  const receiver = await listen(
+    (request, response) =>
+      void (async () => {
+        const query = new URL(request.url!, 'http://x').searchParams
+        if (request.method === 'GET')
+          return response
+            .writeHead(query.get('hub.verify_token') === 'right' ? 200 : 403)
+            .end(query.get('hub.challenge'))
+        const body = await textOf(request)
+        const status = answers.shift() ?? 200
+        webhooks.push({ body, signature: request.headers['x-hub-signature-256'] as string | undefined })
+        const entries = (JSON.parse(body) as { entry: { id: string; changes: Change[] }[] }).entry
+        if (status === 200)
+          for (const { id, changes: own } of entries)
+            if (id === account) changes.push(...own.map((change) => ({ ...change, account: id })))
+        response.writeHead(status).end()
+      })(),
+  )
   const clock = { offsetMs: 0 }
-  const another = (): Sandbox => createSandbox({
-    db, now: () => new Date(Date.now() + clock.offsetMs).toISOString(), token: TOKEN, appSecret: SECRET, verifyToken: 'right', callbackUrl: () => `${receiver.url}/hook`,
-    log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }), clock: { offsetMs: () => clock.offsetMs, setOffset: async (ms) => { clock.offsetMs = ms } },
-  })
+  const another = (): Sandbox =>
+    createSandbox({
+      db,
+      now: () => new Date(Date.now() + clock.offsetMs).toISOString(),
+      token: TOKEN,
+      appSecret: SECRET,
+      verifyToken: 'right',
+      callbackUrl: () => `${receiver.url}/hook`,
+      log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }),
+      clock: {
+        offsetMs: () => clock.offsetMs,
+        setOffset: async (ms) => {
+          clock.offsetMs = ms
+        },
+      },
+    })
   const sandbox = another()
-  const handle = nodeHandler((request) => sandbox.fetch(request, new URL(request.url).pathname.replace('/base', '')), { maxRequestBodySize: HARD_MAX_BYTES })
-  const served = await listen((request, response) => { void handle(request, response) })
+  const handle = nodeHandler(
+    (request) => sandbox.fetch(request, new URL(request.url).pathname.replace('/base', '')),
+    { maxRequestBodySize: HARD_MAX_BYTES },
+  )
+  const served = await listen((request, response) => {
+    void handle(request, response)
+  })
   const url = `${served.url}/base`
   const call: Side['call'] = async (method, path, body, headers = {}) => {
     const raw = body instanceof FormData || body instanceof Uint8Array || typeof body === 'string'
     const response = await fetch(`${url}/${path}`, {
-      method, headers: { Authorization: `Bearer ${TOKEN}`, ...(body === undefined || raw ? {} : { 'Content-Type': 'application/json' }), ...headers },
-      ...(body === undefined ? {} : { body: raw ? body as FormData : JSON.stringify(body) }),
+      method,
+      headers: {
+        Authorization: `Bearer ${TOKEN}`,
+        ...(body === undefined || raw ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: raw ? (body as FormData) : JSON.stringify(body) }),
     })
     const type = response.headers.get('content-type') ?? ''
-    return { status: response.status, headers: response.headers, body: type.startsWith('application/json') ? await response.json() : Buffer.from(await response.arrayBuffer()) }
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: type.startsWith('application/json')
+        ? await response.json()
+        : Buffer.from(await response.arrayBuffer()),
+    }
   }
-  const control: Side['control'] = (method, path, body) => call(method, path === '' ? 'control' : `control/${path}`, body)
+  const control: Side['control'] = (method, path, body) =>
+    call(method, path === '' ? 'control' : `control/${path}`, body)
   try {
-    await control('PUT', 'numbers', { numbers: [{ id: number, account_id: account, display_phone_number: '+1 650-555-1111', verified_name: 'Lucky Shrub' }] })
-    await work({ db, url, number, account, sandbox, clock, changes, webhooks, answers, call, control, another })
+    await control('PUT', 'numbers', {
+      numbers: [
+        {
+          id: number,
+          account_id: account,
+          display_phone_number: '+1 650-555-1111',
+          verified_name: 'Lucky Shrub',
+        },
+      ],
+    })
+    await work({
+      db,
+      url,
+      number,
+      account,
+      sandbox,
+      clock,
+      changes,
+      webhooks,
+      answers,
+      call,
+      control,
+      another,
+    })
   } finally {
     await control('DELETE', 'faults')
     await control('POST', 'settings', { ...defaults })
@@ -128,5 +197,15 @@ const runSide = async (db: Db, { number, account }: { number: string; account: s
   }
 }
 
-export const text = (to: string, body: string, more: Record<string, unknown> = {}): Record<string, unknown> =>
-  ({ messaging_product: 'whatsapp', recipient_type: 'individual', to, type: 'text', text: { body }, ...more })
+export const text = (
+  to: string,
+  body: string,
+  more: Record<string, unknown> = {},
+): Record<string, unknown> => ({
+  messaging_product: 'whatsapp',
+  recipient_type: 'individual',
+  to,
+  type: 'text',
+  text: { body },
+  ...more,
+})

@@ -14,7 +14,10 @@ const transaction = async (db: Db, query: ReturnType<typeof sql>): Promise<void>
     await query.execute(tx)
     await tx.commit().execute()
   } catch (error) {
-    await tx.rollback().execute().catch(() => {})
+    await tx
+      .rollback()
+      .execute()
+      .catch(() => {})
     throw error
   }
 }
@@ -24,14 +27,24 @@ describe('PostgreSQL that ends every connection', { skip: !databases.includes('p
     const { location, db: admin, close } = await startServer('postgresql')
     const { db, close: closeIt } = await openStorage(location, { connections: CONNECTIONS })
     try {
-      const running = Array.from({ length: CONNECTIONS }, () => transaction(db, sql`/* runs */ select pg_sleep(60)`))
+      const running = Array.from({ length: CONNECTIONS }, () =>
+        transaction(db, sql`/* runs */ select pg_sleep(60)`),
+      )
       const waiting = Array.from({ length: 4 }, () => transaction(db, sql`select 2`))
       const all = Promise.allSettled([...running, ...waiting])
-      const busy = sql<{ n: number }>`select count(*)::integer as n from pg_stat_activity where datname = current_database() and query like '/* runs%'`
+      const busy = sql<{
+        n: number
+      }>`select count(*)::integer as n from pg_stat_activity where datname = current_database() and query like '/* runs%'`
       while ((await busy.execute(admin)).rows[0]!.n < CONNECTIONS);
-      await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like '/* runs%'`.execute(admin)
-      assert.deepEqual((await all).slice(0, CONNECTIONS).map((r) => r.status), ['rejected', 'rejected'])
-      for (let n = 0; n < 2 * CONNECTIONS; n++) await Promise.all([transaction(db, sql`select 3`), sql`select 4`.execute(db)])
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like '/* runs%'`.execute(
+        admin,
+      )
+      assert.deepEqual(
+        (await all).slice(0, CONNECTIONS).map((r) => r.status),
+        ['rejected', 'rejected'],
+      )
+      for (let n = 0; n < 2 * CONNECTIONS; n++)
+        await Promise.all([transaction(db, sql`select 3`), sql`select 4`.execute(db)])
     } finally {
       await closeIt()
       await close()

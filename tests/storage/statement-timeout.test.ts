@@ -11,18 +11,43 @@ import { databases, makeWorkspace, startServer, type TestWorkspace } from '../se
 const LIMIT_MS = 2000
 const endless = sql`select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b, generate_series(1, 1000000) c`
 
-const common = { since: '2026-10-01', stability: 'stable', summary: 'Never end', output: z.object({}), errors: [], examples: [] } as const
-const search: Operation = operation({ ...common, name: 'test_endless_search', cli: 'test search', routes: ['GET /v1/test/search'], scope: 'mcp:read', input: z.object({}) })
+const common = {
+  since: '2026-10-01',
+  stability: 'stable',
+  summary: 'Never end',
+  output: z.object({}),
+  errors: [],
+  examples: [],
+} as const
+const search: Operation = operation({
+  ...common,
+  name: 'test_endless_search',
+  cli: 'test search',
+  routes: ['GET /v1/test/search'],
+  scope: 'mcp:read',
+  input: z.object({}),
+})
 const change: Operation = operation({
-  ...common, name: 'test_endless_change', cli: 'test change', routes: ['POST /v1/test/change'], scope: 'crm:write', dryRun: true, idempotency: 'optional', repeatable: false, emits: [],
+  ...common,
+  name: 'test_endless_change',
+  cli: 'test change',
+  routes: ['POST /v1/test/change'],
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
   input: z.object({}),
 })
 
 const extra = [
   { operation: search, handler: async ({ tx }: Context) => (await endless.execute(tx)).rows },
   {
-    operation: change, handler: async ({ tx, actor, now }: Context) => {
-      await sql`insert into groups (workspace_id, name, name_key, created_at) values (${actor.workspace.id}, 'Half done', 'half done', ${now})`.execute(tx)
+    operation: change,
+    handler: async ({ tx, actor, now }: Context) => {
+      await sql`insert into groups (workspace_id, name, name_key, created_at) values (${actor.workspace.id}, 'Half done', 'half done', ${now})`.execute(
+        tx,
+      )
       return (await endless.execute(tx)).rows
     },
   },
@@ -31,35 +56,66 @@ const extra = [
 for (const database of databases) {
   describe(`A statement that never ends (${database})`, () => {
     let server: Awaited<ReturnType<typeof startServer>>
-    before(async () => { server = await startServer(database, { statementTimeout: LIMIT_MS, extra: extra as never }) })
-    after(async () => { await server.close() })
+    before(async () => {
+      server = await startServer(database, { statementTimeout: LIMIT_MS, extra: extra as never })
+    })
+    after(async () => {
+      await server.close()
+    })
 
-    const ask = async (workspace: TestWorkspace, operationName: string, input: Record<string, unknown> = {}) => {
+    const ask = async (
+      workspace: TestWorkspace,
+      operationName: string,
+      input: Record<string, unknown> = {},
+    ) => {
       const response = await fetch(`${server.url}/v1/ops/${operationName}`, {
-        method: 'POST', headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Content-Type': 'application/json' }, body: JSON.stringify(input),
+        method: 'POST',
+        headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify(input),
       })
-      return { status: response.status, body: await response.json() as { code: string } }
+      return { status: response.status, body: (await response.json()) as { code: string } }
     }
 
-    for (const [what, name, input] of [['a read', search.name, {}], ['a change', change.name, {}], ['a rehearsal', change.name, { dry_run: true }]] as const) {
+    for (const [what, name, input] of [
+      ['a read', search.name, {}],
+      ['a change', change.name, {}],
+      ['a rehearsal', change.name, { dry_run: true }],
+    ] as const) {
       it(`is cut short in ${what}; what was committed is there, and the next calls work`, async () => {
         const workspace = await makeWorkspace(server)
         const run = doAs(server, workspace.owner.key)
         await run('crm_upsert_contact', { phone: '+15550100042', name: 'Before', tags: ['kept'] })
         const { status, body } = await ask(workspace, name, input)
         assert.deepEqual([status, body.code], [504, 'timeout'])
-        assert.deepEqual((await run('crm_search_contacts')).data.map((c: { name: string }) => c.name), ['Before'])
+        assert.deepEqual(
+          (await run('crm_search_contacts')).data.map((c: { name: string }) => c.name),
+          ['Before'],
+        )
         assert.equal((await run('crm_upsert_contact', { phone: '+15550100042' })).action, 'unchanged')
-        assert.equal((await run('crm_upsert_contact', { phone: '+15550100043', tags: ['kept'] })).action, 'created')
-        assert.deepEqual((await run('crm_list_tags')).data.map((t: { contacts_count: number }) => t.contacts_count), [2])
+        assert.equal(
+          (await run('crm_upsert_contact', { phone: '+15550100043', tags: ['kept'] })).action,
+          'created',
+        )
+        assert.deepEqual(
+          (await run('crm_list_tags')).data.map((t: { contacts_count: number }) => t.contacts_count),
+          [2],
+        )
         assert.deepEqual((await run('crm_list_groups')).data, [])
       })
     }
 
     it('is cut short twice in a row, beside calls that wait for it', async () => {
       const workspace = await makeWorkspace(server)
-      const replies = await Promise.all([ask(workspace, search.name), ask(workspace, change.name), ask(workspace, 'workspace_whoami'), ask(workspace, 'crm_create_group', { name: 'Waits' })])
-      assert.deepEqual(replies.slice(0, 2).map((r) => r.status), [504, 504])
+      const replies = await Promise.all([
+        ask(workspace, search.name),
+        ask(workspace, change.name),
+        ask(workspace, 'workspace_whoami'),
+        ask(workspace, 'crm_create_group', { name: 'Waits' }),
+      ])
+      assert.deepEqual(
+        replies.slice(0, 2).map((r) => r.status),
+        [504, 504],
+      )
       // On the embedded database those that wait may be cut with it; they are told to come again.
       for (const { status } of replies.slice(2)) assert.ok([200, 503, 504].includes(status), String(status))
       assert.equal((await ask(workspace, 'workspace_whoami')).status, 200)
@@ -71,7 +127,11 @@ for (const database of databases) {
         await sql`set application_name to 'patient'`.execute(admin.db)
         await sql`select pg_sleep(${(LIMIT_MS * 1.5) / 1000})`.execute(admin.db)
         // The same session still: nothing was cut.
-        assert.equal((await sql<{ application_name: string }>`show application_name`.execute(admin.db)).rows[0]!.application_name, 'patient')
+        assert.equal(
+          (await sql<{ application_name: string }>`show application_name`.execute(admin.db)).rows[0]!
+            .application_name,
+          'patient',
+        )
       } finally {
         await admin.close()
       }

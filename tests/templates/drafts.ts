@@ -3,76 +3,212 @@ import type { TestServer, TestWorkspace } from '../servers.ts'
 
 /** Drafts of every kind that nobody refuses, and what the provider is given of each (reference 2.3). */
 export const order = {
-  name: 'order_update', language: 'en_US', category: 'UTILITY', body: { text: 'Hello {{1}}, your order {{2}} of today is on its way.', examples: ['Ada', '17'] },
+  name: 'order_update',
+  language: 'en_US',
+  category: 'UTILITY',
+  body: { text: 'Hello {{1}}, your order {{2}} of today is on its way.', examples: ['Ada', '17'] },
 }
-export const plain = { name: 'opening_hours', language: 'en_US', category: 'UTILITY', body: { text: 'We are open from ten to four.' } }
+export const plain = {
+  name: 'opening_hours',
+  language: 'en_US',
+  category: 'UTILITY',
+  body: { text: 'We are open from ten to four.' },
+}
 
 const card = (n: number) => ({
-  header_format: 'IMAGE', media_handle: `4::aW1hZ2U${n}`, body: { text: `Coffee for {{1}} in size ${n}.`, examples: ['Ada'] },
-  buttons: [{ type: 'URL', text: 'Buy', url: 'https://shop.example.com/{{1}}', url_example: `https://shop.example.com/${n}` }, { type: 'QUICK_REPLY', text: 'Not now' }],
+  header_format: 'IMAGE',
+  media_handle: `4::aW1hZ2U${n}`,
+  body: { text: `Coffee for {{1}} in size ${n}.`, examples: ['Ada'] },
+  buttons: [
+    {
+      type: 'URL',
+      text: 'Buy',
+      url: 'https://shop.example.com/{{1}}',
+      url_example: `https://shop.example.com/${n}`,
+    },
+    { type: 'QUICK_REPLY', text: 'Not now' },
+  ],
 })
 
 export const drafts = [
-  order, plain,
+  order,
+  plain,
   {
-    name: 'titled', language: 'pt_BR', category: 'UTILITY', header: { format: 'TEXT', text: 'For {{1}}', example: 'Ada' }, body: { text: 'Tudo pronto 😀' }, footer: { text: 'Thanks' },
+    name: 'titled',
+    language: 'pt_BR',
+    category: 'UTILITY',
+    header: { format: 'TEXT', text: 'For {{1}}', example: 'Ada' },
+    body: { text: 'Tudo pronto 😀' },
+    footer: { text: 'Thanks' },
     buttons: [
-      { type: 'QUICK_REPLY', text: 'Stop' }, { type: 'PHONE_NUMBER', text: 'Call us', phone_number: '+15550051310' }, { type: 'VOICE_CALL', text: 'Speak' },
+      { type: 'QUICK_REPLY', text: 'Stop' },
+      { type: 'PHONE_NUMBER', text: 'Call us', phone_number: '+15550051310' },
+      { type: 'VOICE_CALL', text: 'Speak' },
       { type: 'FLOW', text: 'Book', flow_id: '123', navigate_screen: 'START' },
     ],
   },
-  { name: 'placed', language: 'en', category: 'UTILITY', header: { format: 'LOCATION' }, body: { text: 'Your parcel waits here.' }, buttons: [{ type: 'FLOW', text: 'Book', flow_id: '123', flow_action: 'DATA_EXCHANGE' }] },
   {
-    name: 'spring_offer', language: 'en_US', category: 'MARKETING', header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' }, body: { text: 'Everything for less until Sunday.' },
+    name: 'placed',
+    language: 'en',
+    category: 'UTILITY',
+    header: { format: 'LOCATION' },
+    body: { text: 'Your parcel waits here.' },
+    buttons: [{ type: 'FLOW', text: 'Book', flow_id: '123', flow_action: 'DATA_EXCHANGE' }],
+  },
+  {
+    name: 'spring_offer',
+    language: 'en_US',
+    category: 'MARKETING',
+    header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' },
+    body: { text: 'Everything for less until Sunday.' },
     limited_time_offer: { text: 'Ends soon', has_expiration: true },
-    buttons: [{ type: 'COPY_CODE', coupon_code: 'SPRING25' }, { type: 'URL', text: 'Shop', url: 'https://shop.example.com/{{1}}', url_example: 'https://shop.example.com/sale' }],
+    buttons: [
+      { type: 'COPY_CODE', coupon_code: 'SPRING25' },
+      {
+        type: 'URL',
+        text: 'Shop',
+        url: 'https://shop.example.com/{{1}}',
+        url_example: 'https://shop.example.com/sale',
+      },
+    ],
   },
   {
-    name: 'login_code', language: 'en_US', category: 'AUTHENTICATION', body: { add_security_recommendation: true }, footer: { code_expiration_minutes: 10 },
-    buttons: [{ type: 'OTP', otp_type: 'ONE_TAP', text: 'Copy code', supported_apps: [{ package_name: 'com.example.shop', signature_hash: 'K8a/AINcGX7' }] }],
+    name: 'login_code',
+    language: 'en_US',
+    category: 'AUTHENTICATION',
+    body: { add_security_recommendation: true },
+    footer: { code_expiration_minutes: 10 },
+    buttons: [
+      {
+        type: 'OTP',
+        otp_type: 'ONE_TAP',
+        text: 'Copy code',
+        supported_apps: [{ package_name: 'com.example.shop', signature_hash: 'K8a/AINcGX7' }],
+      },
+    ],
   },
-  { name: 'cards', language: 'en_US', category: 'MARKETING', body: { text: 'Our new coffees are here.' }, carousel: { cards: [card(1), card(2)] } },
+  {
+    name: 'cards',
+    language: 'en_US',
+    category: 'MARKETING',
+    body: { text: 'Our new coffees are here.' },
+    carousel: { cards: [card(1), card(2)] },
+  },
 ]
 
-const heldCard = (n: number) => ({ components: [
-  { type: 'HEADER', format: 'IMAGE', example: { header_handle: [`4::aW1hZ2U${n}`] } },
-  { type: 'BODY', text: `Coffee for {{1}} in size ${n}.`, example: { body_text: [['Ada']] } },
-  { type: 'BUTTONS', buttons: [{ type: 'URL', text: 'Buy', url: 'https://shop.example.com/{{1}}', example: [`https://shop.example.com/${n}`] }, { type: 'QUICK_REPLY', text: 'Not now' }] },
-] })
+const heldCard = (n: number) => ({
+  components: [
+    { type: 'HEADER', format: 'IMAGE', example: { header_handle: [`4::aW1hZ2U${n}`] } },
+    { type: 'BODY', text: `Coffee for {{1}} in size ${n}.`, example: { body_text: [['Ada']] } },
+    {
+      type: 'BUTTONS',
+      buttons: [
+        {
+          type: 'URL',
+          text: 'Buy',
+          url: 'https://shop.example.com/{{1}}',
+          example: [`https://shop.example.com/${n}`],
+        },
+        { type: 'QUICK_REPLY', text: 'Not now' },
+      ],
+    },
+  ],
+})
 
 export const held: Readonly<Record<string, unknown[]>> = {
   order_update: [{ type: 'BODY', text: order.body.text, example: { body_text: [['Ada', '17']] } }],
   opening_hours: [{ type: 'BODY', text: plain.body.text }],
   titled: [
-    { type: 'HEADER', format: 'TEXT', text: 'For {{1}}', example: { header_text: ['Ada'] } }, { type: 'BODY', text: 'Tudo pronto 😀' }, { type: 'FOOTER', text: 'Thanks' },
-    { type: 'BUTTONS', buttons: [
-      { type: 'QUICK_REPLY', text: 'Stop' }, { type: 'PHONE_NUMBER', text: 'Call us', phone_number: '+15550051310' }, { type: 'VOICE_CALL', text: 'Speak' },
-      { type: 'FLOW', text: 'Book', flow_id: '123', flow_action: 'navigate', navigate_screen: 'START' },
-    ] },
+    { type: 'HEADER', format: 'TEXT', text: 'For {{1}}', example: { header_text: ['Ada'] } },
+    { type: 'BODY', text: 'Tudo pronto 😀' },
+    { type: 'FOOTER', text: 'Thanks' },
+    {
+      type: 'BUTTONS',
+      buttons: [
+        { type: 'QUICK_REPLY', text: 'Stop' },
+        { type: 'PHONE_NUMBER', text: 'Call us', phone_number: '+15550051310' },
+        { type: 'VOICE_CALL', text: 'Speak' },
+        { type: 'FLOW', text: 'Book', flow_id: '123', flow_action: 'navigate', navigate_screen: 'START' },
+      ],
+    },
   ],
-  placed: [{ type: 'HEADER', format: 'LOCATION' }, { type: 'BODY', text: 'Your parcel waits here.' }, { type: 'BUTTONS', buttons: [{ type: 'FLOW', text: 'Book', flow_id: '123', flow_action: 'data_exchange' }] }],
+  placed: [
+    { type: 'HEADER', format: 'LOCATION' },
+    { type: 'BODY', text: 'Your parcel waits here.' },
+    {
+      type: 'BUTTONS',
+      buttons: [{ type: 'FLOW', text: 'Book', flow_id: '123', flow_action: 'data_exchange' }],
+    },
+  ],
   spring_offer: [
-    { type: 'HEADER', format: 'IMAGE', example: { header_handle: ['4::aW1hZ2U'] } }, { type: 'LIMITED_TIME_OFFER', limited_time_offer: { text: 'Ends soon', has_expiration: true } },
+    { type: 'HEADER', format: 'IMAGE', example: { header_handle: ['4::aW1hZ2U'] } },
+    { type: 'LIMITED_TIME_OFFER', limited_time_offer: { text: 'Ends soon', has_expiration: true } },
     { type: 'BODY', text: 'Everything for less until Sunday.' },
-    { type: 'BUTTONS', buttons: [{ type: 'COPY_CODE', example: 'SPRING25' }, { type: 'URL', text: 'Shop', url: 'https://shop.example.com/{{1}}', example: ['https://shop.example.com/sale'] }] },
+    {
+      type: 'BUTTONS',
+      buttons: [
+        { type: 'COPY_CODE', example: 'SPRING25' },
+        {
+          type: 'URL',
+          text: 'Shop',
+          url: 'https://shop.example.com/{{1}}',
+          example: ['https://shop.example.com/sale'],
+        },
+      ],
+    },
   ],
   login_code: [
-    { type: 'BODY', add_security_recommendation: true }, { type: 'FOOTER', code_expiration_minutes: 10 },
-    { type: 'BUTTONS', buttons: [{ type: 'OTP', otp_type: 'ONE_TAP', text: 'Copy code', supported_apps: [{ package_name: 'com.example.shop', signature_hash: 'K8a/AINcGX7' }] }] },
+    { type: 'BODY', add_security_recommendation: true },
+    { type: 'FOOTER', code_expiration_minutes: 10 },
+    {
+      type: 'BUTTONS',
+      buttons: [
+        {
+          type: 'OTP',
+          otp_type: 'ONE_TAP',
+          text: 'Copy code',
+          supported_apps: [{ package_name: 'com.example.shop', signature_hash: 'K8a/AINcGX7' }],
+        },
+      ],
+    },
   ],
-  cards: [{ type: 'BODY', text: 'Our new coffees are here.' }, { type: 'CAROUSEL', cards: [heldCard(1), heldCard(2)] }],
+  cards: [
+    { type: 'BODY', text: 'Our new coffees are here.' },
+    { type: 'CAROUSEL', cards: [heldCard(1), heldCard(2)] },
+  ],
 }
 
-type AtProvider = { id: string; name: string; status: string; category: string; account_id: string; components: unknown[] }
+type AtProvider = {
+  id: string
+  name: string
+  status: string
+  category: string
+  account_id: string
+  components: unknown[]
+}
 
 /** Drives the sandbox in a workspace, as far as templates go. */
-export const atProvider = (server: Pick<TestServer, 'url' | 'settle'>, workspace: Pick<TestWorkspace, 'owner'>) => {
+export const atProvider = (
+  server: Pick<TestServer, 'url' | 'settle'>,
+  workspace: Pick<TestWorkspace, 'owner'>,
+) => {
   const ask = asking(server, workspace)
   return {
-    templates: async (): Promise<AtProvider[]> => (await ask<{ data: AtProvider[] }>('GET', 'templates')).data,
+    templates: async (): Promise<AtProvider[]> =>
+      (await ask<{ data: AtProvider[] }>('GET', 'templates')).data,
     /** The reviewer decides, and we have heard of it. */
-    review: async (templateId: string, decision: string, reason?: string, category?: string): Promise<void> => {
-      await ask('POST', 'review', { template_id: templateId, decision, ...(reason === undefined ? {} : { reason }), ...(category === undefined ? {} : { category }) })
+    review: async (
+      templateId: string,
+      decision: string,
+      reason?: string,
+      category?: string,
+    ): Promise<void> => {
+      await ask('POST', 'review', {
+        template_id: templateId,
+        decision,
+        ...(reason === undefined ? {} : { reason }),
+        ...(category === undefined ? {} : { category }),
+      })
       await server.settle()
     },
     fault: (fault: object) => ask('POST', 'faults', { on: 'templates', times: 1, ...fault }),

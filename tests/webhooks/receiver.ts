@@ -3,16 +3,32 @@ import type { AddressInfo } from 'node:net'
 
 export type Received = { path: string; headers: Record<string, string>; body: string }
 /** `hang`: no answer until the receiver is closed. `drop`: the connection is closed instead. */
-export type Answer = { status?: number; headers?: Record<string, string>; body?: string | Buffer } | 'hang' | 'drop'
-export type Receiver = { url: string; received: Received[]; answer: (received: Received) => Answer | Promise<Answer>; close: () => Promise<void> }
+export type Answer =
+  | { status?: number; headers?: Record<string, string>; body?: string | Buffer }
+  | 'hang'
+  | 'drop'
+export type Receiver = {
+  url: string
+  received: Received[]
+  answer: (received: Received) => Answer | Promise<Answer>
+  close: () => Promise<void>
+}
 
 const read = async (request: IncomingMessage): Promise<Received> => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
-  return { path: request.url!, headers: request.headers as Record<string, string>, body: Buffer.concat(chunks).toString() }
+  return {
+    path: request.url!,
+    headers: request.headers as Record<string, string>,
+    body: Buffer.concat(chunks).toString(),
+  }
 }
 
-const reply = async (receiver: Receiver, request: IncomingMessage, response: ServerResponse): Promise<void> => {
+const reply = async (
+  receiver: Receiver,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> => {
   const received = await read(request)
   receiver.received.push(received)
   const answer = await receiver.answer(received)
@@ -22,10 +38,14 @@ const reply = async (receiver: Receiver, request: IncomingMessage, response: Ser
 
 /** A customer's server that takes webhooks and remembers them. `answer` can be replaced at any time. */
 export const startReceiver = async (answer: Receiver['answer'] = () => ({})): Promise<Receiver> => {
-  const server = createServer((request, response) => { reply(receiver, request, response).catch(() => response.destroy()) })
+  const server = createServer((request, response) => {
+    reply(receiver, request, response).catch(() => response.destroy())
+  })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const receiver: Receiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`, received: [], answer,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`,
+    received: [],
+    answer,
     close: async () => {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))

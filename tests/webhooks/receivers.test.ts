@@ -17,7 +17,9 @@ import { makeWorkspace, type TestServer } from '../servers.ts'
 
 /** The receivers of docs/webhooks.md, run as they are written there, and sent to by the product. */
 const guide = readFileSync('docs/webhooks.md', 'utf8')
-const blocks = new Map([...guide.matchAll(/```\w+ file=(\S+)\n(.*?)```/gs)].map(([, name, text]) => [name!, text!]))
+const blocks = new Map(
+  [...guide.matchAll(/```\w+ file=(\S+)\n(.*?)```/gs)].map(([, name, text]) => [name!, text!]),
+)
 
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0
 const unless = (there: boolean, what: string) => (there ? false : `${what} is not installed`)
@@ -26,25 +28,40 @@ type Receiver = { port: number; line: () => Promise<Record<string, unknown>>; st
 
 /** Starts a receiver; its first line tells its port, the others the events that it took. */
 const start = async (command: string, args: string[], cwd: string, secret: string): Promise<Receiver> => {
-  const child: ChildProcess = spawn(command, args, { cwd, env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', WEBHOOK_SECRET: secret }, stdio: ['ignore', 'pipe', 'ignore'] })
+  const child: ChildProcess = spawn(command, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', WEBHOOK_SECRET: secret },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
   const line = async () => JSON.parse(String((await lines.next()).value)) as Record<string, unknown>
-  return { port: (await line())['port'] as number, line, stop: async () => { child.kill(); await exited } }
+  return {
+    port: (await line())['port'] as number,
+    line,
+    stop: async () => {
+      child.kill()
+      await exited
+    },
+  }
 }
 
 const endpointAt = async (server: TestServer, port: number) => {
   const workspace = await makeWorkspace(server)
   const run = doAs(server, workspace.owner.key)
-  const { endpoint, signing_secret: secret } = await run('webhooks_create_endpoint', { url: `http://127.0.0.1:${port}/hooks`, event_types: ['group.created/1'] })
+  const { endpoint, signing_secret: secret } = await run('webhooks_create_endpoint', {
+    url: `http://127.0.0.1:${port}/hooks`,
+    event_types: ['group.created/1'],
+  })
   return { run, id: endpoint.id as string, secret: secret as string }
 }
 
 /** Answers the new secret. */
 const rotate = async (run: ReturnType<typeof doAs>, id: string): Promise<string> =>
-  (await run('webhooks_rotate_secret', { endpoint_id: id, idempotency_key: `rotate-${id}` })).signing_secret as string
+  (await run('webhooks_rotate_secret', { endpoint_id: id, idempotency_key: `rotate-${id}` }))
+    .signing_secret as string
 
-everyDatabase('The receiver\'s kit', (server) => {
+everyDatabase("The receiver's kit", (server) => {
   let folder: string
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'wcrm-receivers-'))
@@ -52,26 +69,41 @@ everyDatabase('The receiver\'s kit', (server) => {
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
     for (const [name, text] of blocks) writeFileSync(join(folder, name), text)
   })
-  after(() => { rmSync(folder, { recursive: true, force: true }) })
+  after(() => {
+    rmSync(folder, { recursive: true, force: true })
+  })
 
   for (const { name, command, args, skip } of [
     { name: 'TypeScript', command: process.execPath, args: ['receiver.ts'], skip: false },
-    { name: 'Python', command: 'python3', args: ['receiver.py'], skip: unless(has('python3', '--version'), 'python3') },
+    {
+      name: 'Python',
+      command: 'python3',
+      args: ['receiver.py'],
+      skip: unless(has('python3', '--version'), 'python3'),
+    },
   ] as const) {
     it(`takes what is sent, once, also during a rotation, and nothing else (${name})`, { skip }, async () => {
       // The endpoint is first elsewhere: the receiver cannot start before there is a secret.
       const { run, id, secret } = await endpointAt(server(), 9)
       const receiver = await start(command, [...args], folder, secret)
       try {
-        await run('webhooks_update_endpoint', { endpoint_id: id, url: `http://127.0.0.1:${receiver.port}/hooks` })
+        await run('webhooks_update_endpoint', {
+          endpoint_id: id,
+          url: `http://127.0.0.1:${receiver.port}/hooks`,
+        })
         const sent = async () => {
           await deliverDue(server().app)
-          return (await run('webhooks_list_deliveries', { endpoint_id: id })).data.map((d: { status: string; last_response_status: number }) => `${d.status} ${d.last_response_status}`)
+          return (await run('webhooks_list_deliveries', { endpoint_id: id })).data.map(
+            (d: { status: string; last_response_status: number }) => `${d.status} ${d.last_response_status}`,
+          )
         }
         await run('crm_create_group', { name: 'Grüße 😀' })
         assert.deepEqual(await sent(), ['delivered 204'])
         const event = await receiver.line()
-        assert.deepEqual([event['type'], event['version'], (event['data'] as { group: { name: string } }).group.name], ['group.created', '1', 'Grüße 😀'])
+        assert.deepEqual(
+          [event['type'], event['version'], (event['data'] as { group: { name: string } }).group.name],
+          ['group.created', '1', 'Grüße 😀'],
+        )
         const [{ id: delivery }] = (await run('webhooks_list_deliveries', { endpoint_id: id })).data
         await run('webhooks_replay_delivery', { delivery_id: delivery })
         assert.deepEqual(await sent(), ['delivered 204'])
@@ -80,7 +112,8 @@ everyDatabase('The receiver\'s kit', (server) => {
         assert.deepEqual(await sent(), ['delivered 204', 'delivered 204'])
         // The replay was taken and not told again.
         assert.equal(((await receiver.line())['data'] as { group: { name: string } }).group.name, 'Second')
-        const post = async (headers: Record<string, string>, body: string) => (await fetch(`http://127.0.0.1:${receiver.port}/`, { method: 'POST', headers, body })).status
+        const post = async (headers: Record<string, string>, body: string) =>
+          (await fetch(`http://127.0.0.1:${receiver.port}/`, { method: 'POST', headers, body })).status
         const now = Math.floor(Date.now() / 1000)
         const good = signatureHeaders([secret], 'evt_x', now, '{}')
         assert.equal(await post(good, '{} '), 401)
@@ -95,30 +128,48 @@ everyDatabase('The receiver\'s kit', (server) => {
     })
   }
 
-  it('verifies by hand', { skip: unless(has('openssl', 'version') && has('sh', '-c', 'od -An /dev/null'), 'openssl') }, async () => {
-    const requests: { headers: Record<string, string>; body: Buffer }[] = []
-    const listener = createServer(async (request, response) => {
-      requests.push({ headers: request.headers as Record<string, string>, body: await buffer(request) })
-      response.end()
-    })
-    await new Promise<void>((listening) => listener.listen(0, '127.0.0.1', listening))
-    try {
-      const { run, id, secret } = await endpointAt(server(), (listener.address() as AddressInfo).port)
-      const second = await rotate(run, id)
-      await run('crm_create_group', { name: 'Grüße 😀' })
-      await deliverDue(server().app)
-      const [{ headers, body }] = requests as [(typeof requests)[0]]
-      assert.equal(headers['webhook-signature']!.split(' ').length, 2)
-      writeFileSync(join(folder, 'body.json'), body)
-      const verify = (with_: string, id_ = headers['webhook-id']!) => spawnSync('sh', ['verify.sh'], {
-        cwd: folder, encoding: 'utf8',
-        env: { PATH: process.env.PATH, WEBHOOK_SECRET: with_, WEBHOOK_ID: id_, WEBHOOK_TIMESTAMP: headers['webhook-timestamp'], WEBHOOK_SIGNATURE: headers['webhook-signature'] },
-      }).stdout.trim()
-      assert.deepEqual([secret, second].map((s) => verify(s)), ['valid', 'valid'])
-      assert.deepEqual([verify(secret, 'evt_other'), verify(`whsec_${Buffer.alloc(32).toString('base64')}`)], ['invalid', 'invalid'])
-    } finally {
-      listener.closeAllConnections()
-      await new Promise((closed) => listener.close(closed))
-    }
-  })
+  it(
+    'verifies by hand',
+    { skip: unless(has('openssl', 'version') && has('sh', '-c', 'od -An /dev/null'), 'openssl') },
+    async () => {
+      const requests: { headers: Record<string, string>; body: Buffer }[] = []
+      const listener = createServer(async (request, response) => {
+        requests.push({ headers: request.headers as Record<string, string>, body: await buffer(request) })
+        response.end()
+      })
+      await new Promise<void>((listening) => listener.listen(0, '127.0.0.1', listening))
+      try {
+        const { run, id, secret } = await endpointAt(server(), (listener.address() as AddressInfo).port)
+        const second = await rotate(run, id)
+        await run('crm_create_group', { name: 'Grüße 😀' })
+        await deliverDue(server().app)
+        const [{ headers, body }] = requests as [(typeof requests)[0]]
+        assert.equal(headers['webhook-signature']!.split(' ').length, 2)
+        writeFileSync(join(folder, 'body.json'), body)
+        const verify = (with_: string, id_ = headers['webhook-id']!) =>
+          spawnSync('sh', ['verify.sh'], {
+            cwd: folder,
+            encoding: 'utf8',
+            env: {
+              PATH: process.env.PATH,
+              WEBHOOK_SECRET: with_,
+              WEBHOOK_ID: id_,
+              WEBHOOK_TIMESTAMP: headers['webhook-timestamp'],
+              WEBHOOK_SIGNATURE: headers['webhook-signature'],
+            },
+          }).stdout.trim()
+        assert.deepEqual(
+          [secret, second].map((s) => verify(s)),
+          ['valid', 'valid'],
+        )
+        assert.deepEqual(
+          [verify(secret, 'evt_other'), verify(`whsec_${Buffer.alloc(32).toString('base64')}`)],
+          ['invalid', 'invalid'],
+        )
+      } finally {
+        listener.closeAllConnections()
+        await new Promise((closed) => listener.close(closed))
+      }
+    },
+  )
 })

@@ -5,7 +5,9 @@ import { Problem } from '../problem.ts'
 /** The plan must include API access. */
 export const entitle = (actor: Actor): void => {
   if (!actor.workspace.features.includes('api_access')) {
-    throw new Problem('entitlement_required', 'The plan of this workspace does not include api_access.', { feature: 'api_access' })
+    throw new Problem('entitlement_required', 'The plan of this workspace does not include api_access.', {
+      feature: 'api_access',
+    })
   }
 }
 
@@ -15,13 +17,25 @@ export const chooseVersion = (actor: Actor, asked: string | undefined): string =
   if ((apiVersions as readonly string[]).includes(asked)) return asked
   throw new Problem('invalid_input', `There is no API version "${asked.slice(0, 40)}".`, {
     reason: 'unknown_version',
-    errors: [{ header: 'Api-Version', code: 'unknown_version', detail: 'must be a listed version', allowed: apiVersions, fix: `Send ${apiVersions.at(-1)}, or leave the header out.` }],
+    errors: [
+      {
+        header: 'Api-Version',
+        code: 'unknown_version',
+        detail: 'must be a listed version',
+        allowed: apiVersions,
+        fix: `Send ${apiVersions.at(-1)}, or leave the header out.`,
+      },
+    ],
   })
 }
 
 /** The key must hold the operation's scope. */
 export const requireScope = (actor: Actor, op: Operation): void => {
   if (!actor.key.scopes.includes(op.scope)) {
-    throw new Problem('insufficient_scope', `${op.name} needs the scope ${op.scope}; this key holds ${actor.key.scopes.join(', ') || 'none'}.`, { scope: op.scope })
+    throw new Problem(
+      'insufficient_scope',
+      `${op.name} needs the scope ${op.scope}; this key holds ${actor.key.scopes.join(', ') || 'none'}.`,
+      { scope: op.scope },
+    )
   }
 }

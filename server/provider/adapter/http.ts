@@ -37,7 +37,10 @@ const MOST_BYTES = 8 * 1024 * 1024
 /** A path of ids and fixed words; an id that could lead elsewhere is refused. */
 export const at = (...parts: string[]): string => {
   for (const part of parts) {
-    if (!/^[\w:~=-]{1,256}$/.test(part)) throw new Problem('upstream_error', 'An id of the provider, as it is set up here, is malformed.', { reason: 'provider_not_found' })
+    if (!/^[\w:~=-]{1,256}$/.test(part))
+      throw new Problem('upstream_error', 'An id of the provider, as it is set up here, is malformed.', {
+        reason: 'provider_not_found',
+      })
   }
   return parts.join('/')
 }
@@ -50,7 +53,10 @@ const queryOf = (query: Record<string, string | undefined>): string => {
 }
 
 /** The whole body, or undefined when there is more than that; then the rest is left unread. */
-export const readUpTo = async (response: Response, mostBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> => {
+export const readUpTo = async (
+  response: Response,
+  mostBytes: number,
+): Promise<Uint8Array<ArrayBuffer> | undefined> => {
   if (!response.body) return new Uint8Array()
   const parts: Uint8Array[] = []
   let size = 0
@@ -72,24 +78,42 @@ const parse = (bytes: Uint8Array | undefined): unknown => {
 }
 
 const isRefusal = (body: unknown): boolean =>
-  body !== null && typeof body === 'object' && 'error' in body && body.error !== null && typeof body.error === 'object'
+  body !== null &&
+  typeof body === 'object' &&
+  'error' in body &&
+  body.error !== null &&
+  typeof body.error === 'object'
 
 /** The caller's deadline and our own, whichever is first. */
-export const deadline = (signal: AbortSignal, timeoutMs: number): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+export const deadline = (signal: AbortSignal, timeoutMs: number): AbortSignal =>
+  AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
 
 export const createHttp = (options: HttpOptions): Http => {
   const { baseUrl, version, token, timeoutMs } = options
-  const ask: Http['ask'] = async (answer, { method, path, query = {}, json, body, headers = {}, base = `${baseUrl}/${version}` }, outer) => {
+  const ask: Http['ask'] = async (
+    answer,
+    { method, path, query = {}, json, body, headers = {}, base = `${baseUrl}/${version}` },
+    outer,
+  ) => {
     const signal = deadline(outer, timeoutMs)
     try {
       if (signal.aborted) throw timedOut()
       const response = await fetch(`${base}/${path}${queryOf(query)}`, {
-        method, redirect: 'manual', signal,
-        headers: { Authorization: `Bearer ${token}`, Accept: 'application/json', ...(json === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
-        ...(json === undefined ? {} : { body: JSON.stringify(json) }), ...(body === undefined ? {} : { body }),
+        method,
+        redirect: 'manual',
+        signal,
+        headers: {
+          Authorization: `Bearer ${token}`,
+          Accept: 'application/json',
+          ...(json === undefined ? {} : { 'Content-Type': 'application/json' }),
+          ...headers,
+        },
+        ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+        ...(body === undefined ? {} : { body }),
       })
       const value = parse(await readUpTo(response, MOST_BYTES))
-      if (!response.ok || isRefusal(value)) throw refusalProblem(response.status, response.headers, value, token)
+      if (!response.ok || isRefusal(value))
+        throw refusalProblem(response.status, response.headers, value, token)
       const read = answer.safeParse(value)
       if (!read.success) throw unreadable()
       return read.data

@@ -7,13 +7,21 @@ import { at, deadline, type Http, readUpTo } from './http.ts'
 import { refusalProblem, transportProblem } from './problems.ts'
 
 const Uploaded = z.object({ id: ProviderId })
-const Info = z.object({ url: z.string().min(1), mime_type: z.string().min(1), file_size: z.coerce.number().int().nonnegative().nullish().catch(null), sha256: Maybe })
+const Info = z.object({
+  url: z.string().min(1),
+  mime_type: z.string().min(1),
+  file_size: z.coerce.number().int().nonnegative().nullish().catch(null),
+  sha256: Maybe,
+})
 
 const MOST_REDIRECTS = 3
 /** A hundred megabytes take longer than an answer. */
 const PATIENCE = 8
 
-const refusedUrl = (): Problem => new Problem('upstream_error', 'The address of the file is not one that may be fetched.', { reason: 'media_refused' })
+const refusedUrl = (): Problem =>
+  new Problem('upstream_error', 'The address of the file is not one that may be fetched.', {
+    reason: 'media_refused',
+  })
 
 /** Where a file may be fetched: on the provider's own address as it is configured, or publicly over https. */
 const fetchable = (url: string, base: URL): URL => {
@@ -28,11 +36,17 @@ const fetchable = (url: string, base: URL): URL => {
 export const MEDIA_HOSTS = ['facebook.com', 'fbsbx.com', 'whatsapp.net'] as const
 
 const isTrusted = (url: URL, base: URL, hosts: readonly string[]): boolean =>
-  url.origin === base.origin || (url.protocol === 'https:' && hosts.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`)))
+  url.origin === base.origin ||
+  (url.protocol === 'https:' &&
+    hosts.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`)))
 
-const tooLarge = (mostBytes: number): Problem => new Problem('payload_too_large', `The file has more than ${mostBytes} bytes.`, { limit_bytes: mostBytes })
+const tooLarge = (mostBytes: number): Problem =>
+  new Problem('payload_too_large', `The file has more than ${mostBytes} bytes.`, { limit_bytes: mostBytes })
 
-export const media = ({ ask, options: { baseUrl, token, timeoutMs } }: Http, hosts: readonly string[]): Pick<Provider, 'uploadMedia' | 'mediaInfo' | 'downloadMedia'> => ({
+export const media = (
+  { ask, options: { baseUrl, token, timeoutMs } }: Http,
+  hosts: readonly string[],
+): Pick<Provider, 'uploadMedia' | 'mediaInfo' | 'downloadMedia'> => ({
   uploadMedia: async ({ phoneNumberId }, { bytes, contentType, fileName }, signal) => {
     const body = new FormData()
     body.set('messaging_product', 'whatsapp')
@@ -42,7 +56,12 @@ export const media = ({ ask, options: { baseUrl, token, timeoutMs } }: Http, hos
   },
 
   mediaInfo: async (mediaId, signal) => {
-    const { url, mime_type: contentType, file_size: size, sha256 } = await ask(Info, { method: 'GET', path: at(mediaId) }, signal)
+    const {
+      url,
+      mime_type: contentType,
+      file_size: size,
+      sha256,
+    } = await ask(Info, { method: 'GET', path: at(mediaId) }, signal)
     return { url, contentType, size: size ?? null, sha256 }
   },
 
@@ -52,7 +71,11 @@ export const media = ({ ask, options: { baseUrl, token, timeoutMs } }: Http, hos
     let at = fetchable(url, base)
     try {
       for (let hop = 0; hop <= MOST_REDIRECTS; hop++) {
-        const response = await fetch(at, { redirect: 'manual', signal, headers: isTrusted(at, base, hosts) ? { Authorization: `Bearer ${token}` } : {} })
+        const response = await fetch(at, {
+          redirect: 'manual',
+          signal,
+          headers: isTrusted(at, base, hosts) ? { Authorization: `Bearer ${token}` } : {},
+        })
         if (response.status >= 300 && response.status < 400) {
           await response.body?.cancel()
           const to = response.headers.get('location') ?? ''
@@ -62,7 +85,10 @@ export const media = ({ ask, options: { baseUrl, token, timeoutMs } }: Http, hos
         if (!response.ok) {
           await response.body?.cancel()
           const gone = response.status === 404 || response.status === 410
-          throw gone ? new Problem('upstream_error', 'The provider does not have the file at this address any more.', { reason: 'provider_not_found' })
+          throw gone
+            ? new Problem('upstream_error', 'The provider does not have the file at this address any more.', {
+                reason: 'provider_not_found',
+              })
             : refusalProblem(response.status, response.headers, undefined, token)
         }
         if (Number(response.headers.get('content-length')) > mostBytes) {

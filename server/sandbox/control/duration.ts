@@ -1,7 +1,16 @@
-const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 }
+const units: Readonly<Record<string, number>> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+}
 
 /** Milliseconds of `25h` or `1d 2h 30m`; undefined when it is no duration. */
 export const durationOf = (text: string): number | undefined => {
   if (!/^\s*(\d{1,9}\s*[smhdw]\s*)+$/i.test(text)) return undefined
-  return [...text.matchAll(/(\d+)\s*([smhdw])/gi)].reduce((sum, [, n, unit]) => sum + Number(n) * units[unit!.toLowerCase()]!, 0)
+  return [...text.matchAll(/(\d+)\s*([smhdw])/gi)].reduce(
+    (sum, [, n, unit]) => sum + Number(n) * units[unit!.toLowerCase()]!,
+    0,
+  )
 }

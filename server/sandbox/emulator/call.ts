@@ -33,14 +33,20 @@ export type Call = SandboxOptions & {
   request: Request
   /** Where the sandbox is mounted: the base of its URLs. */
   base: string
-  /** The fault that was ordered for this call. Its code, latency and lost answer are seen to for the endpoint, unless the code is to come later. */
+  /**
+   * The fault that was ordered for this call. Its code, latency and lost answer are seen to for the
+   * endpoint, unless the code is to come later.
+   */
   fault?: FaultEffect | undefined
 }
 
 export const ok = (value: unknown, headers: Record<string, string> = {}): Response =>
-  new Response(JSON.stringify(value), { headers: { 'Content-Type': 'application/json; charset=UTF-8', ...headers } })
+  new Response(JSON.stringify(value), {
+    headers: { 'Content-Type': 'application/json; charset=UTF-8', ...headers },
+  })
 
-export const isObject = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object' && !Array.isArray(value)
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
 export const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
 /** Text that a database can hold: no NUL, no half of a surrogate pair. */
@@ -61,7 +67,8 @@ export const requireClean = (value: unknown, depth = 0): void => {
 
 /** Text of a given length at most, counted as the provider does, in UTF-16 units. */
 export const textWithin = (value: unknown, name: string, most: number, least = 1): string => {
-  if (typeof value !== 'string' || value.length < least) throw badValue(`Param ${name} must be text${least > 0 ? ' that is not empty' : ''}.`)
+  if (typeof value !== 'string' || value.length < least)
+    throw badValue(`Param ${name} must be text${least > 0 ? ' that is not empty' : ''}.`)
   if (value.length > most) throw badValue(`Param ${name} must be at most ${most} characters long.`)
   return value
 }

@@ -2,7 +2,14 @@ import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { dropExpiredMedia } from '../../../storage/sandbox/files.ts'
 import { readSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
-import { areUpdatesUnderWay, dropStaleUpdates, type DueUpdate, finishUpdates, postponeUpdates, takeUpdates } from '../../../storage/sandbox/updates.ts'
+import {
+  areUpdatesUnderWay,
+  dropStaleUpdates,
+  type DueUpdate,
+  finishUpdates,
+  postponeUpdates,
+  takeUpdates,
+} from '../../../storage/sandbox/updates.ts'
 import { type SandboxOptions, unixOf } from './call.ts'
 import { reviewDue } from './reviewer.ts'
 
@@ -15,13 +22,21 @@ const POLL_MS = 200
 const USUAL_MS = 1_000
 const CHORES_MS = 600_000
 
-export type Delivery = { pump: () => Promise<number>; settle: () => Promise<void>; start: () => () => Promise<void> }
+export type Delivery = {
+  pump: () => Promise<number>
+  settle: () => Promise<void>
+  start: () => () => Promise<void>
+}
 
 /** The provider escapes what is not ASCII in the bytes that it signs. */
 export const asciiJson = (value: unknown): string =>
-  JSON.stringify(value).replace(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 
-export const signatureOf = (appSecret: string, body: string): string => `sha256=${createHmac('sha256', appSecret).update(body).digest('hex')}`
+export const signatureOf = (appSecret: string, body: string): string =>
+  `sha256=${createHmac('sha256', appSecret).update(body).digest('hex')}`
 
 /** One body; neighbours of one account share an entry, so that the order stays. */
 const envelope = (updates: readonly DueUpdate[], now: string): string => {
@@ -33,10 +48,20 @@ const envelope = (updates: readonly DueUpdate[], now: string): string => {
   return asciiJson({ object: 'whatsapp_business_account', entry })
 }
 
-const shuffled = <T>(list: readonly T[]): T[] => list.map((item) => ({ item, at: Math.random() })).sort((a, b) => a.at - b.at).map(({ item }) => item)
+const shuffled = <T>(list: readonly T[]): T[] =>
+  list
+    .map((item) => ({ item, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item)
 
-/** The updates as they go out: repeated and mixed as the settings have it, in webhooks that are not too large. */
-const webhooksOf = (updates: readonly DueUpdate[], { duplicates, shuffle, batch }: SandboxSettings): DueUpdate[][] => {
+/**
+ * The updates as they go out: repeated and mixed as the settings have it, in webhooks that are not too
+ * large.
+ */
+const webhooksOf = (
+  updates: readonly DueUpdate[],
+  { duplicates, shuffle, batch }: SandboxSettings,
+): DueUpdate[][] => {
   const repeated = Array.from({ length: duplicates + 1 }, () => updates).flat()
   const webhooks: DueUpdate[][] = []
   let bytes = Infinity
@@ -55,11 +80,19 @@ const webhooksOf = (updates: readonly DueUpdate[], { duplicates, shuffle, batch 
 const post = async ({ appSecret, log }: SandboxOptions, callback: string, body: string): Promise<boolean> => {
   try {
     const answer = await fetch(callback, {
-      method: 'POST', body, redirect: 'error', signal: AbortSignal.timeout(ANSWER_MS),
-      headers: { 'Content-Type': 'application/json', 'User-Agent': 'wcrm-sandbox', 'X-Hub-Signature-256': signatureOf(appSecret, body) },
+      method: 'POST',
+      body,
+      redirect: 'error',
+      signal: AbortSignal.timeout(ANSWER_MS),
+      headers: {
+        'Content-Type': 'application/json',
+        'User-Agent': 'wcrm-sandbox',
+        'X-Hub-Signature-256': signatureOf(appSecret, body),
+      },
     })
     await answer.text()
-    if (answer.status !== 200) log.warn({ status: answer.status }, 'sandbox: a webhook was not answered with 200')
+    if (answer.status !== 200)
+      log.warn({ status: answer.status }, 'sandbox: a webhook was not answered with 200')
     return answer.status === 200
   } catch {
     log.warn('sandbox: a webhook was not answered')
@@ -67,8 +100,14 @@ const post = async ({ appSecret, log }: SandboxOptions, callback: string, body: 
   }
 }
 
-/** Delivers what is due, or will be within `aheadMs`; answers how many updates were tried and how many were taken with 200. */
-const deliver = async (options: SandboxOptions, aheadMs: number): Promise<{ tried: number; done: number }> => {
+/**
+ * Delivers what is due, or will be within `aheadMs`; answers how many updates were tried and how many were
+ * taken with 200.
+ */
+const deliver = async (
+  options: SandboxOptions,
+  aheadMs: number,
+): Promise<{ tried: number; done: number }> => {
   const { db, now } = options
   const result = { tried: 0, done: 0 }
   await reviewDue(db, now())
@@ -80,7 +119,8 @@ const deliver = async (options: SandboxOptions, aheadMs: number): Promise<{ trie
     for (const [callback, own] of Map.groupBy(updates, (update) => update.callback)) {
       const ids = own.map((update) => update.id)
       let taken = true
-      for (const webhook of webhooksOf(own, settings)) taken = (await post(options, callback, envelope(webhook, now()))) && taken
+      for (const webhook of webhooksOf(own, settings))
+        taken = (await post(options, callback, envelope(webhook, now()))) && taken
       if (taken) result.done += ids.length
       await (taken ? finishUpdates(db, ids) : postponeUpdates(db, ids))
     }
@@ -103,7 +143,14 @@ export const createDelivery = (options: SandboxOptions): Delivery => {
       await sleep(20)
     }
   }
-  return { pump: async () => (await inTurn(0)).done, settle, start: () => startPump(options, async () => { await inTurn(0) }) }
+  return {
+    pump: async () => (await inTurn(0)).done,
+    settle,
+    start: () =>
+      startPump(options, async () => {
+        await inTurn(0)
+      }),
+  }
 }
 
 const startPump = ({ db, now, log }: SandboxOptions, pump: () => Promise<void>): (() => Promise<void>) => {
@@ -119,7 +166,10 @@ const startPump = ({ db, now, log }: SandboxOptions, pump: () => Promise<void>):
           await dropExpiredMedia(db, now())
         }
       } catch (error) {
-        log.warn({ code: (error as { code?: string }).code }, 'sandbox: updates could not be delivered; they are tried again')
+        log.warn(
+          { code: (error as { code?: string }).code },
+          'sandbox: updates could not be delivered; they are tried again',
+        )
       }
       await sleep(POLL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }

@@ -2,12 +2,23 @@ import { randomBytes } from 'node:crypto'
 
 /** The provider's error, as an `Error` to be thrown: `refusal` holds what is answered. */
 export type Refusal = {
-  status: number; code: number; message: string; type: string; details?: string | undefined; subcode?: number | undefined
-  title?: string | undefined; userMessage?: string | undefined; transient?: boolean | undefined; headers?: Record<string, string> | undefined
+  status: number
+  code: number
+  message: string
+  type: string
+  details?: string | undefined
+  subcode?: number | undefined
+  title?: string | undefined
+  userMessage?: string | undefined
+  transient?: boolean | undefined
+  headers?: Record<string, string> | undefined
 }
 export type RefusalError = Error & { refusal: Refusal }
 
-/** HTTP status and title of each code, from the provider's table of errors. Titles are what its messages and statuses say. */
+/**
+ * HTTP status and title of each code, from the provider's table of errors. Titles are what its messages and
+ * statuses say.
+ */
 const codes: Readonly<Record<number, readonly [status: number, title: string]>> = {
   0: [401, 'AuthException'],
   1: [500, 'An unknown error occurred'],
@@ -28,7 +39,7 @@ const codes: Readonly<Record<number, readonly [status: number, title: string]>> 
   80007: [429, 'Rate limit issues'],
   80008: [429, 'There have been too many calls to this WhatsApp Business account. Wait a bit and try again.'],
   130429: [429, 'Rate limit hit'],
-  130472: [400, 'User\'s number is part of an experiment'],
+  130472: [400, "User's number is part of an experiment"],
   130497: [403, 'Business account is restricted from messaging users in this country.'],
   131000: [500, 'Something went wrong'],
   131005: [403, 'Access denied'],
@@ -74,14 +85,19 @@ const codes: Readonly<Record<number, readonly [status: number, title: string]>> 
 
 /** What the provider says in `error_data.details` where nothing more is to be said. */
 const usual: Readonly<Record<number, string>> = {
-  130429: 'Message failed to send because there were too many messages sent from this phone number in a short period of time.',
+  130429:
+    'Message failed to send because there were too many messages sent from this phone number in a short period of time.',
   131000: 'Message failed to send due to an unknown error.',
   131026: 'Message Undeliverable.',
-  131047: 'Message failed to send because more than 24 hours have passed since the customer last replied to this number.',
-  131048: 'Message failed to send because there are restrictions on how many messages can be sent from this phone number. This may be because too many previous messages were blocked or flagged as spam.',
+  131047:
+    'Message failed to send because more than 24 hours have passed since the customer last replied to this number.',
+  131048:
+    'Message failed to send because there are restrictions on how many messages can be sent from this phone number. This may be because too many previous messages were blocked or flagged as spam.',
   131049: 'In order to maintain a healthy ecosystem engagement, the message failed to be delivered.',
-  131050: 'Unable to deliver the message. This recipient has chosen to stop receiving marketing messages on WhatsApp from your business.',
-  131056: 'Message failed to send because there were too many messages sent from this phone number to the same phone number in a short period of time.',
+  131050:
+    'Unable to deliver the message. This recipient has chosen to stop receiving marketing messages on WhatsApp from your business.',
+  131056:
+    'Message failed to send because there were too many messages sent from this phone number to the same phone number in a short period of time.',
   131021: 'Recipient phone number cannot be the same as the sender phone number.',
 }
 
@@ -94,9 +110,22 @@ export const usualDetails = (code: number): string => usual[code] ?? `${titleOf(
 const asError = (refusal: Refusal): RefusalError => Object.assign(new Error(refusal.message), { refusal })
 
 /** A refusal by its code; messages carry `(#code)` before the title, and `details`. */
-export const refuse = (code: number, details: string = usualDetails(code), more: Partial<Refusal> = {}): RefusalError => {
+export const refuse = (
+  code: number,
+  details: string = usualDetails(code),
+  more: Partial<Refusal> = {},
+): RefusalError => {
   const [status, title] = codes[code] ?? [400, 'Unknown error']
-  return asError({ status, code, type: 'OAuthException', message: `(#${code}) ${title}`, details, transient: TRANSIENT.has(code) || undefined, headers: throttleHeaders(code), ...more })
+  return asError({
+    status,
+    code,
+    type: 'OAuthException',
+    message: `(#${code}) ${title}`,
+    details,
+    transient: TRANSIENT.has(code) || undefined,
+    headers: throttleHeaders(code),
+    ...more,
+  })
 }
 
 /** Throttled callers are told when to come back, in seconds and in the provider's own header, in minutes. */
@@ -105,53 +134,101 @@ const throttleHeaders = (code: number): Record<string, string> | undefined => {
   const seconds = RETRY_SECONDS[code] ?? 60
   return {
     'Retry-After': String(seconds),
-    'X-Business-Use-Case-Usage': JSON.stringify({ sandbox: [{ type: 'messaging', call_count: 100, total_cputime: 25, total_time: 25, estimated_time_to_regain_access: Math.ceil(seconds / 60) }] }),
+    'X-Business-Use-Case-Usage': JSON.stringify({
+      sandbox: [
+        {
+          type: 'messaging',
+          call_count: 100,
+          total_cputime: 25,
+          total_time: 25,
+          estimated_time_to_regain_access: Math.ceil(seconds / 60),
+        },
+      ],
+    }),
   }
 }
 
 /** `(#100) …` with a sentence of its own. */
-export const invalid = (sentence: string): RefusalError => refuse(100, undefined, { message: `(#100) ${sentence}`, details: sentence })
-export const required = (parameter: string): RefusalError => invalid(`The parameter ${parameter} is required.`)
+export const invalid = (sentence: string): RefusalError =>
+  refuse(100, undefined, { message: `(#100) ${sentence}`, details: sentence })
+export const required = (parameter: string): RefusalError =>
+  invalid(`The parameter ${parameter} is required.`)
 /** A required part within a message. */
 export const missing = (details: string): RefusalError => refuse(131008, details)
 export const badValue = (details: string): RefusalError => refuse(131009, details)
 
 /** What `message_qrdls` says instead. */
 const ofLinks: Readonly<Record<number, Partial<Refusal>>> = {
-  2: { status: 500, type: 'GraphMethodException', message: 'An unexpected error occurred. Please retry your request' },
+  2: {
+    status: 500,
+    type: 'GraphMethodException',
+    message: 'An unexpected error occurred. Please retry your request',
+  },
   4: { message: 'Too many QR code operations. Please try again later', subcode: 2446079 },
   100: { message: 'Invalid prefilled_message length. Maximum 140 characters allowed' },
   190: { message: 'Invalid OAuth access token', subcode: 463 },
   200: {
-    message: 'Your app doesn\'t have permission to manage QR codes for this phone number', subcode: 1349174, title: 'Permission Denied',
-    userMessage: 'Your app doesn\'t have permission to access this resource',
+    message: "Your app doesn't have permission to manage QR codes for this phone number",
+    subcode: 1349174,
+    title: 'Permission Denied',
+    userMessage: "Your app doesn't have permission to access this resource",
   },
   803: { status: 404, type: 'GraphMethodException', message: 'Phone number not found' },
 }
 
 /** The error of an ordered fault, as the endpoint would say it. */
 export const faulty = (kind: 'messages' | 'templates' | 'links' | 'media', code: number): RefusalError =>
-  refuse(code, kind === 'messages' ? usualDetails(code) : undefined, kind === 'links' ? { details: undefined, ...ofLinks[code] } : kind === 'messages' ? {} : { details: undefined })
+  refuse(
+    code,
+    kind === 'messages' ? usualDetails(code) : undefined,
+    kind === 'links'
+      ? { details: undefined, ...ofLinks[code] }
+      : kind === 'messages'
+        ? {}
+        : { details: undefined },
+  )
 
 /** An id that names nothing (`33` below code 100), as it is answered to reads and to writes. */
-export const noObject = (id: string, method = 'GET'): RefusalError => refuse(100, undefined, {
-  status: 400, type: 'GraphMethodException', subcode: 33, details: undefined,
-  message: `Unsupported ${method.toLowerCase()} request. Object with ID '${id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation. Please read the Graph API documentation at https://developers.facebook.com/docs/graph-api`,
-})
-export const noField = (field: string, node: string): RefusalError => refuse(100, undefined, { message: `(#100) Tried accessing nonexisting field (${field}) on node type (${node})`, details: undefined })
-export const badToken = (): RefusalError => refuse(190, undefined, { message: 'Invalid OAuth access token', subcode: 463, details: undefined })
-export const noPath = (path: string): RefusalError => refuse(100, undefined, { code: 2500, message: `Unknown path components: ${path}`, details: undefined })
+export const noObject = (id: string, method = 'GET'): RefusalError =>
+  refuse(100, undefined, {
+    status: 400,
+    type: 'GraphMethodException',
+    subcode: 33,
+    details: undefined,
+    message: `Unsupported ${method.toLowerCase()} request. Object with ID '${id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation. Please read the Graph API documentation at https://developers.facebook.com/docs/graph-api`,
+  })
+export const noField = (field: string, node: string): RefusalError =>
+  refuse(100, undefined, {
+    message: `(#100) Tried accessing nonexisting field (${field}) on node type (${node})`,
+    details: undefined,
+  })
+export const badToken = (): RefusalError =>
+  refuse(190, undefined, { message: 'Invalid OAuth access token', subcode: 463, details: undefined })
+export const noPath = (path: string): RefusalError =>
+  refuse(100, undefined, { code: 2500, message: `Unknown path components: ${path}`, details: undefined })
 
-/** A template that the provider does not take: code 100 with a subcode, where one is known, a title and a sentence for people. */
+/**
+ * A template that the provider does not take: code 100 with a subcode, where one is known, a title and a
+ * sentence for people.
+ */
 export const badTemplate = (subcode: number | undefined, title: string, sentence: string): RefusalError =>
-  refuse(100, undefined, { message: 'Invalid parameter', subcode, title, userMessage: sentence, details: undefined, transient: false })
+  refuse(100, undefined, {
+    message: 'Invalid parameter',
+    subcode,
+    title,
+    userMessage: sentence,
+    details: undefined,
+    transient: false,
+  })
 
 export const refusalOf = (error: unknown): Refusal | undefined => (error as Partial<RefusalError>).refusal
 
 /** The envelope of every error. */
 export const refusalBody = (r: Refusal): Record<string, unknown> => ({
   error: {
-    message: r.message, type: r.type, code: r.code,
+    message: r.message,
+    type: r.type,
+    code: r.code,
     ...(r.subcode === undefined ? {} : { error_subcode: r.subcode }),
     ...(r.details === undefined ? {} : { error_data: { messaging_product: 'whatsapp', details: r.details } }),
     ...(r.transient === undefined ? {} : { is_transient: r.transient }),
@@ -163,6 +240,9 @@ export const refusalBody = (r: Refusal): Record<string, unknown> => ({
 
 /** The same error in a `failed` status. */
 export const statusError = (code: number, details: string = usualDetails(code)): Record<string, unknown> => ({
-  code, title: titleOf(code), message: titleOf(code), error_data: { details },
+  code,
+  title: titleOf(code),
+  message: titleOf(code),
+  error_data: { details },
   href: 'https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes/',
 })

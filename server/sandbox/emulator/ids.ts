@@ -1,7 +1,11 @@
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 
-/** A message id. The provider's hold the customer's phone number; these hold chance alone, in letters and digits, so that they fit any path. */
-export const newWamid = (): string => `wamid.HBgL${Buffer.from(randomBytes(18).toString('hex').toUpperCase()).toString('base64')}`
+/**
+ * A message id. The provider's hold the customer's phone number; these hold chance alone, in letters and
+ * digits, so that they fit any path.
+ */
+export const newWamid = (): string =>
+  `wamid.HBgL${Buffer.from(randomBytes(18).toString('hex').toUpperCase()).toString('base64')}`
 
 /** Sixteen digits: as a JSON number it stays exact. */
 export const newObjectId = (): string => `1${String(randomInt(2 ** 47)).padStart(15, '0')}`
@@ -11,7 +15,9 @@ export const newLinkCode = (): string => Array.from(randomBytes(14), (byte) => B
 
 /** The business-scoped id of a customer by phone: always the same for the same account. */
 export const userIdOf = (accountId: string, waId: string): string =>
-  `US.${BigInt(`0x${createHash('sha256').update(`${accountId}/${waId}`).digest('hex').slice(0, 16)}`).toString().padStart(20, '1')}`
+  `US.${BigInt(`0x${createHash('sha256').update(`${accountId}/${waId}`).digest('hex').slice(0, 16)}`)
+    .toString()
+    .padStart(20, '1')}`
 
 /** The 2026 form of user ids, `CC.…` or `CC.ENT.…`. */
 export const isUserId = (text: string): boolean => /^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}$/.test(text)

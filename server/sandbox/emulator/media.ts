@@ -19,11 +19,25 @@ const kinds: readonly { types: RegExp; most: number }[] = [
   { types: /^video\/(?:mp4|3gp|3gpp)$/, most: 16 * MB },
   { types: /^image\/(?:jpeg|png)$/, most: 5 * MB },
   { types: /^image\/webp$/, most: MB / 2 },
-  { types: /^text\/plain$|^application\/(?:pdf|msword|vnd\.ms-(?:excel|powerpoint)|vnd\.openxmlformats-officedocument\.[\w.]+)$/, most: 100 * MB },
+  {
+    types:
+      /^text\/plain$|^application\/(?:pdf|msword|vnd\.ms-(?:excel|powerpoint)|vnd\.openxmlformats-officedocument\.[\w.]+)$/,
+    most: 100 * MB,
+  },
 ]
 
-export const storeMedia = async (call: Call, numberId: string, file: { mime_type: string; bytes: Uint8Array }, livesMs: number): Promise<{ id: string; sha256: string; mime_type: string }> => {
-  const media = { id: newObjectId(), number_id: numberId, mime_type: file.mime_type, sha256: createHash('sha256').update(file.bytes).digest('base64') }
+export const storeMedia = async (
+  call: Call,
+  numberId: string,
+  file: { mime_type: string; bytes: Uint8Array },
+  livesMs: number,
+): Promise<{ id: string; sha256: string; mime_type: string }> => {
+  const media = {
+    id: newObjectId(),
+    number_id: numberId,
+    mime_type: file.mime_type,
+    sha256: createHash('sha256').update(file.bytes).digest('base64'),
+  }
   await insertMedia(call.db, { ...media, expires_at: later(call.now(), livesMs) }, file.bytes)
   return { id: media.id, sha256: media.sha256, mime_type: media.mime_type }
 }
@@ -39,10 +53,19 @@ export const uploadMedia = async (call: Call): Promise<Response> => {
   const type = (isText(given) ? given : file.type).split(';')[0]!.trim().toLowerCase()
   requireClean(type)
   const kind = kinds.find(({ types }) => types.test(type))
-  if (!kind) throw invalid(`Param file must be a file with one of the following types: audio/aac, audio/mp4, audio/mpeg, audio/amr, audio/ogg, audio/opus, application/vnd.ms-powerpoint, application/msword, application/vnd.openxmlformats-officedocument.wordprocessingml.document, application/vnd.openxmlformats-officedocument.presentationml.presentation, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet, application/pdf, text/plain, application/vnd.ms-excel, image/jpeg, image/png, image/webp, video/mp4, video/3gpp. Received file of type '${type.slice(0, 100)}'.`)
+  if (!kind)
+    throw invalid(
+      `Param file must be a file with one of the following types: audio/aac, audio/mp4, audio/mpeg, audio/amr, audio/ogg, audio/opus, application/vnd.ms-powerpoint, application/msword, application/vnd.openxmlformats-officedocument.wordprocessingml.document, application/vnd.openxmlformats-officedocument.presentationml.presentation, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet, application/pdf, text/plain, application/vnd.ms-excel, image/jpeg, image/png, image/webp, video/mp4, video/3gpp. Received file of type '${type.slice(0, 100)}'.`,
+    )
   if (file.size === 0) throw badValue('Param file is empty.')
-  if (file.size > kind.most) throw refuse(131053, `File size is larger than ${kind.most} bytes, the most for ${type}.`)
-  const { id } = await storeMedia(call, number.id, { mime_type: type, bytes: new Uint8Array(await file.arrayBuffer()) }, UPLOAD_MS)
+  if (file.size > kind.most)
+    throw refuse(131053, `File size is larger than ${kind.most} bytes, the most for ${type}.`)
+  const { id } = await storeMedia(
+    call,
+    number.id,
+    { mime_type: type, bytes: new Uint8Array(await file.arrayBuffer()) },
+    UPLOAD_MS,
+  )
   return ok({ id })
 }
 
@@ -60,15 +83,33 @@ export const readMedia = async (call: Call): Promise<Response | undefined> => {
   if (!media) return undefined
   const url = signed(call, `/cdn/media/${media.id}`, URL_MS)
   // Webhooks carry the digest in base64, this in hexadecimal.
-  return ok({ url, mime_type: media.mime_type, sha256: Buffer.from(media.sha256, 'base64').toString('hex'), file_size: media.file_size, id: media.id, messaging_product: 'whatsapp' })
+  return ok({
+    url,
+    mime_type: media.mime_type,
+    sha256: Buffer.from(media.sha256, 'base64').toString('hex'),
+    file_size: media.file_size,
+    id: media.id,
+    messaging_product: 'whatsapp',
+  })
 }
 
-export const removeMedia = async (call: Call): Promise<Response | undefined> => ((await deleteMedia(call.db, call.path.id!)) ? ok({ success: true }) : undefined)
+export const removeMedia = async (call: Call): Promise<Response | undefined> =>
+  (await deleteMedia(call.db, call.path.id!)) ? ok({ success: true }) : undefined
 
 /** The bytes behind a media URL; the bearer is asked for here too. */
 export const downloadMedia = async (call: Call): Promise<Response> => {
   const { id } = call.path
-  const media = isFresh(call, `/cdn/media/${id}`) && (await findMedia(call.db, id!, call.now())) ? await mediaBytes(call.db, id!) : undefined
-  if (!media) throw refuse(100, undefined, { status: 404, message: 'The media URL has expired. Ask for it again.', details: undefined })
-  return new Response(media.bytes as Uint8Array<ArrayBuffer>, { headers: { 'Content-Type': media.mime_type } })
+  const media =
+    isFresh(call, `/cdn/media/${id}`) && (await findMedia(call.db, id!, call.now()))
+      ? await mediaBytes(call.db, id!)
+      : undefined
+  if (!media)
+    throw refuse(100, undefined, {
+      status: 404,
+      message: 'The media URL has expired. Ask for it again.',
+      details: undefined,
+    })
+  return new Response(media.bytes as Uint8Array<ArrayBuffer>, {
+    headers: { 'Content-Type': media.mime_type },
+  })
 }

@@ -6,7 +6,15 @@ import { deleteLink, listLinks, qrImage, writeLink } from './links.ts'
 import { downloadMedia, readMedia, removeMedia, uploadMedia } from './media.ts'
 import { findMessages, postMessage } from './messages.ts'
 import { debugToken, listNumbers, listSubscriptions, readNumber, subscribe, unsubscribe } from './numbers.ts'
-import { archiveTemplates, createTemplate, deleteTemplates, editTemplate, listTemplates, readTemplate, unpauseTemplate } from './templates.ts'
+import {
+  archiveTemplates,
+  createTemplate,
+  deleteTemplates,
+  editTemplate,
+  listTemplates,
+  readTemplate,
+  unpauseTemplate,
+} from './templates.ts'
 import { continueUpload, readUpload, startUpload } from './uploads.ts'
 
 export type Route = {
@@ -20,15 +28,18 @@ export type Route = {
 }
 
 /** An id alone does not say what it is of; the first that knows it answers. */
-const firstOf = (...tries: ((call: Call) => Promise<Response | undefined>)[]) => async (call: Call): Promise<Response> => {
-  for (const one of tries) {
-    const response = await one(call)
-    if (response) return response
+const firstOf =
+  (...tries: ((call: Call) => Promise<Response | undefined>)[]) =>
+  async (call: Call): Promise<Response> => {
+    for (const one of tries) {
+      const response = await one(call)
+      if (response) return response
+    }
+    throw noObject(call.path.id!, call.method)
   }
-  throw noObject(call.path.id!, call.method)
-}
 
-const ofObject = async (call: Call): Promise<FaultKind> => ((await findSandboxTemplate(call.db, call.path.id!)) ? 'templates' : 'media')
+const ofObject = async (call: Call): Promise<FaultKind> =>
+  (await findSandboxTemplate(call.db, call.path.id!)) ? 'templates' : 'media'
 
 /** Edges of business accounts, numbers and apps first; what is left is an object by its id. */
 const routes: Readonly<Record<string, Route>> = {
@@ -37,13 +48,19 @@ const routes: Readonly<Record<string, Route>> = {
   'GET cdn/qr/:file': { serve: qrImage, open: true },
   'POST :id/messages': { serve: postMessage, faults: 'messages' },
   'GET :id/messages': { serve: findMessages },
-  'POST :id/marketing_messages': { serve: (call) => postMessage({ ...call, path: { ...call.path, edge: 'marketing_messages' } }), faults: 'messages' },
+  'POST :id/marketing_messages': {
+    serve: (call) => postMessage({ ...call, path: { ...call.path, edge: 'marketing_messages' } }),
+    faults: 'messages',
+  },
   'POST :id/media': { serve: uploadMedia, faults: 'media', raw: true },
   'POST :id/message_templates': { serve: createTemplate, faults: 'templates' },
   'GET :id/message_templates': { serve: listTemplates, faults: 'templates' },
   'DELETE :id/message_templates': { serve: deleteTemplates, faults: 'templates' },
   'POST :id/message_templates/archive': { serve: archiveTemplates, faults: 'templates' },
-  'POST :id/message_templates/unarchive': { serve: (call) => archiveTemplates({ ...call, path: { ...call.path, edge: 'unarchive' } }), faults: 'templates' },
+  'POST :id/message_templates/unarchive': {
+    serve: (call) => archiveTemplates({ ...call, path: { ...call.path, edge: 'unarchive' } }),
+    faults: 'templates',
+  },
   'POST :id/unpause': { serve: unpauseTemplate, faults: 'templates' },
   'POST :id/message_qrdls': { serve: writeLink, faults: 'links' },
   'GET :id/message_qrdls': { serve: listLinks, faults: 'links' },
@@ -59,7 +76,10 @@ const routes: Readonly<Record<string, Route>> = {
   'DELETE :id': { serve: firstOf(removeMedia), faults: 'media' },
 }
 
-const uploads: Readonly<Record<string, Route>> = { GET: { serve: readUpload }, POST: { serve: continueUpload, raw: true, faults: 'templates' } }
+const uploads: Readonly<Record<string, Route>> = {
+  GET: { serve: readUpload },
+  POST: { serve: continueUpload, raw: true, faults: 'templates' },
+}
 
 const table = Object.entries(routes).map(([key, route]) => {
   const [method, pattern] = key.split(' ') as [string, string]
@@ -67,12 +87,26 @@ const table = Object.entries(routes).map(([key, route]) => {
 })
 
 /** The route of a path without its version, and what the path names. */
-export const findRoute = (method: string, parts: readonly string[]): { route: Route; path: Record<string, string> } | undefined => {
+export const findRoute = (
+  method: string,
+  parts: readonly string[],
+): { route: Route; path: Record<string, string> } | undefined => {
   const [first = ''] = parts
-  if (parts.length === 1 && first.startsWith('upload:')) return Object.hasOwn(uploads, method) ? { route: uploads[method]!, path: { id: first } } : undefined
+  if (parts.length === 1 && first.startsWith('upload:'))
+    return Object.hasOwn(uploads, method) ? { route: uploads[method]!, path: { id: first } } : undefined
   for (const entry of table) {
-    if (entry.method !== method || entry.parts.length !== parts.length || !entry.parts.every((part, i) => part.startsWith(':') || part === parts[i])) continue
-    return { route: entry.route, path: Object.fromEntries(entry.parts.flatMap((part, i) => (part.startsWith(':') ? [[part.slice(1), parts[i]!]] : []))) }
+    if (
+      entry.method !== method ||
+      entry.parts.length !== parts.length ||
+      !entry.parts.every((part, i) => part.startsWith(':') || part === parts[i])
+    )
+      continue
+    return {
+      route: entry.route,
+      path: Object.fromEntries(
+        entry.parts.flatMap((part, i) => (part.startsWith(':') ? [[part.slice(1), parts[i]!]] : [])),
+      ),
+    }
   }
   return undefined
 }

@@ -10,7 +10,8 @@ import { MEDIA } from './part-checks.ts'
 import { inboundUpdate } from './updates.ts'
 
 /** A picture of one pixel, for customers who send one without bringing it. */
-const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
+const PIXEL =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
 
 const samples: Readonly<Record<string, { mime_type: string; data: string }>> = {
   image: { mime_type: 'image/png', data: PIXEL },
@@ -22,8 +23,14 @@ const samples: Readonly<Record<string, { mime_type: string; data: string }>> = {
 
 /** What the provider tells of an ad that a customer came from. */
 const referral = {
-  source_url: 'https://fb.me/3cr4Wqqkv', source_id: '120226305854810726', source_type: 'ad', headline: 'Talk to us', body: 'Summer succulents are here!', media_type: 'image',
-  image_url: 'https://scontent.example/ad.jpg', ctwa_clid: 'Aff-n8ZTODiE79d22KtAwQKj9e_mIEOOj27vDVwFjN80dp4',
+  source_url: 'https://fb.me/3cr4Wqqkv',
+  source_id: '120226305854810726',
+  source_type: 'ad',
+  headline: 'Talk to us',
+  body: 'Summer succulents are here!',
+  media_type: 'image',
+  image_url: 'https://scontent.example/ad.jpg',
+  ctwa_clid: 'Aff-n8ZTODiE79d22KtAwQKj9e_mIEOOj27vDVwFjN80dp4',
 }
 
 const RESERVED = ['id', 'from', 'from_user_id', 'timestamp']
@@ -38,20 +45,36 @@ export const say = async (call: Call): Promise<Response> => {
   const part = await partOf(call, number)
   const extra = {
     ...(isText(body.reply_to) ? { context: { from: number.digits, id: body.reply_to } } : {}),
-    ...(body.ad === undefined || body.ad === false ? {} : { referral: { ...referral, ...(isObject(body.ad) ? body.ad : {}) } }),
+    ...(body.ad === undefined || body.ad === false
+      ? {}
+      : { referral: { ...referral, ...(isObject(body.ad) ? body.ad : {}) } }),
   }
   return await within(call.db, async (tx) => {
     const at = call.now()
     const known = await findCustomer(tx, number.id, who)
     const ad = 'referral' in extra || 'referral' in part
     const customer = await keepCustomer(tx, {
-      number_id: number.id, user_id: known?.user_id ?? who.user_id ?? userIdOf(number.account_id, who.wa_id!), wa_id: known?.wa_id ?? who.wa_id ?? null,
-      name: isText(body.name) ? body.name : null, last_inbound_at: at, free_entry_at: ad ? at : null,
+      number_id: number.id,
+      user_id: known?.user_id ?? who.user_id ?? userIdOf(number.account_id, who.wa_id!),
+      wa_id: known?.wa_id ?? who.wa_id ?? null,
+      name: isText(body.name) ? body.name : null,
+      last_inbound_at: at,
+      free_entry_at: ad ? at : null,
     })
     const message = { ...part, ...extra }
     const id = newWamid()
     await insertSandboxMessage(tx, {
-      id, number_id: number.id, account_id: number.account_id, inbound: true, user_id: customer.user_id, wa_id: customer.wa_id, reference: null, category: null, body: message, status: 'received', created_at: at,
+      id,
+      number_id: number.id,
+      account_id: number.account_id,
+      inbound: true,
+      user_id: customer.user_id,
+      wa_id: customer.wa_id,
+      reference: null,
+      category: null,
+      body: message,
+      status: 'received',
+      created_at: at,
     })
     await enqueueUpdates(tx, [inboundUpdate(number, customer, { id, at, part: message })])
     return ok({ id })
@@ -59,34 +82,79 @@ export const say = async (call: Call): Promise<Response> => {
 }
 
 /** `from`: a phone number; `user_id`: of a customer who shows none. At least one of them. */
-export const customerOf = ({ from, user_id: userId }: Record<string, unknown>): { wa_id?: string; user_id?: string } => {
+export const customerOf = ({
+  from,
+  user_id: userId,
+}: Record<string, unknown>): { wa_id?: string; user_id?: string } => {
   const digits = typeof from === 'string' ? digitsOf(from) : undefined
-  if (from !== undefined && (digits === undefined || digits.length < 5 || digits.length > 15)) throw invalid('Param from must be a phone number of 5 to 15 digits.')
-  if (userId !== undefined && (typeof userId !== 'string' || !isUserId(userId))) throw invalid('Param user_id must look like US.13491208655302741918.')
+  if (from !== undefined && (digits === undefined || digits.length < 5 || digits.length > 15))
+    throw invalid('Param from must be a phone number of 5 to 15 digits.')
+  if (userId !== undefined && (typeof userId !== 'string' || !isUserId(userId)))
+    throw invalid('Param user_id must look like US.13491208655302741918.')
   if (digits === undefined && userId === undefined) throw required('from')
-  return { ...(digits === undefined ? {} : { wa_id: digits }), ...(userId === undefined ? {} : { user_id: userId as string }) }
+  return {
+    ...(digits === undefined ? {} : { wa_id: digits }),
+    ...(userId === undefined ? {} : { user_id: userId as string }),
+  }
 }
 
-/** The message without its envelope: `text`, or `message` as the provider would put it; files are brought along in `data`, or made up. */
+/**
+ * The message without its envelope: `text`, or `message` as the provider would put it; files are brought
+ * along in `data`, or made up.
+ */
 const partOf = async (call: Call, number: SandboxNumber): Promise<Record<string, unknown>> => {
   const { text, message } = call.body
   if (message === undefined) {
-    if (!isText(text) || text.length > 4096) throw invalid('Param text must be 1 to 4096 characters long, or message must be given.')
+    if (!isText(text) || text.length > 4096)
+      throw invalid('Param text must be 1 to 4096 characters long, or message must be given.')
     return { type: 'text', text: { body: text } }
   }
-  if (!isObject(message) || !isText(message.type) || message.type.length > 40) throw invalid('Param message must have a type.')
+  if (!isObject(message) || !isText(message.type) || message.type.length > 40)
+    throw invalid('Param message must have a type.')
   const part = Object.fromEntries(Object.entries(message).filter(([name]) => !RESERVED.includes(name)))
-  if (message.type === 'unsupported') return { errors: [{ code: 131051, title: 'Message type unknown', message: 'Message type unknown', error_data: { details: 'Message type is currently not supported.' } }], ...part }
+  if (message.type === 'unsupported')
+    return {
+      errors: [
+        {
+          code: 131051,
+          title: 'Message type unknown',
+          message: 'Message type unknown',
+          error_data: { details: 'Message type is currently not supported.' },
+        },
+      ],
+      ...part,
+    }
   if (!(MEDIA as readonly string[]).includes(message.type)) return part
   const file = message[message.type] ?? {}
   if (!isObject(file)) throw invalid(`Param message['${message.type}'] must be an object.`)
   return { ...part, [message.type]: isText(file.id) ? file : await brought(call, number, message.type, file) }
 }
 
-const brought = async (call: Call, number: SandboxNumber, type: string, { data, ...file }: Record<string, unknown>): Promise<Record<string, unknown>> => {
-  if (data !== undefined && (typeof data !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(data))) throw invalid(`Param message['${type}']['data'] must be base64.`)
+const brought = async (
+  call: Call,
+  number: SandboxNumber,
+  type: string,
+  { data, ...file }: Record<string, unknown>,
+): Promise<Record<string, unknown>> => {
+  if (data !== undefined && (typeof data !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(data)))
+    throw invalid(`Param message['${type}']['data'] must be base64.`)
   const sample = samples[type]!
   const mimeType = isText(file.mime_type) && file.mime_type.length <= 200 ? file.mime_type : sample.mime_type
-  const stored = await storeMedia(call, number.id, { mime_type: mimeType, bytes: Buffer.from((data as string | undefined) ?? sample.data, 'base64') }, RECEIVED_MS)
-  return { ...(type === 'audio' ? { voice: false } : type === 'sticker' ? { animated: false } : type === 'document' ? { filename: 'document.pdf' } : {}), ...file, ...stored }
+  const stored = await storeMedia(
+    call,
+    number.id,
+    { mime_type: mimeType, bytes: Buffer.from((data as string | undefined) ?? sample.data, 'base64') },
+    RECEIVED_MS,
+  )
+  return {
+    ...(type === 'audio'
+      ? { voice: false }
+      : type === 'sticker'
+        ? { animated: false }
+        : type === 'document'
+          ? { filename: 'document.pdf' }
+          : {}),
+    ...file,
+    ...stored,
+  }
 }

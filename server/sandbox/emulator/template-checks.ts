@@ -13,21 +13,38 @@ type Part = Record<string, unknown>
 export const checkEnvelope = (body: Part): { name: string; language: string; category: string } => {
   const { name, language, category } = body
   if (name === undefined) throw required('name')
-  if (typeof name !== 'string' || !/^[a-z0-9_]{1,512}$/.test(name)) throw invalid('Param name must be 1 to 512 lowercase letters, digits and underscores.')
+  if (typeof name !== 'string' || !/^[a-z0-9_]{1,512}$/.test(name))
+    throw invalid('Param name must be 1 to 512 lowercase letters, digits and underscores.')
   if (language === undefined) throw required('language')
-  if (typeof language !== 'string' || !/^[a-z]{2,3}(?:_[A-Z]{2})?$/.test(language)) throw invalid('Param language is not a supported language.')
+  if (typeof language !== 'string' || !/^[a-z]{2,3}(?:_[A-Z]{2})?$/.test(language))
+    throw invalid('Param language is not a supported language.')
   if (category === undefined) throw required('category')
-  if (typeof category !== 'string' || !CATEGORIES.includes(category)) throw invalid(`Param category must be one of {${CATEGORIES.join(', ')}}.`)
+  if (typeof category !== 'string' || !CATEGORIES.includes(category))
+    throw invalid(`Param category must be one of {${CATEGORIES.join(', ')}}.`)
   return { name, language, category }
 }
 
-const TYPES = ['HEADER', 'BODY', 'FOOTER', 'BUTTONS', 'CAROUSEL', 'LIMITED_TIME_OFFER', 'CALL_PERMISSION_REQUEST']
+const TYPES = [
+  'HEADER',
+  'BODY',
+  'FOOTER',
+  'BUTTONS',
+  'CAROUSEL',
+  'LIMITED_TIME_OFFER',
+  'CALL_PERMISSION_REQUEST',
+]
 const OF_AUTHENTICATION = ['BODY', 'FOOTER', 'BUTTONS']
 
 /** The components of a template to be made, when the provider would take them. */
 export const checkTemplateComponents = (components: unknown, category: string, named: boolean): Part[] => {
   if (components === undefined) throw required('components')
-  if (!Array.isArray(components) || components.length === 0 || components.length > 20 || !components.every(isObject)) throw invalid('Param components must be a list of objects.')
+  if (
+    !Array.isArray(components) ||
+    components.length === 0 ||
+    components.length > 20 ||
+    !components.every(isObject)
+  )
+    throw invalid('Param components must be a list of objects.')
   const strange = components.find((c) => typeof c.type !== 'string' || !TYPES.includes(c.type.toUpperCase()))
   if (strange) throw invalid(`Param components[..]['type'] must be one of {${TYPES.join(', ')}}.`)
   const typed = components.map((c) => ({ ...c, type: String(c.type).toUpperCase() }) as Part)
@@ -39,18 +56,45 @@ const checkParts = (parts: readonly Part[], category: string, named: boolean): v
   const authentication = category === 'AUTHENTICATION'
   const find = (type: string): Part | undefined => parts.find((part) => part.type === type)
   const body = find('BODY')
-  if (!body) throw badTemplate(2388072, 'Message template body is missing', 'A template needs exactly one component of type BODY.')
+  if (!body)
+    throw badTemplate(
+      2388072,
+      'Message template body is missing',
+      'A template needs exactly one component of type BODY.',
+    )
   const twice = parts.find((part) => find(String(part.type)) !== part)
-  if (twice) throw badTemplate(undefined, 'Message template has a component twice', `A template can have only one component of type ${String(twice.type)}.`)
+  if (twice)
+    throw badTemplate(
+      undefined,
+      'Message template has a component twice',
+      `A template can have only one component of type ${String(twice.type)}.`,
+    )
   const unfit = authentication && parts.find((part) => !OF_AUTHENTICATION.includes(String(part.type)))
-  if (unfit) throw badTemplate(undefined, 'Authentication templates have a fixed form', `An authentication template can't have a component of type ${String(unfit.type)}.`)
+  if (unfit)
+    throw badTemplate(
+      undefined,
+      'Authentication templates have a fixed form',
+      `An authentication template can't have a component of type ${String(unfit.type)}.`,
+    )
   checkBody(body, authentication, named)
-  const [header, footer, buttons, offer, carousel] = ['HEADER', 'FOOTER', 'BUTTONS', 'LIMITED_TIME_OFFER', 'CAROUSEL'].map(find)
+  const [header, footer, buttons, offer, carousel] = [
+    'HEADER',
+    'FOOTER',
+    'BUTTONS',
+    'LIMITED_TIME_OFFER',
+    'CAROUSEL',
+  ].map(find)
   if (header) checkHeader(header, named)
   if (footer) checkFooter(footer, authentication)
   const types = checkButtons(buttons, authentication, named)
-  if (offer) checkOffer(offer, { category, coupon: types.includes('COPY_CODE'), carousel: carousel !== undefined })
-  if (carousel) checkCarousel(carousel, { category, beside: [header, footer, buttons].some((part) => part !== undefined) }, named)
+  if (offer)
+    checkOffer(offer, { category, coupon: types.includes('COPY_CODE'), carousel: carousel !== undefined })
+  if (carousel)
+    checkCarousel(
+      carousel,
+      { category, beside: [header, footer, buttons].some((part) => part !== undefined) },
+      named,
+    )
 }
 
 /** What the reviewer finds in a template that was taken: `reason` and what to do. */
@@ -58,15 +102,23 @@ export type Finding = { reason: string; recommendation: string }
 
 const bodiesOf = (components: unknown): string[] => {
   if (!Array.isArray(components)) return []
-  return components.filter(isObject).flatMap((part) => [
-    ...(String(part.type).toUpperCase() === 'BODY' && isText(part.text) ? [part.text] : []),
-    ...(Array.isArray(part.cards) ? part.cards.filter(isObject).flatMap((card) => bodiesOf(card.components)) : []),
-  ])
+  return components
+    .filter(isObject)
+    .flatMap((part) => [
+      ...(String(part.type).toUpperCase() === 'BODY' && isText(part.text) ? [part.text] : []),
+      ...(Array.isArray(part.cards)
+        ? part.cards.filter(isObject).flatMap((card) => bodiesOf(card.components))
+        : []),
+    ])
 }
 
 /** Variables that stand next to each other are taken at first, and rejected later. */
 export const findingIn = (components: readonly Part[], named: boolean): Finding | undefined =>
-  bodiesOf(components).some((text) => hasAdjacentVariables(readTemplateText(text, named))) ? {
-    reason: 'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or punctuation between them.',
-    recommendation: 'Separate parameters with descriptive text and ensure each parameter is clearly contextualized.',
-  } : undefined
+  bodiesOf(components).some((text) => hasAdjacentVariables(readTemplateText(text, named)))
+    ? {
+        reason:
+          'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or punctuation between them.',
+        recommendation:
+          'Separate parameters with descriptive text and ensure each parameter is clearly contextualized.',
+      }
+    : undefined

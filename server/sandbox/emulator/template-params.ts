@@ -6,18 +6,26 @@ import { checkLocation, checkMedia } from './part-checks.ts'
 type Part = Record<string, unknown>
 
 /** The variables of a text, each once: `1`, `2` … or names. */
-export const variablesOf = (text: unknown): string[] =>
-  [...new Set(typeof text === 'string' ? [...text.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map((m) => m[1]!) : [])]
+export const variablesOf = (text: unknown): string[] => [
+  ...new Set(typeof text === 'string' ? [...text.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map((m) => m[1]!) : []),
+]
 
 const MOST_TEXT = 1024
 const miscounted = (where: string, given: number, wanted: number) =>
-  refuse(132000, `${where}: number of localizable_params (${given}) does not match the expected number of params (${wanted})`)
+  refuse(
+    132000,
+    `${where}: number of localizable_params (${given}) does not match the expected number of params (${wanted})`,
+  )
 const mismatch = (where: string, wanted: string, given: unknown) =>
-  refuse(132012, `${where}: Format mismatch, expected ${wanted}, received ${isText(given) ? given.toUpperCase().slice(0, 40) : 'UNKNOWN'}`)
+  refuse(
+    132012,
+    `${where}: Format mismatch, expected ${wanted}, received ${isText(given) ? given.toUpperCase().slice(0, 40) : 'UNKNOWN'}`,
+  )
 
 const parametersOf = (component: Part | undefined, where: string): Part[] => {
   const parameters = component?.parameters ?? []
-  if (!Array.isArray(parameters) || !parameters.every(isObject)) throw badValue(`${where}: parameters must be a list of objects.`)
+  if (!Array.isArray(parameters) || !parameters.every(isObject))
+    throw badValue(`${where}: parameters must be a list of objects.`)
   return parameters
 }
 
@@ -25,15 +33,19 @@ const textOf = (parameter: Part, where: string): string => {
   switch (parameter.type) {
     case 'text': {
       if (!isText(parameter.text)) throw missing('Parameter of type text is missing text value')
-      if (/[\n\t]| {5}/.test(parameter.text)) throw invalid('Param text cannot have new-line/tab characters or more than 4 consecutive spaces')
+      if (/[\n\t]| {5}/.test(parameter.text))
+        throw invalid('Param text cannot have new-line/tab characters or more than 4 consecutive spaces')
       return parameter.text
     }
-    case 'currency': case 'date_time': {
+    case 'currency':
+    case 'date_time': {
       const value = parameter[parameter.type]
-      if (!isObject(value) || !isText(value.fallback_value)) throw missing(`Parameter of type ${parameter.type} is missing fallback_value`)
+      if (!isObject(value) || !isText(value.fallback_value))
+        throw missing(`Parameter of type ${parameter.type} is missing fallback_value`)
       return value.fallback_value
     }
-    default: throw mismatch(where, 'TEXT', parameter.type)
+    default:
+      throw mismatch(where, 'TEXT', parameter.type)
   }
 }
 
@@ -43,18 +55,30 @@ const checkTexts = (text: unknown, parameters: readonly Part[], where: string, n
   if (parameters.length !== wanted.length) throw miscounted(where, parameters.length, wanted.length)
   const values = parameters.map((p) => textOf(p, where))
   if (named) {
-    for (const p of parameters) if (!isText(p.parameter_name)) throw invalid('Parameter name is missing or empty')
+    for (const p of parameters)
+      if (!isText(p.parameter_name)) throw invalid('Parameter name is missing or empty')
     const absent = wanted.find((name) => !parameters.some((p) => p.parameter_name === name))
     if (absent !== undefined) throw invalid(`Parameter ${absent} of the template is missing`)
   }
-  const whole = String(text).replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => values[named ? parameters.findIndex((p) => p.parameter_name === name) : wanted.indexOf(name)] ?? '')
-  if (wanted.length > 0 && whole.length > MOST_TEXT) throw refuse(132005, `${where}: Translated text too long, at most ${MOST_TEXT} characters`)
+  const whole = String(text).replace(
+    /\{\{\s*(\w+)\s*\}\}/g,
+    (_, name: string) =>
+      values[named ? parameters.findIndex((p) => p.parameter_name === name) : wanted.indexOf(name)] ?? '',
+  )
+  if (wanted.length > 0 && whole.length > MOST_TEXT)
+    throw refuse(132005, `${where}: Translated text too long, at most ${MOST_TEXT} characters`)
 }
 
-const checkHeader = async (call: Call, stored: Part | undefined, component: Part | undefined, named: boolean): Promise<void> => {
+const checkHeader = async (
+  call: Call,
+  stored: Part | undefined,
+  component: Part | undefined,
+  named: boolean,
+): Promise<void> => {
   const parameters = parametersOf(component, 'header')
   const format = stored === undefined ? undefined : String(stored.format)
-  if (format === undefined || format === 'TEXT') return checkTexts(stored?.text ?? '', parameters, 'header', named)
+  if (format === undefined || format === 'TEXT')
+    return checkTexts(stored?.text ?? '', parameters, 'header', named)
   const [parameter] = parameters
   const type = format.toLowerCase()
   if (!parameter) throw mismatch('header', format, undefined)
@@ -68,11 +92,16 @@ const checkHeader = async (call: Call, stored: Part | undefined, component: Part
 /** Buttons that need a value in every send, and the parameter that holds it. */
 const needs = (button: Part): { kind: string; parameter: string } | undefined => {
   switch (String(button.type)) {
-    case 'URL': return variablesOf(button.url).length > 0 ? { kind: 'url', parameter: 'text' } : undefined
-    case 'OTP': return { kind: 'url', parameter: 'text' }
-    case 'COPY_CODE': return { kind: 'copy_code', parameter: 'coupon_code' }
-    case 'MPM': return { kind: 'mpm', parameter: 'action' }
-    default: return undefined
+    case 'URL':
+      return variablesOf(button.url).length > 0 ? { kind: 'url', parameter: 'text' } : undefined
+    case 'OTP':
+      return { kind: 'url', parameter: 'text' }
+    case 'COPY_CODE':
+      return { kind: 'copy_code', parameter: 'coupon_code' }
+    case 'MPM':
+      return { kind: 'mpm', parameter: 'action' }
+    default:
+      return undefined
   }
 }
 const kindOf = (button: Part): string => (button.type === 'OTP' ? 'url' : String(button.type).toLowerCase())
@@ -81,22 +110,35 @@ const checkButtons = (stored: Part | undefined, components: readonly Part[]): vo
   const buttons = Array.isArray(stored?.buttons) ? stored.buttons.filter(isObject) : []
   for (const component of components) {
     const button = /^\d{1,2}$/.test(String(component.index)) ? buttons[Number(component.index)] : undefined
-    if (!button) throw badValue(`buttons: Template has no button at index ${String(component.index).slice(0, 20)}`)
-    if (String(component.sub_type).toLowerCase() !== kindOf(button)) throw refuse(132012, `buttons: Button at index ${String(component.index)} is of type ${String(button.type)}, not ${String(component.sub_type).slice(0, 40)}`)
+    if (!button)
+      throw badValue(`buttons: Template has no button at index ${String(component.index).slice(0, 20)}`)
+    if (String(component.sub_type).toLowerCase() !== kindOf(button))
+      throw refuse(
+        132012,
+        `buttons: Button at index ${String(component.index)} is of type ${String(button.type)}, not ${String(component.sub_type).slice(0, 40)}`,
+      )
   }
   buttons.forEach((button, index) => {
     const need = needs(button)
     if (!need) return
     const given = components.find((c) => String(c.index) === String(index))
     const [parameter] = parametersOf(given, 'buttons')
-    if (!parameter) throw missing(`buttons: Button at index ${index} of type ${title(button)} requires a parameter`)
-    if (parameter.type !== need.parameter) throw mismatch('buttons', need.parameter.toUpperCase(), parameter.type)
+    if (!parameter)
+      throw missing(`buttons: Button at index ${index} of type ${title(button)} requires a parameter`)
+    if (parameter.type !== need.parameter)
+      throw mismatch('buttons', need.parameter.toUpperCase(), parameter.type)
     const value = parameter[need.parameter]
-    if (need.parameter === 'action' ? !isObject(value) : !isText(value)) throw missing(`buttons: Parameter of type ${need.parameter} is missing its value`)
-    if (need.parameter === 'coupon_code' && (value as string).length > 15) throw refuse(132018, 'buttons: Coupon code must be at most 15 characters')
+    if (need.parameter === 'action' ? !isObject(value) : !isText(value))
+      throw missing(`buttons: Parameter of type ${need.parameter} is missing its value`)
+    if (need.parameter === 'coupon_code' && (value as string).length > 15)
+      throw refuse(132018, 'buttons: Coupon code must be at most 15 characters')
   })
 }
-const title = (button: Part): string => String(button.type).split('_').map((w) => w.charAt(0) + w.slice(1).toLowerCase()).join('')
+const title = (button: Part): string =>
+  String(button.type)
+    .split('_')
+    .map((w) => w.charAt(0) + w.slice(1).toLowerCase())
+    .join('')
 
 const checkOffer = (stored: Part | undefined, component: Part | undefined): void => {
   const offer = stored?.limited_time_offer
@@ -106,41 +148,80 @@ const checkOffer = (stored: Part | undefined, component: Part | undefined): void
   }
   const [parameter] = parametersOf(component, 'limited_time_offer')
   const value = parameter?.limited_time_offer
-  if (!isObject(value) || !Number.isSafeInteger(value.expiration_time_ms)) throw missing('limited_time_offer: expiration_time_ms is required')
+  if (!isObject(value) || !Number.isSafeInteger(value.expiration_time_ms))
+    throw missing('limited_time_offer: expiration_time_ms is required')
 }
 
-const checkCarousel = async (call: Call, stored: Part | undefined, component: Part | undefined, template: SandboxTemplate): Promise<void> => {
+const checkCarousel = async (
+  call: Call,
+  stored: Part | undefined,
+  component: Part | undefined,
+  template: SandboxTemplate,
+): Promise<void> => {
   const wanted = Array.isArray(stored?.cards) ? stored.cards.filter(isObject) : []
   const cards = component?.cards ?? []
-  if (!Array.isArray(cards) || !cards.every(isObject)) throw badValue('carousel: cards must be a list of objects.')
-  if (cards.length !== wanted.length) throw refuse(132012, `carousel: number of cards (${cards.length}) does not match the expected number of cards (${wanted.length})`)
+  if (!Array.isArray(cards) || !cards.every(isObject))
+    throw badValue('carousel: cards must be a list of objects.')
+  if (cards.length !== wanted.length)
+    throw refuse(
+      132012,
+      `carousel: number of cards (${cards.length}) does not match the expected number of cards (${wanted.length})`,
+    )
   for (const [n, card] of cards.entries()) {
     const own = wanted[Number(card.card_index ?? n)]
     if (!own) throw badValue('carousel: card_index is not of a card of the template')
-    await checkComponents(call, partsOf(own.components, 'carousel'), partsOf(card.components, 'carousel'), template)
+    await checkComponents(
+      call,
+      partsOf(own.components, 'carousel'),
+      partsOf(card.components, 'carousel'),
+      template,
+    )
   }
 }
 
 const partsOf = (value: unknown, where: string): Part[] => {
   if (value === undefined) return []
-  if (!Array.isArray(value) || !value.every(isObject)) throw badValue(`${where}: components must be a list of objects.`)
+  if (!Array.isArray(value) || !value.every(isObject))
+    throw badValue(`${where}: components must be a list of objects.`)
   return value
 }
 
-const TYPES = ['header', 'body', 'button', 'limited_time_offer', 'carousel', 'order_status', 'tap_target_configuration']
+const TYPES = [
+  'header',
+  'body',
+  'button',
+  'limited_time_offer',
+  'carousel',
+  'order_status',
+  'tap_target_configuration',
+]
 
 /** Refuses a send whose components do not fit those that the template was made with. */
-export const checkComponents = async (call: Call, stored: readonly Part[], given: readonly Part[], template: SandboxTemplate): Promise<void> => {
+export const checkComponents = async (
+  call: Call,
+  stored: readonly Part[],
+  given: readonly Part[],
+  template: SandboxTemplate,
+): Promise<void> => {
   const own = (type: string) => stored.find((c) => String(c.type).toUpperCase() === type)
   const sent = (type: string) => given.find((c) => String(c.type).toLowerCase() === type)
   const strange = given.find((c) => !TYPES.includes(String(c.type).toLowerCase()))
-  if (strange) throw badValue(`Param template['components'][..]['type'] must be one of {${TYPES.join(', ')}}.`)
+  if (strange)
+    throw badValue(`Param template['components'][..]['type'] must be one of {${TYPES.join(', ')}}.`)
   const named = template.parameter_format === 'NAMED'
   await checkHeader(call, own('HEADER'), sent('header'), named)
   const body = own('BODY')
   // An authentication template's text is the provider's own, with the code in it.
-  checkTexts(template.category === 'AUTHENTICATION' && body?.text === undefined ? '{{1}}' : body?.text ?? '', parametersOf(sent('body'), 'body'), 'body', named)
-  checkButtons(own('BUTTONS'), given.filter((c) => String(c.type).toLowerCase() === 'button'))
+  checkTexts(
+    template.category === 'AUTHENTICATION' && body?.text === undefined ? '{{1}}' : (body?.text ?? ''),
+    parametersOf(sent('body'), 'body'),
+    'body',
+    named,
+  )
+  checkButtons(
+    own('BUTTONS'),
+    given.filter((c) => String(c.type).toLowerCase() === 'button'),
+  )
   checkOffer(own('LIMITED_TIME_OFFER'), sent('limited_time_offer'))
   await checkCarousel(call, own('CAROUSEL'), sent('carousel'), template)
 }

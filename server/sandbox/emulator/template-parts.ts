@@ -1,6 +1,17 @@
 import { isObject, isText } from './call.ts'
 import { badTemplate, invalid } from './errors.ts'
-import { holdsEmoji, holdsNewline, holdsWideSpace, isBlank, opensVariable, readTemplateText, requireLength, requireVariables, type TemplateText, wordsIn } from './template-texts.ts'
+import {
+  holdsEmoji,
+  holdsNewline,
+  holdsWideSpace,
+  isBlank,
+  opensVariable,
+  readTemplateText,
+  requireLength,
+  requireVariables,
+  type TemplateText,
+  wordsIn,
+} from './template-texts.ts'
 
 type Part = Record<string, unknown>
 
@@ -17,35 +28,55 @@ const LACKS = 'Message template "components" param is missing expected field(s)'
 /** A body without the words of an example, or with words that cannot be sent. */
 const checkSamples = (samples: unknown, count: number, named: boolean): void => {
   if (samples === undefined && count === 0) return
-  const texts = Array.isArray(samples) ? samples.map((s: unknown) => (named && isObject(s) ? s.example : s)) : []
+  const texts = Array.isArray(samples)
+    ? samples.map((s: unknown) => (named && isObject(s) ? s.example : s))
+    : []
   if (texts.length !== count || texts.some(isBlank)) {
-    throw badTemplate(2388043, LACKS, `component of type BODY is missing expected field(s) (example): ${count} needed, one for each variable`)
+    throw badTemplate(
+      2388043,
+      LACKS,
+      `component of type BODY is missing expected field(s) (example): ${count} needed, one for each variable`,
+    )
   }
-  if (texts.some((t) => holdsWideSpace(t as string))) throw badTemplate(2388072, BAD_BODY, 'Sample values can\'t have new lines, tabs or more than four spaces in a row.')
+  if (texts.some((t) => holdsWideSpace(t as string)))
+    throw badTemplate(
+      2388072,
+      BAD_BODY,
+      "Sample values can't have new lines, tabs or more than four spaces in a row.",
+    )
 }
 
 const samplesOf = (body: Part, named: boolean): unknown => {
   if (!isObject(body.example)) return undefined
   if (named) return body.example.body_text_named_params
   const rows = body.example.body_text
-  return Array.isArray(rows) ? rows[0] ?? [] : rows
+  return Array.isArray(rows) ? (rows[0] ?? []) : rows
 }
 
 const requireEdges = ({ pieces, variables }: TemplateText): void => {
   if (variables.length > 0 && (isBlank(pieces[0]) || isBlank(pieces.at(-1)))) {
-    throw badTemplate(2388299, 'Variables can\'t be at the start or end of the template', 'Leading or trailing params are not allowed.')
+    throw badTemplate(
+      2388299,
+      "Variables can't be at the start or end of the template",
+      'Leading or trailing params are not allowed.',
+    )
   }
 }
 
 /** The message, or with `card` the text of a carousel's card, which may be short for its variables. */
 export const checkBodyText = (body: Part, named: boolean, card = false): void => {
-  if (typeof body.text !== 'string' || isBlank(body.text)) throw badTemplate(2388072, 'Message template body is missing', 'The body of a template needs text.')
+  if (typeof body.text !== 'string' || isBlank(body.text))
+    throw badTemplate(2388072, 'Message template body is missing', 'The body of a template needs text.')
   requireLength(body.text, card ? MOST_CARD_BODY : MOST_BODY, 'The body')
   const text = readTemplateText(body.text, named)
   const { length: count } = requireVariables(text, named, 2388072, 'Invalid parameters')
   requireEdges(text)
   if (!card && count > 0 && wordsIn(text) < 2 * count + 1) {
-    throw badTemplate(2388293, 'This template has too many variables for its length', 'Reduce the number of variables or increase the message length.')
+    throw badTemplate(
+      2388293,
+      'This template has too many variables for its length',
+      'Reduce the number of variables or increase the message length.',
+    )
   }
   checkSamples(samplesOf(body, named), count, named)
 }
@@ -53,40 +84,66 @@ export const checkBodyText = (body: Part, named: boolean, card = false): void =>
 /** The text of an authentication template is the provider's own. */
 export const checkBody = (body: Part, authentication: boolean, named: boolean): void => {
   const { add_security_recommendation: recommendation } = body
-  if (recommendation !== undefined && typeof recommendation !== 'boolean') throw invalid('Param add_security_recommendation must be a boolean.')
+  if (recommendation !== undefined && typeof recommendation !== 'boolean')
+    throw invalid('Param add_security_recommendation must be a boolean.')
   if (!authentication) {
-    if (recommendation === true) throw badTemplate(2388072, BAD_BODY, 'Only authentication templates can have a security recommendation.')
+    if (recommendation === true)
+      throw badTemplate(
+        2388072,
+        BAD_BODY,
+        'Only authentication templates can have a security recommendation.',
+      )
     return checkBodyText(body, named)
   }
-  if (!isBlank(body.text)) throw badTemplate(2388072, BAD_BODY, 'The body of an authentication template can\'t have text of its own.')
+  if (!isBlank(body.text))
+    throw badTemplate(2388072, BAD_BODY, "The body of an authentication template can't have text of its own.")
   const samples = samplesOf(body, named)
-  if (samples !== undefined && !(Array.isArray(samples) && samples.length === 0)) throw badTemplate(2388072, BAD_BODY, 'The body of an authentication template has no samples.')
+  if (samples !== undefined && !(Array.isArray(samples) && samples.length === 0))
+    throw badTemplate(2388072, BAD_BODY, 'The body of an authentication template has no samples.')
 }
 
 const FORMATS = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT', 'LOCATION', 'PRODUCT', 'GIF']
 const MEDIA = ['IMAGE', 'VIDEO', 'DOCUMENT', 'GIF']
 
-const lacks = (what: string) => badTemplate(2388043, LACKS, `component of type HEADER is missing expected field(s) (${what})`)
+const lacks = (what: string) =>
+  badTemplate(2388043, LACKS, `component of type HEADER is missing expected field(s) (${what})`)
 
 const checkHeaderText = (header: Part, named: boolean): void => {
   if (typeof header.text !== 'string' || isBlank(header.text)) throw lacks('text')
   requireLength(header.text, MOST_HEADER, 'The header')
   const text = readTemplateText(header.text, named)
   if (text.pieces.some((piece) => /[*_~`]/.test(piece) || holdsNewline(piece) || holdsEmoji(piece))) {
-    throw badTemplate(2388047, BAD_HEADER, 'The message header can\'t have new lines, formatting characters, emojis or asterisks.')
+    throw badTemplate(
+      2388047,
+      BAD_HEADER,
+      "The message header can't have new lines, formatting characters, emojis or asterisks.",
+    )
   }
   requireVariables(text, named, 2388047, BAD_HEADER)
-  if (text.variables.length > 1) throw badTemplate(2388047, BAD_HEADER, 'The message header can have one variable at most.')
+  if (text.variables.length > 1)
+    throw badTemplate(2388047, BAD_HEADER, 'The message header can have one variable at most.')
   if (text.variables.length === 0) return
-  const given = isObject(header.example) ? (named ? header.example.header_text_named_params : header.example.header_text) : undefined
-  const [sample] = Array.isArray(given) ? given.map((s: unknown) => (named && isObject(s) ? s.example : s)) : []
+  const given = isObject(header.example)
+    ? named
+      ? header.example.header_text_named_params
+      : header.example.header_text
+    : undefined
+  const [sample] = Array.isArray(given)
+    ? given.map((s: unknown) => (named && isObject(s) ? s.example : s))
+    : []
   if (isBlank(sample)) throw lacks('example')
-  if (holdsWideSpace(sample as string)) throw badTemplate(2388047, BAD_HEADER, 'Sample values can\'t have new lines, tabs or more than four spaces in a row.')
+  if (holdsWideSpace(sample as string))
+    throw badTemplate(
+      2388047,
+      BAD_HEADER,
+      "Sample values can't have new lines, tabs or more than four spaces in a row.",
+    )
 }
 
 export const checkHeader = (header: Part, named: boolean): void => {
   const format = String(header.format).toUpperCase()
-  if (!FORMATS.includes(format)) throw invalid(`Param components[..]['format'] must be one of {${FORMATS.join(', ')}}.`)
+  if (!FORMATS.includes(format))
+    throw invalid(`Param components[..]['format'] must be one of {${FORMATS.join(', ')}}.`)
   if (format === 'TEXT') return checkHeaderText(header, named)
   if (!MEDIA.includes(format)) return
   const handles = isObject(header.example) ? header.example.header_handle : undefined
@@ -96,12 +153,20 @@ export const checkHeader = (header: Part, named: boolean): void => {
 export const checkFooter = (footer: Part, authentication: boolean): void => {
   const { code_expiration_minutes: minutes, text } = footer
   if (authentication) {
-    if (!isBlank(text)) throw badTemplate(2388073, BAD_FOOTER, 'The footer of an authentication template can\'t have text of its own.')
-    if (!Number.isInteger(minutes) || (minutes as number) < 1 || (minutes as number) > 90) throw badTemplate(2388073, BAD_FOOTER, 'code_expiration_minutes must be a whole number from 1 to 90.')
+    if (!isBlank(text))
+      throw badTemplate(
+        2388073,
+        BAD_FOOTER,
+        "The footer of an authentication template can't have text of its own.",
+      )
+    if (!Number.isInteger(minutes) || (minutes as number) < 1 || (minutes as number) > 90)
+      throw badTemplate(2388073, BAD_FOOTER, 'code_expiration_minutes must be a whole number from 1 to 90.')
     return
   }
-  if (minutes !== undefined) throw badTemplate(2388073, BAD_FOOTER, 'Only authentication templates have an expiration.')
+  if (minutes !== undefined)
+    throw badTemplate(2388073, BAD_FOOTER, 'Only authentication templates have an expiration.')
   if (!isText(text) || isBlank(text)) throw badTemplate(2388073, BAD_FOOTER, 'The footer needs text.')
   requireLength(text, MOST_FOOTER, 'The footer')
-  if (opensVariable(text) || holdsNewline(text) || holdsEmoji(text)) throw badTemplate(2388073, BAD_FOOTER, 'The message footer can\'t have variables, new lines or emojis.')
+  if (opensVariable(text) || holdsNewline(text) || holdsEmoji(text))
+    throw badTemplate(2388073, BAD_FOOTER, "The message footer can't have variables, new lines or emojis.")
 }

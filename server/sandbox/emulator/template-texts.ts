@@ -18,21 +18,39 @@ export const opensVariable = (text: string): boolean => text.includes('{{')
 export const holdsNewline = (text: string): boolean => /[\n\r]/.test(text)
 
 /** Signs such as © and ™ are pictographs to Unicode, and plain text to the provider. */
-export const holdsEmoji = (text: string): boolean => /[\p{Extended_Pictographic}--[©®™]]|\p{Regional_Indicator}|\u20E3/v.test(text)
+export const holdsEmoji = (text: string): boolean =>
+  /[\p{Extended_Pictographic}--[©®™]]|\p{Regional_Indicator}|\u20E3/v.test(text)
 
 /** What no sample of a variable may have. */
-export const holdsWideSpace = (text: string): boolean => holdsNewline(text) || text.includes('\t') || text.includes('     ')
+export const holdsWideSpace = (text: string): boolean =>
+  holdsNewline(text) || text.includes('\t') || text.includes('     ')
 
 export const requireLength = (text: string, most: number, what: string): void => {
   const length = [...text].length
-  if (length > most) throw badTemplate(2388040, 'Character Limit Exceeded', `${what} can have at most ${most} characters, and has ${length}.`)
+  if (length > most)
+    throw badTemplate(
+      2388040,
+      'Character Limit Exceeded',
+      `${what} can have at most ${most} characters, and has ${length}.`,
+    )
 }
 
 /** The variables of a text, each once; they are numbered from 1 without gaps, or named. */
-export const requireVariables = ({ pieces, variables }: TemplateText, named: boolean, subcode: number, title: string): string[] => {
-  if (pieces.some((piece) => /\{\{|\}\}/.test(piece))) throw badTemplate(subcode, title, `Variables are written ${named ? '{{name}}, with lowercase letters, digits and underscores' : '{{1}}, {{2}} and so on'}.`)
+export const requireVariables = (
+  { pieces, variables }: TemplateText,
+  named: boolean,
+  subcode: number,
+  title: string,
+): string[] => {
+  if (pieces.some((piece) => /\{\{|\}\}/.test(piece)))
+    throw badTemplate(
+      subcode,
+      title,
+      `Variables are written ${named ? '{{name}}, with lowercase letters, digits and underscores' : '{{1}}, {{2}} and so on'}.`,
+    )
   const distinct = [...new Set(variables)]
-  if (!named && distinct.some((name) => Number(name) > distinct.length)) throw badTemplate(subcode, title, 'Variables are numbered in order, from {{1}} on.')
+  if (!named && distinct.some((name) => Number(name) > distinct.length))
+    throw badTemplate(subcode, title, 'Variables are numbered in order, from {{1}} on.')
   return distinct
 }
 

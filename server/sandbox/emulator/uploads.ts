@@ -18,9 +18,15 @@ export const startUpload = async (call: Call): Promise<Response> => {
   if (type === undefined) throw required('file_type')
   if (length === undefined) throw required('file_length')
   if (!TYPES.includes(type)) throw invalid(`Param file_type must be one of {${TYPES.join(', ')}}.`)
-  if (!/^[1-9]\d{0,9}$/.test(length) || Number(length) > MOST) throw invalid(`Param file_length must be a number of bytes up to ${MOST}.`)
+  if (!/^[1-9]\d{0,9}$/.test(length) || Number(length) > MOST)
+    throw invalid(`Param file_length must be a number of bytes up to ${MOST}.`)
   const id = `upload:MTphdHRhY2htZW50Og${randomBytes(18).toString('hex')}`
-  await insertUpload(call.db, { id, file_name: given(call, 'file_name')?.slice(0, 500) ?? null, file_type: type, file_length: Number(length) })
+  await insertUpload(call.db, {
+    id,
+    file_name: given(call, 'file_name')?.slice(0, 500) ?? null,
+    file_type: type,
+    file_length: Number(length),
+  })
   return ok({ id })
 }
 
@@ -41,6 +47,9 @@ export const continueUpload = async (call: Call): Promise<Response> => {
   const bytes = new Uint8Array(await call.request.arrayBuffer())
   const handle = `4::${Buffer.from(upload.file_type).toString('base64')}:ARa${randomBytes(24).toString('base64url')}`
   const now = await appendUpload(call.db, upload.id, Number(offset), bytes, handle)
-  if (!now) throw invalid(`The upload has ${upload.received} of ${upload.file_length} bytes; ${bytes.byteLength} bytes from file_offset ${offset} do not fit.`)
+  if (!now)
+    throw invalid(
+      `The upload has ${upload.received} of ${upload.file_length} bytes; ${bytes.byteLength} bytes from file_offset ${offset} do not fit.`,
+    )
   return ok(now.handle === null ? { id: now.id, file_offset: now.received } : { h: now.handle })
 }

@@ -2,10 +2,12 @@ import { type Card, cardButtonTypes, fine, type Finding, found, type Rule, type 
 import { isBlank, list } from './text.ts'
 
 /** Codes have no carousel at all, which a rule of theirs says. */
-const onCards = (find: (cards: readonly Card[], subject: Subject) => Finding[]) => (subject: Subject): Finding[] => {
-  const carousel = subject.isCode ? undefined : subject.draft.carousel
-  return carousel ? find(carousel.cards, subject) : fine
-}
+const onCards =
+  (find: (cards: readonly Card[], subject: Subject) => Finding[]) =>
+  (subject: Subject): Finding[] => {
+    const carousel = subject.isCode ? undefined : subject.draft.carousel
+    return carousel ? find(carousel.cards, subject) : fine
+  }
 
 const onEach = (find: (card: Card, path: string, first: Card) => Finding[]) =>
   onCards((cards) => cards.flatMap((card, i) => find(card, `carousel.cards[${i}]`, cards[0]!)))
@@ -19,54 +21,181 @@ const passes = { base: 'carousel' as const }
 
 export const carouselRules: readonly Rule[] = [
   {
-    id: 'carousel.category', severity: 'error', about: 'Carousels belong to `MARKETING`.',
-    find: onCards((_, { category }) => (category === 'MARKETING' ? fine : found('carousel', 'Only MARKETING templates have a carousel.', 'Choose the category MARKETING, or leave out the carousel.'))),
-    breaks: { ...card({ category: 'UTILITY' }), at: 'carousel' }, passes,
+    id: 'carousel.category',
+    severity: 'error',
+    about: 'Carousels belong to `MARKETING`.',
+    find: onCards((_, { category }) =>
+      category === 'MARKETING'
+        ? fine
+        : found(
+            'carousel',
+            'Only MARKETING templates have a carousel.',
+            'Choose the category MARKETING, or leave out the carousel.',
+          ),
+    ),
+    breaks: { ...card({ category: 'UTILITY' }), at: 'carousel' },
+    passes,
   },
   {
-    id: 'carousel.top_level', severity: 'error', about: 'No header, footer or buttons beside the cards.',
-    find: ({ draft: { header, footer, buttons = [], carousel } }) => (!carousel ? fine
-      : [...(header ? ['header'] : []), ...(footer ? ['footer'] : []), ...(buttons.length > 0 ? ['buttons'] : [])].flatMap((path) =>
-        found(path, `A carousel has no ${path} beside its cards.`, `Leave out ${path}${path === 'footer' ? '' : `, or move ${path === 'header' ? 'it' : 'them'} to the cards`}.`))),
-    breaks: { ...card({ footer: { text: 'Thank you' } }), at: 'footer' }, passes: card({ buttons: [] }),
+    id: 'carousel.top_level',
+    severity: 'error',
+    about: 'No header, footer or buttons beside the cards.',
+    find: ({ draft: { header, footer, buttons = [], carousel } }) =>
+      !carousel
+        ? fine
+        : [
+            ...(header ? ['header'] : []),
+            ...(footer ? ['footer'] : []),
+            ...(buttons.length > 0 ? ['buttons'] : []),
+          ].flatMap((path) =>
+            found(
+              path,
+              `A carousel has no ${path} beside its cards.`,
+              `Leave out ${path}${path === 'footer' ? '' : `, or move ${path === 'header' ? 'it' : 'them'} to the cards`}.`,
+            ),
+          ),
+    breaks: { ...card({ footer: { text: 'Thank you' } }), at: 'footer' },
+    passes: card({ buttons: [] }),
   },
   {
-    id: 'carousel.cards_count', severity: 'error', about: '2 to 10 cards.',
-    find: onCards(({ length }) => (length >= 2 && length <= 10 ? fine : found('carousel.cards', `A carousel has 2 to 10 cards, not ${length}.`, length < 2 ? `Add ${length === 0 ? 'two cards' : 'a card'}, or leave out the carousel.` : `Leave out ${length - 10}.`))),
-    breaks: { ...card({ 'carousel.cards': [{ header_format: 'IMAGE', media_handle: '4::aW1hZ2U', buttons: [reply] }] }), at: 'carousel.cards' }, passes,
+    id: 'carousel.cards_count',
+    severity: 'error',
+    about: '2 to 10 cards.',
+    find: onCards(({ length }) =>
+      length >= 2 && length <= 10
+        ? fine
+        : found(
+            'carousel.cards',
+            `A carousel has 2 to 10 cards, not ${length}.`,
+            length < 2
+              ? `Add ${length === 0 ? 'two cards' : 'a card'}, or leave out the carousel.`
+              : `Leave out ${length - 10}.`,
+          ),
+    ),
+    breaks: {
+      ...card({
+        'carousel.cards': [{ header_format: 'IMAGE', media_handle: '4::aW1hZ2U', buttons: [reply] }],
+      }),
+      at: 'carousel.cards',
+    },
+    passes,
   },
   {
-    id: 'carousel.header_same', severity: 'error', about: 'All cards have the header format of the first.',
-    find: onEach(({ header_format: format }, path, first) => (format === first.header_format ? fine : found(`${path}.header_format`, `The card has a header of ${format}, and the first card of ${first.header_format}.`, `Make it ${first.header_format}, with a sample of that kind.`))),
-    breaks: { ...card({ 'carousel.cards[1].header_format': 'VIDEO' }), at: 'carousel.cards[1].header_format' }, passes: card({ 'carousel.cards[0].header_format': 'VIDEO', 'carousel.cards[1].header_format': 'VIDEO' }),
+    id: 'carousel.header_same',
+    severity: 'error',
+    about: 'All cards have the header format of the first.',
+    find: onEach(({ header_format: format }, path, first) =>
+      format === first.header_format
+        ? fine
+        : found(
+            `${path}.header_format`,
+            `The card has a header of ${format}, and the first card of ${first.header_format}.`,
+            `Make it ${first.header_format}, with a sample of that kind.`,
+          ),
+    ),
+    breaks: {
+      ...card({ 'carousel.cards[1].header_format': 'VIDEO' }),
+      at: 'carousel.cards[1].header_format',
+    },
+    passes: card({ 'carousel.cards[0].header_format': 'VIDEO', 'carousel.cards[1].header_format': 'VIDEO' }),
   },
   {
-    id: 'carousel.media_required', severity: 'error', about: 'Every card has the handle of an uploaded sample.',
-    find: onEach(({ media_handle: handle }, path) => (isBlank(handle) ? found(`${path}.media_handle`, 'The card has no sample for its header.', 'Upload one with messaging_upload_template_sample, and give its media_handle.') : fine)),
-    breaks: { ...card({ 'carousel.cards[1].media_handle': '' }), at: 'carousel.cards[1].media_handle' }, passes,
+    id: 'carousel.media_required',
+    severity: 'error',
+    about: 'Every card has the handle of an uploaded sample.',
+    find: onEach(({ media_handle: handle }, path) =>
+      isBlank(handle)
+        ? found(
+            `${path}.media_handle`,
+            'The card has no sample for its header.',
+            'Upload one with messaging_upload_template_sample, and give its media_handle.',
+          )
+        : fine,
+    ),
+    breaks: { ...card({ 'carousel.cards[1].media_handle': '' }), at: 'carousel.cards[1].media_handle' },
+    passes,
   },
   {
-    id: 'carousel.buttons_count', severity: 'error', about: 'Every card has one or two buttons.',
-    find: onEach(({ buttons: { length } }, path) => (length === 1 || length === 2 ? fine : found(`${path}.buttons`, `A card has 1 or 2 buttons, not ${length}.`, length === 0 ? 'Add a QUICK_REPLY, URL or PHONE_NUMBER button.' : `Leave out ${length - 2}.`))),
-    breaks: { ...card({ 'carousel.cards[1].buttons': [] }), at: 'carousel.cards[1].buttons', also: ['carousel.buttons_same'] }, passes,
+    id: 'carousel.buttons_count',
+    severity: 'error',
+    about: 'Every card has one or two buttons.',
+    find: onEach(({ buttons: { length } }, path) =>
+      length === 1 || length === 2
+        ? fine
+        : found(
+            `${path}.buttons`,
+            `A card has 1 or 2 buttons, not ${length}.`,
+            length === 0 ? 'Add a QUICK_REPLY, URL or PHONE_NUMBER button.' : `Leave out ${length - 2}.`,
+          ),
+    ),
+    breaks: {
+      ...card({ 'carousel.cards[1].buttons': [] }),
+      at: 'carousel.cards[1].buttons',
+      also: ['carousel.buttons_same'],
+    },
+    passes,
   },
   {
-    id: 'carousel.button_type', severity: 'error', about: `Buttons of cards are of the types ${list(cardButtonTypes)}.`,
-    find: onEach(({ buttons }, path) => buttons.flatMap(({ type }, i) => (cardButtonTypes.includes(type) ? fine : found(`${path}.buttons[${i}].type`, `Cards have no ${type} buttons.`, `Choose ${list(cardButtonTypes).replace(' and ', ' or ')}.`)))),
-    breaks: { ...card({ 'carousel.cards[0].buttons': [{ type: 'VOICE_CALL', text: 'Call' }], 'carousel.cards[1].buttons': [reply] }), at: 'carousel.cards[0].buttons[0].type', also: ['carousel.buttons_same'] }, passes,
+    id: 'carousel.button_type',
+    severity: 'error',
+    about: `Buttons of cards are of the types ${list(cardButtonTypes)}.`,
+    find: onEach(({ buttons }, path) =>
+      buttons.flatMap(({ type }, i) =>
+        cardButtonTypes.includes(type)
+          ? fine
+          : found(
+              `${path}.buttons[${i}].type`,
+              `Cards have no ${type} buttons.`,
+              `Choose ${list(cardButtonTypes).replace(' and ', ' or ')}.`,
+            ),
+      ),
+    ),
+    breaks: {
+      ...card({
+        'carousel.cards[0].buttons': [{ type: 'VOICE_CALL', text: 'Call' }],
+        'carousel.cards[1].buttons': [reply],
+      }),
+      at: 'carousel.cards[0].buttons[0].type',
+      also: ['carousel.buttons_same'],
+    },
+    passes,
   },
   {
-    id: 'carousel.buttons_same', severity: 'error', about: 'All cards have the types of buttons of the first, in its order.',
-    find: onEach((one, path, first) => (layoutOf(one) === layoutOf(first) ? fine
-      : found(`${path}.buttons`, `The card has ${layoutOf(one) || 'no buttons'}, and the first card ${layoutOf(first) || 'none'}.`, `Give all cards the same buttons in the same order${first.buttons.length > 0 ? `: ${layoutOf(first)}` : ''}.`))),
-    breaks: { ...card({ 'carousel.cards[1].buttons': [reply, order] }), at: 'carousel.cards[1].buttons' }, passes: card({ 'carousel.cards[0].buttons': [reply, order], 'carousel.cards[1].buttons': [reply, order] }),
+    id: 'carousel.buttons_same',
+    severity: 'error',
+    about: 'All cards have the types of buttons of the first, in its order.',
+    find: onEach((one, path, first) =>
+      layoutOf(one) === layoutOf(first)
+        ? fine
+        : found(
+            `${path}.buttons`,
+            `The card has ${layoutOf(one) || 'no buttons'}, and the first card ${layoutOf(first) || 'none'}.`,
+            `Give all cards the same buttons in the same order${first.buttons.length > 0 ? `: ${layoutOf(first)}` : ''}.`,
+          ),
+    ),
+    breaks: { ...card({ 'carousel.cards[1].buttons': [reply, order] }), at: 'carousel.cards[1].buttons' },
+    passes: card({
+      'carousel.cards[0].buttons': [reply, order],
+      'carousel.cards[1].buttons': [reply, order],
+    }),
   },
   {
-    id: 'carousel.body_same', severity: 'error', about: 'Either all cards have a text, or none.',
+    id: 'carousel.body_same',
+    severity: 'error',
+    about: 'Either all cards have a text, or none.',
     find: onCards((cards) => {
       const without = cards.flatMap(({ body }, i) => (isBlank(body?.text) ? [i] : []))
-      return without.length === cards.length ? fine : without.flatMap((i) => found(`carousel.cards[${i}].body.text`, 'The card has no text, and others have one.', 'Write a text for it, or leave out the others\'.'))
+      return without.length === cards.length
+        ? fine
+        : without.flatMap((i) =>
+            found(
+              `carousel.cards[${i}].body.text`,
+              'The card has no text, and others have one.',
+              "Write a text for it, or leave out the others'.",
+            ),
+          )
     }),
-    breaks: { ...card({ 'carousel.cards[1].body': null }), at: 'carousel.cards[1].body.text' }, passes: card({ 'carousel.cards[0].body': null, 'carousel.cards[1].body': null }),
+    breaks: { ...card({ 'carousel.cards[1].body': null }), at: 'carousel.cards[1].body.text' },
+    passes: card({ 'carousel.cards[0].body': null, 'carousel.cards[1].body': null }),
   },
 ]

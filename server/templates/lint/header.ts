@@ -1,13 +1,25 @@
 import { parseVariables } from '../variables.ts'
 import { type Draft, fine, found, type Rule, type Subject } from './rule.ts'
-import { badSpace, excess, hasEmoji, hasNewline, isBlank, list, oneLine, quote, suggest, withoutEmoji } from './text.ts'
+import {
+  badSpace,
+  excess,
+  hasEmoji,
+  hasNewline,
+  isBlank,
+  list,
+  oneLine,
+  quote,
+  suggest,
+  withoutEmoji,
+} from './text.ts'
 
 export const LONGEST_HEADER = 60
 
 type Header = NonNullable<Draft['header']>
 
 /** The header, where there may be one. */
-const headerOf = ({ draft, isCode }: Subject): Header | undefined => (isCode || draft.carousel ? undefined : draft.header)
+const headerOf = ({ draft, isCode }: Subject): Header | undefined =>
+  isCode || draft.carousel ? undefined : draft.header
 
 /** The header's text, where it is looked at. */
 const textOf = (subject: Subject): string | undefined => {
@@ -17,85 +29,184 @@ const textOf = (subject: Subject): string | undefined => {
 
 const sampleOf = (subject: Subject): string | undefined => {
   const text = textOf(subject)
-  return text !== undefined && parseVariables(text).places.length > 0 && !isBlank(subject.draft.header!.example) ? subject.draft.header!.example : undefined
+  return text !== undefined &&
+    parseVariables(text).places.length > 0 &&
+    !isBlank(subject.draft.header!.example)
+    ? subject.draft.header!.example
+    : undefined
 }
 
 const isMedia = (format: string): boolean => ['IMAGE', 'VIDEO', 'DOCUMENT'].includes(format)
 
 /** Header variables that a send has to fill. */
-export const headerVariables = (subject: Subject): number => parseVariables(textOf(subject) ?? '').names.length
+export const headerVariables = (subject: Subject): number =>
+  parseVariables(textOf(subject) ?? '').names.length
 
-const text = (value: string, more: object = {}) => ({ set: { header: { format: 'TEXT', text: value, ...more } } })
+const text = (value: string, more: object = {}) => ({
+  set: { header: { format: 'TEXT', text: value, ...more } },
+})
 
 export const headerRules: readonly Rule[] = [
   {
-    id: 'header.text_required', severity: 'error', about: 'A TEXT header has a text.',
-    find: (subject) => (headerOf(subject)?.format === 'TEXT' && textOf(subject) === undefined ? found('header.text', 'The header has no text.', 'Write header.text, or leave out the header.') : fine),
-    breaks: { set: { header: { format: 'TEXT' } }, at: 'header.text' }, passes: text('News'),
+    id: 'header.text_required',
+    severity: 'error',
+    about: 'A TEXT header has a text.',
+    find: (subject) =>
+      headerOf(subject)?.format === 'TEXT' && textOf(subject) === undefined
+        ? found('header.text', 'The header has no text.', 'Write header.text, or leave out the header.')
+        : fine,
+    breaks: { set: { header: { format: 'TEXT' } }, at: 'header.text' },
+    passes: text('News'),
   },
   {
-    id: 'header.text_length', severity: 'error', about: `At most ${LONGEST_HEADER} characters.`,
+    id: 'header.text_length',
+    severity: 'error',
+    about: `At most ${LONGEST_HEADER} characters.`,
     find: (subject) => {
       const over = excess(textOf(subject) ?? '', LONGEST_HEADER)
-      return over === 0 ? fine : found('header.text', `The header has ${LONGEST_HEADER + over} characters; the provider takes ${LONGEST_HEADER}.`, `Shorten it by ${over}.`)
+      return over === 0
+        ? fine
+        : found(
+            'header.text',
+            `The header has ${LONGEST_HEADER + over} characters; the provider takes ${LONGEST_HEADER}.`,
+            `Shorten it by ${over}.`,
+          )
     },
-    breaks: { ...text('x'.repeat(61)), at: 'header.text' }, passes: text('é'.repeat(60)),
+    breaks: { ...text('x'.repeat(61)), at: 'header.text' },
+    passes: text('é'.repeat(60)),
   },
   {
-    id: 'header.text_characters', severity: 'error', about: 'No line breaks, no emoji and none of `*`, `_`, `~` and the backtick.',
+    id: 'header.text_characters',
+    severity: 'error',
+    about: 'No line breaks, no emoji and none of `*`, `_`, `~` and the backtick.',
     find: (subject) => {
       const given = textOf(subject) ?? ''
-      const bad = [...(hasNewline(given) ? ['a line break'] : []), ...(hasEmoji(given) ? ['an emoji'] : []), ...(/[*_~`]/.test(given) ? [`the formatting sign ${quote(/[*_~`]/.exec(given)![0])}`] : [])]
-      return bad.length === 0 ? fine : found('header.text', `The header holds ${list(bad)}.`, suggest(oneLine(withoutEmoji(given).replaceAll(/[*_~`]/g, '')), 'Leave it to letters, digits and punctuation.'))
+      const bad = [
+        ...(hasNewline(given) ? ['a line break'] : []),
+        ...(hasEmoji(given) ? ['an emoji'] : []),
+        ...(/[*_~`]/.test(given) ? [`the formatting sign ${quote(/[*_~`]/.exec(given)![0])}`] : []),
+      ]
+      return bad.length === 0
+        ? fine
+        : found(
+            'header.text',
+            `The header holds ${list(bad)}.`,
+            suggest(
+              oneLine(withoutEmoji(given).replaceAll(/[*_~`]/g, '')),
+              'Leave it to letters, digits and punctuation.',
+            ),
+          )
     },
-    breaks: { ...text('Big *news*'), at: 'header.text' }, passes: text('Big news ©'),
+    breaks: { ...text('Big *news*'), at: 'header.text' },
+    passes: text('Big news ©'),
   },
   {
-    id: 'header.variables_form', severity: 'error', about: 'Double braces stand for the variable alone: `{{1}}`.',
-    find: (subject) => (parseVariables(textOf(subject) ?? '').leftover ? found('header.text', `The header holds double braces that make no variable: ${quote(textOf(subject)!)}.`, 'Write the variable as {{1}}, or leave out the braces.') : fine),
-    breaks: { ...text('News for {{name}}'), at: 'header.text' }, passes: text('News for {{1}}', { example: 'Ada' }),
+    id: 'header.variables_form',
+    severity: 'error',
+    about: 'Double braces stand for the variable alone: `{{1}}`.',
+    find: (subject) =>
+      parseVariables(textOf(subject) ?? '').leftover
+        ? found(
+            'header.text',
+            `The header holds double braces that make no variable: ${quote(textOf(subject)!)}.`,
+            'Write the variable as {{1}}, or leave out the braces.',
+          )
+        : fine,
+    breaks: { ...text('News for {{name}}'), at: 'header.text' },
+    passes: text('News for {{1}}', { example: 'Ada' }),
   },
   {
-    id: 'header.variables_count', severity: 'error', about: 'At most one variable, `{{1}}`, once.',
+    id: 'header.variables_count',
+    severity: 'error',
+    about: 'At most one variable, `{{1}}`, once.',
     find: (subject) => {
       const { places } = parseVariables(textOf(subject) ?? '')
       if (places.length === 0 || (places.length === 1 && places[0]!.name === '1')) return fine
-      return places.length > 1 ? found('header.text', `The header has ${places.length} variables; it may have one.`, 'Keep one {{1}}, and write the rest as words or in the body.')
-        : found('header.text', 'The variable of the header is not {{1}}.', suggest(textOf(subject)!.replaceAll(/\{\{\d+\}\}/g, '{{1}}'), 'Write it as {{1}}.'))
+      return places.length > 1
+        ? found(
+            'header.text',
+            `The header has ${places.length} variables; it may have one.`,
+            'Keep one {{1}}, and write the rest as words or in the body.',
+          )
+        : found(
+            'header.text',
+            'The variable of the header is not {{1}}.',
+            suggest(textOf(subject)!.replaceAll(/\{\{\d+\}\}/g, '{{1}}'), 'Write it as {{1}}.'),
+          )
     },
-    breaks: { ...text('{{1}}: news for {{1}}', { example: 'Ada' }), at: 'header.text' }, passes: text('News for {{1}}', { example: 'Ada' }),
+    breaks: { ...text('{{1}}: news for {{1}}', { example: 'Ada' }), at: 'header.text' },
+    passes: text('News for {{1}}', { example: 'Ada' }),
   },
   {
-    id: 'header.sample_missing', severity: 'error', about: 'The variable has a sample.',
-    find: (subject) => (parseVariables(textOf(subject) ?? '').places.length > 0 && sampleOf(subject) === undefined ? found('header.example', 'The variable of the header has no sample.', 'Give in header.example what a customer might read there.') : fine),
-    breaks: { ...text('News for {{1}}'), at: 'header.example' }, passes: text('News for {{1}}', { example: 'Ada' }),
+    id: 'header.sample_missing',
+    severity: 'error',
+    about: 'The variable has a sample.',
+    find: (subject) =>
+      parseVariables(textOf(subject) ?? '').places.length > 0 && sampleOf(subject) === undefined
+        ? found(
+            'header.example',
+            'The variable of the header has no sample.',
+            'Give in header.example what a customer might read there.',
+          )
+        : fine,
+    breaks: { ...text('News for {{1}}'), at: 'header.example' },
+    passes: text('News for {{1}}', { example: 'Ada' }),
   },
   {
-    id: 'header.sample_whitespace', severity: 'error', about: 'The sample has no line breaks, no tabs and at most four spaces in a row.',
+    id: 'header.sample_whitespace',
+    severity: 'error',
+    about: 'The sample has no line breaks, no tabs and at most four spaces in a row.',
     find: (subject) => {
       const sample = sampleOf(subject) ?? ''
       const bad = badSpace(sample)
-      return bad === undefined ? fine : found('header.example', `The sample has ${bad}.`, suggest(oneLine(sample), 'Put it on one line.'))
+      return bad === undefined
+        ? fine
+        : found('header.example', `The sample has ${bad}.`, suggest(oneLine(sample), 'Put it on one line.'))
     },
-    breaks: { ...text('News for {{1}}', { example: 'Ada\tL.' }), at: 'header.example' }, passes: text('News for {{1}}', { example: 'Ada L.' }),
+    breaks: { ...text('News for {{1}}', { example: 'Ada\tL.' }), at: 'header.example' },
+    passes: text('News for {{1}}', { example: 'Ada L.' }),
   },
   {
-    id: 'header.media_required', severity: 'error', about: 'An IMAGE, VIDEO or DOCUMENT header has the handle of an uploaded sample.',
+    id: 'header.media_required',
+    severity: 'error',
+    about: 'An IMAGE, VIDEO or DOCUMENT header has the handle of an uploaded sample.',
     find: (subject) => {
       const header = headerOf(subject)
-      return header && isMedia(header.format) && isBlank(header.media_handle) ? found('header.media_handle', `The ${header.format} header has no sample.`, 'Upload one with messaging_upload_template_sample, and give its media_handle.') : fine
+      return header && isMedia(header.format) && isBlank(header.media_handle)
+        ? found(
+            'header.media_handle',
+            `The ${header.format} header has no sample.`,
+            'Upload one with messaging_upload_template_sample, and give its media_handle.',
+          )
+        : fine
     },
-    breaks: { set: { header: { format: 'IMAGE' } }, at: 'header.media_handle' }, passes: { set: { header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' } } },
+    breaks: { set: { header: { format: 'IMAGE' } }, at: 'header.media_handle' },
+    passes: { set: { header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' } } },
   },
   {
-    id: 'header.unused', severity: 'warning', about: 'No field that the format does not use: it is left out.',
+    id: 'header.unused',
+    severity: 'warning',
+    about: 'No field that the format does not use: it is left out.',
     find: (subject) => {
       const header = headerOf(subject)
       if (!header) return fine
-      const uses = header.format === 'TEXT' ? ['text', ...(header.text?.includes('{{') ? ['example'] : [])] : isMedia(header.format) ? ['media_handle'] : []
-      return (['text', 'example', 'media_handle'] as const).flatMap((field) => (uses.includes(field) || isBlank(header[field]) ? fine
-        : found(`header.${field}`, `A ${header.format} header ${field === 'example' && header.format === 'TEXT' ? 'without a variable ' : ''}does not use ${field}.`, `Leave out header.${field}.`)))
+      const uses =
+        header.format === 'TEXT'
+          ? ['text', ...(header.text?.includes('{{') ? ['example'] : [])]
+          : isMedia(header.format)
+            ? ['media_handle']
+            : []
+      return (['text', 'example', 'media_handle'] as const).flatMap((field) =>
+        uses.includes(field) || isBlank(header[field])
+          ? fine
+          : found(
+              `header.${field}`,
+              `A ${header.format} header ${field === 'example' && header.format === 'TEXT' ? 'without a variable ' : ''}does not use ${field}.`,
+              `Leave out header.${field}.`,
+            ),
+      )
     },
-    breaks: { set: { header: { format: 'LOCATION', text: 'Our shop' } }, at: 'header.text' }, passes: { set: { header: { format: 'LOCATION' } } },
+    breaks: { set: { header: { format: 'LOCATION', text: 'Our shop' } }, at: 'header.text' },
+    passes: { set: { header: { format: 'LOCATION' } } },
   },
 ]

@@ -2,13 +2,18 @@ import { withoutVariables } from '../variables.ts'
 import type { Button } from './rule.ts'
 import { isBlank } from './text.ts'
 
-/** An absolute https URL with a host. Stricter than the URL parser, which mends spaces and missing slashes that the provider does not. */
-export const isHttpsUrl = (text: string): boolean => /^https:\/\/[^\s/?#\\]\S*$/i.test(text) && URL.canParse(text)
+/**
+ * An absolute https URL with a host. Stricter than the URL parser, which mends spaces and missing slashes
+ * that the provider does not.
+ */
+export const isHttpsUrl = (text: string): boolean =>
+  /^https:\/\/[^\s/?#\\]\S*$/i.test(text) && URL.canParse(text)
 
 /** The URL as it looks when sent. */
 export const sampleUrl = (url: string): string => withoutVariables(url, 'x')
 
-export const hostOf = (url: string): string => (isHttpsUrl(sampleUrl(url)) ? new URL(sampleUrl(url)).hostname.replace(/\.$/, '') : '')
+export const hostOf = (url: string): string =>
+  isHttpsUrl(sampleUrl(url)) ? new URL(sampleUrl(url)).hostname.replace(/\.$/, '') : ''
 
 export const isDynamic = (url: string): boolean => url.includes('{{')
 

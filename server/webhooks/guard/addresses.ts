@@ -1,12 +1,29 @@
 import { BlockList, isIP } from 'node:net'
 
 /**
- * Addresses that are not the public internet (IANA special-purpose registries), and the metadata services of clouds that have a public address. Of
- * IPv6 only 2000::/3 is given out at all, so that mapped, compatible, NAT64, unique-local and link-local addresses need no naming here.
+ * Addresses that are not the public internet (IANA special-purpose registries), and the metadata services
+ * of clouds that have a public address. Of IPv6 only 2000::/3 is given out at all, so that mapped,
+ * compatible, NAT64, unique-local and link-local addresses need no naming here.
  */
 const special4 = [
-  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24',
-  '192.88.99.0/24', '192.168.0.0/16', '192.175.48.0/24', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4',
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.31.196.0/24',
+  '192.52.193.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '192.175.48.0/24',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
   // Azure's wire server, reached from its virtual machines alone.
   '168.63.129.16/32',
 ]
@@ -24,7 +41,13 @@ export const addSubnet = (list: BlockList, text: string): boolean => {
   const [address = '', bits, ...rest] = text.split('/')
   const family = isIP(address)
   const most = family === 4 ? 32 : 128
-  if (family === 0 || rest.length > 0 || address.includes('%') || (bits !== undefined && (!/^\d{1,3}$/.test(bits) || Number(bits) > most))) return false
+  if (
+    family === 0 ||
+    rest.length > 0 ||
+    address.includes('%') ||
+    (bits !== undefined && (!/^\d{1,3}$/.test(bits) || Number(bits) > most))
+  )
+    return false
   list.addSubnet(address, bits === undefined ? most : Number(bits), family === 4 ? 'ipv4' : 'ipv6')
   return true
 }
@@ -41,4 +64,6 @@ const given6 = subnets(['2000::/3'])
 
 /** Whether an address is one of the public internet. */
 export const isPublicAddress = (address: string): boolean =>
-  isIP(address) === 4 ? !contains(notPublic4, address) : contains(given6, address) && !contains(notPublic6, address)
+  isIP(address) === 4
+    ? !contains(notPublic4, address)
+    : contains(given6, address) && !contains(notPublic6, address)

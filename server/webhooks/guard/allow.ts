@@ -1,10 +1,16 @@
 import { BlockList, isIP } from 'node:net'
 import { addSubnet } from './addresses.ts'
 
-/** Exceptions from the rules about addresses (`WCRM_WEBHOOK_ALLOW`). `hosts`: `name:port`, as a URL writes them. */
+/**
+ * Exceptions from the rules about addresses (`WCRM_WEBHOOK_ALLOW`). `hosts`: `name:port`, as a URL writes
+ * them.
+ */
 export type Allow = { readonly hosts: ReadonlySet<string>; readonly nets: BlockList; readonly none: boolean }
 
-/** Reads a list of host:port and CIDR, separated by commas or spaces. Throws an error that names the item that is neither. */
+/**
+ * Reads a list of host:port and CIDR, separated by commas or spaces. Throws an error that names the item
+ * that is neither.
+ */
 export const readAllow = (text: string): Allow => {
   const hosts = new Set<string>()
   const nets = new BlockList()
