@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { Id, list, page, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 
-export const doors = ['rest', 'ops', 'mcp', 'cli'] as const
-export const outcomes = ['done', 'refused', 'failed'] as const
+const doors = ['rest', 'ops', 'mcp', 'cli'] as const
+const outcomes = ['done', 'refused', 'failed'] as const
 
-export const AuditRow = z
+const AuditRow = z
   .object({
     id: Id.describe('Row id; newer rows have higher ones.'),
     at: Timestamp.describe('When it was answered.'),

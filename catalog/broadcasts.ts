@@ -4,8 +4,8 @@ import { operation } from './operation.ts'
 
 const since = '2026-10-01'
 
-export const broadcastStatuses = ['scheduled', 'running', 'completed', 'cancelled'] as const
-export const recipientStatuses = [
+const broadcastStatuses = ['scheduled', 'running', 'completed', 'cancelled'] as const
+const recipientStatuses = [
   'pending',
   'sent',
   'delivered',
@@ -17,7 +17,7 @@ export const recipientStatuses = [
 
 const n = (what: string) => z.int().describe(what)
 
-export const Broadcast = z
+const Broadcast = z
   .object({
     id: Id.describe('Broadcast id.'),
     name: z.string().describe('Name.'),
@@ -40,7 +40,7 @@ export const Broadcast = z
   })
   .meta({ id: 'Broadcast' })
 
-export const Recipient = z.object({
+const Recipient = z.object({
   contact: z
     .object({
       id: Id.describe('Contact id.'),

@@ -14,7 +14,7 @@ export const channelTypes = [
 ] as const
 export const channelStatuses = ['connected', 'disconnected', 'inactive', 'unknown'] as const
 
-export const Channel = z
+const Channel = z
   .object({
     id: Id.describe('Workspace channel id; `channel_id` when sending.'),
     provider_channel_id: z

@@ -41,7 +41,7 @@ export const Attribute = z.object({
     ),
 })
 
-export const ContactConversation = z.object({
+const ContactConversation = z.object({
   id: Id.describe('Conversation id.'),
   channel_id: Id.nullable().describe('Channel.'),
   state: z.string().nullable().describe('`open` or `closed`.'),

@@ -6,7 +6,7 @@ import { TagRef } from './tags.ts'
 
 const since = '2026-10-01'
 
-export const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const
+const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const
 
 export const Window = z
   .object({
@@ -92,7 +92,7 @@ export const Conversation = z
   .meta({ id: 'Conversation' })
 
 /** What changes of a conversation answer. */
-export const ConversationRef = z.object({
+const ConversationRef = z.object({
   id: Id.describe('Conversation id.'),
   state: z.string().nullable().describe('`open` or `closed`.'),
   assignee_staff_id: Id.nullable().describe('Staff member who has it.'),

@@ -28,7 +28,7 @@ export type CustomFieldType = (typeof customFieldTypes)[number]
 /** Types whose values are picked from options. */
 export const optionTypes: readonly CustomFieldType[] = ['select', 'multiselect', 'radio']
 
-export const visibilities = ['visible_to_all', 'manager_only'] as const
+const visibilities = ['visible_to_all', 'manager_only'] as const
 
 const Option = z.strictObject({
   label: z.string().trim().min(1).max(200).describe('What people see.'),
@@ -43,7 +43,7 @@ const Option = z.strictObject({
 const Options = z.array(Option).min(1).max(200)
 const Label = z.string().trim().min(1).max(120)
 
-export const CustomField = z
+const CustomField = z
   .object({
     id: Id.describe('Custom field id.'),
     key: z.string().describe('The key in `attributes`.'),

@@ -3,7 +3,7 @@ import { Limit, list, Timestamp } from './fields.ts'
 import { operation } from './operation.ts'
 import { EventId } from './webhooks.ts'
 
-export const Event = z
+const Event = z
   .object({
     id: EventId.describe('Event id; pass it as `after`.'),
     type: z.string().describe('Event type id, such as `contact.created/1`.'),

@@ -72,7 +72,7 @@ export const deleted = {
   deleted: z.boolean().describe('True: it is gone.'),
 }
 
-export const Failure = z.object({
+const Failure = z.object({
   id: z.string().describe('The id that failed.'),
   code: z.string().describe('Error code, such as `not_found`.'),
   message: z.string().describe('What is wrong, in one sentence.'),

@@ -39,12 +39,12 @@ export const SavedFilterIdInput = IdInput.describe(
   'A saved filter; where a filter is given too, both must match.',
 )
 
-export const ResolvedDate = z.object({
+const ResolvedDate = z.object({
   path: z.string().describe('Where in the request, as a JSON Pointer.'),
   input: z.string().describe('What was given.'),
   value: Timestamp.describe('The instant it means.'),
 })
-export const Warning = z.object({
+const Warning = z.object({
   path: z.string().describe('Where in the request, as a JSON Pointer.'),
   message: z.string().describe('Why it may not mean what it looks like.'),
 })

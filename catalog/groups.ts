@@ -8,7 +8,7 @@ const since = '2026-10-01'
 const isOneEmoji = (text: string): boolean =>
   /^\p{RGI_Emoji}$/v.test(text) || /^\p{Extended_Pictographic}\uFE0F?$/u.test(text)
 
-export const Emoji = z
+const Emoji = z
   .string()
   .min(1)
   .max(10)
@@ -20,7 +20,7 @@ export const GroupRef = z.object({
   name: z.string().nullable().describe('Group name.'),
 })
 
-export const Group = z
+const Group = z
   .object({
     id: Id.describe('Group id.'),
     name: z.string().describe('Group name; unique, ignoring case.'),

@@ -4,7 +4,7 @@ import { operation } from './operation.ts'
 
 const since = '2026-10-01'
 
-export const messageTypes = [
+const messageTypes = [
   'TEXT',
   'IMAGE',
   'VIDEO',
@@ -19,15 +19,7 @@ export const messageTypes = [
   'SYSTEM',
 ] as const
 export type MessageType = (typeof messageTypes)[number]
-export const messageStatuses = [
-  'received',
-  'pending',
-  'sent',
-  'delivered',
-  'read',
-  'failed',
-  'system',
-] as const
+const messageStatuses = ['received', 'pending', 'sent', 'delivered', 'read', 'failed', 'system'] as const
 
 export const LastMessage = z
   .object({

@@ -12,12 +12,12 @@ export const scopes = [
 ] as const satisfies Scope[]
 
 /** The verb that `Api-Confirm` must carry (spec "Common rules", contract 1). */
-export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'archive' | 'send'
+type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'archive' | 'send'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** One REST route of an operation. A string `'POST /v1/groups'` is the route that takes every field. */
-export type RouteSpec =
+type RouteSpec =
   | `${Method} /v1/${string}`
   | {
       readonly route: `${Method} /v1/${string}`
@@ -92,7 +92,7 @@ export const operation = <const N extends string, I extends Fields, O extends Fi
   declared: Operation<I, O> & { readonly name: N },
 ): Operation<I, O> & { readonly name: N } => declared
 
-export const DryRun = z
+const DryRun = z
   .boolean()
   .optional()
   .describe('Rehearse: every check runs, nothing changes, and the answer carries `dry_run: true`.')

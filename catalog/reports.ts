@@ -27,7 +27,7 @@ const span = {
   timezone: z.string().min(1).max(64).optional().describe("IANA name; the workspace's when absent."),
 }
 
-export const Range = z.object({
+const Range = z.object({
   from: z.string().describe('First local day.'),
   to: z.string().describe('Last local day, inclusive.'),
   days: z.int().describe('Days.'),

@@ -8,7 +8,7 @@ const since = '2026-10-01'
 /** A stored filter may be no larger than this, in bytes of UTF-8 as compact JSON (spec "Errors"). */
 export const MOST_STORED_BYTES = 32_768
 
-export const SavedFilter = z
+const SavedFilter = z
   .object({
     id: Id.nullable().describe('Saved filter id; null when a dry run would create it.'),
     kind: z

@@ -4,7 +4,7 @@ import { operation } from './operation.ts'
 
 const since = '2026-10-01'
 
-export const ShortLink = z
+const ShortLink = z
   .object({
     id: Id.nullable().describe('Short link id; null in a dry run.'),
     code: z.string().nullable().describe('The code at the end of the link; null in a dry run.'),

@@ -7,7 +7,7 @@ export const TagRef = z.object({
   name: z.string().nullable().describe('Tag name.'),
 })
 
-export const Tag = z
+const Tag = z
   .object({
     id: Id.describe('Tag id.'),
     name: z.string().describe('Tag name; unique, ignoring case.'),

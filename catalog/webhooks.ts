@@ -8,8 +8,8 @@ const prefixed = (prefix: string) =>
   z
     .string()
     .regex(new RegExp(`^${prefix}_[0-9A-HJKMNP-TV-Z]{26}$`), `must be ${prefix}_ followed by 26 characters`)
-export const EndpointId = prefixed('ep').describe('Endpoint id.')
-export const DeliveryId = prefixed('dlv').describe('Delivery id.')
+const EndpointId = prefixed('ep').describe('Endpoint id.')
+const DeliveryId = prefixed('dlv').describe('Delivery id.')
 export const EventId = prefixed('evt')
 
 /** `<type>/<version>` (spec, POST test). */
@@ -18,7 +18,7 @@ const EventTypeIdInput = z
   .max(200)
   .regex(/^[a-z0-9._-]+\/[A-Za-z0-9._-]+$/, 'must be <type>/<version>, such as contact.created/1')
 
-export const Endpoint = z
+const Endpoint = z
   .object({
     id: EndpointId,
     url: z.string().describe('Where events are sent: a public https address.'),
@@ -61,7 +61,7 @@ const NewEndpoint = Endpoint.extend({
   id: EndpointId.nullable().describe('Endpoint id; null when a dry run would create it.'),
 })
 
-export const Delivery = z
+const Delivery = z
   .object({
     id: DeliveryId,
     endpoint_id: EndpointId,
@@ -78,7 +78,7 @@ export const Delivery = z
   })
   .meta({ id: 'WebhookDelivery' })
 
-export const Attempt = z.object({
+const Attempt = z.object({
   number: z.int().describe('1, then one more each time.'),
   started_at: Timestamp.describe('When it began.'),
   duration_ms: z.int().describe('Milliseconds until the answer, or until it failed.'),

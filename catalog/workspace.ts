@@ -5,7 +5,7 @@ import { operation, scopes } from './operation.ts'
 export const roles = ['owner', 'admin', 'manager', 'agent'] as const
 export type Role = (typeof roles)[number]
 
-export const Staff = z
+const Staff = z
   .object({
     id: Id.describe('Staff id.'),
     name: z.string().describe('Display name.'),
@@ -20,7 +20,7 @@ export const Staff = z
   })
   .meta({ id: 'Staff' })
 
-export const Team = z
+const Team = z
   .object({
     id: Id.describe('Team id.'),
     name: z.string().describe('Display name.'),

@@ -12,10 +12,10 @@ type Kept = { url?: string; logins: Record<string, Login> }
 export type Stored = { store: 'keychain' | 'file' | 'none'; path?: string; reason?: string }
 
 /** The address that servers listen on unless told otherwise. */
-export const defaultUrl = 'http://127.0.0.1:8787'
+const defaultUrl = 'http://127.0.0.1:8787'
 
 /** A base URL without its last slash. */
-export const baseUrl = (text: string): string => {
+const baseUrl = (text: string): string => {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol))
     throw usage(`"${text}" is not the URL of a server.`, '--url', `For example ${defaultUrl}.`)

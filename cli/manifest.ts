@@ -19,7 +19,7 @@ export type Field = {
 export type OutputField = { readonly name: string; readonly type: string; readonly about: string }
 
 /** A flag that only the command line knows; without `value` it takes none. */
-export type OwnFlag = {
+type OwnFlag = {
   readonly flag: string
   readonly value?: string
   readonly enum?: readonly string[]

@@ -30,11 +30,7 @@ export type Typed = {
 export type Json = { readonly on: boolean; readonly fields?: string | undefined }
 
 /** The input object: `--input` first, then positions and flags, which win over it. */
-export const inputOfTyped = async (
-  io: Io,
-  spec: CommandSpec,
-  typed: Typed,
-): Promise<Record<string, unknown>> => {
+const inputOfTyped = async (io: Io, spec: CommandSpec, typed: Typed): Promise<Record<string, unknown>> => {
   const read = textReader(io)
   const input = typed.input === undefined ? {} : await readObject(typed.input, '--input', read)
   spec.args.forEach((name, i) => {

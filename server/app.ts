@@ -15,7 +15,7 @@ import { type RateMemory, WORKSPACE_FACTOR } from './core/steps/rate-limit.ts'
 import { createGuard, type Guard } from './webhooks/guard.ts'
 import type { Resolve } from './webhooks/guard/resolve.ts'
 
-export type AppConfig = {
+type AppConfig = {
   /** Base of every URL we hand out, without a trailing slash. */
   publicUrl: string
   /** Requests per minute. */

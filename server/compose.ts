@@ -8,7 +8,7 @@ import { type ProviderConfig, providerSettings, SANDBOX_PATH, WEBHOOK_PATH } fro
 import { createDriver, type Driver } from './sandbox/control/server.ts'
 
 /** A request handler outside of the operations, by path. */
-export type Mounts = Record<string, (request: Request) => Promise<Response>>
+type Mounts = Record<string, (request: Request) => Promise<Response>>
 
 /** A server without its listener: what is served, and the work that nobody asks for. */
 export type Service = {

@@ -3,7 +3,7 @@ import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
 import { storable } from './ids.ts'
 
-export type AuditDoor = 'rest' | 'ops' | 'mcp' | 'cli'
+type AuditDoor = 'rest' | 'ops' | 'mcp' | 'cli'
 export type AuditOutcome = 'done' | 'refused' | 'failed'
 
 /** One row to be written. `at`: business time, ISO 8601. `changes`: an object, or null. */

@@ -8,7 +8,7 @@ import type { Condition } from './filters/predicates.ts'
 import { strategy } from './filters/strategy.ts'
 import { type ShownField, versionColumn } from './names-cache.ts'
 
-export type SortField = 'createdAt' | 'updatedAt' | 'name' | 'phoneNumber' | 'id'
+type SortField = 'createdAt' | 'updatedAt' | 'name' | 'phoneNumber' | 'id'
 export type Sort = { field: SortField; direction: 'asc' | 'desc' }
 /** The sort key and id of the last row of a page. */
 export type Position = { key: string; id: string }

@@ -8,7 +8,7 @@ type Int8 = ColumnType<string, string | number, string | number>
 type Int8Id = ColumnType<string, string | number | undefined, string | number>
 type Time = string
 
-export type WorkspacesTable = {
+type WorkspacesTable = {
   id: Int8Id
   name: string
   timezone: Generated<string>
@@ -28,8 +28,8 @@ export type StaffTable = {
   channel_ids: string[] | null
   created_at: Time
 }
-export type TeamsTable = { workspace_id: Int8; id: Int8Id; name: string; created_at: Time }
-export type TeamMembersTable = { workspace_id: Int8; team_id: Int8; staff_id: Int8 }
+type TeamsTable = { workspace_id: Int8; id: Int8Id; name: string; created_at: Time }
+type TeamMembersTable = { workspace_id: Int8; team_id: Int8; staff_id: Int8 }
 export type ChannelsTable = {
   workspace_id: Int8
   id: Int8Id
@@ -47,7 +47,7 @@ export type ChannelsTable = {
   quality_rating: string | null
   created_at: Time
 }
-export type ApiKeysTable = {
+type ApiKeysTable = {
   workspace_id: Int8
   id: Int8Id
   hash: Uint8Array
@@ -62,7 +62,7 @@ export type ApiKeysTable = {
   last_used_at: Time | null
   created_at: Time
 }
-export type ContactsTable = {
+type ContactsTable = {
   workspace_id: Int8
   id: Int8Id
   name: string | null
@@ -78,9 +78,9 @@ export type ContactsTable = {
   updated_at: Time
   last_activity_at: Time | null
 }
-export type ContactFactsTable = { workspace_id: Int8; contact_id: Int8; attrs: unknown }
-export type NamedTable = { workspace_id: Int8; id: Int8Id; name: string; name_key: string; created_at: Time }
-export type CustomFieldsTable = {
+type ContactFactsTable = { workspace_id: Int8; contact_id: Int8; attrs: unknown }
+type NamedTable = { workspace_id: Int8; id: Int8Id; name: string; name_key: string; created_at: Time }
+type CustomFieldsTable = {
   workspace_id: Int8
   id: Int8Id
   key: string
@@ -94,7 +94,7 @@ export type CustomFieldsTable = {
   deleted_at: Time | null
 }
 export type ReplyStatus = 'incoming_no_reply' | 'outgoing_no_response'
-export type ConversationsTable = {
+type ConversationsTable = {
   workspace_id: Int8
   id: Int8Id
   contact_id: Int8 | null
@@ -125,7 +125,7 @@ export type ConversationsTable = {
   activity_at: ColumnType<Time, never, never>
   facet: ColumnType<number, never, never>
 }
-export type ConversationEpisodesTable = {
+type ConversationEpisodesTable = {
   workspace_id: Int8
   conversation_id: Int8
   n: number
@@ -138,7 +138,7 @@ export type ConversationEpisodesTable = {
   first_response_at: Time | null
   resolution_due_at: Time | null
 }
-export type ReplyWaitsTable = {
+type ReplyWaitsTable = {
   workspace_id: Int8
   conversation_id: Int8
   since: Time
@@ -162,7 +162,7 @@ export type SlaPoliciesTable = {
 }
 export type MessageDirection = 'inbound' | 'outbound' | 'system'
 export type MessageStatus = 'received' | 'pending' | 'sent' | 'delivered' | 'read' | 'failed' | 'system'
-export type MessagesTable = {
+type MessagesTable = {
   workspace_id: Int8
   id: Int8Id
   conversation_id: Int8
@@ -189,7 +189,7 @@ export type MessagesTable = {
   failed_at: Time | null
 }
 export type MediaState = 'waiting' | 'kept' | 'linked' | 'lost' | 'too_large'
-export type MediaTable = {
+type MediaTable = {
   workspace_id: Int8
   message_id: Int8
   state: MediaState
@@ -204,7 +204,7 @@ export type MediaTable = {
   next_attempt_at: Time | null
   error: string | null
 }
-export type TemplatesTable = {
+type TemplatesTable = {
   workspace_id: Int8
   id: Int8Id
   account_id: string | null
@@ -223,7 +223,7 @@ export type TemplatesTable = {
   created_at: Time
   updated_at: Time
 }
-export type QuickMessagesTable = {
+type QuickMessagesTable = {
   workspace_id: Int8
   id: Int8Id
   code: string
@@ -242,7 +242,7 @@ export type QuickMessagesTable = {
   updated_at: Time
   search: Generated<string>
 }
-export type ShortLinksTable = {
+type ShortLinksTable = {
   workspace_id: Int8
   id: Int8Id
   channel_id: Int8
@@ -258,7 +258,7 @@ export type ShortLinksTable = {
   created_at: Time
   updated_at: Time
 }
-export type WebhookEndpointsTable = {
+type WebhookEndpointsTable = {
   workspace_id: Int8
   id: string
   url: string
@@ -279,7 +279,7 @@ export type WebhookEndpointsTable = {
   updated_at: Time
   deleted_at: Time | null
 }
-export type WebhookSubscriptionsTable = {
+type WebhookSubscriptionsTable = {
   workspace_id: Int8
   endpoint_id: string
   event_type: string
@@ -288,7 +288,7 @@ export type WebhookSubscriptionsTable = {
 }
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'dead' | 'skipped'
 export type DeliveryTrigger = 'scheduled' | 'replay' | 'recover' | 'test'
-export type WebhookDeliveriesTable = {
+type WebhookDeliveriesTable = {
   workspace_id: Int8
   id: string
   endpoint_id: string
@@ -305,7 +305,7 @@ export type WebhookDeliveriesTable = {
   created_at: Time
   delivered_at: Time | null
 }
-export type WebhookAttemptsTable = {
+type WebhookAttemptsTable = {
   workspace_id: Int8
   delivery_id: string
   number: number
@@ -327,7 +327,7 @@ export type ProviderUpdatesTable = {
   next_attempt_at: Time
   received_at: Time
 }
-export type ContactAttributesTable = {
+type ContactAttributesTable = {
   workspace_id: Int8
   contact_id: Int8
   field_id: Int8
@@ -338,7 +338,7 @@ export type ContactAttributesTable = {
   bool_value: boolean | null
   time_value: Time | null
 }
-export type SavedFiltersTable = {
+type SavedFiltersTable = {
   workspace_id: Int8
   id: Int8Id
   kind: Generated<'contact' | 'conversation'>
@@ -377,7 +377,7 @@ export type BroadcastRecipientsTable = {
   responded_at: Time | null
 }
 /** Recipients by how far their message came; read as sums over shards. */
-export type BroadcastCountsTable = {
+type BroadcastCountsTable = {
   workspace_id: Int8
   broadcast_id: Int8
   shard: number
@@ -389,7 +389,7 @@ export type BroadcastCountsTable = {
   responded: Int8
   opted_out: Int8
 }
-export type StaffReportsTable = {
+type StaffReportsTable = {
   workspace_id: Int8
   id: Int8Id
   name: string | null
@@ -399,7 +399,7 @@ export type StaffReportsTable = {
   generated_at: Time
   rows: unknown
 }
-export type EventsTable = {
+type EventsTable = {
   workspace_id: Int8
   id: string
   type: string
@@ -407,7 +407,7 @@ export type EventsTable = {
   occurred_at: Time
   data: unknown
 }
-export type IdempotencyTable = {
+type IdempotencyTable = {
   workspace_id: Int8
   staff_id: Int8
   key: string

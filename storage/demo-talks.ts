@@ -54,7 +54,7 @@ export type NewTalkMessage = {
   failed_at: string | null
   media: { content_type: string; file_name: string | null; size: number; url: string } | null
 }
-export type NewEpisode = {
+type NewEpisode = {
   n: number
   opened_at: string
   opened_by: string | null
@@ -64,7 +64,7 @@ export type NewEpisode = {
   first_response_at: string | null
   resolution_due_at: string | null
 }
-export type NewWait = {
+type NewWait = {
   since: string
   kind: 'first_response' | 'next_response'
   episode: number

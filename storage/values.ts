@@ -27,7 +27,7 @@ export const OPTIONS: readonly CustomFieldType[] = ['select', 'radio', 'multisel
  * The rows by which one value is found; none for a value that its field's type does not hold. Days stand
  * for their midnight in UTC.
  */
-export const valueRows = (fieldId: string, type: CustomFieldType, stored: StoredValue): ValueRow[] => {
+const valueRows = (fieldId: string, type: CustomFieldType, stored: StoredValue): ValueRow[] => {
   const row = {
     field_id: fieldId,
     n: 0,

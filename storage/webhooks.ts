@@ -3,7 +3,7 @@ import type { Db } from './database.ts'
 import { containsPattern, fold } from './text.ts'
 import { isoOf } from './times.ts'
 
-export type Subscription = { id: string; active: boolean; created_at: string }
+type Subscription = { id: string; active: boolean; created_at: string }
 /**
  * A webhook endpoint that was not deleted. Secrets and headers are sealed; `old_secret_until` is real time.
  */

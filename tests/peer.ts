@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net'
 
 /** What came in, with the whole body. */
-export type Asked = {
+type Asked = {
   method: string
   path: string
   query: Record<string, string>

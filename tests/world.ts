@@ -20,7 +20,7 @@ export type World = {
 }
 
 /** Tables of a workspace, whatever they are. */
-export const tablesOf = async (db: Db): Promise<string[]> =>
+const tablesOf = async (db: Db): Promise<string[]> =>
   (
     await sql<{ name: string }>`
   select c.table_name as name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
@@ -385,7 +385,7 @@ const tables: Record<string, string> = {
 }
 
 /** The table that a field of this name points into; undefined: it holds no id. */
-export const tableOf = (field: string): string | undefined => {
+const tableOf = (field: string): string | undefined => {
   if (field === 'tags') return 'tags'
   const noun = /^(.+)_ids?$/.exec(field)?.[1] ?? (field === 'after' ? field : undefined)
   return noun === undefined ? undefined : (tables[noun] ?? `${noun}s`)

@@ -11,7 +11,7 @@ import { idOf, missing, text } from './flags.ts'
 import type { Flags, Session } from './verb.ts'
 
 /** Where the flags say that the data is. */
-export const configOf = (flags: Flags, io: Io): Config => {
+const configOf = (flags: Flags, io: Io): Config => {
   // A folder that was asked for wins over the variable of the other kind.
   const env = text(flags, 'data') === undefined ? io.env : { ...io.env, WCRM_DATABASE_URL: '' }
   if (text(flags, 'data') !== undefined && text(flags, 'databaseUrl') !== undefined)
@@ -28,7 +28,7 @@ export const isMade = (config: Config): boolean =>
   config.databaseUrl !== undefined || existsSync(join(config.dataDir, 'pgdata'))
 
 /** Opens the database beside a running server, without deadlines, and brings its schema up to date. */
-export const openForAdmin = async (config: Config): Promise<Storage> => {
+const openForAdmin = async (config: Config): Promise<Storage> => {
   const storage = await openStorage(locationOf(config), {
     attach: true,
     unhurried: true,

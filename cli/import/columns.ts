@@ -15,7 +15,7 @@ export type Columns = {
 }
 
 /** Column names are compared without case, spaces and signs between words. */
-export const plainName = (text: string): string =>
+const plainName = (text: string): string =>
   text
     .normalize('NFC')
     .toLowerCase()

@@ -1,8 +1,8 @@
 import { type Columns, type Field, unsettable } from './columns.ts'
 
 /** What an upsert takes, with groups by name or id as people write them. */
-export type Draft = { phone?: unknown; attributes?: unknown; groups?: string[]; [field: string]: unknown }
-export type Wrong = { readonly code: string; readonly message: string; readonly errors: readonly object[] }
+type Draft = { phone?: unknown; attributes?: unknown; groups?: string[]; [field: string]: unknown }
+type Wrong = { readonly code: string; readonly message: string; readonly errors: readonly object[] }
 /** A row of the file and the line on which it begins; `wrong` when it must not be sent. */
 export type Row = { readonly line: number; readonly draft: Draft; readonly wrong?: Wrong }
 

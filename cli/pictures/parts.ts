@@ -67,7 +67,7 @@ const widthOf = (text: string): number => [...text].length + (text.match(WIDE)?.
 export const columnWidth = ({ title, cells, most = Infinity }: Column): number =>
   Math.min(most, Math.max(widthOf(title), ...cells.map(widthOf)))
 
-export const fitting = (columns: readonly Column[], width: number): Column[] => {
+const fitting = (columns: readonly Column[], width: number): Column[] => {
   let left = width
   return columns.filter((column, i) => (left -= columnWidth(column) + (i > 0 ? GAP : 0)) >= 0 || i === 0)
 }

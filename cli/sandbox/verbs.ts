@@ -2,7 +2,7 @@ import { usage } from '../fault.ts'
 import type { Io } from '../io.ts'
 
 export type Flags = Readonly<Record<string, string | boolean | undefined>>
-export type Result = Record<string, unknown>
+type Result = Record<string, unknown>
 
 /** Asks `/sandbox/<path>` of the server; throws a fault. */
 export type Ask = (
@@ -11,7 +11,7 @@ export type Ask = (
   input?: Record<string, unknown>,
 ) => Promise<Result>
 
-export type Work = {
+type Work = {
   readonly io: Io
   readonly ask: Ask
   readonly flags: Flags

@@ -11,7 +11,7 @@ const MOST_BYTES = 4000
 const DEEPEST = 8
 
 /** Operations whose texts are talk: of them only the length is told. */
-export const talk: ReadonlySet<string> = new Set([
+const talk: ReadonlySet<string> = new Set([
   'messaging_send_template',
   'messaging_send_reply',
   'inbox_add_note',

@@ -9,8 +9,8 @@ import { maskPhone, parsePhone } from './phone.ts'
  * The rules of custom field values: what each type takes, what is stored, and how it is shown (spec
  * "Attribute").
  */
-export const MOST_SHOWN = 100
-export const CLIPPED_AT = 2000
+const MOST_SHOWN = 100
+const CLIPPED_AT = 2000
 const LONGEST_TEXT = 10_000
 
 export type Parsed =

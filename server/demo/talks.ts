@@ -4,7 +4,7 @@ import { echoes, languageOf, type Story, stories } from './stories.ts'
 import { type Beginning, type Channel, type Policy, type Step, talkOf } from './talk.ts'
 
 /** Who may answer on which channels; null: all. */
-export type Colleague = { id: string; channelIds: readonly string[] | null }
+type Colleague = { id: string; channelIds: readonly string[] | null }
 
 export type TalkSetting = {
   seed: number

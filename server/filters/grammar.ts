@@ -2,7 +2,7 @@
  * What may stand in a contact filter (contract 4), as a table: fields, their kinds, and the operators of
  * each kind.
  */
-export type Kind = keyof typeof operators
+type Kind = keyof typeof operators
 
 export const operators = {
   text: ['eq', 'ne', 'in', 'notIn', 'contains', 'notContains', 'startsWith', 'endsWith', 'regex', 'isNull'],

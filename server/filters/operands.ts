@@ -6,7 +6,7 @@ import { dayOf, type FilterDate, readDate } from './dates.ts'
 import type { Leaf } from './grammar.ts'
 import { fault, overLimit, type Path, unknownName, type Walk, warn } from './walk.ts'
 
-export type Test = TextTest | IdTest | TimeTest | NumberTest | FlagTest
+type Test = TextTest | IdTest | TimeTest | NumberTest | FlagTest
 /** An operator with its value: as storage asks it, and as it is kept. `dates`: what was read of its dates. */
 export type ReadTest = { op: string; test: Test; absolute: unknown; dates: readonly FilterDate[] }
 

@@ -49,7 +49,7 @@ const always = ['Request-Id', 'Api-Version']
 const limits = ['RateLimit-Policy', 'RateLimit']
 
 /** References to headers by name. */
-export const headersOf = (names: readonly string[]): Part =>
+const headersOf = (names: readonly string[]): Part =>
   Object.fromEntries(names.map((name) => [name, ref('headers', name)]))
 
 export const successHeaders = (changes: boolean): Part =>

@@ -43,7 +43,7 @@ const landingPage = (publicUrl: string): string =>
   )
 
 /** The page that explains one error code. */
-export const errorPage = (code: ErrorCode, publicUrl: string): string => {
+const errorPage = (code: ErrorCode, publicUrl: string): string => {
   const { status, title, about, mend } = errors[code]
   return layout(
     title,

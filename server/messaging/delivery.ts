@@ -113,7 +113,7 @@ const ranks: Readonly<Record<string, number>> = { pending: 0, sent: 1, delivered
  * can be said of another device of the customer, and `read` overrules a failure. `read` says that it was
  * delivered too, by then at the latest.
  */
-export const afterStatus = (
+const afterStatus = (
   was: Delivery,
   { status, error }: Pick<ProviderStatus, 'status' | 'error'>,
   at: string,

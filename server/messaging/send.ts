@@ -47,7 +47,7 @@ export type SendIntent = {
  * in milliseconds of real time since its last call: by then the status of a message that it did take has
  * come, and carries our reference.
  */
-export const SETTLE_MS = 60_000
+const SETTLE_MS = 60_000
 /**
  * How long a call may still be at work, in milliseconds of real time: a provider that is slow, or our own
  * process that is. Until then a message that is not there may yet come.

@@ -89,7 +89,7 @@ export type Provider = {
 }
 
 /** The business number that a call is about. */
-export type Sender = { phoneNumberId: string }
+type Sender = { phoneNumberId: string }
 
 /**
  * `to`: E.164 digits; `recipient`: the id of a user who shows no number. `body`: the part of the provider's
@@ -111,7 +111,7 @@ export type ProviderNumber = {
   status: string
   qualityRating: string | null
 }
-export type TemplateSubmission = {
+type TemplateSubmission = {
   name: string
   language: string
   category: string

@@ -28,7 +28,7 @@ export type ProviderConfig = {
   providerArchiveUrl?: string | undefined
 }
 
-export const DEFAULT_VERSION = 'v23.0'
+const DEFAULT_VERSION = 'v23.0'
 
 const derived = (secret: string, purpose: string): string =>
   Buffer.from(hkdfSync('sha256', secret, 'wcrm', `sandbox ${purpose}`, 24)).toString('base64url')

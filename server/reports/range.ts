@@ -5,7 +5,7 @@ export type Span = Omit<InputOf<'reports_workspace_summary'>, 'limit' | 'cursor'
 export type Range = OutputOf<'reports_workspace_summary'>['range']
 
 /** Most days of a report. */
-export const MOST_DAYS = 186
+const MOST_DAYS = 186
 
 type Days = { from: Temporal.PlainDate; to: Temporal.PlainDate }
 

@@ -5,7 +5,7 @@ const DRAFT_VARIABLE = /\{\{([1-9]\d*)\}\}/g
 const ANY_VARIABLE = /\{\{\s*(\w+)\s*\}\}/g
 
 /** Where a variable stands, in UTF-16 units. */
-export type Place = { name: string; start: number; end: number }
+type Place = { name: string; start: number; end: number }
 
 /**
  * The variables of a draft's text. `names`: each once, by number. `leftover`: braces that make no variable.

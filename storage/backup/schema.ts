@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 
 /** A column as it is written and read: its type as SQL names it. */
-export type Column = { name: string; type: string }
+type Column = { name: string; type: string }
 export type Table = { name: string; columns: Column[]; key: string[] }
 
 /** The server's own bookkeeping of its schema. It is compared, not carried over. */

@@ -28,8 +28,8 @@ export type Filter =
 
 export type TextField = 'name' | 'phoneNumber' | 'email' | 'chatappUserId' | 'webVisitorId'
 export type TimeField = 'createdAt' | 'updatedAt' | 'lastActivityAt'
-export type FlagField = 'dnd' | 'starred'
-export type Quantifier = 'some' | 'none'
+type FlagField = 'dnd' | 'starred'
+type Quantifier = 'some' | 'none'
 
 type IsNull = { op: 'isNull'; value: boolean }
 

@@ -8,7 +8,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 export type JsonObject = { readonly [key: string]: Json }
 
 export type Value = { key: string; type: string; value: string | number | boolean }
-export type Talk = {
+type Talk = {
   state: string
   channelId: string | null
   assignedStaffId: string | null

@@ -9,7 +9,7 @@ import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.t
 /** Bodies as the provider writes them, signed, for tests of what they do. */
 export type Part = Record<string, unknown>
 
-export const appSecret = providerSettings({}, 'a secret of at least sixteen', 'http://localhost').appSecret
+const appSecret = providerSettings({}, 'a secret of at least sixteen', 'http://localhost').appSecret
 export const verifyToken = providerSettings(
   {},
   'a secret of at least sixteen',

@@ -6,7 +6,7 @@ import type { ProviderHandler } from '../../server/core/handler.ts'
 import { Problem } from '../../server/core/problem.ts'
 
 /** A third party that makes things by name, takes no idempotency key, and misbehaves as it is told. */
-export type Fate = 'make' | 'make and drop' | 'drop' | 'refuse' | 'throttle' | 'make and wait'
+type Fate = 'make' | 'make and drop' | 'drop' | 'refuse' | 'throttle' | 'make and wait'
 export type Provider = {
   url: string
   /** What becomes of the next calls, one each; 'make' when none is said. */

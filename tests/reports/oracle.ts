@@ -4,7 +4,7 @@ import type { Raw } from './data.ts'
 export type Days = { from: string; to: string; days: number; on: (at: number | null) => boolean }
 
 /** The date on the calendar there, as the platform writes it. */
-export const dateAt = (ms: number, timeZone: string): string => {
+const dateAt = (ms: number, timeZone: string): string => {
   const parts = new Intl.DateTimeFormat('en-US', {
     timeZone,
     year: 'numeric',
@@ -59,7 +59,7 @@ export const daysOf = (
 const count = <T>(rows: readonly T[], is: (row: T) => boolean): number => rows.filter(is).length
 
 /** Seconds. */
-export const medianOf = (milliseconds: readonly number[]): number | null => {
+const medianOf = (milliseconds: readonly number[]): number | null => {
   const sorted = milliseconds.toSorted((a, b) => a - b)
   const half = sorted.length / 2
   if (sorted.length === 0) return null
@@ -67,7 +67,7 @@ export const medianOf = (milliseconds: readonly number[]): number | null => {
 }
 
 /** Whether a clock ran out: at the latest by now, and not stopped by then. */
-export const ranOut = (due: number | null, stopped: number | null, now: number): boolean =>
+const ranOut = (due: number | null, stopped: number | null, now: number): boolean =>
   due !== null && (stopped === null ? now : stopped) > due
 
 /** Every figure of the summary, counted row by row. */

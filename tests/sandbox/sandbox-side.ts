@@ -13,7 +13,7 @@ import { databases, onEmptyDatabase } from '../servers.ts'
 /** The sandbox as a client of the provider sees it: over HTTP, and with a receiver for its webhooks. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers freely
 export type Reply = { status: number; body: any; headers: Headers }
-export type Change = { field: string; account: string; value: Record<string, any> }
+type Change = { field: string; account: string; value: Record<string, any> }
 export type Side = {
   db: Db
   url: string

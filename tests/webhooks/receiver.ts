@@ -3,10 +3,7 @@ import type { AddressInfo } from 'node:net'
 
 export type Received = { path: string; headers: Record<string, string>; body: string }
 /** `hang`: no answer until the receiver is closed. `drop`: the connection is closed instead. */
-export type Answer =
-  | { status?: number; headers?: Record<string, string>; body?: string | Buffer }
-  | 'hang'
-  | 'drop'
+type Answer = { status?: number; headers?: Record<string, string>; body?: string | Buffer } | 'hang' | 'drop'
 export type Receiver = {
   url: string
   received: Received[]

@@ -16,7 +16,7 @@ import { durationOf } from './duration.ts'
 import { accountOf, type Sync } from './sync.ts'
 
 /** What an act works with. */
-export type At = { app: App; control: Control; sync: Sync; actor: Actor }
+type At = { app: App; control: Control; sync: Sync; actor: Actor }
 
 /** One thing that can be done to the sandbox: a route below `/sandbox`, what it takes, and how it is done. */
 export type Act = {

@@ -4,7 +4,7 @@ import type { FaultEffect } from '../../../storage/sandbox/faults.ts'
 import { badValue, invalid } from './errors.ts'
 
 /** The clock of business time, where it can be advanced: by how much it is ahead of real time. */
-export type SandboxClock = { offsetMs: () => number; setOffset: (ms: number) => Promise<void> }
+type SandboxClock = { offsetMs: () => number; setOffset: (ms: number) => Promise<void> }
 
 export type SandboxOptions = {
   db: Db

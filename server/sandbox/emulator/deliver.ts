@@ -29,13 +29,13 @@ export type Delivery = {
 }
 
 /** The provider escapes what is not ASCII in the bytes that it signs. */
-export const asciiJson = (value: unknown): string =>
+const asciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-export const signatureOf = (appSecret: string, body: string): string =>
+const signatureOf = (appSecret: string, body: string): string =>
   `sha256=${createHmac('sha256', appSecret).update(body).digest('hex')}`
 
 /** One body; neighbours of one account share an entry, so that the order stays. */

@@ -104,8 +104,8 @@ const usual: Readonly<Record<number, string>> = {
 const RETRY_SECONDS: Readonly<Record<number, number>> = { 4: 60, 80007: 60, 80008: 60, 130429: 1, 131056: 6 }
 const TRANSIENT = new Set([1, 2, 4, 131000, 131016, 131057])
 
-export const titleOf = (code: number): string => codes[code]?.[1] ?? 'Unknown error'
-export const usualDetails = (code: number): string => usual[code] ?? `${titleOf(code).replace(/\.$/, '')}.`
+const titleOf = (code: number): string => codes[code]?.[1] ?? 'Unknown error'
+const usualDetails = (code: number): string => usual[code] ?? `${titleOf(code).replace(/\.$/, '')}.`
 
 const asError = (refusal: Refusal): RefusalError => Object.assign(new Error(refusal.message), { refusal })
 

@@ -35,7 +35,7 @@ const numberOf = async (call: Call): Promise<SandboxNumber> => {
 }
 
 /** The provider's own host is `wa.me`; here links lead to this server. */
-export const deepLink = (call: Call, code: string): string =>
+const deepLink = (call: Call, code: string): string =>
   `${call.linkBase ?? new URL(call.base).origin}/message/${code}`
 
 const qrUrl = (call: Call, code: string, format: string): string =>

@@ -9,7 +9,7 @@ import { isFresh, signed } from './signed.ts'
 const MB = 1024 * 1024
 const DAY_MS = 86_400_000
 /** Uploads by the business live 30 days, what customers send 7. */
-export const UPLOAD_MS = 30 * DAY_MS
+const UPLOAD_MS = 30 * DAY_MS
 export const RECEIVED_MS = 7 * DAY_MS
 const URL_MS = 300_000
 

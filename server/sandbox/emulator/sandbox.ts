@@ -7,7 +7,7 @@ import { createDelivery, type Delivery } from './deliver.ts'
 import { badToken, faulty, invalid, noPath, refusalBody, refusalOf, refuse } from './errors.ts'
 import { findRoute, type Route } from './routes.ts'
 
-export type { SandboxClock, SandboxOptions } from './call.ts'
+export type { SandboxOptions } from './call.ts'
 
 /**
  * The messaging provider's own side, as far as clients can tell. All it knows is in the database, so that

@@ -6,7 +6,7 @@ import { checkLocation, checkMedia } from './part-checks.ts'
 type Part = Record<string, unknown>
 
 /** The variables of a text, each once: `1`, `2` … or names. */
-export const variablesOf = (text: unknown): string[] => [
+const variablesOf = (text: unknown): string[] => [
   ...new Set(typeof text === 'string' ? [...text.matchAll(/\{\{\s*(\w+)\s*\}\}/g)].map((m) => m[1]!) : []),
 ]
 

@@ -2,8 +2,8 @@ import { fill, parseVariables, renumber, withoutVariables } from '../variables.t
 import { type Body, type Example, fine, type Finding, found, type Rule } from './rule.ts'
 import { badSpace, excess, isBlank, list, oneLine, plural, quote, suggest } from './text.ts'
 
-export const LONGEST_BODY = 1024
-export const LONGEST_CARD_BODY = 160
+const LONGEST_BODY = 1024
+const LONGEST_CARD_BODY = 160
 
 const longestOf = (body: Body): number => (body.card ? LONGEST_CARD_BODY : LONGEST_BODY)
 

@@ -1,7 +1,7 @@
 import { fine, type Finding, found, type Rule, type Subject } from './rule.ts'
 import { excess, hasEmoji, hasNewline, isBlank, oneLine, suggest, withoutEmoji } from './text.ts'
 
-export const LONGEST_FOOTER = 60
+const LONGEST_FOOTER = 60
 
 /** Looks at the footer's text, where there may be one and there is. */
 const onText =

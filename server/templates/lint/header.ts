@@ -13,7 +13,7 @@ import {
   withoutEmoji,
 } from './text.ts'
 
-export const LONGEST_HEADER = 60
+const LONGEST_HEADER = 60
 
 type Header = NonNullable<Draft['header']>
 

@@ -1,4 +1,4 @@
-import type { headerFormats, TemplateDraft } from '../../../catalog/templates.ts'
+import type { TemplateDraft } from '../../../catalog/templates.ts'
 import { parseVariables, type Variables } from '../variables.ts'
 import { isBlank } from './text.ts'
 
@@ -6,7 +6,6 @@ export type Draft = TemplateDraft
 export type Button = NonNullable<Draft['buttons']>[number]
 export type Card = NonNullable<Draft['carousel']>['cards'][number]
 export type Category = 'MARKETING' | 'UTILITY' | 'AUTHENTICATION'
-export type HeaderFormat = (typeof headerFormats)[number]
 
 /** Where, what is wrong, and the mend: two sentences. */
 export type Finding = { path: string; message: string; fix: string }

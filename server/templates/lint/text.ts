@@ -34,7 +34,7 @@ export const oneLine = (text: string): string =>
     .trim()
 
 /** The first characters. */
-export const clip = (text: string, most: number): string => {
+const clip = (text: string, most: number): string => {
   const start = text.slice(0, 2 * most)
   const characters = Array.from(start)
   return characters.length <= most && start.length === text.length
