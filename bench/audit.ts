@@ -5,8 +5,9 @@ import { pino } from 'pino'
 import postgres from 'postgres'
 import { currentVersion, findOperation, scopes } from '../catalog/index.ts'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
-import { type App, createApp } from '../server/app.ts'
-import { hashApiKey, newApiKey } from '../server/keys.ts'
+import type { App } from '../server/core/app.ts'
+import { createApp } from '../server/create-app.ts'
+import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { perform } from '../server/core/perform.ts'
 import { createKey, createStaff, createWorkspace } from '../storage/admin.ts'
@@ -41,7 +42,7 @@ const median = (numbers: readonly number[]): number =>
 
 const call = async (app: App, key: string, name: string, input: Record<string, unknown>): Promise<string> => {
   const answer = await perform(app, {
-    door: 'rest',
+    transport: 'rest',
     operation: findOperation(name),
     requestId: 'req_01JABCDEFGHJKMNPQRSTVWXYZ0',
     authorization: `Bearer ${key}`,
@@ -225,7 +226,7 @@ const measure = async (url: string): Promise<boolean> => {
     const now = new Date().toISOString()
     const { id } = await createWorkspace(db, { name: 'Bench' }, now)
     const staff = await createStaff(db, id, { name: 'Owner', role: 'owner' }, [], now)
-    const key = newApiKey(false)
+    const key = createApiKey(false)
     await createKey(
       db,
       id,

@@ -1,20 +1,20 @@
 import type { Dataset } from './data.ts'
-import type { Request } from './wrk.ts'
+import type { WrkRequest } from './wrk.ts'
 
 /** One comparison: what the product is asked, and what it is held against. */
-export type Case = {
+export type BenchCase = {
   name: string
   target?: number
-  product: Request[]
-  against: { name: string; who: 'bare' | 'product'; requests: Request[]; judged?: boolean }[]
+  product: WrkRequest[]
+  against: { name: string; who: 'bare' | 'product'; requests: WrkRequest[]; judged?: boolean }[]
 }
 
 const isPlain = (name: string | null): name is string => /^\p{L}{4,} \p{L}{4,}$/u.test(name ?? '')
 
-export const casesOf = ({ key, people }: Dataset): Case[] => {
+export const createCases = ({ key, people }: Dataset): BenchCase[] => {
   const authorization = { Authorization: `Bearer ${key}` }
   const json = { 'Content-Type': 'application/json' }
-  const get = (path: string): Request => ({ path, headers: authorization })
+  const get = (path: string): WrkRequest => ({ path, headers: authorization })
   const ids = people.map((p) => p.id)
   // The end of a first name and the beginning of a last name, and seven digits of a phone.
   const nameParts = people
@@ -26,7 +26,7 @@ export const casesOf = ({ key, people }: Dataset): Case[] => {
     .flatMap((p) => p.phone ?? [])
     .slice(0, 2000)
     .map((phone) => phone.slice(-7))
-  const search = (name: string, terms: string[]): Case => ({
+  const search = (name: string, terms: string[]): BenchCase => ({
     name,
     target: 0.7,
     product: terms.map((t) => get(`/v1/contacts?query=${encodeURIComponent(t)}`)),
@@ -39,7 +39,7 @@ export const casesOf = ({ key, people }: Dataset): Case[] => {
       },
     ],
   })
-  const upsert = (name: string): Request => ({
+  const upsert = (name: string): WrkRequest => ({
     method: 'POST',
     path: name,
     headers: { ...json, ...(name === '/insert' ? {} : authorization) },
@@ -86,7 +86,7 @@ export const casesOf = ({ key, people }: Dataset): Case[] => {
   ]
 }
 
-const mcpCall = (key: string, name: string, args: Record<string, unknown>): Request => ({
+const mcpCall = (key: string, name: string, args: Record<string, unknown>): WrkRequest => ({
   method: 'POST',
   path: '/mcp',
   headers: {

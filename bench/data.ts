@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { currentVersion, scopes } from '../catalog/index.ts'
 import { generateContacts } from '../server/demo/generate.ts'
-import { hashApiKey, newApiKey } from '../server/keys.ts'
+import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { createChannel, createKey, createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage } from '../storage/open.ts'
 
@@ -27,7 +27,7 @@ export const fillDatabase = async (adminUrl: string, contacts: number): Promise<
   const name = `wcrm_bench_${contacts}_${process.pid}`
   await administer(adminUrl, `create database ${name}`)
   const databaseUrl = Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
-  const storage = await openStorage({ databaseUrl }, { connections: 2, unhurried: true })
+  const storage = await openStorage({ databaseUrl }, { connections: 2, noTimeout: true })
   const now = new Date().toISOString()
   try {
     await migrate(storage.db)
@@ -39,7 +39,7 @@ export const fillDatabase = async (adminUrl: string, contacts: number): Promise<
       { type: 'chatapp', name: 'Main line', status: 'connected', is_default: true },
       now,
     )
-    const key = newApiKey(false)
+    const key = createApiKey(false)
     await createKey(
       storage.db,
       workspaceId,

@@ -6,13 +6,13 @@ import { pino } from 'pino'
 import postgres from 'postgres'
 import { findOperation } from '../catalog/index.ts'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
-import { createApp } from '../server/app.ts'
+import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { perform } from '../server/core/perform.ts'
 import type { Database } from '../storage/database.ts'
-import { pipelined } from '../storage/driver.ts'
+import { createPipelinedDialect } from '../storage/driver.ts'
 import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
-import { type FilterCase, filterCases } from './filter-cases.ts'
+import { type FilterCase, createFilterCases } from './filter-cases.ts'
 import { startProduct } from './processes.ts'
 
 /**
@@ -51,17 +51,17 @@ const median = (numbers: readonly number[]): number =>
 
 const post =
   (url: string, key: string) =>
-  async (path: string, body: object): Promise<{ ms: number; answer: Record<string, unknown> }> => {
+  async (path: string, body: object): Promise<{ ms: number; response: Record<string, unknown> }> => {
     const begun = performance.now()
-    const response = await fetch(url + path, {
+    const result = await fetch(url + path, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
       body: JSON.stringify(body),
     })
-    const text = await response.text()
+    const text = await result.text()
     const ms = performance.now() - begun
-    if (!response.ok) throw new Error(`${path} ${JSON.stringify(body)}: ${response.status} ${text}`)
-    return { ms, answer: JSON.parse(text) as Record<string, unknown> }
+    if (!result.ok) throw new Error(`${path} ${JSON.stringify(body)}: ${result.status} ${text}`)
+    return { ms, response: JSON.parse(text) as Record<string, unknown> }
   }
 
 /** Each variant of a filter in turn, after one round that is not timed. */
@@ -69,17 +69,17 @@ const time = async (ask: ReturnType<typeof post>, { bodies }: FilterCase): Promi
   for (const body of bodies) await ask('/v1/contacts/search', body)
   const asked = []
   for (let i = 0; i < runs; i++) asked.push(await ask('/v1/contacts/search', bodies[i % bodies.length]!))
-  const { answer } = await ask('/v1/contacts/search', bodies[0]!)
+  const { response } = await ask('/v1/contacts/search', bodies[0]!)
   const counts = []
   for (let i = 0; i < 3; i++) counts.push(await ask('/v1/contacts/count', bodies[0]!))
   const times = asked.map(({ ms }) => ms)
-  const { count, approximate } = counts[0]!.answer as { count: number; approximate: boolean }
+  const { count, approximate } = counts[0]!.response as { count: number; approximate: boolean }
   return {
     median: median(times),
     worst: Math.max(...times),
-    rows: (answer['data'] as unknown[]).length,
-    total: answer['total'] as number | null,
-    approximate: answer['approximate'] as boolean | null,
+    rows: (response['data'] as unknown[]).length,
+    total: response['total'] as number | null,
+    approximate: response['approximate'] as boolean | null,
     countMs: median(counts.map(({ ms }) => ms)),
     count,
     countApproximate: approximate,
@@ -95,7 +95,7 @@ const plansOf = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase
     connection: { jit: 'off', plan_cache_mode: 'force_custom_plan', TimeZone: 'UTC' } as never,
   })
   const db = new Kysely<Database>({
-    dialect: pipelined({ main, quick: main, custom: undefined }),
+    dialect: createPipelinedDialect({ main, quick: main, custom: undefined }),
     log: (event) => {
       statements.push(event.query)
     },
@@ -111,7 +111,7 @@ const plansOf = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase
   try {
     for (const { name, bodies } of cases) {
       const call = {
-        door: 'rest' as const,
+        transport: 'rest' as const,
         operation: findOperation('crm_search_contacts'),
         requestId: 'req_bench',
         authorization: `Bearer ${key}`,
@@ -171,7 +171,7 @@ const main = async (): Promise<void> => {
       const product = await startProduct(dataset.databaseUrl, `${root}bin/wcrm.js`)
       try {
         const ask = post(product.url, dataset.key)
-        const cases = (await filterCases(ask, dataset)).filter(
+        const cases = (await createFilterCases(ask, dataset)).filter(
           ({ name }) => !flags.only || flags.only.split(',').includes(name),
         )
         for (const one of cases) {

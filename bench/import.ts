@@ -3,9 +3,9 @@ import { parseArgs } from 'node:util'
 import postgres from 'postgres'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
 import { countries } from '../server/demo/countries.ts'
-import { pick, type Random, randomFrom, whole } from '../server/demo/random.ts'
+import { pick, type Random, createRandom, randomInt } from '../server/demo/random.ts'
 import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
-import { residentMemory, startProduct } from './processes.ts'
+import { readResidentMemoryMb, startProduct } from './processes.ts'
 
 /**
  * Imports over REST side by side with a bare insert of the same rows into the same indexed tables, in
@@ -52,11 +52,11 @@ const rowOf = (random: Random, n: number) => {
     attributes: {
       town: pick(random, cities),
       level: pick(random, ['free', 'pro', 'gold']),
-      visits: whole(random, 200),
-      joined: `20${10 + whole(random, 16)}-0${1 + whole(random, 9)}-1${whole(random, 10)}`,
+      visits: randomInt(random, 200),
+      joined: `20${10 + randomInt(random, 16)}-0${1 + randomInt(random, 9)}-1${randomInt(random, 10)}`,
       active: random() < 0.5,
     },
-    tags: [`Tag ${whole(random, TAGS)}`, `Tag ${TAGS + whole(random, TAGS)}`],
+    tags: [`Tag ${randomInt(random, TAGS)}`, `Tag ${TAGS + randomInt(random, TAGS)}`],
   }
 }
 type Row = ReturnType<typeof rowOf>
@@ -147,13 +147,13 @@ const benchmark = async (dataset: Dataset): Promise<void> => {
   })
   let memory = 0
   const watch = setInterval(() => {
-    memory = Math.max(memory, residentMemory(product.pid) ?? 0)
+    memory = Math.max(memory, readResidentMemoryMb(product.pid) ?? 0)
   }, 250)
   try {
     const call = caller(product.url, dataset.key)
     const fieldIds: string[] = []
     for (const field of fields) fieldIds.push((await call('/v1/custom-fields', field))['id'] as string)
-    const random = randomFrom(1)
+    const random = createRandom(1)
     const rows = Array.from({ length: total }, (_, n) => rowOf(random, n))
     const batches = Array.from({ length: Math.ceil(total / batch) }, (_, i) =>
       rows.slice(i * batch, (i + 1) * batch),

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
-import { providerSettings, WEBHOOK_PATH } from '../server/provider/settings.ts'
+import { resolveProviderSettings, WEBHOOK_PATH } from '../server/provider/settings.ts'
 import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
 import { startProduct } from './processes.ts'
 
@@ -24,7 +24,7 @@ const { values: flags } = parseArgs({
 })
 const [updates, rounds] = [Number(flags.updates), Number(flags.rounds)]
 const [NUMBER, ACCOUNT] = ['106540352242922', '102290129340398']
-const secret = providerSettings({}, 'a secret for benchmarks only', '').appSecret
+const secret = resolveProviderSettings({}, 'a secret for benchmarks only', '').appSecret
 const say = (text: string): void => void process.stdout.write(`${text}\n`)
 
 type Part = Record<string, unknown>

@@ -1,11 +1,11 @@
 import postgres from 'postgres'
 import { currentVersion, scopes } from '../catalog/index.ts'
-import { hashApiKey, newApiKey } from '../server/keys.ts'
+import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { createKey, createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage } from '../storage/open.ts'
 
 /** `agentKey`: of an agent with access to three channels of eight. `channels`: the busiest first. */
-export type Inbox = {
+export type InboxDataset = {
   databaseUrl: string
   workspaceId: string
   key: string
@@ -45,11 +45,11 @@ const statements = (workspaceId: string, conversations: number, staffId: string)
 ]
 
 /** A database of its own with so many conversations in one workspace. */
-export const fillInbox = async (adminUrl: string, conversations: number): Promise<Inbox> => {
+export const fillInboxDatabase = async (adminUrl: string, conversations: number): Promise<InboxDataset> => {
   const name = `wcrm_bench_inbox_${conversations}_${process.pid}`
   await administer(adminUrl, [`create database ${name}`])
   const databaseUrl = Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
-  const storage = await openStorage({ databaseUrl }, { connections: 2, unhurried: true })
+  const storage = await openStorage({ databaseUrl }, { connections: 2, noTimeout: true })
   const now = new Date().toISOString()
   try {
     await migrate(storage.db)
@@ -72,7 +72,7 @@ export const fillInbox = async (adminUrl: string, conversations: number): Promis
       now,
     )
     const keyOf = async (staffId: string): Promise<string> => {
-      const key = newApiKey(false)
+      const key = createApiKey(false)
       await createKey(
         storage.db,
         workspaceId,
@@ -88,7 +88,7 @@ export const fillInbox = async (adminUrl: string, conversations: number): Promis
   }
 }
 
-export const dropInbox = (adminUrl: string, { databaseUrl }: Inbox): Promise<void> =>
+export const dropInboxDatabase = (adminUrl: string, { databaseUrl }: InboxDataset): Promise<void> =>
   administer(adminUrl, [`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`])
 
 const administer = async (url: string, statements: readonly string[]): Promise<void> => {

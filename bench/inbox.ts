@@ -3,11 +3,12 @@ import { pino } from 'pino'
 import postgres from 'postgres'
 import { findOperation } from '../catalog/index.ts'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
-import { type App, createApp } from '../server/app.ts'
+import type { App } from '../server/core/app.ts'
+import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { perform } from '../server/core/perform.ts'
 import { openStorage } from '../storage/open.ts'
-import { dropInbox, fillInbox, type Inbox } from './inbox-data.ts'
+import { dropInboxDatabase, fillInboxDatabase, type InboxDataset } from './inbox-data.ts'
 
 /**
  * The first page of 25 conversations under each filter, and one far down the list, asked of the service
@@ -30,7 +31,7 @@ const median = (numbers: readonly number[]): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
 
 const names = ['lovelace', 'ada hop', 'edsger knuth', 'grace', 'turing']
-const casesOf = ({ channels }: Inbox): Case[] => [
+const casesOf = ({ channels }: InboxDataset): Case[] => [
   { name: 'everything', inputs: [{}] },
   { name: 'everything, page far down', inputs: [{}], deep: true },
   { name: 'open', inputs: [{ state: 'open' }] },
@@ -78,7 +79,7 @@ const asking =
   async (input: Record<string, unknown>): Promise<{ ms: number; data: unknown[]; cursor: string | null }> => {
     const begun = performance.now()
     const answer = await perform(app, {
-      door: 'rest',
+      transport: 'rest',
       operation: findOperation('inbox_search_conversations'),
       requestId: 'req_bench',
       authorization: `Bearer ${key}`,
@@ -101,7 +102,7 @@ const farDown = async (
   return { ...input, ...(cursor ? { cursor } : {}) }
 }
 
-const time = async (app: App, inbox: Inbox, one: Case, bare: () => Promise<number>): Promise<Timing> => {
+const time = async (app: App, inbox: InboxDataset, one: Case, bare: () => Promise<number>): Promise<Timing> => {
   const ask = asking(app, inbox[one.key ?? 'key'])
   const inputs = one.deep ? [await farDown(ask, one.inputs[0]!)] : one.inputs
   for (let i = 0; i < 8; i++) await ask(inputs[i % inputs.length]!)
@@ -122,7 +123,7 @@ const time = async (app: App, inbox: Inbox, one: Case, bare: () => Promise<numbe
 
 /** 26 rows along the index of the list, prepared, over one connection. */
 const bareRead =
-  (sql: postgres.Sql, { workspaceId }: Inbox) =>
+  (sql: postgres.Sql, { workspaceId }: InboxDataset) =>
   async (): Promise<number> => {
     const begun = performance.now()
     JSON.stringify(
@@ -131,7 +132,7 @@ const bareRead =
     return performance.now() - begun
   }
 
-const measure = async (inbox: Inbox): Promise<Map<string, Timing>> => {
+const measure = async (inbox: InboxDataset): Promise<Map<string, Timing>> => {
   const storage = await openStorage({ databaseUrl: inbox.databaseUrl })
   const sql = postgres(inbox.databaseUrl, { max: 1, onnotice: () => {} })
   const app = createApp({
@@ -177,11 +178,11 @@ const main = async (): Promise<void> => {
   try {
     for (const size of sizes) {
       process.stderr.write(`filling a database with ${size} conversations\n`)
-      const inbox = await fillInbox(adminUrl, size)
+      const inbox = await fillInboxDatabase(adminUrl, size)
       try {
         all.push(await measure(inbox))
       } finally {
-        await dropInbox(adminUrl, inbox)
+        await dropInboxDatabase(adminUrl, inbox)
       }
     }
     const head = sizes.map((size) => `${`${size}: ms`.padStart(8)}   worst   ratio rows`).join('  |')

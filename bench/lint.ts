@@ -1,5 +1,5 @@
-import { lintDraft, ruleTopics } from '../server/templates/lint.ts'
-import { draftOf } from '../server/templates/lint/examples.ts'
+import { lintDraft, rulesByTopic } from '../server/templates/lint.ts'
+import { buildExample } from '../server/templates/lint/examples.ts'
 import type { Draft } from '../server/templates/lint/rule.ts'
 
 /**
@@ -21,11 +21,11 @@ const button = {
   url_example: `https://shop.example/${'x'.repeat(3901)}`,
 }
 const drafts: Record<string, Draft[]> = {
-  'examples of the rules': Object.values(ruleTopics)
+  'examples of the rules': Object.values(rulesByTopic)
     .flat()
-    .flatMap(({ breaks, passes }) => [draftOf(breaks), draftOf(passes)]),
+    .flatMap(({ breaks, passes }) => [buildExample(breaks), buildExample(passes)]),
   'a text of 1024': [
-    draftOf({
+    buildExample({
       set: {
         body: {
           text: `Hello {{1}}, ${'your order is on its way '.repeat(40)}`.slice(0, 1023).concat('.'),
@@ -34,10 +34,10 @@ const drafts: Record<string, Draft[]> = {
       },
     }),
   ],
-  'thirty buttons': [{ ...draftOf({}), body, buttons: Array.from({ length: 30 }, () => button) }],
+  'thirty buttons': [{ ...buildExample({}), body, buttons: Array.from({ length: 30 }, () => button) }],
   'twenty cards': [
     {
-      ...draftOf({ base: 'carousel' }),
+      ...buildExample({ base: 'carousel' }),
       body,
       carousel: {
         cards: Array.from({ length: 20 }, () => ({

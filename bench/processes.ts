@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-export type Running = { url: string; pid: number; stop: () => Promise<void> }
+export type RunningServer = { url: string; pid: number; stop: () => Promise<void> }
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 
 /** Starts a process of this Node that prints one JSON line with its `url` when it is ready. */
-const start = async (args: string[], env: Record<string, string> = {}): Promise<Running> => {
+const start = async (args: string[], env: Record<string, string> = {}): Promise<RunningServer> => {
   const child: ChildProcess = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -30,7 +30,7 @@ const start = async (args: string[], env: Record<string, string> = {}): Promise<
   }
 }
 
-export const startBare = (databaseUrl: string, workspaceId: string): Promise<Running> =>
+export const startBareServer = (databaseUrl: string, workspaceId: string): Promise<RunningServer> =>
   start([here('bare.ts'), databaseUrl, workspaceId])
 
 const MOST = '100000000'
@@ -39,7 +39,7 @@ const MOST = '100000000'
  * One server process, as users start it, with limits that no benchmark reaches. `profile`: a folder for a
  * CPU profile.
  */
-export const startProduct = (databaseUrl: string, launcher: string, profile?: string): Promise<Running> =>
+export const startProduct = (databaseUrl: string, launcher: string, profile?: string): Promise<RunningServer> =>
   start(
     [
       ...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []),
@@ -63,7 +63,7 @@ export const startProduct = (databaseUrl: string, launcher: string, profile?: st
   )
 
 /** Resident memory in MB; undefined where the system does not tell. */
-export const residentMemory = (pid: number): number | undefined => {
+export const readResidentMemoryMb = (pid: number): number | undefined => {
   try {
     return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
   } catch {

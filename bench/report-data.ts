@@ -1,10 +1,10 @@
 import postgres from 'postgres'
 import { currentVersion, scopes } from '../catalog/index.ts'
-import { hashApiKey, newApiKey } from '../server/keys.ts'
+import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { createKey, createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage } from '../storage/open.ts'
 
-export type History = { databaseUrl: string; workspaceId: string; key: string }
+export type ReportDataset = { databaseUrl: string; workspaceId: string; key: string }
 
 const DAYS = 31
 
@@ -44,14 +44,14 @@ const statements = (w: string, messages: number, conversations: number, staff: n
 ]
 
 /** A database of its own with this history in one workspace. */
-export const fillHistory = async (
+export const fillReportDatabase = async (
   adminUrl: string,
   { messages, conversations, staff }: { messages: number; conversations: number; staff: number },
-): Promise<History> => {
+): Promise<ReportDataset> => {
   const name = `wcrm_bench_reports_${process.pid}`
   await administer(adminUrl, [`create database ${name}`])
   const databaseUrl = Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
-  const storage = await openStorage({ databaseUrl }, { connections: 2, unhurried: true })
+  const storage = await openStorage({ databaseUrl }, { connections: 2, noTimeout: true })
   const now = new Date().toISOString()
   try {
     await migrate(storage.db)
@@ -64,7 +64,7 @@ export const fillHistory = async (
     for (let n = 1; n < staff; n++)
       await createStaff(storage.db, workspaceId, { name: `Agent ${n}`, role: 'agent' }, [], now)
     await administer(databaseUrl, statements(workspaceId, messages, conversations, staff))
-    const key = newApiKey(false)
+    const key = createApiKey(false)
     await createKey(
       storage.db,
       workspaceId,
@@ -78,7 +78,7 @@ export const fillHistory = async (
   }
 }
 
-export const dropHistory = (adminUrl: string, { databaseUrl }: History): Promise<void> =>
+export const dropReportDatabase = (adminUrl: string, { databaseUrl }: ReportDataset): Promise<void> =>
   administer(adminUrl, [`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`])
 
 const administer = async (url: string, statements: readonly string[]): Promise<void> => {

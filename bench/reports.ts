@@ -3,11 +3,12 @@ import { pino } from 'pino'
 import postgres from 'postgres'
 import { findOperation, type OperationName } from '../catalog/index.ts'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
-import { type App, createApp } from '../server/app.ts'
+import type { App } from '../server/core/app.ts'
+import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { perform } from '../server/core/perform.ts'
 import { openStorage } from '../storage/open.ts'
-import { dropHistory, fillHistory, type History } from './report-data.ts'
+import { dropReportDatabase, fillReportDatabase, type ReportDataset } from './report-data.ts'
 
 /**
  * Both reports over some days, asked of the service without HTTP, on a history that lies in the last 31
@@ -52,7 +53,7 @@ const ask = async (
   input: Record<string, unknown>,
 ): Promise<void> => {
   const answer = await perform(app, {
-    door: 'rest',
+    transport: 'rest',
     operation: findOperation(operation),
     requestId: 'req_bench',
     authorization: `Bearer ${key}`,
@@ -61,7 +62,7 @@ const ask = async (
   if (answer.status !== 200) throw new Error(`${operation}: ${answer.body}`)
 }
 
-const measure = async ({ databaseUrl, workspaceId, key }: History): Promise<void> => {
+const measure = async ({ databaseUrl, workspaceId, key }: ReportDataset): Promise<void> => {
   const storage = await openStorage({ databaseUrl })
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   const app = createApp({
@@ -117,11 +118,11 @@ const main = async (): Promise<void> => {
     process.stderr.write(
       `filling a database with ${size.messages} messages of ${size.conversations} conversations\n`,
     )
-    const history = await fillHistory(adminUrl, size)
+    const history = await fillReportDatabase(adminUrl, size)
     try {
       await measure(history)
     } finally {
-      await dropHistory(adminUrl, history)
+      await dropReportDatabase(adminUrl, history)
     }
   } finally {
     cluster?.stop()

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
-import { type Case, casesOf } from './cases.ts'
+import { type BenchCase, createCases } from './cases.ts'
 import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
-import { residentMemory, type Running, startBare, startProduct } from './processes.ts'
-import { type Request, requireWrk, round, type Sample, writeRequests } from './wrk.ts'
+import { readResidentMemoryMb, type RunningServer, startBareServer, startProduct } from './processes.ts'
+import { type WrkRequest, requireWrk, runWrkRound, type WrkSample, writeRequests } from './wrk.ts'
 
 /**
  * The product side by side with a bare server on the same database, in alternating short rounds. Prints
@@ -51,8 +51,8 @@ type Line = {
   contacts: number
   name: string
   against: string
-  product: Sample
-  other: Sample
+  product: WrkSample
+  other: WrkSample
   ratio: number
   target: number | undefined
 }
@@ -62,24 +62,24 @@ let fresh = 33_700_000_000
 
 const measure = async (
   folder: string,
-  { name, product, against, target }: Case,
-  servers: { bare: Running; product: Running },
+  { name, product, against, target }: BenchCase,
+  servers: { bare: RunningServer; product: RunningServer },
   contacts: number,
 ): Promise<Line[]> => {
   const sides = [{ who: 'product' as const, name: 'product', requests: product }, ...against].map((side) => ({
     ...side,
     url: servers[side.who].url,
     file: writeRequests(folder, `${name} ${side.name}`, side.requests),
-    samples: [] as Sample[],
+    samples: [] as WrkSample[],
   }))
   const once = async (side: (typeof sides)[number], long: number) =>
-    await round(side.url, side.file, { seconds: long, connections, base: (fresh += 1_000_000) })
+    await runWrkRound(side.url, side.file, { seconds: long, connections, base: (fresh += 1_000_000) })
   for (const side of sides) {
     await requireSuccess(side.url, side.requests[0]!)
     await once(side, 2)
   }
   for (let i = 0; i < rounds; i++) for (const side of sides) side.samples.push(await once(side, seconds))
-  const medians = sides.map(({ samples }): Sample => ({
+  const medians = sides.map(({ samples }): WrkSample => ({
     rate: median(samples.map((s) => s.rate)),
     p50: median(samples.map((s) => s.p50)),
     p99: median(samples.map((s) => s.p99)),
@@ -97,7 +97,7 @@ const measure = async (
 
 const requireSuccess = async (
   url: string,
-  { method = 'GET', path, headers = {}, body }: Request,
+  { method = 'GET', path, headers = {}, body }: WrkRequest,
 ): Promise<void> => {
   const answer = await fetch(url + path, {
     method,
@@ -110,7 +110,7 @@ const requireSuccess = async (
 }
 
 const line = ({ contacts, name, against, product, other, ratio, target }: Line): string => {
-  const show = (s: Sample) =>
+  const show = (s: WrkSample) =>
     `${Math.round(s.rate).toString().padStart(6)} ${s.p50.toFixed(2).padStart(7)} ${s.p99.toFixed(2).padStart(7)}`
   const verdict = target === undefined ? '' : ratio >= target ? `≥ ${target}` : `MISSES ${target}`
   return `${contacts.toString().padStart(8)}  ${name.padEnd(14)} ${show(product)}   ${against.padEnd(16)} ${show(other)}   ${ratio.toFixed(2)}  ${verdict}`
@@ -138,15 +138,15 @@ const benchmark = async (
   launcher: string,
   folder: string,
 ): Promise<{ lines: Line[]; memory: number | undefined }> => {
-  const bare = await startBare(dataset.databaseUrl, dataset.workspaceId)
+  const bare = await startBareServer(dataset.databaseUrl, dataset.workspaceId)
   const product = await startProduct(dataset.databaseUrl, launcher, flags.profile)
   let memory: number | undefined
   const watch = setInterval(() => {
-    memory = Math.max(memory ?? 0, residentMemory(product.pid) ?? 0) || undefined
+    memory = Math.max(memory ?? 0, readResidentMemoryMb(product.pid) ?? 0) || undefined
   }, 250)
   const lines: Line[] = []
   try {
-    for (const one of casesOf(dataset).filter((c) => !flags.only || flags.only.split(',').includes(c.name))) {
+    for (const one of createCases(dataset).filter((c) => !flags.only || flags.only.split(',').includes(c.name))) {
       for (const measured of await measure(folder, one, { bare, product }, dataset.contacts)) {
         lines.push(measured)
         say(line(measured))

@@ -8,9 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { sql } from 'kysely'
 import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
-import { newEventId } from '../server/ids.ts'
+import { createEventId } from '../server/ids.ts'
 import type { Db } from '../storage/database.ts'
-import { writeEvents } from '../storage/events.ts'
+import { insertEvents } from '../storage/events.ts'
 import { openStorage } from '../storage/open.ts'
 import { claimDeliveries, releaseDeliveries } from '../storage/webhook-deliveries.ts'
 import { weather } from '../tests/soak/webhook-storm.ts'
@@ -93,14 +93,14 @@ type Call = ReturnType<typeof callWith>
 const throughput = async (db: Db, ws: string, receivers: Receivers): Promise<void> => {
   const events = Math.ceil(deliveries / endpoints)
   const rows = Array.from({ length: events }, (_, n) => ({
-    id: newEventId(),
+    id: createEventId(),
     type: 'group.created/1',
     occurred_at: new Date().toISOString(),
     data: { group: { id: String(n), name: `Group ${n}`, emoji: null } },
   }))
   receivers.count = 0
   // In one transaction: the server finds it all at once.
-  await db.transaction().execute((tx) => writeEvents(tx, ws, rows))
+  await db.transaction().execute((tx) => insertEvents(tx, ws, rows))
   const begun = performance.now()
   while (receivers.count < events * endpoints) await pause(5)
   const sent = performance.now() - begun
@@ -207,7 +207,7 @@ const claims = async (db: Db, ws: string): Promise<void> => {
 const benchmark = async (dataset: Dataset): Promise<void> => {
   const { db, close } = await openStorage(
     { databaseUrl: dataset.databaseUrl },
-    { connections: 8, unhurried: true },
+    { connections: 8, noTimeout: true },
   )
   const ws = dataset.workspaceId
   const receivers = await startReceivers()

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-export type Request = { method?: string; path: string; headers?: Record<string, string>; body?: string }
+export type WrkRequest = { method?: string; path: string; headers?: Record<string, string>; body?: string }
 /** Requests per second and latencies in milliseconds. */
-export type Sample = { rate: number; p50: number; p99: number }
+export type WrkSample = { rate: number; p50: number; p99: number }
 
 const script = fileURLToPath(new URL('requests.lua', import.meta.url))
 
@@ -15,9 +15,9 @@ export const requireWrk = (): void => {
 }
 
 /** Writes the requests that wrk replays; answers the file. */
-export const writeRequests = (folder: string, name: string, requests: Request[]): string => {
+export const writeRequests = (folder: string, name: string, requests: WrkRequest[]): string => {
   const file = join(folder, `${name.replaceAll(/\W+/g, '-')}.requests`)
-  const line = ({ method = 'GET', path, headers = {}, body = '' }: Request) =>
+  const line = ({ method = 'GET', path, headers = {}, body = '' }: WrkRequest) =>
     [
       method,
       path,
@@ -36,11 +36,11 @@ const milliseconds = (text: string): number => {
 }
 
 /** One round. Any answer that is not 2xx spoils it. `base` is where running numbers begin. */
-export const round = async (
+export const runWrkRound = async (
   url: string,
   file: string,
   { seconds, connections, base }: { seconds: number; connections: number; base: number },
-): Promise<Sample> => {
+): Promise<WrkSample> => {
   const { stdout } = await promisify(execFile)('wrk', [
     '-t1',
     `-c${connections}`,

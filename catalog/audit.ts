@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id, list, page, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const doors = ['rest', 'ops', 'mcp', 'cli'] as const
 const outcomes = ['done', 'refused', 'failed'] as const
@@ -39,7 +39,7 @@ const AuditRow = z
   })
   .meta({ id: 'AuditRow' })
 
-export const listAudit = operation({
+export const listAudit = defineOperation({
   name: 'audit_list',
   cli: 'audit list',
   routes: ['GET /v1/audit'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -73,7 +73,7 @@ const row = {
 }
 const BroadcastId = Id.describe('Broadcast id.')
 
-export const listBroadcasts = operation({
+export const listBroadcasts = defineOperation({
   name: 'messaging_list_broadcasts',
   cli: 'broadcasts list',
   routes: ['GET /v1/broadcasts'],
@@ -99,7 +99,7 @@ export const listBroadcasts = operation({
   ],
 })
 
-export const getBroadcast = operation({
+export const getBroadcast = defineOperation({
   name: 'messaging_get_broadcast',
   cli: 'broadcasts get',
   routes: ['GET /v1/broadcasts/{broadcast_id}'],
@@ -113,7 +113,7 @@ export const getBroadcast = operation({
   examples: [{ title: 'One broadcast', input: { broadcast_id: '41' }, output: row }],
 })
 
-export const listBroadcastRecipients = operation({
+export const listBroadcastRecipients = defineOperation({
   name: 'messaging_list_broadcast_recipients',
   cli: 'broadcasts recipients',
   routes: ['GET /v1/broadcasts/{broadcast_id}/recipients'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id, listWithTotal, page, Search } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 export const channelTypes = [
   'chatapp',
@@ -36,7 +36,7 @@ const Channel = z
   })
   .meta({ id: 'Channel' })
 
-export const listChannels = operation({
+export const listChannels = defineOperation({
   name: 'workspace_channels',
   cli: 'channels list',
   routes: ['GET /v1/channels'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { deleted, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -80,7 +80,7 @@ const field = {
   created_at: '2026-10-01T09:30:00.000Z',
 }
 
-export const listCustomFields = operation({
+export const listCustomFields = defineOperation({
   name: 'crm_list_custom_fields',
   cli: 'custom-fields list',
   routes: ['GET /v1/custom-fields'],
@@ -105,7 +105,7 @@ export const listCustomFields = operation({
   ],
 })
 
-export const createCustomField = operation({
+export const createCustomField = defineOperation({
   name: 'crm_create_custom_field',
   cli: 'custom-fields create',
   routes: [{ route: 'POST /v1/custom-fields', status: 201 }],
@@ -152,7 +152,7 @@ export const createCustomField = operation({
   ],
 })
 
-export const updateCustomField = operation({
+export const updateCustomField = defineOperation({
   name: 'crm_update_custom_field',
   cli: 'custom-fields update',
   routes: ['PATCH /v1/custom-fields/{custom_field_id}'],
@@ -183,7 +183,7 @@ export const updateCustomField = operation({
   ],
 })
 
-export const deleteCustomField = operation({
+export const deleteCustomField = defineOperation({
   name: 'crm_delete_custom_field',
   cli: 'custom-fields delete',
   routes: ['DELETE /v1/custom-fields/{custom_field_id}'],

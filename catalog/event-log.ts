@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Limit, list, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
-import { EventId } from './webhooks.ts'
+import { defineOperation } from './operation.ts'
+import { EventId } from './webhooks/subscriptions.ts'
 
 const Event = z
   .object({
@@ -16,7 +16,7 @@ const Event = z
   })
   .meta({ id: 'Event' })
 
-export const listEvents = operation({
+export const listEvents = defineOperation({
   name: 'events_list',
   cli: 'events list',
   routes: ['GET /v1/events'],

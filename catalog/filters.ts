@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { IdInput, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -56,7 +56,7 @@ export const Warnings = z.array(Warning).describe('Conditions that may not mean 
 const example = { createdAt: { gte: '-7d' }, name: { contains: 'ada' } }
 const resolved = [{ path: '#/filter/createdAt/gte', input: '-7d', value: '2026-09-24T09:30:00.000Z' }]
 
-export const checkFilter = operation({
+export const checkFilter = defineOperation({
   name: 'crm_check_filter',
   cli: 'contacts check-filter',
   routes: ['POST /v1/contacts/filter-check'],
@@ -97,7 +97,7 @@ export const checkFilter = operation({
   ],
 })
 
-export const countContacts = operation({
+export const countContacts = defineOperation({
   name: 'crm_count_contacts',
   cli: 'contacts count',
   routes: ['POST /v1/contacts/count'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { bulkResult, deleted, Id, IdInput, listWithTotal, page, Search, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -32,7 +32,7 @@ const Group = z
 
 const group = { id: '3', name: 'VIP', emoji: '⭐' }
 
-export const listGroups = operation({
+export const listGroups = defineOperation({
   name: 'crm_list_groups',
   cli: 'groups list',
   routes: ['GET /v1/groups'],
@@ -56,7 +56,7 @@ export const listGroups = operation({
   ],
 })
 
-export const createGroup = operation({
+export const createGroup = defineOperation({
   name: 'crm_create_group',
   cli: 'groups create',
   routes: ['POST /v1/groups'],
@@ -90,7 +90,7 @@ export const createGroup = operation({
   ],
 })
 
-export const deleteGroup = operation({
+export const deleteGroup = defineOperation({
   name: 'crm_delete_group',
   cli: 'groups delete',
   routes: ['DELETE /v1/groups/{group_id}'],
@@ -115,7 +115,7 @@ const members = {
   output: { requested: 2, succeeded: 2, failed: 0, failures: [], stopped_early: false, matched: 2 },
 }
 
-export const addContactsToGroup = operation({
+export const addContactsToGroup = defineOperation({
   name: 'crm_add_contacts_to_group',
   cli: 'groups add-contacts',
   routes: ['POST /v1/groups/{group_id}/contacts'],
@@ -134,7 +134,7 @@ export const addContactsToGroup = operation({
   examples: [{ title: 'Two contacts', ...members }],
 })
 
-export const removeContactsFromGroup = operation({
+export const removeContactsFromGroup = defineOperation({
   name: 'crm_remove_contacts_from_group',
   cli: 'groups remove-contacts',
   routes: ['POST /v1/groups/{group_id}/contacts/remove'],

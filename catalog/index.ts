@@ -1,27 +1,18 @@
 import { listAudit } from './audit.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
 import { listChannels } from './channels.ts'
+import { deleteContact, tagContacts, untagContacts, updateContact } from './contacts/change.ts'
+import { getContact, searchContacts } from './contacts/read.ts'
+import { importContacts, upsertContact } from './contacts/upsert.ts'
+import { assignConversation, unassignConversation } from './conversations/assign.ts'
 import {
-  deleteContact,
-  getContact,
-  importContacts,
-  searchContacts,
-  tagContacts,
-  untagContacts,
-  updateContact,
-  upsertContact,
-} from './contacts.ts'
-import {
-  assignConversation,
   closeConversation,
-  getConversation,
   markRead,
   reopenConversation,
-  searchConversations,
   setReminder,
   tagConversation,
-  unassignConversation,
-} from './conversations.ts'
+} from './conversations/change.ts'
+import { getConversation, searchConversations } from './conversations/read.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
 import { listEvents } from './event-log.ts'
 import { checkFilter, countContacts } from './filters.ts'
@@ -50,32 +41,20 @@ import {
 } from './saved-filters.ts'
 import { createShortLink, deleteShortLink, getShortLink, listShortLinks } from './short-links.ts'
 import { listTags } from './tags.ts'
-import {
-  archiveTemplates,
-  createTemplate,
-  getTemplate,
-  lintTemplate,
-  listTemplates,
-  updateTemplate,
-  uploadSample,
-} from './templates.ts'
+import { archiveTemplates, createTemplate, updateTemplate, uploadSample } from './templates/change.ts'
+import { getTemplate, lintTemplate, listTemplates } from './templates/read.ts'
 import {
   createEndpoint,
   deleteEndpoint,
   disableEndpoint,
   enableEndpoint,
-  getDelivery,
   getEndpoint,
-  listDeliveries,
   listEndpoints,
-  listEventTypes,
-  recoverEndpoint,
-  replayDelivery,
   rotateSecret,
-  sendTestEvent,
-  setSubscriptions,
   updateEndpoint,
-} from './webhooks.ts'
+} from './webhooks/endpoints.ts'
+import { getDelivery, listDeliveries, recoverEndpoint, replayDelivery } from './webhooks/deliveries.ts'
+import { listEventTypes, sendTestEvent, setSubscriptions } from './webhooks/subscriptions.ts'
 import { listStaff, listTeams, whoami } from './workspace.ts'
 
 export * from './operation.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Cursor, Id, Limit, NextCursor, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -100,7 +100,7 @@ const sendOutput = {
   conversation_id: Id.nullable().describe('The conversation it is in; null when a dry run would create it.'),
 }
 
-export const listMessages = operation({
+export const listMessages = defineOperation({
   name: 'inbox_list_messages',
   cli: 'conversations messages',
   routes: ['GET /v1/conversations/{conversation_id}/messages'],
@@ -120,7 +120,7 @@ export const listMessages = operation({
   ],
 })
 
-export const getMessage = operation({
+export const getMessage = defineOperation({
   name: 'messaging_get_message',
   cli: 'messages get',
   routes: ['GET /v1/messages/{message_id}'],
@@ -134,7 +134,7 @@ export const getMessage = operation({
   examples: [{ title: 'A reply', input: { message_id: '902' }, output: sent }],
 })
 
-export const addNote = operation({
+export const addNote = defineOperation({
   name: 'inbox_add_note',
   cli: 'conversations note',
   routes: [{ route: 'POST /v1/conversations/{conversation_id}/notes', status: 201 }],
@@ -170,7 +170,7 @@ export const addNote = operation({
   ],
 })
 
-export const sendReply = operation({
+export const sendReply = defineOperation({
   name: 'messaging_send_reply',
   cli: 'conversations reply',
   routes: [{ route: 'POST /v1/conversations/{conversation_id}/messages', status: 201 }],
@@ -185,7 +185,7 @@ Only channels of type `chatapp` send. A closed conversation stays closed and an 
   idempotency: 'optional',
   confirm: 'send',
   repeatable: false,
-  emits: ['message.sent/1'],
+  emits: ['message.sent/1', 'contact.updated/1'],
   input: z.object({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),
@@ -265,7 +265,7 @@ export const SendTemplate = z.strictObject({
     .describe('Values of each carousel card, in order.'),
 })
 
-export const sendTemplate = operation({
+export const sendTemplate = defineOperation({
   name: 'messaging_send_template',
   cli: 'messages send-template',
   routes: [{ route: 'POST /v1/messages/template', status: 201 }],
@@ -316,7 +316,7 @@ Do-not-disturb refuses marketing templates. When the provider refuses, nothing i
   ],
 })
 
-export const getMedia = operation({
+export const getMedia = defineOperation({
   name: 'messaging_get_media',
   cli: 'messages media',
   routes: ['GET /v1/messages/{message_id}/media'],

@@ -12,31 +12,57 @@ export const scopes = [
 ] as const satisfies Scope[]
 
 /** The verb that `Api-Confirm` must carry (spec "Common rules", contract 1). */
-type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'archive' | 'send'
+export type ConfirmVerb = 'submit' | 'rotate' | 'delete' | 'archive' | 'send'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** One REST route of an operation. A string `'POST /v1/groups'` is the route that takes every field. */
-type RouteSpec =
+export type Fields = z.ZodObject
+
+/** The names of the input fields. */
+type FieldName<I extends Fields> = keyof I['shape'] & string
+
+/**
+ * One REST route of an operation whose input has the fields `F`. A string such as `'POST /v1/groups'` is a
+ * route that takes every field.
+ */
+type RouteSpec<F extends string = string> =
   | `${Method} /v1/${string}`
   | {
       readonly route: `${Method} /v1/${string}`
       /** The fields this route takes; all of them when absent. */
-      readonly fields?: readonly string[]
-      /** Fields of a route with a body that travel in the query instead; `dry_run` always does. */
-      readonly query?: readonly string[]
+      readonly fields?: readonly F[]
+      /** Fields of a route with a body that are sent in the query instead; `dry_run` always is. */
+      readonly query?: readonly F[]
       /** Status of a success; 200 when absent. */
       readonly status?: 200 | 201 | 202
     }
 
-export type Fields = z.ZodObject
+/** The names in braces: `'GET /v1/groups/{group_id}'` has the parameter `group_id`. */
+type PathParameter<R extends string> = R extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | PathParameter<Rest>
+  : never
+
+/** The parameters of the route `R` that are not among the fields `F`. */
+type UnknownParameter<R, F extends string> = Exclude<
+  PathParameter<R extends { readonly route: infer P extends string } ? P : R & string>,
+  F
+>
+
+/** `R` itself when each `{parameter}` of the route is one of the fields `F`, otherwise what is wrong. */
+type CheckedRoute<R, F extends string> = [UnknownParameter<R, F>] extends [never]
+  ? R
+  : `{${UnknownParameter<R, F>}} is not an input field`
+
+type CheckedRoutes<R extends readonly unknown[], F extends string> = {
+  readonly [K in keyof R]: CheckedRoute<R[K], F>
+}
 
 type Common<I extends Fields, O extends Fields> = {
   /** The name on `/v1/ops` and MCP. */
   readonly name: string
   /** The command, `<group> <verb>`. */
   readonly cli: `${string} ${string}` | 'whoami'
-  readonly routes: readonly RouteSpec[]
+  readonly routes: readonly RouteSpec<FieldName<I>>[]
   /** The API version that introduced it. */
   readonly since: string
   readonly stability: 'stable' | 'beta'
@@ -46,18 +72,18 @@ type Common<I extends Fields, O extends Fields> = {
   readonly description?: string
   readonly input: I
   readonly output: O
-  /** Codes it can answer beyond those common to all. */
+  /** Error codes beyond those common to all operations. */
   readonly errors: readonly ErrorCode[]
   readonly examples: readonly {
     readonly title: string
     readonly input: z.input<I>
     readonly output: z.input<O>
   }[]
-  /** The list whose items the handler checks one by one, so that a bad one does not stop the others. */
-  readonly itemwise?: string
-  /** Its REST route answers the bytes that the output describes, unless the client accepts JSON alone. */
+  /** The list whose items the handler validates one by one, so that a bad one does not stop the others. */
+  readonly itemwise?: FieldName<I>
+  /** Its REST route returns the bytes that the output describes, unless the client accepts only JSON. */
   readonly bytes?: true
-  /** Its answer holds a secret: what is kept of it for retries is sealed. */
+  /** Its output holds a secret: the copy that is stored for retries is sealed. */
   readonly secret?: true
   /** Largest body in bytes; 1 MiB when absent. */
   readonly maxBytes?: number
@@ -82,37 +108,54 @@ type Write<I extends Fields, O extends Fields> = Common<I, O> & {
 }
 
 /**
- * What can be asked of the service. A read with a confirm verb, or a write without an idempotency rule,
- * does not compile.
+ * The declaration of an operation. A read with a confirm verb or events, or a write without an idempotency
+ * rule, does not compile.
  */
 export type Operation<I extends Fields = Fields, O extends Fields = Fields> = Read<I, O> | Write<I, O>
 
-/** Types an operation, its name among it; changes nothing. */
-export const operation = <const N extends string, I extends Fields, O extends Fields>(
-  declared: Operation<I, O> & { readonly name: N },
-): Operation<I, O> & { readonly name: N } => declared
+/** An operation whose name and event types are known to the compiler. */
+type Declared<
+  N extends string,
+  I extends Fields,
+  O extends Fields,
+  E extends readonly EventTypeId[],
+> = Operation<I, O> & { readonly name: N; readonly emits?: E }
+
+/**
+ * Types a declaration; changes nothing. Names of fields (`fields`, `query`, `itemwise` and the parameters in
+ * paths) that are not in the input do not compile.
+ */
+export const defineOperation = <
+  const N extends string,
+  I extends Fields,
+  O extends Fields,
+  const R extends readonly RouteSpec[],
+  const E extends readonly EventTypeId[] = readonly [],
+>(
+  declared: Declared<N, I, O, E> & { readonly routes: R & CheckedRoutes<R, FieldName<I>> },
+): Declared<N, I, O, E> => declared
 
 const DryRun = z
   .boolean()
   .optional()
-  .describe('Rehearse: every check runs, nothing changes, and the answer carries `dry_run: true`.')
+  .describe('Dry run: every check runs, nothing changes, and the response carries `dry_run: true`.')
 
 /**
- * The whole input of an operation: its own fields, plus `dry_run` where it changes data. Unknown fields are
- * refused.
+ * Returns the schema of the whole input: the operation's own fields, plus `dry_run` where it changes data.
+ * Unknown fields are rejected.
  */
-export const inputOf = (op: Operation): Fields =>
+export const getInputSchema = (op: Operation): Fields =>
   op.dryRun ? op.input.extend({ dry_run: DryRun }).strict() : op.input.strict()
 
-/** The whole output of an operation, with the `dry_run` mark of a rehearsal. */
-export const outputOf = (op: Operation): Fields =>
+/** Returns the schema of the whole output, with the `dry_run` mark of a dry run. */
+export const getOutputSchema = (op: Operation): Fields =>
   op.dryRun
     ? op.output.extend({
-        dry_run: z.literal(true).optional().describe('Present on a rehearsal: nothing was changed.'),
+        dry_run: z.literal(true).optional().describe('Present on a dry run: nothing was changed.'),
       })
     : op.output
 
-/** A REST route with its fields sorted by where they travel. */
+/** A REST route with its fields sorted by where they are sent. */
 export type Route = {
   readonly method: Method
   /** With `{parameters}` in braces. */
@@ -124,10 +167,10 @@ export type Route = {
 }
 
 /**
- * Sorts the fields of each route: path by its braces, `GET` and `DELETE` in the query, the rest in the
- * body.
+ * Returns the routes with their fields sorted: those in braces in the path, the others of `GET` and `DELETE`
+ * in the query, the rest in the body.
  */
-export const routesOf = (op: Operation): Route[] =>
+export const listRoutes = (op: Operation): Route[] =>
   op.routes.map((spec) => {
     const {
       route,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { deleted, Id, listWithTotal, page, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -75,7 +75,7 @@ const row = {
   updated_at: '2026-10-01T09:30:00.000Z',
 }
 
-export const listQuickMessages = operation({
+export const listQuickMessages = defineOperation({
   name: 'messaging_list_quick_messages',
   cli: 'quick-messages list',
   routes: ['GET /v1/quick-messages'],
@@ -108,7 +108,7 @@ export const listQuickMessages = operation({
   ],
 })
 
-export const createQuickMessage = operation({
+export const createQuickMessage = defineOperation({
   name: 'messaging_create_quick_message',
   cli: 'quick-messages create',
   routes: [{ route: 'POST /v1/quick-messages', status: 201 }],
@@ -172,7 +172,7 @@ export const createQuickMessage = operation({
   ],
 })
 
-export const updateQuickMessage = operation({
+export const updateQuickMessage = defineOperation({
   name: 'messaging_update_quick_message',
   cli: 'quick-messages update',
   routes: ['PATCH /v1/quick-messages/{quick_message_id}'],
@@ -214,7 +214,7 @@ Another visibility than `team` takes it from its team; only its owner can make i
   ],
 })
 
-export const deleteQuickMessage = operation({
+export const deleteQuickMessage = defineOperation({
   name: 'messaging_delete_quick_message',
   cli: 'quick-messages delete',
   routes: ['DELETE /v1/quick-messages/{quick_message_id}'],

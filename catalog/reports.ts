@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Cursor, Id, Limit, NextCursor, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -59,7 +59,7 @@ const range = {
   preset: 'last_7_days',
 }
 
-export const workspaceSummary = operation({
+export const workspaceSummary = defineOperation({
   name: 'reports_workspace_summary',
   cli: 'reports summary',
   routes: ['GET /v1/reports/summary'],
@@ -202,7 +202,7 @@ const StaffRow = z.object({
   reason_coverage: x('Closes with a reason, 0 to 1; of live closes only.'),
 })
 
-export const staffReport = operation({
+export const staffReport = defineOperation({
   name: 'reports_staff',
   cli: 'reports staff',
   routes: ['GET /v1/reports/staff'],

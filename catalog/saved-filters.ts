@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { deleted, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
 import { Filter, ResolvedDates, Warnings } from './filters.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -56,7 +56,7 @@ const findings = {
     .describe('Why there is no count.'),
 }
 
-export const listSavedFilters = operation({
+export const listSavedFilters = defineOperation({
   name: 'crm_list_saved_filters',
   cli: 'saved-filters list',
   routes: ['GET /v1/saved-filters'],
@@ -73,7 +73,7 @@ export const listSavedFilters = operation({
   ],
 })
 
-export const getSavedFilter = operation({
+export const getSavedFilter = defineOperation({
   name: 'crm_get_saved_filter',
   cli: 'saved-filters get',
   routes: ['GET /v1/saved-filters/{saved_filter_id}'],
@@ -88,7 +88,7 @@ export const getSavedFilter = operation({
   examples: [{ title: 'Read a saved filter', input: { saved_filter_id: '5' }, output: saved }],
 })
 
-export const createSavedFilter = operation({
+export const createSavedFilter = defineOperation({
   name: 'crm_create_saved_filter',
   cli: 'saved-filters create',
   since,
@@ -123,7 +123,7 @@ export const createSavedFilter = operation({
   ],
 })
 
-export const updateSavedFilter = operation({
+export const updateSavedFilter = defineOperation({
   name: 'crm_update_saved_filter',
   cli: 'saved-filters update',
   since,
@@ -165,7 +165,7 @@ export const updateSavedFilter = operation({
   ],
 })
 
-export const deleteSavedFilter = operation({
+export const deleteSavedFilter = defineOperation({
   name: 'crm_delete_saved_filter',
   cli: 'saved-filters delete',
   routes: ['DELETE /v1/saved-filters/{saved_filter_id}'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { deleted, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
@@ -82,7 +82,7 @@ const row = {
   updated_at: '2026-10-01T09:30:00.000Z',
 }
 
-export const listShortLinks = operation({
+export const listShortLinks = defineOperation({
   name: 'messaging_list_short_links',
   cli: 'short-links list',
   routes: ['GET /v1/short-links'],
@@ -106,7 +106,7 @@ export const listShortLinks = operation({
   ],
 })
 
-export const createShortLink = operation({
+export const createShortLink = defineOperation({
   name: 'messaging_create_short_link',
   cli: 'short-links create',
   routes: [{ route: 'POST /v1/short-links', status: 201 }],
@@ -147,7 +147,7 @@ export const createShortLink = operation({
   ],
 })
 
-export const getShortLink = operation({
+export const getShortLink = defineOperation({
   name: 'messaging_get_short_link',
   cli: 'short-links get',
   routes: ['GET /v1/short-links/{short_link_id}'],
@@ -161,7 +161,7 @@ export const getShortLink = operation({
   examples: [{ title: 'One link', input: { short_link_id: '31' }, output: row }],
 })
 
-export const deleteShortLink = operation({
+export const deleteShortLink = defineOperation({
   name: 'messaging_delete_short_link',
   cli: 'short-links delete',
   routes: ['DELETE /v1/short-links/{short_link_id}'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
-import { operation } from './operation.ts'
+import { defineOperation } from './operation.ts'
 
 export const TagRef = z.object({
   id: Id.describe('Tag id.'),
@@ -16,7 +16,7 @@ const Tag = z
   })
   .meta({ id: 'Tag' })
 
-export const listTags = operation({
+export const listTags = defineOperation({
   name: 'crm_list_tags',
   cli: 'tags list',
   routes: ['GET /v1/tags'],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
-import { operation, scopes } from './operation.ts'
+import { defineOperation, scopes } from './operation.ts'
 
 export const roles = ['owner', 'admin', 'manager', 'agent'] as const
 export type Role = (typeof roles)[number]
@@ -34,7 +34,7 @@ const Allowance = z.object({
   window_seconds: z.int().describe('Length of the window in seconds.'),
 })
 
-export const whoami = operation({
+export const whoami = defineOperation({
   name: 'workspace_whoami',
   cli: 'whoami',
   routes: ['GET /v1/me'],
@@ -111,7 +111,7 @@ export const whoami = operation({
   ],
 })
 
-export const listStaff = operation({
+export const listStaff = defineOperation({
   name: 'workspace_list_staff',
   cli: 'staff list',
   routes: ['GET /v1/staff'],
@@ -137,7 +137,7 @@ export const listStaff = operation({
   ],
 })
 
-export const listTeams = operation({
+export const listTeams = defineOperation({
   name: 'workspace_list_teams',
   cli: 'teams list',
   routes: ['GET /v1/teams'],

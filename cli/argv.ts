@@ -1,7 +1,7 @@
 import type { CommandSpec, Field } from './manifest.ts'
 
-/** The text that gives a field this value as a flag; undefined where only `--input` can. */
-const flagText = (field: Field, value: unknown): string | undefined => {
+/** Returns the text of a flag with this value; undefined when only `--input` can express it. */
+const formatFlagValue = (field: Field, value: unknown): string | undefined => {
   if (value === null) return field.nullable ? 'null' : undefined
   switch (field.type) {
     case 'base64':
@@ -15,7 +15,7 @@ const flagText = (field: Field, value: unknown): string | undefined => {
     case 'boolean':
       return typeof value === 'boolean' ? String(value) : undefined
     case 'list':
-      return Array.isArray(value) ? listText(value) : undefined
+      return Array.isArray(value) ? formatListValue(value) : undefined
     case 'object':
       return typeof value === 'object' && !Array.isArray(value) ? JSON.stringify(value) : undefined
     case 'any':
@@ -23,28 +23,30 @@ const flagText = (field: Field, value: unknown): string | undefined => {
   }
 }
 
-const listText = (items: readonly unknown[]): string =>
+const formatListValue = (items: readonly unknown[]): string =>
   items.length > 0 &&
   items.every((item) => typeof item === 'string' && /^[^\s,@[{-][^,\n]*$/.test(item) && item.trim() === item)
     ? items.join(',')
     : JSON.stringify(items)
 
 /**
- * The words after `wcrm` that make this call: path fields in their places, the rest as flags, and in
- * `--input` what no flag can say (a value of the wrong type, an unknown field).
+ * Returns the words after `wcrm` that make this call: path fields as positional arguments, the others as
+ * flags, and in `--input` what no flag can express (a value of the wrong type, an unknown field).
  */
 export const toArgv = (spec: CommandSpec, input: Readonly<Record<string, unknown>>): string[] => {
   const words = spec.verb ? [spec.group, spec.verb] : [spec.group]
-  const rest: Record<string, unknown> = {}
-  // One missing or odd path field sends all of them through --input: the places of the others would shift.
-  const placed = spec.args.every((name) => typeof input[name] === 'string' && /^[^-]/.test(input[name]))
-  if (placed) words.push(...spec.args.map((name) => String(input[name])))
+  const inputOnly: Record<string, unknown> = {}
+  // One missing or unusual path field moves all of them to --input: the positions of the others would shift.
+  const usesPositionals = spec.args.every(
+    (name) => typeof input[name] === 'string' && /^[^-]/.test(input[name]),
+  )
+  if (usesPositionals) words.push(...spec.args.map((name) => String(input[name])))
   for (const [name, value] of Object.entries(input)) {
-    if (value === undefined || (placed && spec.args.includes(name))) continue
+    if (value === undefined || (usesPositionals && spec.args.includes(name))) continue
     const field = spec.args.includes(name) ? undefined : spec.fields.find((f) => f.name === name)
-    const text = field && flagText(field, value)
+    const text = field && formatFlagValue(field, value)
     if (name === 'dry_run' && value === true && spec.writes) words.push('--dry-run')
-    else if (!field || text === undefined) rest[name] = value
+    else if (!field || text === undefined) inputOnly[name] = value
     else if (field.type === 'boolean')
       words.push(
         text === 'null'
@@ -56,5 +58,5 @@ export const toArgv = (spec: CommandSpec, input: Readonly<Record<string, unknown
     else if (text.startsWith('-')) words.push(`${field.flag}=${text}`)
     else words.push(field.flag, text)
   }
-  return Object.keys(rest).length > 0 ? [...words, '--input', JSON.stringify(rest)] : words
+  return Object.keys(inputOnly).length > 0 ? [...words, '--input', JSON.stringify(inputOnly)] : words
 }

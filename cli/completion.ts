@@ -1,8 +1,8 @@
-import { local } from './groups.ts'
+import { localCommands } from './groups.ts'
 import { type CommandSpec, commandName, type Manifest } from './manifest.ts'
-import { verbs } from './sandbox/verbs.ts'
+import { sandboxVerbs } from './sandbox/verbs.ts'
 
-const flagsOf = (spec: CommandSpec): string[] => [
+const listFlags = (spec: CommandSpec): string[] => [
   ...spec.fields.filter((f) => !spec.args.includes(f.name)).map((f) => f.flag),
   ...(spec.output.paged && spec.verb !== 'export' ? ['--all'] : []),
   ...(spec.own ?? []).map(({ flag }) => flag),
@@ -14,27 +14,31 @@ const flagsOf = (spec: CommandSpec): string[] => [
   '--help',
 ]
 
-type Tree = { groups: Map<string, string[]>; flags: Map<string, string[]>; values: Map<string, string[]> }
+type CompletionTree = {
+  groups: Map<string, string[]>
+  flags: Map<string, string[]>
+  values: Map<string, string[]>
+}
 
-const treeOf = (manifest: Manifest): Tree => {
+const buildCompletionTree = (manifest: Manifest): CompletionTree => {
   const groups = new Map<string, string[]>()
   const flags = new Map<string, string[]>()
   const values = new Map<string, string[]>()
   for (const spec of manifest.commands) {
-    const verbs = groups.get(spec.group) ?? []
-    groups.set(spec.group, spec.verb ? [...verbs, spec.verb] : verbs)
-    flags.set(commandName(spec), [...new Set(flagsOf(spec))])
+    const groupVerbs = groups.get(spec.group) ?? []
+    groups.set(spec.group, spec.verb ? [...groupVerbs, spec.verb] : groupVerbs)
+    flags.set(commandName(spec), [...new Set(listFlags(spec))])
     for (const field of spec.fields)
       if (field.enum) values.set(`${commandName(spec)} ${field.flag}`, [...field.enum])
     for (const { flag, enum: choices } of spec.own ?? [])
       if (choices) values.set(`${commandName(spec)} ${flag}`, [...choices])
     if (spec.confirm) values.set(`${commandName(spec)} --confirm`, [spec.confirm])
   }
-  for (const name of Object.keys(local))
+  for (const name of Object.keys(localCommands))
     groups.set(name, name === 'completion' ? ['bash', 'zsh', 'fish'] : [])
-  // Of a verb of two words the first is completed.
-  groups.set('sandbox', [...new Set(verbs.map(({ name }) => name.split(' ')[0]!))])
-  for (const { name, required = [], options = [] } of verbs)
+  // Only the first word of a two-word verb is completed.
+  groups.set('sandbox', [...new Set(sandboxVerbs.map(({ name }) => name.split(' ')[0]!))])
+  for (const { name, required = [], options = [] } of sandboxVerbs)
     flags.set(`sandbox ${name.split(' ')[0]!}`, [
       ...(flags.get(`sandbox ${name.split(' ')[0]!}`) ?? []),
       ...[...required, ...options].map(([flag]) => flag.split(' ')[0]!),
@@ -43,37 +47,37 @@ const treeOf = (manifest: Manifest): Tree => {
   return { groups, flags, values }
 }
 
-/** The words of a shell's `case`, one branch for each key. */
-const branches = (words: Map<string, string[]>): string =>
+/** Renders the branches of a shell's `case`, one for each key. */
+const renderBranches = (words: Map<string, string[]>): string =>
   [...words]
     .filter(([, list]) => list.length > 0)
     .map(([key, list]) => `    '${key}') found='${list.join(' ')}' ;;`)
     .join('\n')
 
-const cases = ({ groups, flags, values }: Tree): string => `  case "$group $verb $previous" in
-${branches(values)}
+const renderCases = ({ groups, flags, values }: CompletionTree): string => `  case "$group $verb $previous" in
+${renderBranches(values)}
   esac
   if [ -n "$found" ]; then return 0; fi
   case "$current" in -*)
     case "$group $verb" in
-${branches(flags)}
+${renderBranches(flags)}
     esac
     if [ -z "$found" ]; then case "$group" in
-${branches(new Map([...flags].filter(([key]) => !key.includes(' '))))}
+${renderBranches(new Map([...flags].filter(([key]) => !key.includes(' '))))}
     esac; fi
     return 0 ;;
   esac
   if [ -z "$group" ]; then found='${[...groups.keys()].join(' ')}'; return 0; fi
   if [ -z "$verb" ]; then case "$group" in
-${branches(groups)}
+${renderBranches(groups)}
   esac; fi
   return 0`
 
-const bash = (tree: Tree): string => `# bash completion for wcrm
+const bash = (tree: CompletionTree): string => `# bash completion for wcrm
 _wcrm_words() {
   local group="$1" verb="$2" previous="$3" current="$4"
   found=''
-${cases(tree)}
+${renderCases(tree)}
 }
 _wcrm() {
   local found group='' verb=''
@@ -85,11 +89,11 @@ _wcrm() {
 complete -o default -F _wcrm wcrm
 `
 
-const zsh = (tree: Tree): string => `#compdef wcrm
+const zsh = (tree: CompletionTree): string => `#compdef wcrm
 _wcrm_words() {
   local group="$1" verb="$2" previous="$3" current="$4"
   found=''
-${cases(tree)}
+${renderCases(tree)}
 }
 _wcrm() {
   local -a typed
@@ -104,12 +108,13 @@ _wcrm() {
 compdef _wcrm wcrm
 `
 
-const fish = ({ groups, flags, values }: Tree): string => {
+const fish = ({ groups, flags, values }: CompletionTree): string => {
   const lines = [`complete -c wcrm -n __fish_use_subcommand -f -a '${[...groups.keys()].join(' ')}'`]
   for (const [group, verbs] of groups) {
     if (verbs.length > 0)
       lines.push(
-        `complete -c wcrm -n '__fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${verbs.join(' ')}' -f -a '${verbs.join(' ')}'`,
+        `complete -c wcrm -n '__fish_seen_subcommand_from ${group}; ` +
+          `and not __fish_seen_subcommand_from ${verbs.join(' ')}' -f -a '${verbs.join(' ')}'`,
       )
   }
   for (const [name, list] of flags) {
@@ -127,6 +132,6 @@ const fish = ({ groups, flags, values }: Tree): string => {
   return `# fish completion for wcrm\n${lines.join('\n')}\n`
 }
 
-/** The completion script of a shell, made from the same manifest as the commands. */
-export const completion = (manifest: Manifest, shell: 'bash' | 'zsh' | 'fish'): string =>
-  ({ bash, zsh, fish })[shell](treeOf(manifest))
+/** Renders a shell's completion script from the same manifest as the commands. */
+export const renderCompletion = (manifest: Manifest, shell: 'bash' | 'zsh' | 'fish'): string =>
+  ({ bash, zsh, fish })[shell](buildCompletionTree(manifest))

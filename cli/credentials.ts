@@ -1,56 +1,60 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { usage } from './fault.ts'
-import { writePrivately } from './files.ts'
+import { usageError } from './error.ts'
+import { writePrivateFile } from './files.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
-type Login = { store: 'keychain' | 'file'; key?: string }
-type Kept = { url?: string; logins: Record<string, Login> }
+type StoredLogin = { store: 'keychain' | 'file'; key?: string }
+type StoredCredentials = { url?: string; logins: Record<string, StoredLogin> }
 
-/** Where a key was put; `none` with the reason when it could be put nowhere. */
-export type Stored = { store: 'keychain' | 'file' | 'none'; path?: string; reason?: string }
+/** Where a key was stored; `none` with the reason when it could not be stored. */
+export type StoreResult = { store: 'keychain' | 'file' | 'none'; path?: string; reason?: string }
 
-/** The address that servers listen on unless told otherwise. */
-const defaultUrl = 'http://127.0.0.1:8787'
+const KEYCHAIN_TIMEOUT_MS = 30_000
 
-/** A base URL without its last slash. */
-const baseUrl = (text: string): string => {
+/** The default address of servers. */
+const DEFAULT_URL = 'http://127.0.0.1:8787'
+
+/** Parses a base URL; drops trailing slashes. Throws a usage error when it is not http(s). */
+const parseBaseUrl = (text: string): string => {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol))
-    throw usage(`"${text}" is not the URL of a server.`, '--url', `For example ${defaultUrl}.`)
+    throw usageError(`"${text}" is not an http(s) URL.`, '--url', `For example ${DEFAULT_URL}.`)
   return url.href.replace(/\/+$/, '')
 }
 
-/** The name under which a server's key is kept: the names of this machine count as one. */
-const nameOf = (base: string): string =>
+/** Returns the name under which a server's key is stored: all names of this machine count as one. */
+const credentialName = (base: string): string =>
   base.replace(/^(https?:\/\/)(localhost|\[::1\])(?=[:/]|$)/, '$1127.0.0.1')
 
 export const credentialsPath = (env: Env): string =>
   join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config'), 'wcrm', 'credentials.json')
 
-const readKept = (env: Env): Kept => {
+const readCredentialsFile = (env: Env): StoredCredentials => {
   try {
-    const { url, logins } = JSON.parse(readFileSync(credentialsPath(env), 'utf8')) as Partial<Kept>
+    const { url, logins } = JSON.parse(
+      readFileSync(credentialsPath(env), 'utf8'),
+    ) as Partial<StoredCredentials>
     return { ...(url ? { url } : {}), logins: logins ?? {} }
   } catch {
     return { logins: {} }
   }
 }
 
-const writeKept = (env: Env, kept: Kept): void =>
-  writePrivately(credentialsPath(env), `${JSON.stringify(kept, undefined, 2)}\n`)
+const writeCredentialsFile = (env: Env, stored: StoredCredentials): void =>
+  writePrivateFile(credentialsPath(env), `${JSON.stringify(stored, undefined, 2)}\n`)
 
 /**
- * The keychain's entry; throws where there is no keychain. A locked one may ask its owner, but not for
- * ever.
+ * Opens the keychain entry of a server; throws where there is no keychain. A locked keychain may prompt its
+ * owner, for up to 30 seconds.
  */
-const keychain = async (url: string, env: Env) => {
+const openKeychainEntry = async (url: string, env: Env) => {
   if (env['WCRM_KEYCHAIN'] === 'off') throw new Error('switched off by WCRM_KEYCHAIN')
   const { AsyncEntry } = await import('@napi-rs/keyring')
   // Unpinned, Linux falls back to the kernel's key ring, which forgets at logout.
   const entry = new AsyncEntry('wcrm', url, { linux: { store: 'secret-service' } })
-  const signal = AbortSignal.timeout(30_000)
+  const signal = AbortSignal.timeout(KEYCHAIN_TIMEOUT_MS)
   return {
     read: () => entry.getPassword(signal),
     write: (key: string) => entry.setPassword(key, signal),
@@ -58,7 +62,7 @@ const keychain = async (url: string, env: Env) => {
   }
 }
 
-/** Keeps the key of a server for the command line and makes that server the default one. Never throws. */
+/** Stores the key of a server and makes that server the default. Never throws. */
 export const storeCredentials = async ({
   url,
   key,
@@ -67,51 +71,54 @@ export const storeCredentials = async ({
   url: string
   key: string
   env: Env
-}): Promise<Stored> => {
+}): Promise<StoreResult> => {
   try {
-    const base = baseUrl(url)
-    const name = nameOf(base)
-    const kept = readKept(env)
+    const base = parseBaseUrl(url)
+    const name = credentialName(base)
+    const stored = readCredentialsFile(env)
     let reason: string | undefined
     try {
-      await (await keychain(name, env)).write(key)
+      await (await openKeychainEntry(name, env)).write(key)
     } catch (error) {
       reason = (error as Error).message
     }
-    const login: Login = reason === undefined ? { store: 'keychain' } : { store: 'file', key }
-    writeKept(env, { url: base, logins: { ...kept.logins, [name]: login } })
+    const login: StoredLogin = reason === undefined ? { store: 'keychain' } : { store: 'file', key }
+    writeCredentialsFile(env, { url: base, logins: { ...stored.logins, [name]: login } })
     return { store: login.store, path: credentialsPath(env), ...(reason === undefined ? {} : { reason }) }
   } catch (error) {
     return { store: 'none', reason: (error as Error).message }
   }
 }
 
-/** Forgets the key of a server; false when none was kept. */
+/** Deletes the stored key of a server; false when there was none. */
 export const removeCredentials = async (url: string, env: Env): Promise<boolean> => {
-  const kept = readKept(env)
-  const name = nameOf(baseUrl(url))
-  const login = kept.logins[name]
+  const stored = readCredentialsFile(env)
+  const name = credentialName(parseBaseUrl(url))
+  const login = stored.logins[name]
   if (!login) return false
-  if (login.store === 'keychain') await (await keychain(name, env)).remove()
-  const { [name]: _gone, ...logins } = kept.logins
-  writeKept(env, { ...(kept.url && nameOf(kept.url) !== name ? { url: kept.url } : {}), logins })
+  if (login.store === 'keychain') await (await openKeychainEntry(name, env)).remove()
+  const { [name]: _removed, ...logins } = stored.logins
+  writeCredentialsFile(env, {
+    ...(stored.url && credentialName(stored.url) !== name ? { url: stored.url } : {}),
+    logins,
+  })
   return true
 }
 
-/** The server and the key of a call. A kept key goes to the server it was kept for, and to no other. */
-export const connection = async (
+/** Returns the server and the key to use. A stored key is sent only to the server that it was stored for. */
+export const loadCredentials = async (
   env: Env,
   givenUrl?: string,
 ): Promise<{ url: string; key: string | undefined }> => {
-  const kept = readKept(env)
-  const url = baseUrl(givenUrl ?? (env['WCRM_URL'] || kept.url || defaultUrl))
+  const stored = readCredentialsFile(env)
+  const url = parseBaseUrl(givenUrl ?? (env['WCRM_URL'] || stored.url || DEFAULT_URL))
   if (env['WCRM_API_KEY']) return { url, key: env['WCRM_API_KEY'].trim() }
-  const login = kept.logins[nameOf(url)]
+  const login = stored.logins[credentialName(url)]
   if (login?.store !== 'keychain') return { url, key: login?.key }
   return {
     url,
     key:
-      (await keychain(nameOf(url), env)
+      (await openKeychainEntry(credentialName(url), env)
         .then((entry) => entry.read())
         .catch(() => undefined)) ?? undefined,
   }

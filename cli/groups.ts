@@ -1,13 +1,13 @@
-/** One line for each group of commands, under the heading that help and man pages file it under. */
-export const groups: readonly { heading: string; commands: Readonly<Record<string, string>> }[] = [
+/** A summary of each group of commands, by the headings of help and the man page. */
+export const commandGroups: readonly { heading: string; commands: Readonly<Record<string, string>> }[] = [
   {
     heading: 'Contacts',
     commands: {
       contacts: 'Find, write, tag, import and export contacts',
       tags: 'List tags',
-      groups: 'Contact groups and who is in them',
-      'custom-fields': 'The fields that contacts can have',
-      'saved-filters': 'Contact filters kept for the team',
+      groups: 'Contact groups and their members',
+      'custom-fields': 'Custom fields of contacts',
+      'saved-filters': 'Contact filters saved for the team',
     },
   },
   {
@@ -18,14 +18,14 @@ export const groups: readonly { heading: string; commands: Readonly<Record<strin
       templates: 'Message templates: check, submit, change, archive',
       'quick-messages': 'Saved replies',
       'short-links': 'Click-to-chat links with a QR image',
-      broadcasts: 'Broadcasts and who received them',
+      broadcasts: 'Broadcasts and their recipients',
     },
   },
   {
     heading: 'Integration',
     commands: {
       webhooks: 'Webhook endpoints, subscriptions and deliveries',
-      events: 'The event log, once or as it grows',
+      events: 'List or follow the event log',
     },
   },
   {
@@ -36,20 +36,20 @@ export const groups: readonly { heading: string; commands: Readonly<Record<strin
       staff: 'List the staff',
       teams: 'List the teams',
       reports: 'Workspace summary and staff report',
-      audit: 'Who did what through which door',
+      audit: 'The audit trail: who did what',
     },
   },
 ]
 
-/** Commands that are not operations: each is a file of its own, imported when it is asked for. */
-export const local: Readonly<Record<string, string>> = {
-  login: 'Keep an API key for this machine',
-  logout: 'Forget the kept key',
-  completion: 'Print the completion script of bash, zsh or fish',
+/** Commands that are not operations: each is a module of its own, loaded on demand. */
+export const localCommands: Readonly<Record<string, string>> = {
+  login: 'Store an API key on this machine',
+  logout: 'Delete the stored key',
+  completion: 'Print the completion script for bash, zsh or fish',
   mcp: 'Serve MCP on stdin and stdout, bridged to the server',
   serve: 'Run the server',
-  worker: 'Deliver webhooks beside the servers of a PostgreSQL database',
-  sandbox: 'Be the customer and the provider of the built-in sandbox, or run one alone',
+  worker: 'Deliver webhooks next to the servers of a PostgreSQL database',
+  sandbox: 'Control the built-in sandbox as customer and provider, or run it standalone',
   admin: "Administer workspaces, staff, channels and keys on the server's machine",
 }
 
@@ -63,5 +63,5 @@ export const exitCodes: readonly (readonly [number, string])[] = [
   [6, 'confirmation missing or declined'],
   [7, 'rate limited'],
   [8, 'provider or service unavailable, or timeout'],
-  [9, 'partly failed: the answer was printed'],
+  [9, 'partly failed: the response was printed'],
 ]

@@ -1,7 +1,7 @@
 import { type CommandSpec, commandName, type Field } from './manifest.ts'
 
-/** What stands for a flag's value in help. */
-export const termOf = (field: Field): string => {
+/** Returns the placeholder for a flag's value in help. */
+export const valuePlaceholder = (field: Field): string => {
   if (field.enum && field.enum.join('|').length <= 30) return field.enum.join('|')
   if (field.type === 'list') return field.items === 'object' || field.items === 'any' ? 'json-list' : 'list'
   if (field.type === 'object' || field.type === 'any') return 'json'
@@ -9,7 +9,7 @@ export const termOf = (field: Field): string => {
   return field.type === 'string' ? 'text' : field.type
 }
 
-const needs = (spec: CommandSpec): string =>
+const renderRequirements = (spec: CommandSpec): string =>
   [
     `Scope: ${spec.scope}.`,
     spec.confirm ? `Confirm with: --confirm ${spec.confirm}.` : '',
@@ -18,20 +18,20 @@ const needs = (spec: CommandSpec): string =>
     .filter((s) => s !== '')
     .join(' ')
 
-/** What `--help` says below the flags. */
-export const detailsOf = (spec: CommandSpec): string => {
+/** Renders the part of `--help` below the flags. */
+export const renderHelpDetails = (spec: CommandSpec): string => {
   const json = spec.fields.some((f) => f.type === 'object' || f.type === 'any' || f.items === 'object')
   const lists = spec.fields.some((f) => f.type === 'list')
   const values = [
-    lists ? 'Lists take commas or repeated flags, a JSON array, @file or - (one a line).' : '',
-    json ? 'JSON is given as text, @file or -.' : '',
-    spec.fields.some((f) => f.nullable) ? 'The word null clears a field that may be empty.' : '',
+    lists ? 'Lists: separated by commas, repeated flags, a JSON array, @file or - (one item per line).' : '',
+    json ? 'JSON: text, @file or -.' : '',
+    spec.fields.some((f) => f.nullable) ? 'The word null clears a nullable field.' : '',
   ]
     .filter((s) => s !== '')
     .join(' ')
   const columns =
     spec.output.list && spec.verb !== 'export'
-      ? `Piped, each row is a line of tab-separated columns: ${spec.output.columns.join(', ')}.`
+      ? `Piped output is one line per row with tab-separated columns: ${spec.output.columns.join(', ')}.`
       : ''
   const examples = spec.examples.map((e) => `  # ${e.title}\n  $ ${e.command}`).join('\n')
   return [
@@ -39,9 +39,11 @@ export const detailsOf = (spec: CommandSpec): string => {
     examples ? `Examples:\n${examples}\n` : '',
     values,
     columns,
-    needs(spec),
-    'Exit codes: 0 done, 2 invalid, 3 not found, 4 not permitted, 5 conflict, 6 not confirmed, 7 rate limited, 8 unavailable, 9 partly failed, 1 other.',
-    `Operation: ${spec.operation} (POST /v1/ops/${spec.operation}). Manual: man wcrm-${commandName(spec).split(' ')[0]}.`,
+    renderRequirements(spec),
+    'Exit codes: 0 done, 2 invalid, 3 not found, 4 not permitted, 5 conflict, 6 not confirmed, ' +
+      '7 rate limited, 8 unavailable, 9 partly failed, 1 other.',
+    `Operation: ${spec.operation} (POST /v1/ops/${spec.operation}). Manual: man ` +
+      `wcrm-${commandName(spec).split(' ')[0]}.`,
   ]
     .filter((s, i) => i === 0 || s !== '')
     .join('\n')

@@ -1,4 +1,6 @@
-/** What a command may touch of the process; `process` itself fits, and so does a test's own. */
+/**
+ * The parts of the process that a command may use; `process` itself fits, and so do the streams of a test.
+ */
 export type Io = {
   readonly stdin: NodeJS.ReadableStream & { isTTY?: boolean | undefined }
   readonly stdout: NodeJS.WritableStream & { isTTY?: boolean | undefined; columns?: number | undefined }
@@ -7,14 +9,14 @@ export type Io = {
   readonly fetch?: typeof fetch
 }
 
-/** A person looks at the answer and can be asked: both ends are terminals. */
+/** True when stdin and stdout are terminals: a person reads the output and can be prompted. */
 export const isInteractive = (io: Io): boolean => io.stdin.isTTY === true && io.stdout.isTTY === true
 
-/** See https://no-color.org: any value but the empty one switches colour off. */
+/** False when NO_COLOR is set to anything but the empty string (https://no-color.org). */
 export const hasColor = (io: Io): boolean => !io.env['NO_COLOR'] && io.env['TERM'] !== 'dumb'
 
-/** Everything that is piped in. */
-export const readAll = async (stream: NodeJS.ReadableStream): Promise<Buffer> => {
+/** Reads a stream to its end. */
+export const readStream = async (stream: NodeJS.ReadableStream): Promise<Buffer> => {
   const chunks: Buffer[] = []
   for await (const chunk of stream) chunks.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
   return Buffer.concat(chunks)

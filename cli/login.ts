@@ -1,6 +1,6 @@
-import { connection, removeCredentials, storeCredentials } from './credentials.ts'
-import { fault, usage } from './fault.ts'
-import { type Io, readAll } from './io.ts'
+import { loadCredentials, removeCredentials, storeCredentials } from './credentials.ts'
+import { cliError, usageError } from './error.ts'
+import { type Io, readStream } from './io.ts'
 import { callOperation } from './remote.ts'
 
 type Whoami = {
@@ -10,64 +10,66 @@ type Whoami = {
 }
 
 /**
- * The key from standard input: piped, or typed without being shown. Never from the command line, which
- * others can read.
+ * Reads the key from standard input: piped, or typed without echo. Never from the command line, which other
+ * users of the machine can see.
  */
 const readKey = async (io: Io, url: string, json: boolean): Promise<string> => {
-  if (!io.stdin.isTTY) return (await readAll(io.stdin)).toString('utf8').trim()
-  if (json || !io.stderr.isTTY) throw usage('login needs the key on standard input.', undefined)
-  const { ask } = await import('./prompt.ts')
-  return (await ask(io, `API key for ${url}:`, { hidden: true }))?.trim() ?? ''
+  if (!io.stdin.isTTY) return (await readStream(io.stdin)).toString('utf8').trim()
+  if (json || !io.stderr.isTTY) throw usageError('login needs the key on standard input.')
+  const { promptUser } = await import('./prompt.ts')
+  return (await promptUser(io, `API key for ${url}:`, { hidden: true }))?.trim() ?? ''
 }
 
-/** Checks a key with the server and keeps it. */
+/** Checks a key with the server and stores it. Returns the exit code. */
 export const login = async (
   io: Io,
   givenUrl: string | undefined,
   json: boolean,
   version: string,
 ): Promise<number> => {
-  const { url } = await connection({ ...io.env, WCRM_API_KEY: 'unused' }, givenUrl)
+  const { url } = await loadCredentials({ ...io.env, WCRM_API_KEY: 'unused' }, givenUrl)
   const key = await readKey(io, url, json)
-  if (key === '') throw usage('No key was given.')
+  if (key === '') throw usageError('The key is empty.')
   const { value } = await callOperation(io, { url, key, version }, 'workspace_whoami', {})
-  const me = value as unknown as Whoami
+  const whoami = value as unknown as Whoami
   const stored = await storeCredentials({ url, key, env: io.env })
   if (stored.store === 'none')
-    throw fault(1, {
+    throw cliError(1, {
       type: 'about:blank',
-      title: 'Key not kept',
+      title: 'Key not stored',
       code: 'internal_error',
-      detail: stored.reason ?? 'No place to keep it.',
+      detail: stored.reason ?? 'There is no place to store it.',
     })
   if (stored.store === 'file' && !json)
     io.stderr.write(
-      `No keychain here (${stored.reason}): the key is kept in ${stored.path}, which only you can read.\n`,
+      `No keychain is available (${stored.reason}). ` +
+        `The key is stored in ${stored.path}, which only you can read.\n`,
     )
-  const answer = {
+  const result = {
     url,
-    workspace: me.workspace,
-    staff: me.staff,
-    scopes: me.key.scopes,
-    test: me.key.test,
+    workspace: whoami.workspace,
+    staff: whoami.staff,
+    scopes: whoami.key.scopes,
+    test: whoami.key.test,
     store: stored.store,
   }
   io.stdout.write(
     json
-      ? `${JSON.stringify(answer)}\n`
-      : `Logged in to ${url} as ${me.staff.name} (${me.staff.role}), workspace ${me.workspace.name}.\n`,
+      ? `${JSON.stringify(result)}\n`
+      : `Logged in to ${url} as ${whoami.staff.name} (${whoami.staff.role}), workspace ` +
+          `${whoami.workspace.name}.\n`,
   )
   return 0
 }
 
-/** Forgets the kept key of a server. */
+/** Deletes the stored key of a server. Returns the exit code. */
 export const logout = async (io: Io, givenUrl: string | undefined): Promise<number> => {
-  const { url } = await connection({ ...io.env, WCRM_API_KEY: 'unused' }, givenUrl)
-  const gone = await removeCredentials(url, io.env)
+  const { url } = await loadCredentials({ ...io.env, WCRM_API_KEY: 'unused' }, givenUrl)
+  const removed = await removeCredentials(url, io.env)
   io.stderr.write(
-    gone
-      ? `The key of ${url} is forgotten here. It still works: revoke it with wcrm admin keys revoke.\n`
-      : `No key of ${url} was kept.\n`,
+    removed
+      ? `The key of ${url} was deleted here. It is still valid: revoke it with wcrm admin keys revoke.\n`
+      : `No key of ${url} was stored.\n`,
   )
   return 0
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** How a flag's text becomes a value of the input. */
+/** How the text of a flag is converted to an input value. */
 export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'list' | 'any' | 'base64'
 
 export type Field = {
@@ -18,7 +18,7 @@ export type Field = {
 
 export type OutputField = { readonly name: string; readonly type: string; readonly about: string }
 
-/** A flag that only the command line knows; without `value` it takes none. */
+/** A flag that exists only on the command line; without `value` it takes none. */
 type OwnFlag = {
   readonly flag: string
   readonly value?: string
@@ -43,15 +43,15 @@ export type CommandSpec = {
   readonly args: readonly string[]
   readonly fields: readonly Field[]
   /**
-   * What the command line adds to its operation: a word that may be left out, and flags that are no fields
-   * of the input.
+   * What the command line adds to the operation: an optional positional argument, and flags that are not
+   * fields of the input.
    */
   readonly word?: { readonly name: string; readonly about: string }
   readonly own?: readonly OwnFlag[]
   readonly output: {
-    /** The answer is `{data: [...]}`: `fields` are those of a row, `envelope` those around the rows. */
+    /** The response is `{data: [...]}`: `fields` are those of a row, `envelope` those beside `data`. */
     readonly list?: true
-    /** The list goes on with `cursor`. */
+    /** The next page is requested with `cursor`. */
     readonly paged?: true
     readonly fields: readonly OutputField[]
     readonly envelope: readonly OutputField[]
@@ -64,12 +64,12 @@ export type CommandSpec = {
 export type Manifest = { readonly version: string; readonly commands: readonly CommandSpec[] }
 
 /**
- * The commands as generated from the catalog. Read as text: an import of this size would be parsed twice by
- * the compiler.
+ * Reads the commands that were generated from the catalog. Read as text: the compiler would parse an import
+ * of this size a second time.
  */
 export const readManifest = (): Manifest =>
   JSON.parse(readFileSync(new URL('./manifest.json', import.meta.url), 'utf8')) as Manifest
 
-/** What a person types after `wcrm`. */
+/** Returns what a user types after `wcrm`. */
 export const commandName = (spec: CommandSpec): string =>
   spec.verb ? `${spec.group} ${spec.verb}` : spec.group

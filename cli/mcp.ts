@@ -1,16 +1,16 @@
 import { parseArgs } from 'node:util'
 import { bridgeStdio } from '../mcp/stdio.ts'
-import { connection } from './credentials.ts'
+import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
 
 const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all]
 
-Serves MCP on standard input and output, bridged to a running server's /mcp with the
-key of WCRM_API_KEY or of wcrm login. For a client's configuration:
+Serves MCP on standard input and output, bridged to /mcp of a running server, with the
+key of WCRM_API_KEY or wcrm login. In the configuration of an MCP client:
   {"command": "wcrm", "args": ["mcp"], "env": {"WCRM_API_KEY": "..."}}
 `
 
-/** `wcrm mcp`: runs until standard input ends. */
+/** `wcrm mcp`: runs until standard input ends. Returns the exit code. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const { values } = parseArgs({
     args: argv,
@@ -20,9 +20,9 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     io.stdout.write(help)
     return 0
   }
-  const { url, key } = await connection(io.env, values.url)
+  const { url, key } = await loadCredentials(io.env, values.url)
   if (!key) {
-    io.stderr.write(`No API key for ${url}: set WCRM_API_KEY, or keep one with: wcrm login\n`)
+    io.stderr.write(`No API key for ${url}: set WCRM_API_KEY, or store one with: wcrm login\n`)
     return 4
   }
   const query = values.toolsets ? `?${new URLSearchParams({ toolsets: values.toolsets })}` : ''

@@ -1,34 +1,39 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isFault } from './fault.ts'
+import { isCliError } from './error.ts'
 import type { Io } from './io.ts'
-import { callOperation, type Connection, type Reply, retryAfterOf } from './remote.ts'
+import { callOperation, type ServerConnection, type ApiResponse, retryAfterSeconds } from './remote.ts'
 
-const LONGEST_WAIT_S = 120
+const MAX_RATE_LIMIT_WAIT_SECONDS = 120
 
-/** Reads are safe to send again: a page refused by the rate limit is asked for when the limit says so. */
-const patiently = async (io: Io, ask: () => Promise<Reply>): Promise<Reply> => {
+/** Retries a read that the rate limit refused, after the time that `Retry-After` names. */
+const waitOutRateLimit = async (io: Io, request: () => Promise<ApiResponse>): Promise<ApiResponse> => {
   for (;;) {
     try {
-      return await ask()
+      return await request()
     } catch (error) {
-      const seconds = retryAfterOf(error)
-      if (!isFault(error) || error.exit !== 7 || seconds === undefined || seconds > LONGEST_WAIT_S)
+      const seconds = retryAfterSeconds(error)
+      if (
+        !isCliError(error) ||
+        error.exitCode !== 7 ||
+        seconds === undefined ||
+        seconds > MAX_RATE_LIMIT_WAIT_SECONDS
+      )
         throw error
-      io.stderr.write(`Rate limited: going on in ${seconds} s.\n`)
+      io.stderr.write(`Rate limited: continuing in ${seconds} s.\n`)
       await sleep(seconds * 1000)
     }
   }
 }
 
-/** The pages of a list, one after the other. */
-export async function* pagesOf(
+/** Yields the pages of a list. */
+export async function* fetchPages(
   io: Io,
-  to: Connection,
+  to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<Record<string, unknown>> {
   for (let cursor: unknown; cursor !== null;) {
-    const { value } = await patiently(io, () =>
+    const { value } = await waitOutRateLimit(io, () =>
       callOperation(io, to, operation, typeof cursor === 'string' ? { ...input, cursor } : input),
     )
     yield value
@@ -36,16 +41,16 @@ export async function* pagesOf(
   }
 }
 
-/** Every page of a list as one answer: the first page's envelope, all rows, and no next cursor. */
-export const allPages = async (
+/** Returns all pages of a list as one: the first page's envelope, all rows, and no next cursor. */
+export const fetchAllPages = async (
   io: Io,
-  to: Connection,
+  to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
 ): Promise<Record<string, unknown>> => {
   let first: Record<string, unknown> | undefined
   const rows: unknown[] = []
-  for await (const page of pagesOf(io, to, operation, input)) {
+  for await (const page of fetchPages(io, to, operation, input)) {
     first ??= page
     for (const row of page['data'] as unknown[]) rows.push(row)
   }

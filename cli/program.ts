@@ -1,27 +1,27 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
-import { type Fault, usage } from './fault.ts'
-import { exitCodes, groups, local } from './groups.ts'
-import { detailsOf, termOf } from './help.ts'
+import { type CliError, usageError } from './error.ts'
+import { exitCodes, commandGroups, localCommands } from './groups.ts'
+import { renderHelpDetails, valuePlaceholder } from './help.ts'
 import type { Io } from './io.ts'
-import { type Line, readLine, startOf, wordsFor } from './line.ts'
+import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
 import { type CommandSpec, commandName, type Field, type Manifest, readManifest } from './manifest.ts'
-import type { Typed } from './operate.ts'
+import type { ParsedCommand } from './operation-command.ts'
 
-type Host = {
+type ProgramContext = {
   readonly io: Io
   readonly manifest: Manifest
-  readonly line: Line
-  exit: number
-  complaint: string
+  readonly line: CommandLine
+  exitCode: number
+  errorText: string
 }
 
-const collect = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
+const appendValue = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
 
-const plain = (text: string): string => text.replaceAll('`', '')
+const stripBackticks = (text: string): string => text.replaceAll('`', '')
 
-const describe = (field: Field): string =>
+const describeField = (field: Field): string =>
   [
-    plain(field.about),
+    stripBackticks(field.about),
     field.enum ? `One of: ${field.enum.join(', ')}.` : '',
     field.required ? '(required)' : '',
     field.default === undefined ? '' : `(default: ${JSON.stringify(field.default)})`,
@@ -31,11 +31,13 @@ const describe = (field: Field): string =>
 
 const addField = (command: Command, field: Field): void => {
   if (field.type === 'boolean') {
-    command.addOption(new Option(field.flag, describe(field)))
+    command.addOption(new Option(field.flag, describeField(field)))
     command.addOption(new Option(field.flag.replace('--', '--no-')).hideHelp())
     if (field.nullable) command.addOption(new Option(field.flag.replace('--', '--null-')).hideHelp())
   } else {
-    command.addOption(new Option(`${field.flag} <${termOf(field)}>`, describe(field)).argParser(collect))
+    command.addOption(
+      new Option(`${field.flag} <${valuePlaceholder(field)}>`, describeField(field)).argParser(appendValue),
+    )
   }
 }
 
@@ -43,47 +45,47 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
   if (spec.own) command.optionsGroup(spec.group === 'events' ? 'Follow options:' : 'File options:')
   for (const { flag, value, repeats, about } of spec.own ?? []) {
     const option = new Option(value ? `${flag} <${value}>` : flag, about)
-    command.addOption(repeats ? option.argParser(collect) : option)
+    command.addOption(repeats ? option.argParser(appendValue) : option)
   }
   command.optionsGroup('Call options:')
   if (spec.fields.length > 0)
-    command.option('--input <json>', 'the whole input as a JSON object, @file or -; flags win over it')
-  if (spec.output.paged && spec.verb !== 'export') command.option('--all', 'follow the cursors to the end')
+    command.option('--input <json>', 'the whole input as a JSON object, @file or -; flags override it')
+  if (spec.output.paged && spec.verb !== 'export') command.option('--all', 'fetch all pages')
   if (spec.writes) {
     command
-      .addOption(new Option('--dry-run', 'rehearse: every check runs, nothing changes'))
+      .addOption(new Option('--dry-run', 'run every check, but change nothing'))
       .addOption(new Option('--no-dry-run').hideHelp())
     command.option(
       '--idempotency-key <key>',
-      'repeat a call safely: the same key never runs twice (default: a new one)',
+      'make retries safe: a call with the same key never runs twice (default: a new key)',
     )
   }
-  if (spec.confirm) command.option('--confirm <verb>', `say "${spec.confirm}" to go on without being asked`)
-  command.option('--json', 'print the whole answer; --json=a,b picks fields, --json=? lists them')
+  if (spec.confirm) command.option('--confirm <verb>', `"${spec.confirm}" confirms without a prompt`)
+  command.option('--json', 'print the response as JSON; --json=a,b selects fields, --json=? lists them')
   if (!spec.fields.some((f) => f.flag === '--url'))
     command.option('--url <url>', 'base URL of the server (also WCRM_URL)')
   if (!spec.fields.some((f) => f.flag === '--server'))
     command.addOption(new Option('--server <url>').hideHelp())
 }
 
-/** A flag's texts under its field's name, booleans among them. */
-const flagTexts = (command: Command, spec: CommandSpec): Map<string, string[]> => {
+/** Returns the values of the field flags, booleans included, by field name. */
+const readFieldFlags = (command: Command, spec: CommandSpec): Map<string, string[]> => {
   const texts = new Map<string, string[]>()
   for (const field of spec.fields) {
     const option = command.options.find((o) => o.long === field.flag)
     const value: unknown = option && command.getOptionValue(option.attributeName())
-    const none: unknown =
+    const isNull: unknown =
       field.nullable &&
       command.getOptionValue(new Option(field.flag.replace('--', '--null-')).attributeName())
-    if (none === true) texts.set(field.name, ['null'])
+    if (isNull === true) texts.set(field.name, ['null'])
     else if (Array.isArray(value)) texts.set(field.name, value as string[])
     else if (typeof value === 'boolean') texts.set(field.name, [String(value)])
   }
   return texts
 }
 
-/** Texts of the flags that only the command line knows, by name; of one that takes no value, none. */
-const ownTexts = (command: Command, spec: CommandSpec): Map<string, string[]> => {
+/** Returns the values of the flags that exist only on the command line; empty for a flag that takes none. */
+const readCliFlags = (command: Command, spec: CommandSpec): Map<string, string[]> => {
   const values = command.opts<Record<string, unknown>>()
   const given = (spec.own ?? [])
     .map(({ flag }) => [flag.slice(2), values[new Option(flag).attributeName()]] as const)
@@ -91,32 +93,43 @@ const ownTexts = (command: Command, spec: CommandSpec): Map<string, string[]> =>
   return new Map(given.map(([name, value]) => [name, value === true ? [] : ([value].flat() as string[])]))
 }
 
-const typedFrom = (program: Command, command: Command, spec: CommandSpec): Typed => {
-  const own = command.opts<Record<string, unknown>>()
-  const text = (name: string): string | undefined => (typeof own[name] === 'string' ? own[name] : undefined)
-  const above = program.opts<{ url?: string; server?: string }>()
+const toParsedCommand = (program: Command, command: Command, spec: CommandSpec): ParsedCommand => {
+  const options = command.opts<Record<string, unknown>>()
+  const text = (name: string): string | undefined => {
+    const value = options[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  const globalOptions = program.opts<{ url?: string; server?: string }>()
   const urlIsField = spec.fields.some((f) => f.flag === '--url')
   return {
     args: command.args,
-    flags: flagTexts(command, spec),
-    own: ownTexts(command, spec),
+    flags: readFieldFlags(command, spec),
+    cliFlags: readCliFlags(command, spec),
     input: text('input'),
     idempotencyKey: text('idempotencyKey'),
     confirm: text('confirm'),
-    dryRun: own['dryRun'] === true,
-    all: own['all'] === true,
-    url: text('server') ?? (urlIsField ? undefined : text('url')) ?? above.server ?? above.url,
+    dryRun: options['dryRun'] === true,
+    all: options['all'] === true,
+    url:
+      text('server') ?? (urlIsField ? undefined : text('url')) ?? globalOptions.server ?? globalOptions.url,
   }
 }
 
-const fillCommand = (host: Host, program: Command, command: Command, spec: CommandSpec): void => {
-  // With --input the path's fields may be in there.
-  const wanted = !host.line.words.some((word) => word === '--input' || word.startsWith('--input='))
+const configureCommand = (
+  context: ProgramContext,
+  program: Command,
+  command: Command,
+  spec: CommandSpec,
+): void => {
+  // Path fields may be part of --input.
+  const requireArguments = !context.line.words.some(
+    (word) => word === '--input' || word.startsWith('--input='),
+  )
   for (const name of spec.args) {
     command.addArgument(
       new Argument(
-        wanted ? `<${name}>` : `[${name}]`,
-        plain(spec.fields.find((f) => f.name === name)?.about ?? ''),
+        requireArguments ? `<${name}>` : `[${name}]`,
+        stripBackticks(spec.fields.find((f) => f.name === name)?.about ?? ''),
       ),
     )
   }
@@ -125,61 +138,61 @@ const fillCommand = (host: Host, program: Command, command: Command, spec: Comma
   if (flags.length > 0) command.optionsGroup('Fields:')
   for (const field of flags) addField(command, field)
   addCommonOptions(command, spec)
-  command.description([plain(spec.summary), plain(spec.about ?? '')].filter((s) => s !== '').join('.\n\n'))
-  command.addHelpText('after', detailsOf(spec))
+  command.description(
+    [stripBackticks(spec.summary), stripBackticks(spec.about ?? '')].filter((s) => s !== '').join('.\n\n'),
+  )
+  command.addHelpText('after', renderHelpDetails(spec))
   command.action(async () => {
-    const { operate } = await import('./operate.ts')
-    host.exit = await operate(
-      host.io,
+    const { runOperationCommand } = await import('./operation-command.ts')
+    context.exitCode = await runOperationCommand(
+      context.io,
       spec,
-      typedFrom(program, command, spec),
-      host.line.json,
-      host.manifest.version,
+      toParsedCommand(program, command, spec),
+      context.line.json,
+      context.manifest.version,
     )
   })
 }
 
-/**
- * Only the group that was asked for gets its verbs, and only the verb that was asked for its flags: help
- * starts fast.
- */
-const addGroup = (host: Host, program: Command, name: string, summary: string): void => {
-  const specs = host.manifest.commands.filter((c) => c.group === name)
+/** Adds verbs only to the group on the command line, and flags only to its verb: this makes startup fast. */
+const addGroup = (context: ProgramContext, program: Command, name: string, summary: string): void => {
+  const specs = context.manifest.commands.filter((c) => c.group === name)
   if (specs.length === 0) return
   const group = program.command(name).summary(summary).description(`${summary}.`).helpCommand(false)
-  if (!host.line.words.includes(name)) return
-  const alone = specs.find((c) => c.verb === '')
-  if (alone) return fillCommand(host, program, group, alone)
+  if (!context.line.words.includes(name)) return
+  const single = specs.find((c) => c.verb === '')
+  if (single) return configureCommand(context, program, group, single)
   group.usage('<verb> [arguments] [flags]')
   for (const spec of specs) {
-    const command = group.command(spec.verb).summary(plain(spec.summary))
-    if (spec === host.line.spec) fillCommand(host, program, command, spec)
+    const command = group.command(spec.verb).summary(stripBackticks(spec.summary))
+    if (spec === context.line.spec) configureCommand(context, program, command, spec)
   }
 }
 
-const addLocal = (host: Host, program: Command): void => {
+const addLocalCommands = (context: ProgramContext, program: Command): void => {
   program.commandsGroup('This machine:')
-  for (const [name, summary] of Object.entries(local))
+  for (const [name, summary] of Object.entries(localCommands))
     program.command(name).summary(summary).description(summary)
   const url = '--url <url>'
   const find = (name: string): Command => program.commands.find((c) => c.name() === name)!
-  const above = (): string | undefined => program.opts<{ url?: string }>().url
+  const globalUrl = (): string | undefined => program.opts<{ url?: string }>().url
   find('login')
     .option(url, 'base URL of the server')
-    .option('--json', 'print the answer as JSON')
+    .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
-      '\nThe key is read from standard input: piped in, or asked for without being shown.\nIt is kept in the keychain, or where there is none in a file that only you can read.',
+      '\nThe key is read from standard input: piped in, or typed at a prompt without echo.\n' +
+        'It is stored in the keychain or, where there is none, in a file that only you can read.',
     )
     .action(async (options: { url?: string }) => {
-      host.exit = await (
+      context.exitCode = await (
         await import('./login.ts')
-      ).login(host.io, options.url ?? above(), host.line.json.on, host.manifest.version)
+      ).login(context.io, options.url ?? globalUrl(), context.line.json.on, context.manifest.version)
     })
   find('logout')
     .option(url, 'base URL of the server')
     .action(async (options: { url?: string }) => {
-      host.exit = await (await import('./login.ts')).logout(host.io, options.url ?? above())
+      context.exitCode = await (await import('./login.ts')).logout(context.io, options.url ?? globalUrl())
     })
   find('completion')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
@@ -188,97 +201,96 @@ const addLocal = (host: Host, program: Command): void => {
       '\nFor example: wcrm completion bash > ~/.local/share/bash-completion/completions/wcrm',
     )
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
-      host.io.stdout.write((await import('./completion.ts')).completion(host.manifest, shell))
+      context.io.stdout.write((await import('./completion.ts')).renderCompletion(context.manifest, shell))
     })
 }
 
 const footer = `
-Credentials: WCRM_API_KEY and WCRM_URL, else what "wcrm login" kept.
+Credentials: WCRM_API_KEY and WCRM_URL, else those stored by "wcrm login".
 Exit codes: ${exitCodes.map(([code, about]) => `${code} ${about}`).join('; ')}.
 More: wcrm <group> --help, wcrm <group> <verb> --help, man wcrm.`
 
-const build = (host: Host): Command => {
+const buildProgram = (context: ProgramContext): Command => {
   const program = new Command('wcrm')
     .description('Contacts, tags, groups and custom fields of a workspace, on the command line.')
     .usage('<group> <verb> [arguments] [flags]')
-    .version(host.manifest.version, '--version')
+    .version(context.manifest.version, '--version')
     .helpOption('-h, --help', 'show help')
     .helpCommand(false)
     .enablePositionalOptions()
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .addOption(new Option('--server <url>').hideHelp())
-    .option('--json', 'print JSON: the whole answer, or the problem')
+    .option('--json', 'print JSON: the response, or the problem')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => host.io.stdout.write(text),
+      writeOut: (text) => context.io.stdout.write(text),
       writeErr: (text) => {
-        host.complaint += text
+        context.errorText += text
       },
-      getOutHelpWidth: () => host.io.stdout.columns || 100,
-      getErrHelpWidth: () => host.io.stderr.columns || 100,
+      getOutHelpWidth: () => context.io.stdout.columns || 100,
+      getErrHelpWidth: () => context.io.stderr.columns || 100,
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })
     .configureHelp({
       optionTerm: (option) =>
-        option.long && host.line.spec?.fields.some((f) => f.type === 'boolean' && f.flag === option.long)
+        option.long && context.line.spec?.fields.some((f) => f.type === 'boolean' && f.flag === option.long)
           ? option.long.replace('--', '--[no-]')
           : option.flags,
     })
     .addHelpText('after', footer)
-  for (const { heading, commands } of groups) {
+  for (const { heading, commands } of commandGroups) {
     program.commandsGroup(`${heading}:`)
-    for (const [name, summary] of Object.entries(commands)) addGroup(host, program, name, summary)
+    for (const [name, summary] of Object.entries(commands)) addGroup(context, program, name, summary)
   }
-  addLocal(host, program)
+  addLocalCommands(context, program)
   return program
 }
 
-/** Commander's complaint as a problem of ours. */
-const complaintFault = (host: Host, error: CommanderError): Fault => {
+/** Converts an error of commander to a usage error with a hint. */
+const toUsageError = (context: ProgramContext, error: CommanderError): CliError => {
   const text =
     error.code === 'commander.help'
-      ? 'A verb is missing.'
-      : host.complaint
+      ? 'The verb is missing.'
+      : context.errorText
           .replace(/^error: /, '')
           .trim()
           .replaceAll('\n', ' ')
-  const typed = host.line.words[startOf(host.line.words)] ?? ''
-  const known = host.line.spec
-    ? commandName(host.line.spec)
-    : host.manifest.commands.some((c) => c.group === typed) || typed in local
-      ? typed
+  const group = context.line.words[findGroupIndex(context.line.words)] ?? ''
+  const known = context.line.spec
+    ? commandName(context.line.spec)
+    : context.manifest.commands.some((c) => c.group === group) || group in localCommands
+      ? group
       : ''
-  return Object.assign(usage(text || error.message), { hint: `See: wcrm ${known ? `${known} ` : ''}--help` })
+  return Object.assign(usageError(text || error.message), {
+    hint: `See: wcrm ${known ? `${known} ` : ''}--help`,
+  })
 }
 
-/**
- * Runs a command of the manifest, or one of this machine's that needs no server; gives the exit code and
- * never throws.
- */
+/** Runs a command of the manifest, or a local one. Returns the exit code and never throws. */
 export const runProgram = async (argv: readonly string[], io: Io): Promise<number> => {
   const manifest = readManifest()
-  const line = readLine(argv, manifest.commands)
-  const host: Host = { io, manifest, line, exit: 0, complaint: '' }
+  const line = parseCommandLine(argv, manifest.commands)
+  const context: ProgramContext = { io, manifest, line, exitCode: 0, errorText: '' }
   try {
-    const words = wordsFor(line)
-    await build(host).parseAsync(
-      words[startOf(words)] === 'help'
+    const words = commanderWords(line)
+    await buildProgram(context).parseAsync(
+      words[findGroupIndex(words)] === 'help'
         ? [...words.filter((w) => w !== 'help'), '--help']
         : words.length > 0
           ? words
           : ['--help'],
       { from: 'user' },
     )
-    return host.exit
+    return context.exitCode
   } catch (error) {
-    const complaint = error instanceof CommanderError ? error : undefined
-    if (complaint?.exitCode === 0) return 0
-    if (complaint?.code === 'commander.help' && !line.json.on) {
-      io.stderr.write(host.complaint)
+    const usage = error instanceof CommanderError ? error : undefined
+    if (usage?.exitCode === 0) return 0
+    if (usage?.code === 'commander.help' && !line.json.on) {
+      io.stderr.write(context.errorText)
       return 2
     }
-    const { report } = await import('./report.ts')
-    return report(io, complaint ? complaintFault(host, complaint) : error, line.spec, line.json.on)
+    const { reportError } = await import('./report-error.ts')
+    return reportError(io, usage ? toUsageError(context, usage) : error, line.spec, line.json.on)
   }
 }

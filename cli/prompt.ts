@@ -12,47 +12,50 @@ const Question = ({
   onAnswer: (answer: string) => void
 }): ReactNode => {
   const { exit } = useApp()
-  const typed = useRef('')
+  const buffer = useRef('')
   const [, redraw] = useState('')
-  const set = (value: string): void => redraw((typed.current = value))
+  const set = (value: string): void => redraw((buffer.current = value))
   const submit = (): void => {
-    onAnswer(typed.current)
+    onAnswer(buffer.current)
     exit()
   }
-  // A terminal may hand over several keys at once, Enter among them, so the end is looked for inside the
-  // text too.
-  const take = (input: string): void => {
-    const [line = '', ...rest] = input.split(/[\r\n]/)
-    set(typed.current + line)
-    if (rest.length > 0) submit()
+  // A terminal may deliver several keys at once, Enter among them, so the text may contain a line break.
+  const append = (input: string): void => {
+    const [line = '', ...moreLines] = input.split(/[\r\n]/)
+    set(buffer.current + line)
+    if (moreLines.length > 0) submit()
   }
   useInput((input, key) => {
     if (key.return) submit()
-    else if (key.backspace || key.delete) set([...typed.current].slice(0, -1).join(''))
+    else if (key.backspace || key.delete) set([...buffer.current].slice(0, -1).join(''))
     else if (key.ctrl && input === 'u') set('')
-    else if (!key.ctrl && !key.meta && !key.escape) take(input)
+    else if (!key.ctrl && !key.meta && !key.escape) append(input)
   })
-  usePaste((pasted) => take(pasted.trim()))
-  return h(Box, null, h(Text, null, `${text} ${hidden ? '*'.repeat(typed.current.length) : typed.current}`))
+  usePaste((pasted) => append(pasted.trim()))
+  return h(Box, null, h(Text, null, `${text} ${hidden ? '*'.repeat(buffer.current.length) : buffer.current}`))
 }
 
 /**
- * Asks a person on the terminal; undefined when they leave with Ctrl-C. Drawn on stderr, so that stdout
- * stays the answer's.
+ * Prompts on the terminal. Undefined after Ctrl-C. The prompt is drawn on stderr: stdout is for the command's
+ * output.
  */
-export const ask = async (io: Io, text: string, { hidden = false } = {}): Promise<string | undefined> => {
-  let given: string | undefined
+export const promptUser = async (
+  io: Io,
+  text: string,
+  { hidden = false } = {},
+): Promise<string | undefined> => {
+  let answered: string | undefined
   const app = render(
     h(Question, {
       text,
       hidden,
       onAnswer: (answer) => {
-        given = answer
+        answered = answer
       },
     }),
     { stdin: io.stdin, stdout: io.stderr, patchConsole: false },
   )
   await app.waitUntilExit()
   app.cleanup()
-  return given
+  return answered
 }

@@ -1,21 +1,21 @@
 import { toString } from 'qrcode'
-import type { Look } from './views.ts'
+import type { TerminalStyle } from './views.ts'
 
-/** Modules of quiet around the code, as readers want them. */
-const MARGIN = 4
-/** Black on white whatever the terminal's own colours are. */
+/** The empty border that ISO/IEC 18004 requires, in modules. */
+const QUIET_ZONE_MODULES = 4
+/** Black on white whatever the colours of the terminal are. */
 const BLACK_ON_WHITE = '\x1B[38;5;16;48;5;231m'
 const RESET = '\x1B[0m'
 
 /**
- * The QR code of a link for a terminal, two modules to a character; empty where the terminal is too narrow
- * for it. Without colour the light modules are drawn, since most terminals are dark and not every reader
- * takes a negative.
+ * Draws the QR code of a link for a terminal, two modules to a character. Empty when the terminal is too
+ * narrow. Without colour the light modules are drawn: most terminals are dark, and not every reader accepts
+ * an inverted code.
  */
-export const drawQr = async (url: string, { width, color }: Look): Promise<string> => {
+export const drawQrCode = async (url: string, { width, color }: TerminalStyle): Promise<string> => {
   const drawn = await toString(url, {
     type: 'utf8',
-    margin: MARGIN,
+    margin: QUIET_ZONE_MODULES,
     ...(color ? {} : { color: { dark: '#ffffff', light: '#000000' } }),
   })
   const rows = drawn.split('\n')

@@ -1,66 +1,70 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { exitOf, type Fault, fault, type ProblemLike } from './fault.ts'
+import { type CliError, cliError, type CliProblem, exitCodeForStatus, isCliError } from './error.ts'
 import type { Io } from './io.ts'
 
-export type Connection = {
+export type ServerConnection = {
   readonly url: string
   readonly key: string | undefined
   readonly version: string
   readonly apiVersion?: string | undefined
 }
 
-export type Sent = { readonly idempotencyKey?: string | undefined; readonly confirm?: string | undefined }
+export type CallHeaders = {
+  readonly idempotencyKey?: string | undefined
+  readonly confirm?: string | undefined
+}
 
-/** A success: the body's text as it came, and what it says. */
-export type Reply = {
+/** A successful response: the body as text, and parsed. */
+export type ApiResponse = {
   readonly status: number
   readonly body: string
   readonly value: Record<string, unknown>
 }
 
-/** Long enough for a submission to the provider; the server's own deadlines come first. */
+/** Long enough for a submission to the provider; the server times out before this. */
 const TIMEOUT_MS = 120_000
+const RETRY_DELAY_MS = 300
 
-export const headersOf = ({ key, version, apiVersion }: Connection): Record<string, string> => ({
+export const requestHeaders = ({ key, version, apiVersion }: ServerConnection): Record<string, string> => ({
   'User-Agent': `wcrm-cli/${version}`,
   'Wcrm-Door': 'cli',
   ...(key ? { Authorization: `Bearer ${key}` } : {}),
   ...(apiVersion ? { 'Api-Version': apiVersion } : {}),
 })
 
-const causeOf = (error: unknown): string => {
+const describeNetworkError = (error: unknown): string => {
   const { cause, message, name } = error as Error & { cause?: { code?: string; message?: string } }
   return name === 'TimeoutError'
-    ? `no answer within ${TIMEOUT_MS / 1000} seconds`
+    ? `no response within ${TIMEOUT_MS / 1000} seconds`
     : (cause?.code ?? cause?.message ?? message)
 }
 
-/** No answer came: exit code 8, with the key under which a change may be sent again. */
-export const unreachable = (url: string, error: unknown, key: string | undefined): Fault =>
-  fault(8, {
+/** Returns the error for a missing response: exit code 8, with the key under which a write can be retried. */
+export const unreachableError = (url: string, error: unknown, key: string | undefined): CliError =>
+  cliError(8, {
     type: 'about:blank',
-    title: 'Server not reached',
+    title: 'Server unreachable',
     status: 503,
     code: 'unreachable',
-    detail: `${url}: ${causeOf(error)}.`,
+    detail: `${url}: ${describeNetworkError(error)}.`,
     ...(key ? { idempotency_key: key } : {}),
   })
 
 const post = async (
   io: Io,
-  to: Connection,
+  to: ServerConnection,
   operation: string,
   input: object,
-  sent: Sent,
+  headers: CallHeaders,
 ): Promise<Response> =>
   (io.fetch ?? fetch)(`${to.url}/v1/ops/${operation}`, {
     method: 'POST',
     headers: {
-      ...headersOf(to),
+      ...requestHeaders(to),
       'Content-Type': 'application/json',
       Accept: 'application/json',
-      ...(sent.idempotencyKey ? { 'Idempotency-Key': sent.idempotencyKey } : {}),
-      ...(sent.confirm ? { 'Api-Confirm': sent.confirm } : {}),
+      ...(headers.idempotencyKey ? { 'Idempotency-Key': headers.idempotencyKey } : {}),
+      ...(headers.confirm ? { 'Api-Confirm': headers.confirm } : {}),
     },
     body: JSON.stringify(input),
     redirect: 'error',
@@ -68,81 +72,83 @@ const post = async (
   })
 
 /**
- * A connection cut off after it stood: the call may or may not have run, and its idempotency key makes
- * asking again safe.
+ * True when an established connection was reset: the call may or may not have run, and its idempotency key
+ * makes a retry safe.
  */
-const isCut = (error: unknown): boolean =>
+const isConnectionReset = (error: unknown): boolean =>
   ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(
     (error as { cause?: { code?: string } }).cause?.code ?? '',
   )
 
-const problemOf = (text: string, response: Response): ProblemLike => {
+const parseProblem = (text: string, response: Response): CliProblem => {
   try {
-    const value = JSON.parse(text) as ProblemLike
+    const value = JSON.parse(text) as CliProblem
     if (typeof value.code === 'string' && typeof value.detail === 'string') return value
   } catch {
-    /* Not ours: a proxy's page, for example. */
+    /* Not a problem document: an error page of a proxy, for example. */
   }
   return {
     type: 'about:blank',
-    title: 'Unexpected answer',
+    title: 'Unexpected response',
     status: response.status,
     code: 'unexpected',
-    detail: `The server answered ${response.status} ${response.statusText}, and not as this service does.`,
+    detail: `The response ${response.status} ${response.statusText} does not come from a wcrm server.`,
   }
 }
 
-/** A success, or a fault with the exit code of the answer's status. */
-export const replyOf = async (response: Response): Promise<Reply> => {
+/** Parses a response. Throws an error with the exit code of its status when it is not successful. */
+export const parseResponse = async (response: Response): Promise<ApiResponse> => {
   const body = await response.text()
   if (response.ok) {
     try {
       return { status: response.status, body, value: JSON.parse(body) as Record<string, unknown> }
     } catch {
-      throw fault(1, problemOf(body, response))
+      throw cliError(1, parseProblem(body, response))
     }
   }
-  const problem = problemOf(body, response)
+  const problem = parseProblem(body, response)
   const seconds = Number(response.headers.get('retry-after'))
-  const wait = Number.isFinite(seconds) && seconds > 0 ? { retryAfter: seconds } : {}
+  const retry = Number.isFinite(seconds) && seconds > 0 ? { retryAfter: seconds } : {}
   throw Object.assign(
-    fault(exitOf(response.status), problem, problem.code === 'unexpected' ? undefined : body),
-    wait,
+    cliError(exitCodeForStatus(response.status), problem, problem.code === 'unexpected' ? undefined : body),
+    retry,
   )
 }
 
-/** Seconds that the server asked to wait, if it did. */
-export const retryAfterOf = (error: unknown): number | undefined =>
+/** Returns the seconds of the `Retry-After` header; undefined when there was none. */
+export const retryAfterSeconds = (error: unknown): number | undefined =>
   (error as { retryAfter?: number }).retryAfter
 
-const isBrief = (response: Response, text: string): boolean =>
+/** True for a failure that an immediate retry may pass. A server that lacks its configuration stays so. */
+const isTransientFailure = (response: Response, text: string): boolean =>
   response.status === 504 || (response.status === 503 && !text.includes('"service_unconfigured"'))
 
 /**
- * One call of an operation. Sent once more, under the same key, when the connection is cut or the service
- * is briefly away.
+ * Calls an operation. Retries once, under the same idempotency key, when the connection is reset or the
+ * service is briefly unavailable.
  */
 export const callOperation = async (
   io: Io,
-  to: Connection,
+  to: ServerConnection,
   operation: string,
   input: object,
-  sent: Sent = {},
-): Promise<Reply> => {
-  const attempt = async (last: boolean): Promise<Reply | undefined> => {
+  headers: CallHeaders = {},
+): Promise<ApiResponse> => {
+  /** Returns undefined when the call should be retried. */
+  const attempt = async (isLast: boolean): Promise<ApiResponse | undefined> => {
     let response: Response
     try {
-      response = await post(io, to, operation, input, sent)
-      if (!last && isBrief(response, await response.clone().text())) return undefined
-      return await replyOf(response)
+      response = await post(io, to, operation, input, headers)
+      if (!isLast && isTransientFailure(response, await response.clone().text())) return undefined
+      return await parseResponse(response)
     } catch (error) {
-      if (error instanceof Error && 'problem' in error) throw error
-      if (!last && isCut(error)) return undefined
-      throw unreachable(to.url, error, sent.idempotencyKey)
+      if (isCliError(error)) throw error
+      if (!isLast && isConnectionReset(error)) return undefined
+      throw unreachableError(to.url, error, headers.idempotencyKey)
     }
   }
   const first = await attempt(false)
   if (first) return first
-  await sleep(300)
+  await sleep(RETRY_DELAY_MS)
   return (await attempt(true))!
 }

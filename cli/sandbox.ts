@@ -1,19 +1,16 @@
-import { show } from './admin/show.ts'
+import { printResult } from './result.ts'
 import type { Io } from './io.ts'
-import { askOf } from './sandbox/ask.ts'
-import { program } from './sandbox/program.ts'
-import { runTree } from './tree.ts'
+import { createSandboxClient } from './sandbox/client.ts'
+import { createSandboxProgram } from './sandbox/program.ts'
+import { runCommandTree } from './command-tree.ts'
 
-/**
- * `wcrm sandbox`: drives the sandbox through the server, or runs one alone. Gives the exit code, as every
- * other command does.
- */
+/** `wcrm sandbox`: controls the sandbox of a server, or runs a standalone one. Returns the exit code. */
 export const run = (argv: string[], io: Io): Promise<number> =>
-  runTree(
-    program(async (verb, flags, words) => {
+  runCommandTree(
+    createSandboxProgram(async (verb, flags, words) => {
       const url = typeof flags['url'] === 'string' ? flags['url'] : undefined
-      const result = await verb.run({ io, flags, words, ask: askOf(io, url) })
-      if (result) await show(io, verb, result, flags['json'] === true)
+      const result = await verb.run({ io, flags, words, call: createSandboxClient(io, url) })
+      if (result) await printResult(io, verb, result, flags['json'] === true)
     }),
     argv,
     io,

@@ -1,46 +1,46 @@
 import { CommanderError } from 'commander'
 import type { Io } from './io.ts'
 
-/** What was asked of a command that serves until it is told to stop. */
-export type Asked<C> = { config: C; json: boolean }
+/** Options of a command that runs until it receives a signal. */
+export type ServiceOptions<C> = { config: C; json: boolean }
 
 /**
- * Runs such a command: 2 when what was asked is wrong, 1 with a plain reason when it cannot start, else
- * what it answers.
+ * Runs such a command and returns its exit code: 2 when the options are invalid, 1 with a reason when it
+ * cannot start, else the result of `serve`.
  */
 export const runService = async <C extends { port: number }>(
   name: string,
   io: Io,
-  read: () => Asked<C>,
+  read: () => ServiceOptions<C>,
   serve: (config: C, json: boolean) => Promise<number>,
 ): Promise<number> => {
-  let asked: Asked<C>
+  let options: ServiceOptions<C>
   try {
-    asked = read()
+    options = read()
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     io.stderr.write(`${name}: ${(error as Error).message}\n`)
     return 2
   }
   try {
-    return await serve(asked.config, asked.json)
+    return await serve(options.config, options.json)
   } catch (error) {
-    io.stderr.write(`${name}: ${plainReason(error, asked.config.port)}\n`)
+    io.stderr.write(`${name}: ${describeStartError(error, options.config.port)}\n`)
     return 1
   }
 }
 
-const plainReason = (error: unknown, port: number): string => {
+const describeStartError = (error: unknown, port: number): string => {
   const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return `port ${port} is in use; stop the other server, or use another --port`
-  if (code === 'EACCES') return `port ${port} may not be opened by this user; use another --port`
+  if (code === 'EADDRINUSE') return `port ${port} is in use; stop the other server or use another --port`
+  if (code === 'EACCES') return `this user may not listen on port ${port}; use another --port`
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT')
-    return `the database does not answer (${code}); check --database-url`
+    return `cannot connect to the database (${code}); check --database-url`
   return message
 }
 
-/** The signal that tells the process to stop, when it comes. */
-export const untilSignal = (): Promise<string> =>
+/** Resolves with the signal that stops the process, SIGTERM or SIGINT. */
+export const waitForStopSignal = (): Promise<string> =>
   new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
   })

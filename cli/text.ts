@@ -1,65 +1,64 @@
+import { isObject } from '../catalog/values.ts'
 import type { CommandSpec } from './manifest.ts'
-import type { ProblemLike } from './fault.ts'
+import type { CliProblem } from './error.ts'
 
-const short: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r' }
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r' }
 
 /**
- * Text from customers made harmless for a terminal: control characters (among them the escapes that move
- * the cursor or set the title) and marks that reverse the direction of writing are shown as codes. Lossless
- * output is `--json`.
+ * Makes customers' text safe for a terminal: control characters (such as escape sequences that move the
+ * cursor or set the title) and bidirectional control characters become escape codes. `--json` prints them
+ * unchanged.
  */
-export const visible = (text: string): string =>
+export const escapeControlCharacters = (text: string): string =>
   text.replace(
     /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu,
-    (c) => short[c] ?? `\\u${c.codePointAt(0)!.toString(16).padStart(4, '0')}`,
+    (c) => SHORT_ESCAPES[c] ?? `\\u${c.codePointAt(0)!.toString(16).padStart(4, '0')}`,
   )
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-/** A thing that its name stands for, such as a tag: nothing but an id and a name. */
-const isNamed = (value: unknown): value is { name: unknown; id?: unknown } =>
+/** True for an object that its name can represent, such as a tag: it has only an id, a name and an emoji. */
+const isNameOnly = (value: unknown): value is { name: unknown; id?: unknown } =>
   isObject(value) &&
   !isObject(value['name']) &&
   'name' in value &&
   Object.keys(value).every((key) => key === 'id' || key === 'name' || key === 'emoji')
 
-/** A list that fits in one cell. */
-export const isFlat = (items: readonly unknown[]): boolean =>
-  items.every((item) => !(isObject(item) || Array.isArray(item)) || isNamed(item))
+/** True when a list can be shown in one cell. */
+export const fitsOneCell = (items: readonly unknown[]): boolean =>
+  items.every((item) => !(isObject(item) || Array.isArray(item)) || isNameOnly(item))
 
-/** One value as one line. */
-export const cell = (value: unknown): string => {
+/** Formats a value as one line. */
+export const formatCell = (value: unknown): string => {
   if (value === null || value === undefined) return ''
-  if (typeof value === 'string') return visible(value)
-  if (Array.isArray(value)) return value.map(cell).join(', ')
+  if (typeof value === 'string') return escapeControlCharacters(value)
+  if (Array.isArray(value)) return value.map(formatCell).join(', ')
   if (isObject(value))
     return 'name' in value && !isObject(value['name'])
-      ? cell(value['name'] ?? value['id'])
-      : visible(JSON.stringify(value))
+      ? formatCell(value['name'] ?? value['id'])
+      : escapeControlCharacters(JSON.stringify(value))
   return String(value)
 }
 
-/** Rows as tab-separated lines without a header, columns in the order that `--help` names. */
-export const tsv = (rows: readonly Record<string, unknown>[], columns: readonly string[]): string =>
-  rows.map((row) => `${columns.map((name) => cell(row[name])).join('\t')}\n`).join('')
+/** Formats rows as tab-separated lines without a header, columns in the order that `--help` names. */
+export const formatTsv = (rows: readonly Record<string, unknown>[], columns: readonly string[]): string =>
+  rows.map((row) => `${columns.map((name) => formatCell(row[name])).join('\t')}\n`).join('')
 
 /**
- * A record as `key: value` lines; keys of nested values are joined with dots. A filter stays the JSON as
- * which it is typed.
+ * Formats a record as `key: value` lines; keys of nested values are joined with dots. A filter stays JSON, as
+ * it is typed.
  */
-export const recordLines = (value: unknown, path = ''): string[] => {
-  if (isObject(value) && /(?:^|\.)filter$/.test(path)) return [`${path}: ${visible(JSON.stringify(value))}`]
-  if (Array.isArray(value) && !isFlat(value))
-    return value.flatMap((item, i) => recordLines(item, `${path}.${i}`))
-  if (!isObject(value) || (path && isNamed(value) && !('id' in value)))
-    return [`${path}: ${cell(value)}`.trimEnd()]
+export const formatRecord = (value: unknown, path = ''): string[] => {
+  if (isObject(value) && /(?:^|\.)filter$/.test(path))
+    return [`${path}: ${escapeControlCharacters(JSON.stringify(value))}`]
+  if (Array.isArray(value) && !fitsOneCell(value))
+    return value.flatMap((item, i) => formatRecord(item, `${path}.${i}`))
+  if (!isObject(value) || (path && isNameOnly(value) && !('id' in value)))
+    return [`${path}: ${formatCell(value)}`.trimEnd()]
   return Object.entries(value).flatMap(([key, inner]) =>
-    recordLines(inner, path ? `${path}.${visible(key)}` : visible(key)),
+    formatRecord(inner, path ? `${path}.${escapeControlCharacters(key)}` : escapeControlCharacters(key)),
   )
 }
 
-export type FaultText = {
+export type ProblemText = {
   readonly title: string
   readonly detail: string
   readonly items: readonly {
@@ -67,44 +66,49 @@ export type FaultText = {
     readonly detail: string
     readonly fix: string | undefined
   }[]
-  readonly mend: string | undefined
+  readonly fix: string | undefined
   readonly request: string | undefined
 }
 
-/** `#/group_ids/0` as the person typed it: `--group-ids (item 0)`. */
-const whereOf = (item: NonNullable<ProblemLike['errors']>[number], spec: CommandSpec | undefined): string => {
+/** Formats `#/group_ids/0` as the user typed it: `--group-ids (0)`. */
+const formatLocation = (
+  item: NonNullable<CliProblem['errors']>[number],
+  spec: CommandSpec | undefined,
+): string => {
   const [, name, ...inner] = item.pointer?.split('/') ?? []
   const field = spec?.fields.find((f) => f.name === name)
-  if (!field) return visible(item.pointer ?? item.parameter ?? item.header ?? '')
-  const typed = spec!.args.includes(field.name) ? `<${field.name}>` : field.flag
-  return inner.length > 0 ? `${typed} (${visible(inner.join('/'))})` : typed
+  if (!field) return escapeControlCharacters(item.pointer ?? item.parameter ?? item.header ?? '')
+  const argument = spec!.args.includes(field.name) ? `<${field.name}>` : field.flag
+  return inner.length > 0 ? `${argument} (${escapeControlCharacters(inner.join('/'))})` : argument
 }
 
-/** What a person is told about a problem, before it is laid out. */
-export const faultText = (
-  problem: ProblemLike,
+/** Returns the texts of a problem, before layout. */
+export const toProblemText = (
+  problem: CliProblem,
   spec: CommandSpec | undefined,
-  mend: string | undefined,
-): FaultText => ({
-  title: visible(`${problem.title}${problem['reason'] ? ` (${String(problem['reason'])})` : ''}`),
-  detail: visible(problem.detail),
+  fix: string | undefined,
+): ProblemText => ({
+  title: escapeControlCharacters(
+    `${problem.title}${problem['reason'] ? ` (${String(problem['reason'])})` : ''}`,
+  ),
+  detail: escapeControlCharacters(problem.detail),
   items: (problem.errors ?? []).map((e) => {
-    const fix = e.fix === undefined ? undefined : visible(e.fix)
+    const fix = e.fix === undefined ? undefined : escapeControlCharacters(e.fix)
     return e.detail === problem.detail
       ? { where: '', detail: '', fix }
-      : { where: whereOf(e, spec), detail: visible(e.detail), fix }
+      : { where: formatLocation(e, spec), detail: escapeControlCharacters(e.detail), fix }
   }),
-  mend,
-  request: problem.request_id === undefined ? undefined : visible(problem.request_id),
+  fix,
+  request: problem.request_id === undefined ? undefined : escapeControlCharacters(problem.request_id),
 })
 
-export const faultLines = (text: FaultText): string[] => [
+export const formatProblem = (text: ProblemText): string[] => [
   `Error: ${text.title}`,
   ...(text.detail ? [`  ${text.detail}`] : []),
   ...text.items.flatMap((e) => [
     ...(e.detail ? [`  ${e.where ? `${e.where}: ` : ''}${e.detail}`] : []),
     ...(e.fix ? [`    Fix: ${e.fix}`] : []),
   ]),
-  ...(text.mend ? [text.mend] : []),
+  ...(text.fix ? [text.fix] : []),
   ...(text.request ? [`Request ${text.request}`] : []),
 ]

@@ -1,39 +1,39 @@
 import { readFileSync } from 'node:fs'
-import { usage } from './fault.ts'
-import { type Io, readAll } from './io.ts'
+import { usageError } from './error.ts'
+import { type Io, readStream } from './io.ts'
 import type { Field } from './manifest.ts'
 
 /**
- * Gives the text that `@file` or `-` stands for, and any other text as it is; their bytes in `base64` when
- * asked so.
+ * Returns the contents of `@file` or of standard input (`-`), decoded as UTF-8 or encoded as base64. Other
+ * text is returned unchanged.
  */
-export type ReadText = (text: string, flag: string, as?: 'utf8' | 'base64') => Promise<string>
+export type ReadArgument = (text: string, flag: string, as?: 'utf8' | 'base64') => Promise<string>
 
-/** Files and standard input; the latter is read once, so only one flag may take it. */
-export const textReader = (io: Io): ReadText => {
-  let takenBy: string | undefined
+/** Creates a reader of `@file` and `-`. Only one flag may read standard input: it can be read only once. */
+export const createArgumentReader = (io: Io): ReadArgument => {
+  let stdinReader: string | undefined
   return async (text, flag, as = 'utf8') => {
     if (text === '-') {
-      if (takenBy)
-        throw usage(
-          `Only one flag can read standard input: ${takenBy} has it already.`,
+      if (stdinReader)
+        throw usageError(
+          `Only one flag can read standard input: ${stdinReader} already does.`,
           flag,
           'Give this one as @file.',
         )
       if (io.stdin.isTTY)
-        throw usage(
+        throw usageError(
           `${flag} - reads standard input, but nothing is piped in.`,
           flag,
           'Pipe the value in, or give it as @file.',
         )
-      takenBy = flag
-      return (await readAll(io.stdin)).toString(as)
+      stdinReader = flag
+      return (await readStream(io.stdin)).toString(as)
     }
     if (!text.startsWith('@')) return text
     try {
       return readFileSync(text.slice(1)).toString(as)
     } catch (error) {
-      throw usage(
+      throw usageError(
         `Cannot read ${text.slice(1)}: ${(error as NodeJS.ErrnoException).code ?? 'unreadable'}.`,
         flag,
         'Check the path after @.',
@@ -42,66 +42,66 @@ export const textReader = (io: Io): ReadText => {
   }
 }
 
-const isFromElsewhere = (text: string): boolean => text === '-' || text.startsWith('@')
+const isIndirect = (text: string): boolean => text === '-' || text.startsWith('@')
 
-const parseJson = (text: string, flag: string, wanted: string): unknown => {
+const parseJson = (text: string, flag: string, expected: string): unknown => {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw usage(
-      `${flag} is not ${wanted}: ${(error as Error).message}.`,
+    throw usageError(
+      `${flag} is not ${expected}: ${(error as Error).message}.`,
       flag,
-      `Give ${wanted}, @file, or - for standard input.`,
+      `Give ${expected}, @file, or - for standard input.`,
     )
   }
 }
 
-/** A JSON object from the text, from `@file` or from `-`. */
-export const readObject = async (
+/** Parses a JSON object from text, `@file` or `-`. */
+export const parseObjectArgument = async (
   text: string,
   flag: string,
-  read: ReadText,
+  read: ReadArgument,
 ): Promise<Record<string, unknown>> => {
   const value = parseJson(await read(text, flag), flag, 'a JSON object')
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw usage(`${flag} is not a JSON object.`, flag, 'Give {…}, @file, or - for standard input.')
+    throw usageError(`${flag} is not a JSON object.`, flag, 'Give {…}, @file, or - for standard input.')
   return value as Record<string, unknown>
 }
 
-const numberOf = (text: string, flag: string, type: 'integer' | 'number'): number => {
+const parseNumber = (text: string, flag: string, type: 'integer' | 'number'): number => {
   const value = /^-?\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN
-  const fits = type === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)
-  if (!fits)
-    throw usage(
-      `${flag} takes ${type === 'integer' ? 'a whole number' : 'a number'}, not "${text}".`,
+  const isValid = type === 'integer' ? Number.isSafeInteger(value) : Number.isFinite(value)
+  if (!isValid)
+    throw usageError(
+      `${flag} must be ${type === 'integer' ? 'an integer' : 'a number'}, not "${text}".`,
       flag,
       `For example ${flag} 25.`,
     )
   return value
 }
 
-const itemOf = (text: string, field: Field): unknown => {
-  if (field.items === 'integer' || field.items === 'number') return numberOf(text, field.flag, field.items)
-  if (field.items === 'boolean') return boolean(text, field)
+const parseItem = (text: string, field: Field): unknown => {
+  if (field.items === 'integer' || field.items === 'number') return parseNumber(text, field.flag, field.items)
+  if (field.items === 'boolean') return parseBoolean(text, field)
   return text
 }
 
 /**
- * The items of one `--flag value` of a list: a JSON array, JSON lines, or words parted by commas (in files:
- * or by lines).
+ * Parses the items of one `--flag value` of a list: a JSON array, JSON lines, or words separated by commas
+ * (in files also by line breaks).
  */
-const listPart = async (part: string, field: Field, read: ReadText): Promise<unknown[]> => {
+const parseListArgument = async (part: string, field: Field, read: ReadArgument): Promise<unknown[]> => {
   const text = (await read(part, field.flag)).trim()
   if (text.startsWith('[')) return parseJson(text, field.flag, 'a JSON array') as unknown[]
-  const plain = field.items !== 'object' && field.items !== 'list' && field.items !== 'any'
-  if (plain)
+  const isPlain = field.items !== 'object' && field.items !== 'list' && field.items !== 'any'
+  if (isPlain)
     return text
-      .split(isFromElsewhere(part) ? /[,\n]/ : ',')
+      .split(isIndirect(part) ? /[,\n]/ : ',')
       .map((s) => s.trim())
       .filter((s) => s !== '')
-      .map((s) => itemOf(s, field))
+      .map((s) => parseItem(s, field))
   if (text === '') return []
-  if (isFromElsewhere(part))
+  if (isIndirect(part))
     return text
       .split('\n')
       .filter((line) => line.trim() !== '')
@@ -109,18 +109,22 @@ const listPart = async (part: string, field: Field, read: ReadText): Promise<unk
   return [parseJson(text, field.flag, 'a JSON array')]
 }
 
-const boolean = (text: string, field: Field): boolean | null => {
+const parseBoolean = (text: string, field: Field): boolean | null => {
   if (text === 'true' || text === 'false') return text === 'true'
   if (text === 'null' && field.nullable) return null
-  throw usage(
-    `${field.flag} is true or false, not "${text}".`,
+  throw usageError(
+    `${field.flag} must be true or false, not "${text}".`,
     field.flag,
-    `Say ${field.flag}, ${field.flag}=false or ${field.flag.replace('--', '--no-')}.`,
+    `Use ${field.flag}, ${field.flag}=false or ${field.flag.replace('--', '--no-')}.`,
   )
 }
 
-/** The value that a flag's texts stand for; a flag that is not a list has one. */
-export const readValue = async (field: Field, texts: readonly string[], read: ReadText): Promise<unknown> => {
+/** Parses the values of a flag. Only a list takes several; for other types the last one wins. */
+export const parseFieldValue = async (
+  field: Field,
+  texts: readonly string[],
+  read: ReadArgument,
+): Promise<unknown> => {
   const text = texts.at(-1) ?? ''
   if (field.nullable && text === 'null') return null
   switch (field.type) {
@@ -130,20 +134,20 @@ export const readValue = async (field: Field, texts: readonly string[], read: Re
       return read(text, field.flag, 'base64')
     case 'integer':
     case 'number':
-      return numberOf(text, field.flag, field.type)
+      return parseNumber(text, field.flag, field.type)
     case 'boolean':
-      return boolean(text, field)
+      return parseBoolean(text, field)
     case 'object':
-      return readObject(text, field.flag, read)
+      return parseObjectArgument(text, field.flag, read)
     case 'list':
-      return (await Promise.all(texts.map((part) => listPart(part, field, read)))).flat()
+      return (await Promise.all(texts.map((part) => parseListArgument(part, field, read)))).flat()
     case 'any':
-      return looseValue(await read(text, field.flag))
+      return parseJsonOrText(await read(text, field.flag))
   }
 }
 
-/** JSON where it is JSON, else the text itself. */
-const looseValue = (text: string): unknown => {
+/** Parses JSON; returns the text itself when it is not JSON. */
+const parseJsonOrText = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {

@@ -7,13 +7,14 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
-import type { App } from '../server/app.ts'
+import type { App } from '../server/core/app.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
-import { type Answer, type Call, perform } from '../server/core/perform.ts'
+import { type CallRequest, perform } from '../server/core/perform.ts'
+import type { CallResponse } from '../server/core/respond.ts'
 
 /** How long a person may think about it. */
-const ASKED_MS = 600_000
-const SHOWN_CHARACTERS = 2000
+const CONFIRMATION_TTL_MS = 600_000
+const MAX_SHOWN_CHARACTERS = 2000
 
 /**
  * Has the person behind the client confirm a gated call (MCP 2026-07-28, multi round-trip requests): what a
@@ -21,14 +22,14 @@ const SHOWN_CHARACTERS = 2000
  * about what would be refused. The question goes out with a state that is sealed to this key, operation and
  * input; the call runs when it comes back with the verb. Clients that cannot ask get `confirm_required`.
  */
-export const confirmed = async (
+export const confirmCall = async (
   app: App,
   op: Operation,
-  call: Call & { input: Record<string, unknown> },
+  call: CallRequest & { input: Record<string, unknown> },
   caller: { keyId: string; test: boolean },
   context: ServerContext,
-): Promise<{ ask: InputRequiredResult } | { refused: Answer } | { call: Call }> => {
-  if (op.confirm === undefined || caller.test || call.input.dry_run === true || !canAsk(context))
+): Promise<{ ask: InputRequiredResult } | { refused: CallResponse } | { call: CallRequest }> => {
+  if (op.confirm === undefined || caller.test || call.input.dry_run === true || !canElicit(context))
     return { call }
   const binding = `${caller.keyId}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
@@ -40,11 +41,11 @@ export const confirmed = async (
   const rehearsal = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   if (rehearsal.status >= 400) return { refused: rehearsal }
   return {
-    ask: ask(
+    ask: createQuestion(
       op,
       call.input,
       app.confirmSealer.seal(
-        JSON.stringify({ until: Date.now() + ASKED_MS, key: call.idempotencyKey }),
+        JSON.stringify({ until: Date.now() + CONFIRMATION_TTL_MS, key: call.idempotencyKey }),
         binding,
       ),
     ),
@@ -55,7 +56,7 @@ export const confirmed = async (
  * Only the newest revision carries the question in an answer; it declares in each request what its client
  * can do.
  */
-const canAsk = (context: ServerContext): boolean => {
+const canElicit = (context: ServerContext): boolean => {
   const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
   const { elicitation } = (envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? {}) as {
     elicitation?: { form?: unknown; url?: unknown }
@@ -75,13 +76,13 @@ const openState = (app: App, context: ServerContext, binding: string): string | 
   return until > Date.now() ? key : undefined
 }
 
-const ask = (op: Operation, input: Record<string, unknown>, requestState: string): InputRequiredResult => {
+const createQuestion = (op: Operation, input: Record<string, unknown>, requestState: string): InputRequiredResult => {
   const shown = JSON.stringify(input, null, 2)
   return inputRequired({
     requestState,
     inputRequests: {
       confirm: inputRequired.elicit({
-        message: `${op.summary}? The rehearsal found nothing wrong.\n\n${op.name} ${shown.length > SHOWN_CHARACTERS ? `${shown.slice(0, SHOWN_CHARACTERS)}…` : shown}`,
+        message: `${op.summary}? The rehearsal found nothing wrong.\n\n${op.name} ${shown.length > MAX_SHOWN_CHARACTERS ? `${shown.slice(0, MAX_SHOWN_CHARACTERS)}…` : shown}`,
         requestedSchema: {
           type: 'object',
           required: ['confirm'],

@@ -35,7 +35,7 @@ export const prompts = all.map(({ text: _text, ...prompt }) => prompt)
  * The messages of a prompt with its argument filled in; undefined when there is no such prompt or the
  * argument is missing.
  */
-export const promptMessages = (name: string, given: Record<string, string> = {}) => {
+export const getPrompt = (name: string, given: Record<string, string> = {}) => {
   const prompt = all.find((each) => each.name === name)
   const value = prompt && given[prompt.arguments[0]!.name]
   if (!prompt || value === undefined) return undefined

@@ -1,6 +1,6 @@
 import { errors } from '../catalog/errors.ts'
 import type { Operation } from '../catalog/operation.ts'
-import { toolsetsOf } from './toolsets.ts'
+import { getToolsets } from './toolsets.ts'
 
 /** What every agent should know before its first call; paid for in each conversation, so short. */
 export const instructions = [
@@ -23,7 +23,7 @@ export type TextResource = {
 }
 
 /** The resources of a catalog: its operations and the error codes. */
-export const resourcesOf = (operations: readonly Operation[]): TextResource[] => [
+export const createResources = (operations: readonly Operation[]): TextResource[] => [
   {
     uri: 'wcrm://operations',
     name: 'operations',
@@ -37,7 +37,7 @@ export const resourcesOf = (operations: readonly Operation[]): TextResource[] =>
       '|---|---|---|---|',
       ...operations.map(
         (op) =>
-          `| ${op.name} | ${op.scope} | ${toolsetsOf(op).join(', ')} | ${op.summary}${op.confirm ? ` (confirm: ${op.confirm})` : ''} |`,
+          `| ${op.name} | ${op.scope} | ${getToolsets(op).join(', ')} | ${op.summary}${op.confirm ? ` (confirm: ${op.confirm})` : ''} |`,
       ),
     ].join('\n'),
   },

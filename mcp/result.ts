@@ -1,6 +1,6 @@
 import { errors } from '../catalog/errors.ts'
 import type { Operation } from '../catalog/operation.ts'
-import type { Answer } from '../server/core/perform.ts'
+import type { CallResponse } from '../server/core/respond.ts'
 
 type ToolResult = {
   content: { type: 'text'; text: string }[]
@@ -13,8 +13,8 @@ type ToolResult = {
  * A call's answer as a tool result: the body as structured content and as text; a problem as an error that
  * says its mend.
  */
-export const toolResult = (op: Operation, answer: Answer): ToolResult => {
-  const _meta = metaOf(answer)
+export const toToolResult = (op: Operation, answer: CallResponse): ToolResult => {
+  const _meta = toMeta(answer)
   if (!answer.problem) {
     return {
       content: [{ type: 'text', text: answer.body }],
@@ -27,19 +27,19 @@ export const toolResult = (op: Operation, answer: Answer): ToolResult => {
   const text = {
     ...answer.problem,
     ...(retryAfter ? { retry_after_seconds: Number(retryAfter) } : {}),
-    mend: mendOf(op, answer.problem.code),
+    mend: toFix(op, answer.problem.code),
   }
   return { content: [{ type: 'text', text: JSON.stringify(text) }], isError: true, _meta }
 }
 
 /** The mend as a caller of tools can do it: there is no header to send here. */
-const mendOf = (op: Operation, code: keyof typeof errors): string =>
+const toFix = (op: Operation, code: keyof typeof errors): string =>
   code === 'confirm_required'
     ? `Call again with \`dry_run: true\` to see what would happen. To do it, ask a person to run \`wcrm ${op.cli}\` on the command line, or to call it over REST with \`Api-Confirm: ${op.confirm}\`.`
     : errors[code].mend
 
 /** Names the request for the logs and the key for a retry. */
-const metaOf = ({ headers }: Answer): Record<string, unknown> => ({
+const toMeta = ({ headers }: CallResponse): Record<string, unknown> => ({
   ...(headers['Request-Id'] ? { 'wcrm/request_id': headers['Request-Id'] } : {}),
   ...(headers['Idempotency-Key'] ? { 'wcrm/idempotency_key': headers['Idempotency-Key'] } : {}),
   ...(headers['Idempotent-Replayed'] ? { 'wcrm/idempotent_replayed': true } : {}),

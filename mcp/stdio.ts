@@ -1,7 +1,8 @@
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
+import { createParser } from 'eventsource-parser'
 
-type Message = {
+type JsonRpcMessage = {
   jsonrpc: '2.0'
   id?: string | number | null
   method?: string
@@ -9,7 +10,7 @@ type Message = {
   result?: { protocolVersion?: string }
 }
 
-export type Bridge = {
+export type StdioBridgeOptions = {
   /** The running server's MCP address, `http://…/mcp`, with its query if any. */
   url: string
   apiKey: string
@@ -19,7 +20,7 @@ export type Bridge = {
   notes?: Writable
 }
 
-type Link = Bridge & {
+type BridgeState = StdioBridgeOptions & {
   /** Requests under way by id, so that a cancellation can end them; `endless` marks subscriptions. */
   pending: Map<string | number, { abort: AbortController; endless: boolean }>
   /** The version that a 2025-era client settled on in `initialize`; later ones say theirs in each message. */
@@ -32,12 +33,12 @@ type Link = Bridge & {
  * every protocol revision that the server speaks. Resolves when the input has ended and every answer is
  * out.
  */
-export const bridgeStdio = async (bridge: Bridge): Promise<void> => {
-  const link: Link = { ...bridge, pending: new Map(), version: undefined, told: new Set() }
+export const bridgeStdio = async (bridge: StdioBridgeOptions): Promise<void> => {
+  const link: BridgeState = { ...bridge, pending: new Map(), version: undefined, told: new Set() }
   const work = new Set<Promise<void>>()
   for await (const line of createInterface({ input: bridge.input, crlfDelay: Infinity })) {
     if (line.trim() === '') continue
-    const done: Promise<void> = carry(link, line).finally(() => work.delete(done))
+    const done: Promise<void> = relayRequest(link, line).finally(() => work.delete(done))
     work.add(done)
   }
   // A subscription never ends by itself; without its reader there is nobody to send to.
@@ -45,8 +46,8 @@ export const bridgeStdio = async (bridge: Bridge): Promise<void> => {
   await Promise.all(work)
 }
 
-const carry = async (link: Link, line: string): Promise<void> => {
-  const message = parse(line)
+const relayRequest = async (link: BridgeState, line: string): Promise<void> => {
+  const message = parseMessage(line)
   if (!message)
     return write(link, {
       jsonrpc: '2.0',
@@ -62,19 +63,19 @@ const carry = async (link: Link, line: string): Promise<void> => {
   try {
     const response = await fetch(link.url, {
       method: 'POST',
-      headers: headersOf(link, message),
+      headers: toHeaders(link, message),
       body: line,
       signal: abort.signal,
     })
-    await relay(link, message, response)
+    await relayResponse(link, message, response)
   } catch (error) {
     // A cancelled request is not answered (MCP "Cancellation").
     if (!abort.signal.aborted)
-      fail(
+      respondWithError(
         link,
         id,
         -32603,
-        `Cannot reach the server at ${originOf(link.url)}: ${reasonOf(error)}. Is it running? Start it with \`wcrm serve\`.`,
+        `Cannot reach the server at ${toOrigin(link.url)}: ${describeFetchError(error)}. Is it running? Start it with \`wcrm serve\`.`,
       )
   } finally {
     if (id !== undefined) link.pending.delete(id)
@@ -85,7 +86,7 @@ const carry = async (link: Link, line: string): Promise<void> => {
  * The headers of streamable HTTP; since 2026-07-28 they repeat the version, the method and the name in the
  * body.
  */
-const headersOf = (link: Link, { method, params }: Message): Record<string, string> => {
+const toHeaders = (link: BridgeState, { method, params }: JsonRpcMessage): Record<string, string> => {
   const meta = params?._meta as Record<string, unknown> | undefined
   const modern = meta?.['io.modelcontextprotocol/protocolVersion']
   const name =
@@ -101,32 +102,32 @@ const headersOf = (link: Link, { method, params }: Message): Record<string, stri
     Accept: 'application/json, text/event-stream',
     ...(version ? { 'MCP-Protocol-Version': version } : {}),
     ...(typeof modern === 'string' && method ? { 'Mcp-Method': method } : {}),
-    ...(typeof modern === 'string' && typeof name === 'string' ? { 'Mcp-Name': headerText(name) } : {}),
+    ...(typeof modern === 'string' && typeof name === 'string' ? { 'Mcp-Name': encodeHeader(name) } : {}),
   }
 }
 
 /** Anything but visible ASCII travels encoded, in the form that 2026-07-28 gives. */
-const headerText = (text: string): string =>
+const encodeHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text
     : `=?base64?${Buffer.from(text).toString('base64')}?=`
 
-const relay = async (link: Link, asked: Message, response: Response): Promise<void> => {
+const relayResponse = async (link: BridgeState, asked: JsonRpcMessage, response: Response): Promise<void> => {
   const type = response.headers.get('content-type') ?? ''
   if (type.includes('text/event-stream') && response.body) {
     let answered = false
-    for await (const data of eventsOf(response.body)) answered = forward(link, asked, data) || answered
+    for await (const data of readEventData(response.body)) answered = forwardMessage(link, asked, data) || answered
     if (!answered && asked.id !== undefined) throw new Error('the connection ended before the answer')
     return
   }
   const text = await response.text()
   if (response.status === 202 || (response.ok && text === '')) return
-  const body = parse(text)
-  if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forward(link, asked, text)
+  const body = parseMessage(text)
+  if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forwardMessage(link, asked, text)
   const problem = body as { code?: string; detail?: string } | undefined
   const hint = response.status === 401 ? ' Check the API key, or store a new one with `wcrm login`.' : ''
   const id = asked.method === undefined ? undefined : (asked.id ?? undefined)
-  fail(
+  respondWithError(
     link,
     id,
     -32603,
@@ -139,8 +140,8 @@ const relay = async (link: Link, asked: Message, response: Response): Promise<vo
 }
 
 /** Passes a message on; true when it is the answer to what was asked. */
-const forward = (link: Link, asked: Message, text: string): boolean => {
-  const message = parse(text)
+const forwardMessage = (link: BridgeState, asked: JsonRpcMessage, text: string): boolean => {
+  const message = parseMessage(text)
   if (!message) return false
   if (asked.method === 'initialize' && message.result?.protocolVersion)
     link.version = message.result.protocolVersion
@@ -148,29 +149,20 @@ const forward = (link: Link, asked: Message, text: string): boolean => {
   return message.id === asked.id && message.method === undefined
 }
 
-/** The `data` of each server-sent event (WHATWG HTML, 9.2). */
-async function* eventsOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  let data: string[] = []
-  let rest = ''
-  for await (const chunk of body.pipeThrough(
-    new TextDecoderStream() as never,
-  ) as unknown as AsyncIterable<string>) {
-    const lines = (rest + chunk).split(/\r\n|\n|\r(?!$)/)
-    rest = lines.pop()!
-    for (const line of lines) {
-      if (line === '') {
-        if (data.length > 0) yield data.join('\n')
-        data = []
-      } else if (line.startsWith('data:')) {
-        data.push(line.slice(line[5] === ' ' ? 6 : 5))
-      }
-    }
+/** Yields the `data` of each server-sent event. */
+async function* readEventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const events: string[] = []
+  const parser = createParser({ onEvent: ({ data }) => events.push(data) })
+  const decoder = new TextDecoder()
+  for await (const chunk of body) {
+    parser.feed(decoder.decode(chunk, { stream: true }))
+    yield* events.splice(0)
   }
 }
 
 /** Answers the request with an error, and tells the person once. */
-const fail = (
-  link: Link,
+const respondWithError = (
+  link: BridgeState,
   id: string | number | undefined,
   code: number,
   message: string,
@@ -182,21 +174,21 @@ const fail = (
     write(link, { jsonrpc: '2.0', id, error: { code, message, ...(data ? { data } : {}) } })
 }
 
-const write = (link: Link, message: unknown): void => void link.output.write(`${JSON.stringify(message)}\n`)
+const write = (link: BridgeState, message: unknown): void => void link.output.write(`${JSON.stringify(message)}\n`)
 
-const parse = (text: string): Message | undefined => {
+const parseMessage = (text: string): JsonRpcMessage | undefined => {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Message) : undefined
+    return typeof value === 'object' && value !== null ? (value as JsonRpcMessage) : undefined
   } catch {
     return undefined
   }
 }
 
-const originOf = (url: string): string => new URL(url).origin
+const toOrigin = (url: string): string => new URL(url).origin
 
 /** `fetch` hides what went wrong in the cause. */
-const reasonOf = (error: unknown): string => {
+const describeFetchError = (error: unknown): string => {
   const { cause, message } = error as Error & { cause?: Error & { code?: string } }
   return cause?.code ?? cause?.message ?? message
 }

@@ -1,5 +1,5 @@
 import { inlinedJsonSchema, type JsonSchema, mapSchemas } from '../catalog/json-schema.ts'
-import { inputOf, type Operation, outputOf } from '../catalog/operation.ts'
+import { type ConfirmVerb, getInputSchema, type Operation, getOutputSchema } from '../catalog/operation.ts'
 
 /** A tool as `tools/list` shows it. */
 export type Tool = {
@@ -29,8 +29,8 @@ const idempotencyKey: JsonSchema = {
  * The tool of an operation, with schemas that every known client reads: an object at the root, no
  * references, no unions.
  */
-export const toolOf = (op: Operation): Tool => {
-  const input = onceEach(loosen(flatten(inlinedJsonSchema(inputOf(op)))))
+export const createTool = (op: Operation): Tool => {
+  const input = deduplicate(loosen(flatten(inlinedJsonSchema(getInputSchema(op)))))
   const properties = input.properties as Record<string, JsonSchema>
   return {
     name: op.name,
@@ -41,8 +41,8 @@ export const toolOf = (op: Operation): Tool => {
       type: 'object',
       properties: op.dryRun ? { ...properties, idempotency_key: idempotencyKey } : properties,
     },
-    outputSchema: { ...shorten(flatten(inlinedJsonSchema(outputOf(op)))), type: 'object' },
-    annotations: hintsOf(op),
+    outputSchema: { ...shorten(flatten(inlinedJsonSchema(getOutputSchema(op)))), type: 'object' },
+    annotations: toHints(op),
   }
 }
 
@@ -53,13 +53,28 @@ const describe = (op: Operation): string => {
   return [`${op.summary}.`, op.description, gate].filter(Boolean).join(' ')
 }
 
-/** All four hints, always: their defaults are the opposite of most operations. */
-const hintsOf = (op: Operation): Tool['annotations'] => ({
-  readOnlyHint: op.scope === 'mcp:read',
-  destructiveHint: op.confirm === 'delete' || op.confirm === 'archive' || op.confirm === 'rotate',
-  idempotentHint: op.scope === 'mcp:read' || op.repeatable === true,
-  openWorldHint: op.scope === 'messaging:write' || op.confirm === 'send' || op.confirm === 'submit',
-})
+/** The hints that follow from a confirm verb: whether it destroys data, and whether others see its effect. */
+type VerbHints = Pick<Tool['annotations'], 'destructiveHint' | 'openWorldHint'>
+
+/** A new verb does not compile without its hints. */
+export const verbHints: Readonly<Record<ConfirmVerb, VerbHints>> = {
+  submit: { destructiveHint: false, openWorldHint: true },
+  rotate: { destructiveHint: true, openWorldHint: false },
+  delete: { destructiveHint: true, openWorldHint: false },
+  archive: { destructiveHint: true, openWorldHint: false },
+  send: { destructiveHint: false, openWorldHint: true },
+}
+
+/** Returns all four hints, always: their defaults are the opposite of most operations. */
+const toHints = (op: Operation): Tool['annotations'] => {
+  const verb = op.confirm && verbHints[op.confirm]
+  return {
+    readOnlyHint: op.scope === 'mcp:read',
+    destructiveHint: verb?.destructiveHint ?? false,
+    idempotentHint: op.scope === 'mcp:read' || op.repeatable,
+    openWorldHint: op.scope === 'messaging:write' || (verb?.openWorldHint ?? false),
+  }
+}
 
 /**
  * Widens each union that is left to one schema that takes everything its branches take. Clients refuse or
@@ -72,14 +87,14 @@ const flatten = (schema: JsonSchema): JsonSchema => {
   const types = new Set(branches.flatMap((branch) => ([] as unknown[]).concat(branch.type ?? [])))
   const open = branches.some((branch) => branch.type === undefined)
   const type = open ? {} : { type: types.size === 1 ? [...types][0] : [...types] }
-  return { ...type, ...partsOf(branches, allOf !== undefined), ...node }
+  return { ...type, ...mergeBranches(branches, allOf !== undefined), ...node }
 }
 
 /**
  * What objects and arrays among the branches have in common: all properties; required where every object
  * requires it.
  */
-const partsOf = (branches: readonly JsonSchema[], every: boolean): JsonSchema => {
+const mergeBranches = (branches: readonly JsonSchema[], every: boolean): JsonSchema => {
   const objects = branches.filter((branch) => branch.properties)
   const items = branches.filter((branch) => branch.items)
   const needed = objects.map((branch) => (branch.required as string[] | undefined) ?? [])
@@ -121,21 +136,21 @@ const loosen = (schema: JsonSchema, depth = 0): JsonSchema => {
 }
 
 /** Characters of a schema that is worth a word instead. */
-const LARGE = 250
+const MIN_SHARED_CHARACTERS = 250
 
 /**
  * A large schema that stands in several places is written out in the first of them; the others name it. The
  * server checks each in any case.
  */
-const onceEach = (schema: JsonSchema): JsonSchema => {
+const deduplicate = (schema: JsonSchema): JsonSchema => {
   const seen = new Map<string, string>()
   const visit = (node: JsonSchema, path: string): JsonSchema => {
     const { description, ...shape } = node
     const key = JSON.stringify(shape)
-    const first = key.length > LARGE ? seen.get(key) : undefined
+    const first = key.length > MIN_SHARED_CHARACTERS ? seen.get(key) : undefined
     if (first !== undefined)
       return { type: node.type, description: [description, `As \`${first}\`.`].filter(Boolean).join(' ') }
-    if (key.length > LARGE) seen.set(key, path)
+    if (key.length > MIN_SHARED_CHARACTERS) seen.set(key, path)
     const { properties, items } = node as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
     return {
       ...node,

@@ -1,14 +1,14 @@
 import type { Operation, Scope } from '../catalog/operation.ts'
 
 /** What `/mcp?toolsets=…&readonly=true` asks for. */
-export type Selection = {
+export type ToolSelection = {
   /** Groups named in the query; `all`; or undefined: the default tools. */
   readonly toolsets: readonly string[] | undefined
   readonly readonly: boolean
 }
 
 /** More tools than this cost an agent too much of its attention, and some clients drop the rest. */
-export const mostDefaultTools = 25
+export const MAX_DEFAULT_TOOLS = 25
 
 /**
  * The tools served without `?toolsets=` once there are more than `mostDefaultTools`: what one conversation
@@ -43,40 +43,40 @@ export const defaultTools: readonly string[] = [
 ]
 
 /** The toolsets an operation is in: its command group, such as `contacts`, and its domain, such as `crm`. */
-export const toolsetsOf = (op: Operation): string[] => {
+export const getToolsets = (op: Operation): string[] => {
   const domain = op.name.split('_')[0]!
   const group = op.cli.includes(' ') ? op.cli.split(' ')[0]! : domain
   return [...new Set([group, domain])]
 }
 
 /** Every toolset name of these operations, sorted, with `all`. */
-export const toolsetNames = (operations: readonly Operation[]): string[] => [
+export const listToolsetNames = (operations: readonly Operation[]): string[] => [
   'all',
-  ...[...new Set(operations.flatMap(toolsetsOf))].sort(),
+  ...[...new Set(operations.flatMap(getToolsets))].sort(),
 ]
 
 /**
  * Whether a call may reach the operation at this address. The default list only shortens what is shown; a
  * list asked for also restricts.
  */
-export const callable = (op: Operation, { toolsets, readonly }: Selection): boolean =>
+export const isCallable = (op: Operation, { toolsets, readonly }: ToolSelection): boolean =>
   !(readonly && op.scope !== 'mcp:read') &&
   (toolsets === undefined ||
     toolsets.includes('all') ||
-    toolsetsOf(op).some((name) => toolsets.includes(name)))
+    getToolsets(op).some((name) => toolsets.includes(name)))
 
 /**
  * The operations to list, in the order of the catalog: callable here, within the key's scopes, and in the
  * default set if none was asked for.
  */
-export const listed = (
+export const listOperations = (
   operations: readonly Operation[],
   scopes: readonly Scope[],
-  selection: Selection,
+  selection: ToolSelection,
 ): Operation[] => {
-  const shortened = selection.toolsets === undefined && operations.length > mostDefaultTools
+  const shortened = selection.toolsets === undefined && operations.length > MAX_DEFAULT_TOOLS
   return operations.filter(
     (op) =>
-      callable(op, selection) && scopes.includes(op.scope) && (!shortened || defaultTools.includes(op.name)),
+      isCallable(op, selection) && scopes.includes(op.scope) && (!shortened || defaultTools.includes(op.name)),
   )
 }

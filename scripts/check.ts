@@ -1,62 +1,95 @@
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 
-/** Types, lint, and the arrows of docs/design: which folder may import which. */
-const arrows: Record<string, readonly string[]> = {
-  catalog: [],
-  storage: ['catalog'],
-  server: ['catalog', 'storage'],
-  mcp: ['catalog', 'server'],
-  cli: ['catalog'],
-}
-/** Commands that run a server or its tools are where the whole is composed. */
-const composers = /^cli\/(serve|worker|admin|mcp|sandbox)(\.ts|\/)/
+/**
+ * What is checked before the tests: format, types, lint, unused exports, the import rules of
+ * docs/design.md, SQL outside of storage/ and the width of lines. Exits with 1 when one of them fails.
+ */
 
-const imports = (text: string): string[] =>
-  [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((m) => m[1]!)
+/** Which folders a folder may import from; its own is always allowed. The first prefix that fits decides. */
+const allowedImports: readonly (readonly [prefix: string, allowed: readonly string[]])[] = [
+  ['catalog/', []],
+  ['storage/', ['catalog/']],
+  // The emulator plays the provider: it knows nothing of the service but its own tables.
+  ['server/sandbox/emulator/', ['catalog/', 'storage/sandbox/', 'storage/database.ts']],
+  ['server/', ['catalog/', 'storage/']],
+  ['mcp/', ['catalog/', 'server/']],
+  ['cli/', ['catalog/']],
+]
 
-const arrowFaults = (): string[] =>
-  Object.entries(arrows).flatMap(([folder, allowed]) =>
-    globSync(`${folder}/**/*.ts`).flatMap((file) => {
-      if (composers.test(file)) return []
-      return imports(readFileSync(file, 'utf8'))
-        .map((target) => normalize(join(dirname(file), target)))
-        .filter(
-          (target) =>
-            !target.startsWith(`${folder}/`) &&
-            !allowed.includes(target.split('/')[0]!) &&
-            target !== 'package.json',
-        )
-        .map(
-          (target) =>
-            `${file} imports ${target}: ${folder} may import ${allowed.join(', ') || 'nothing of ours'}`,
-        )
-    }),
-  )
+/** Commands that run a server or its tools compose the whole and may import all of it. */
+const composition = /^cli\/(serve|worker|admin|mcp|sandbox)(\.ts|\/)/
 
-/** SQL stands in storage/ alone: nothing else makes statements. */
-const sqlFaults = (): string[] =>
-  ['catalog', 'server', 'mcp', 'cli']
-    .flatMap((folder) => globSync(`${folder}/**/*.ts`))
-    .filter((file) =>
-      /from 'kysely'|from 'postgres'/.test(readFileSync(file, 'utf8').replace(/import type [^\n]*/g, '')),
+const MAX_COLUMNS = 120
+
+const sources = globSync('{catalog,storage,server,mcp,cli,scripts,bench,tests}/**/*.ts').sort()
+
+const importsOf = (text: string): string[] =>
+  [...text.matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)].map((match) => match[1]!)
+
+const importErrors = (file: string, text: string): string[] => {
+  const rule = allowedImports.find(([prefix]) => file.startsWith(prefix))
+  if (!rule || composition.test(file)) return []
+  const [prefix, allowed] = rule
+  return importsOf(text)
+    .map((target) => normalize(join(dirname(file), target)))
+    .filter((target) => ![prefix, ...allowed, 'package.json'].some((start) => target.startsWith(start)))
+    .map(
+      (target) =>
+        `${file} imports ${target}: ${prefix} may import ${allowed.join(', ') || 'nothing of ours'}`,
     )
-    .map((file) => `${file} makes SQL: statements live in storage/`)
-
-const run = (name: string, command: string, ...args: string[]): boolean => {
-  const { status } = spawnSync(process.execPath, [join('node_modules', command), ...args], {
-    stdio: 'inherit',
-  })
-  if (status !== 0) console.error(`${name} failed`)
-  return status === 0
 }
 
-const faults = [...arrowFaults(), ...sqlFaults()]
-for (const fault of faults) console.error(fault)
-const ok = [
-  faults.length === 0,
-  run('types', 'typescript/bin/tsc', '-p', '.'),
-  run('lint', 'oxlint/bin/oxlint', '--deny-warnings', '.'),
-].every(Boolean)
-process.exitCode = ok ? 0 : 1
+/** Type imports of kysely are fine anywhere; values make statements. */
+const sqlErrors = (file: string, text: string): string[] =>
+  /^(catalog|server|mcp|cli)\//.test(file) &&
+  /from '(kysely|postgres)'/.test(text.replace(/import type [^\n]*/g, ''))
+    ? [`${file} makes SQL: statements belong in storage/`]
+    : []
+
+const widthErrors = (file: string, text: string): string[] =>
+  text
+    .split('\n')
+    .flatMap((line, i) =>
+      line.length > MAX_COLUMNS
+        ? [`${file}:${i + 1} has ${line.length} columns: at most ${MAX_COLUMNS}`]
+        : [],
+    )
+
+const sourceErrors = (): string[] =>
+  sources.flatMap((file) => {
+    const text = readFileSync(file, 'utf8')
+    return [...importErrors(file, text), ...sqlErrors(file, text), ...widthErrors(file, text)]
+  })
+
+/** Runs an installed tool and shows what it printed when it failed. */
+const runTool = (name: string, script: string, ...args: string[]): Promise<boolean> =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, [join('node_modules', script), ...args])
+    let output = ''
+    const collect = (chunk: Buffer): void => {
+      output += chunk.toString()
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.on('close', (code) => {
+      if (code !== 0) console.error(`${output}\n${name} failed`)
+      resolve(code === 0)
+    })
+  })
+
+const main = async (): Promise<boolean> => {
+  const errors = sourceErrors()
+  for (const error of errors) console.error(error)
+  const results = await Promise.all([
+    runTool('format (fix it with `npm run format`)', 'oxfmt/bin/oxfmt', '--check', '.'),
+    runTool('types', 'typescript/bin/tsc', '-p', '.'),
+    runTool('unused exports', 'knip/bin/knip.js', '--no-progress'),
+  ])
+  // After the types: both read the whole program.
+  results.push(await runTool('lint', 'oxlint/bin/oxlint', '.'))
+  return errors.length === 0 && results.every(Boolean)
+}
+
+process.exitCode = (await main()) ? 0 : 1

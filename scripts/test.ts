@@ -1,57 +1,167 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { globSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { migrate, openStorage } from '../storage/open.ts'
-import { postgresBinaries, startCluster } from './cluster.ts'
+import { fork, spawn } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { createTestEnvironment, type TestEnvironment } from './test-environment.ts'
+import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
 
 /**
- * The whole test command: types, lint and arrows, then every test on both databases. `npm test -- FILE…`
- * runs some files alone. PostgreSQL is brought up here, in a cluster of its own; `WCRM_TEST_POSTGRES_URL`
- * names one that runs already.
+ * The test command.
+ *
+ * - `npm test`: format, types and lint, then every test on both databases, but for the soak.
+ * - `npm test -- FILE…`: these files alone, and each of their tests is shown.
+ * - `npm run test:quick`: most files, on the embedded database alone, with fewer generated cases.
+ * - `npm run test:soak`: servers killed at random, and many more generated cases.
+ *
+ * Files are dealt out to a few processes, each of which runs one after another (`test-worker.ts`).
  */
-const files = process.argv.slice(2)
+const { values: flags, positionals: files } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, soak: { type: 'boolean', default: false } },
+  allowPositionals: true,
+})
 
-const check = (): boolean =>
-  files.length > 0 || spawnSync(process.execPath, ['scripts/check.ts'], { stdio: 'inherit' }).status === 0
+/** A test stops being waited for after five minutes. */
+const TIMEOUT_MS = 300_000
 
-const runTests = (env: Record<string, string>): Promise<number> =>
+/** Files that take longest come first, so that all processes end at about the same time. */
+const LONGEST = ['filters/filters', 'admin/admin', 'admin/demo', 'core/crash', 'core/isolation']
+
+/** What starts processes or fills a database by the thousand is left out of the quick tests. */
+const NOT_QUICK = [
+  'admin/admin',
+  'admin/demo',
+  'core/crash',
+  'core/cursors',
+  'core/isolation',
+  'sandbox/cli',
+  'templates/submission',
+  'webhooks/receivers',
+]
+
+const toPath = (name: string): string => `tests/${name}.test.ts`
+
+/** The soak is its own folder, and every file whose number of generated cases is greater in it. */
+const isSoak = (file: string): boolean =>
+  file.startsWith('tests/soak/') || /from '\.\.?\/level\.ts'/.test(readFileSync(file, 'utf8'))
+
+const selectFiles = (): string[] => {
+  if (files.length > 0) return files
+  const all = globSync('tests/**/*.test.ts').sort()
+  if (flags.soak) return all.filter(isSoak)
+  const usual = all.filter((file) => !file.startsWith('tests/soak/'))
+  if (flags.quick) return usual.filter((file) => !NOT_QUICK.map(toPath).includes(file))
+  return [...new Set([...LONGEST.map(toPath).filter((file) => usual.includes(file)), ...usual])]
+}
+
+const check = (): Promise<boolean> =>
   new Promise((resolve) => {
-    const chosen = files.length > 0 ? files : globSync('tests/**/*.test.ts').sort()
-    const child = spawn(
-      process.execPath,
-      ['--test', '--test-concurrency=2', '--test-timeout=300000', ...chosen],
-      { stdio: 'inherit', env: { ...process.env, ...env } },
+    spawn(process.execPath, ['scripts/check.ts'], { stdio: 'inherit' }).on('exit', (code) =>
+      resolve(code === 0),
     )
-    child.on('exit', (code, signal) => resolve(signal ? 1 : (code ?? 1)))
   })
 
-const main = async (): Promise<number> => {
-  if (!check()) return 1
-  const template = mkdtempSync(join(tmpdir(), 'wcrm-template-'))
-  const binaries = postgresBinaries()
-  const given = process.env.WCRM_TEST_POSTGRES_URL
-  if (!given && !binaries) {
-    console.error(
-      'PostgreSQL 15 or newer is not installed: only the embedded database is tested. (apt-get install postgresql-15, or set WCRM_TEST_POSTGRES_URL)',
-    )
-    if (process.env.CI) return 1
-  }
-  const cluster =
-    !given && binaries
-      ? await startCluster(binaries, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' })
-      : undefined
-  try {
-    // A fresh embedded database takes seconds to make; tests copy this one.
-    const storage = await openStorage({ dataDir: template })
-    await migrate(storage.db)
-    await storage.close()
-    const url = given ?? cluster?.url
-    return await runTests({ WCRM_TEST_TEMPLATE: template, ...(url ? { WCRM_TEST_POSTGRES_URL: url } : {}) })
-  } finally {
-    cluster?.stop()
-    rmSync(template, { recursive: true, force: true })
+/** The result of a file whose process ended before it had one. */
+const toCrashResult = (file: string, how: string): FileResult => {
+  const message = `${file}: its process ended with ${how}`
+  return {
+    file,
+    report: `✖ ${message}\n`,
+    counts: { ...noCounts, tests: 1, failed: 1 },
+    failures: [message],
+    cpuSeconds: 0,
   }
 }
 
-process.exitCode = await main()
+/** Has one process run files from the queue until it is empty or the process dies. */
+const runWorker = (
+  queue: string[],
+  env: Record<string, string>,
+  onResult: (result: FileResult, seconds: number) => void,
+): Promise<void> =>
+  new Promise((ended) => {
+    const worker = fork('scripts/test-worker.ts', {
+      execArgv: ['--test-reporter=./scripts/test-reporter.ts', `--test-timeout=${TIMEOUT_MS}`],
+      env: { ...process.env, ...env, WCRM_TEST_WORKER: '1' },
+    })
+    let file: string | undefined
+    let start = 0
+    const sendNext = () => {
+      file = queue.shift()
+      start = performance.now()
+      worker.send(file ?? '')
+    }
+    worker.on('message', (result) => {
+      onResult(result as FileResult, (performance.now() - start) / 1000)
+      sendNext()
+    })
+    worker.on('exit', (code, signal) => {
+      if (file !== undefined) onResult(toCrashResult(file, String(signal ?? code)), 0)
+      ended()
+    })
+    sendNext()
+  })
+
+const printResult = (result: FileResult, seconds: number): void => {
+  const { file, report, counts, cpuSeconds } = result
+  const failed = counts.failed + counts.cancelled > 0
+  if (failed || files.length > 0) process.stdout.write(`${report}\n`)
+  const times = `${seconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} s of processor time`
+  console.log(`${failed ? '✖' : '✔'} ${file}: ${counts.tests} tests, ${times}`)
+}
+
+/** The closing lines, as node's own runner writes them. */
+const printTotals = (results: readonly FileResult[], ms: number): void => {
+  const failures = results.flatMap((result) => result.failures)
+  if (failures.length > 0) console.log(`\n✖ failing tests:\n${failures.map((f) => `  ${f}\n`).join('')}`)
+  const total = { ...noCounts }
+  for (const { counts } of results)
+    for (const key of Object.keys(total) as (keyof TestCounts)[]) total[key] += counts[key]
+  const { tests, suites, passed, failed, cancelled, skipped, todo } = total
+  const lines = { tests, suites, pass: passed, fail: failed, cancelled, skipped, todo, duration_ms: ms }
+  for (const [name, value] of Object.entries(lines)) console.log(`ℹ ${name} ${value}`)
+}
+
+/** Runs the files and returns whether all of their tests passed. */
+const runFiles = async (selected: readonly string[], env: Record<string, string>): Promise<boolean> => {
+  const start = performance.now()
+  const queue = [...selected]
+  const results: FileResult[] = []
+  const onResult = (result: FileResult, seconds: number): void => {
+    results.push(result)
+    printResult(result, seconds)
+  }
+  const runLane = async (): Promise<void> => {
+    while (queue.length > 0) await runWorker(queue, env, onResult)
+  }
+  const lanes = Math.min(selected.length, Math.max(2, Math.min(4, availableParallelism())))
+  await Promise.all(Array.from({ length: lanes }, runLane))
+  printTotals(results, Math.round(performance.now() - start))
+  return results.every(({ counts }) => counts.failed + counts.cancelled === 0)
+}
+
+/** Without PostgreSQL half of the tests are missing: a word about it here, a failure in CI. */
+const isComplete = ({ env }: TestEnvironment): boolean => {
+  if (flags.quick || env.WCRM_TEST_POSTGRES_URL) return true
+  console.error(
+    'PostgreSQL 15 or newer is not installed: only the embedded database is tested. ' +
+      '(apt-get install postgresql-15, or set WCRM_TEST_POSTGRES_URL)',
+  )
+  return !process.env.CI
+}
+
+const main = async (): Promise<boolean> => {
+  const checking = files.length > 0 || flags.quick || flags.soak ? true : check()
+  const environment = await createTestEnvironment({ embeddedOnly: flags.quick })
+  // A signal reaches the tests' processes too, and they end; this one then takes the databases away.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => void environment.remove().finally(() => process.exit(1)))
+  try {
+    if (!isComplete(environment) || !(await checking)) return false
+    const level = flags.quick ? 'quick' : flags.soak ? 'soak' : (process.env.WCRM_TEST_LEVEL ?? 'full')
+    return await runFiles(selectFiles(), { ...environment.env, WCRM_TEST_LEVEL: level })
+  } finally {
+    await environment.remove()
+  }
+}
+
+process.exitCode = (await main()) ? 0 : 1

@@ -1,11 +1,13 @@
-import { type App, type AppOptions, createApp } from './app.ts'
-import { sandboxClock } from './clock.ts'
+import type { App } from './core/app.ts'
+import { type AppOptions, createApp } from './create-app.ts'
+import { createSandboxClock } from './clock.ts'
 import { createMediaStore } from './media/store.ts'
 import { createAdapter } from './provider/adapter.ts'
-import { providerWebhook } from './inbound/webhook.ts'
+import { declareBackgroundJobs } from './jobs/background.ts'
+import { createProviderWebhook } from './inbound/webhook.ts'
 import { createSandbox, type Sandbox } from './sandbox/emulator/sandbox.ts'
-import { type ProviderConfig, providerSettings, SANDBOX_PATH, WEBHOOK_PATH } from './provider/settings.ts'
-import { createDriver, type Driver } from './sandbox/control/server.ts'
+import { type ProviderConfig, resolveProviderSettings, SANDBOX_PATH, WEBHOOK_PATH } from './provider/settings.ts'
+import { createSandboxControl, type SandboxControl } from './sandbox/control/server.ts'
 
 /** A request handler outside of the operations, by path. */
 type Mounts = Record<string, (request: Request) => Promise<Response>>
@@ -14,7 +16,7 @@ type Mounts = Record<string, (request: Request) => Promise<Response>>
 export type Service = {
   app: App
   mounts: Mounts
-  driver: Driver
+  sandboxControl: SandboxControl
   /** The provider's side, where this server plays it itself. */
   sandbox: Sandbox | undefined
 }
@@ -29,16 +31,17 @@ export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & {
   mediaDir: string
 }
 
-export const compose = ({ provider: config, localUrl, mediaDir, ...options }: ServiceOptions): Service => {
-  const settings = providerSettings(config, options.secret, localUrl)
+export const composeService = ({ provider: config, localUrl, mediaDir, ...options }: ServiceOptions): Service => {
+  const settings = resolveProviderSettings(config, options.secret, localUrl)
   const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
-  const driver = createDriver(app, settings)
+  const driver = createSandboxControl(app, settings)
+  declareBackgroundJobs(app, driver)
   const sandbox = !settings.builtIn
     ? undefined
     : createSandbox({
         db: app.db,
         now: app.now,
-        clock: sandboxClock(app),
+        clock: createSandboxClock(app),
         log: app.log,
         callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`,
         linkBase: app.config.publicUrl,
@@ -48,10 +51,10 @@ export const compose = ({ provider: config, localUrl, mediaDir, ...options }: Se
       })
   return {
     app,
-    driver,
+    sandboxControl: driver,
     sandbox,
     mounts: {
-      [WEBHOOK_PATH]: providerWebhook(app, settings),
+      [WEBHOOK_PATH]: createProviderWebhook(app, settings),
       '/sandbox': driver.serve,
       '/sandbox/**': driver.serve,
       ...(sandbox

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readAllow } from './webhooks/guard/allow.ts'
+import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
@@ -7,7 +7,7 @@ const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
 /** Answers what it was given, when that can be read. */
 const AllowList = z.string().transform((text, ctx) => {
   try {
-    readAllow(text)
+    parseAllowList(text)
   } catch (error) {
     ctx.addIssue({ code: 'custom', message: (error as Error).message })
   }

@@ -1,6 +1,5 @@
 import { listAudit } from './audit/list.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
-import { addContactsToGroup, removeContactsFromGroup, tagContacts, untagContacts } from './contacts/bulk.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
 import { importContacts } from './contacts/import.ts'
 import { searchContacts } from './contacts/search.ts'
@@ -14,14 +13,20 @@ import {
   listCustomFields,
   updateCustomField,
 } from './custom-fields/custom-fields.ts'
-import { createGroup, deleteGroup, listGroups, listTags } from './groups/groups.ts'
+import {
+  addContactsToGroup,
+  createGroup,
+  deleteGroup,
+  listGroups,
+  removeContactsFromGroup,
+} from './groups/groups.ts'
 import { assignConversation, unassignConversation } from './inbox/assign.ts'
 import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
 import { getConversation, searchConversations } from './inbox/search.ts'
 import { tagConversation } from './inbox/tags.ts'
 import { getMessage, listMessages } from './messaging/messages.ts'
-import { sendReply } from './messaging/reply.ts'
-import { sendTemplate } from './messaging/template.ts'
+import { sendReply } from './messaging/send-reply.ts'
+import { sendTemplate } from './messaging/send-template.ts'
 import { getMedia } from './media/media.ts'
 import type { Handlers } from './core/handler.ts'
 import {
@@ -42,11 +47,12 @@ import {
 import { createShortLink } from './short-links/create.ts'
 import { deleteShortLink } from './short-links/delete.ts'
 import { getShortLink, listShortLinks } from './short-links/read.ts'
+import { listTags, tagContacts, untagContacts } from './tags/tags.ts'
 import { archiveTemplates } from './templates/archive.ts'
 import { lintTemplate } from './templates/lint.ts'
 import { getTemplate, listTemplates } from './templates/lists.ts'
 import { uploadSample } from './templates/samples.ts'
-import { createTemplate } from './templates/submit.ts'
+import { createTemplate } from './templates/create.ts'
 import { updateTemplate } from './templates/update.ts'
 import { getDelivery, listDeliveries } from './webhooks/deliveries.ts'
 import {

@@ -11,7 +11,7 @@ let used = RANDOM
  * A ULID: 48 bits of time in milliseconds and 80 random bits, 26 Crockford base32 characters that sort by
  * time.
  */
-export const ulid = (time = Date.now()): string => {
+export const createUlid = (time = Date.now()): string => {
   let head = ''
   for (let i = 0; i < 10; i++) {
     head = CROCKFORD[time % 32]! + head
@@ -26,7 +26,7 @@ export const ulid = (time = Date.now()): string => {
   return head + tail
 }
 
-export const newRequestId = (): string => `req_${ulid()}`
+export const createRequestId = (): string => `req_${createUlid()}`
 
 let lastEvent = ''
 
@@ -34,8 +34,8 @@ let lastEvent = ''
  * Greater than every one before it from this process, so that the events of one change keep their order
  * (ULID, "Monotonicity").
  */
-export const newEventId = (): string => {
-  const id = ulid()
+export const createEventId = (): string => {
+  const id = createUlid()
   lastEvent = id.slice(0, 10) > lastEvent.slice(0, 10) ? id : next(lastEvent)
   return `evt_${lastEvent}`
 }

@@ -1,40 +1,39 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Storage } from '../storage/open.ts'
+import { ensureSetting } from '../storage/settings.ts'
+import type { Config } from './config.ts'
 
-/**
- * Seals and opens small texts with a key derived from `WCRM_SECRET` for one purpose (AES-256-GCM,
- * HKDF-SHA256).
- */
-export type Sealer = {
-  /** Base64url; opens only with the same binding. */
-  seal: (text: string, binding: string) => string
-  /** The text, or undefined when it was not sealed by us with this binding. */
-  open: (sealed: string, binding: string) => string | undefined
+/** The configured secret, or the one in the data folder, which is created on the first start. */
+export const loadSecret = (config: Pick<Config, 'secret' | 'dataDir'>): string => {
+  if (config.secret) return config.secret
+  const file = join(config.dataDir, 'secret')
+  if (!existsSync(file)) {
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+    try {
+      writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
+  return readFileSync(file, 'utf8').trim()
 }
 
-const IV = 12
-const TAG = 16
+/** Identifies a secret without revealing it. */
+export const computeSecretFingerprint = (secret: string): string =>
+  createHash('sha256').update(`wcrm secret ${secret}`).digest('base64url').slice(0, 16)
 
-export const sealer = (secret: string, purpose: string): Sealer => {
-  const key = Buffer.from(hkdfSync('sha256', secret, 'wcrm', purpose, 32))
-  return {
-    seal: (text, binding) => {
-      const iv = randomBytes(IV)
-      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(binding))
-      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-      return Buffer.concat([iv, body, cipher.getAuthTag()]).toString('base64url')
-    },
-    open: (sealed, binding) => {
-      const bytes = Buffer.from(sealed, 'base64url')
-      if (bytes.length < IV + TAG || bytes.toString('base64url') !== sealed) return undefined
-      try {
-        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV), {
-          authTagLength: TAG,
-        }).setAAD(Buffer.from(binding))
-        decipher.setAuthTag(bytes.subarray(-TAG))
-        return decipher.update(bytes.subarray(IV, -TAG), undefined, 'utf8') + decipher.final('utf8')
-      } catch {
-        return undefined
-      }
-    },
+/**
+ * Checks at the start, and not at the first cursor that cannot be opened, that all servers of a database
+ * have the same secret. Throws when they do not.
+ */
+export const requireSameSecret = async (storage: Storage, secret: string): Promise<void> => {
+  const fingerprint = computeSecretFingerprint(secret)
+  if ((await ensureSetting(storage.db, 'secret_fingerprint', fingerprint)) !== fingerprint) {
+    throw new Error(
+      'this database was set up with another secret. Set WCRM_SECRET to the one that its other servers use ' +
+        '(it may be in the file "secret" of their data folder).',
+    )
   }
 }

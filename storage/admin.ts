@@ -1,12 +1,9 @@
 import { sql } from 'kysely'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
-import type { ChannelsTable, Db, StaffTable } from './database.ts'
+import type { TableRow, Db } from './database.ts'
 
-/**
- * Administration: what is done on the server's own machine, outside any key. Each function answers the
- * record.
- */
+/** Administration: what is done on the server's own machine, without an API key. Functions return the record. */
 
 export type WorkspaceRow = {
   id: string
@@ -35,13 +32,13 @@ const workspaceColumns = [
   'created_at',
 ] as const
 
-/** In the caller's transaction when there is one, else in one of its own. */
-const within = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+/** Runs `work` in the caller's transaction, or else in a new one. */
+const inTransaction = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
   db.isTransaction ? work(db) : db.transaction().execute(work)
 
-/** Every workspace is born with the built-in custom field `email`. */
+/** Creates a workspace with the built-in custom field `email`. */
 export const createWorkspace = async (db: Db, fields: WorkspaceFields, now: string): Promise<WorkspaceRow> =>
-  await within(db, async (tx) => {
+  await inTransaction(db, async (tx) => {
     const row = await tx
       .insertInto('workspaces')
       .values({ ...fields, created_at: now })
@@ -84,7 +81,7 @@ export type StaffFields = {
 export type AdminStaffRow = {
   id: string
   name: string
-  role: StaffTable['role']
+  role: TableRow<'staff'>['role']
   enabled: boolean
   hide_phone_numbers: boolean
   reports: boolean
@@ -92,15 +89,15 @@ export type AdminStaffRow = {
   team_ids: string[]
 }
 
-const staffOf = (db: Db, workspaceId: string) =>
+const selectStaff = (db: Db, workspaceId: string) =>
   db
     .selectFrom('staff as s')
     .where('s.workspace_id', '=', workspaceId)
     .select(['s.id', 's.name', 's.role', 's.enabled', 's.hide_phone_numbers', 's.reports', 's.channel_ids'])
     .select((row) =>
-      sql<
-        string[]
-      >`array(select team_id from team_members m where m.workspace_id = s.workspace_id and m.staff_id = ${row.ref('s.id')} order by team_id)`.as(
+      sql<string[]>`array(
+        select team_id from team_members m
+        where m.workspace_id = s.workspace_id and m.staff_id = ${row.ref('s.id')} order by team_id)`.as(
         'team_ids',
       ),
     )
@@ -112,14 +109,14 @@ export const createStaff = async (
   teamIds: readonly string[],
   now: string,
 ): Promise<AdminStaffRow> =>
-  await within(db, async (tx) => {
+  await inTransaction(db, async (tx) => {
     const { id } = await tx
       .insertInto('staff')
       .values({ workspace_id: workspaceId, channel_ids: null, ...fields, created_at: now })
       .returning('id')
       .executeTakeFirstOrThrow()
-    await setTeams(tx, workspaceId, id, teamIds)
-    return await staffOf(tx, workspaceId).where('s.id', '=', id).executeTakeFirstOrThrow()
+    await replaceTeams(tx, workspaceId, id, teamIds)
+    return await selectStaff(tx, workspaceId).where('s.id', '=', id).executeTakeFirstOrThrow()
   })
 
 export const updateStaff = async (
@@ -129,7 +126,7 @@ export const updateStaff = async (
   fields: Partial<StaffFields>,
   teamIds: readonly string[] | undefined,
 ): Promise<AdminStaffRow | undefined> =>
-  await within(db, async (tx) => {
+  await inTransaction(db, async (tx) => {
     const found = await tx
       .selectFrom('staff')
       .select('id')
@@ -145,11 +142,11 @@ export const updateStaff = async (
         .where('workspace_id', '=', workspaceId)
         .where('id', '=', id)
         .execute()
-    if (teamIds) await setTeams(tx, workspaceId, id, teamIds)
-    return await staffOf(tx, workspaceId).where('s.id', '=', id).executeTakeFirst()
+    if (teamIds) await replaceTeams(tx, workspaceId, id, teamIds)
+    return await selectStaff(tx, workspaceId).where('s.id', '=', id).executeTakeFirst()
   })
 
-const setTeams = async (
+const replaceTeams = async (
   tx: Db,
   workspaceId: string,
   staffId: string,
@@ -168,24 +165,24 @@ const setTeams = async (
 }
 
 export const listAllStaff = (db: Db, workspaceId: string): Promise<AdminStaffRow[]> =>
-  staffOf(db, workspaceId).orderBy('s.id').execute()
+  selectStaff(db, workspaceId).orderBy('s.id').execute()
 
 export type AdminTeamRow = { id: string; name: string; staff_ids: string[] }
 
-const teamsOf = (db: Db, workspaceId: string) =>
+const selectTeams = (db: Db, workspaceId: string) =>
   db
     .selectFrom('teams as t')
     .where('t.workspace_id', '=', workspaceId)
     .select(['t.id', 't.name'])
     .select((row) =>
-      sql<
-        string[]
-      >`array(select staff_id from team_members m where m.workspace_id = t.workspace_id and m.team_id = ${row.ref('t.id')} order by staff_id)`.as(
+      sql<string[]>`array(
+        select staff_id from team_members m
+        where m.workspace_id = t.workspace_id and m.team_id = ${row.ref('t.id')} order by staff_id)`.as(
         'staff_ids',
       ),
     )
 
-const setMembers = async (
+const replaceMembers = async (
   tx: Db,
   workspaceId: string,
   teamId: string,
@@ -210,14 +207,14 @@ export const createTeam = (
   now: string,
   staffIds: readonly string[] = [],
 ): Promise<AdminTeamRow> =>
-  within(db, async (tx) => {
+  inTransaction(db, async (tx) => {
     const { id } = await tx
       .insertInto('teams')
       .values({ workspace_id: workspaceId, name, created_at: now })
       .returning('id')
       .executeTakeFirstOrThrow()
-    await setMembers(tx, workspaceId, id, staffIds)
-    return await teamsOf(tx, workspaceId).where('t.id', '=', id).executeTakeFirstOrThrow()
+    await replaceMembers(tx, workspaceId, id, staffIds)
+    return await selectTeams(tx, workspaceId).where('t.id', '=', id).executeTakeFirstOrThrow()
   })
 
 export const updateTeam = (
@@ -227,7 +224,7 @@ export const updateTeam = (
   name: string | undefined,
   staffIds: readonly string[] | undefined,
 ): Promise<AdminTeamRow | undefined> =>
-  within(db, async (tx) => {
+  inTransaction(db, async (tx) => {
     const found = await tx
       .selectFrom('teams')
       .select('id')
@@ -243,23 +240,23 @@ export const updateTeam = (
         .where('workspace_id', '=', workspaceId)
         .where('id', '=', id)
         .execute()
-    if (staffIds) await setMembers(tx, workspaceId, id, staffIds)
-    return await teamsOf(tx, workspaceId).where('t.id', '=', id).executeTakeFirst()
+    if (staffIds) await replaceMembers(tx, workspaceId, id, staffIds)
+    return await selectTeams(tx, workspaceId).where('t.id', '=', id).executeTakeFirst()
   })
 
 export const listAllTeams = (db: Db, workspaceId: string): Promise<AdminTeamRow[]> =>
-  teamsOf(db, workspaceId).orderBy('t.id').execute()
+  selectTeams(db, workspaceId).orderBy('t.id').execute()
 
 export type ChannelFields = Partial<
-  Omit<ChannelsTable, 'workspace_id' | 'id' | 'created_at' | 'is_default'>
+  Omit<TableRow<'channels'>, 'workspace_id' | 'id' | 'created_at' | 'is_default'>
 > & { is_default?: boolean }
-export type AdminChannelRow = Omit<ChannelsTable, 'workspace_id' | 'id' | 'is_default'> & {
+export type AdminChannelRow = Omit<TableRow<'channels'>, 'workspace_id' | 'id' | 'is_default'> & {
   id: string
   is_default: boolean
 }
 
-/** A workspace has one default channel: a new one takes the mark from the old. */
-const clearDefault = async (tx: Db, workspaceId: string): Promise<void> => {
+/** A workspace has one default channel, so the old one is cleared before a new one is set. */
+const clearDefaultChannel = async (tx: Db, workspaceId: string): Promise<void> => {
   await tx
     .updateTable('channels')
     .set({ is_default: false })
@@ -274,8 +271,8 @@ export const createChannel = async (
   fields: ChannelFields & { type: string },
   now: string,
 ): Promise<AdminChannelRow> =>
-  await within(db, async (tx) => {
-    if (fields.is_default) await clearDefault(tx, workspaceId)
+  await inTransaction(db, async (tx) => {
+    if (fields.is_default) await clearDefaultChannel(tx, workspaceId)
     const { workspace_id: _, ...row } = await tx
       .insertInto('channels')
       .values({
@@ -304,8 +301,8 @@ export const updateChannel = async (
   id: string,
   fields: ChannelFields,
 ): Promise<AdminChannelRow | undefined> =>
-  await within(db, async (tx) => {
-    if (fields.is_default) await clearDefault(tx, workspaceId)
+  await inTransaction(db, async (tx) => {
+    if (fields.is_default) await clearDefaultChannel(tx, workspaceId)
     const row = await tx
       .updateTable('channels')
       .set(fields)
@@ -314,8 +311,8 @@ export const updateChannel = async (
       .returningAll()
       .executeTakeFirst()
     if (!row) return undefined
-    const { workspace_id: _, ...shown } = row
-    return shown
+    const { workspace_id: _, ...channel } = row
+    return channel
   })
 
 export const listAllChannels = async (db: Db, workspaceId: string): Promise<AdminChannelRow[]> =>
@@ -405,14 +402,14 @@ export const revokeKey = (
     .returning(keyColumns)
     .executeTakeFirst()
 
-/** True when no workspace was ever made. */
-export const isEmpty = async (db: Db): Promise<boolean> =>
+/** True when the database has no workspace. */
+export const hasNoWorkspace = async (db: Db): Promise<boolean> =>
   (await db.selectFrom('workspaces').select('id').limit(1).execute()).length === 0
 
 /**
- * Keeps others from making workspaces until the transaction ends: of two servers that start on an empty
- * database, one makes the demo.
+ * Prevents others from creating workspaces until the transaction ends: of two servers that start on an empty
+ * database, one creates the demo.
  */
-export const holdWorkspaces = async (tx: Db): Promise<void> => {
+export const lockWorkspaces = async (tx: Db): Promise<void> => {
   await sql`lock table workspaces in share row exclusive mode`.execute(tx)
 }

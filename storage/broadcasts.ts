@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
-import type { BroadcastRecipientsTable, BroadcastsTable, Db } from './database.ts'
-import { storable } from './ids.ts'
+import type { TableRow, Db } from './database.ts'
+import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
 /** Recipients by how far their message came, each counted once; `responded` and `opted_out` beside it. */
@@ -14,14 +14,14 @@ export type BroadcastCounts = {
   opted_out: number
 }
 export type BroadcastRow = Pick<
-  BroadcastsTable,
+  TableRow<'broadcasts'>,
   'name' | 'status' | 'template_name' | 'scheduled_at' | 'started_at'
 > & { id: string; channel_id: string | null; begins_at: string } & BroadcastCounts
 
 /** `channelIds`: only broadcasts on these channels; null: all. */
 export type BroadcastFilter = {
   channelIds: readonly string[] | null
-  status?: BroadcastsTable['status'] | undefined
+  status?: TableRow<'broadcasts'>['status'] | undefined
   search?: string | undefined
 }
 
@@ -44,7 +44,7 @@ const matching = (workspaceId: string, { channelIds, status, search }: Broadcast
   ${status === undefined ? sql`` : sql`and status = ${status}`} ${search === undefined ? sql`` : sql`and name_key like ${containsPattern(fold(search))}`}`
 
 /** A page by when they began or are to begin, latest first. */
-export const pageOfBroadcasts = async (
+export const listBroadcastRows = async (
   tx: Db,
   workspaceId: string,
   filter: BroadcastFilter,
@@ -72,20 +72,20 @@ export const countBroadcasts = async (
     ).rows[0]!.n,
   )
 
-export const readBroadcast = async (
+export const loadBroadcast = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<BroadcastRow | undefined> =>
   (
-    await sql<BroadcastRow>`select ${columns} from (select * from broadcasts where workspace_id = ${workspaceId} and id = ${storable(id)}) as b ${withCounts}`.execute(
+    await sql<BroadcastRow>`select ${columns} from (select * from broadcasts where workspace_id = ${workspaceId} and id = ${toStorableId(id)}) as b ${withCounts}`.execute(
       tx,
     )
   ).rows[0]
 
 /** One who receives a broadcast. `known`: the contact is there still. */
 export type RecipientRow = Omit<
-  BroadcastRecipientsTable,
+  TableRow<'broadcast_recipients'>,
   'workspace_id' | 'broadcast_id' | 'contact_id' | 'responded' | 'opted_out'
 > & {
   contact_id: string
@@ -96,7 +96,7 @@ export type RecipientRow = Omit<
   phone: string | null
 }
 
-export type MessageStatus = BroadcastRecipientsTable['status'] | 'responded' | 'not_responded'
+export type RecipientStatusFilter = TableRow<'broadcast_recipients'>['status'] | 'responded' | 'not_responded'
 
 const statuses = ['pending', 'sent', 'delivered', 'read', 'failed']
 
@@ -104,7 +104,7 @@ const statuses = ['pending', 'sent', 'delivered', 'read', 'failed']
  * Pairs of status and answer that a condition lets through: each is one range of an index, in the order of
  * the contacts.
  */
-const pairsOf = (status: MessageStatus): { status: string; responded: boolean }[] => {
+const pairsOf = (status: RecipientStatusFilter): { status: string; responded: boolean }[] => {
   if (status === 'responded' || status === 'not_responded')
     return statuses.map((each) => ({ status: each, responded: status === 'responded' }))
   return [true, false].map((responded) => ({ status, responded }))
@@ -115,11 +115,11 @@ const pairsOf = (status: MessageStatus): { status: string; responded: boolean }[
  * each read as far as the page at most, and merged: the five who answered among 300,000 cost as much as the
  * five who did not.
  */
-export const pageOfRecipients = async (
+export const listRecipientRows = async (
   tx: Db,
   workspaceId: string,
   broadcastId: string,
-  status: MessageStatus | undefined,
+  status: RecipientStatusFilter | undefined,
   after: string | null,
   limit: number,
 ): Promise<RecipientRow[]> => {

@@ -1,17 +1,29 @@
 import { type RawBuilder, sql } from 'kysely'
-import { complete, type ContactRow, contactColumns, refColumns, type Timeline } from './contacts.ts'
+import {
+  attachNames,
+  type ContactRow,
+  contactColumns,
+  labelIdColumns,
+  type TimelineScope,
+} from './contacts.ts'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
-import { totalOfPlan } from './filters/count.ts'
-import { bounds, type Plan, planOf, valuesBeside, valuesJoined } from './filters/plan.ts'
+import { estimateTotal } from './filters/count.ts'
+import {
+  scanBounds,
+  type FilterPlan,
+  createFilterPlan,
+  joinValuesLateral,
+  joinValues,
+} from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
-import { strategy } from './filters/strategy.ts'
-import { type ShownField, versionColumn } from './names-cache.ts'
+import { filterStrategy } from './filters/strategy.ts'
+import { type CachedField, namesVersionColumn } from './names-cache.ts'
 
 type SortField = 'createdAt' | 'updatedAt' | 'name' | 'phoneNumber' | 'id'
-export type Sort = { field: SortField; direction: 'asc' | 'desc' }
+export type ContactSort = { field: SortField; direction: 'asc' | 'desc' }
 /** The sort key and id of the last row of a page. */
-export type Position = { key: string; id: string }
+export type ContactPosition = { key: string; id: string }
 
 /** Sort keys are never null, so that a row comparison continues each of them. */
 const sortKeys: Record<SortField, { key: RawBuilder<unknown>; cast: RawBuilder<unknown> }> = {
@@ -24,195 +36,239 @@ const sortKeys: Record<SortField, { key: RawBuilder<unknown>; cast: RawBuilder<u
 
 export type ContactPage = {
   rows: ContactRow[]
-  positions: Position[]
-  fields: ShownField[]
+  positions: ContactPosition[]
+  fields: CachedField[]
   total: { n: number; approximate: boolean } | null
 }
 
 type PageRow = ContactRow & { sort_key: string; names_version: string | null; total?: string | null }
-type Asked = { sort: Sort; after: Position | null; limit: number; full: boolean; timeline: Timeline }
+export type ContactListRequest = {
+  conditions: readonly Condition[]
+  sort: ContactSort
+  /** The last row of the page before; null: the first page. */
+  after: ContactPosition | null
+  limit: number
+  /** With the names of tags and groups. */
+  full: boolean
+  timeline?: TimelineScope
+}
+type PageRequest = Omit<Required<ContactListRequest>, 'conditions'>
 /**
- * Rows of a page, one more than fits where there is a next one; how many match where that came along;
- * `walked`: along the order asked for.
+ * The rows of a page, one more than the limit where there is a next page; `total`: the number of matches,
+ * where the statement counted them; `scanned`: found by a bounded scan in list order.
  */
-type Found = { rows: PageRow[]; total?: number; walked?: true }
+type PageResult = { rows: PageRow[]; total?: number; scanned?: true }
 
-/** A page of the contacts that meet every condition, and with the first page how many they are. */
-export const pageOfContacts = async (
+/** Returns a page of the contacts that meet every condition; the first page comes with their number. */
+export const listContactPage = async (
   tx: Db,
   workspaceId: string,
-  conditions: readonly Condition[],
-  sort: Sort,
-  after: Position | null,
-  limit: number,
-  full: boolean,
-  timeline: Timeline = 'all',
+  { conditions, timeline = 'all', ...rest }: ContactListRequest,
 ): Promise<ContactPage> => {
-  const plan = await planOf(tx, workspaceId, conditions)
-  const asked: Asked = { sort, after, limit, full, timeline }
-  const found = await pageOf(tx, plan, asked)
-  const { rows } = found
-  const fields = await complete(tx, workspaceId, rows)
+  const plan = await createFilterPlan(tx, workspaceId, conditions)
+  const request: PageRequest = { ...rest, timeline }
+  const { after, limit } = request
+  const result = await fetchPage(tx, plan, request)
+  const { rows } = result
+  const fields = await attachNames(tx, workspaceId, rows)
   return {
     rows: rows.slice(0, limit),
     positions: rows.slice(0, limit + 1).map((row) => ({ key: row.sort_key, id: row.id })),
     fields,
-    total: after === null ? await totalOf(tx, plan, found, asked) : null,
+    total: after === null ? await computeTotal(tx, plan, result, request) : null,
   }
 }
 
 const isLeaf = ({ kind }: Condition): boolean => kind !== 'and' && kind !== 'or' && kind !== 'not'
 
 /**
- * Whether a walk is likely to meet enough: as the sample has it, or because there is one condition alone,
- * and many meet it.
+ * Whether a bounded scan is likely to find a page: the sample says so, or there is one condition alone and
+ * many contacts meet it.
  */
-const fillsPage = (plan: Plan, { limit }: Asked): boolean =>
-  plan.finds.length === 0 ||
+const isLikelyToFillPage = (plan: FilterPlan, { limit }: PageRequest): boolean =>
+  plan.candidates.length === 0 ||
   plan.sample === undefined ||
   (plan.conditions.length === 1 && isLeaf(plan.conditions[0]!)) ||
-  plan.sample.matched * strategy.walk >= (limit + 1) * plan.sample.seen
+  plan.sample.matched * filterStrategy.maxScannedRows >= (limit + 1) * plan.sample.seen
 
 /**
- * The way that reads the fewest rows: through the few ids that can match, along the order asked for, or
- * through all that match.
+ * Takes the way that reads the fewest rows: through the few ids that can match, along the list order, or
+ * through all matches.
  */
-const pageOf = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
-  if (plan.conditions.length === 0) return await walkAll(tx, plan, asked)
-  if (plan.few) return await pageOfMatches(tx, plan, asked)
-  if (plan.common || (plan.related && fillsPage(plan, asked))) {
-    const walked = await walkSome(tx, plan, asked)
-    if (walked.rows.length > asked.limit) return walked
+const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promise<PageResult> => {
+  if (plan.conditions.length === 0) return await scanAll(tx, plan, request)
+  if (plan.candidateIds) return await sortMatches(tx, plan, request)
+  if (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request))) {
+    const scanned = await scanBounded(tx, plan, request)
+    if (scanned.rows.length > request.limit) return scanned
   }
-  if (plan.related) return await pageOfMatches(tx, plan, asked)
-  const few = asked.after === null ? await pageOfMatches(tx, plan, asked, strategy.few) : undefined
-  return few?.total !== undefined && few.total <= strategy.few ? few : await walkAll(tx, plan, asked)
+  if (plan.readsRelated) return await sortMatches(tx, plan, request)
+  const maxMatches = filterStrategy.maxSortedMatches
+  const sorted = request.after === null ? await sortMatches(tx, plan, request, maxMatches) : undefined
+  return sorted?.total !== undefined && sorted.total <= maxMatches ? sorted : await scanAll(tx, plan, request)
 }
 
 /**
- * At least one row more than fits, which tells of a next page. The number stands in the text, because the
- * plan for an unknown limit sorts everything; in a few steps, because every text stays prepared for ever.
+ * At least one row more than the limit, which tells whether there is a next page. The number is part of the
+ * text, because the plan for an unknown limit sorts everything; it is one of a few, because every text stays
+ * prepared.
  */
-const enough = (limit: number) => sql.raw(String(([10, 25, 50].find((step) => limit <= step) ?? limit) + 1))
+const fetchLimit = (limit: number) =>
+  sql.raw(String(([10, 25, 50].find((step) => limit <= step) ?? limit) + 1))
 
-const orderOf = ({ field, direction }: Sort, row: string) =>
+const orderBySortKey = ({ field, direction }: ContactSort, row: string) =>
   sql.raw(field === 'id' ? `${row}.id ${direction}` : `${row}.sort_key ${direction}, ${row}.id ${direction}`)
 
-const shown = (workspaceId: string, { full, timeline }: Asked) => sql`
-  ${contactColumns(timeline)}, ${full ? sql`${refColumns},` : sql``} c.sort_key::text as sort_key, ${versionColumn(workspaceId)}`
+const pageColumns = (workspaceId: string, { full, timeline }: PageRequest) => sql`
+  ${contactColumns(timeline)}, ${full ? sql`${labelIdColumns},` : sql``} c.sort_key::text as sort_key,
+  ${namesVersionColumn(workspaceId)}`
 
 /** The rest of the list after a position. */
-const afterOf = ({ sort, after }: Asked) => {
+const afterCondition = ({ sort, after }: PageRequest) => {
+  if (after === null) return sql``
   const { key, cast } = sortKeys[sort.field]
-  return after === null
-    ? sql``
-    : sql`and (${key}, c.id) ${sql.raw(sort.direction === 'asc' ? '>' : '<')} (${after.key}${cast}, ${after.id}::bigint)`
+  const operator = sql.raw(sort.direction === 'asc' ? '>' : '<')
+  return sql`and (${key}, c.id) ${operator} (${after.key}${cast}, ${after.id}::bigint)`
 }
 
-const keyOrder = (sort: Sort) => {
+const orderByColumn = (sort: ContactSort) => {
   const direction = sql.raw(sort.direction)
   return sql`${sortKeys[sort.field].key} ${direction}, c.id ${direction}`
 }
 
 /**
- * In the order asked for, from the index of that order where there is one; conditions on columns alone. The
- * count of all contacts comes along with a first page that is of all.
+ * Scans in list order, from the index of that order where there is one; only for conditions on the contact's
+ * own columns. The first page of all contacts comes with their count.
  */
-const walkAll = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
-  const { sort, after, limit } = asked
-  const plain = plan.conditions.length === 0
-  const { rows } = await sql<PageRow>`${sql.raw(plain ? QUICK : CUSTOM_PLAN)}
-    select ${shown(plan.workspaceId, asked)},
-      ${plain && after === null ? sql`(select sum(n) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts')` : sql`null`} as total
-    from (select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c where ${plan.test({ as: 'row' })} ${afterOf(asked)}
-      order by ${keyOrder(sort)} limit ${enough(limit)}) as c
+const scanAll = async (tx: Db, plan: FilterPlan, request: PageRequest): Promise<PageResult> => {
+  const { sort, after, limit } = request
+  const { workspaceId } = plan
+  const isUnfiltered = plan.conditions.length === 0
+  const total =
+    isUnfiltered && after === null
+      ? sql`(select sum(n) from counters where workspace_id = ${workspaceId} and subject = 'contacts')`
+      : sql`null`
+  const { rows } = await sql<PageRow>`${sql.raw(isUnfiltered ? QUICK : CUSTOM_PLAN)}
+    select ${pageColumns(workspaceId, request)}, ${total} as total
+    from (
+      select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c
+      where ${plan.test({ as: 'row' })} ${afterCondition(request)}
+      order by ${orderByColumn(sort)} limit ${fetchLimit(limit)}) as c
     left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    order by ${orderOf(sort, 'c')}`.execute(tx)
-  return plain && rows[0]?.total ? { rows, total: Number(rows[0].total) } : { rows }
+    order by ${orderBySortKey(sort, 'c')}`.execute(tx)
+  return isUnfiltered && rows[0]?.total ? { rows, total: Number(rows[0].total) } : { rows }
 }
 
-/** The rows of a page, which a common table expression of this name holds: whole, or as ids and sort keys. */
-const rowsOfPage = (plan: Plan, asked: Asked, whole: boolean, more: RawBuilder<unknown>) => sql`
-  select ${shown(plan.workspaceId, asked)}, ${more}
-  from ${whole ? sql`page` : sql`(select c.*, page.sort_key from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id)`} as c
+/**
+ * Selects the rows of a page from the common table expression `page`. `whole`: it holds whole rows, else ids
+ * and sort keys.
+ */
+const selectPageRows = (
+  plan: FilterPlan,
+  request: PageRequest,
+  whole: boolean,
+  totalColumn: RawBuilder<unknown>,
+) => {
+  const source = whole
+    ? sql`page`
+    : sql`(
+      select c.*, page.sort_key
+      from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id)`
+  return sql`
+  select ${pageColumns(plan.workspaceId, request)}, ${totalColumn} as total
+  from ${source} as c
   left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-  order by ${orderOf(asked.sort, 'c')}`
+  order by ${orderBySortKey(request.sort, 'c')}`
+}
 
 /**
- * In the order asked for, each row tested by itself, for a bounded number of rows: a condition that is
- * common soon fills a page. Ids and sort keys alone are carried along, so that the index of the order may
- * do without the table.
+ * Scans a bounded number of rows in list order and tests each by itself: a common condition soon fills a
+ * page. Only ids and sort keys are carried along, so that the index of the order may do without the table.
  */
-const walkSome = async (tx: Db, plan: Plan, asked: Asked): Promise<Found> => {
-  const { sort, limit } = asked
+const scanBounded = async (tx: Db, plan: FilterPlan, request: PageRequest): Promise<PageResult> => {
+  const { sort, limit } = request
+  const { key } = sortKeys[sort.field]
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
       select c.id, c.sort_key from (
-        select c.*, ${sortKeys[sort.field].key} as sort_key from contacts c where ${bounds(plan, sort.field, sortKeys[sort.field].key)} ${afterOf(asked)}
-        order by ${keyOrder(sort)} limit ${sql.lit(strategy.walk)}) as c
-      ${valuesBeside(plan)}
-      where ${plan.test({ as: 'row' })} order by ${orderOf(sort, 'c')} limit ${enough(limit)})
-    ${rowsOfPage(plan, asked, false, sql`null as total`)}`.execute(tx)
-  return { rows, walked: true }
+        select c.*, ${key} as sort_key from contacts c
+        where ${scanBounds(plan, sort.field, key)} ${afterCondition(request)}
+        order by ${orderByColumn(sort)} limit ${sql.lit(filterStrategy.maxScannedRows)}) as c
+      ${joinValuesLateral(plan)}
+      where ${plan.test({ as: 'row' })} order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
+    ${selectPageRows(plan, request, false, sql`null`)}`.execute(tx)
+  return { rows, scanned: true }
 }
 
-/** Among how many contacts, in the order asked for, a first page lies. */
-const walkedFor = async (tx: Db, plan: Plan, { sort }: Asked, last: PageRow): Promise<number> => {
+/** Counts the contacts that stand in list order up to this last row of a first page. */
+const countScanned = async (
+  tx: Db,
+  plan: FilterPlan,
+  { sort }: PageRequest,
+  last: PageRow,
+): Promise<number> => {
   const { key, cast } = sortKeys[sort.field]
+  const operator = sql.raw(sort.direction === 'asc' ? '<=' : '>=')
   const { rows } = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
-    select count(*) as n from contacts c where ${bounds(plan, sort.field, key)} and (${key}, c.id) ${sql.raw(sort.direction === 'asc' ? '<=' : '>=')} (${last.sort_key}${cast}, ${last.id}::bigint)`.execute(
-    tx,
-  )
+    select count(*) as n from contacts c
+    where ${scanBounds(plan, sort.field, key)}
+      and (${key}, c.id) ${operator} (${last.sort_key}${cast}, ${last.id}::bigint)`.execute(tx)
   return Number(rows[0]!.n)
 }
 
 /**
- * Computes every match, or `most` and one, then sorts them: their page and their number in one statement,
- * which finds them once.
+ * Finds every match, or at most `maxMatches` and one, and sorts them. The page and the number of matches come
+ * from one statement, which finds them once.
  */
-const pageOfMatches = async (tx: Db, plan: Plan, asked: Asked, most?: number): Promise<Found> => {
-  const { sort, limit } = asked
+const sortMatches = async (
+  tx: Db,
+  plan: FilterPlan,
+  request: PageRequest,
+  maxMatches?: number,
+): Promise<PageResult> => {
+  const { sort, limit } = request
+  const { workspaceId, candidateIds } = plan
   // Each id of a short list is looked up; `= any` beside another list of ids was seen to take minutes.
-  const among = plan.few
-    ? sql`unnest(${plan.few}::bigint[]) as u (id) join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id ${valuesBeside(plan)}`
-    : sql`contacts c ${valuesJoined(plan)}`
-  const lead = plan.related && !plan.few ? plan.finds[0] : undefined
-  const found = lead ? sql`c.id in (${lead.ids}) and` : sql``
-  // A few whole rows are sooner carried along than looked up again.
-  const whole = most !== undefined
-  const page = enough(limit)
+  const source = candidateIds
+    ? sql`unnest(${candidateIds}::bigint[]) as u (id)
+        join contacts c on c.workspace_id = ${workspaceId} and c.id = u.id ${joinValuesLateral(plan)}`
+    : sql`contacts c ${joinValues(plan)}`
+  const lead = plan.readsRelated && !candidateIds ? plan.candidates[0] : undefined
+  const inLead = lead ? sql`c.id in (${lead.ids}) and` : sql``
+  // A few whole rows are carried along in less time than they are looked up again.
+  const whole = maxMatches !== undefined
+  const pageLimit = fetchLimit(limit)
+  const matchLimit = maxMatches === undefined ? sql`` : sql`limit ${sql.lit(maxMatches + 1)}`
+  const rowLimit =
+    maxMatches === undefined
+      ? pageLimit
+      : sql`case when (select count(*) from found) > ${sql.lit(maxMatches)} then 1 else ${pageLimit} end`
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (
-      select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key from ${among}
-      where ${found} ${plan.test({ as: plan.few ? 'row' : 'set' })} ${afterOf(asked)} ${most === undefined ? sql`` : sql`limit ${sql.lit(most + 1)}`}
+      select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key from ${source}
+      where ${inLead} ${plan.test({ as: candidateIds ? 'row' : 'set' })} ${afterCondition(request)}
+      ${matchLimit}
     ), page as materialized (
-      select * from found order by ${orderOf(sort, 'found')} limit ${most === undefined ? page : sql`case when (select count(*) from found) > ${sql.lit(most)} then 1 else ${page} end`})
-    ${rowsOfPage(plan, asked, whole, sql`(select count(*) from found) as total`)}`.execute(tx)
+      select * from found order by ${orderBySortKey(sort, 'found')} limit ${rowLimit})
+    ${selectPageRows(plan, request, whole, sql`(select count(*) from found)`)}`.execute(tx)
   return { rows, total: Number(rows[0]?.total ?? 0) }
 }
 
-/**
- * Exact where that is cheap: all contacts by their counter, few by counting. Beyond that an estimate, and
- * said to be one.
- */
-const totalOf = async (
+/** Exact where that is cheap: all contacts by their counter, few by counting; beyond that an estimate. */
+const computeTotal = async (
   tx: Db,
-  plan: Plan,
-  { rows, total, walked }: Found,
-  asked: Asked,
+  plan: FilterPlan,
+  { rows, total, scanned }: PageResult,
+  request: PageRequest,
 ): Promise<{ n: number; approximate: boolean }> => {
-  if (rows.length <= asked.limit) return { n: rows.length, approximate: false }
+  if (rows.length <= request.limit) return { n: rows.length, approximate: false }
   if (total !== undefined) return { n: total, approximate: false }
-  // A sample tells more than the walk, which may begin where matches are dense, but not of what is rare.
-  const rare = walked && plan.sample !== undefined && plan.sample.matched < strategy.telling
-  const guess = rare
-    ? (plan.sample!.all * rows.length) / (await walkedFor(tx, plan, asked, rows.at(-1)!))
+  // A sample is better than the scan, which may begin where matches are dense, but not for rare matches.
+  const isRare = scanned && plan.sample !== undefined && plan.sample.matched < filterStrategy.minSampleMatches
+  const guess = isRare
+    ? (plan.sample!.all * rows.length) / (await countScanned(tx, plan, request, rows.at(-1)!))
     : undefined
-  const { count: n, approximate } = await totalOfPlan(
-    tx,
-    plan,
-    walked ? rows.length : strategy.few + 1,
-    guess,
-  )
+  const minimum = scanned ? rows.length : filterStrategy.maxSortedMatches + 1
+  const { count: n, approximate } = await estimateTotal(tx, plan, minimum, guess)
   return { n, approximate }
 }

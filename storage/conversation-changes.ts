@@ -1,20 +1,20 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { ConversationState } from './conversations.ts'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 import type { Label } from './labels.ts'
 
 /**
  * What changes of conversations write, each in one statement. The conversation is locked, or not there yet.
  */
 
-type Clocks = Pick<
+type SlaClocks = Pick<
   ConversationState,
   'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
 >
 
 /** `openedBy`: the staff member; null: the customer, or the system. */
-export type Opening = { openedBy: string | null; title: string | null; clocks: Clocks; now: string }
+export type EpisodeStart = { openedBy: string | null; title: string | null; clocks: SlaClocks; now: string }
 
 /** A new conversation with its first episode. */
 export const insertConversation = async (
@@ -22,22 +22,26 @@ export const insertConversation = async (
   workspaceId: string,
   contactId: string,
   channelId: string,
-  { openedBy, title, clocks, now }: Opening,
+  { openedBy, title, clocks, now }: EpisodeStart,
 ): Promise<{ id: string; channel_type: string | null }> =>
   (
     await sql<{ id: string; channel_type: string | null }>`
     with v as (
-      insert into conversations (workspace_id, contact_id, channel_id, state, title, sla_policy_id, first_response_due_at, resolution_due_at, created_at, updated_at)
-      values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, 'open', ${title}, ${clocks.sla_policy_id}::bigint,
-        ${clocks.first_response_due_at}::timestamptz, ${clocks.resolution_due_at}::timestamptz, ${now}::timestamptz, ${now}::timestamptz)
+      insert into conversations (workspace_id, contact_id, channel_id, state, title, sla_policy_id,
+        first_response_due_at, resolution_due_at, created_at, updated_at)
+      values (${workspaceId}::bigint, ${contactId}::bigint, ${channelId}::bigint, 'open', ${title},
+        ${clocks.sla_policy_id}::bigint,
+        ${clocks.first_response_due_at}::timestamptz, ${clocks.resolution_due_at}::timestamptz,
+          ${now}::timestamptz, ${now}::timestamptz)
       returning id
     ), e as (
-      insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by, resolution_due_at)
-      select ${workspaceId}::bigint, id, 1, ${title}, ${now}::timestamptz, ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz from v
+      insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by,
+        resolution_due_at)
+      select ${workspaceId}::bigint, id, 1, ${title}, ${now}::timestamptz, ${openedBy}::bigint,
+        ${clocks.resolution_due_at}::timestamptz from v
     )
-    select id, (select type from channels where workspace_id = ${workspaceId} and id = ${channelId}::bigint) as channel_type from v`.execute(
-      tx,
-    )
+    select id, (select type from channels where workspace_id = ${workspaceId}
+      and id = ${channelId}::bigint) as channel_type from v`.execute(tx)
   ).rows[0]!
 
 /** Opens a closed conversation as this episode. */
@@ -46,15 +50,19 @@ export const openEpisode = async (
   workspaceId: string,
   id: string,
   episode: number,
-  { openedBy, title, clocks, now }: Opening,
+  { openedBy, title, clocks, now }: EpisodeStart,
 ): Promise<void> => {
   await sql`
     with e as (
-      insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by, resolution_due_at)
-      values (${workspaceId}::bigint, ${id}::bigint, ${episode}::int, ${title}, ${now}::timestamptz, ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz)
+      insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by,
+        resolution_due_at)
+      values (${workspaceId}::bigint, ${id}::bigint, ${episode}::int, ${title}, ${now}::timestamptz,
+        ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz)
     )
-    update conversations set state = 'open', episode = ${episode}::int, title = ${title}, sla_policy_id = ${clocks.sla_policy_id}::bigint, sla_breached = false,
-      first_response_due_at = ${clocks.first_response_due_at}::timestamptz, next_response_due_at = null, resolution_due_at = ${clocks.resolution_due_at}::timestamptz,
+    update conversations set state = 'open', episode = ${episode}::int, title = ${title},
+      sla_policy_id = ${clocks.sla_policy_id}::bigint, sla_breached = false,
+      first_response_due_at = ${clocks.first_response_due_at}::timestamptz, next_response_due_at = null,
+        resolution_due_at = ${clocks.resolution_due_at}::timestamptz,
       updated_at = ${now}::timestamptz
     where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }
@@ -63,79 +71,91 @@ export const openEpisode = async (
  * `since`: when the customer wrote. `nextDue`: when it is late, unless it is the first response that is
  * waited for.
  */
-export type Wait = { since: string; nextDue: string | null }
+export type ReplyWait = { since: string; nextDue: string | null }
 
 /**
  * Begins a wait for an answer: `first` says whether for the first response of an episode that the customer
  * opened. The provider tells whole seconds, so that a message that was answered and the one after it may
  * bear the same time; the later wait is then moved on by a millisecond.
  */
-const waitParts = (
+const insertWaitParts = (
   workspaceId: string,
   { id, episode, first_response_due_at: firstDue }: ConversationState,
-  { since, nextDue }: Wait,
+  { since, nextDue }: ReplyWait,
 ): RawBuilder<unknown> => sql`
   f as (
     select coalesce((select e.first_response_at is null and e.opened_by is null from conversation_episodes e
-      where e.workspace_id = ${workspaceId} and e.conversation_id = ${id}::bigint and e.n = ${episode}::int), false) as first
+      where e.workspace_id = ${workspaceId} and e.conversation_id = ${id}::bigint
+        and e.n = ${episode}::int), false) as first
   ), w as (
     insert into reply_waits (workspace_id, conversation_id, since, kind, episode, due_at)
     select ${workspaceId}::bigint, ${id}::bigint,
-      coalesce((select max(since) + interval '1 millisecond' from reply_waits r where r.workspace_id = ${workspaceId} and r.conversation_id = ${id}::bigint
-        and r.since >= ${since}::timestamptz and r.since < ${since}::timestamptz + interval '1 second'), ${since}::timestamptz),
+      coalesce((select max(since) + interval '1 millisecond' from reply_waits r
+        where r.workspace_id = ${workspaceId} and r.conversation_id = ${id}::bigint
+        and r.since >= ${since}::timestamptz
+          and r.since < ${since}::timestamptz + interval '1 second'), ${since}::timestamptz),
       case when first then 'first_response' else 'next_response' end, ${episode}::int,
       case when first then ${firstDue}::timestamptz else ${nextDue}::timestamptz end
     from f on conflict do nothing
   )`
 
-const nextDueAfter = (wait: Wait): RawBuilder<unknown> =>
-  sql`next_response_due_at = case when (select first from f) then next_response_due_at else ${wait.nextDue}::timestamptz end`
+const setNextResponseDue = (wait: ReplyWait): RawBuilder<unknown> =>
+  sql`next_response_due_at = case when (select first from f) then next_response_due_at
+    else ${wait.nextDue}::timestamptz end`
 
 type NextDue = { next_response_due_at: string | null }
 
 /** Begins a wait, and answers the next response's clock. */
-export const beginWait = async (
+export const startReplyWait = async (
   tx: Db,
   workspaceId: string,
   conversation: ConversationState,
-  wait: Wait,
+  wait: ReplyWait,
 ): Promise<string | null> =>
   (
     await sql<NextDue>`
-    with ${waitParts(workspaceId, conversation, wait)}
-    update conversations set ${nextDueAfter(wait)} where workspace_id = ${workspaceId} and id = ${conversation.id}::bigint returning next_response_due_at`.execute(
-      tx,
-    )
+    with ${insertWaitParts(workspaceId, conversation, wait)}
+    update conversations set ${setNextResponseDue(wait)} where workspace_id = ${workspaceId}
+      and id = ${conversation.id}::bigint returning next_response_due_at`.execute(tx)
   ).rows[0]!.next_response_due_at
 
 /** The contact's last activity, never moved back. */
-const contactPart = (
+const updateContactPart = (
   workspaceId: string,
   { contact_id: id, last_activity_at: at }: ConversationState,
 ): RawBuilder<unknown> => sql`
   c as (
     update contacts set last_activity_at = ${at}::timestamptz
-    where workspace_id = ${workspaceId} and id = ${id}::bigint and (last_activity_at is null or last_activity_at < ${at}::timestamptz)
+    where workspace_id = ${workspaceId} and id = ${id}::bigint
+      and (last_activity_at is null or last_activity_at < ${at}::timestamptz)
   )`
 
 /**
  * Writes what a customer's message changed, with the wait it begins, if any; answers the next response's
  * clock. `windowExpiresAt`: the raw value kept for compatibility.
  */
-export const writeReceived = async (
+export const updateOnInbound = async (
   tx: Db,
   workspaceId: string,
   next: ConversationState,
   windowExpiresAt: string | null,
-  wait: Wait | null,
+  wait: ReplyWait | null,
   now: string,
 ): Promise<string | null> =>
   (
     await sql<NextDue>`
-    with ${contactPart(workspaceId, next)}${wait ? sql`, ${waitParts(workspaceId, next, wait)}` : sql``}
-    update conversations set last_message_id = ${next.last_message_id}::bigint, last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
-      reply_status = ${next.reply_status}, last_inbound_at = ${next.last_inbound_at}::timestamptz, free_entry_at = ${next.free_entry_at}::timestamptz,
-      window_expires_at = ${windowExpiresAt}::timestamptz, ${wait ? sql`${nextDueAfter(wait)},` : sql``} updated_at = ${now}::timestamptz
+    with ${updateContactPart(workspaceId, next)}${
+      wait
+        ? sql`,
+      ${insertWaitParts(workspaceId, next, wait)}`
+        : sql``
+    }
+    update conversations set last_message_id = ${next.last_message_id}::bigint,
+      last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
+      reply_status = ${next.reply_status}, last_inbound_at = ${next.last_inbound_at}::timestamptz,
+        free_entry_at = ${next.free_entry_at}::timestamptz,
+      window_expires_at = ${windowExpiresAt}::timestamptz,
+        ${wait ? sql`${setNextResponseDue(wait)},` : sql``} updated_at = ${now}::timestamptz
     where workspace_id = ${workspaceId} and id = ${next.id}::bigint returning next_response_due_at`.execute(
       tx,
     )
@@ -145,7 +165,7 @@ export const writeReceived = async (
  * Writes what a message to the customer changed; it ends the wait for an answer and is the episode's first
  * response if there was none.
  */
-export const writeSent = async (
+export const updateOnOutbound = async (
   tx: Db,
   workspaceId: string,
   next: ConversationState,
@@ -153,20 +173,24 @@ export const writeSent = async (
   now: string,
 ): Promise<void> => {
   await sql`
-    with ${contactPart(workspaceId, next)}, w as (
-      update reply_waits set ended_at = greatest(${sent.at}::timestamptz, since), ended_by = ${sent.staffId}::bigint
+    with ${updateContactPart(workspaceId, next)}, w as (
+      update reply_waits set ended_at = greatest(${sent.at}::timestamptz, since),
+        ended_by = ${sent.staffId}::bigint
       where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
     ), e as (
       update conversation_episodes set first_response_at = ${sent.at}::timestamptz
-      where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and n = ${next.episode}::int and first_response_at is null and closed_at is null
+      where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint
+        and n = ${next.episode}::int and first_response_at is null and closed_at is null
     )
-    update conversations set last_message_id = ${next.last_message_id}::bigint, last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
-      reply_status = ${next.reply_status}, first_response_due_at = null, next_response_due_at = null, sla_breached = ${next.sla_breached}::boolean, updated_at = ${now}::timestamptz
+    update conversations set last_message_id = ${next.last_message_id}::bigint,
+      last_activity_at = ${next.last_activity_at}::timestamptz, unread_count = ${next.unread_count}::int,
+      reply_status = ${next.reply_status}, first_response_due_at = null, next_response_due_at = null,
+        sla_breached = ${next.sla_breached}::boolean, updated_at = ${now}::timestamptz
     where workspace_id = ${workspaceId} and id = ${next.id}::bigint`.execute(tx)
 }
 
 /** Ends the episode with its clocks and waits. */
-export const writeClosed = async (
+export const updateOnClose = async (
   tx: Db,
   workspaceId: string,
   next: ConversationState,
@@ -178,17 +202,22 @@ export const writeClosed = async (
       update reply_waits set ended_at = greatest(${now}::timestamptz, since), ended_by = ${closed.by}::bigint
       where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
     ), e as (
-      insert into conversation_episodes as e (workspace_id, conversation_id, n, opened_at, closed_at, closed_by, close_reason)
-      values (${workspaceId}::bigint, ${next.id}::bigint, ${next.episode}::int, ${next.created_at}::timestamptz, ${now}::timestamptz, ${closed.by}::bigint, ${closed.reason})
-      on conflict (workspace_id, conversation_id, n) do update set closed_at = excluded.closed_at, closed_by = excluded.closed_by, close_reason = excluded.close_reason
+      insert into conversation_episodes as e
+        (workspace_id, conversation_id, n, opened_at, closed_at, closed_by, close_reason)
+      values (${workspaceId}::bigint, ${next.id}::bigint, ${next.episode}::int,
+        ${next.created_at}::timestamptz, ${now}::timestamptz, ${closed.by}::bigint, ${closed.reason})
+      on conflict (workspace_id, conversation_id, n) do update
+        set closed_at = excluded.closed_at, closed_by = excluded.closed_by,
+          close_reason = excluded.close_reason
     )
-    update conversations set state = 'closed', first_response_due_at = null, next_response_due_at = null, resolution_due_at = null,
+    update conversations set state = 'closed', first_response_due_at = null, next_response_due_at = null,
+      resolution_due_at = null,
       sla_breached = ${next.sla_breached}::boolean, updated_at = ${now}::timestamptz
     where workspace_id = ${workspaceId} and id = ${next.id}::bigint`.execute(tx)
 }
 
 /** What staff set on a conversation by hand. */
-export type Settings = {
+export type ConversationSettings = {
   assigned_staff_id?: string | null
   assigned_team_id?: string | null
   assigned_at?: string | null
@@ -197,11 +226,11 @@ export type Settings = {
   window_corrected_at?: string
 }
 
-export const setConversation = async (
+export const updateConversation = async (
   tx: Db,
   workspaceId: string,
   id: string,
-  settings: Settings,
+  settings: ConversationSettings,
   now: string,
 ): Promise<void> => {
   await tx
@@ -220,31 +249,35 @@ export const findStaffAssignee = async (
   workspaceId: string,
   id: string,
 ): Promise<StaffAssignee | undefined> =>
-  (
-    await sql<StaffAssignee>`select name, enabled, channel_ids from staff where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(
-      tx,
-    )
-  ).rows[0]
+  await tx
+    .selectFrom('staff')
+    .select(['name', 'enabled', 'channel_ids'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .executeTakeFirst()
 
 export const findTeamName = async (tx: Db, workspaceId: string, id: string): Promise<string | undefined> =>
   (
-    await sql<{
-      name: string
-    }>`select name from teams where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(tx)
-  ).rows[0]?.name
+    await tx
+      .selectFrom('teams')
+      .select('name')
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', toStorableId(id))
+      .executeTakeFirst()
+  )?.name
 
 /** The tags of a conversation by name. */
 export const readConversationTags = async (tx: Db, workspaceId: string, id: string): Promise<Label[]> =>
   (
     await sql<Label>`
-    select t.id, t.name from conversation_tags l join tags t on t.workspace_id = l.workspace_id and t.id = l.tag_id
-    where l.workspace_id = ${workspaceId} and l.conversation_id = ${id}::bigint order by t.name_key, t.id`.execute(
-      tx,
-    )
+    select t.id, t.name from conversation_tags l join tags t on t.workspace_id = l.workspace_id
+      and t.id = l.tag_id
+    where l.workspace_id = ${workspaceId} and l.conversation_id = ${id}::bigint
+      order by t.name_key, t.id`.execute(tx)
   ).rows
 
 /** Puts tags on a conversation and takes others off; answers how many it gained or lost. */
-export const retagConversation = async (
+export const updateConversationTags = async (
   tx: Db,
   workspaceId: string,
   id: string,
@@ -254,10 +287,12 @@ export const retagConversation = async (
   (
     await sql<{ tag_id: string }>`
     with added as (
-      insert into conversation_tags (workspace_id, conversation_id, tag_id) select ${workspaceId}::bigint, ${id}::bigint, tag from unnest(${add}::bigint[]) as tag
+      insert into conversation_tags (workspace_id, conversation_id, tag_id)
+        select ${workspaceId}::bigint, ${id}::bigint, tag from unnest(${add}::bigint[]) as tag
       on conflict do nothing returning tag_id
     ), removed as (
-      delete from conversation_tags where workspace_id = ${workspaceId} and conversation_id = ${id}::bigint and tag_id = any(${remove}::bigint[]) returning tag_id
+      delete from conversation_tags where workspace_id = ${workspaceId} and conversation_id = ${id}::bigint
+        and tag_id = any(${remove}::bigint[]) returning tag_id
     )
     select tag_id from added union all select tag_id from removed`.execute(tx)
   ).rows.length

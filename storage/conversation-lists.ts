@@ -1,9 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Db, MediaState, MessageDirection, MessageStatus, ReplyStatus } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
-import { predicate } from './filters/predicates.ts'
-import { storable } from './ids.ts'
-import { knownOf, namesOf, type Ref, versionColumn } from './names-cache.ts'
+import { toPredicate } from './filters/predicates.ts'
+import { toStorableId } from './ids.ts'
+import { loadNames, resolveNames, type NamedRef, namesVersionColumn } from './names-cache.ts'
 import { fold, hasTrigram } from './text.ts'
 
 /**
@@ -52,31 +52,38 @@ export type ConversationRow = {
   message_error: string | null
   message_created_at: string
   message_media_state: MediaState | null
-  tags: Ref[]
-  groups: Ref[]
+  tags: NamedRef[]
+  groups: NamedRef[]
 }
-type ReadRow = Omit<ConversationRow, 'tags' | 'groups'> & {
+type ConversationQueryRow = Omit<ConversationRow, 'tags' | 'groups'> & {
   tag_ids: string[]
   group_ids: string[]
   names_version: string | null
 }
 
 /** More text than a last message shows, so that it shows where it cuts. */
-const LAST_TEXT = 600
+const LAST_TEXT_LENGTH = 600
 
 const columns = (workspaceId: string) => sql`
   v.id, v.state, v.channel_id, h.type as channel_type, h.name as channel_name,
-  c.id as contact_id, c.name as contact_name, c.phone as contact_phone, c.dnd as contact_dnd, c.starred as contact_starred,
-  v.assigned_staff_id, s.name as assigned_staff_name, v.assigned_team_id, v.assigned_at, v.unread_count, v.reply_status, v.reminder_at, v.bot_active,
+  c.id as contact_id, c.name as contact_name, c.phone as contact_phone, c.dnd as contact_dnd,
+    c.starred as contact_starred,
+  v.assigned_staff_id, s.name as assigned_staff_name, v.assigned_team_id, v.assigned_at, v.unread_count,
+    v.reply_status, v.reminder_at, v.bot_active,
   v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.window_expires_at,
-  p.name as sla_policy_name, v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at, v.updated_at, v.activity_at,
-  m.id as message_id, m.direction as message_direction, m.type as message_type, m.status as message_status, left(m.text, ${sql.lit(LAST_TEXT)}) as message_text,
-  m.staff_id as message_staff_id, ms.name as message_staff_name, m.reply_to_id as message_reply_to_id, m.error as message_error, m.created_at as message_created_at, d.state as message_media_state,
-  array(select l.tag_id from conversation_tags l where l.workspace_id = v.workspace_id and l.conversation_id = v.id) as tag_ids,
-  array(select l.group_id from contact_groups l where l.workspace_id = v.workspace_id and l.contact_id = v.contact_id) as group_ids,
-  ${versionColumn(workspaceId)}`
+  p.name as sla_policy_name, v.first_response_due_at, v.next_response_due_at, v.resolution_due_at,
+    v.sla_breached, v.created_at, v.updated_at, v.activity_at,
+  m.id as message_id, m.direction as message_direction, m.type as message_type, m.status as message_status,
+    left(m.text, ${sql.lit(LAST_TEXT_LENGTH)}) as message_text,
+  m.staff_id as message_staff_id, ms.name as message_staff_name, m.reply_to_id as message_reply_to_id,
+    m.error as message_error, m.created_at as message_created_at, d.state as message_media_state,
+  array(select l.tag_id from conversation_tags l where l.workspace_id = v.workspace_id
+    and l.conversation_id = v.id) as tag_ids,
+  array(select l.group_id from contact_groups l where l.workspace_id = v.workspace_id
+    and l.contact_id = v.contact_id) as group_ids,
+  ${namesVersionColumn(workspaceId)}`
 
-const beside = sql.raw(`
+const joins = sql.raw(`
   left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
   left join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
   left join staff s on s.workspace_id = v.workspace_id and s.id = v.assigned_staff_id
@@ -86,17 +93,21 @@ const beside = sql.raw(`
   left join media d on d.workspace_id = v.workspace_id and d.message_id = m.id`)
 
 /** Gives rows the names of their tags and groups. */
-const named = async (tx: Db, workspaceId: string, rows: readonly ReadRow[]): Promise<ConversationRow[]> => {
+const withNames = async (
+  tx: Db,
+  workspaceId: string,
+  rows: readonly ConversationQueryRow[],
+): Promise<ConversationRow[]> => {
   if (rows.length === 0) return []
-  const known = await knownOf(tx, workspaceId, rows[0]!.names_version)
-  const tags = await namesOf(
+  const known = await loadNames(tx, workspaceId, rows[0]!.names_version)
+  const tags = await resolveNames(
     tx,
     workspaceId,
     known,
     'tag',
     rows.map((row) => row.tag_ids),
   )
-  const groups = await namesOf(
+  const groups = await resolveNames(
     tx,
     workspaceId,
     known,
@@ -112,28 +123,26 @@ export const readConversation = async (
   workspaceId: string,
   id: string,
 ): Promise<ConversationRow | undefined> => {
-  const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
-    select ${columns(workspaceId)} from conversations v ${beside} where v.workspace_id = ${workspaceId} and v.id = ${storable(id)}`.execute(
-    tx,
-  )
-  return (await named(tx, workspaceId, rows))[0]
+  const { rows } = await sql<ConversationQueryRow>`${sql.raw(QUICK)}
+    select ${columns(workspaceId)} from conversations v ${joins} where v.workspace_id = ${workspaceId}
+      and v.id = ${toStorableId(id)}`.execute(tx)
+  return (await withNames(tx, workspaceId, rows))[0]
 }
 
 /** The channel of a conversation, null when that is gone; undefined when there is no such conversation. */
-export const channelOfConversation = async (
+export const findConversationChannel = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<string | null | undefined> =>
   (
     await sql<{ channel_id: string | null }>`${sql.raw(QUICK)}
-    select channel_id from conversations where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(
-      tx,
-    )
+    select channel_id from conversations where workspace_id = ${workspaceId}
+      and id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]?.channel_id
 
 /** What a list asks for. `channels`: only of these; undefined: of all, and those without one. */
-export type Wanted = {
+export type ConversationFilter = {
   query?: string | undefined
   state?: 'open' | 'closed' | undefined
   assigned?: boolean | undefined
@@ -142,82 +151,91 @@ export type Wanted = {
 }
 /** Where a conversation stands in the list: newest activity first. */
 export type ConversationPosition = { activityAt: string; id: string }
-type Asked = Wanted & { workspaceId: string; after: ConversationPosition | null; limit: number }
+type ListRequest = ConversationFilter & {
+  workspaceId: string
+  after: ConversationPosition | null
+  limit: number
+}
 
 /** The numbers of `conversations.facet` (migration 0003) that a list asks for; undefined: all. */
-const facetsOf = ({ state, assigned, replyStatus }: Wanted): number[] | undefined => {
+const listFacets = ({ state, assigned, replyStatus }: ConversationFilter): number[] | undefined => {
   if (state === undefined && assigned === undefined && replyStatus === undefined) return undefined
   const states = state === undefined ? [0, 1] : [state === 'open' ? 0 : 1]
   const holders = assigned === undefined ? [0, 2] : [assigned ? 2 : 0]
   const waits = replyStatus === undefined ? [0, 4, 8] : [replyStatus === 'incoming_no_reply' ? 4 : 8]
   return states.flatMap((s) => holders.flatMap((h) => waits.map((w) => s + h + w)))
 }
-const EVERY_FACET = facetsOf({ state: 'open' })!.concat(facetsOf({ state: 'closed' })!)
+const ALL_FACETS = listFacets({ state: 'open' })!.concat(listFacets({ state: 'closed' })!)
 
 /**
  * One row more than fits tells of a next page. In a few steps, since the number stands in the text and
  * every text stays prepared.
  */
-const enough = (limit: number): number => ([10, 25, 50].find((step) => limit <= step) ?? 100) + 1
+const fetchCount = (limit: number): number => ([10, 25, 50].find((step) => limit <= step) ?? 100) + 1
 
-const afterOf = ({ after }: Asked) =>
+const afterCondition = ({ after }: ListRequest) =>
   after === null
     ? sql``
     : sql`and (v.activity_at, v.id) < (${after.activityAt}::timestamptz, ${after.id}::bigint)`
-const newest = sql.raw('order by v.activity_at desc, v.id desc')
+const newestFirst = sql.raw('order by v.activity_at desc, v.id desc')
 
 /**
  * The first conversations of the list, whatever `query` asks: ids, times and contacts. Each combination of
  * channel and facet is a range of an index in the order of the list; as many are read of each as are asked
  * for, then merged.
  */
-const first = (asked: Asked, most: number): RawBuilder<unknown> => {
-  const facets = facetsOf(asked)
+const selectHead = (asked: ListRequest, most: number): RawBuilder<unknown> => {
+  const facets = listFacets(asked)
   const range = (from: RawBuilder<unknown>, where: RawBuilder<unknown>) => sql`
     select v.* from ${from} cross join lateral (
-      select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} and ${where} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}) as v
-    ${newest} limit ${sql.lit(most)}`
+      select v.id, v.activity_at, v.contact_id from conversations v
+        where v.workspace_id = ${asked.workspaceId} and ${where} ${afterCondition(asked)} ${newestFirst}
+          limit ${sql.lit(most)}) as v
+    ${newestFirst} limit ${sql.lit(most)}`
   if (asked.channels) {
     // As one list of pairs: two lists, or a shorter one, are planned anew each time, which takes longer
     // than the page.
     const pairs = asked.channels.flatMap((channel) =>
-      (facets ?? EVERY_FACET).map((facet) => ({ channel: storable(channel), facet })),
+      (facets ?? ALL_FACETS).map((facet) => ({ channel: toStorableId(channel), facet })),
     )
     return range(
-      sql`unnest(${pairs.map((p) => p.channel)}::bigint[], ${pairs.map((p) => p.facet)}::smallint[]) as f (channel_id, facet)`,
+      sql`unnest(${pairs.map((p) => p.channel)}::bigint[], ${pairs.map((p) => p.facet)}::smallint[]) as f
+        (channel_id, facet)`,
       sql`v.channel_id = f.channel_id and v.facet = f.facet`,
     )
   }
   if (facets) return range(sql`unnest(${facets}::smallint[]) as f (facet)`, sql`v.facet = f.facet`)
-  return sql`select v.id, v.activity_at, v.contact_id from conversations v where v.workspace_id = ${asked.workspaceId} ${afterOf(asked)} ${newest} limit ${sql.lit(most)}`
+  return sql`select v.id, v.activity_at, v.contact_id from conversations v
+    where v.workspace_id = ${asked.workspaceId} ${afterCondition(asked)} ${newestFirst}
+      limit ${sql.lit(most)}`
 }
 
 /** A page of conversations, newest activity first, with one row more where there is a next page. */
-export const pageOfConversations = async (
+export const listConversationPage = async (
   tx: Db,
   workspaceId: string,
-  wanted: Wanted,
+  wanted: ConversationFilter,
   after: ConversationPosition | null,
   limit: number,
 ): Promise<ConversationRow[]> => {
-  const asked: Asked = { ...wanted, workspaceId, after, limit }
+  const asked: ListRequest = { ...wanted, workspaceId, after, limit }
   if (asked.channels?.length === 0) return []
   const plain = asked.query === undefined
   const found = plain
-    ? first(asked, enough(limit))
-    : sql`select u.id from unnest(${await idsOfMatches(tx, asked)}::bigint[]) as u (id)`
-  const { rows } = await sql<ReadRow>`${sql.raw(QUICK)}
-    select ${columns(workspaceId)} from (${found}) as page join conversations v on v.workspace_id = ${workspaceId} and v.id = page.id ${beside} ${newest}`.execute(
-    tx,
-  )
-  return await named(tx, workspaceId, rows)
+    ? selectHead(asked, fetchCount(limit))
+    : sql`select u.id from unnest(${await findMatchingIds(tx, asked)}::bigint[]) as u (id)`
+  const { rows } = await sql<ConversationQueryRow>`${sql.raw(QUICK)}
+    select ${columns(workspaceId)} from (${found}) as page
+      join conversations v on v.workspace_id = ${workspaceId}
+        and v.id = page.id ${joins} ${newestFirst}`.execute(tx)
+  return await withNames(tx, workspaceId, rows)
 }
 
 /**
  * Where one way of finding what `query` asks for gives place to the next; numbers of rows. An object, so
  * that tests can bring each way about with few.
  */
-export const querySteps = {
+export const conversationSearchStrategy = {
   /**
    * Conversations at the head of the list that tell how common a match is, and the matches among them that
    * do.
@@ -231,114 +249,122 @@ export const querySteps = {
 }
 
 /** Ids of a page; undefined where this way did not lead to the end of it. */
-type Way = () => Promise<string[] | undefined>
+type SearchStep = () => Promise<string[] | undefined>
 
 /**
  * What is common is soon met along the list. What is rare is looked up by the contacts' trigram index, or,
  * where that knows nothing of so short a text, by reading all contacts after a long walk was in vain.
  */
-const idsOfMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
-  const page = enough(asked.limit)
+const findMatchingIds = async (tx: Db, asked: ListRequest): Promise<string[]> => {
+  const page = fetchCount(asked.limit)
   const along =
-    (rows: number): Way =>
+    (rows: number): SearchStep =>
     async () => {
-      const { ids, whole } = await walk(tx, asked, rows)
+      const { ids, whole } = await scanHead(tx, asked, rows)
       return whole || ids.length === page ? ids : undefined
     }
-  const among: Way = async () => {
-    const contacts = await fewContacts(tx, asked)
-    return contacts && (await ofContacts(tx, asked, contacts))
+  const among: SearchStep = async () => {
+    const contacts = await findCandidateContacts(tx, asked)
+    return contacts && (await findByContacts(tx, asked, contacts))
   }
-  const looked = await walk(tx, asked, querySteps.look)
+  const looked = await scanHead(tx, asked, conversationSearchStrategy.look)
   if (looked.whole || looked.ids.length === page) return looked.ids
   // Twice as far as a page should lie.
   const guess =
-    looked.ids.length >= querySteps.telling ? (2 * querySteps.look * page) / looked.ids.length : Infinity
+    looked.ids.length >= conversationSearchStrategy.telling
+      ? (2 * conversationSearchStrategy.look * page) / looked.ids.length
+      : Infinity
   const ways = hasTrigram(fold(asked.query!))
-    ? [among, along(querySteps.walk)]
-    : [along(querySteps.walk), among]
-  for (const way of guess < querySteps.walk ? [along(guess), ...ways] : ways) {
+    ? [among, along(conversationSearchStrategy.walk)]
+    : [along(conversationSearchStrategy.walk), among]
+  for (const way of guess < conversationSearchStrategy.walk ? [along(guess), ...ways] : ways) {
     const ids = await way()
     if (ids) return ids
   }
-  const ids = rangesOf(asked) > 1 ? await walkAll(tx, asked, querySteps.walk) : []
-  return ids.length === page ? ids : await allMatches(tx, asked)
+  const ids = countRanges(asked) > 1 ? await scanWholeList(tx, asked, conversationSearchStrategy.walk) : []
+  return ids.length === page ? ids : await findAllMatches(tx, asked)
 }
 
-const queryTest = ({ workspaceId, query }: Asked) =>
-  predicate(
+const queryTest = ({ workspaceId, query }: ListRequest) =>
+  toPredicate(
     { workspaceId, labels: new Map(), emailFieldId: undefined, form: { as: 'row' } },
     { kind: 'query', text: query! },
   )
 
 /** Of how many ranges of an index the list is merged. */
-const rangesOf = (asked: Asked): number =>
-  (asked.channels?.length ?? 1) * (facetsOf(asked)?.length ?? (asked.channels ? EVERY_FACET.length : 1))
+const countRanges = (asked: ListRequest): number =>
+  (asked.channels?.length ?? 1) * (listFacets(asked)?.length ?? (asked.channels ? ALL_FACETS.length : 1))
 
 /**
  * Tests the first conversations of the list one by one, reading so many rows at most. `whole`: there are no
  * more.
  */
-const walk = async (tx: Db, asked: Asked, rows: number): Promise<{ ids: string[]; whole: boolean }> => {
-  const most = Math.max(enough(asked.limit), Math.floor(rows / rangesOf(asked)))
-  const { ids, seen } = await test(tx, asked, first(asked, most))
+const scanHead = async (
+  tx: Db,
+  asked: ListRequest,
+  rows: number,
+): Promise<{ ids: string[]; whole: boolean }> => {
+  const most = Math.max(fetchCount(asked.limit), Math.floor(rows / countRanges(asked)))
+  const { ids, seen } = await selectMatchingIds(tx, asked, selectHead(asked, most))
   return { ids, whole: seen !== null && Number(seen) < most }
 }
 
 /** The same along the list of all conversations: of many ranges each is read a little way only. */
-const walkAll = async (tx: Db, asked: Asked, rows: number): Promise<string[]> =>
+const scanWholeList = async (tx: Db, asked: ListRequest, rows: number): Promise<string[]> =>
   (
-    await test(
+    await selectMatchingIds(
       tx,
       asked,
       sql`
   select v.id, v.activity_at, v.contact_id from (
-    select * from conversations v where v.workspace_id = ${asked.workspaceId} ${afterOf(asked)} ${newest} limit ${sql.lit(rows)}) as v
-  where true ${filterOf(asked)} ${newest}`,
+    select * from conversations v
+      where v.workspace_id = ${asked.workspaceId} ${afterCondition(asked)} ${newestFirst}
+        limit ${sql.lit(rows)}) as v
+  where true ${filterConditions(asked)} ${newestFirst}`,
     )
   ).ids
 
 /** The ids of a page among these conversations; `seen`: how many these are, where they do not fill it. */
-const test = async (
+const selectMatchingIds = async (
   tx: Db,
-  asked: Asked,
+  asked: ListRequest,
   conversations: RawBuilder<unknown>,
 ): Promise<{ ids: string[]; seen: string | null }> => {
-  const page = sql.lit(enough(asked.limit))
+  const page = sql.lit(fetchCount(asked.limit))
   // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in
   // order, the walk ends with the page.
   const { rows } = await sql<{ ids: string[]; seen: string | null }>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
       select v.id from (${conversations}) as v
-      cross join lateral (select c.search, c.name_key, c.phone from contacts c where c.workspace_id = ${asked.workspaceId} and c.id = v.contact_id limit 1) as c
-      where ${queryTest(asked)} ${newest} limit ${page})
-    select array(select id from page) as ids, case when (select count(*) from page) < ${page} then (select count(*) from (${conversations}) as v) end as seen`.execute(
-    tx,
-  )
+      cross join lateral (select c.search, c.name_key, c.phone from contacts c
+        where c.workspace_id = ${asked.workspaceId} and c.id = v.contact_id limit 1) as c
+      where ${queryTest(asked)} ${newestFirst} limit ${page})
+    select array(select id from page) as ids, case when (select count(*) from page) < ${page}
+      then (select count(*) from (${conversations}) as v) end as seen`.execute(tx)
   return rows[0]!
 }
 
 /** The ids of all contacts that the query finds, where they are few. */
-const fewContacts = async (tx: Db, asked: Asked): Promise<string[] | undefined> => {
+const findCandidateContacts = async (tx: Db, asked: ListRequest): Promise<string[] | undefined> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)} limit ${sql.lit(querySteps.few + 1)}`.execute(
-    tx,
-  )
-  return rows.length > querySteps.few ? undefined : rows.map((row) => row.id)
+    select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)}
+      limit ${sql.lit(conversationSearchStrategy.few + 1)}`.execute(tx)
+  return rows.length > conversationSearchStrategy.few ? undefined : rows.map((row) => row.id)
 }
 
-const filterOf = (asked: Asked) => {
-  const facets = facetsOf(asked)
+const filterConditions = (asked: ListRequest) => {
+  const facets = listFacets(asked)
   return sql`
-    ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``} ${asked.channels ? sql`and v.channel_id = any(${asked.channels.map(storable)}::bigint[])` : sql``} ${afterOf(asked)}`
+    ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``} ${asked.channels ? sql`and v.channel_id = any(${asked.channels.map(toStorableId)}::bigint[])` : sql``} ${afterCondition(asked)}`
 }
 
-const ofContacts = async (tx: Db, asked: Asked, contacts: readonly string[]): Promise<string[]> => {
-  const page = sql.lit(enough(asked.limit))
+const findByContacts = async (tx: Db, asked: ListRequest, contacts: readonly string[]): Promise<string[]> => {
+  const page = sql.lit(fetchCount(asked.limit))
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
     select v.id from unnest(${contacts}::bigint[]) as u (id) cross join lateral (
-      select v.id, v.activity_at from conversations v where v.workspace_id = ${asked.workspaceId} and v.contact_id = u.id ${filterOf(asked)} ${newest} limit ${page}) as v
-    ${newest} limit ${page}`.execute(tx)
+      select v.id, v.activity_at from conversations v where v.workspace_id = ${asked.workspaceId}
+        and v.contact_id = u.id ${filterConditions(asked)} ${newestFirst} limit ${page}) as v
+    ${newestFirst} limit ${page}`.execute(tx)
   return rows.map((row) => row.id)
 }
 
@@ -346,10 +372,13 @@ const ofContacts = async (tx: Db, asked: Asked, contacts: readonly string[]): Pr
  * The contacts first: led by the order, the planner was seen to look up the contact of each of a million
  * conversations.
  */
-const allMatches = async (tx: Db, asked: Asked): Promise<string[]> => {
+const findAllMatches = async (tx: Db, asked: ListRequest): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    with found as materialized (select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)})
-    select v.id from found join conversations v on v.workspace_id = ${asked.workspaceId} and v.contact_id = found.id
-    where true ${filterOf(asked)} ${newest} limit ${sql.lit(enough(asked.limit))}`.execute(tx)
+    with found as materialized (select c.id from contacts c where c.workspace_id = ${asked.workspaceId}
+      and ${queryTest(asked)})
+    select v.id from found join conversations v on v.workspace_id = ${asked.workspaceId}
+      and v.contact_id = found.id
+    where true ${filterConditions(asked)} ${newestFirst}
+      limit ${sql.lit(fetchCount(asked.limit))}`.execute(tx)
   return rows.map((row) => row.id)
 }

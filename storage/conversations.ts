@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, ReplyStatus } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 
 /** A conversation as its rules need it. */
 export type ConversationState = {
@@ -29,8 +29,10 @@ export type ConversationState = {
 }
 
 const stateColumns = sql`
-  v.id, v.contact_id, v.channel_id, h.type as channel_type, v.state, v.episode, v.assigned_staff_id, v.assigned_team_id, v.reply_status, v.unread_count, v.last_message_id, v.last_activity_at,
-  v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.reminder_at, v.sla_policy_id, v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at`
+  v.id, v.contact_id, v.channel_id, h.type as channel_type, v.state, v.episode, v.assigned_staff_id,
+    v.assigned_team_id, v.reply_status, v.unread_count, v.last_message_id, v.last_activity_at,
+  v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.reminder_at, v.sla_policy_id,
+    v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at`
 
 /** A conversation, locked against other changes; undefined when there is none. */
 export const lockConversation = async (
@@ -40,8 +42,9 @@ export const lockConversation = async (
 ): Promise<ConversationState | undefined> =>
   (
     await sql<ConversationState>`
-    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
-    where v.workspace_id = ${workspaceId} and v.id = ${storable(id)} for update of v`.execute(tx)
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.id = ${toStorableId(id)} for update of v`.execute(tx)
   ).rows[0]
 
 /** The latest conversation of a contact on a channel, locked. Whoever makes one holds the contact's row. */
@@ -53,7 +56,9 @@ export const lockLatestConversation = async (
 ): Promise<ConversationState | undefined> =>
   (
     await sql<ConversationState>`
-    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
-    where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint and v.channel_id = ${channelId}::bigint
+    select ${stateColumns} from conversations v left join channels h on h.workspace_id = v.workspace_id
+      and h.id = v.channel_id
+    where v.workspace_id = ${workspaceId} and v.contact_id = ${contactId}::bigint
+      and v.channel_id = ${channelId}::bigint
     order by v.activity_at desc, v.id desc limit 1 for update of v`.execute(tx)
   ).rows[0]

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { CustomFieldType } from '../catalog/custom-fields.ts'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 
 export type FieldOption = { label: string; value: string }
 export type FieldRow = {
@@ -16,71 +16,104 @@ export type FieldRow = {
   created_at: string
 }
 
-const columns = sql`id::text as id, key, label, type, options, read_only, visibility, used, created_at`
+const columns = [
+  'id',
+  'key',
+  'label',
+  'type',
+  'options',
+  'read_only',
+  'visibility',
+  'used',
+  'created_at',
+] as const
 
-/** Every live field, in the order they were made; a workspace has at most 200. */
+/** Lists every live field in creation order; a workspace has at most 200. */
 export const listFields = async (tx: Db, workspaceId: string): Promise<FieldRow[]> =>
-  (
-    await sql<FieldRow>`
-    select ${columns} from custom_fields where workspace_id = ${workspaceId} and deleted_at is null order by custom_fields.id`.execute(
-      tx,
-    )
-  ).rows
+  await tx
+    .selectFrom('custom_fields')
+    .select(columns)
+    .where('workspace_id', '=', workspaceId)
+    .where('deleted_at', 'is', null)
+    .orderBy('id')
+    .$castTo<FieldRow>()
+    .execute()
 
-/** One field, locked against other changes. */
+/** Returns a field, locked; undefined when there is none. */
 export const lockField = async (tx: Db, workspaceId: string, id: string): Promise<FieldRow | undefined> =>
-  (
-    await sql<FieldRow>`
-    select ${columns} from custom_fields where workspace_id = ${workspaceId} and id = ${storable(id)} and deleted_at is null for update`.execute(
-      tx,
-    )
-  ).rows[0]
+  await tx
+    .selectFrom('custom_fields')
+    .select(columns)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .where('deleted_at', 'is', null)
+    .forUpdate()
+    .$castTo<FieldRow>()
+    .executeTakeFirst()
 
 export type NewField = Pick<FieldRow, 'key' | 'label' | 'type' | 'options' | 'visibility'>
 
-const optionsJson = (options: FieldOption[] | null) =>
+const toOptionsJson = (options: FieldOption[] | null) =>
   sql`${options === null ? null : JSON.stringify(options)}::jsonb`
 
-/** Undefined when the key is taken. */
+/** Inserts a field; undefined when the key is taken. */
 export const insertField = async (
   tx: Db,
   workspaceId: string,
   field: NewField,
   now: string,
 ): Promise<FieldRow | undefined> =>
-  (
-    await sql<FieldRow>`
-    insert into custom_fields (workspace_id, key, label, type, options, visibility, created_at)
-    values (${workspaceId}, ${field.key}, ${field.label}, ${field.type}, ${optionsJson(field.options)}, ${field.visibility}, ${now})
-    on conflict (workspace_id, key) where deleted_at is null do nothing returning ${columns}`.execute(tx)
-  ).rows[0]
+  await tx
+    .insertInto('custom_fields')
+    .values({
+      workspace_id: workspaceId,
+      key: field.key,
+      label: field.label,
+      type: field.type,
+      options: toOptionsJson(field.options),
+      visibility: field.visibility,
+      created_at: now,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(['workspace_id', 'key']).where('deleted_at', 'is', null).doNothing(),
+    )
+    .returning(columns)
+    .$castTo<FieldRow>()
+    .executeTakeFirst()
 
 export const updateField = async (
   tx: Db,
   workspaceId: string,
   field: Pick<FieldRow, 'id' | 'label' | 'options' | 'visibility'>,
 ): Promise<void> => {
-  await sql`
-    update custom_fields set label = ${field.label}, options = ${optionsJson(field.options)}, visibility = ${field.visibility}
-    where workspace_id = ${workspaceId} and id = ${field.id}`.execute(tx)
+  await tx
+    .updateTable('custom_fields')
+    .set({ label: field.label, options: toOptionsJson(field.options), visibility: field.visibility })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', field.id)
+    .execute()
 }
 
 /**
- * Ids are never used again, so the values that contacts still hold under this one can no longer be seen,
- * nor their rows found.
+ * Marks a field as deleted. Ids are never used again, so the values that contacts still hold under this id
+ * can no longer be seen, nor their rows found.
  */
 export const deleteField = async (tx: Db, workspaceId: string, id: string, now: string): Promise<void> => {
-  await sql`update custom_fields set deleted_at = ${now} where workspace_id = ${workspaceId} and id = ${id}`.execute(
-    tx,
-  )
+  await tx
+    .updateTable('custom_fields')
+    .set({ deleted_at: now })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
 }
 
-/**
- * Notes that contacts have values of these fields. Asked for only when a field was not in use yet, so it is
- * written once.
- */
+/** Records that contacts have values of these fields. Called only for unused fields, so it is written once. */
 export const markFieldsUsed = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<void> => {
-  await sql`update custom_fields set used = true where workspace_id = ${workspaceId} and id = any(${ids}::bigint[]) and not used`.execute(
-    tx,
-  )
+  await tx
+    .updateTable('custom_fields')
+    .set({ used: true })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', sql<string>`any(${ids}::bigint[])`)
+    .where('used', '=', false)
+    .execute()
 }

@@ -5,7 +5,7 @@ import type { Db, MessageDirection, MessageStatus, ReplyStatus } from './databas
  * A made-up conversation as it is stored; what is absent here is null or has its default. `last`: the place
  * of its last message among `messages`.
  */
-export type NewTalk = {
+export type NewDemoConversation = {
   channel_id: string | null
   state: string
   title: string | null
@@ -28,12 +28,12 @@ export type NewTalk = {
   updated_at: string
   last_activity_at: string
   last: number
-  messages: NewTalkMessage[]
-  episodes: NewEpisode[]
-  waits: NewWait[]
+  messages: NewDemoMessage[]
+  episodes: NewDemoEpisode[]
+  waits: NewDemoWait[]
   tag_ids: readonly string[]
 }
-export type NewTalkMessage = {
+export type NewDemoMessage = {
   episode: number
   direction: MessageDirection
   type: string
@@ -54,7 +54,7 @@ export type NewTalkMessage = {
   failed_at: string | null
   media: { content_type: string; file_name: string | null; size: number; url: string } | null
 }
-type NewEpisode = {
+type NewDemoEpisode = {
   n: number
   opened_at: string
   opened_by: string | null
@@ -64,7 +64,7 @@ type NewEpisode = {
   first_response_at: string | null
   resolution_due_at: string | null
 }
-type NewWait = {
+type NewDemoWait = {
   since: string
   kind: 'first_response' | 'next_response'
   episode: number
@@ -90,10 +90,10 @@ const names = (types: string, of = ''): string =>
  * Writes conversations with all that was said in them, in one statement. Ids are drawn first, so that a
  * conversation can name its last message.
  */
-export const insertTalks = async (
+export const insertDemoConversations = async (
   tx: Db,
   workspaceId: string,
-  talks: readonly (NewTalk & { contact_id: string })[],
+  talks: readonly (NewDemoConversation & { contact_id: string })[],
 ): Promise<void> => {
   if (talks.length === 0) return
   const all = {
@@ -143,7 +143,7 @@ export const insertTalks = async (
   )
 }
 
-export type Writer = {
+export type RecentWriter = {
   number_id: string
   account_id: string
   phone: string
@@ -153,9 +153,9 @@ export type Writer = {
 }
 
 /** When customers last wrote to numbers of the provider, of those who wrote since then. */
-export const recentWriters = async (tx: Db, workspaceId: string, since: string): Promise<Writer[]> =>
+export const listRecentWriters = async (tx: Db, workspaceId: string, since: string): Promise<RecentWriter[]> =>
   (
-    await sql<Writer>`
+    await sql<RecentWriter>`
     select h.provider_phone_number_id as number_id, h.account_id, c.phone, c.name, max(v.last_inbound_at) as last_inbound_at, max(v.free_entry_at) as free_entry_at
     from conversations v join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
     where v.workspace_id = ${workspaceId} and v.last_inbound_at >= ${since}::timestamptz and h.provider_phone_number_id is not null and h.account_id is not null and c.phone is not null

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { quickMessageSearch } from './quick-messages.ts'
+import { quickMessageSearchText } from './quick-messages.ts'
 import { fold } from './text.ts'
 
 export type DemoTemplate = {
@@ -26,7 +26,7 @@ export type DemoQuickMessage = {
   /** Staff members whose favourite it is. */
   favoriteOf?: readonly number[]
 }
-export type DemoPolicy = {
+export type NewDemoSlaPolicy = {
   name: string
   first_response_seconds: number
   next_response_seconds: number
@@ -76,7 +76,7 @@ export const insertDemoQuickMessages = async (
         ...message,
         workspace_id: workspaceId,
         code_key: fold(message.code),
-        search: quickMessageSearch(message),
+        search: quickMessageSearchText(message),
         description: message.description ?? null,
         media_url: message.media_url ?? null,
         file_name: message.file_name ?? null,
@@ -100,7 +100,7 @@ export const insertDemoQuickMessages = async (
   if (favorites.length > 0) await tx.insertInto('quick_message_favorites').values(favorites).execute()
 }
 
-export type NewDemoLink = {
+export type NewDemoShortLink = {
   channel_id: string
   code: string
   url: string
@@ -113,10 +113,10 @@ export type NewDemoLink = {
 }
 
 /** Links that the provider made; `at` is when. */
-export const insertDemoLinks = async (
+export const insertDemoShortLinks = async (
   tx: Db,
   workspaceId: string,
-  links: readonly NewDemoLink[],
+  links: readonly NewDemoShortLink[],
 ): Promise<void> => {
   await tx
     .insertInto('short_links')
@@ -134,10 +134,10 @@ export const insertDemoLinks = async (
 }
 
 /** A service level for all channels, around the clock; answers its id. */
-export const insertDemoPolicy = async (
+export const insertDemoSlaPolicy = async (
   tx: Db,
   workspaceId: string,
-  policy: DemoPolicy,
+  policy: NewDemoSlaPolicy,
   now: string,
 ): Promise<string> =>
   (

@@ -1,15 +1,15 @@
 import { sql } from 'kysely'
-import { type Attrs, searchText } from './contacts.ts'
-import { anyShard } from './counters.ts'
-import type { BroadcastRecipientsTable, BroadcastsTable, Db } from './database.ts'
-import { insertTalks, type NewTalk } from './demo-talks.ts'
+import { searchText } from './contacts.ts'
+import { randomShard } from './counters.ts'
+import type { TableRow, Db } from './database.ts'
+import { insertDemoConversations, type NewDemoConversation } from './demo-talks.ts'
 import { withoutIndexes } from './indexes.ts'
 import { fold } from './text.ts'
-import { type FieldTypes, rowsOfAttrs, valueNames } from './values.ts'
+import { type FieldTypes, toAttributeRows, valueColumnNames, type Attrs } from './contact-values.ts'
 
-export type NewRecipient = {
+export type NewDemoRecipient = {
   broadcast_id: string
-  status: BroadcastRecipientsTable['status']
+  status: TableRow<'broadcast_recipients'>['status']
   responded: boolean
   opted_out: boolean
   sent_at: string | null
@@ -30,8 +30,8 @@ export type NewDemoContact = {
   attrs: Attrs
   tagIds: readonly string[]
   groupIds: readonly string[]
-  conversations: readonly NewTalk[]
-  recipients: readonly NewRecipient[]
+  conversations: readonly NewDemoConversation[]
+  recipients: readonly NewDemoRecipient[]
 }
 
 /**
@@ -47,7 +47,7 @@ export const insertDemoContacts = async (
   if (!db.isTransaction)
     return await db.transaction().execute((tx) => insertDemoContacts(tx, workspaceId, types, contacts))
   const ids = await insertContacts(db, workspaceId, types, contacts)
-  await insertTalks(
+  await insertDemoConversations(
     db,
     workspaceId,
     contacts.flatMap(({ conversations }, i) =>
@@ -70,7 +70,7 @@ const insertContacts = async (
   contacts: readonly NewDemoContact[],
 ): Promise<Map<number, string>> => {
   const values = contacts.flatMap((c, i) =>
-    rowsOfAttrs(types, c.attrs).map((row) => ({ nth: String(i + 1), ...row })),
+    toAttributeRows(types, c.attrs).map((row) => ({ nth: String(i + 1), ...row })),
   )
   const recipients = contacts.flatMap((c, i) => c.recipients.map((r) => ({ nth: String(i + 1), ...r })))
   const { rows } = await sql<{ place: string; id: string }>`
@@ -91,7 +91,7 @@ const insertContacts = async (
     ), f as (
       insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}::bigint, id, attrs::jsonb from u join c using (id)
     ), a as (
-      insert into contact_attributes (workspace_id, contact_id, ${valueNames})
+      insert into contact_attributes (workspace_id, contact_id, ${valueColumnNames})
       select ${workspaceId}::bigint, u.id, w.field_id, w.n, w.text_key, w.free::boolean, w.number_value, w.bool_value::boolean, w.time_value::timestamptz
       from unnest(
         ${values.map((v) => v.nth)}::bigint[], ${values.map((v) => v.field_id)}::bigint[], ${values.map((v) => String(v.n))}::smallint[], ${values.map((v) => v.text_key)}::text[],
@@ -115,7 +115,7 @@ const insertContacts = async (
       join u on u.n = w.nth join c on c.id = u.id
     ), k as (
       insert into counters (workspace_id, subject, shard, n)
-      select ${workspaceId}::bigint, subject, ${anyShard()}::smallint, count(*)
+      select ${workspaceId}::bigint, subject, ${randomShard()}::smallint, count(*)
       from (select 'contacts' as subject from c union all select 'tag:' || tag_id from t union all select 'group:' || group_id from g) as s
       group by subject order by subject
       on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n
@@ -124,7 +124,7 @@ const insertContacts = async (
   return new Map(rows.map(({ place, id }) => [Number(place), id]))
 }
 
-export type BroadcastStatus = BroadcastsTable['status']
+export type BroadcastStatus = TableRow<'broadcasts'>['status']
 export type DemoBroadcast = {
   name: string
   status: BroadcastStatus
@@ -183,13 +183,13 @@ const filled = [
 ]
 
 /** True when so many contacts are to come that building the indexes anew costs less than keeping them up. */
-export const areMany = async (db: Db, contacts: number): Promise<boolean> =>
+export const shouldRebuildIndexes = async (db: Db, contacts: number): Promise<boolean> =>
   contacts >= 20_000 &&
   (await sql`select 1 from contacts offset ${Math.floor(contacts / 10)}::bigint limit 1`.execute(db)).rows
     .length === 0
 
 /** Runs `work` in a transaction that has the contacts to itself, and builds their indexes at its end. */
-export const fillAlone = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+export const fillWithoutIndexes = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
   db.transaction().execute((tx) => withoutIndexes(tx, filled, () => work(tx)))
 
 /** Fresh statistics and visibility map after many rows: the plans for the next minute depend on them. */

@@ -7,30 +7,36 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type QueryResult,
+  type RawBuilder,
+  sql,
 } from 'kysely'
 import { PostgresJSDialect } from 'kysely-postgres-js'
 import type { Sql } from 'postgres'
+import type { Db } from './database.ts'
 
-/** Connections to one database. */
-export type Pools = {
-  /** Transactions, and every statement that asks for nothing else. */
+/** The connections to one database, by their use. */
+export type ConnectionPools = {
+  /** Transactions, and every statement without a hint. */
   main: Sql
   /**
-   * One or two connections: many short statements then share a packet and a wake-up (measured on two cores:
-   * 1.7 times as many a second as over 16).
+   * One or two connections for `QUICK` statements: many short statements then share a packet and a wake-up
+   * (measured on two cores: 1.7 times as many a second as over 16).
    */
   quick: Sql
-  /** Plans each statement for its parameters; undefined: such statements go unprepared over `main`. */
+  /** For `CUSTOM_PLAN` statements. Undefined: those go unprepared over `main`. */
   custom: Sql | undefined
 }
 
 /**
  * kysely-postgres-js for transactions; statements outside one go straight to a pool, which pipelines them.
  * (The package reserves a connection for every statement: measured half the throughput at 16 concurrent
- * reads.) `begin` is sent without waiting for its answer, so it shares the round trip of the first
- * statement. While `isCutting`, a connection that is lost is one whose statement had its time.
+ * reads.) `begin` is sent without waiting for its response, so it shares the round trip of the first
+ * statement. While `isAborting` returns true, a lost connection means that its statement timed out.
  */
-export const pipelined = (pools: Pools, isCutting: () => boolean = () => false): Dialect => {
+export const createPipelinedDialect = (
+  pools: ConnectionPools,
+  isAborting: () => boolean = () => false,
+): Dialect => {
   const kysely = new PostgresJSDialect({ postgres: pools.main })
   return {
     createAdapter: () => new PostgresAdapter(),
@@ -38,32 +44,41 @@ export const pipelined = (pools: Pools, isCutting: () => boolean = () => false):
     createQueryCompiler: () => new PostgresQueryCompiler(),
     createDriver: () => {
       const base = kysely.createDriver()
-      return driver(pools, base, reserving(pools.main, base), isCutting)
+      return createDriver(pools, base, createReserve(pools.main, base), isAborting)
     },
   }
 }
 
+// Hints to the driver travel as a comment at the beginning of a statement: Kysely hands a driver nothing but
+// the text and its parameters.
+
 /**
- * A statement that begins so is planned anew for its parameters: generic plans for `like` patterns were
- * measured 80 times slower.
+ * Hint: plan this statement anew for its parameters. Generic plans for `like` patterns were measured 80
+ * times slower.
  */
 export const CUSTOM_PLAN = '/* custom plan */'
 /**
- * A statement that begins so takes less than a millisecond and waits for no lock, so that others may queue
- * behind it on its connection.
+ * Hint: this statement takes less than a millisecond and waits for no lock, so that others may queue behind
+ * it on its connection.
  */
 export const QUICK = '/* quick */'
+/** Hint of `executeAndCommit`. */
+const AND_COMMIT = '/* and commit */'
 
 /**
- * A statement that begins so is the last of its transaction: `commit` is sent right behind it, in the same
- * round trip. If the statement fails, the database makes the commit a rollback. Sent from here and not by
- * the caller, whose `commit` Kysely could hand over before the statement. Where it is the first statement
- * too, it is a transaction by itself.
+ * Executes the last statement of a transaction, and sends `commit` right behind it in the same round trip.
+ * If the statement fails, the database turns the commit into a rollback. The driver sends it and not the
+ * caller, whose `commit` Kysely could hand over before the statement. Where it is the first statement too,
+ * it is a transaction by itself. The caller still commits or rolls back as usual, which then sends nothing.
  */
-export const AND_COMMIT = '/* and commit */'
+export const executeAndCommit = <T>(tx: Db, statement: RawBuilder<T>): Promise<QueryResult<T>> =>
+  sql<T>`${sql.raw(AND_COMMIT)} ${statement}`.execute(tx)
 
-/** `begin` waits for the first statement; `ended` settles when nothing is left to commit or roll back. */
-type Lazy = DatabaseConnection & {
+/**
+ * A connection that Kysely holds. `begin`: the transaction's begin, sent with its first statement. `ended`
+ * resolves when nothing is left to commit or roll back.
+ */
+type LazyConnection = DatabaseConnection & {
   reserved?: DatabaseConnection
   begin?: (() => Promise<void>) | undefined
   begun?: Promise<unknown>
@@ -71,64 +86,64 @@ type Lazy = DatabaseConnection & {
   lost?: boolean
 }
 
-const LOST = new Set<unknown>(['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'ECONNRESET', 'EPIPE'])
+const LOST_CODES = new Set<unknown>(['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'ECONNRESET', 'EPIPE'])
 
-const isLost = (error: unknown): boolean => LOST.has((error as { code?: unknown }).code)
+const isConnectionLost = (error: unknown): boolean => LOST_CODES.has((error as { code?: unknown }).code)
 
 /**
- * Notes that the connection is gone. postgres.js opens it anew for whoever is next, so this transaction
- * must not touch it again: a `rollback` would be written to no socket, which ends the process, and a
+ * Marks the connection when it is lost. postgres.js reopens it for the next user, so this transaction must
+ * not touch it again: a `rollback` would be written to no socket, which ends the process, and a
  * release would offer it for use before it is open.
  */
-const noting = async <T>(lazy: Lazy, work: Promise<T>): Promise<T> => {
+const markingLoss = async <T>(lazy: LazyConnection, work: Promise<T>): Promise<T> => {
   try {
     return await work
   } catch (error) {
-    lazy.lost ||= isLost(error)
+    lazy.lost ||= isConnectionLost(error)
     throw error
   }
 }
 
 /**
- * Reserves a connection. postgres.js 3.4 forgets the reservation that waits first when a connection closes
- * (`onclose` takes it off the queue, and the type look-up of the new connection drops it), so all that wait
- * ask again then; what is answered twice is given back.
+ * Creates the function that reserves a connection. postgres.js 3.4 forgets the first waiting reservation
+ * when a connection closes (`onclose` takes it off the queue, and the type look-up of the new connection
+ * drops it), so all that wait request again then; a second connection is released.
  */
-const reserving = (pool: Sql, base: Driver) => {
+const createReserve = (pool: Sql, base: Driver) => {
   const waiting = new Set<() => void>()
   pool.options.onclose = () => {
     setImmediate(() => {
-      for (const ask of waiting) ask()
+      for (const request of waiting) request()
     })
   }
   return (): Promise<DatabaseConnection> =>
     new Promise((resolve, reject) => {
-      const ask = () => {
+      const request = () => {
         base
           .acquireConnection()
           .then(async (connection) => {
-            if (waiting.delete(ask)) resolve(connection)
+            if (waiting.delete(request)) resolve(connection)
             else await base.releaseConnection(connection)
           })
           .catch((error: unknown) => {
-            waiting.delete(ask)
+            waiting.delete(request)
             reject(error)
           })
       }
-      waiting.add(ask)
-      ask()
+      waiting.add(request)
+      request()
     })
 }
 
-/** PostgreSQL's own error for a statement that had its time (`query_canceled`). */
-const cutShort = (): Error =>
+/** PostgreSQL's own error for a statement that timed out (`query_canceled`). */
+const statementTimeoutError = (): Error =>
   Object.assign(new Error('canceling statement due to statement timeout'), { code: '57014' })
 
-const driver = (
-  pools: Pools,
+const createDriver = (
+  pools: ConnectionPools,
   base: Driver,
   reserve: () => Promise<DatabaseConnection>,
-  isCutting: () => boolean,
+  isAborting: () => boolean,
 ): Driver => ({
   ...transactionControl(base),
   init: () => base.init(),
@@ -136,47 +151,47 @@ const driver = (
     await base.destroy()
     for (const pool of [pools.quick, pools.custom]) if (pool && pool !== pools.main) await pool.end()
   },
-  acquireConnection: async (): Promise<Lazy> => {
+  acquireConnection: async (): Promise<LazyConnection> => {
     const run = async <R>(query: CompiledQuery): Promise<QueryResult<R>> => {
-      if (!lazy.reserved) return await lone<R>(pools, query)
+      if (!lazy.reserved) return await executeOutsideTransaction<R>(pools, query)
       if (lazy.lost)
         throw Object.assign(new Error('the connection of this transaction is lost'), {
           code: 'CONNECTION_CLOSED',
         })
-      const last = query.sql.startsWith(AND_COMMIT)
-      const alone = last && lazy.begin !== undefined
-      if (!alone) begin(lazy)
+      const isLast = query.sql.startsWith(AND_COMMIT)
+      const isOnly = isLast && lazy.begin !== undefined
+      if (!isOnly) begin(lazy)
       const result = lazy.reserved.executeQuery<R>(query)
-      if (last) {
-        lazy.ended = alone ? Promise.resolve() : noting(lazy, base.commitTransaction(lazy.reserved))
+      if (isLast) {
+        lazy.ended = isOnly ? Promise.resolve() : markingLoss(lazy, base.commitTransaction(lazy.reserved))
         lazy.ended.catch(() => {})
       }
-      const [answer] = await Promise.all([result, lazy.begun])
-      return answer
+      const [response] = await Promise.all([result, lazy.begun])
+      return response
     }
-    const lazy: Lazy = {
+    const lazy: LazyConnection = {
       executeQuery: <R>(query: CompiledQuery): Promise<QueryResult<R>> =>
-        noting(lazy, run<R>(query)).catch((error: unknown) => {
-          throw isCutting() && isLost(error) ? cutShort() : error
+        markingLoss(lazy, run<R>(query)).catch((error: unknown) => {
+          throw isAborting() && isConnectionLost(error) ? statementTimeoutError() : error
         }),
       streamQuery: <R>(query: CompiledQuery, chunk: number) => stream<R>(pools.main, query, chunk),
     }
     return lazy
   },
   releaseConnection: async (connection) => {
-    const lazy = connection as Lazy
+    const lazy = connection as LazyConnection
     if (lazy.reserved && !lazy.lost) await base.releaseConnection(lazy.reserved)
   },
   beginTransaction: async (connection, settings) => {
-    const lazy = connection as Lazy
+    const lazy = connection as LazyConnection
     const reserved = await reserve()
     lazy.reserved = reserved
     lazy.begin = () => base.beginTransaction(reserved, settings)
   },
 })
 
-/** Sends `begin` without waiting for its answer. */
-const begin = (lazy: Lazy): void => {
+/** Sends `begin` without waiting for its response. */
+const begin = (lazy: LazyConnection): void => {
   if (!lazy.begin) return
   lazy.begun = lazy.begin()
   lazy.begin = undefined
@@ -186,31 +201,34 @@ const begin = (lazy: Lazy): void => {
 
 const transactionControl = (base: Driver) => ({
   commitTransaction: async (connection: DatabaseConnection) => {
-    const lazy = connection as Lazy
+    const lazy = connection as LazyConnection
     if (lazy.ended) await lazy.ended
-    else if (lazy.begun) await noting(lazy, base.commitTransaction(lazy.reserved!))
+    else if (lazy.begun) await markingLoss(lazy, base.commitTransaction(lazy.reserved!))
   },
   rollbackTransaction: async (connection: DatabaseConnection) => {
-    const lazy = connection as Lazy
-    if (lazy.begun && !lazy.ended && !lazy.lost) await noting(lazy, base.rollbackTransaction(lazy.reserved!))
+    const lazy = connection as LazyConnection
+    if (lazy.begun && !lazy.ended && !lazy.lost)
+      await markingLoss(lazy, base.rollbackTransaction(lazy.reserved!))
   },
 })
 
-const lone = async <R>(
-  { main, quick, custom }: Pools,
-  { sql, parameters }: CompiledQuery,
+const executeOutsideTransaction = async <R>(
+  { main, quick, custom }: ConnectionPools,
+  query: CompiledQuery,
 ): Promise<QueryResult<R>> => {
-  const planned = sql.startsWith(CUSTOM_PLAN)
-  const pool = planned ? (custom ?? main) : sql.startsWith(QUICK) ? quick : main
-  const result = await pool.unsafe(sql, parameters as never[], { prepare: !planned || custom !== undefined })
+  const isCustomPlan = query.sql.startsWith(CUSTOM_PLAN)
+  const pool = isCustomPlan ? (custom ?? main) : query.sql.startsWith(QUICK) ? quick : main
+  const result = await pool.unsafe(query.sql, query.parameters as never[], {
+    prepare: !isCustomPlan || custom !== undefined,
+  })
   return { rows: result as unknown as R[], numAffectedRows: BigInt(result.count ?? 0) }
 }
 
 async function* stream<R>(
-  sql: Sql,
+  pool: Sql,
   query: CompiledQuery,
   chunk: number,
 ): AsyncIterableIterator<QueryResult<R>> {
-  for await (const rows of sql.unsafe(query.sql, query.parameters as never[]).cursor(chunk))
+  for await (const rows of pool.unsafe(query.sql, query.parameters as never[]).cursor(chunk))
     yield { rows: rows as R[] }
 }

@@ -1,144 +1,173 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { storableTime } from './times.ts'
+import { toStorableTime } from './times.ts'
 
 export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
 
 /**
- * SQL of delivery ids: the time of the event's ULID, and 64 random bits. Digits of base 16 are digits of
- * base 32 too, and a uuid is the cheapest way to them; its version and variant are left out.
+ * SQL expression of a new delivery id: the time of the event's ULID, and 64 random bits. Base 16 digits are
+ * base 32 digits too, and a uuid is the cheapest source of them; its version and variant are left out.
+ * `eventId`: an SQL expression.
  */
-export const deliveryId = (eventId: string) =>
+export const deliveryIdSql = (eventId: string) =>
   sql.raw(
-    `'dlv_' || substr(${eventId}, 5, 10) || upper(left(gen_random_uuid()::text, 8) || right(gen_random_uuid()::text, 8))`,
+    `'dlv_' || substr(${eventId}, 5, 10) || ` +
+      `upper(left(gen_random_uuid()::text, 8) || right(gen_random_uuid()::text, 8))`,
   )
 
 /**
- * Common table expressions that write events, and beside each the deliveries owed for it, so that both
- * commit together. Where a workspace has no endpoint this is one look into an index.
+ * Common table expressions that insert events, and the deliveries of each, so that both commit together.
+ * Where a workspace has no endpoint the deliveries cost one index lookup.
  */
-export const eventParts = (workspaceId: string, events: readonly EventRow[]) =>
+export const eventInserts = (workspaceId: string, events: readonly EventRow[]) =>
   events.length === 0
     ? sql`written as (select 1)`
     : sql`
   written as (
     insert into events (workspace_id, id, type, occurred_at, data)
-    select ${workspaceId}::bigint, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data' from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e
+    select ${workspaceId}::bigint, e->>'id', e->>'type', (e->>'occurred_at')::timestamptz, e->'data'
+    from jsonb_array_elements(${JSON.stringify(events)}::jsonb) as e
     returning id, type, occurred_at
   ), owed as (
-    insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, next_attempt_at, created_at)
-    select ${workspaceId}::bigint, ${deliveryId('w.id')}, p.id, w.id, w.type, clock_timestamp(), w.occurred_at
+    insert into webhook_deliveries
+      (workspace_id, id, endpoint_id, event_id, event_type, next_attempt_at, created_at)
+    select ${workspaceId}::bigint, ${deliveryIdSql('w.id')}, p.id, w.id, w.type, clock_timestamp(),
+      w.occurred_at
     from webhook_endpoints p, written w
     where p.workspace_id = ${workspaceId}::bigint and p.status <> 'disabled' and p.deleted_at is null
-      and exists (select from webhook_subscriptions s where s.workspace_id = p.workspace_id and s.endpoint_id = p.id and s.event_type in (w.type, '*') and s.active)
+      and exists (
+        select from webhook_subscriptions s
+        where s.workspace_id = p.workspace_id and s.endpoint_id = p.id and s.event_type in (w.type, '*')
+          and s.active)
   )`
 
-/** Writes the events of a change that no request asked for, in its transaction. */
-export const writeEvents = async (
+/** Inserts the events of a change that was not made by a request, in its transaction. */
+export const insertEvents = async (
   tx: Db,
   workspaceId: string,
   events: readonly EventRow[],
 ): Promise<void> => {
-  if (events.length > 0) await sql`with ${eventParts(workspaceId, events)} select 1`.execute(tx)
+  if (events.length > 0) await sql`with ${eventInserts(workspaceId, events)} select 1`.execute(tx)
 }
 
 /**
- * A place in the log: transactions in the order in which they begin to be seen by all, and the events of
- * each by id (docs/decisions/0012-the-event-log.md).
+ * A position in the log: transactions in the order in which they become visible to everybody, and the events
+ * of each by id (docs/decisions/0012-the-event-log.md).
  */
-export type Position = { xid: string; id: string }
+export type EventPosition = { xid: string; id: string }
 
-/** Where an event stands in the log; undefined when there is none. */
-export const positionOf = async (db: Db, workspaceId: string, id: string): Promise<Position | undefined> =>
+/** The position of an event in the log; undefined when it does not exist. */
+export const findEventPosition = async (
+  db: Db,
+  workspaceId: string,
+  id: string,
+): Promise<EventPosition | undefined> =>
   (
-    await sql<Position>`select xid::text as xid, id from events where workspace_id = ${workspaceId} and id = ${id}`.execute(
-      db,
-    )
+    await sql<EventPosition>`
+    select xid::text as xid, id from events where workspace_id = ${workspaceId} and id = ${id}`.execute(db)
   ).rows[0]
 
 /**
- * `types`: only these. `channels`: conversations and messages only of these channels, everything else.
- * Undefined: all.
+ * `types`: only events of these types. `channels`: events of conversations and messages only of these
+ * channels, and all other events. Undefined: all.
  */
-export type Shown = { types?: readonly string[] | undefined; channels?: readonly string[] | undefined }
-export type LoggedEvent = EventRow & Position
-export type Scan = { events: LoggedEvent[]; last: Position | undefined; more: boolean }
+export type EventFilter = { types?: readonly string[] | undefined; channels?: readonly string[] | undefined }
+export type LoggedEvent = EventRow & EventPosition
+export type EventScan = { events: LoggedEvent[]; last: EventPosition | undefined; more: boolean }
 
-const shown = ({ types, channels }: Shown) => sql`
+const matchesFilter = ({ types, channels }: EventFilter) => sql`
   ${types ? sql`type = any(${types}::text[])` : sql`true`} and ${
     channels
-      ? sql`(type !~ '^(conversation|message)[.]' or coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id') = any(${channels}::text[]))`
+      ? sql`(type !~ '^(conversation|message)[.]' or
+          coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id')
+            = any(${channels}::text[]))`
       : sql`true`
   }`
 
 /**
  * The transaction id below which every transaction of this database has ended, where `pg_snapshot_xmin`
  * would hide events: it counts the transactions of all databases of a cluster. Undefined where it hides
- * none. A transaction that writes holds a lock on a table before it has an id, and its end is seen before
- * its locks are gone; so one that was running at the snapshot is of another database only if its id is
- * locked, and no table of ours is. What is read below the answer must be read with a later snapshot.
+ * none. A transaction that writes holds a lock on a table before it has an id, and its end is visible before
+ * its locks are released; so one that was running at the snapshot belongs to another database only if its id
+ * is locked, and no table of this database is. Events below this id must be read with a later snapshot.
  */
-const endedBelow = async (db: Db, workspaceId: string): Promise<string | undefined> =>
+const findEndedXid = async (db: Db, workspaceId: string): Promise<string | undefined> =>
   (
     await sql<{ xid: string }>`
-    with locks as materialized (select locktype, database, transactionid, virtualtransaction, mode from pg_locks where locktype in ('relation', 'transactionid') and granted)
+    with locks as materialized (
+      select locktype, database, transactionid, virtualtransaction, mode from pg_locks
+      where locktype in ('relation', 'transactionid') and granted
+    )
     select coalesce((
       select r.xid from (select pg_snapshot_xip(s.taken) as xid) as r
       where not exists (
-        select from locks l where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.transactionid = r.xid::xid and not exists (
-          select from locks t where t.virtualtransaction = l.virtualtransaction and t.database = (select oid from pg_database where datname = current_database())))
+        select from locks l
+        where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.transactionid = r.xid::xid
+          and not exists (
+            select from locks t
+            where t.virtualtransaction = l.virtualtransaction
+              and t.database = (select oid from pg_database where datname = current_database())))
       order by r.xid limit 1), pg_snapshot_xmax(s.taken))::text as xid
     from (select pg_current_snapshot() as taken) as s
-    where exists (select from events where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(
-      db,
-    )
+    where exists (
+      select from events
+      where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(db)
   ).rows[0]?.xid
 
 /**
- * Looks through up to `most` events after a position, oldest first, and answers those to be shown, how far
- * it came, and whether there may be more. An event is not looked at while one that stands before it may be
- * still to come: while a transaction with a lower id runs.
+ * Scans up to `limit` events after a position, oldest first. Returns those that match the filter, the last
+ * position scanned, and whether there may be more. An event is not scanned while an earlier one may still
+ * appear: while a transaction with a lower id is running.
  */
 export const scanEvents = async (
   db: Db,
   workspaceId: string,
-  after: Position | undefined,
-  wanted: Shown,
-  most: number,
-): Promise<Scan> => {
-  const below = await endedBelow(db, workspaceId)
+  after: EventPosition | undefined,
+  filter: EventFilter,
+  limit: number,
+): Promise<EventScan> => {
+  const endedXid = await findEndedXid(db, workspaceId)
+  const end =
+    endedXid === undefined ? sql`pg_snapshot_xmin(pg_current_snapshot())` : sql`${endedXid}::text::xid8`
   const { rows } = await sql<LoggedEvent & { show: boolean; scanned: string }>`
     select xid::text as xid, id, type, occurred_at, case when show then data end as data, show, scanned
     from (
-      select e.*, ${shown(wanted)} as show, row_number() over (order by xid, id) as n, count(*) over () as scanned
+      select e.*, ${matchesFilter(filter)} as show, row_number() over (order by xid, id) as n,
+        count(*) over () as scanned
       from (
         select xid, id, type, occurred_at, data from events
-        where workspace_id = ${workspaceId} and xid < ${below === undefined ? sql`pg_snapshot_xmin(pg_current_snapshot())` : sql`${below}::text::xid8`}
+        where workspace_id = ${workspaceId} and xid < ${end}
           ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
-        order by xid, id limit ${most}
+        order by xid, id limit ${limit}
       ) as e
     ) as s where show or n = scanned order by n`.execute(db)
   const last = rows.at(-1)
   return {
     events: rows.filter(({ show }) => show).map(({ show: _show, scanned: _scanned, ...event }) => event),
     last: last && { xid: last.xid, id: last.id },
-    more: last !== undefined && Number(last.scanned) === most,
+    more: last !== undefined && Number(last.scanned) === limit,
   }
 }
 
 /**
- * Forgets events from before this time that no delivery waits for, some of each workspace at a time.
- * Answers how many.
+ * Deletes events from before a time that no unfinished delivery needs, up to `limit` of each workspace.
+ * Returns the count.
  */
-export const deleteEventsBefore = async (db: Db, time: string, most = 1000): Promise<number> => {
-  const { rows } = await sql<{ n: string }>`
-    with gone as (
+export const deleteEventsBefore = async (db: Db, time: string, limit = 1000): Promise<number> => {
+  const { rows } = await sql<{ count: string }>`
+    with deleted as (
       delete from events where (workspace_id, id) in (
         select e.workspace_id, e.id from workspaces w
-        cross join lateral (select workspace_id, id, occurred_at from events where workspace_id = w.id order by xid, id limit ${most}) as e
-        where e.occurred_at < ${storableTime(time)}::timestamptz and not exists (
-          select from webhook_deliveries d where d.workspace_id = e.workspace_id and d.event_id = e.id and d.status in ('pending', 'failed')))
-      returning 1)
-    select count(*) as n from gone`.execute(db)
-  return Number(rows[0]!.n)
+        cross join lateral (
+          select workspace_id, id, occurred_at from events where workspace_id = w.id
+          order by xid, id limit ${limit}
+        ) as e
+        where e.occurred_at < ${toStorableTime(time)}::timestamptz and not exists (
+          select from webhook_deliveries d
+          where d.workspace_id = e.workspace_id and d.event_id = e.id
+            and d.status in ('pending', 'failed')))
+      returning 1
+    )
+    select count(*) as count from deleted`.execute(db)
+  return Number(rows[0]!.count)
 }

@@ -1,9 +1,12 @@
 import { sql } from 'kysely'
-import { type AuditEntry, auditPart } from './audit.ts'
+import { type AuditEntry, auditInsertPart } from './audit.ts'
 import type { Db } from './database.ts'
-import { AND_COMMIT } from './driver.ts'
-import { type EventRow, eventParts } from './events.ts'
-import { type Finale, partsOf, proofOf } from './deferred-write.ts'
+import { type DeferredWrite, deferredParts, expectingRow, rowGuard } from './deferred-write.ts'
+import { executeAndCommit } from './driver.ts'
+import { type EventRow, eventInserts } from './events.ts'
+
+// Every write of the service sends these statements, so they are raw SQL that does as much as it can in one
+// round trip.
 
 export type IdempotencyRecord = {
   operation: string
@@ -17,10 +20,13 @@ export type IdempotencyRecord = {
 }
 export type RecordKey = { workspaceId: string; staffId: string; key: string }
 
+const isRecord = ({ workspaceId, staffId, key }: RecordKey) =>
+  sql`workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key}`
+
 /**
  * Locks a key for the rest of the transaction and reads its record, in one statement. `locked` is false
  * while another transaction has the key. The snapshot is older than the lock, so a record that was
- * committed in between is not seen; writing ours then breaks the primary key, and the caller tries again.
+ * committed in between is not seen; inserting ours then violates the primary key, and the caller retries.
  * The advisory lock lives in the transaction, so it also works through PgBouncer.
  */
 export const reserveKey = async (
@@ -28,18 +34,19 @@ export const reserveKey = async (
   { workspaceId, staffId, key }: RecordKey,
   now: string,
 ): Promise<{ locked: boolean; record?: IdempotencyRecord }> => {
+  const lockName = `${workspaceId} ${staffId} ${key}`
   const { rows } = await sql<{ locked: boolean; state: string | null } & IdempotencyRecord>`
     select l.locked, i.operation, i.fingerprint, i.state, i.status, i.body, i.intent,
-      coalesce(i.lease_until <= clock_timestamp(), true) as lease_over, i.expires_at <= ${now}::timestamptz as expired
-    from (select pg_try_advisory_xact_lock(hashtextextended(${`${workspaceId} ${staffId} ${key}`}, 0)) as locked) as l
-    left join idempotency i on i.workspace_id = ${workspaceId} and i.staff_id = ${staffId} and i.key = ${key}`.execute(
-    tx,
-  )
+      coalesce(i.lease_until <= clock_timestamp(), true) as lease_over,
+      i.expires_at <= ${now}::timestamptz as expired
+    from (select pg_try_advisory_xact_lock(hashtextextended(${lockName}, 0)) as locked) as l
+    left join idempotency i
+      on i.workspace_id = ${workspaceId} and i.staff_id = ${staffId} and i.key = ${key}`.execute(tx)
   const { locked, ...record } = rows[0]!
   return record.state === null ? { locked } : { locked, record }
 }
 
-export const dropRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKey): Promise<void> => {
+export const deleteRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKey): Promise<void> => {
   await tx
     .deleteFrom('idempotency')
     .where('workspace_id', '=', workspaceId)
@@ -48,8 +55,8 @@ export const dropRecord = async (tx: Db, { workspaceId, staffId, key }: RecordKe
     .execute()
 }
 
-/** `audit`: the row that tells of it. */
-export type FinalRecord = RecordKey & {
+/** The record of a finished call; `audit`: the audit row to write with it. */
+export type CompletedRecord = RecordKey & {
   operation: string
   fingerprint: Uint8Array
   status: number
@@ -60,118 +67,112 @@ export type FinalRecord = RecordKey & {
 }
 
 /**
- * Writes what is left of a change, its events, its audit row and the record of its answer in one statement,
- * and ends the transaction. Breaks the primary key when the record is there already.
+ * Writes the deferred write of a change, its events, its audit row and the record of its response in one
+ * statement, and commits. Violates the primary key when the record already exists, and throws
+ * `ExpectationFailed` when the deferred write lacks its row.
  */
-export const writeOutcome = async (
+export const insertResult = async (
   tx: Db,
-  record: FinalRecord,
+  record: CompletedRecord,
   events: readonly EventRow[],
-  finale?: Finale,
+  write?: DeferredWrite,
 ): Promise<void> => {
-  await sql`${sql.raw(AND_COMMIT)}
-    with ${partsOf(finale)} ${eventParts(record.workspaceId, events)} ${auditPart(record.workspaceId, record.audit)}
-    insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
-    select ${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}::bytea, 'done', ${record.status}::smallint, ${record.body},
-      ${record.now}::timestamptz, ${record.expiresAt}::timestamptz ${proofOf(finale)}`.execute(tx)
+  const { workspaceId, staffId, key, operation, fingerprint, status, body, now, expiresAt } = record
+  const statement = sql`
+    with ${deferredParts(write)} ${eventInserts(workspaceId, events)}
+      ${auditInsertPart(workspaceId, record.audit)}
+    insert into idempotency
+      (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
+    select ${workspaceId}, ${staffId}, ${key}, ${operation}, ${fingerprint}::bytea, 'done',
+      ${status}::smallint, ${body}, ${now}::timestamptz, ${expiresAt}::timestamptz ${rowGuard(write)}`
+  await expectingRow(write, executeAndCommit(tx, statement))
+}
+
+/** The same for a record that has been running since the first part of the operation; commits too. */
+export const completeRecord = async (
+  tx: Db,
+  record: CompletedRecord,
+  events: readonly EventRow[],
+): Promise<void> => {
+  const statement = sql`
+    with ${eventInserts(record.workspaceId, events)} ${auditInsertPart(record.workspaceId, record.audit)}
+    update idempotency
+    set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
+    where ${isRecord(record)} and state = 'running'`
+  await executeAndCommit(tx, statement)
 }
 
 /**
- * The same for a record that has been running since the first part of the operation; ends the transaction
- * too.
+ * The end of a running record's lease, as the database writes it. It also tells holders apart: only the
+ * current holder's token matches the record.
  */
-export const settleOutcome = async (
-  tx: Db,
-  record: FinalRecord,
-  events: readonly EventRow[],
-): Promise<void> => {
-  await sql`${sql.raw(AND_COMMIT)}
-    with ${eventParts(record.workspaceId, events)} ${auditPart(record.workspaceId, record.audit)}
-    update idempotency set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
-    where workspace_id = ${record.workspaceId} and staff_id = ${record.staffId} and key = ${record.key} and state = 'running'`.execute(
-    tx,
-  )
-}
-
-/**
- * Until when a caller holds a running record, as the database writes it. Whoever still holds its own lease
- * may give the record up.
- */
-export type Lease = string
+export type LeaseToken = string
 
 /**
  * Records that an operation is about to call the provider: its intent, and a lease in seconds of real time.
- * Ends the transaction.
+ * Commits.
  */
-export const writeIntent = async (
+export const insertIntent = async (
   tx: Db,
-  record: Omit<FinalRecord, 'status' | 'body'>,
+  record: Omit<CompletedRecord, 'status' | 'body'>,
   intent: unknown,
   leaseSeconds: number,
-): Promise<Lease> => {
-  const { rows } = await sql<{ lease: Lease }>`${sql.raw(AND_COMMIT)}
-    insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent, lease_until, created_at, expires_at)
-    values (${record.workspaceId}, ${record.staffId}, ${record.key}, ${record.operation}, ${record.fingerprint}, 'running', ${JSON.stringify(intent)}::jsonb,
-      clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second', ${record.now}, ${record.expiresAt})
+): Promise<LeaseToken> => {
+  const { workspaceId, staffId, key, operation, fingerprint, now, expiresAt } = record
+  const statement = sql<{ lease: LeaseToken }>`
+    insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent,
+      lease_until, created_at, expires_at)
+    values (${workspaceId}, ${staffId}, ${key}, ${operation}, ${fingerprint}, 'running',
+      ${JSON.stringify(intent)}::jsonb, clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
+      ${now}, ${expiresAt})
+    returning lease_until::text as lease`
+  const { rows } = await executeAndCommit(tx, statement)
+  return rows[0]!.lease
+}
+
+/** Takes over a running record whose lease expired. */
+export const takeOverLease = async (tx: Db, record: RecordKey, leaseSeconds: number): Promise<LeaseToken> => {
+  const { rows } = await sql<{ lease: LeaseToken }>`
+    update idempotency
+    set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
+    where ${isRecord(record)} and state = 'running'
     returning lease_until::text as lease`.execute(tx)
   return rows[0]!.lease
 }
 
-/** Takes over a running record whose lease ran out. */
-export const renewLease = async (
-  tx: Db,
-  { workspaceId, staffId, key }: RecordKey,
-  leaseSeconds: number,
-): Promise<Lease> => {
-  const { rows } = await sql<{ lease: Lease }>`
-    update idempotency set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
-    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' returning lease_until::text as lease`.execute(
-    tx,
-  )
-  return rows[0]!.lease
-}
-
-/** The record as it is now, locked; undefined when it was dropped. */
+/** Returns the record as it is now, locked; undefined when it was deleted. */
 export const lockRecord = async (
   tx: Db,
   { workspaceId, staffId, key }: RecordKey,
 ): Promise<Pick<IdempotencyRecord, 'state' | 'status' | 'body'> | undefined> =>
-  (
-    await sql<Pick<IdempotencyRecord, 'state' | 'status' | 'body'>>`
-    select state, status, body from idempotency where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} for update`.execute(
-      tx,
-    )
-  ).rows[0]
+  tx
+    .selectFrom('idempotency')
+    .select(['state', 'status', 'body'])
+    .where('workspace_id', '=', workspaceId)
+    .where('staff_id', '=', staffId)
+    .where('key', '=', key)
+    .forUpdate()
+    .executeTakeFirst()
 
 /** Lets another caller take over at once; a lease that another holds by now is left alone. */
-export const giveUpLease = async (
-  db: Db,
-  { workspaceId, staffId, key }: RecordKey,
-  lease: Lease,
-): Promise<void> => {
+export const releaseLease = async (db: Db, record: RecordKey, lease: LeaseToken): Promise<void> => {
   await sql`
     update idempotency set lease_until = clock_timestamp()
-    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' and lease_until = ${lease}::timestamptz`.execute(
-    db,
-  )
+    where ${isRecord(record)} and state = 'running' and lease_until = ${lease}::timestamptz`.execute(db)
 }
 
-/** Frees the key of a call that the provider refused; false when another has it by now. */
-export const dropRunning = async (
-  tx: Db,
-  { workspaceId, staffId, key }: RecordKey,
-  lease: Lease,
-): Promise<boolean> =>
-  (
-    await sql`
+/** Frees the key of a call that the provider refused; false when another caller holds it by now. */
+export const deleteRunningRecord = async (tx: Db, record: RecordKey, lease: LeaseToken): Promise<boolean> => {
+  const { rows } = await sql`
     delete from idempotency
-    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key} and state = 'running' and lease_until = ${lease}::timestamptz returning 1`.execute(
-      tx,
-    )
-  ).rows.length > 0
+    where ${isRecord(record)} and state = 'running' and lease_until = ${lease}::timestamptz
+    returning 1`.execute(tx)
+  return rows.length > 0
+}
 
-export type LeftOver = {
-  lease: Lease
+/** A running record whose lease expired before its call finished. */
+type ExpiredCall = {
+  lease: LeaseToken
   workspace_id: string
   staff_id: string
   key: string
@@ -181,26 +182,37 @@ export type LeftOver = {
   expires_at: string
 }
 
-/** Running records whose lease ran out, taken with a new lease so that one worker has each. */
-export const takeLeftOvers = async (db: Db, leaseSeconds: number, most: number): Promise<LeftOver[]> => {
-  const { rows } = await sql<LeftOver>`
-    update idempotency i set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
-    from (select workspace_id, staff_id, key from idempotency where state = 'running' and lease_until <= clock_timestamp()
-      order by lease_until limit ${most} for update skip locked) as d
+/** Claims running records whose lease expired, each with a new lease so that one worker has it. */
+export const claimExpiredCalls = async (
+  db: Db,
+  leaseSeconds: number,
+  limit: number,
+): Promise<ExpiredCall[]> => {
+  const { rows } = await sql<ExpiredCall>`
+    update idempotency i
+    set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
+    from (
+      select workspace_id, staff_id, key from idempotency
+      where state = 'running' and lease_until <= clock_timestamp()
+      order by lease_until limit ${limit} for update skip locked
+    ) as d
     where i.workspace_id = d.workspace_id and i.staff_id = d.staff_id and i.key = d.key
-    returning i.workspace_id, i.staff_id, i.key, i.operation, i.intent, i.fingerprint, i.expires_at, i.lease_until::text as lease`.execute(
-    db,
-  )
+    returning i.workspace_id, i.staff_id, i.key, i.operation, i.intent, i.fingerprint, i.expires_at,
+      i.lease_until::text as lease`.execute(db)
   return rows
 }
 
 /**
- * Removes answers older than their day, some at a time. Running records stay: their outcome is still owed.
+ * Deletes a batch of responses whose retention is over; returns the count. Running records stay, since
+ * their result is still owed.
  */
-export const dropExpiredRecords = async (db: Db, now: string, most = 5000): Promise<number> => {
+export const deleteExpiredRecords = async (db: Db, now: string, limit = 5000): Promise<number> => {
   const { rows } = await sql<{ n: string }>`
-    with gone as (delete from idempotency where (workspace_id, staff_id, key) in (
-      select workspace_id, staff_id, key from idempotency where expires_at <= ${now} and state = 'done' limit ${most}) returning 1)
-    select count(*) as n from gone`.execute(db)
+    with deleted as (
+      delete from idempotency where (workspace_id, staff_id, key) in (
+        select workspace_id, staff_id, key from idempotency
+        where expires_at <= ${now} and state = 'done' limit ${limit})
+      returning 1)
+    select count(*) as n from deleted`.execute(db)
   return Number(rows[0]!.n)
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { searchText } from './contacts.ts'
-import { countInsert } from './counters.ts'
-import type { ChannelsTable, Db } from './database.ts'
+import { counterUpsert } from './counters.ts'
+import type { TableRow, Db } from './database.ts'
 import { fold } from './text.ts'
 
 /** A channel as the provider's updates find it. */
@@ -9,7 +9,7 @@ export type InboundChannel = {
   workspace_id: string
   id: string
   name: string | null
-  status: ChannelsTable['status']
+  status: TableRow<'channels'>['status']
   quality_rating: string | null
   phone_number_id: string | null
 }
@@ -18,16 +18,16 @@ export type InboundChannel = {
  * The channels of these business numbers; the oldest one where two claim a number. Asked before the
  * workspace is known.
  */
-export const channelsByNumber = async (
+export const findChannelsByNumber = async (
   tx: Db,
   numbers: readonly string[],
 ): Promise<Map<string, InboundChannel>> => {
   if (numbers.length === 0) return new Map()
   const { rows } = await sql<InboundChannel & { phone_number_id: string }>`
-    select distinct on (provider_phone_number_id) workspace_id, id, name, status, quality_rating, provider_phone_number_id as phone_number_id
-    from channels where provider_phone_number_id = any(${numbers}::text[]) order by provider_phone_number_id, created_at, id`.execute(
-    tx,
-  )
+    select distinct on (provider_phone_number_id) workspace_id, id, name, status, quality_rating,
+      provider_phone_number_id as phone_number_id
+    from channels where provider_phone_number_id = any(${numbers}::text[])
+      order by provider_phone_number_id, created_at, id`.execute(tx)
   return new Map(rows.map((row) => [row.phone_number_id, row]))
 }
 
@@ -42,8 +42,10 @@ export const lockChannelsOfAccount = async (
 ): Promise<InboundChannel[]> =>
   (
     await sql<InboundChannel>`
-    select workspace_id, id, name, status, quality_rating, provider_phone_number_id as phone_number_id from channels
-    where account_id = ${accountId} and (${displayNumber}::text is null or regexp_replace(identifier, '[^0-9]', '', 'g') = ${displayNumber}::text)
+    select workspace_id, id, name, status, quality_rating, provider_phone_number_id as phone_number_id
+      from channels
+    where account_id = ${accountId} and (${displayNumber}::text is null
+      or regexp_replace(identifier, '[^0-9]', '', 'g') = ${displayNumber}::text)
     order by workspace_id, id for update`.execute(tx)
   ).rows
 
@@ -53,9 +55,12 @@ export const updateChannelState = async (
   id: string,
   state: Pick<InboundChannel, 'status' | 'quality_rating'>,
 ): Promise<void> => {
-  await sql`update channels set status = ${state.status}, quality_rating = ${state.quality_rating} where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(
-    tx,
-  )
+  await tx
+    .updateTable('channels')
+    .set({ status: state.status, quality_rating: state.quality_rating })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
 }
 
 /** A customer's contact, locked. */
@@ -82,9 +87,8 @@ export const lockCustomers = async (
   (
     await sql<CustomerRow>`
     select ${customerColumns} from contacts
-    where workspace_id = ${workspaceId} and (phone = any(${phones}::text[]) or chatapp_user_id = any(${userIds}::text[])) order by contacts.id for update`.execute(
-      tx,
-    )
+    where workspace_id = ${workspaceId} and (phone = any(${phones}::text[])
+      or chatapp_user_id = any(${userIds}::text[])) order by contacts.id for update`.execute(tx)
   ).rows
 
 /**
@@ -93,9 +97,9 @@ export const lockCustomers = async (
  */
 export const lockUserIds = async (tx: Db, workspaceId: string, userIds: readonly string[]): Promise<void> => {
   await sql`
-    select pg_advisory_xact_lock(key) from (select distinct hashtextextended(${`customer ${workspaceId} `} || u, 0) as key from unnest(${userIds}::text[]) as u order by key) as keys`.execute(
-    tx,
-  )
+    select pg_advisory_xact_lock(key) from
+      (select distinct hashtextextended(${`customer ${workspaceId} `} || u, 0) as key
+        from unnest(${userIds}::text[]) as u order by key) as keys`.execute(tx)
 }
 
 export type NewCustomer = { phone: string | null; userId: string | null; name: string | null }
@@ -111,13 +115,18 @@ export const insertCustomers = async (
   now: string,
 ): Promise<CustomerRow[]> => {
   const { rows } = await sql<CustomerRow>`
-    insert into contacts (workspace_id, phone, chatapp_user_id, name, name_key, search, created_at, updated_at)
-    select ${workspaceId}::bigint, phone, user_id, name, name_key, search, ${now}::timestamptz, ${now}::timestamptz
-    from unnest(${customers.map((c) => c.phone)}::text[], ${customers.map((c) => c.userId)}::text[], ${customers.map((c) => c.name)}::text[],
-      ${customers.map((c) => fold(c.name ?? ''))}::text[], ${customers.map((c) => searchText(c.name, c.phone))}::text[]) as u (phone, user_id, name, name_key, search)
+    insert into contacts (workspace_id, phone, chatapp_user_id, name, name_key, search, created_at,
+      updated_at)
+    select ${workspaceId}::bigint, phone, user_id, name, name_key, search, ${now}::timestamptz,
+      ${now}::timestamptz
+    from unnest(${customers.map((c) => c.phone)}::text[], ${customers.map((c) => c.userId)}::text[],
+      ${customers.map((c) => c.name)}::text[],
+      ${customers.map((c) => fold(c.name ?? ''))}::text[],
+        ${customers.map((c) => searchText(c.name, c.phone))}::text[]) as u (phone, user_id, name, name_key,
+          search)
     order by phone collate "C"
     on conflict (workspace_id, phone) do nothing returning ${customerColumns}`.execute(tx)
-  if (rows.length > 0) await countInsert(workspaceId, [['contacts', rows.length]]).execute(tx)
+  if (rows.length > 0) await counterUpsert(workspaceId, [['contacts', rows.length]]).execute(tx)
   return rows
 }
 
@@ -128,22 +137,32 @@ export const updateCustomer = async (
   { id, name, phone, chatapp_user_id: userId, dnd }: CustomerRow,
   now: string,
 ): Promise<void> => {
-  await sql`
-    update contacts set name = ${name}, phone = ${phone}, chatapp_user_id = ${userId}, dnd = ${dnd}, name_key = ${fold(name ?? '')}, search = ${searchText(name, phone)}, updated_at = ${now}::timestamptz
-    where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
+  await tx
+    .updateTable('contacts')
+    .set({
+      name,
+      phone,
+      chatapp_user_id: userId,
+      dnd,
+      name_key: fold(name ?? ''),
+      search: searchText(name, phone),
+      updated_at: now,
+    })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
 }
 
 /** Our ids of messages by the provider's. */
-export const messageIdsOf = async (
+export const findMessageIds = async (
   tx: Db,
   workspaceId: string,
   providerIds: readonly string[],
 ): Promise<Map<string, string>> => {
   if (providerIds.length === 0) return new Map()
   const { rows } = await sql<{ id: string; provider_id: string }>`
-    select id, provider_id from messages where workspace_id = ${workspaceId} and provider_id = any(${providerIds}::text[])`.execute(
-    tx,
-  )
+    select id, provider_id from messages where workspace_id = ${workspaceId}
+      and provider_id = any(${providerIds}::text[])`.execute(tx)
   return new Map(rows.map((row) => [row.provider_id, row.id]))
 }
 
@@ -158,7 +177,8 @@ export type InboundTemplate = {
   archived_at: string | null
 }
 
-const templateColumns = sql`t.workspace_id, t.id, t.name, t.language, t.status, t.category, t.rejection_reason, t.archived_at`
+const templateColumns = sql`t.workspace_id, t.id, t.name, t.language, t.status, t.category,
+  t.rejection_reason, t.archived_at`
 
 /**
  * The templates that the provider knows by this id, locked; where there are none, those of the account with
@@ -174,14 +194,14 @@ export const lockTemplates = async (
 ): Promise<InboundTemplate[]> => {
   const workspaces = sql`(select distinct workspace_id from channels where account_id = ${accountId})`
   const { rows } = await sql<InboundTemplate>`
-    select ${templateColumns} from templates t where t.workspace_id in ${workspaces} and t.provider_id = ${providerId} order by t.workspace_id, t.id for update`.execute(
-    tx,
-  )
+    select ${templateColumns} from templates t where t.workspace_id in ${workspaces}
+      and t.provider_id = ${providerId} order by t.workspace_id, t.id for update`.execute(tx)
   if (rows.length > 0) return rows
   return (
     await sql<InboundTemplate>`
     select ${templateColumns} from templates t
-    where t.workspace_id in ${workspaces} and t.provider_id is null and t.name = ${name} and t.language = ${language} and coalesce(t.account_id, ${accountId}) = ${accountId}
+    where t.workspace_id in ${workspaces} and t.provider_id is null and t.name = ${name}
+      and t.language = ${language} and coalesce(t.account_id, ${accountId}) = ${accountId}
     order by t.workspace_id, t.id for update`.execute(tx)
   ).rows
 }
@@ -199,9 +219,17 @@ export const updateTemplateReview = async (
   review: TemplateReview,
   now: string,
 ): Promise<void> => {
-  await sql`
-    update templates set provider_id = ${review.provider_id}, status = ${review.status}, category = ${review.category}, rejection_reason = ${review.rejection_reason},
-      archived_at = ${review.archived_at}, meta_errors = ${review.meta_errors === undefined ? sql`meta_errors` : sql`${review.meta_errors === null ? null : JSON.stringify(review.meta_errors)}::jsonb`},
-      updated_at = ${now}::timestamptz
-    where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
+  const { meta_errors: metaErrors, ...columns } = review
+  await tx
+    .updateTable('templates')
+    .set({
+      ...columns,
+      ...(metaErrors === undefined
+        ? {}
+        : { meta_errors: sql`${metaErrors === null ? null : JSON.stringify(metaErrors)}::jsonb` }),
+      updated_at: now,
+    })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute()
 }

@@ -1,10 +1,10 @@
 import { sql } from 'kysely'
-import { addToCounters, dropCounter } from './counters.ts'
+import { addToCounters, deleteCounter } from './counters.ts'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
-/** Tags and groups: names that contacts carry. Both have the same tables under other names. */
+/** Tags and groups are labels of contacts. Both have the same tables under other names. */
 export type LabelKind = 'tag' | 'group'
 
 const tables = {
@@ -32,23 +32,34 @@ export type LabelRow = {
 }
 export type Label = { id: string; name: string }
 
-/** A page by name: 25 rows cost one index range and as many small count look-ups. */
-export const pageOfLabels = async (
+export type LabelListRequest = {
+  /** Part of the name, ignoring case. */
+  search: string | undefined
+  after: { nameKey: string; id: string } | null
+  limit: number
+}
+
+const matchesSearch = (search: string | undefined) =>
+  search === undefined ? sql`` : sql`and l.name_key like ${containsPattern(fold(search))}`
+
+/** Lists a page by name: 25 rows cost one index range and as many small count look-ups. */
+export const listLabelPage = async (
   tx: Db,
   workspaceId: string,
   kind: LabelKind,
-  search: string | undefined,
-  after: { nameKey: string; id: string } | null,
-  limit: number,
+  { search, after, limit }: LabelListRequest,
 ): Promise<LabelRow[]> => {
   const { labels, extra } = tables[kind]
-  const pattern = search === undefined ? null : containsPattern(fold(search))
+  const isAfter =
+    after === null ? sql`` : sql`and (l.name_key, l.id) > (${after.nameKey} collate "C", ${after.id}::bigint)`
   const { rows } = await sql<LabelRow>`
     select l.id, l.name, l.name_key, l.created_at${extra},
-      coalesce((select sum(n) from counters k where k.workspace_id = l.workspace_id and k.subject = ${`${kind}:`} || l.id), 0)::bigint as contacts_count
+      coalesce((
+        select sum(n) from counters k
+        where k.workspace_id = l.workspace_id
+          and k.subject = ${`${kind}:`} || l.id), 0)::bigint as contacts_count
     from ${labels} l
-    where l.workspace_id = ${workspaceId} ${pattern === null ? sql`` : sql`and l.name_key like ${pattern}`}
-      ${after === null ? sql`` : sql`and (l.name_key, l.id) > (${after.nameKey} collate "C", ${after.id}::bigint)`}
+    where l.workspace_id = ${workspaceId} ${matchesSearch(search)} ${isAfter}
     order by l.name_key, l.id limit ${limit}`.execute(tx)
   return rows
 }
@@ -59,15 +70,13 @@ export const countLabels = async (
   kind: LabelKind,
   search: string | undefined,
 ): Promise<number> => {
-  const pattern = search === undefined ? null : containsPattern(fold(search))
   const { rows } = await sql<{ n: string }>`
-    select count(*) as n from ${tables[kind].labels} l where l.workspace_id = ${workspaceId} ${pattern === null ? sql`` : sql`and l.name_key like ${pattern}`}`.execute(
-    tx,
-  )
+    select count(*) as n from ${tables[kind].labels} l
+    where l.workspace_id = ${workspaceId} ${matchesSearch(search)}`.execute(tx)
   return Number(rows[0]!.n)
 }
 
-/** Labels with one of these ids or names (folded). */
+/** Finds labels by ids or folded names. */
 export const findLabels = async (
   tx: Db,
   workspaceId: string,
@@ -78,15 +87,11 @@ export const findLabels = async (
   (
     await sql<Label & { name_key: string }>`
     select id, name, name_key from ${tables[kind].labels}
-    where workspace_id = ${workspaceId} and (id = any(${ids.map(storable)}::bigint[]) or name_key = any(${nameKeys}::text[]))`.execute(
-      tx,
-    )
+    where workspace_id = ${workspaceId} and (id = any(${ids.map(toStorableId)}::bigint[])
+      or name_key = any(${nameKeys}::text[]))`.execute(tx)
   ).rows
 
-/**
- * Creates the tags that are not there, in the order of their names so that two writers never wait in a
- * circle. Answers the ones created here.
- */
+/** Creates the tags that do not exist, in the order of their names, so that two writers cannot deadlock. */
 export const insertTags = async (
   tx: Db,
   workspaceId: string,
@@ -96,24 +101,28 @@ export const insertTags = async (
   const sorted = names.map((name) => ({ name, key: fold(name) })).sort((a, b) => (a.key < b.key ? -1 : 1))
   await sql`
     insert into tags (workspace_id, name, name_key, created_at)
-    select ${workspaceId}, name, key, ${now}::timestamptz from unnest(${sorted.map((t) => t.name)}::text[], ${sorted.map((t) => t.key)}::text[]) as u (name, key)
+    select ${workspaceId}, name, key, ${now}::timestamptz
+      from unnest(${sorted.map((t) => t.name)}::text[], ${sorted.map((t) => t.key)}::text[]) as u (name, key)
     on conflict (workspace_id, name_key) do nothing`.execute(tx)
 }
 
 export type GroupRow = Label & { emoji: string | null }
+
+const groupColumns = ['id', 'name', 'emoji'] as const
 
 export const findGroupByName = async (
   tx: Db,
   workspaceId: string,
   name: string,
 ): Promise<GroupRow | undefined> =>
-  (
-    await sql<GroupRow>`select id, name, emoji from groups where workspace_id = ${workspaceId} and name_key = ${fold(name)}`.execute(
-      tx,
-    )
-  ).rows[0]
+  await tx
+    .selectFrom('groups')
+    .select(groupColumns)
+    .where('workspace_id', '=', workspaceId)
+    .where('name_key', '=', fold(name))
+    .executeTakeFirst()
 
-/** Undefined when a group of this name is there already. */
+/** Inserts a group; undefined when one with this name exists. */
 export const insertGroup = async (
   tx: Db,
   workspaceId: string,
@@ -121,59 +130,67 @@ export const insertGroup = async (
   emoji: string | null,
   now: string,
 ): Promise<GroupRow | undefined> =>
-  (
-    await sql<GroupRow>`
-    insert into groups (workspace_id, name, name_key, emoji, created_at) values (${workspaceId}, ${name}, ${fold(name)}, ${emoji}, ${now})
-    on conflict (workspace_id, name_key) do nothing returning id, name, emoji`.execute(tx)
-  ).rows[0]
+  await tx
+    .insertInto('groups')
+    .values({ workspace_id: workspaceId, name, name_key: fold(name), emoji, created_at: now })
+    .onConflict((conflict) => conflict.columns(['workspace_id', 'name_key']).doNothing())
+    .returning(groupColumns)
+    .executeTakeFirst()
 
-/** A group that stays while contacts are put into it. */
+/** Locks a group, so that it is not deleted while contacts are added; undefined when there is none. */
 export const lockGroup = async (
   tx: Db,
   workspaceId: string,
   id: string,
   forDelete = false,
-): Promise<GroupRow | undefined> =>
-  (
-    await sql<GroupRow>`
-    select id, name, emoji from groups where workspace_id = ${workspaceId} and id = ${storable(id)} ${forDelete ? sql`for update` : sql`for share`}`.execute(
-      tx,
-    )
-  ).rows[0]
+): Promise<GroupRow | undefined> => {
+  const query = tx
+    .selectFrom('groups')
+    .select(groupColumns)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+  return await (forDelete ? query.forUpdate() : query.forShare()).executeTakeFirst()
+}
 
-/** Those of these groups that there are; they stay until contacts are in them. */
+/** Locks those of these groups that exist, so that they are not deleted while contacts are added. */
 export const lockGroups = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<Label[]> =>
-  (
-    await sql<Label>`
-    select id, name from groups where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by groups.id for key share`.execute(
-      tx,
-    )
-  ).rows
+  await tx
+    .selectFrom('groups')
+    .select(['id', 'name'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
+    .orderBy('id')
+    .forKeyShare()
+    .execute()
 
 export const deleteGroupRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
     with l as (delete from contact_groups where workspace_id = ${workspaceId} and group_id = ${id})
     delete from groups where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
-  await dropCounter(tx, workspaceId, `group:${id}`)
+  await deleteCounter(tx, workspaceId, `group:${id}`)
 }
 
 /**
- * Which of these contacts there are, locked in the order of their ids so that they stay until the labels
- * are written.
+ * Locks those of these contacts that exist, in the order of their ids, so that they are not deleted before the
+ * labels are written. Returns their ids.
  */
 export const lockContacts = async (
   tx: Db,
   workspaceId: string,
   ids: readonly string[],
 ): Promise<string[]> => {
-  const { rows } = await sql<{ id: string }>`
-    select id from contacts where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by contacts.id for no key update`.execute(
-    tx,
-  )
+  const rows = await tx
+    .selectFrom('contacts')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
+    .orderBy('id')
+    .forNoKeyUpdate()
+    .execute()
   return rows.map((row) => row.id)
 }
 
-/** Puts every label on every contact. Answers the pairs that are new. */
+/** Adds every label to every contact. Returns the pairs that are new. */
 export const linkLabels = async (
   tx: Db,
   workspaceId: string,
@@ -184,13 +201,14 @@ export const linkLabels = async (
   const { links, column } = tables[kind]
   const { rows } = await sql<{ label: string; contact: string }>`
     insert into ${links} (workspace_id, ${column}, contact_id)
-    select ${workspaceId}, l, c from unnest(${labelIds}::bigint[]) as l, unnest(${contactIds}::bigint[]) as c order by l, c
+    select ${workspaceId}, l, c from unnest(${labelIds}::bigint[]) as l, unnest(${contactIds}::bigint[]) as c
+      order by l, c
     on conflict do nothing returning ${column} as label, contact_id as contact`.execute(tx)
-  await addToCounters(tx, workspaceId, tally(kind, rows, 1))
+  await addToCounters(tx, workspaceId, countByLabel(kind, rows, 1))
   return rows
 }
 
-/** Takes every label off every contact. Answers the pairs that were there. */
+/** Removes every label from every contact. Returns the pairs that existed. */
 export const unlinkLabels = async (
   tx: Db,
   workspaceId: string,
@@ -200,13 +218,18 @@ export const unlinkLabels = async (
 ): Promise<{ label: string; contact: string }[]> => {
   const { links, column } = tables[kind]
   const { rows } = await sql<{ label: string; contact: string }>`
-    delete from ${links} where workspace_id = ${workspaceId} and ${column} = any(${labelIds}::bigint[]) and contact_id = any(${contactIds}::bigint[])
+    delete from ${links} where workspace_id = ${workspaceId} and ${column} = any(${labelIds}::bigint[])
+      and contact_id = any(${contactIds}::bigint[])
     returning ${column} as label, contact_id as contact`.execute(tx)
-  await addToCounters(tx, workspaceId, tally(kind, rows, -1))
+  await addToCounters(tx, workspaceId, countByLabel(kind, rows, -1))
   return rows
 }
 
-const tally = (kind: LabelKind, pairs: readonly { label: string }[], by: 1 | -1): Map<string, number> => {
+const countByLabel = (
+  kind: LabelKind,
+  pairs: readonly { label: string }[],
+  by: 1 | -1,
+): Map<string, number> => {
   const counts = new Map<string, number>()
   for (const { label } of pairs) counts.set(`${kind}:${label}`, (counts.get(`${kind}:${label}`) ?? 0) + by)
   return counts

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, MediaState } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 
 /** The file of a message. `channel_id`: of its conversation. */
 export type MediaRow = {
@@ -15,24 +15,27 @@ export type MediaRow = {
   error: string | null
 }
 
-/**
- * What came with a message; its `state` is null when nothing did, and the whole is undefined when there is
- * no such message.
- */
-export const readMedia = async (
+/** The file of a message; `state` is null when it has none, the whole undefined when there is no message. */
+export const findMedia = (
   tx: Db,
   workspaceId: string,
   messageId: string,
 ): Promise<(Omit<MediaRow, 'state'> & { state: MediaState | null }) | undefined> =>
-  (
-    await sql<MediaRow>`
-    select m.id as message_id, v.channel_id, d.state, d.content_type, d.file_name, d.size, d.url, d.key, d.error
-    from messages m join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
-    left join media d on d.workspace_id = m.workspace_id and d.message_id = m.id
-    where m.workspace_id = ${workspaceId} and m.id = ${storable(messageId)}`.execute(tx)
-  ).rows[0]
+  tx
+    .selectFrom('messages as m')
+    .innerJoin('conversations as v', (join) =>
+      join.onRef('v.workspace_id', '=', 'm.workspace_id').onRef('v.id', '=', 'm.conversation_id'),
+    )
+    .leftJoin('media as d', (join) =>
+      join.onRef('d.workspace_id', '=', 'm.workspace_id').onRef('d.message_id', '=', 'm.id'),
+    )
+    .select(['m.id as message_id', 'v.channel_id'])
+    .select(['d.state', 'd.content_type', 'd.file_name', 'd.size', 'd.url', 'd.key', 'd.error'])
+    .where('m.workspace_id', '=', workspaceId)
+    .where('m.id', '=', toStorableId(messageId))
+    .executeTakeFirst()
 
-export type WaitingMedia = {
+export type ClaimedMedia = {
   workspace_id: string
   message_id: string
   type: string
@@ -43,55 +46,55 @@ export type WaitingMedia = {
 }
 
 /**
- * Takes files that are to be fetched for so many seconds; whoever dies over one leaves it to the next. Of
- * all workspaces: the server fetches for each.
+ * Leases files that are due for download, of all workspaces; if the process dies, another server takes them
+ * when the lease has expired.
  */
-export const claimWaitingMedia = async (
-  db: Db,
-  leaseSeconds: number,
-  most: number,
-): Promise<WaitingMedia[]> =>
+export const claimMedia = async (db: Db, leaseSeconds: number, limit: number): Promise<ClaimedMedia[]> =>
   (
-    await sql<WaitingMedia>`
+    await sql<ClaimedMedia>`
     with due as (
-      select workspace_id, message_id from media where state = 'waiting' and next_attempt_at <= now() order by next_attempt_at limit ${most}::int for update skip locked
+      select workspace_id, message_id from media where state = 'waiting' and next_attempt_at <= now()
+      order by next_attempt_at limit ${limit}::int for update skip locked
     )
-    update media d set attempts = attempts + 1, next_attempt_at = now() + ${leaseSeconds}::int * interval '1 second'
+    update media d
+    set attempts = attempts + 1, next_attempt_at = now() + ${leaseSeconds}::int * interval '1 second'
     from due, messages m
-    where d.workspace_id = due.workspace_id and d.message_id = due.message_id and m.workspace_id = d.workspace_id and m.id = d.message_id
-    returning d.workspace_id, d.message_id, m.type, d.content_type, d.sha256, d.provider_media_id, d.attempts`.execute(
-      db,
-    )
+    where d.workspace_id = due.workspace_id and d.message_id = due.message_id
+      and m.workspace_id = d.workspace_id and m.id = d.message_id
+    returning d.workspace_id, d.message_id, m.type, d.content_type, d.sha256, d.provider_media_id,
+      d.attempts`.execute(db)
   ).rows
+
+/** The file of a message, as long as it waits for its download. */
+const updateWaitingMedia = (db: Db, workspaceId: string, messageId: string) =>
+  db
+    .updateTable('media')
+    .where('workspace_id', '=', workspaceId)
+    .where('message_id', '=', messageId)
+    .where('state', '=', 'waiting')
 
 export type KeptMedia = { key: string; content_type: string | null; size: number; sha256: string }
 
-export const keepMedia = async (
+export const markMediaKept = async (
   db: Db,
   workspaceId: string,
   messageId: string,
   kept: KeptMedia,
 ): Promise<void> => {
-  await sql`
-    update media set state = 'kept', key = ${kept.key}, content_type = ${kept.content_type}, size = ${kept.size}::bigint, sha256 = ${kept.sha256}, next_attempt_at = null, error = null
-    where workspace_id = ${workspaceId} and message_id = ${messageId}::bigint and state = 'waiting'`.execute(
-    db,
-  )
+  await updateWaitingMedia(db, workspaceId, messageId)
+    .set({ state: 'kept', ...kept, next_attempt_at: null, error: null })
+    .execute()
 }
 
-/** `error`: why, for staff. */
-export const giveUpMedia = async (
+/** `error`: the reason, for staff. */
+export const markMediaFailed = async (
   db: Db,
   workspaceId: string,
   messageId: string,
   state: 'lost' | 'too_large',
   error: string,
 ): Promise<void> => {
-  await sql`
-    update media set state = ${state}, next_attempt_at = null, error = ${error}
-    where workspace_id = ${workspaceId} and message_id = ${messageId}::bigint and state = 'waiting'`.execute(
-    db,
-  )
+  await updateWaitingMedia(db, workspaceId, messageId).set({ state, next_attempt_at: null, error }).execute()
 }
 
 export const postponeMedia = async (
@@ -100,20 +103,20 @@ export const postponeMedia = async (
   messageId: string,
   seconds: number,
 ): Promise<void> => {
-  await sql`
-    update media set next_attempt_at = now() + ${seconds}::int * interval '1 second'
-    where workspace_id = ${workspaceId} and message_id = ${messageId}::bigint and state = 'waiting'`.execute(
-    db,
-  )
+  await updateWaitingMedia(db, workspaceId, messageId)
+    .set({ next_attempt_at: sql<string>`now() + ${seconds}::int * interval '1 second'` })
+    .execute()
 }
 
-/** Seconds until a file is to be fetched, 0 when one is; undefined when none waits. */
-export const nextMediaIn = async (db: Db): Promise<number | undefined> => {
-  const {
-    rows: [row],
-  } = await sql<{ seconds: number }>`
-    select greatest(0, extract(epoch from next_attempt_at - now()))::float8 as seconds from media where state = 'waiting' order by next_attempt_at limit 1`.execute(
-    db,
-  )
+/** Seconds until the next download is due, 0 when one is due now; undefined when none is waiting. */
+export const findSecondsUntilNextMedia = async (db: Db): Promise<number | undefined> => {
+  const row = await db
+    .selectFrom('media')
+    .select(sql<number>`greatest(0, extract(epoch from next_attempt_at - now()))::float8`.as('seconds'))
+    // A literal, so that every plan can use the partial index.
+    .where(sql<boolean>`state = 'waiting'`)
+    .orderBy('next_attempt_at')
+    .limit(1)
+    .executeTakeFirst()
   return row?.seconds
 }

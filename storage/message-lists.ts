@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, MediaState, MessageDirection, MessageStatus } from './database.ts'
 import { QUICK } from './driver.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 
 /** A message with what is shown of it. `media_state` is null where no file comes with it. */
 export type MessageRow = {
@@ -32,11 +32,13 @@ export type MessageRow = {
 }
 
 const columns = sql.raw(`
-  m.id, m.conversation_id, v.contact_id, v.channel_id, m.direction, m.type, m.status, m.text, m.note, m.staff_id, s.name as staff_name, m.template_name, m.template_language,
+  m.id, m.conversation_id, v.contact_id, v.channel_id, m.direction, m.type, m.status, m.text, m.note,
+    m.staff_id, s.name as staff_name, m.template_name, m.template_language,
   m.reply_to_id, m.error, m.created_at, m.delivered_at, m.read_at, m.failed_at,
-  d.state as media_state, d.content_type as media_type, d.file_name as media_name, d.size as media_size, d.url as media_url`)
+  d.state as media_state, d.content_type as media_type, d.file_name as media_name, d.size as media_size,
+    d.url as media_url`)
 
-const beside = sql.raw(`
+const joins = sql.raw(`
   join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
   left join staff s on s.workspace_id = m.workspace_id and s.id = m.staff_id
   left join media d on d.workspace_id = m.workspace_id and d.message_id = m.id`)
@@ -45,16 +47,15 @@ const beside = sql.raw(`
 export const readMessage = async (tx: Db, workspaceId: string, id: string): Promise<MessageRow | undefined> =>
   (
     await sql<MessageRow>`${sql.raw(QUICK)}
-    select ${columns} from messages m ${beside} where m.workspace_id = ${workspaceId} and m.id = ${storable(id)}`.execute(
-      tx,
-    )
+    select ${columns} from messages m ${joins} where m.workspace_id = ${workspaceId}
+      and m.id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]
 
 /** When a message was written, and its id: where it stands in its conversation. */
 export type MessagePosition = { createdAt: string; id: string }
 
 /** Messages and notes of a conversation, newest first. */
-export const pageOfMessages = async (
+export const listMessagePage = async (
   tx: Db,
   workspaceId: string,
   conversationId: string,
@@ -64,8 +65,14 @@ export const pageOfMessages = async (
   (
     await sql<MessageRow>`${sql.raw(QUICK)}
     select ${columns} from (
-      select * from messages where workspace_id = ${workspaceId} and conversation_id = ${storable(conversationId)}
-        ${after === null ? sql`` : sql`and (created_at, id) < (${after.createdAt}::timestamptz, ${after.id}::bigint)`}
-      order by created_at desc, id desc limit ${limit}) as m ${beside}
+      select * from messages where workspace_id = ${workspaceId}
+        and conversation_id = ${toStorableId(conversationId)}
+        ${
+          after === null
+            ? sql``
+            : sql`and (created_at, id) <
+          (${after.createdAt}::timestamptz, ${after.id}::bigint)`
+        }
+      order by created_at desc, id desc limit ${limit}) as m ${joins}
     order by m.created_at desc, m.id desc`.execute(tx)
   ).rows

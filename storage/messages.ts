@@ -35,11 +35,14 @@ export type NewMedia = {
 }
 
 const columns =
-  sql.raw(`conversation_id bigint, channel_id bigint, episode integer, direction text, type text, status text, text text, content jsonb, note boolean, staff_id bigint,
-  template_name text, template_language text, reply_to_id bigint, provider_id text, reference text, error text, error_code integer, created_at timestamptz, sent_at timestamptz`)
+  sql.raw(`conversation_id bigint, channel_id bigint, episode integer, direction text, type text, status text,
+    text text, content jsonb, note boolean, staff_id bigint,
+  template_name text, template_language text, reply_to_id bigint, provider_id text, reference text,
+    error text, error_code integer, created_at timestamptz, sent_at timestamptz`)
 const names =
   sql.raw(`conversation_id, channel_id, episode, direction, type, status, text, content, note, staff_id,
-  template_name, template_language, reply_to_id, provider_id, reference, error, error_code, created_at, sent_at`)
+  template_name, template_language, reply_to_id, provider_id, reference, error, error_code, created_at,
+    sent_at`)
 
 /**
  * Writes messages with their media, in one statement; answers their ids in this order, null for one whose
@@ -58,9 +61,11 @@ export const insertMessages = async (
   }))
   const { rows } = await sql<{ n: number; id: string }>`
     with given as materialized (
-      select *, nextval(pg_get_serial_sequence('messages', 'id')) as id from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as r (n integer, ${columns})
+      select *, nextval(pg_get_serial_sequence('messages', 'id')) as id
+        from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as r (n integer, ${columns})
     ), written as (
-      insert into messages (workspace_id, id, ${names}) select ${workspaceId}::bigint, id, ${names} from given order by n on conflict do nothing returning id
+      insert into messages (workspace_id, id, ${names}) select ${workspaceId}::bigint, id, ${names} from given
+        order by n on conflict do nothing returning id
     )
     select given.n, given.id from given join written using (id)`.execute(tx)
   const ids = new Map(rows.map(({ n, id }) => [n, id]))
@@ -69,12 +74,13 @@ export const insertMessages = async (
   )
   if (media.length > 0) {
     await sql`
-      insert into media (workspace_id, message_id, state, content_type, file_name, size, sha256, url, provider_media_id, next_attempt_at)
-      select ${workspaceId}::bigint, message_id, state, content_type, file_name, size, sha256, url, provider_media_id, case when state = 'waiting' then clock_timestamp() end
+      insert into media (workspace_id, message_id, state, content_type, file_name, size, sha256, url,
+        provider_media_id, next_attempt_at)
+      select ${workspaceId}::bigint, message_id, state, content_type, file_name, size, sha256, url,
+        provider_media_id, case when state = 'waiting' then clock_timestamp() end
       from jsonb_to_recordset(${JSON.stringify(media)}::jsonb)
-        as r (message_id bigint, state text, content_type text, file_name text, size bigint, sha256 text, url text, provider_media_id text)`.execute(
-      tx,
-    )
+        as r (message_id bigint, state text, content_type text, file_name text, size bigint, sha256 text,
+          url text, provider_media_id text)`.execute(tx)
   }
   return messages.map((_, n) => ids.get(n) ?? null)
 }

@@ -2,82 +2,92 @@ import { sql } from 'kysely'
 import type { FieldRow } from './custom-fields.ts'
 import type { Db } from './database.ts'
 
-/**
- * What contacts mention by id and what seldom changes: custom fields, and the names of tags and groups.
- * Reading it beside every contact took a third of the time of a read. It is remembered under
- * `workspaces.names_version`, which is random and which a trigger renews with every change of them, so that
- * what is remembered is never stale, on no server and in no transaction.
- */
-export type ShownField = Pick<FieldRow, 'id' | 'key' | 'label' | 'type' | 'options' | 'visibility'>
-export type Ref = { id: string; name: string }
-type Name = Ref & { order: string }
-type Known = { fields: ShownField[]; tag: Map<string, Name>; group: Map<string, Name> }
+/** A custom field as it is shown with the values of contacts. */
+export type CachedField = Pick<FieldRow, 'id' | 'key' | 'label' | 'type' | 'options' | 'visibility'>
+export type NamedRef = { id: string; name: string }
+/** `sortKey`: the bytes of the folded name as characters, which compare as collation "C" does. */
+type CachedName = NamedRef & { sortKey: string }
+type CachedNames = { fields: CachedField[]; tag: Map<string, CachedName>; group: Map<string, CachedName> }
 
-const MOST_WORKSPACES = 1000
-const MOST_NAMES = 20_000
-const memory = new Map<string, Known>()
+const MAX_CACHED_WORKSPACES = 1000
+const MAX_CACHED_NAMES = 20_000
+
+/**
+ * What contacts refer to by id and what seldom changes: custom fields, and the names of tags and groups.
+ * Reading it with every contact took a third of the time of a read. The key is `workspaces.names_version`, a
+ * random value that a trigger renews with every change of them, so an entry is never stale, on no server and
+ * in no transaction. Because the keys are unique across databases, one cache per process serves every app.
+ */
+const cache = new Map<string, CachedNames>()
 
 /** SQL for the version, as a column beside the rows that need it. */
-export const versionColumn = (workspaceId: string) =>
+export const namesVersionColumn = (workspaceId: string) =>
   sql`(select names_version from workspaces where id = ${workspaceId}) as names_version`
 
-/** The fields of this version, from memory or the database. */
-export const knownOf = async (tx: Db, workspaceId: string, version: string | null): Promise<Known> => {
-  const known = version === null ? undefined : memory.get(version)
-  if (known) return known
-  // One statement, so that the fields are of the version that it answers, even when that is a newer one.
+/** Returns the cached names of this version; loads the fields of the current one when it is not cached. */
+export const loadNames = async (
+  tx: Db,
+  workspaceId: string,
+  version: string | null,
+): Promise<CachedNames> => {
+  const cached = version === null ? undefined : cache.get(version)
+  if (cached) return cached
+  // One statement, so that the fields belong to the version that it returns, even when that is a newer one.
   const {
     rows: [row],
-  } = await sql<{ version: string | null; fields: ShownField[] | null }>`
+  } = await sql<{ version: string | null; fields: CachedField[] | null }>`
     select (select names_version from workspaces where id = ${workspaceId}) as version,
-      (select json_agg(json_build_object('id', f.id::text, 'key', f.key, 'label', f.label, 'type', f.type, 'options', f.options, 'visibility', f.visibility) order by f.id)
-        from custom_fields f where f.workspace_id = ${workspaceId} and f.deleted_at is null) as fields`.execute(
-    tx,
-  )
-  const read: Known = { fields: row!.fields ?? [], tag: new Map(), group: new Map() }
-  if (row!.version === null) return read
-  if (memory.size >= MOST_WORKSPACES) memory.delete(memory.keys().next().value!)
-  memory.set(row!.version, read)
-  return read
+      (select json_agg(json_build_object('id', f.id::text, 'key', f.key, 'label', f.label, 'type', f.type,
+          'options', f.options, 'visibility', f.visibility) order by f.id)
+        from custom_fields f where f.workspace_id = ${workspaceId} and f.deleted_at is null)
+        as fields`.execute(tx)
+  const loaded: CachedNames = { fields: row!.fields ?? [], tag: new Map(), group: new Map() }
+  if (row!.version === null) return loaded
+  if (cache.size >= MAX_CACHED_WORKSPACES) cache.delete(cache.keys().next().value!)
+  cache.set(row!.version, loaded)
+  return loaded
 }
 
-/** Their names, in the order of the names; ids that name nothing any more are left out. */
-const refsOf = (names: ReadonlyMap<string, Name>, ids: readonly string[]): Ref[] => {
-  const found: Name[] = []
+/** Returns the names of these ids, sorted by name; ids that no longer exist are left out. */
+const toSortedRefs = (names: ReadonlyMap<string, CachedName>, ids: readonly string[]): NamedRef[] => {
+  const found: CachedName[] = []
   for (const id of ids) {
     const name = names.get(id)
     if (name) found.push(name)
   }
-  if (found.length > 1) found.sort((a, b) => (a.order < b.order ? -1 : 1))
+  if (found.length > 1) found.sort((a, b) => (a.sortKey < b.sortKey ? -1 : 1))
   return found.map(({ id, name }) => ({ id, name }))
 }
 
 /**
- * For each list of ids of tags or groups, their names. Asks the database only for those never seen before.
+ * Returns the names for each list of tag or group ids. Queries the database only for ids that are not cached
+ * yet.
  */
-export const namesOf = async (
+export const resolveNames = async (
   tx: Db,
   workspaceId: string,
-  known: Known,
+  names: CachedNames,
   kind: 'tag' | 'group',
-  lists: readonly (readonly string[])[],
-): Promise<Ref[][]> => {
-  const missing = lists.flatMap((ids) => ids.filter((id) => !known[kind].has(id)))
-  if (missing.length === 0) return lists.map((ids) => refsOf(known[kind], ids))
-  const atHand = lists.flat().flatMap((id) => known[kind].get(id) ?? [])
-  const { rows } = await sql<Ref & { name_key: string }>`
-    select id, name, name_key from ${kind === 'tag' ? sql`tags` : sql`groups`} where workspace_id = ${workspaceId} and id = any(${[...new Set(missing)]}::bigint[])`.execute(
-    tx,
-  )
-  // Bytes as characters, so that they compare as collation "C" does.
-  const read = rows.map(({ id, name, name_key: key }): Name => ({
+  idLists: readonly (readonly string[])[],
+): Promise<NamedRef[][]> => {
+  const cached = names[kind]
+  const missing = idLists.flatMap((ids) => ids.filter((id) => !cached.has(id)))
+  if (missing.length === 0) return idLists.map((ids) => toSortedRefs(cached, ids))
+  const alreadyCached = idLists.flat().flatMap((id) => cached.get(id) ?? [])
+  const rows = await tx
+    .selectFrom(kind === 'tag' ? 'tags' : 'groups')
+    .select(['id', 'name', 'name_key'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', sql<string>`any(${[...new Set(missing)]}::bigint[])`)
+    .execute()
+  const loaded = rows.map(({ id, name, name_key: key }): CachedName => ({
     id,
     name,
-    order: Buffer.from(key).toString('latin1'),
+    sortKey: Buffer.from(key).toString('latin1'),
   }))
-  const names = new Map([...atHand, ...read].map((name) => [name.id, name]))
-  if (known[kind].size > MOST_NAMES) known[kind].clear()
-  // What is made in a transaction may be taken back.
-  if (!tx.isTransaction) for (const name of read) known[kind].set(name.id, name)
-  return lists.map((ids) => refsOf(names, ids))
+  const byId = new Map([...alreadyCached, ...loaded].map((name) => [name.id, name]))
+  if (cached.size > MAX_CACHED_NAMES) cached.clear()
+  // A name that is created in a transaction may be rolled back.
+  if (!tx.isTransaction) for (const name of loaded) cached.set(name.id, name)
+  return idLists.map((ids) => toSortedRefs(byId, ids))
 }

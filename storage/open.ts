@@ -1,10 +1,10 @@
 import { Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import postgres from 'postgres'
+import postgres, { type Sql } from 'postgres'
 import type { Database, Db } from './database.ts'
-import { pipelined, type Pools } from './driver.ts'
-import { attachEmbedded, type Embedded, openEmbedded } from './embedded/open.ts'
-import { isoOf } from './times.ts'
+import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
+import { attachEmbedded, type EmbeddedDatabase, openEmbedded } from './embedded/open.ts'
+import { toIsoTime } from './times.ts'
 import * as spine from './migrations/0001-spine.ts'
 import * as filters from './migrations/0002-filters.ts'
 import * as messaging from './migrations/0003-messaging.ts'
@@ -18,7 +18,7 @@ export type Location = { databaseUrl: string } | { dataDir: string }
 
 export type Storage = {
   db: Db
-  /** The embedded database has one session: transactions come one after another. */
+  /** True for the embedded database, which has one session: transactions run one after another. */
   embedded: boolean
   close: () => Promise<void>
 }
@@ -26,17 +26,17 @@ export type Storage = {
 export type OpenOptions = {
   /** Connections to PostgreSQL; the embedded database has one. */
   connections?: number
-  /** Reach the embedded database through the server that runs on it, when one does (administration). */
+  /** Reach the embedded database through the server that owns it, if one runs (administration). */
   attach?: boolean
-  /** No deadlines: for migrations, backups and other long work. */
-  unhurried?: boolean
-  /** Longest a statement may take, in milliseconds; 15 seconds when absent. */
+  /** No timeouts: for migrations, backups and other long work. */
+  noTimeout?: boolean
+  /** How long a statement may take, in milliseconds; 15 seconds when absent. */
   statementTimeout?: number
   /** Off behind a PgBouncer without prepared statements. */
   prepare?: boolean
 }
 
-const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: isoOf }
+const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: toIsoTime }
 const json = {
   to: 3802,
   from: [114, 3802],
@@ -45,11 +45,11 @@ const json = {
 }
 
 const connect = (
-  target: string | Embedded,
+  target: string | EmbeddedDatabase,
   max: number,
   prepare: boolean,
   parameters: Record<string, string | number | boolean>,
-) => {
+): Sql => {
   const options = {
     max,
     prepare,
@@ -73,28 +73,29 @@ const connect = (
       } as never)
 }
 
-const onePool = (main: ReturnType<typeof connect>): Pools => ({ main, quick: main, custom: undefined })
+const createSinglePool = (main: Sql): ConnectionPools => ({ main, quick: main, custom: undefined })
 
 /**
- * Shares the connections out by what they are for; so few that this makes no sense are one pool.
- * Connections are opened when they are first needed.
+ * Divides the connections into pools by their use; fewer than six stay one pool. A connection is opened when
+ * it is first needed.
  */
-const poolsOf = (
-  pool: (max: number, settings?: Record<string, string>) => ReturnType<typeof connect>,
+const createPools = (
+  createPool: (max: number, settings?: Record<string, string>) => Sql,
   connections: number,
   prepare: boolean,
-): Pools => {
-  if (connections < 6) return onePool(pool(connections))
-  const searching = prepare ? Math.floor(connections / 4) : 0
-  const custom = searching > 0 ? pool(searching, { plan_cache_mode: 'force_custom_plan' }) : undefined
-  return { main: pool(connections - 2 - searching), quick: pool(2), custom }
+): ConnectionPools => {
+  if (connections < 6) return createSinglePool(createPool(connections))
+  const customPlans = prepare ? Math.floor(connections / 4) : 0
+  const custom =
+    customPlans > 0 ? createPool(customPlans, { plan_cache_mode: 'force_custom_plan' }) : undefined
+  return { main: createPool(connections - 2 - customPlans), quick: createPool(2), custom }
 }
 
 /** Opens PostgreSQL by its URL, or the embedded database in a folder. */
 export const openStorage = async (location: Location, options: OpenOptions = {}): Promise<Storage> => {
-  const statementTimeout = options.unhurried ? 0 : (options.statementTimeout ?? 15_000)
+  const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? 15_000)
   if ('databaseUrl' in location) {
-    const deadlines: Record<string, number> = options.unhurried
+    const timeouts: Record<string, number> = options.noTimeout
       ? { statement_timeout: 0 }
       : {
           statement_timeout: statementTimeout,
@@ -102,16 +103,18 @@ export const openStorage = async (location: Location, options: OpenOptions = {})
           idle_in_transaction_session_timeout: 30_000,
         }
     const { connections = 10, prepare = true } = options
-    const pool = (max: number, settings = {}) =>
-      connect(location.databaseUrl, max, prepare, { jit: 'off', ...deadlines, ...settings })
-    const db = new Kysely<Database>({ dialect: pipelined(poolsOf(pool, connections, prepare)) })
+    const createPool = (max: number, settings = {}) =>
+      connect(location.databaseUrl, max, prepare, { jit: 'off', ...timeouts, ...settings })
+    const db = new Kysely<Database>({
+      dialect: createPipelinedDialect(createPools(createPool, connections, prepare)),
+    })
     return { db, embedded: false, close: () => db.destroy() }
   }
-  const embedded: Embedded =
+  const embedded: EmbeddedDatabase =
     (options.attach ? await attachEmbedded(location.dataDir) : undefined) ??
     (await openEmbedded(location.dataDir))
-  const pools = onePool(connect(embedded, 1, true, { statement_timeout: statementTimeout }))
-  const db = new Kysely<Database>({ dialect: pipelined(pools, embedded.isCutting) })
+  const pools = createSinglePool(connect(embedded, 1, true, { statement_timeout: statementTimeout }))
+  const db = new Kysely<Database>({ dialect: createPipelinedDialect(pools, embedded.isAborting) })
   return {
     db,
     embedded: true,
@@ -133,7 +136,7 @@ const migrations = {
   '0008-reports': reports,
 }
 
-/** Brings the schema to the newest version, or to this one; several servers may start at once. */
+/** Migrates the schema to the newest version, or to the given one. Several servers may start at once. */
 export const migrate = async (db: Db, version?: keyof typeof migrations): Promise<void> => {
   const migrator = new Migrator({
     db,

@@ -1,14 +1,14 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
 /** Whose view it is. `all`: whoever sees every team's saved replies, as managers do. */
-export type Viewer = { id: string; all: boolean }
+export type QuickMessageViewer = { id: string; all: boolean }
 
-export type Visibility = 'private' | 'team' | 'company'
+export type QuickMessageVisibility = 'private' | 'team' | 'company'
 /** A saved reply, as one staff member sees it. */
-export type QuickMessage = {
+export type QuickMessageRow = {
   id: string
   code: string
   code_key: string
@@ -19,7 +19,7 @@ export type QuickMessage = {
   media_url: string | null
   file_name: string | null
   template_name: string | null
-  visibility: Visibility
+  visibility: QuickMessageVisibility
   team_id: string | null
   owner_staff_id: string | null
   favorite: boolean
@@ -30,19 +30,19 @@ export type QuickMessage = {
  * The saved replies `q` that a staff member may use: the company's, those of their teams, and their own.
  * Private ones are their owner's alone.
  */
-export const visibleTo = ({ id, all }: Viewer) =>
+export const isVisibleTo = ({ id, all }: QuickMessageViewer) =>
   sql`(q.visibility = 'company' or q.owner_staff_id = ${id}::bigint or (q.visibility = 'team' and ${
     all
       ? sql`true`
       : sql`exists (select 1 from team_members t where t.workspace_id = q.workspace_id and t.team_id = q.team_id and t.staff_id = ${id}::bigint)`
   }))`
 
-const columns = (viewer: Viewer) => sql`
+const columns = (viewer: QuickMessageViewer) => sql`
   q.id, q.code, q.code_key, q.title, q.type, q.description, q.text, q.media_url, q.file_name, q.template_name, q.visibility, q.team_id, q.owner_staff_id, q.updated_at,
   exists (select 1 from quick_message_favorites f where f.workspace_id = q.workspace_id and f.staff_id = ${viewer.id}::bigint and f.quick_message_id = q.id) as favorite`
 
 /** What a search looks into. The separator is typed by nobody. */
-export const quickMessageSearch = ({
+export const quickMessageSearchText = ({
   code,
   title,
   text,
@@ -55,29 +55,29 @@ export const quickMessageSearch = ({
 export type QuickMessageFilter = {
   query?: string | undefined
   type?: string | undefined
-  visibility?: Visibility | undefined
+  visibility?: QuickMessageVisibility | undefined
 }
 
 const matching = (
   workspaceId: string,
-  viewer: Viewer,
+  viewer: QuickMessageViewer,
   { query, type, visibility }: QuickMessageFilter,
 ) => sql`
-  q.workspace_id = ${workspaceId} and ${visibleTo(viewer)}
+  q.workspace_id = ${workspaceId} and ${isVisibleTo(viewer)}
   ${query === undefined ? sql`` : sql`and q.search like ${containsPattern(fold(query))}`}
   ${type === undefined ? sql`` : sql`and q.type = ${type.toUpperCase()}`} ${visibility === undefined ? sql`` : sql`and q.visibility = ${visibility}`}`
 
 /** A page by code, which no two have. */
-export const pageOfQuickMessages = async (
+export const listQuickMessageRows = async (
   tx: Db,
   workspaceId: string,
-  viewer: Viewer,
+  viewer: QuickMessageViewer,
   filter: QuickMessageFilter,
   after: string | null,
   limit: number,
-): Promise<QuickMessage[]> =>
+): Promise<QuickMessageRow[]> =>
   (
-    await sql<QuickMessage>`
+    await sql<QuickMessageRow>`
     select ${columns(viewer)} from quick_messages q where ${matching(workspaceId, viewer, filter)} ${after === null ? sql`` : sql`and q.code_key > ${after} collate "C"`}
     order by q.code_key limit ${limit}`.execute(tx)
   ).rows
@@ -85,7 +85,7 @@ export const pageOfQuickMessages = async (
 export const countQuickMessages = async (
   tx: Db,
   workspaceId: string,
-  viewer: Viewer,
+  viewer: QuickMessageViewer,
   filter: QuickMessageFilter,
 ): Promise<number> =>
   Number(
@@ -102,12 +102,12 @@ export const countQuickMessages = async (
 export const lockQuickMessage = async (
   tx: Db,
   workspaceId: string,
-  viewer: Viewer,
+  viewer: QuickMessageViewer,
   id: string,
-): Promise<QuickMessage | undefined> =>
+): Promise<QuickMessageRow | undefined> =>
   (
-    await sql<QuickMessage>`
-    select ${columns(viewer)} from quick_messages q where q.workspace_id = ${workspaceId} and q.id = ${storable(id)} and ${visibleTo(viewer)} for update of q`.execute(
+    await sql<QuickMessageRow>`
+    select ${columns(viewer)} from quick_messages q where q.workspace_id = ${workspaceId} and q.id = ${toStorableId(id)} and ${isVisibleTo(viewer)} for update of q`.execute(
       tx,
     )
   ).rows[0]
@@ -124,18 +124,18 @@ export const lockQuickMessageCodes = async (tx: Db, workspaceId: string): Promis
 export const findQuickMessageByCode = async (
   tx: Db,
   workspaceId: string,
-  viewer: Viewer,
+  viewer: QuickMessageViewer,
   code: string,
 ): Promise<{ id: string; visible: boolean } | undefined> =>
   (
     await sql<{ id: string; visible: boolean }>`
-    select q.id, ${visibleTo(viewer)} as visible from quick_messages q where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}`.execute(
+    select q.id, ${isVisibleTo(viewer)} as visible from quick_messages q where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}`.execute(
       tx,
     )
   ).rows[0]
 
 export type QuickMessageFields = Pick<
-  QuickMessage,
+  QuickMessageRow,
   'code' | 'title' | 'type' | 'description' | 'text' | 'media_url' | 'file_name' | 'visibility' | 'team_id'
 >
 
@@ -153,7 +153,7 @@ export const insertQuickMessage = async (
         ...fields,
         workspace_id: workspaceId,
         code_key: fold(fields.code),
-        search: quickMessageSearch(fields),
+        search: quickMessageSearchText(fields),
         template_name: null,
         owner_staff_id: ownerId,
         created_at: now,
@@ -173,7 +173,7 @@ export const updateQuickMessage = async (
 ): Promise<void> => {
   await tx
     .updateTable('quick_messages')
-    .set({ ...fields, code_key: fold(fields.code), search: quickMessageSearch(fields), updated_at: now })
+    .set({ ...fields, code_key: fold(fields.code), search: quickMessageSearchText(fields), updated_at: now })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .execute()
@@ -196,7 +196,7 @@ export const findTeam = async (
   (
     await sql<{ id: string; member: boolean }>`
     select t.id, exists (select 1 from team_members m where m.workspace_id = t.workspace_id and m.team_id = t.id and m.staff_id = ${staffId}::bigint) as member
-    from teams t where t.workspace_id = ${workspaceId} and t.id = ${storable(id)}`.execute(tx)
+    from teams t where t.workspace_id = ${workspaceId} and t.id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]
 
 /** Makes all saved replies found by what they say; for the migration, of every workspace. */
@@ -209,7 +209,7 @@ export const indexAllQuickMessages = async (db: Db): Promise<void> => {
     text: string | null
   }>`select workspace_id, id, code, title, text from quick_messages`.execute(db)
   for (const row of rows)
-    await sql`update quick_messages set search = ${quickMessageSearch(row)} where workspace_id = ${row.workspace_id} and id = ${row.id}`.execute(
+    await sql`update quick_messages set search = ${quickMessageSearchText(row)} where workspace_id = ${row.workspace_id} and id = ${row.id}`.execute(
       db,
     )
 }

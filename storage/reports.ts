@@ -1,40 +1,54 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db, MessageStatus } from './database.ts'
-import { storableTime } from './times.ts'
+import { toStorableTime } from './times.ts'
 
-/** Instants, ISO 8601 UTC; the end is exclusive. */
-export type Between = { start: string; end: string }
+/** A range of time, ISO 8601 UTC; the end is exclusive. */
+export type TimeRange = { start: string; end: string }
 
-const within = (column: string, { start, end }: Between) =>
-  sql`${sql.ref(column)} >= ${storableTime(start)}::timestamptz and ${sql.ref(column)} < ${storableTime(end)}::timestamptz`
+/** The condition that a column lies in a range. */
+export const isWithin = (column: string, { start, end }: TimeRange) => {
+  const ref = sql.ref(column)
+  return sql`
+    ${ref} >= ${toStorableTime(start)}::timestamptz and ${ref} < ${toStorableTime(end)}::timestamptz`
+}
 
-/** Messages to customers written then, by how far they have come now. */
+/** Runs a statement that selects one count as `n`. */
+const countRows = async (tx: Db, statement: RawBuilder<unknown>): Promise<number> => {
+  const { rows } = await sql<{ n: string }>`${statement}`.execute(tx)
+  return Number(rows[0]!.n)
+}
+
+/** Counts outbound messages created in the range by their current status. */
 export const countOutbound = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
+  range: TimeRange,
 ): Promise<Map<MessageStatus, number>> => {
   const { rows } = await sql<{ status: MessageStatus; n: string }>`
-    select status, count(*) as n from messages where workspace_id = ${workspaceId} and direction = 'outbound' and ${within('created_at', between)} group by status`.execute(
-    tx,
-  )
+    select status, count(*) as n from messages
+    where workspace_id = ${workspaceId} and direction = 'outbound' and ${isWithin('created_at', range)}
+    group by status`.execute(tx)
   return new Map(rows.map(({ status, n }) => [status, Number(n)]))
 }
 
-/** `median`: seconds from opening to closing, null without a close. */
-export type Closes = { closes: number; conversations: number; median: number | null }
+/** `median`: seconds from opening to closing; null without a close. */
+export type CloseFigures = { closes: number; conversations: number; median: number | null }
 
-/** Episodes that were closed then. */
-export const countCloses = async (tx: Db, workspaceId: string, between: Between): Promise<Closes> => {
-  // Sorting intervals was measured a third quicker than sorting numbers made of them.
+/** Counts episodes that were closed in the range. */
+export const loadCloseFigures = async (
+  tx: Db,
+  workspaceId: string,
+  range: TimeRange,
+): Promise<CloseFigures> => {
+  // Sorting intervals was measured a third faster than sorting numbers made of them.
   const {
     rows: [row],
   } = await sql<{ closes: string; conversations: string; median: string | null }>`
     select closes, conversations, extract(epoch from median) as median from (
-      select count(*) as closes, count(distinct conversation_id) as conversations, percentile_cont(0.5) within group (order by closed_at - opened_at) as median
-      from conversation_episodes where workspace_id = ${workspaceId} and ${within('closed_at', between)}) as c`.execute(
-    tx,
-  )
+      select count(*) as closes, count(distinct conversation_id) as conversations,
+        percentile_cont(0.5) within group (order by closed_at - opened_at) as median
+      from conversation_episodes
+      where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}) as c`.execute(tx)
   return {
     closes: Number(row!.closes),
     conversations: Number(row!.conversations),
@@ -42,64 +56,56 @@ export const countCloses = async (tx: Db, workspaceId: string, between: Between)
   }
 }
 
-/** Episodes but the first that were opened then. */
-export const countReopened = async (tx: Db, workspaceId: string, between: Between): Promise<number> =>
-  Number(
-    (
-      await sql<{ n: string }>`
-    select count(*) as n from conversation_episodes where workspace_id = ${workspaceId} and n > 1 and ${within('opened_at', between)}`.execute(
-        tx,
-      )
-    ).rows[0]!.n,
+/** Counts episodes after the first of their conversation that were opened in the range. */
+export const countReopenings = async (tx: Db, workspaceId: string, range: TimeRange): Promise<number> =>
+  countRows(
+    tx,
+    sql`select count(*) as n from conversation_episodes
+      where workspace_id = ${workspaceId} and n > 1 and ${isWithin('opened_at', range)}`,
   )
 
 /**
- * Customers who wait for an answer at this time by how long they do, the shortest waits first: each bound,
- * in hours, is of the next bucket.
+ * Counts customers who wait for a reply by the duration of their wait, shortest first. `bounds`: lower bounds
+ * of the buckets after the first, in hours.
  */
-export const countWaiting = async (
+export const countWaitsByDuration = async (
   tx: Db,
   workspaceId: string,
   now: string,
   bounds: readonly number[],
 ): Promise<number[]> => {
   const { rows } = await sql<{ bucket: number; n: string }>`
-    select width_bucket(extract(epoch from ${now}::timestamptz - since)::double precision, ${bounds.map((hours) => hours * 3600)}::double precision[]) as bucket, count(*) as n
+    select width_bucket(extract(epoch from ${now}::timestamptz - since)::double precision,
+      ${bounds.map((hours) => hours * 3600)}::double precision[]) as bucket, count(*) as n
     from reply_waits where workspace_id = ${workspaceId} and ended_at is null group by 1`.execute(tx)
   const counts = new Map(rows.map(({ bucket, n }) => [bucket, Number(n)]))
   return [0, ...bounds].map((_, bucket) => counts.get(bucket) ?? 0)
 }
 
-/** Open conversations that neither a staff member nor a team has. */
+/** Counts open conversations that are assigned to neither a staff member nor a team. */
 export const countUnassigned = async (tx: Db, workspaceId: string): Promise<number> =>
-  // By the numbers of such conversations in their index (migration 0003), whether customers wait or not.
-  Number(
-    (
-      await sql<{
-        n: string
-      }>`select count(*) as n from conversations where workspace_id = ${workspaceId} and facet = any('{0,4,8}'::smallint[])`.execute(
-        tx,
-      )
-    ).rows[0]!.n,
+  // The facets of such conversations in their index (migration 0003), whatever their reply status.
+  countRows(
+    tx,
+    sql`select count(*) as n from conversations
+      where workspace_id = ${workspaceId} and facet = any('{0,4,8}'::smallint[])`,
   )
 
-/** Contacts made then and there still; counts no further than `most`. */
+/** Counts existing contacts that were created in the range, up to `limit`. */
 export const countNewContacts = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
-  most: number,
+  range: TimeRange,
+  limit: number,
 ): Promise<number> =>
-  Number(
-    (
-      await sql<{ n: string }>`
-    select count(*) as n from (select from contacts where workspace_id = ${workspaceId} and ${within('created_at', between)} limit ${most}) as c`.execute(
-        tx,
-      )
-    ).rows[0]!.n,
+  countRows(
+    tx,
+    sql`select count(*) as n from (
+      select from contacts where workspace_id = ${workspaceId} and ${isWithin('created_at', range)}
+      limit ${limit}) as c`,
   )
 
-export type BroadcastSums = {
+export type BroadcastTotals = {
   started: number
   sent: number
   delivered: number
@@ -109,48 +115,58 @@ export type BroadcastSums = {
 }
 
 /**
- * Broadcasts that were started then, and their recipients by how far the message came, each counted once;
- * `opted_out` beside it.
+ * Counts broadcasts started in the range, and their recipients by message status, each once; `opted_out`
+ * recipients have a status too.
  */
-export const sumBroadcasts = async (
+export const loadBroadcastTotals = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
-): Promise<BroadcastSums> => {
-  // Where a broadcast was started, that is when it begins, and there is an index of it.
+  range: TimeRange,
+): Promise<BroadcastTotals> => {
+  // A started broadcast began when it was started, and begins_at is indexed.
   const {
     rows: [row],
-  } = await sql<Record<keyof BroadcastSums, string>>`
-    select count(distinct b.id) as started, coalesce(sum(k.sent), 0) as sent, coalesce(sum(k.delivered), 0) as delivered, coalesce(sum(k.read), 0) as read,
+  } = await sql<Record<keyof BroadcastTotals, string>>`
+    select count(distinct b.id) as started, coalesce(sum(k.sent), 0) as sent,
+      coalesce(sum(k.delivered), 0) as delivered, coalesce(sum(k.read), 0) as read,
       coalesce(sum(k.failed), 0) as failed, coalesce(sum(k.opted_out), 0) as opted_out
-    from broadcasts b left join broadcast_counts k on k.workspace_id = b.workspace_id and k.broadcast_id = b.id
-    where b.workspace_id = ${workspaceId} and b.started_at is not null and ${within('b.begins_at', between)}`.execute(
-    tx,
-  )
-  return Object.fromEntries(Object.entries(row!).map(([name, n]) => [name, Number(n)])) as BroadcastSums
+    from broadcasts b
+    left join broadcast_counts k on k.workspace_id = b.workspace_id and k.broadcast_id = b.id
+    where b.workspace_id = ${workspaceId} and b.started_at is not null
+      and ${isWithin('b.begins_at', range)}`.execute(tx)
+  return Object.fromEntries(Object.entries(row!).map(([name, n]) => [name, Number(n)])) as BroadcastTotals
 }
 
-/** Clocks of service levels that ran out then: nobody had answered, or closed, in time. */
-export const countBreaches = async (
+/** Counts service level targets that fell due in the range without a reply, or a close, in time. */
+export const countSlaBreaches = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
+  range: TimeRange,
   now: string,
 ): Promise<number> => {
-  const due = (table: string, at: string, stopped: string) => sql`
-    (select count(*) from ${sql.table(table)} where workspace_id = ${workspaceId} and ${within(at, between)} and ${sql.ref(at)} < ${sql.ref(stopped)})
-    + (select count(*) from ${sql.table(table)} where workspace_id = ${workspaceId} and ${within(at, between)} and ${sql.ref(stopped)} is null and ${sql.ref(at)} < ${now}::timestamptz)`
-  const { rows } = await sql<{ n: string }>`
-    select ${due('reply_waits', 'due_at', 'ended_at')} + ${due('conversation_episodes', 'resolution_due_at', 'closed_at')} as n`.execute(
+  const overdue = (table: string, dueAt: string, metAt: string) => {
+    const due = sql`
+      select count(*) from ${sql.table(table)}
+      where workspace_id = ${workspaceId} and ${isWithin(dueAt, range)}`
+    return sql`
+      (${due} and ${sql.ref(dueAt)} < ${sql.ref(metAt)})
+      + (${due} and ${sql.ref(metAt)} is null and ${sql.ref(dueAt)} < ${now}::timestamptz)`
+  }
+  return countRows(
     tx,
+    sql`select ${overdue('reply_waits', 'due_at', 'ended_at')}
+      + ${overdue('conversation_episodes', 'resolution_due_at', 'closed_at')} as n`,
   )
-  return Number(rows[0]!.n)
 }
 
-/** Whether a key that works now is marked as an AI agent's. */
+/** True when a valid key is marked as an AI agent's. */
 export const hasAgentKey = async (tx: Db, workspaceId: string, now: string): Promise<boolean> =>
-  (
-    await sql`select 1 from api_keys where workspace_id = ${workspaceId} and agent and revoked_at is null and (expires_at is null or expires_at > ${now}::timestamptz) limit 1`.execute(
-      tx,
-    )
-  ).rows.length > 0
+  (await tx
+    .selectFrom('api_keys')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('agent', '=', true)
+    .where('revoked_at', 'is', null)
+    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
+    .limit(1)
+    .executeTakeFirst()) !== undefined

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
 export type SavedFilterRow = {
@@ -13,70 +13,85 @@ export type SavedFilterRow = {
   updated_at: string
 }
 
-const columns = sql`id, kind, name, description, owner_staff_id, filter, updated_at`
+const columns = ['id', 'kind', 'name', 'description', 'owner_staff_id', 'filter', 'updated_at'] as const
 
-/** Those of these saved filters that there are. */
+/** Returns those of these saved filters that exist. */
 export const findSavedFilters = async (
   tx: Db,
   workspaceId: string,
   ids: readonly string[],
 ): Promise<SavedFilterRow[]> =>
-  (
-    await sql<SavedFilterRow>`select ${columns} from saved_filters where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[])`.execute(
-      tx,
-    )
-  ).rows
+  await tx
+    .selectFrom('saved_filters')
+    .select(columns)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
+    .$castTo<SavedFilterRow>()
+    .execute()
 
-/** One saved filter, locked against other changes. */
+/** Returns a saved filter, locked; undefined when there is none. */
 export const lockSavedFilter = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<SavedFilterRow | undefined> =>
-  (
-    await sql<SavedFilterRow>`select ${columns} from saved_filters where workspace_id = ${workspaceId} and id = ${storable(id)} for update`.execute(
-      tx,
-    )
-  ).rows[0]
+  await tx
+    .selectFrom('saved_filters')
+    .select(columns)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .forUpdate()
+    .$castTo<SavedFilterRow>()
+    .executeTakeFirst()
 
 /**
- * Until the transaction ends, nobody else changes what the workspace's saved filters say: two changes at
- * once could close a circle that neither sees.
+ * Until the transaction ends, nobody else changes the contents of the workspace's saved filters: two changes
+ * at once could close a cycle that neither sees.
  */
 export const lockSavedFilterReferences = async (tx: Db, workspaceId: string): Promise<void> => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`saved_filters ${workspaceId}`}, 0))`.execute(tx)
 }
 
-const matching = (workspaceId: string, search: string | undefined) =>
-  sql`workspace_id = ${workspaceId} ${search === undefined ? sql`` : sql`and name_key like ${containsPattern(fold(search))}`}`
+export type SavedFilterListRequest = {
+  /** Part of the name, ignoring case. */
+  search: string | undefined
+  after: { nameKey: string; id: string } | null
+  limit: number
+}
 
-/** A page by name, and by id where names are the same. */
-export const pageOfSavedFilters = async (
+const selectMatching = (tx: Db, workspaceId: string, search: string | undefined) =>
+  tx
+    .selectFrom('saved_filters')
+    .where('workspace_id', '=', workspaceId)
+    .$if(search !== undefined, (query) => query.where('name_key', 'like', containsPattern(fold(search!))))
+
+/** Lists a page by name, and by id where names are the same. */
+export const listSavedFilterPage = async (
   tx: Db,
   workspaceId: string,
-  search: string | undefined,
-  after: { nameKey: string; id: string } | null,
-  limit: number,
+  { search, after, limit }: SavedFilterListRequest,
 ): Promise<(SavedFilterRow & { name_key: string })[]> =>
-  (
-    await sql<SavedFilterRow & { name_key: string }>`
-    select ${columns}, name_key from saved_filters
-    where ${matching(workspaceId, search)} ${after === null ? sql`` : sql`and (name_key, id) > (${after.nameKey} collate "C", ${after.id}::bigint)`}
-    order by name_key, saved_filters.id limit ${limit}`.execute(tx)
-  ).rows
+  await selectMatching(tx, workspaceId, search)
+    .select([...columns, 'name_key'])
+    .$if(after !== null, (query) =>
+      query.where(sql<boolean>`(name_key, id) > (${after!.nameKey} collate "C", ${after!.id}::bigint)`),
+    )
+    .orderBy('name_key')
+    .orderBy('id')
+    .limit(limit)
+    .$castTo<SavedFilterRow & { name_key: string }>()
+    .execute()
 
 export const countSavedFilters = async (
   tx: Db,
   workspaceId: string,
   search: string | undefined,
-): Promise<number> =>
-  Number(
-    (
-      await sql<{
-        n: string
-      }>`select count(*) as n from saved_filters where ${matching(workspaceId, search)}`.execute(tx)
-    ).rows[0]!.n,
-  )
+): Promise<number> => {
+  const { n } = await selectMatching(tx, workspaceId, search)
+    .select(({ fn }) => fn.countAll<string>().as('n'))
+    .executeTakeFirstOrThrow()
+  return Number(n)
+}
 
 export type NewSavedFilter = Pick<SavedFilterRow, 'name' | 'description' | 'filter'> & {
   owner_staff_id: string
@@ -88,26 +103,44 @@ export const insertSavedFilter = async (
   { name, description, owner_staff_id, filter }: NewSavedFilter,
   now: string,
 ): Promise<SavedFilterRow> =>
-  (
-    await sql<SavedFilterRow>`
-    insert into saved_filters (workspace_id, name, name_key, description, owner_staff_id, filter, created_at, updated_at)
-    values (${workspaceId}, ${name}, ${fold(name)}, ${description}, ${owner_staff_id}, ${JSON.stringify(filter)}::jsonb, ${now}, ${now})
-    returning ${columns}`.execute(tx)
-  ).rows[0]!
+  await tx
+    .insertInto('saved_filters')
+    .values({
+      workspace_id: workspaceId,
+      name,
+      name_key: fold(name),
+      description,
+      owner_staff_id,
+      filter: sql`${JSON.stringify(filter)}::jsonb`,
+      created_at: now,
+      updated_at: now,
+    })
+    .returning(columns)
+    .$castTo<SavedFilterRow>()
+    .executeTakeFirstOrThrow()
 
-/** Writes a row that is locked. */
-export const updateSavedFilter = async (
+/** Updates a locked row. */
+export const updateSavedFilterRow = async (
   tx: Db,
   workspaceId: string,
   { id, name, description, filter }: SavedFilterRow,
   now: string,
 ): Promise<SavedFilterRow> =>
-  (
-    await sql<SavedFilterRow>`
-    update saved_filters set name = ${name}, name_key = ${fold(name)}, description = ${description}, filter = ${JSON.stringify(filter)}::jsonb, updated_at = ${now}
-    where workspace_id = ${workspaceId} and id = ${id} returning ${columns}`.execute(tx)
-  ).rows[0]!
+  await tx
+    .updateTable('saved_filters')
+    .set({
+      name,
+      name_key: fold(name),
+      description,
+      filter: sql`${JSON.stringify(filter)}::jsonb`,
+      updated_at: now,
+    })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .returning(columns)
+    .$castTo<SavedFilterRow>()
+    .executeTakeFirstOrThrow()
 
-export const deleteSavedFilter = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
-  await sql`delete from saved_filters where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
+export const deleteSavedFilterRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
+  await tx.deleteFrom('saved_filters').where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
 }

@@ -1,9 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 
-/**
- * Runs part of a transaction so that its failure, which is thrown, leaves the transaction as it was before.
- */
+/** Runs `work` in a savepoint: when it throws, its changes are undone and the transaction goes on. */
 export const inSavepoint = async <T>(tx: Db, work: () => Promise<T>): Promise<T> => {
   await sql`savepoint part`.execute(tx)
   try {

@@ -1,24 +1,24 @@
 import { sql } from 'kysely'
 import type { Db, MessageStatus } from './database.ts'
-import { storable } from './ids.ts'
-import { type Viewer, visibleTo } from './quick-messages.ts'
+import { toStorableId } from './ids.ts'
+import { type QuickMessageViewer, isVisibleTo } from './quick-messages.ts'
 
 /**
  * What is noted of a message between its call and the answer. `called_at`: real time of the last call; null
  * when the provider refused it for sure and it may be called again. `opens` and `makes_contact`: this send
  * made the conversation, or the contact, which are announced once it is taken.
  */
-export type CallNote = { called_at: string | null; opens: boolean; makes_contact: boolean }
+export type ProviderCall = { called_at: string | null; opens: boolean; makes_contact: boolean }
 
 /** An outbound message as its delivery needs it. `call` is null once the provider took it. */
-export type OutboundRow = {
+export type OutboundMessageRow = {
   id: string
   conversation_id: string
   contact_id: string | null
   status: MessageStatus
   provider_id: string | null
   staff_id: string | null
-  call: CallNote | null
+  call: ProviderCall | null
   created_at: string
   sent_at: string | null
   delivered_at: string | null
@@ -29,40 +29,43 @@ export type OutboundRow = {
 }
 
 /** Which message is meant: ours by its id or mark, or the provider's by its id. */
-export type Which = { id?: string; reference?: string; providerId?: string }
+export type OutboundMessageKey = { id?: string; reference?: string; providerId?: string }
 
 const columns = sql`
   m.id, m.conversation_id, v.contact_id, m.status, m.provider_id, m.staff_id, m.content->'call' as call,
   m.created_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.error, m.error_code`
 
 /** An outbound message; where two are meant, the one with the provider's id. */
-export const findOutbound = async (
+export const findOutboundMessage = async (
   tx: Db,
   workspaceId: string,
-  { id, reference, providerId }: Which,
-): Promise<OutboundRow | undefined> =>
+  { id, reference, providerId }: OutboundMessageKey,
+): Promise<OutboundMessageRow | undefined> =>
   (
-    await sql<OutboundRow>`
-    select ${columns} from messages m join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
+    await sql<OutboundMessageRow>`
+    select ${columns} from messages m join conversations v on v.workspace_id = m.workspace_id
+      and v.id = m.conversation_id
     where m.workspace_id = ${workspaceId} and m.direction = 'outbound'
-      and (m.id = ${storable(id ?? '0')}::bigint or m.provider_id = ${providerId ?? null}::text or m.reference = ${reference ?? null}::text)
+      and (m.id = ${toStorableId(id ?? '0')}::bigint or m.provider_id = ${providerId ?? null}::text
+        or m.reference = ${reference ?? null}::text)
     order by coalesce(m.provider_id = ${providerId ?? null}::text, false) desc limit 1`.execute(tx)
   ).rows[0]
 
 /** The same message, locked. Whoever also locks its contact or conversation does so before. */
-export const lockOutbound = async (
+export const lockOutboundMessage = async (
   tx: Db,
   workspaceId: string,
   id: string,
-): Promise<OutboundRow | undefined> =>
+): Promise<OutboundMessageRow | undefined> =>
   (
-    await sql<OutboundRow>`
-    select ${columns} from messages m join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
+    await sql<OutboundMessageRow>`
+    select ${columns} from messages m join conversations v on v.workspace_id = m.workspace_id
+      and v.id = m.conversation_id
     where m.workspace_id = ${workspaceId} and m.id = ${id}::bigint for update of m`.execute(tx)
   ).rows[0]
 
 /** The provider took a message that is pending and locked. */
-export const writeTaken = async (
+export const markMessageSent = async (
   tx: Db,
   workspaceId: string,
   id: string,
@@ -70,21 +73,22 @@ export const writeTaken = async (
   at: string,
 ): Promise<void> => {
   await sql`
-    update messages set status = 'sent', provider_id = ${providerId}, sent_at = ${at}, content = nullif(content - 'call', '{}')
+    update messages set status = 'sent', provider_id = ${providerId}, sent_at = ${at},
+      content = nullif(content - 'call', '{}')
     where workspace_id = ${workspaceId} and id = ${id}::bigint and status = 'pending'`.execute(tx)
 }
 
-export type Delivery = Pick<
-  OutboundRow,
+export type DeliveryState = Pick<
+  OutboundMessageRow,
   'status' | 'sent_at' | 'delivered_at' | 'read_at' | 'failed_at' | 'error' | 'error_code'
 >
 
 /** Writes how far a locked message came. */
-export const writeDelivery = async (
+export const updateDeliveryState = async (
   tx: Db,
   workspaceId: string,
   id: string,
-  { status, sent_at, delivered_at, read_at, failed_at, error, error_code }: Delivery,
+  { status, sent_at, delivered_at, read_at, failed_at, error, error_code }: DeliveryState,
 ): Promise<void> => {
   await tx
     .updateTable('messages')
@@ -98,7 +102,7 @@ export const writeDelivery = async (
  * Notes when a pending message is called for anew, or that it was refused; false when another caller noted
  * something since `was`.
  */
-export const noteCall = async (
+export const recordProviderCall = async (
   tx: Db,
   workspaceId: string,
   id: string,
@@ -108,46 +112,56 @@ export const noteCall = async (
   (
     await sql`
     update messages set content = jsonb_set(content, '{call,called_at}', ${JSON.stringify(calledAt)}::jsonb)
-    where workspace_id = ${workspaceId} and id = ${id}::bigint and status = 'pending' and content->'call'->>'called_at' is not distinct from ${was} returning 1`.execute(
-      tx,
-    )
+    where workspace_id = ${workspaceId} and id = ${id}::bigint and status = 'pending'
+      and content->'call'->>'called_at' is not distinct from ${was} returning 1`.execute(tx)
   ).rows.length > 0
 
 /** Takes back a message that the provider refused; false when it is not pending any more. */
-export const deletePending = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
+export const deletePendingMessage = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
   (
     await sql`
-    with gone as (delete from messages where workspace_id = ${workspaceId} and id = ${id}::bigint and status = 'pending' returning id),
-    media as (delete from media using gone where media.workspace_id = ${workspaceId} and media.message_id = gone.id)
+    with gone as (delete from messages where workspace_id = ${workspaceId} and id = ${id}::bigint
+      and status = 'pending' returning id),
+    media as (delete from media using gone where media.workspace_id = ${workspaceId}
+      and media.message_id = gone.id)
     select 1 from gone`.execute(tx)
   ).rows.length > 0
 
 /** Removes a locked conversation in which nothing ever happened; false when something did. */
-export const deleteIfEmpty = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
+export const deleteEmptyConversation = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
   (
     await sql`
     with gone as (
-      delete from conversations v where workspace_id = ${workspaceId} and id = ${id}::bigint and episode = 1 and state = 'open' and assigned_staff_id is null and assigned_team_id is null
-        and not exists (select 1 from messages m where m.workspace_id = v.workspace_id and m.conversation_id = v.id)
-        and not exists (select 1 from conversation_tags t where t.workspace_id = v.workspace_id and t.conversation_id = v.id)
+      delete from conversations v where workspace_id = ${workspaceId} and id = ${id}::bigint and episode = 1
+        and state = 'open' and assigned_staff_id is null and assigned_team_id is null
+        and not exists (select 1 from messages m where m.workspace_id = v.workspace_id
+          and m.conversation_id = v.id)
+        and not exists (select 1 from conversation_tags t where t.workspace_id = v.workspace_id
+          and t.conversation_id = v.id)
       returning id),
-    e as (delete from conversation_episodes x using gone where x.workspace_id = ${workspaceId} and x.conversation_id = gone.id),
-    w as (delete from reply_waits x using gone where x.workspace_id = ${workspaceId} and x.conversation_id = gone.id)
+    e as (delete from conversation_episodes x using gone where x.workspace_id = ${workspaceId}
+      and x.conversation_id = gone.id),
+    w as (delete from reply_waits x using gone where x.workspace_id = ${workspaceId}
+      and x.conversation_id = gone.id)
     select 1 from gone`.execute(tx)
   ).rows.length > 0
 
 /** Whether nobody did anything with a contact since it was made. */
-export const isUntouched = async (tx: Db, workspaceId: string, contactId: string): Promise<boolean> =>
+export const isContactUntouched = async (tx: Db, workspaceId: string, contactId: string): Promise<boolean> =>
   (
     await sql`
-    select 1 from contacts c where workspace_id = ${workspaceId} and id = ${contactId}::bigint and updated_at = created_at and not dnd
-      and not exists (select 1 from conversations x where x.workspace_id = c.workspace_id and x.contact_id = c.id)
-      and not exists (select 1 from contact_tags x where x.workspace_id = c.workspace_id and x.contact_id = c.id)
-      and not exists (select 1 from contact_groups x where x.workspace_id = c.workspace_id and x.contact_id = c.id)
-      and not exists (select 1 from contact_facts x where x.workspace_id = c.workspace_id and x.contact_id = c.id)
-      and not exists (select 1 from broadcast_recipients x where x.workspace_id = c.workspace_id and x.contact_id = c.id)`.execute(
-      tx,
-    )
+    select 1 from contacts c where workspace_id = ${workspaceId} and id = ${contactId}::bigint
+      and updated_at = created_at and not dnd
+      and not exists (select 1 from conversations x where x.workspace_id = c.workspace_id
+        and x.contact_id = c.id)
+      and not exists (select 1 from contact_tags x where x.workspace_id = c.workspace_id
+        and x.contact_id = c.id)
+      and not exists (select 1 from contact_groups x where x.workspace_id = c.workspace_id
+        and x.contact_id = c.id)
+      and not exists (select 1 from contact_facts x where x.workspace_id = c.workspace_id
+        and x.contact_id = c.id)
+      and not exists (select 1 from broadcast_recipients x where x.workspace_id = c.workspace_id
+        and x.contact_id = c.id)`.execute(tx)
   ).rows.length > 0
 
 /** Whom a message goes to. */
@@ -158,11 +172,12 @@ export const readRecipient = async (
   workspaceId: string,
   contactId: string,
 ): Promise<Recipient | undefined> =>
-  (
-    await sql<Recipient>`select id, phone, chatapp_user_id, dnd from contacts where workspace_id = ${workspaceId} and id = ${storable(contactId)}`.execute(
-      tx,
-    )
-  ).rows[0]
+  await tx
+    .selectFrom('contacts')
+    .select(['id', 'phone', 'chatapp_user_id', 'dnd'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(contactId))
+    .executeTakeFirst()
 
 /** A channel as a send needs it. */
 export type SendingChannel = {
@@ -175,31 +190,44 @@ export type SendingChannel = {
   provider_phone_number_id: string | null
 }
 
-const channelColumns = sql`h.id, h.name, h.type, h.status, h.is_default, h.account_id, h.provider_phone_number_id`
+const channelColumns = [
+  'id',
+  'name',
+  'type',
+  'status',
+  'is_default',
+  'account_id',
+  'provider_phone_number_id',
+] as const
 
 export const readSendingChannel = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<SendingChannel | undefined> =>
-  (
-    await sql<SendingChannel>`select ${channelColumns} from channels h where h.workspace_id = ${workspaceId} and h.id = ${storable(id)}`.execute(
-      tx,
-    )
-  ).rows[0]
+  await tx
+    .selectFrom('channels')
+    .select(channelColumns)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .$castTo<SendingChannel>()
+    .executeTakeFirst()
 
-/** The channels that can send templates now, by id. */
+/** Lists the channels that can send templates now, by id. */
 export const listUsableChannels = async (tx: Db, workspaceId: string): Promise<SendingChannel[]> =>
-  (
-    await sql<SendingChannel>`
-    select ${channelColumns} from channels h
-    where h.workspace_id = ${workspaceId} and h.type = 'chatapp' and h.status = 'connected' and h.provider_phone_number_id is not null order by h.id`.execute(
-      tx,
-    )
-  ).rows
+  await tx
+    .selectFrom('channels')
+    .select(channelColumns)
+    .where('workspace_id', '=', workspaceId)
+    .where('type', '=', 'chatapp')
+    .where('status', '=', 'connected')
+    .where('provider_phone_number_id', 'is not', null)
+    .orderBy('id')
+    .$castTo<SendingChannel>()
+    .execute()
 
 /** The channel of the contact's latest conversation on one of these. */
-export const latestChannelOf = async (
+export const findLatestChannelId = async (
   tx: Db,
   workspaceId: string,
   contactId: string,
@@ -207,22 +235,26 @@ export const latestChannelOf = async (
 ): Promise<string | undefined> =>
   (
     await sql<{ channel_id: string }>`
-    select channel_id from conversations where workspace_id = ${workspaceId} and contact_id = ${contactId}::bigint and channel_id = any(${among}::bigint[])
+    select channel_id from conversations where workspace_id = ${workspaceId}
+      and contact_id = ${contactId}::bigint and channel_id = any(${among}::bigint[])
     order by activity_at desc, id desc limit 1`.execute(tx)
   ).rows[0]?.channel_id
 
 export const readDefaultChannel = async (tx: Db, workspaceId: string): Promise<SendingChannel | undefined> =>
-  (
-    await sql<SendingChannel>`select ${channelColumns} from channels h where h.workspace_id = ${workspaceId} and h.is_default limit 1`.execute(
-      tx,
-    )
-  ).rows[0]
+  await tx
+    .selectFrom('channels')
+    .select(channelColumns)
+    .where('workspace_id', '=', workspaceId)
+    .where('is_default', '=', sql.lit(true))
+    .limit(1)
+    .$castTo<SendingChannel>()
+    .executeTakeFirst()
 
 /**
  * The message that a reply answers: what the provider calls it. Undefined when it is not of this
  * conversation.
  */
-export const readAnswered = async (
+export const findReplyTarget = async (
   tx: Db,
   workspaceId: string,
   conversationId: string,
@@ -230,9 +262,8 @@ export const readAnswered = async (
 ): Promise<{ id: string; provider_id: string | null } | undefined> =>
   (
     await sql<{ id: string; provider_id: string | null }>`
-    select id, provider_id from messages where workspace_id = ${workspaceId} and id = ${storable(id)} and conversation_id = ${conversationId}::bigint and not note`.execute(
-      tx,
-    )
+    select id, provider_id from messages where workspace_id = ${workspaceId} and id = ${toStorableId(id)}
+      and conversation_id = ${conversationId}::bigint and not note`.execute(tx)
   ).rows[0]
 
 export type QuickMessageRow = {
@@ -248,13 +279,14 @@ export type QuickMessageRow = {
 export const readQuickMessage = async (
   tx: Db,
   workspaceId: string,
-  viewer: Viewer,
+  viewer: QuickMessageViewer,
   id: string,
 ): Promise<QuickMessageRow | undefined> =>
   (
     await sql<QuickMessageRow>`
     select id, type, text, media_url, file_name, template_name from quick_messages q
-    where q.workspace_id = ${workspaceId} and q.id = ${storable(id)} and ${visibleTo(viewer)}`.execute(tx)
+    where q.workspace_id = ${workspaceId} and q.id = ${toStorableId(id)}
+      and ${isVisibleTo(viewer)}`.execute(tx)
   ).rows[0]
 
 /** What the reply window of a conversation follows from, without a lock. */

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
 /** A link that the provider made. */
@@ -24,13 +24,13 @@ const columns = sql`
 /** Links that the provider has not made yet are nobody's to see. */
 const made = sql`short_links l left join channels h on h.workspace_id = l.workspace_id and h.id = l.channel_id where l.url is not null`
 
-export const readShortLink = async (
+export const loadShortLink = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<ShortLinkRow | undefined> =>
   (
-    await sql<ShortLinkRow>`select ${columns} from ${made} and l.workspace_id = ${workspaceId} and l.id = ${storable(id)}::bigint`.execute(
+    await sql<ShortLinkRow>`select ${columns} from ${made} and l.workspace_id = ${workspaceId} and l.id = ${toStorableId(id)}::bigint`.execute(
       tx,
     )
   ).rows[0]
@@ -39,11 +39,11 @@ export const readShortLink = async (
 export type ShortLinkFilter = { channelIds: readonly string[] | null; search?: string | undefined }
 
 const matching = (workspaceId: string, { channelIds, search }: ShortLinkFilter) => sql`
-  l.workspace_id = ${workspaceId} ${channelIds === null ? sql`` : sql`and l.channel_id = any(${channelIds.map(storable)}::bigint[])`}
+  l.workspace_id = ${workspaceId} ${channelIds === null ? sql`` : sql`and l.channel_id = any(${channelIds.map(toStorableId)}::bigint[])`}
   ${search === undefined ? sql`` : sql`and (l.search like ${containsPattern(fold(search))} or lower(l.code) like ${containsPattern(fold(search))})`}`
 
 /** A page of links, newest first. */
-export const pageOfShortLinks = async (
+export const listShortLinkRows = async (
   tx: Db,
   workspaceId: string,
   filter: ShortLinkFilter,
@@ -73,7 +73,7 @@ export const countShortLinks = async (
   )
 
 /** A channel of the messaging app. */
-export type NumberRow = {
+export type ChannelNumberRow = {
   id: string
   name: string | null
   identifier: string | null
@@ -85,9 +85,9 @@ export type NumberRow = {
 }
 
 /** The numbers of a workspace, by id. */
-export const listNumbers = async (tx: Db, workspaceId: string): Promise<NumberRow[]> =>
+export const listChannelNumbers = async (tx: Db, workspaceId: string): Promise<ChannelNumberRow[]> =>
   (
-    await sql<NumberRow>`
+    await sql<ChannelNumberRow>`
     select id, name, identifier, type, status, is_default, account_id, provider_phone_number_id from channels
     where workspace_id = ${workspaceId} and type = 'chatapp' order by id`.execute(tx)
   ).rows
@@ -155,7 +155,7 @@ export const insertPendingLink = async (
 }
 
 /** How far a link has come; undefined when it was taken back. */
-export const readPendingLink = async (
+export const findPendingLink = async (
   tx: Db,
   workspaceId: string,
   id: string,
@@ -173,7 +173,7 @@ export const readPendingLink = async (
  * Notes when the provider was last asked, in real time; null: nothing can be on its way. False when another
  * noted it since `was`.
  */
-export const noteLinkCall = async (
+export const updateLinkCalledAt = async (
   tx: Db,
   workspaceId: string,
   id: string,
@@ -189,7 +189,7 @@ export const noteLinkCall = async (
   ).rows.length > 0
 
 /** Those of these codes that stand for links of a number. */
-export const takenCodes = async (
+export const listTakenCodes = async (
   tx: Db,
   workspaceId: string,
   channelId: string,
@@ -205,7 +205,7 @@ export const takenCodes = async (
   )
 
 /** Makes a code of the provider's this link's own; false when it is another's, or this link has one. */
-export const takeCode = async (tx: Db, workspaceId: string, id: string, code: string): Promise<boolean> => {
+export const claimLinkCode = async (tx: Db, workspaceId: string, id: string, code: string): Promise<boolean> => {
   try {
     return (
       (
@@ -221,14 +221,14 @@ export const takeCode = async (tx: Db, workspaceId: string, id: string, code: st
   }
 }
 
-export type MadeLink = { code: string; url: string; qr: Uint8Array | null; qr_key: string | null }
+export type CreatedLink = { code: string; url: string; qr: Uint8Array | null; qr_key: string | null }
 
 /** Writes what the provider made; `created_at` is when it was asked for. */
-export const writeMadeLink = async (
+export const completeLink = async (
   tx: Db,
   workspaceId: string,
   id: string,
-  link: MadeLink,
+  link: CreatedLink,
   now: string,
 ): Promise<void> => {
   await tx
@@ -255,7 +255,7 @@ export const deleteShortLinkRow = async (tx: Db, workspaceId: string, id: string
   ).rows.length > 0
 
 /** The image of this name, of whatever workspace: whoever has the name may see it. */
-export const readQr = async (
+export const findQrImage = async (
   db: Db,
   key: string,
 ): Promise<{ qr_format: 'PNG' | 'SVG'; qr: Uint8Array } | undefined> =>
@@ -267,7 +267,7 @@ export const readQr = async (
   ).rows[0]
 
 /** The link of this code, of whatever workspace: whoever has the code may follow it. */
-export const followCode = async (
+export const findLinkByCode = async (
   db: Db,
   code: string,
 ): Promise<

@@ -1,11 +1,10 @@
-import { sql } from 'kysely'
-import type { Db, SlaPoliciesTable } from './database.ts'
+import type { Db } from './database.ts'
 
 /**
- * A service level: targets in seconds, null where there is none. `channel_ids` null: all channels; `hours`
- * null: around the clock.
+ * A service level: targets in seconds, null for none. `channel_ids`: null for all channels. `hours`: null for
+ * around the clock.
  */
-export type PolicyFields = {
+export type SlaPolicyFields = {
   name: string
   enabled: boolean
   channel_ids: string[] | null
@@ -14,7 +13,7 @@ export type PolicyFields = {
   resolution_seconds: number | null
   hours: unknown
 }
-export type PolicyRow = PolicyFields & { id: string; created_at: string }
+export type SlaPolicyRow = SlaPolicyFields & { id: string; created_at: string }
 
 const columns = [
   'id',
@@ -28,13 +27,13 @@ const columns = [
   'created_at',
 ] as const
 
-/** Text, since the driver writes an object as its own text. */
-const stored = <T extends { hours?: unknown }>(fields: T): T =>
+/** Hours as JSON text, since the driver would write an object as `[object Object]`. */
+const toStoredFields = <T extends { hours?: unknown }>(fields: T): T =>
   fields.hours === undefined || fields.hours === null
     ? fields
     : { ...fields, hours: JSON.stringify(fields.hours) }
 
-export const listPolicies = (db: Db, workspaceId: string): Promise<PolicyRow[]> =>
+export const listSlaPolicies = (db: Db, workspaceId: string): Promise<SlaPolicyRow[]> =>
   db
     .selectFrom('sla_policies')
     .select(columns)
@@ -42,35 +41,35 @@ export const listPolicies = (db: Db, workspaceId: string): Promise<PolicyRow[]> 
     .orderBy('id')
     .execute()
 
-export const createPolicy = (
+export const insertSlaPolicy = (
   db: Db,
   workspaceId: string,
-  fields: PolicyFields,
+  fields: SlaPolicyFields,
   now: string,
-): Promise<PolicyRow> =>
+): Promise<SlaPolicyRow> =>
   db
     .insertInto('sla_policies')
-    .values({ workspace_id: workspaceId, ...stored(fields), created_at: now })
+    .values({ workspace_id: workspaceId, ...toStoredFields(fields), created_at: now })
     .returning(columns)
     .executeTakeFirstOrThrow()
 
-/** What is not given stays. Undefined when there is none. */
-export const updatePolicy = (
+/** Changes what is given. Undefined when the policy does not exist. */
+export const updateSlaPolicy = (
   db: Db,
   workspaceId: string,
   id: string,
-  fields: Partial<PolicyFields>,
-): Promise<PolicyRow | undefined> =>
+  fields: Partial<SlaPolicyFields>,
+): Promise<SlaPolicyRow | undefined> =>
   db
     .updateTable('sla_policies')
-    .set(stored(fields) as Partial<SlaPoliciesTable> as never)
+    .set(toStoredFields(fields))
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .returning(columns)
     .executeTakeFirst()
 
-/** False when there is none. */
-export const deletePolicy = async (db: Db, workspaceId: string, id: string): Promise<boolean> =>
+/** False when the policy does not exist. */
+export const deleteSlaPolicy = async (db: Db, workspaceId: string, id: string): Promise<boolean> =>
   (
     await db
       .deleteFrom('sla_policies')
@@ -80,16 +79,26 @@ export const deletePolicy = async (db: Db, workspaceId: string, id: string): Pro
       .execute()
   ).length > 0
 
-export type ActivePolicy = Pick<
-  PolicyRow,
+export type ActiveSlaPolicy = Pick<
+  SlaPolicyRow,
   'id' | 'channel_ids' | 'first_response_seconds' | 'next_response_seconds' | 'resolution_seconds' | 'hours'
 > & { timezone: string }
 
-/** The enabled policies, oldest first, with the workspace's time zone. */
-export const readPolicies = async (tx: Db, workspaceId: string): Promise<ActivePolicy[]> =>
-  (
-    await sql<ActivePolicy>`
-    select p.id, p.channel_ids, p.first_response_seconds, p.next_response_seconds, p.resolution_seconds, p.hours, w.timezone
-    from sla_policies p join workspaces w on w.id = p.workspace_id
-    where p.workspace_id = ${workspaceId} and p.enabled order by p.id`.execute(tx)
-  ).rows
+/** Lists the enabled policies, oldest first, with the workspace's time zone. */
+export const listActiveSlaPolicies = (tx: Db, workspaceId: string): Promise<ActiveSlaPolicy[]> =>
+  tx
+    .selectFrom('sla_policies as p')
+    .innerJoin('workspaces as w', 'w.id', 'p.workspace_id')
+    .select([
+      'p.id',
+      'p.channel_ids',
+      'p.first_response_seconds',
+      'p.next_response_seconds',
+      'p.resolution_seconds',
+      'p.hours',
+      'w.timezone',
+    ])
+    .where('p.workspace_id', '=', workspaceId)
+    .where('p.enabled', '=', true)
+    .orderBy('p.id')
+    .execute()

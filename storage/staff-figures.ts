@@ -1,20 +1,17 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
-import type { Between } from './reports.ts'
-import { storableTime } from './times.ts'
+import { isWithin, type TimeRange } from './reports.ts'
 
-// What staff members did in some days, from what was written, answered and closed then. Member 0 is nobody:
-// the system, or a conversation without a member.
+// What staff members did in a range of time: messages, replies and closes. Member 0 stands for nobody: the
+// system, or a conversation without a member.
 
-// Spans of a day and of half a year want different plans.
-const planned = sql.raw(CUSTOM_PLAN)
-const within = (column: string, { start, end }: Between) =>
-  sql`${sql.ref(column)} >= ${storableTime(start)}::timestamptz and ${sql.ref(column)} < ${storableTime(end)}::timestamptz`
+// Ranges of a day and of half a year need different plans.
+const customPlan = sql.raw(CUSTOM_PLAN)
 
 type Numbers<K extends string> = { [N in K]: number }
-/** Counts come as text; those that are measured as numbers or null. */
-const numbered = <K extends string>(
+/** Converts rows of counts, which the driver returns as text, to numbers by member. */
+const toFigures = <K extends string>(
   rows: readonly (Record<K, string | number> & { member: string })[],
   names: readonly K[],
 ): Map<string, Numbers<K>> =>
@@ -25,150 +22,178 @@ const numbered = <K extends string>(
     ]),
   )
 
-const handling = ['conversations', 'handled', 'closed', 'replied', 'messages'] as const
-export type Handling = Numbers<(typeof handling)[number]>
+const handlingNames = ['conversations', 'handled', 'closed', 'replied', 'messages'] as const
+export type HandlingFigures = Numbers<(typeof handlingNames)[number]>
 
 /**
- * Memory for a hash of hundreds of thousands of conversations, which with PostgreSQL's own 4 MB goes to
- * disk in parts (measured: 2.5 times as long). No parallel workers: they hash the same conversations each
- * (measured: 1.5 times as long on two cores, which the other statements of the report want too).
+ * Runs `work` with memory for a hash of hundreds of thousands of conversations, which spills to disk with
+ * PostgreSQL's default of 4 MB (measured: 2.5 times as long). Without parallel workers, each of which hashes
+ * the same conversations (measured: 1.5 times as long on two cores, which the other statements of the report
+ * need too).
  */
-const roomy = async <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => {
-  if (!db.isTransaction) return await db.transaction().execute((tx) => roomy(tx, work))
-  await sql`select set_config('work_mem', '64MB', true), set_config('max_parallel_workers_per_gather', '0', true)`.execute(
-    db,
-  )
+const withWorkMemory = async <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => {
+  if (!db.isTransaction) return await db.transaction().execute((tx) => withWorkMemory(tx, work))
+  await sql`
+    select set_config('work_mem', '64MB', true),
+      set_config('max_parallel_workers_per_gather', '0', true)`.execute(db)
   return await work(db)
 }
 
 /**
- * Conversations by member, each once: answered or closed then, or given to the member then and the member's
- * still. Nobody's are also those that were opened then, wait for their first answer, and are no member's.
- * `messages`: those that were sent and did not fail.
+ * Counts conversations by member, each once: replied to or closed in the range, or assigned in the range and
+ * still assigned. Member 0 also has those that were opened in the range, wait for a first response and are
+ * unassigned. `messages`: those that were sent and did not fail.
  */
-export const readHandling = (db: Db, workspaceId: string, between: Between): Promise<Map<string, Handling>> =>
-  roomy(db, async (tx) => {
-    const { rows } = await sql<Record<keyof Handling, string> & { member: string }>`${planned}
+export const loadHandlingFigures = (
+  db: Db,
+  workspaceId: string,
+  range: TimeRange,
+): Promise<Map<string, HandlingFigures>> =>
+  withWorkMemory(db, async (tx) => {
+    const { rows } = await sql<Record<keyof HandlingFigures, string> & { member: string }>`${customPlan}
     with pairs as (
       select member, id, sum(sent) as sent, max(closed) as closed from (
-        select coalesce(staff_id, 0) as member, conversation_id as id, 1 as sent, 0 as closed from messages
-        where workspace_id = ${workspaceId} and direction = 'outbound' and status in ('sent', 'delivered', 'read') and ${within('created_at', between)}
+        select coalesce(staff_id, 0) as member, conversation_id as id, 1 as sent, 0 as closed
+        from messages
+        where workspace_id = ${workspaceId} and direction = 'outbound'
+          and status in ('sent', 'delivered', 'read') and ${isWithin('created_at', range)}
         union all
-        select coalesce(closed_by, 0), conversation_id, 0, 1 from conversation_episodes where workspace_id = ${workspaceId} and ${within('closed_at', between)}
+        select coalesce(closed_by, 0), conversation_id, 0, 1 from conversation_episodes
+        where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}
         union all
-        select assigned_staff_id, id, 0, 0 from conversations where workspace_id = ${workspaceId} and assigned_staff_id is not null and ${within('assigned_at', between)}
+        select assigned_staff_id, id, 0, 0 from conversations
+        where workspace_id = ${workspaceId} and assigned_staff_id is not null
+          and ${isWithin('assigned_at', range)}
         union all
-        select 0::bigint, e.conversation_id, 0, 0 from conversation_episodes e join conversations v on v.workspace_id = e.workspace_id and v.id = e.conversation_id
-        where e.workspace_id = ${workspaceId} and e.closed_at is null and e.first_response_at is null and ${within('e.opened_at', between)} and v.assigned_staff_id is null
+        select 0::bigint, e.conversation_id, 0, 0 from conversation_episodes e
+        join conversations v on v.workspace_id = e.workspace_id and v.id = e.conversation_id
+        where e.workspace_id = ${workspaceId} and e.closed_at is null and e.first_response_at is null
+          and ${isWithin('e.opened_at', range)} and v.assigned_staff_id is null
       ) as u group by member, id
     )
-    select member, count(*) as conversations, count(*) filter (where sent + closed > 0) as handled, sum(closed) as closed, count(*) filter (where sent > 0) as replied, sum(sent) as messages
+    select member, count(*) as conversations, count(*) filter (where sent + closed > 0) as handled,
+      sum(closed) as closed, count(*) filter (where sent > 0) as replied, sum(sent) as messages
     from pairs group by member`.execute(tx)
-    return numbered(rows, handling)
+    return toFigures(rows, handlingNames)
   })
 
-const closing = ['closes', 'with_reason', 'seconds', 'clocks', 'late'] as const
-/** `seconds`: from opening to closing, in all. `clocks`: resolutions that had to be in time. */
-export type Closing = Numbers<(typeof closing)[number]>
+const closingNames = ['closes', 'with_reason', 'seconds', 'clocks', 'late'] as const
+/** `seconds`: total from opening to closing. `clocks`: closes with a resolution target; `late`: after it. */
+export type ClosingFigures = Numbers<(typeof closingNames)[number]>
 
-/** Closes by member, each time. */
-export const readClosing = async (
+/** Counts closes by member. */
+export const loadClosingFigures = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
-): Promise<Map<string, Closing>> => {
-  const { rows } = await sql<Record<keyof Closing, string> & { member: string }>`${planned}
-    select coalesce(closed_by, 0) as member, count(*) as closes, count(*) filter (where close_reason <> '') as with_reason, extract(epoch from sum(closed_at - opened_at)) as seconds,
-      count(resolution_due_at) as clocks, count(*) filter (where resolution_due_at < closed_at) as late
-    from conversation_episodes where workspace_id = ${workspaceId} and ${within('closed_at', between)} group by 1`.execute(
-    tx,
-  )
-  return numbered(rows, closing)
+  range: TimeRange,
+): Promise<Map<string, ClosingFigures>> => {
+  const { rows } = await sql<Record<keyof ClosingFigures, string> & { member: string }>`${customPlan}
+    select coalesce(closed_by, 0) as member, count(*) as closes,
+      count(*) filter (where close_reason <> '') as with_reason,
+      extract(epoch from sum(closed_at - opened_at)) as seconds, count(resolution_due_at) as clocks,
+      count(*) filter (where resolution_due_at < closed_at) as late
+    from conversation_episodes
+    where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)} group by 1`.execute(tx)
+  return toFigures(rows, closingNames)
 }
 
-/** Conversations by the member who had closed them, that were opened again then. */
-export const readReopened = async (
+/** Counts conversations that were reopened in the range, by the member who had closed them. */
+export const loadReopenedFigures = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
+  range: TimeRange,
 ): Promise<Map<string, { reopened: number }>> => {
-  const { rows } = await sql<{ member: string; reopened: string }>`${planned}
-    select coalesce(p.closed_by, 0) as member, count(distinct e.conversation_id) as reopened from conversation_episodes e
-    join conversation_episodes p on p.workspace_id = e.workspace_id and p.conversation_id = e.conversation_id and p.n = e.n - 1
-    where e.workspace_id = ${workspaceId} and e.n > 1 and ${within('e.opened_at', between)} and p.closed_at is not null group by 1`.execute(
-    tx,
-  )
-  return numbered(rows, ['reopened'])
+  const { rows } = await sql<{ member: string; reopened: string }>`${customPlan}
+    select coalesce(p.closed_by, 0) as member, count(distinct e.conversation_id) as reopened
+    from conversation_episodes e
+    join conversation_episodes p
+      on p.workspace_id = e.workspace_id and p.conversation_id = e.conversation_id and p.n = e.n - 1
+    where e.workspace_id = ${workspaceId} and e.n > 1 and ${isWithin('e.opened_at', range)}
+      and p.closed_at is not null
+    group by 1`.execute(tx)
+  return toFigures(rows, ['reopened'])
 }
 
-const answering = ['firsts', 'seconds', 'first_clocks', 'first_late', 'next_clocks', 'next_late'] as const
-/** `firsts`: first responses, in `seconds` in all; a wait that a close ended had none. */
-export type Answering = Numbers<(typeof answering)[number]>
+const responseNames = ['firsts', 'seconds', 'first_clocks', 'first_late', 'next_clocks', 'next_late'] as const
+/** `firsts`: first responses, after `seconds` in total; a wait that ended with a close had none. */
+export type ResponseFigures = Numbers<(typeof responseNames)[number]>
 
-/**
- * Waits that ended then by the member who ended them. Joined are the episodes without a response, which are
- * few.
- */
-export const readAnswering = async (
+/** Counts waits that ended in the range by the member who ended them. Joins episodes without a response. */
+export const loadResponseFigures = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
-): Promise<Map<string, Answering>> => {
-  const { rows } = await sql<Record<keyof Answering, string> & { member: string }>`${planned}
-    select coalesce(r.ended_by, 0) as member, count(*) filter (where r.kind = 'first_response' and e.n is null) as firsts,
-      coalesce(extract(epoch from sum(r.ended_at - r.since) filter (where r.kind = 'first_response' and e.n is null)), 0) as seconds,
-      count(r.due_at) filter (where r.kind = 'first_response') as first_clocks, count(*) filter (where r.kind = 'first_response' and r.due_at < r.ended_at) as first_late,
-      count(r.due_at) filter (where r.kind = 'next_response') as next_clocks, count(*) filter (where r.kind = 'next_response' and r.due_at < r.ended_at) as next_late
-    from reply_waits r left join conversation_episodes e on e.workspace_id = r.workspace_id and e.conversation_id = r.conversation_id and e.n = r.episode
-      and r.kind = 'first_response' and e.first_response_at is null
-    where r.workspace_id = ${workspaceId} and ${within('r.ended_at', between)} group by 1`.execute(tx)
-  return numbered(rows, answering)
+  range: TimeRange,
+): Promise<Map<string, ResponseFigures>> => {
+  const { rows } = await sql<Record<keyof ResponseFigures, string> & { member: string }>`${customPlan}
+    select coalesce(r.ended_by, 0) as member,
+      count(*) filter (where r.kind = 'first_response' and e.n is null) as firsts,
+      coalesce(extract(epoch from sum(r.ended_at - r.since)
+        filter (where r.kind = 'first_response' and e.n is null)), 0) as seconds,
+      count(r.due_at) filter (where r.kind = 'first_response') as first_clocks,
+      count(*) filter (where r.kind = 'first_response' and r.due_at < r.ended_at) as first_late,
+      count(r.due_at) filter (where r.kind = 'next_response') as next_clocks,
+      count(*) filter (where r.kind = 'next_response' and r.due_at < r.ended_at) as next_late
+    from reply_waits r
+    left join conversation_episodes e
+      on e.workspace_id = r.workspace_id and e.conversation_id = r.conversation_id and e.n = r.episode
+        and r.kind = 'first_response' and e.first_response_at is null
+    where r.workspace_id = ${workspaceId} and ${isWithin('r.ended_at', range)} group by 1`.execute(tx)
+  return toFigures(rows, responseNames)
 }
 
-const working = ['waiting', 'assigned_open', 'window_expired'] as const
-/** `oldest`: since when the customer waits who waits longest. */
-export type Workload = Numbers<(typeof working)[number]> & { oldest: string | null }
+const workloadNames = ['waiting', 'assigned_open', 'window_expired'] as const
+/** `oldest`: since when the longest waiting customer waits; null when none waits. */
+export type WorkloadFigures = Numbers<(typeof workloadNames)[number]> & { oldest: string | null }
 
 /**
- * How long a customer's message, and one that came from an ad, keep the window of a channel's type open, in
- * milliseconds; null: it does nothing.
+ * How long a customer's message keeps the reply window of a channel type open, in milliseconds; `adMs`: one
+ * that came from an ad; null when it does not open it.
  */
 export type WindowRule = { type: string; ms: number; adMs: number | null }
 
 /**
- * Open conversations by the member who has them, at this time. The windows are those of
- * `server/inbox/window.ts`, said in SQL: there may be many.
+ * Counts open conversations at this time by the assigned member. The windows are those of
+ * `server/inbox/window.ts`, in SQL, since conversations may be many.
  */
-export const readWorkload = async (
+export const loadWorkloadFigures = async (
   tx: Db,
   workspaceId: string,
   rules: readonly WindowRule[],
   now: string,
-): Promise<Map<string, Workload>> => {
+): Promise<Map<string, WorkloadFigures>> => {
   const { rows } = await sql<
-    Record<(typeof working)[number], string> & { member: string; oldest: string | null }
+    Record<(typeof workloadNames)[number], string> & { member: string; oldest: string | null }
   >`
-    with waits as materialized (select conversation_id as id, min(since) as since from reply_waits where workspace_id = ${workspaceId} and ended_at is null group by 1)
-    select coalesce(v.assigned_staff_id, 0) as member, count(*) as assigned_open, count(w.id) as waiting, min(w.since) as oldest,
-      count(*) filter (where least(
-        greatest(v.last_inbound_at + r.ms * interval '1 millisecond', v.free_entry_at + r.ad_ms * interval '1 millisecond'),
-        case when v.window_corrected_at >= v.last_inbound_at then v.window_corrected_at end) <= ${now}::timestamptz and r.type is not null and v.last_inbound_at is not null) as window_expired
-    from conversations v left join waits w on w.id = v.id left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
-    left join unnest(${rules.map((r) => r.type)}::text[], ${rules.map((r) => r.ms)}::float8[], ${rules.map((r) => r.adMs)}::float8[]) as r (type, ms, ad_ms) on r.type = h.type
+    with waits as materialized (
+      select conversation_id as id, min(since) as since from reply_waits
+      where workspace_id = ${workspaceId} and ended_at is null group by 1
+    )
+    select coalesce(v.assigned_staff_id, 0) as member, count(*) as assigned_open,
+      count(w.id) as waiting, min(w.since) as oldest,
+      count(*) filter (where r.type is not null and v.last_inbound_at is not null and least(
+        greatest(v.last_inbound_at + r.ms * interval '1 millisecond',
+          v.free_entry_at + r.ad_ms * interval '1 millisecond'),
+        case when v.window_corrected_at >= v.last_inbound_at then v.window_corrected_at end
+      ) <= ${now}::timestamptz) as window_expired
+    from conversations v
+    left join waits w on w.id = v.id
+    left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
+    left join unnest(${rules.map((r) => r.type)}::text[], ${rules.map((r) => r.ms)}::float8[],
+      ${rules.map((r) => r.adMs)}::float8[]) as r (type, ms, ad_ms) on r.type = h.type
     where v.workspace_id = ${workspaceId} and v.facet = any('{0,2,4,6,8,10}'::smallint[]) group by 1`.execute(
     tx,
   )
-  const counts = numbered(rows, working)
+  const counts = toFigures(rows, workloadNames)
   return new Map(rows.map(({ member, oldest }) => [member, { ...counts.get(member)!, oldest }]))
 }
 
-/** Names of all staff, those who may do nothing any more among them, in the order of their ids. */
-export const readStaffNames = async (tx: Db, workspaceId: string): Promise<Map<string, string>> =>
-  new Map(
-    (
-      await sql<{
-        id: string
-        name: string
-      }>`select id, name from staff where workspace_id = ${workspaceId} order by id`.execute(tx)
-    ).rows.map(({ id, name }) => [id, name]),
-  )
+/** Returns the names of all staff, disabled ones too, by id and in the order of ids. */
+export const loadStaffNames = async (tx: Db, workspaceId: string): Promise<Map<string, string>> => {
+  const rows = await tx
+    .selectFrom('staff')
+    .select(['id', 'name'])
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('id')
+    .execute()
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}

@@ -1,43 +1,43 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 
 /** Local days, both inclusive. */
-export type Days = { from: string; to: string; timezone: string }
+export type StaffReportDays = { from: string; to: string; timezone: string }
 /** A kept report. `rows` are as `server/reports/staff.ts` wrote them. */
-export type StoredReport = Days & { id: string; name: string | null; generated_at: string; rows: unknown }
+export type StaffReport = StaffReportDays & { id: string; name: string | null; generated_at: string; rows: unknown }
 
 const columns = sql.raw('id, name, from_day as "from", to_day as "to", timezone, generated_at')
 
 /** The shortest report that covers these days, and of those the newest; undefined when there is none. */
-export const findReport = async (
+export const findCoveringReport = async (
   tx: Db,
   workspaceId: string,
-  { from, to, timezone }: Days,
-): Promise<StoredReport | undefined> =>
+  { from, to, timezone }: StaffReportDays,
+): Promise<StaffReport | undefined> =>
   (
-    await sql<StoredReport>`
+    await sql<StaffReport>`
     select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and timezone = ${timezone} and from_day <= ${from} and to_day >= ${to}
     order by to_day::date - from_day::date, generated_at desc, id desc limit 1`.execute(tx)
   ).rows[0]
 
-export const readReport = async (
+export const loadReport = async (
   tx: Db,
   workspaceId: string,
   id: string,
-): Promise<StoredReport | undefined> =>
+): Promise<StaffReport | undefined> =>
   (
-    await sql<StoredReport>`select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and id = ${storable(id)}`.execute(
+    await sql<StaffReport>`select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and id = ${toStorableId(id)}`.execute(
       tx,
     )
   ).rows[0]
 
-export type ListedReport = Omit<StoredReport, 'rows'> & { rows: number }
+export type StaffReportSummary = Omit<StaffReport, 'rows'> & { rows: number }
 
 /** The reports of a workspace, newest first, with how many rows they have. */
-export const listReports = async (db: Db, workspaceId: string): Promise<ListedReport[]> =>
+export const listReports = async (db: Db, workspaceId: string): Promise<StaffReportSummary[]> =>
   (
-    await sql<ListedReport>`
+    await sql<StaffReportSummary>`
     select ${columns}, jsonb_array_length(rows) as rows from staff_reports where workspace_id = ${workspaceId} order by generated_at desc, id desc`.execute(
       db,
     )
@@ -46,11 +46,11 @@ export const listReports = async (db: Db, workspaceId: string): Promise<ListedRe
 export const insertReport = async (
   tx: Db,
   workspaceId: string,
-  report: Omit<StoredReport, 'id' | 'rows'> & { rows: readonly unknown[] },
-): Promise<ListedReport> => {
+  report: Omit<StaffReport, 'id' | 'rows'> & { rows: readonly unknown[] },
+): Promise<StaffReportSummary> => {
   const { name, from, to, timezone, generated_at, rows } = report
   return (
-    await sql<ListedReport>`
+    await sql<StaffReportSummary>`
     insert into staff_reports (workspace_id, name, from_day, to_day, timezone, generated_at, rows)
     values (${workspaceId}::bigint, ${name}, ${from}, ${to}, ${timezone}, ${generated_at}::timestamptz, ${JSON.stringify(rows)}::text::jsonb)
     returning ${columns}, jsonb_array_length(rows) as rows`.execute(tx)
@@ -58,12 +58,12 @@ export const insertReport = async (
 }
 
 /** Of these days those of which no report is kept. */
-export const missingReports = async <T extends Days>(
+export const filterMissingReports = async <T extends StaffReportDays>(
   db: Db,
   workspaceId: string,
   wanted: readonly T[],
 ): Promise<T[]> => {
-  const { rows } = await sql<Days>`
+  const { rows } = await sql<StaffReportDays>`
     select from_day as "from", to_day as "to", timezone from staff_reports
     where workspace_id = ${workspaceId} and timezone = any(${wanted.map((w) => w.timezone)}::text[]) and to_day = any(${wanted.map((w) => w.to)}::text[])`.execute(
     db,
@@ -76,7 +76,7 @@ export const missingReports = async <T extends Days>(
 /**
  * True when nobody else writes reports of this workspace; they are kept from it until the transaction ends.
  */
-export const lockReports = async (tx: Db, workspaceId: string): Promise<boolean> =>
+export const tryLockReports = async (tx: Db, workspaceId: string): Promise<boolean> =>
   (
     await sql<{
       locked: boolean

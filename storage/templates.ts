@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { storable } from './ids.ts'
+import { toStorableId } from './ids.ts'
 
 /** A template as a send needs it. `components` are in the provider's shape. */
 export type TemplateRow = {
@@ -77,7 +77,7 @@ export const insertTemplate = async (
 }
 
 /** A template with all that is shown of it. */
-export type StoredTemplate = TemplateRow & {
+export type TemplateDetails = TemplateRow & {
   account_name: string | null
   sub_category: string | null
   rejection_reason: string | null
@@ -91,13 +91,13 @@ const columns = sql.raw(
   'id, account_id, account_name, provider_id, name, language, category, sub_category, status, rejection_reason, components, meta_errors, archived_at, created_at, updated_at',
 )
 
-export const readTemplate = async (
+export const loadTemplate = async (
   tx: Db,
   workspaceId: string,
   id: string,
-): Promise<StoredTemplate | undefined> =>
+): Promise<TemplateDetails | undefined> =>
   (
-    await sql<StoredTemplate>`select ${columns} from templates where workspace_id = ${workspaceId} and id = ${storable(id)}::bigint`.execute(
+    await sql<TemplateDetails>`select ${columns} from templates where workspace_id = ${workspaceId} and id = ${toStorableId(id)}::bigint`.execute(
       tx,
     )
   ).rows[0]
@@ -106,22 +106,22 @@ export const lockTemplate = async (
   tx: Db,
   workspaceId: string,
   id: string,
-): Promise<StoredTemplate | undefined> =>
+): Promise<TemplateDetails | undefined> =>
   (
-    await sql<StoredTemplate>`select ${columns} from templates where workspace_id = ${workspaceId} and id = ${storable(id)}::bigint for update`.execute(
+    await sql<TemplateDetails>`select ${columns} from templates where workspace_id = ${workspaceId} and id = ${toStorableId(id)}::bigint for update`.execute(
       tx,
     )
   ).rows[0]
 
 /** Those of these ids that there are, locked in the order in which the provider's updates lock them too. */
-export const lockTemplatesOf = async (
+export const lockTemplatesByIds = async (
   tx: Db,
   workspaceId: string,
   ids: readonly string[],
-): Promise<StoredTemplate[]> =>
+): Promise<TemplateDetails[]> =>
   (
-    await sql<StoredTemplate>`
-    select ${columns} from templates where workspace_id = ${workspaceId} and id = any(${ids.map(storable)}::bigint[]) order by id for update`.execute(
+    await sql<TemplateDetails>`
+    select ${columns} from templates where workspace_id = ${workspaceId} and id = any(${ids.map(toStorableId)}::bigint[]) order by id for update`.execute(
       tx,
     )
   ).rows
@@ -141,15 +141,15 @@ const matching = (workspaceId: string, { status, category, language, ids }: Temp
 }
 
 /** Templates by name, then id. */
-export const pageOfTemplates = async (
+export const listTemplateRows = async (
   tx: Db,
   workspaceId: string,
   filter: TemplateFilter,
   after: { name: string; id: string } | null,
   limit: number,
-): Promise<StoredTemplate[]> =>
+): Promise<TemplateDetails[]> =>
   (
-    await sql<StoredTemplate>`
+    await sql<TemplateDetails>`
     select ${columns} from templates where ${matching(workspaceId, filter)} ${after === null ? sql`` : sql`and (name, id) > (${after.name}, ${after.id}::bigint)`}
     order by name, id limit ${limit}`.execute(tx)
   ).rows
@@ -167,7 +167,7 @@ export const countTemplates = async (tx: Db, workspaceId: string, filter: Templa
  * What a search looks into. An account holds at most 6,000 templates, so they are read whole and folded
  * outside of SQL.
  */
-export const templateTexts = async (
+export const listTemplateTexts = async (
   tx: Db,
   workspaceId: string,
   filter: TemplateFilter,
@@ -184,7 +184,7 @@ export const lockTemplateLimit = async (tx: Db, workspaceId: string): Promise<vo
 }
 
 /** Templates that count against the plan: all but those archived and those the provider deleted. */
-export const countHeldTemplates = async (tx: Db, workspaceId: string): Promise<number> =>
+export const countTemplatesInPlan = async (tx: Db, workspaceId: string): Promise<number> =>
   Number(
     (
       await sql<{
@@ -199,7 +199,7 @@ export const countHeldTemplates = async (tx: Db, workspaceId: string): Promise<n
  * Writes a template that is about to be submitted, in place of one that the provider deleted. Waits for
  * others who write this name; undefined when the account has a template of this name and language.
  */
-export const reserveTemplate = async (
+export const insertPendingTemplate = async (
   tx: Db,
   workspaceId: string,
   template: Required<Pick<NewTemplate, 'account_name' | 'submitted_by'>> &
@@ -225,11 +225,11 @@ export const deleteTemplateRow = async (tx: Db, workspaceId: string, id: string)
 }
 
 export type TemplateChange = Partial<
-  Pick<StoredTemplate, 'provider_id' | 'status' | 'category' | 'rejection_reason' | 'archived_at'>
+  Pick<TemplateDetails, 'provider_id' | 'status' | 'category' | 'rejection_reason' | 'archived_at'>
 > & { components?: readonly unknown[]; meta_errors?: unknown }
 
 /** Writes what is given of a locked template. */
-export const writeTemplate = async (
+export const updateTemplateRow = async (
   tx: Db,
   workspaceId: string,
   id: string,
@@ -260,7 +260,7 @@ export type AccountChannel = {
   account_name: string | null
 }
 
-export const accountChannels = async (tx: Db, workspaceId: string): Promise<AccountChannel[]> =>
+export const listAccountChannels = async (tx: Db, workspaceId: string): Promise<AccountChannel[]> =>
   (
     await sql<AccountChannel>`select id, type, status, account_id, account_name from channels where workspace_id = ${workspaceId} order by is_default desc, id`.execute(
       tx,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Role } from '../catalog/workspace.ts'
-import type { ChannelsTable, Db } from './database.ts'
+import type { TableRow, Db } from './database.ts'
 
 /**
  * Staff, teams and channels are few: read whole, then filtered and paged by the handler, which folds case
@@ -15,7 +15,7 @@ export type StaffRow = {
   channel_ids: string[] | null
 }
 export type TeamRow = { id: string; name: string; staff_ids: string[] | null }
-export type ChannelRow = Omit<ChannelsTable, 'workspace_id' | 'id' | 'is_default'> & {
+export type ChannelRow = Omit<TableRow<'channels'>, 'workspace_id' | 'id' | 'is_default'> & {
   id: string
   is_default: boolean
 }
@@ -25,7 +25,8 @@ export const readStaff = async (tx: Db, workspaceId: string): Promise<StaffRow[]
   (
     await sql<StaffRow>`
     select x.id, x.name, x.role, x.enabled, x.channel_ids,
-      (select array_agg(m.team_id order by m.team_id) from team_members m where m.workspace_id = x.workspace_id and m.staff_id = x.id) as team_ids
+      (select array_agg(m.team_id order by m.team_id) from team_members m
+        where m.workspace_id = x.workspace_id and m.staff_id = x.id) as team_ids
     from staff x where x.workspace_id = ${workspaceId} order by x.id`.execute(tx)
   ).rows
 
@@ -34,14 +35,14 @@ export const readTeams = async (tx: Db, workspaceId: string): Promise<TeamRow[]>
   (
     await sql<TeamRow>`
     select x.id, x.name,
-      (select array_agg(m.staff_id order by m.staff_id) from team_members m where m.workspace_id = x.workspace_id and m.team_id = x.id) as staff_ids
+      (select array_agg(m.staff_id order by m.staff_id) from team_members m
+        where m.workspace_id = x.workspace_id and m.team_id = x.id) as staff_ids
     from teams x where x.workspace_id = ${workspaceId} order by x.id`.execute(tx)
   ).rows
 
 /** All channels of a workspace, by id. */
 export const readChannels = async (tx: Db, workspaceId: string): Promise<ChannelRow[]> =>
   (
-    await sql<ChannelRow>`select x.* from channels x where x.workspace_id = ${workspaceId} order by x.id`.execute(
-      tx,
-    )
+    await sql<ChannelRow>`select x.* from channels x where x.workspace_id = ${workspaceId}
+      order by x.id`.execute(tx)
   ).rows

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { findOperation } from '../catalog/index.ts'
-import { contactInsert, type NewContact, takeContactIds } from '../storage/contacts.ts'
+import { buildContactInsert, type NewContact, reserveContactIds } from '../storage/contacts.ts'
 import { listFields } from '../storage/custom-fields.ts'
 import type { Db } from '../storage/database.ts'
-import { runFinale } from '../storage/deferred-write.ts'
+import { runDeferredWrite } from '../storage/deferred-write.ts'
 import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 
@@ -29,9 +29,9 @@ export const plantContact = async (
   contact: Omit<NewContact, 'types'>,
   now: string,
 ): Promise<string> => {
-  const [id] = await takeContactIds(db, 1)
+  const [id] = await reserveContactIds(db, 1)
   const types = new Map((await listFields(db, workspaceId)).map((field) => [field.id, field.type]))
-  await runFinale(db, contactInsert(workspaceId, id!, { ...contact, types }, now))
+  await runDeferredWrite(db, buildContactInsert(workspaceId, id!, { ...contact, types }, now))
   return id!
 }
 

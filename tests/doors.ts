@@ -1,14 +1,15 @@
 import { PassThrough } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import { commonErrors } from '../catalog/errors.ts'
-import { findOperation, type Operation, outputOf, routesOf } from '../catalog/index.ts'
+import { findOperation, type Operation, getOutputSchema, listRoutes } from '../catalog/index.ts'
 import { toArgv } from '../cli/argv.ts'
-import { run } from '../cli/main.ts'
+import { runCommandLine } from '../cli/main.ts'
 import { readManifest } from '../cli/manifest.ts'
+import { databases } from './databases.ts'
 import {
-  databases,
   makeWorkspace,
   type ServerOptions,
+  sharedServer,
   startServer,
   type TestServer,
   type TestWorkspace,
@@ -54,7 +55,7 @@ const replyOf = async (response: Response): Promise<Reply> => {
 
 /** The route whose fields hold all of the input, the first one when none does. */
 const routeFor = (op: Operation, input: Record<string, unknown>) => {
-  const routes = routesOf(op)
+  const routes = listRoutes(op)
   const known = (fields: readonly string[]) =>
     Object.keys(input)
       .filter((f) => op.input.shape[f])
@@ -142,7 +143,7 @@ const mcpCall =
     const text = content[0]!.text
     const body = isError ? (JSON.parse(text) as { status: number }) : structuredContent
     return {
-      status: isError ? (body as { status: number }).status : routesOf(findOperation(name)!)[0]!.status,
+      status: isError ? (body as { status: number }).status : listRoutes(findOperation(name)!)[0]!.status,
       body,
       text,
       headers: reply.headers,
@@ -166,7 +167,7 @@ export const runCli = async (
   const [out, err] = [collect(), collect()]
   const input = new PassThrough()
   input.end(stdin)
-  const exit = await run(argv, { stdin: input, stdout: out.stream, stderr: err.stream, env })
+  const exit = await runCommandLine(argv, { stdin: input, stdout: out.stream, stderr: err.stream, env })
   return { exit, stdout: out.text(), stderr: err.text() }
 }
 
@@ -190,7 +191,7 @@ const cliCall =
     const text = stdout !== '' ? stdout : stderr
     const body = JSON.parse(text) as { status?: number }
     return {
-      status: stdout !== '' ? routesOf(findOperation(name)!)[0]!.status : body.status!,
+      status: stdout !== '' ? listRoutes(findOperation(name)!)[0]!.status : body.status!,
       body,
       text: text.trimEnd(),
       headers: {},
@@ -215,7 +216,7 @@ export const checked = (door: Door): Door => ({
   call: async (name, input, options) => {
     const reply = await door.call(name, input, options)
     const op = findOperation(name)!
-    if (reply.status < 300) outputOf(op).strict().parse(reply.body)
+    if (reply.status < 300) getOutputSchema(op).strict().parse(reply.body)
     else if (![...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict'] : [])].includes(reply.body.code))
       throw new Error(`${name} does not list the error ${reply.body.code}`)
     return reply
@@ -230,6 +231,10 @@ export type Scene = {
   as: (key: string) => Door['call']
 }
 
+/** The shared server, or one of its own for tests that name options. */
+const startFor = (database: string, options: ServerOptions): Promise<TestServer> =>
+  Object.keys(options).length === 0 ? sharedServer(database) : startServer(database, options)
+
 /** Runs tests on every database through every door, each test in a workspace of its own. */
 export const everyDoor = (
   title: string,
@@ -240,7 +245,7 @@ export const everyDoor = (
     describe(`${title} (${database})`, () => {
       let server: TestServer
       before(async () => {
-        server = await startServer(database, options)
+        server = await startFor(database, options)
       })
       after(async () => {
         await server.close()
@@ -274,7 +279,7 @@ export const everyDatabase = (
     describe(`${title} (${database})`, () => {
       let server: TestServer
       before(async () => {
-        server = await startServer(database, options)
+        server = await startFor(database, options)
       })
       after(async () => {
         await server.close()

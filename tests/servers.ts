@@ -1,22 +1,21 @@
-import { randomUUID } from 'node:crypto'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import { pino } from 'pino'
-import postgres from 'postgres'
 import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
-import { mcpHandler } from '../mcp/handler.ts'
-import type { App, AppOptions } from '../server/app.ts'
-import { compose } from '../server/compose.ts'
+import { createMcpEndpoint } from '../mcp/endpoint.ts'
+import type { App } from '../server/core/app.ts'
+import type { AppOptions } from '../server/create-app.ts'
+import { composeService } from '../server/compose.ts'
 import { stopStreams } from '../server/events/stream.ts'
-import { processUpdates, stopUpdates } from '../server/inbound/process.ts'
-import { createHttp } from '../server/http/app.ts'
-import { HARD_MAX_BYTES } from '../server/http/body.ts'
+import { createHttpApp } from '../server/http/app.ts'
+import { MAX_BODY_BYTES } from '../server/http/body.ts'
 import { nodeHandler } from '../server/http/node.ts'
-import { hashApiKey, newApiKey } from '../server/keys.ts'
-import { fetchMedia, stopMedia } from '../server/media/fetch.ts'
+import { hashApiKey, createApiKey } from '../server/api-keys.ts'
+import { downloadDueMedia } from '../server/media/downloads-job.ts'
 import { createMetrics } from '../server/metrics.ts'
 import type { ProviderConfig } from '../server/provider/settings.ts'
 import type { Sandbox } from '../server/sandbox/emulator/sandbox.ts'
@@ -29,7 +28,8 @@ import {
   type WorkspaceFields,
 } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
-import { type Location, migrate, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
+import { type Location, openStorage, type Storage } from '../storage/open.ts'
+import { createDatabase } from './databases.ts'
 
 export type TestServer = {
   database: string
@@ -60,36 +60,11 @@ export type ServerOptions = {
   now?: () => string
   extra?: AppOptions['extra']
   provider?: ProviderConfig
+  /** A server of its own although the options are the defaults: the tests change what a server shares. */
+  dedicated?: true
 }
 
 const plenty = 1_000_000
-
-type Opened = { storage: Storage; remove: () => void | Promise<void>; location: Location }
-
-const embedded = async (open: OpenOptions, template?: string): Promise<Opened> => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'wcrm-test-'))
-  if (template) cpSync(template, dataDir, { recursive: true })
-  const storage = await openStorage({ dataDir }, open)
-  return { storage, location: { dataDir }, remove: () => rmSync(dataDir, { recursive: true, force: true }) }
-}
-
-const onPostgres = async (url: string, open: OpenOptions = {}): Promise<Opened> => {
-  const name = `wcrm_${randomUUID().replaceAll('-', '')}`
-  const admin = postgres(url, { max: 1, onnotice: () => {} })
-  await admin.unsafe(`create database ${name}`)
-  const own = new URL(url)
-  own.pathname = `/${name}`
-  const location = { databaseUrl: own.href }
-  const storage = await openStorage(location, open)
-  return {
-    storage,
-    location,
-    remove: async () => {
-      await admin.unsafe(`drop database ${name} with (force)`)
-      await admin.end()
-    },
-  }
-}
 
 /** Tests ask no name server: example names are public, and there are no others. */
 const resolveExamples = async (name: string): Promise<string[]> => {
@@ -110,9 +85,17 @@ export const serveStorage = async (
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const { now, extra, provider = {}, resolve = resolveExamples, statementTimeout: _, ...limits } = options
+  const {
+    now,
+    extra,
+    provider = {},
+    resolve = resolveExamples,
+    statementTimeout: _,
+    dedicated: __,
+    ...limits
+  } = options
   const mediaDir = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
-  const service = compose({
+  const service = composeService({
     storage,
     secret: 'a secret of at least sixteen',
     log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }),
@@ -125,10 +108,10 @@ export const serveStorage = async (
     localUrl: url,
     mediaDir,
   })
-  const { app, driver, mounts } = service
+  const { app, sandboxControl: driver, mounts } = service
   const sandbox = service.sandbox!
-  const http = createHttp(app, { ...mounts, '/mcp': mcpHandler(app) })
-  handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: HARD_MAX_BYTES })
+  const http = createHttpApp(app, { ...mounts, '/mcp': createMcpEndpoint(app) })
+  handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: MAX_BODY_BYTES })
   return {
     database,
     url,
@@ -138,14 +121,13 @@ export const serveStorage = async (
     sandbox,
     settle: async () => {
       do {
-        await sandbox.settle()
-        if (app.media) await fetchMedia(app, app.media)
-      } while ((await processUpdates(app)) > 0 || (await sandbox.pump()) > 0)
+        await sandbox.drain()
+        if (app.media) await downloadDueMedia(app, app.media)
+      } while ((await app.jobs.job('provider-updates').runOnce()) > 0 || (await sandbox.pump()) > 0)
     },
     close: async () => {
       await stopStreams(app)
-      await stopUpdates(app)
-      await stopMedia(app)
+      await app.jobs.stop()
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
       rmSync(mediaDir, { recursive: true, force: true })
@@ -153,35 +135,14 @@ export const serveStorage = async (
   }
 }
 
-export const databases: readonly string[] = [
-  'embedded',
-  ...(process.env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : []),
-]
-
-/** Runs `work` on a database of its own that has no schema yet. */
-export const onEmptyDatabase = async (database: string, work: (db: Db) => Promise<void>): Promise<void> => {
-  const { storage, remove } =
-    database === 'embedded' ? await embedded({}) : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
-  try {
-    await work(storage.db)
-  } finally {
-    await storage.close()
-    await remove()
-  }
-}
-
-/** A server on a database of its own. */
+/** Starts a server on a database of its own. */
 export const startServer = async (
   database: string,
   options: ServerOptions = {},
 ): Promise<TestServer & { location: Location }> => {
-  const open: OpenOptions =
-    options.statementTimeout === undefined ? {} : { statementTimeout: options.statementTimeout }
-  const { storage, remove, location } =
-    database === 'embedded'
-      ? await embedded(open, process.env.WCRM_TEST_TEMPLATE)
-      : await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!, open)
-  await migrate(storage.db)
+  const { location, remove } = await createDatabase(database)
+  const { statementTimeout } = options
+  const storage = await openStorage(location, statementTimeout === undefined ? {} : { statementTimeout })
   const server = await serveStorage(storage, database, options)
   return {
     ...server,
@@ -194,17 +155,33 @@ export const startServer = async (
   }
 }
 
-/** A PostgreSQL database of its own, for tests in which several servers share one. */
+/** The servers that the tests of this process share, by database. */
+const shared = new Map<string, Promise<TestServer>>()
+
+/**
+ * The server with default options on this database. It is started once in a process, and all tests that
+ * need nothing special share it, each in a workspace of its own; `close` leaves it running.
+ */
+export const sharedServer = async (database: string): Promise<TestServer> => {
+  if (!shared.has(database)) shared.set(database, startServer(database))
+  return { ...(await shared.get(database)!), close: async () => {} }
+}
+
+/** Stops them at the end of the process: `scripts/test-worker.ts` runs many files in one. */
+export const closeSharedServers = async (): Promise<void> => {
+  for (const server of shared.values()) await (await server).close()
+  shared.clear()
+}
+
+if (!process.env.WCRM_TEST_WORKER) after(closeSharedServers)
+
+/** Starts several servers on one PostgreSQL database of their own. */
 export const startSharedServers = async (
   count: number,
   options: ServerOptions = {},
 ): Promise<{ servers: TestServer[]; close: () => Promise<void> }> => {
-  const { storage, remove, location } = await onPostgres(process.env.WCRM_TEST_POSTGRES_URL!)
-  await migrate(storage.db)
-  const storages = [
-    storage,
-    ...(await Promise.all(Array.from({ length: count - 1 }, () => openStorage(location)))),
-  ]
+  const { location, remove } = await createDatabase('postgresql')
+  const storages = await Promise.all(Array.from({ length: count }, () => openStorage(location)))
   const servers = await Promise.all(storages.map((s) => serveStorage(s, 'postgresql', options)))
   return {
     servers,
@@ -236,7 +213,7 @@ export const makeWorkspace = async (
   const now = app.now()
   const { id } = await createWorkspace(db, { name: 'Test', ...fields }, now)
   const key = async (staffId: string, options: KeyOptions = {}): Promise<TestKey> => {
-    const text = newApiKey(options.test ?? false)
+    const text = createApiKey(options.test ?? false)
     const row = await createKey(
       db,
       id,

@@ -1,46 +1,50 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Config } from '../../server/config.ts'
-import { fingerprintOf, locationOf } from '../../server/start.ts'
-import { dump } from '../../storage/backup/dump.ts'
-import { isLoadFault, load, type Loaded } from '../../storage/backup/load.ts'
-import { otherSessions } from '../../storage/backup/schema.ts'
+import { computeSecretFingerprint } from '../../server/secret.ts'
+import { toLocation } from '../../server/start.ts'
+import { dumpDatabase } from '../../storage/backup/dump.ts'
+import { isBackupLoadError, loadBackup, type LoadedBackup } from '../../storage/backup/load.ts'
+import { countOtherSessions } from '../../storage/backup/schema.ts'
 import { attachEmbedded } from '../../storage/embedded/open.ts'
 import { migrate, openStorage, type Storage } from '../../storage/open.ts'
-import { fault, usage } from '../fault.ts'
+import { cliError, usageError } from '../error.ts'
 import { readManifest } from '../manifest.ts'
-import { readLines, writeLines } from './file.ts'
-import { missing, text } from './flags.ts'
-import { isMade } from './session.ts'
-import { progress } from './show.ts'
-import type { Session, Verb } from './verb.ts'
+import { readBackupFile, writeBackupFile } from './backup-file.ts'
+import { notFoundError, stringFlag } from './flags.ts'
+import { databaseExists } from './session.ts'
+import { createProgressLine } from '../result.ts'
+import type { AdminSession, AdminVerb } from './verb.ts'
 
-const about = (session: Session) => ({ product: readManifest().version, now: session.now })
+const dumpInfo = (session: AdminSession) => ({ product: readManifest().version, now: session.now })
 
-const requireMade = (config: Config): void => {
-  if (!isMade(config))
-    throw missing(
+const requireDatabase = (config: Config): void => {
+  if (!databaseExists(config))
+    throw notFoundError(
       `There is no database in the folder ${resolve(config.dataDir)}.`,
       '--data',
-      'Name the folder that the server uses, or --database-url.',
+      'Name the data folder of the server, or use --database-url.',
     )
 }
 
-const busy = (detail: string) =>
-  fault(5, { type: 'about:blank', title: 'A server is running', status: 409, detail, code: 'conflict' })
+const serverRunningError = (detail: string) =>
+  cliError(5, { type: 'about:blank', title: 'A server is running', status: 409, detail, code: 'conflict' })
 
-/** Opens the database for this process alone, with the schema brought up to date. */
-const openAlone = async (config: Config, why: string): Promise<Storage> => {
+/**
+ * Opens the database exclusively and migrates it. Throws when a server uses it; `reason` says why that
+ * matters.
+ */
+const openExclusively = async (config: Config, reason: string): Promise<Storage> => {
   if (!config.databaseUrl && (await attachEmbedded(config.dataDir)))
-    throw busy(`A server runs on ${resolve(config.dataDir)}. Stop it first: ${why}.`)
-  const storage = await openStorage(locationOf(config), {
-    unhurried: true,
+    throw serverRunningError(`A server is running on ${resolve(config.dataDir)}. Stop it first: ${reason}.`)
+  const storage = await openStorage(toLocation(config), {
+    noTimeout: true,
     connections: 1,
     prepare: config.databasePrepare === 'on',
   })
   try {
-    if (!storage.embedded && (await otherSessions(storage.db)) > 0)
-      throw busy(`A server uses this PostgreSQL database. Stop it first: ${why}.`)
+    if (!storage.embedded && (await countOtherSessions(storage.db)) > 0)
+      throw serverRunningError(`A server is using this PostgreSQL database. Stop it first: ${reason}.`)
     await migrate(storage.db)
     return storage
   } catch (error) {
@@ -49,9 +53,9 @@ const openAlone = async (config: Config, why: string): Promise<Storage> => {
   }
 }
 
-/** Where the secret of a configuration is; it is never shown. */
-const secretPlace = (config: Config): string => {
-  if (config.secret) return 'the variable WCRM_SECRET'
+/** Describes where the secret of a configuration is stored, without revealing it. */
+const describeSecretLocation = (config: Config): string => {
+  if (config.secret) return 'the environment variable WCRM_SECRET'
   const file = resolve(config.dataDir, 'secret')
   return existsSync(file) || !config.databaseUrl
     ? `the file ${file}`
@@ -59,79 +63,85 @@ const secretPlace = (config: Config): string => {
 }
 
 /**
- * The fingerprint of the secret that a server of this configuration would use; undefined: it would make a
- * new one.
+ * Returns the fingerprint of the secret that a server with this configuration would use. Undefined when it
+ * would generate a new one.
  */
-const fingerprintHere = (config: Config): string | undefined => {
+const configuredFingerprint = (config: Config): string | undefined => {
   const file = join(config.dataDir, 'secret')
   const secret = config.secret ?? (existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined)
-  return secret === undefined ? undefined : fingerprintOf(secret)
+  return secret === undefined ? undefined : computeSecretFingerprint(secret)
 }
 
-/** A file at fault is the caller's to mend. */
+/** Loads a dump. An invalid file is a usage error. */
 const loadInto = async (
   storage: Storage,
-  lines: Parameters<typeof load>[1],
+  lines: Parameters<typeof loadBackup>[1],
   onRows: (n: number) => void,
-): Promise<Loaded> => {
+): Promise<LoadedBackup> => {
   try {
-    return await load(storage.db, lines, onRows)
+    return await loadBackup(storage.db, lines, onRows)
   } catch (error) {
-    throw isLoadFault(error) ? usage(error.message) : error
+    throw isBackupLoadError(error) ? usageError(error.message) : error
   }
 }
 
-const total = (rows: Record<string, number>): number => Object.values(rows).reduce((sum, n) => sum + n, 0)
+const sumRows = (rows: Record<string, number>): number => Object.values(rows).reduce((sum, n) => sum + n, 0)
 
-const backup: Verb = {
+const backup: AdminVerb = {
   name: 'backup',
-  argument: ['<file>', 'where to write it'],
+  argument: ['<file>', 'the file to write'],
   scoped: false,
   summary: 'Write the whole database to one file',
   about:
-    'A gzip file of JSON lines that either database restores, of one moment, also while a server runs. (The embedded database answers nobody else meanwhile.)\n' +
-    "It holds customers' data and the hashes of keys. It does not hold the secret: keep that apart.",
+    'Writes a consistent snapshot as gzipped JSON lines, which PostgreSQL and the embedded database can ' +
+    'restore. A server may be running. (The embedded database blocks other queries meanwhile.)\n' +
+    'The file contains customer data and the hashes of API keys, but not the secret: back that up ' +
+    'separately.',
   run: async (session, _flags, file) => {
-    requireMade(session.config)
+    requireDatabase(session.config)
     const db = await session.db()
-    const line = progress(session.io, 'rows')
+    const line = createProgressLine(session.io, 'rows')
     let rows: Record<string, number> = {}
     const lines = async function* () {
-      for await (const some of dump(db, about(session), line.tell)) {
-        const last = some.at(-1)!
+      for await (const batch of dumpDatabase(db, dumpInfo(session), line.update)) {
+        const last = batch.at(-1)!
         if (last.startsWith('{"rows"')) rows = (JSON.parse(last) as { rows: typeof rows }).rows
-        yield some
+        yield batch
       }
     }
-    const bytes = await writeLines(file, lines()).finally(line.end)
+    const bytes = await writeBackupFile(file, lines()).finally(line.end)
     session.io.stderr.write(
-      `The secret is not in the backup: keep ${secretPlace(session.config)} too. A server on the restored database needs the same one.\n`,
+      `The backup does not contain the secret: back up ${describeSecretLocation(session.config)} too. ` +
+        'A server on the restored database needs the same secret.\n',
     )
-    return { file: resolve(file), bytes, rows: total(rows), tables: rows }
+    return { file: resolve(file), bytes, rows: sumRows(rows), tables: rows }
   },
 }
 
-const restore: Verb = {
+const restore: AdminVerb = {
   name: 'restore',
   argument: ['<file>', 'a backup'],
   scoped: false,
   summary: 'Fill an empty database from a backup',
   about:
-    'Works for a database without a workspace, with no server running on it, and a backup of the same schema. A file that is damaged or cut short changes nothing.',
+    'The database must have no workspace, no server may be running on it, and the backup must have the ' +
+    'same ' +
+    'schema version. A damaged or truncated file changes nothing.',
   run: async (session, _flags, file) => {
-    if (!existsSync(file)) throw missing(`There is no file ${resolve(file)}.`, '<file>')
-    const storage = await openAlone(session.config, 'a backup is restored into a database that nobody uses')
-    const line = progress(session.io, 'rows')
+    if (!existsSync(file)) throw notFoundError(`The file ${resolve(file)} does not exist.`, '<file>')
+    const storage = await openExclusively(session.config, 'a restore needs exclusive access to the database')
+    const line = createProgressLine(session.io, 'rows')
     try {
-      const { header, rows } = await loadInto(storage, readLines(file), line.tell)
+      const { header, rows } = await loadInto(storage, readBackupFile(file), line.update)
       line.end()
       const { secret_fingerprint: needed, made_at, product } = header
-      if (needed !== null && fingerprintHere(session.config) !== needed) {
+      if (needed !== null && configuredFingerprint(session.config) !== needed) {
         session.io.stderr.write(
-          `The server needs the secret that the backup was made with: put it into the file ${resolve(session.config.dataDir, 'secret')}, or set WCRM_SECRET.\n`,
+          `The server needs the secret of the backed-up server: store it in the file ` +
+            `${resolve(session.config.dataDir, 'secret')}, or set WCRM_SECRET.\n`,
         )
       }
-      return { file: resolve(file), made_at, product, rows: total(rows), tables: rows }
+      return { file: resolve(file), made_at, product, rows: sumRows(rows), tables: rows }
     } finally {
       line.end()
       await storage.close()
@@ -139,30 +149,32 @@ const restore: Verb = {
   },
 }
 
-const move: Verb = {
+const move: AdminVerb = {
   name: 'move',
   scoped: false,
-  summary: 'Carry the whole database over to an empty PostgreSQL database',
+  summary: 'Copy the whole database to an empty PostgreSQL database',
   required: [['--to <url>', 'PostgreSQL 15 or newer']],
-  about: 'With no server running. The database that it came from stays as it is.',
+  about: 'No server may be running. The source database is not changed.',
   run: async (session, flags) => {
-    const to = text(flags, 'to')!
-    if (!/^postgres(ql)?:\/\//.test(to)) throw usage(`--to takes a postgres:// URL, not "${to}".`, '--to')
-    requireMade(session.config)
-    const source = await openAlone(session.config, 'what it writes during a move would be lost')
-    const line = progress(session.io, 'rows')
+    const to = stringFlag(flags, 'to')!
+    if (!/^postgres(ql)?:\/\//.test(to))
+      throw usageError(`--to must be a postgres:// URL, not "${to}".`, '--to')
+    requireDatabase(session.config)
+    const source = await openExclusively(session.config, 'its writes during the move would be lost')
+    const line = createProgressLine(session.io, 'rows')
     try {
-      const target = await openAlone(
+      const target = await openExclusively(
         { ...session.config, databaseUrl: to },
-        "the database that is moved to must be nobody's",
+        'a move needs exclusive access to the target database',
       )
       try {
-        const { rows } = await loadInto(target, dump(source.db, about(session)), line.tell)
+        const { rows } = await loadInto(target, dumpDatabase(source.db, dumpInfo(session)), line.update)
         line.end()
         session.io.stderr.write(
-          `Start the server with WCRM_DATABASE_URL and with the same secret as before: ${secretPlace(session.config)}.\n`,
+          `Start the server with WCRM_DATABASE_URL and the same secret as before: ` +
+            `${describeSecretLocation(session.config)}.\n`,
         )
-        return { rows: total(rows), tables: rows }
+        return { rows: sumRows(rows), tables: rows }
       } finally {
         await target.close()
       }
@@ -173,4 +185,4 @@ const move: Verb = {
   },
 }
 
-export const copies: readonly Verb[] = [backup, restore, move]
+export const backupVerbs: readonly AdminVerb[] = [backup, restore, move]

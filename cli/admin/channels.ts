@@ -3,85 +3,98 @@ import { channelStatuses, channelTypes } from '../../catalog/channels.ts'
 import type { Config } from '../../server/config.ts'
 import { parsePhone } from '../../server/contacts/phone.ts'
 import { type ChannelFields, createChannel, listAllChannels, updateChannel } from '../../storage/admin.ts'
-import { usage } from '../fault.ts'
-import { idOf, missing, nameOf, nothingSaid, oneOf, said, text } from './flags.ts'
-import type { Flags, Group } from './verb.ts'
+import { usageError } from '../error.ts'
+import {
+  parseId,
+  notFoundError,
+  nameFlag,
+  nothingToChangeError,
+  choiceFlag,
+  omitUndefined,
+  stringFlag,
+} from './flags.ts'
+import type { AdminFlags, AdminGroup } from './verb.ts'
 
-const accountOf = (flags: Flags): { account_id?: string; account_name?: string } => {
-  const account = text(flags, 'account')
+const accountFlag = (flags: AdminFlags): { account_id?: string; account_name?: string } => {
+  const account = stringFlag(flags, 'account')
   if (account === undefined) return {}
   const [, id, name] = /^([^:]+):(.+)$/.exec(account.trim()) ?? []
   if (id === undefined || name === undefined)
-    throw usage(
-      `--account takes ID:NAME, not "${account}".`,
+    throw usageError(
+      `--account must be ID:NAME, not "${account}".`,
       '--account',
       'For example --account "100200:Main account".',
     )
   return { account_id: id.trim(), account_name: name.trim() }
 }
 
-/** A phone number in the form that all others have; anything else as it is. */
-const identifierOf = (flags: Flags): string | undefined => {
-  const given = nameOf(flags, 'identifier')
-  if (given === undefined || !/^[\d\s+().\-/]+$/.test(given)) return given
-  const phone = parsePhone(given)
-  return 'digits' in phone ? phone.digits : given
+/** Normalizes an identifier that is a phone number; returns any other text unchanged. */
+const identifierFlag = (flags: AdminFlags): string | undefined => {
+  const identifier = nameFlag(flags, 'identifier')
+  if (identifier === undefined || !/^[\d\s+().\-/]+$/.test(identifier)) return identifier
+  const phone = parsePhone(identifier)
+  return 'digits' in phone ? phone.digits : identifier
 }
 
-const fieldsOf = (flags: Flags): ChannelFields =>
-  said({
-    type: oneOf(flags, 'type', channelTypes),
-    name: nameOf(flags),
-    identifier: identifierOf(flags),
-    status: oneOf(flags, 'status', channelStatuses),
-    ...accountOf(flags),
-    provider_channel_id: nameOf(flags, 'providerChannelId'),
-    provider_phone_number_id: nameOf(flags, 'providerPhoneNumberId'),
+const channelFields = (flags: AdminFlags): ChannelFields =>
+  omitUndefined({
+    type: choiceFlag(flags, 'type', channelTypes),
+    name: nameFlag(flags),
+    identifier: identifierFlag(flags),
+    status: choiceFlag(flags, 'status', channelStatuses),
+    ...accountFlag(flags),
+    provider_channel_id: nameFlag(flags, 'providerChannelId'),
+    provider_phone_number_id: nameFlag(flags, 'providerPhoneNumberId'),
     is_default: flags['default'] === true ? true : undefined,
   }) as ChannelFields
 
-/** The sandbox stands in where no provider is configured, and knows a number by the id that we give it. */
-const sandboxNumber = ({ providerUrl }: Config, fields: ChannelFields): ChannelFields =>
+/** Without a configured provider, the sandbox identifies a phone number by the id that is generated here. */
+const sandboxPhoneNumberId = ({ providerUrl }: Config, fields: ChannelFields): ChannelFields =>
   providerUrl === undefined && fields.type === 'chatapp' && fields.provider_phone_number_id === undefined
     ? { provider_phone_number_id: String(randomInt(990_000_000_000, 999_999_999_999)) }
     : {}
 
-const basics = [
+const identityFlags = [
   ['--type <type>', `one of: ${channelTypes.join(', ')}`],
   ['--name <name>', 'display name'],
   ['--identifier <text>', 'business phone number, username or page'],
 ] as const
 
-const options = [
+const optionalFlags = [
   ['--status <status>', `one of: ${channelStatuses.join(', ')}`],
-  ['--account <id:name>', 'business account at the provider that it belongs to'],
-  ['--provider-channel-id <id>', 'the same channel at the provider'],
+  ['--account <id:name>', 'business account of the channel at the provider'],
+  ['--provider-channel-id <id>', 'id of the channel at the provider'],
   [
     '--provider-phone-number-id <id>',
-    "the number's id at the provider; a chatapp channel is given one for the sandbox where no provider is configured",
+    'id of the phone number at the provider (default without a provider: one for the sandbox)',
   ],
-  ['--default', 'used when a send names no channel; the one before loses the mark'],
+  ['--default', 'make it the default channel for sends that name none'],
 ] as const
 
-export const channels: Group = {
+export const channelsGroup: AdminGroup = {
   name: 'channels',
-  summary: 'Channels that messages come and go by',
+  summary: 'Channels for messages',
   verbs: [
     {
       name: 'create',
       summary: 'Add a channel',
       scoped: true,
-      required: basics,
-      options: options.map(
+      required: identityFlags,
+      options: optionalFlags.map(
         ([flags, about]) =>
           [flags, flags.startsWith('--status') ? `${about} (default: connected)` : about] as const,
       ),
       run: async (session, flags) => {
-        const fields = fieldsOf(flags)
+        const fields = channelFields(flags)
         return await createChannel(
           await session.db(),
           (await session.workspace()).id,
-          { status: 'connected', ...sandboxNumber(session.config, fields), ...fields, type: fields.type! },
+          {
+            status: 'connected',
+            ...sandboxPhoneNumberId(session.config, fields),
+            ...fields,
+            type: fields.type!,
+          },
           session.now,
         )
       },
@@ -108,20 +121,20 @@ export const channels: Group = {
     },
     {
       name: 'update',
-      summary: 'Change a channel; what is not given stays',
+      summary: 'Update a channel; omitted values stay',
       scoped: true,
       argument: ['<id>', 'channel'],
-      options: [...basics, ...options],
+      options: [...identityFlags, ...optionalFlags],
       run: async (session, flags, argument) => {
-        const id = idOf(argument, '<id>')
-        const fields = fieldsOf(flags)
-        if (Object.keys(fields).length === 0) throw nothingSaid()
+        const id = parseId(argument, '<id>')
+        const fields = channelFields(flags)
+        if (Object.keys(fields).length === 0) throw nothingToChangeError()
         const row = await updateChannel(await session.db(), (await session.workspace()).id, id, fields)
         if (!row)
-          throw missing(
+          throw notFoundError(
             `The workspace has no channel ${id}.`,
             '<id>',
-            'wcrm admin channels list shows those it has.',
+            'List them with: wcrm admin channels list',
           )
         return row
       },

@@ -1,111 +1,127 @@
-import { storable } from '../../storage/ids.ts'
-import { type Fault, fault, usage } from '../fault.ts'
-import type { Flags } from './verb.ts'
+import { toStorableId } from '../../storage/ids.ts'
+import { type CliError, cliError, usageError } from '../error.ts'
+import type { AdminFlags } from './verb.ts'
 
-/** Reads flags as values, and refuses what cannot be, naming the flag. */
+// Parsers of flag values. All return undefined for an absent flag and throw a usage error that names the
+// flag.
 
-export const text = (flags: Flags, name: string): string | undefined => {
+export const stringFlag = (flags: AdminFlags, name: string): string | undefined => {
   const value = flags[name]
   return typeof value === 'string' ? value : undefined
 }
 
-const flagOf = (name: string): string => `--${name.replaceAll(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`
+const flagName = (name: string): string => `--${name.replaceAll(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`
 
-/** A name of 1 to 255 characters. */
-export const nameOf = (flags: Flags, name = 'name'): string | undefined => {
-  const value = text(flags, name)?.trim()
+/** Parses a name of 1 to 255 characters. */
+export const nameFlag = (flags: AdminFlags, name = 'name'): string | undefined => {
+  const value = stringFlag(flags, name)?.trim()
   if (value === undefined) return undefined
   if (value.length < 1 || value.length > 255)
-    throw usage(`${flagOf(name)} must have 1 to 255 characters.`, flagOf(name))
+    throw usageError(`${flagName(name)} must have 1 to 255 characters.`, flagName(name))
   return value
 }
 
-export const oneOf = <T extends string>(flags: Flags, name: string, allowed: readonly T[]): T | undefined => {
-  const value = text(flags, name)
+export const choiceFlag = <T extends string>(
+  flags: AdminFlags,
+  name: string,
+  allowed: readonly T[],
+): T | undefined => {
+  const value = stringFlag(flags, name)
   if (value === undefined) return undefined
   if (!allowed.includes(value as T))
-    throw usage(`${flagOf(name)} has no "${value}".`, flagOf(name), `One of: ${allowed.join(', ')}.`)
+    throw usageError(
+      `${flagName(name)} does not accept "${value}".`,
+      flagName(name),
+      `One of: ${allowed.join(', ')}.`,
+    )
   return value as T
 }
 
-/** Words parted by commas; undefined when the flag was not given, empty when it was given empty. */
-export const listOf = (flags: Flags, name: string): string[] | undefined =>
-  text(flags, name)
+/** Parses words separated by commas; empty for an empty value. */
+export const listFlag = (flags: AdminFlags, name: string): string[] | undefined =>
+  stringFlag(flags, name)
     ?.split(',')
     .map((word) => word.trim())
     .filter((word) => word !== '')
 
-export const idOf = (value: string, flag: string): string => {
-  if (!/^[1-9]\d{0,18}$/.test(value) || storable(value) === '0')
-    throw usage(
-      `${flag} takes an id, not "${value}".`,
+export const parseId = (value: string, flag: string): string => {
+  if (!/^[1-9]\d{0,18}$/.test(value) || toStorableId(value) === '0')
+    throw usageError(
+      `${flag} must be an id, not "${value}".`,
       flag,
-      'Ids are whole numbers, as the list commands show them.',
+      'Ids are integers, as the list commands show them.',
     )
   return value
 }
 
-export const idsOf = (flags: Flags, name: string): string[] | undefined =>
-  listOf(flags, name) && [...new Set(listOf(flags, name)!.map((id) => idOf(id, flagOf(name))))]
+export const idsFlag = (flags: AdminFlags, name: string): string[] | undefined =>
+  listFlag(flags, name) && [...new Set(listFlag(flags, name)!.map((id) => parseId(id, flagName(name))))]
 
-/** A whole number from 0; null for `none`. */
-export const limitOf = (flags: Flags, name: string): number | null | undefined => {
-  const value = text(flags, name)
+/** Parses an integer from 0; null for `none`. */
+export const limitFlag = (flags: AdminFlags, name: string): number | null | undefined => {
+  const value = stringFlag(flags, name)
   if (value === undefined) return undefined
   if (value === 'none') return null
   if (!/^\d{1,15}$/.test(value))
-    throw usage(`${flagOf(name)} takes a whole number or "none", not "${value}".`, flagOf(name))
+    throw usageError(`${flagName(name)} must be an integer or "none", not "${value}".`, flagName(name))
   return Number(value)
 }
 
-/** An IANA time zone, spelled as its database spells it. */
-export const timezoneOf = (flags: Flags): string | undefined => {
-  const value = text(flags, 'timezone')
+/** Parses an IANA time zone; returns its canonical spelling. */
+export const timezoneFlag = (flags: AdminFlags): string | undefined => {
+  const value = stringFlag(flags, 'timezone')
   if (value === undefined) return undefined
   try {
     if (/^[A-Za-z]/.test(value))
       return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(value).timeZoneId
   } catch {
-    /* said below */
+    /* Reported below. */
   }
-  throw usage(
-    `--timezone has no "${value}".`,
+  throw usageError(
+    `--timezone does not accept "${value}".`,
     '--timezone',
-    'Give an IANA time zone, such as Europe/Berlin or UTC.',
+    'Use an IANA time zone, such as Europe/Berlin or UTC.',
   )
 }
 
-/** A date lasts to its end in the workspace's time zone; a time without a zone is there too. ISO 8601 UTC. */
-export const momentOf = (flags: Flags, name: string, timezone: string): string | undefined => {
-  const value = text(flags, name)?.trim()
+/**
+ * Parses a date, which stands for its end, or a time. Both are in the workspace's time zone unless an offset
+ * is given. Returns ISO 8601 UTC.
+ */
+export const timestampFlag = (flags: AdminFlags, name: string, timezone: string): string | undefined => {
+  const value = stringFlag(flags, name)?.trim()
   if (value === undefined) return undefined
   try {
     if (/^\d{4}-\d{2}-\d{2}$/.test(value))
-      return iso(Temporal.PlainDate.from(value).add({ days: 1 }).toZonedDateTime(timezone).epochMilliseconds)
-    if (/(Z|[+-]\d{2}:?\d{2})$/i.test(value)) return iso(Temporal.Instant.from(value).epochMilliseconds)
-    return iso(Temporal.PlainDateTime.from(value).toZonedDateTime(timezone).epochMilliseconds)
+      return toIsoTimestamp(
+        Temporal.PlainDate.from(value).add({ days: 1 }).toZonedDateTime(timezone).epochMilliseconds,
+      )
+    if (/(Z|[+-]\d{2}:?\d{2})$/i.test(value))
+      return toIsoTimestamp(Temporal.Instant.from(value).epochMilliseconds)
+    return toIsoTimestamp(Temporal.PlainDateTime.from(value).toZonedDateTime(timezone).epochMilliseconds)
   } catch {
-    throw usage(
-      `${flagOf(name)} takes a date or a time, not "${value}".`,
-      flagOf(name),
+    throw usageError(
+      `${flagName(name)} must be a date or a time, not "${value}".`,
+      flagName(name),
       'For example 2027-01-31 or 2027-01-31T12:00:00Z.',
     )
   }
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString()
+const toIsoTimestamp = (ms: number): string => new Date(ms).toISOString()
 
-/** Leaves out what was not said, so that an update leaves it be. */
-export const said = <T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } =>
+/** Removes undefined fields, so that an update does not change them. */
+export const omitUndefined = <T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]: Exclude<T[K], undefined>
   }
 
-export const nothingSaid = (): Fault => usage('Nothing to change was given.', undefined, undefined)
+export const nothingToChangeError = (): CliError =>
+  usageError('There is nothing to change: give at least one flag.')
 
-/** An id that names nothing here: exit code 3. */
-export const missing = (detail: string, parameter?: string, fix?: string): Fault =>
-  fault(3, {
+/** Returns the error for an id that does not exist: exit code 3. */
+export const notFoundError = (detail: string, parameter?: string, fix?: string): CliError =>
+  cliError(3, {
     type: 'about:blank',
     title: 'Not found',
     status: 404,
@@ -114,19 +130,19 @@ export const missing = (detail: string, parameter?: string, fix?: string): Fault
     ...(parameter ? { errors: [{ parameter, code: 'not_found', detail, ...(fix ? { fix } : {}) }] } : {}),
   })
 
-/** Refuses ids of a flag that the workspace does not have. */
-export const requireKnown = (
-  wanted: readonly string[],
-  known: readonly string[],
-  what: string,
+/** Throws when the workspace lacks one of the ids of a flag. `group` is the admin group that lists them. */
+export const requireExistingIds = (
+  ids: readonly string[],
+  existing: readonly string[],
+  noun: string,
   flag: string,
-  list: string,
+  group: string,
 ): void => {
-  const unknown = wanted.filter((id) => !known.includes(id))
-  if (unknown.length > 0)
-    throw missing(
-      `${flag}: the workspace has no ${what} ${unknown.join(', ')}.`,
+  const missing = ids.filter((id) => !existing.includes(id))
+  if (missing.length > 0)
+    throw notFoundError(
+      `${flag}: the workspace has no ${noun} ${missing.join(', ')}.`,
       flag,
-      `wcrm admin ${list} list shows those it has.`,
+      `List them with: wcrm admin ${group} list`,
     )
 }

@@ -1,63 +1,71 @@
 import { currentVersion, type Scope, scopes } from '../../catalog/index.ts'
-import { hashApiKey, newApiKey } from '../../server/keys.ts'
+import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { createKey, listAllStaff, listKeys, revokeKey } from '../../storage/admin.ts'
-import { usage } from '../fault.ts'
-import { idOf, listOf, missing, momentOf, nameOf, requireKnown, text } from './flags.ts'
-import type { Flags, Group, Session } from './verb.ts'
+import { usageError } from '../error.ts'
+import {
+  parseId,
+  listFlag,
+  notFoundError,
+  timestampFlag,
+  nameFlag,
+  requireExistingIds,
+  stringFlag,
+} from './flags.ts'
+import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
 
-const scopesOf = (flags: Flags): Scope[] => {
-  const words = listOf(flags, 'scopes')!
+const scopesFlag = (flags: AdminFlags): Scope[] => {
+  const words = listFlag(flags, 'scopes')!
   if (words.length === 1 && words[0] === 'all') return [...scopes]
   const unknown = words.find((word) => !scopes.includes(word as Scope))
   if (unknown !== undefined || words.length === 0)
-    throw usage(
-      `--scopes has no "${unknown ?? ''}".`,
+    throw usageError(
+      `--scopes does not accept "${unknown ?? ''}".`,
       '--scopes',
-      `all, or one or more of: ${scopes.join(', ')}.`,
+      `Use all, or one or more of: ${scopes.join(', ')}.`,
     )
   return scopes.filter((scope) => words.includes(scope))
 }
 
-const expiryOf = (session: Session, flags: Flags, timezone: string): string | null => {
-  const expires = momentOf(flags, 'expires', timezone) ?? null
+const expiryFlag = (session: AdminSession, flags: AdminFlags, timezone: string): string | null => {
+  const expires = timestampFlag(flags, 'expires', timezone) ?? null
   if (expires !== null && expires <= session.now)
-    session.io.stderr.write('Note: --expires is in the past, so the key never works.\n')
+    session.io.stderr.write('Warning: --expires is in the past, so the key is already expired.\n')
   return expires
 }
 
-export const keys: Group = {
+export const keysGroup: AdminGroup = {
   name: 'keys',
   summary: 'API keys',
   verbs: [
     {
       name: 'create',
-      summary: 'Make an API key; it is shown this once',
+      summary: 'Create an API key; it is shown only once',
       scoped: true,
       required: [
-        ['--staff <id>', 'staff member that requests act as'],
+        ['--staff <id>', 'staff member that its requests act as'],
         ['--scopes <list>', `all, or some of: ${scopes.join(', ')}`],
       ],
       options: [
-        ['--name <name>', 'what the key is for'],
-        ['--test', 'a test key: every change runs as a dry run'],
-        ['--agent', 'marks the key as one of an AI agent'],
-        ['--expires <date>', "last day (in the workspace's time zone) or moment that it works"],
+        ['--name <name>', 'purpose of the key'],
+        ['--test', 'create a test key: every write runs as a dry run'],
+        ['--agent', 'mark it as the key of an AI agent'],
+        ['--expires <date>', "last day (in the workspace's time zone) or time at which it is valid"],
       ],
       run: async (session, flags) => {
-        const staffId = idOf(text(flags, 'staff')!, '--staff')
-        const granted = scopesOf(flags)
-        const name = nameOf(flags) ?? null
+        const staffId = parseId(stringFlag(flags, 'staff')!, '--staff')
+        const granted = scopesFlag(flags)
+        const name = nameFlag(flags) ?? null
         const db = await session.db()
         const workspace = await session.workspace()
-        const expires = expiryOf(session, flags, workspace.timezone)
-        requireKnown(
+        const expires = expiryFlag(session, flags, workspace.timezone)
+        requireExistingIds(
           [staffId],
           (await listAllStaff(db, workspace.id)).map((s) => s.id),
           'staff member',
           '--staff',
           'staff',
         )
-        const key = newApiKey(flags['test'] === true)
+        const key = createApiKey(flags['test'] === true)
         const { id, ...row } = await createKey(
           db,
           workspace.id,
@@ -78,7 +86,7 @@ export const keys: Group = {
     },
     {
       name: 'list',
-      summary: 'List the keys; the keys themselves are not kept',
+      summary: 'List the keys (the secret parts are not stored)',
       scoped: true,
       columns: [
         'id',
@@ -100,10 +108,14 @@ export const keys: Group = {
       scoped: true,
       argument: ['<id>', 'key'],
       run: async (session, _flags, argument) => {
-        const id = idOf(argument, '<id>')
+        const id = parseId(argument, '<id>')
         const row = await revokeKey(await session.db(), (await session.workspace()).id, id, session.now)
         if (!row)
-          throw missing(`The workspace has no key ${id}.`, '<id>', 'wcrm admin keys list shows those it has.')
+          throw notFoundError(
+            `The workspace has no key ${id}.`,
+            '<id>',
+            'List them with: wcrm admin keys list',
+          )
         return row
       },
     },

@@ -1,53 +1,61 @@
 import { Argument, Command, Option } from 'commander'
-import { copies } from './backup.ts'
-import { channels } from './channels.ts'
-import { demos } from './demo.ts'
-import { keys } from './keys.ts'
-import { reports } from './reports.ts'
-import { sla } from './sla.ts'
-import { staff, teams } from './staff.ts'
-import type { Flags, Group, Verb } from './verb.ts'
-import { workspaces } from './workspaces.ts'
+import { backupVerbs } from './backup.ts'
+import { channelsGroup } from './channels.ts'
+import { demoVerbs } from './demo.ts'
+import { keysGroup } from './keys.ts'
+import { reportsGroup } from './reports.ts'
+import { slaGroup } from './sla.ts'
+import { staffGroup, teamsGroup } from './staff.ts'
+import type { AdminFlags, AdminGroup, AdminVerb } from './verb.ts'
+import { workspacesGroup } from './workspaces.ts'
 
-/** Every command of `wcrm admin`, in the order in which help lists them. */
-export const groups: readonly Group[] = [workspaces, staff, teams, channels, keys, sla, reports]
-export const alone: readonly Verb[] = [...copies, ...demos]
+/** All commands of `wcrm admin`, in the order of help. */
+export const adminGroups: readonly AdminGroup[] = [
+  workspacesGroup,
+  staffGroup,
+  teamsGroup,
+  channelsGroup,
+  keysGroup,
+  slaGroup,
+  reportsGroup,
+]
+export const ungroupedAdminVerbs: readonly AdminVerb[] = [...backupVerbs, ...demoVerbs]
 
-export type Act = (verb: Verb, flags: Flags, argument: string) => Promise<void>
+export type RunAdminVerb = (verb: AdminVerb, flags: AdminFlags, argument: string) => Promise<void>
 
-const lists = /<(list|ids)>/
+const LIST_VALUE = /<(list|ids)>/
 
-/** A flag for several things may be given several times. */
-const optionOf = ([flags, about]: readonly [string, string], required: boolean): Option => {
+/** Creates an option. One that takes a list may be repeated. */
+const createOption = ([flags, about]: readonly [string, string], required: boolean): Option => {
   const option = new Option(flags, about)
-  if (lists.test(flags))
-    option.argParser((value: string, before: string | undefined) =>
-      before === undefined ? value : `${before},${value}`,
+  if (LIST_VALUE.test(flags))
+    option.argParser((value: string, previous: string | undefined) =>
+      previous === undefined ? value : `${previous},${value}`,
     )
   return required ? option.makeOptionMandatory() : option
 }
 
-const addVerb = (parent: Command, verb: Verb, act: Act): void => {
+const addVerb = (parent: Command, verb: AdminVerb, run: RunAdminVerb): void => {
   const command = parent
     .command(verb.name)
     .summary(verb.summary)
     .description([`${verb.summary}.`, ...(verb.about ? [verb.about] : [])].join('\n\n'))
   if (verb.argument) command.addArgument(new Argument(...verb.argument))
   for (const option of verb.required ?? [])
-    command.addOption(optionOf([option[0], `${option[1]} (required)`], true))
-  for (const option of verb.options ?? []) command.addOption(optionOf(option, false))
-  command.optionsGroup('Where:')
+    command.addOption(createOption([option[0], `${option[1]} (required)`], true))
+  for (const option of verb.options ?? []) command.addOption(createOption(option, false))
+  command.optionsGroup('Database options:')
   if (verb.scoped) command.option('--workspace <id>', 'workspace (default: the only one)')
   command
     .option('--data <dir>', 'folder of the embedded database (also WCRM_DATA; default: .wcrm)')
-    .option('--database-url <url>', 'PostgreSQL instead (also WCRM_DATABASE_URL)')
-    .optionsGroup('Output:')
+    .option('--database-url <url>', 'PostgreSQL database (also WCRM_DATABASE_URL)')
+    .optionsGroup('Output options:')
     .option('--json', 'print JSON')
-  command.action(() => act(verb, command.opts<Flags>(), command.args[0] ?? ''))
+  command.action(() => run(verb, command.opts<AdminFlags>(), command.args[0] ?? ''))
 }
 
-/** How a command is called, in one line. */
-export const usageOf = (group: string, verb: Verb): string =>
+/** Formats the usage of a command in one line. */
+export const formatAdminUsage = (group: string, verb: AdminVerb): string =>
   [
     'wcrm admin',
     ...(group ? [group] : []),
@@ -57,37 +65,39 @@ export const usageOf = (group: string, verb: Verb): string =>
     ...(verb.options ?? []).map(([flags]) => `[${flags}]`),
   ].join(' ')
 
-const everything = (): string =>
+const renderCommandList = (): string =>
   [
     '',
     'All commands:',
-    ...groups.flatMap((group) => group.verbs.map((verb) => `  ${usageOf(group.name, verb)}`)),
-    ...alone.map((verb) => `  ${usageOf('', verb)}`),
+    ...adminGroups.flatMap((group) => group.verbs.map((verb) => `  ${formatAdminUsage(group.name, verb)}`)),
+    ...ungroupedAdminVerbs.map((verb) => `  ${formatAdminUsage('', verb)}`),
     '',
-    'All take --json, and --data DIR or --database-url URL; those inside a workspace take --workspace ID.',
-    'They work while a server runs, but for restore and move. Exit codes: 0 done, 1 unexpected, 2 invalid, 3 not found, 5 a server is in the way.',
+    'All take --json, and --data DIR or --database-url URL; commands of a workspace take --workspace ID.',
+    'All but restore and move work while a server is running.',
+    'Exit codes: 0 done, 1 unexpected, 2 invalid, 3 not found, 5 a server is running.',
     '',
   ].join('\n')
 
-/** The command tree of `wcrm admin`. */
-export const program = (act: Act): Command => {
+/** Creates the command tree of `wcrm admin`; `run` runs the selected command. */
+export const createAdminProgram = (run: RunAdminVerb): Command => {
   const root = new Command('wcrm admin')
     .description(
-      "Administer workspaces, staff, teams, channels, keys, service levels and reports, on the server's own machine.",
+      'Administer workspaces, staff, teams, channels, keys, service levels and reports, ' +
+        "on the server's own machine.",
     )
     .usage('<group> <verb> [flags]')
     .helpCommand(false)
     .exitOverride()
-    .addHelpText('after', everything())
-  for (const group of groups) {
+    .addHelpText('after', renderCommandList())
+  for (const group of adminGroups) {
     const command = root
       .command(group.name)
       .summary(group.summary)
       .description(`${group.summary}.`)
       .usage('<verb> [flags]')
       .helpCommand(false)
-    for (const verb of group.verbs) addVerb(command, verb, act)
+    for (const verb of group.verbs) addVerb(command, verb, run)
   }
-  for (const verb of alone) addVerb(root, verb, act)
+  for (const verb of ungroupedAdminVerbs) addVerb(root, verb, run)
   return root
 }

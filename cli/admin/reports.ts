@@ -1,49 +1,57 @@
 import { refreshClock } from '../../server/clock.ts'
 import { Problem } from '../../server/core/problem.ts'
-import { generateReport, nightlySpans, spanByHand } from '../../server/reports/generate.ts'
+import { generateReport, nightlyRanges, resolvePastRange } from '../../server/reports/generate.ts'
 import { listReports } from '../../storage/staff-reports.ts'
-import { usage } from '../fault.ts'
-import { nameOf, text } from './flags.ts'
-import type { Flags, Group, Session } from './verb.ts'
+import { usageError } from '../error.ts'
+import { nameFlag, stringFlag } from './flags.ts'
+import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
 
-/** Business time: the sandbox's clock can be ahead. */
-const businessTime = async ({ config, db, now }: Session): Promise<string> => {
+/** Returns business time, which the sandbox's clock can advance. */
+const businessTime = async ({ config, db, now }: AdminSession): Promise<string> => {
   const clock = { offsetMs: 0 }
   if (config.providerUrl === undefined) await refreshClock({ db: await db(), clock })
   return new Date(Date.parse(now) + clock.offsetMs).toISOString()
 }
 
-/** Days that cannot be are the caller's to mend. */
-const asUsage = (error: unknown): unknown => {
+/** Converts a problem of a field, such as an impossible day, to a usage error. */
+const toUsageError = (error: unknown): unknown => {
   const field = error instanceof Problem ? error.extras.errors?.[0] : undefined
-  return field ? usage(`--${(error as Problem).message}`, `--${field.pointer!.slice(2)}`, field.fix) : error
+  return field
+    ? usageError(`--${(error as Problem).message}`, `--${field.pointer!.slice(2)}`, field.fix)
+    : error
 }
 
-const spansOf = (flags: Flags, now: string, workspaceZone: string) => {
-  const [from, to, timezone] = [text(flags, 'from'), text(flags, 'to'), text(flags, 'timezone')]
-  if (nameOf(flags) !== undefined && from === undefined && to === undefined)
-    throw usage('--name is for days that are given.', '--name', 'Add --from and --to.')
+const readSpans = (flags: AdminFlags, now: string, workspaceZone: string) => {
+  const [from, to, timezone] = [
+    stringFlag(flags, 'from'),
+    stringFlag(flags, 'to'),
+    stringFlag(flags, 'timezone'),
+  ]
+  if (nameFlag(flags) !== undefined && from === undefined && to === undefined)
+    throw usageError('--name requires --from and --to.', '--name', 'Add them, or leave --name out.')
   try {
-    if (from === undefined && to === undefined) return nightlySpans(now, timezone ?? workspaceZone)
-    return [spanByHand(now, workspaceZone, { from, to, timezone }, nameOf(flags) ?? null)]
+    if (from === undefined && to === undefined) return nightlyRanges(now, timezone ?? workspaceZone)
+    return [resolvePastRange(now, workspaceZone, { from, to, timezone }, nameFlag(flags) ?? null)]
   } catch (error) {
-    throw asUsage(error)
+    throw toUsageError(error)
   }
 }
 
-const columns = ['id', 'name', 'from', 'to', 'timezone', 'generated_at', 'rows'] as const
+const COLUMNS = ['id', 'name', 'from', 'to', 'timezone', 'generated_at', 'rows'] as const
 
-export const reports: Group = {
+export const reportsGroup: AdminGroup = {
   name: 'reports',
-  summary: 'Staff reports that are kept',
+  summary: 'Stored staff reports',
   verbs: [
     {
       name: 'generate',
-      summary: 'Make and keep staff reports',
+      summary: 'Generate and store staff reports',
       scoped: true,
-      columns,
+      columns: COLUMNS,
       about:
-        'Without days: of yesterday, and of the 7 and 30 days up to it, as a server does each night. Reports answer "wcrm reports staff" for days that they cover.',
+        'Without --from and --to: for yesterday, and for the 7 and 30 days up to it, as a server does ' +
+        'each night. ' +
+        '"wcrm reports staff" reads a stored report for the days that it covers.',
       options: [
         ['--from <day>', 'first day, YYYY-MM-DD'],
         ['--to <day>', 'last day, inclusive: yesterday or earlier'],
@@ -55,15 +63,15 @@ export const reports: Group = {
         const now = await businessTime(session)
         const db = await session.db()
         const data = []
-        for (const span of spansOf(flags, now, timezone)) data.push(await generateReport(db, id, span, now))
+        for (const span of readSpans(flags, now, timezone)) data.push(await generateReport(db, id, span, now))
         return { data }
       },
     },
     {
       name: 'list',
-      summary: 'List the kept reports, newest first',
+      summary: 'List the stored reports, newest first',
       scoped: true,
-      columns,
+      columns: COLUMNS,
       run: async (session) => ({
         data: await listReports(await session.db(), (await session.workspace()).id),
       }),

@@ -1,37 +1,40 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, readConfig } from '../../server/config.ts'
-import { locationOf } from '../../server/start.ts'
+import { toLocation } from '../../server/start.ts'
 import { listWorkspaces, type WorkspaceRow } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import { migrate, openStorage, type Storage } from '../../storage/open.ts'
-import { usage } from '../fault.ts'
+import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
-import { idOf, missing, text } from './flags.ts'
-import type { Flags, Session } from './verb.ts'
+import { parseId, notFoundError, stringFlag } from './flags.ts'
+import type { AdminFlags, AdminSession } from './verb.ts'
 
-/** Where the flags say that the data is. */
-const configOf = (flags: Flags, io: Io): Config => {
-  // A folder that was asked for wins over the variable of the other kind.
-  const env = text(flags, 'data') === undefined ? io.env : { ...io.env, WCRM_DATABASE_URL: '' }
-  if (text(flags, 'data') !== undefined && text(flags, 'databaseUrl') !== undefined)
-    throw usage('--data and --database-url exclude each other.', '--data')
+/** Reads the configuration from the flags and the environment. */
+const readAdminConfig = (flags: AdminFlags, io: Io): Config => {
+  // --data overrides WCRM_DATABASE_URL.
+  const env = stringFlag(flags, 'data') === undefined ? io.env : { ...io.env, WCRM_DATABASE_URL: '' }
+  if (stringFlag(flags, 'data') !== undefined && stringFlag(flags, 'databaseUrl') !== undefined)
+    throw usageError('--data and --database-url are mutually exclusive.', '--data')
   try {
-    return readConfig({ dataDir: text(flags, 'data'), databaseUrl: text(flags, 'databaseUrl') }, env)
+    return readConfig(
+      { dataDir: stringFlag(flags, 'data'), databaseUrl: stringFlag(flags, 'databaseUrl') },
+      env,
+    )
   } catch (error) {
-    throw usage((error as Error).message)
+    throw usageError((error as Error).message)
   }
 }
 
-/** True when the configured database was ever made; always for PostgreSQL, which is asked. */
-export const isMade = (config: Config): boolean =>
+/** False when the embedded database was never created. Always true for PostgreSQL. */
+export const databaseExists = (config: Config): boolean =>
   config.databaseUrl !== undefined || existsSync(join(config.dataDir, 'pgdata'))
 
-/** Opens the database beside a running server, without deadlines, and brings its schema up to date. */
+/** Opens the database, also next to a running server, without statement timeouts, and migrates it. */
 const openForAdmin = async (config: Config): Promise<Storage> => {
-  const storage = await openStorage(locationOf(config), {
+  const storage = await openStorage(toLocation(config), {
     attach: true,
-    unhurried: true,
+    noTimeout: true,
     connections: 2,
     prepare: config.databasePrepare === 'on',
   })
@@ -44,42 +47,45 @@ const openForAdmin = async (config: Config): Promise<Storage> => {
   }
 }
 
-const chooseWorkspace = async (db: Db, flags: Flags): Promise<WorkspaceRow> => {
+const selectWorkspace = async (db: Db, flags: AdminFlags): Promise<WorkspaceRow> => {
   const all = await listWorkspaces(db)
-  const wanted = text(flags, 'workspace')
-  if (wanted !== undefined) {
-    const id = idOf(wanted, '--workspace')
+  const requestedId = stringFlag(flags, 'workspace')
+  if (requestedId !== undefined) {
+    const id = parseId(requestedId, '--workspace')
     const found = all.find((workspace) => workspace.id === id)
     if (!found)
-      throw missing(
+      throw notFoundError(
         `There is no workspace ${id}.`,
         '--workspace',
-        'wcrm admin workspaces list shows those there are.',
+        'List them with: wcrm admin workspaces list',
       )
     return found
   }
   if (all.length === 1) return all[0]!
   if (all.length === 0)
-    throw missing(
+    throw notFoundError(
       'There is no workspace yet.',
       '--workspace',
-      'Make one: wcrm admin workspaces create --name NAME',
+      'Create one: wcrm admin workspaces create --name NAME',
     )
-  const some = all
+  const listed = all
     .slice(0, 10)
     .map(({ id, name }) => `${id} (${name})`)
     .join(', ')
-  throw usage(
-    `There are ${all.length} workspaces: say which.`,
+  throw usageError(
+    `There are ${all.length} workspaces: choose one.`,
     '--workspace',
-    `One of: ${some}${all.length > 10 ? ', …' : ''}.`,
+    `One of: ${listed}${all.length > 10 ? ', …' : ''}.`,
   )
 }
 
-/** A session over these flags, and the way to end it. */
-export const openSession = (io: Io, flags: Flags): { session: Session; close: () => Promise<void> } => {
+/** Creates a session for these flags, and a function that closes it. */
+export const openAdminSession = (
+  io: Io,
+  flags: AdminFlags,
+): { session: AdminSession; close: () => Promise<void> } => {
   let opened: Promise<Storage> | undefined
-  const config = configOf(flags, io)
+  const config = readAdminConfig(flags, io)
   const db = async (): Promise<Db> => (await (opened ??= openForAdmin(config))).db
   return {
     session: {
@@ -87,7 +93,7 @@ export const openSession = (io: Io, flags: Flags): { session: Session; close: ()
       config,
       now: new Date().toISOString(),
       db,
-      workspace: async () => chooseWorkspace(await db(), flags),
+      workspace: async () => selectWorkspace(await db(), flags),
     },
     close: async () => {
       const storage = await opened?.catch(() => undefined)

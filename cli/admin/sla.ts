@@ -1,68 +1,82 @@
-import { type Hours, Hours as HoursSchema } from '../../server/inbox/hours.ts'
-import { durationOf } from '../../server/sandbox/control/duration.ts'
+import { BusinessHours } from '../../server/inbox/hours.ts'
+import { parseDuration } from '../../server/sandbox/control/duration.ts'
 import { listAllChannels } from '../../storage/admin.ts'
 import {
-  createPolicy,
-  deletePolicy,
-  listPolicies,
-  type PolicyFields,
-  updatePolicy,
+  insertSlaPolicy,
+  deleteSlaPolicy,
+  listSlaPolicies,
+  type SlaPolicyFields,
+  updateSlaPolicy,
 } from '../../storage/sla.ts'
-import { usage } from '../fault.ts'
-import { readObject, textReader } from '../values.ts'
-import { idOf, idsOf, missing, nameOf, nothingSaid, requireKnown, said, text } from './flags.ts'
-import { enabledOf } from './staff.ts'
-import type { Flags, Group, Session } from './verb.ts'
+import { usageError } from '../error.ts'
+import { parseObjectArgument, createArgumentReader } from '../values.ts'
+import {
+  parseId,
+  idsFlag,
+  notFoundError,
+  nameFlag,
+  nothingToChangeError,
+  requireExistingIds,
+  omitUndefined,
+  stringFlag,
+} from './flags.ts'
+import { enabledFlag } from './staff.ts'
+import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
 
-const MOST_SECONDS = 365 * 86_400
+const MAX_TARGET_SECONDS = 365 * 86_400
 
-/** A target in seconds; null for `none`. */
-const targetOf = (flags: Flags, name: string, flag: string): number | null | undefined => {
-  const value = text(flags, name)
+/** Parses a target; returns seconds, or null for `none`. */
+const targetFlag = (flags: AdminFlags, name: string, flag: string): number | null | undefined => {
+  const value = stringFlag(flags, name)
   if (value === undefined) return undefined
   if (value === 'none') return null
-  const ms = durationOf(value)
-  if (ms === undefined || ms < 1000 || ms > MOST_SECONDS * 1000)
-    throw usage(
-      `${flag} takes a duration from 1s to 365d, or none, not "${value}".`,
+  const ms = parseDuration(value)
+  if (ms === undefined || ms < 1000 || ms > MAX_TARGET_SECONDS * 1000)
+    throw usageError(
+      `${flag} must be a duration from 1s to 365d, or none, not "${value}".`,
       flag,
       'For example 30m, 8h or "1d 4h".',
     )
   return Math.round(ms / 1000)
 }
 
-/** Business hours; null for `none`. */
-const hoursOf = async (session: Session, flags: Flags): Promise<Hours | null | undefined> => {
-  const value = text(flags, 'hours')
+/** Parses business hours; null for `none`. */
+const hoursFlag = async (
+  session: AdminSession,
+  flags: AdminFlags,
+): Promise<BusinessHours | null | undefined> => {
+  const value = stringFlag(flags, 'hours')
   if (value === undefined) return undefined
   if (value === 'none') return null
-  const read = HoursSchema.safeParse(await readObject(value, '--hours', textReader(session.io)))
-  if (read.success) return read.data
-  const { path, message } = read.error.issues[0]!
-  throw usage(
+  const parsed = BusinessHours.safeParse(
+    await parseObjectArgument(value, '--hours', createArgumentReader(session.io)),
+  )
+  if (parsed.success) return parsed.data
+  const { path, message } = parsed.error.issues[0]!
+  throw usageError(
     `--hours: ${path.length > 0 ? `${path.join('.')} ` : ''}${message}.`,
     '--hours',
     'For example {"days":{"mon":[["09:00","12:30"],["13:30","18:00"]]},"holidays":["2026-12-25"]}.',
   )
 }
 
-const fieldsOf = async (session: Session, flags: Flags) => {
-  const channelIds = text(flags, 'channels') === 'all' ? null : idsOf(flags, 'channels')
+const readPolicyFields = async (session: AdminSession, flags: AdminFlags) => {
+  const channelIds = stringFlag(flags, 'channels') === 'all' ? null : idsFlag(flags, 'channels')
   if (channelIds?.length === 0)
-    throw usage('--channels names no channel.', '--channels', 'Give ids parted by commas, or all.')
-  const fields: Partial<PolicyFields> = said({
-    name: nameOf(flags),
-    enabled: enabledOf(flags),
+    throw usageError('--channels names no channel.', '--channels', 'Use ids separated by commas, or all.')
+  const fields: Partial<SlaPolicyFields> = omitUndefined({
+    name: nameFlag(flags),
+    enabled: enabledFlag(flags),
     channel_ids: channelIds,
-    first_response_seconds: targetOf(flags, 'firstResponse', '--first-response'),
-    next_response_seconds: targetOf(flags, 'nextResponse', '--next-response'),
-    resolution_seconds: targetOf(flags, 'resolution', '--resolution'),
-    hours: await hoursOf(session, flags),
+    first_response_seconds: targetFlag(flags, 'firstResponse', '--first-response'),
+    next_response_seconds: targetFlag(flags, 'nextResponse', '--next-response'),
+    resolution_seconds: targetFlag(flags, 'resolution', '--resolution'),
+    hours: await hoursFlag(session, flags),
   })
   const db = await session.db()
   const { id } = await session.workspace()
   if (channelIds)
-    requireKnown(
+    requireExistingIds(
       channelIds,
       (await listAllChannels(db, id)).map((c) => c.id),
       'channel',
@@ -72,41 +86,42 @@ const fieldsOf = async (session: Session, flags: Flags) => {
   return { db, workspaceId: id, fields }
 }
 
-const options = [
+const optionalFlags = [
   [
     '--first-response <duration>',
-    'a customer who opens a conversation is answered within this business time, such as 30m; none for no target',
+    'target for the first response in a conversation, in business time, such as 30m; or none',
   ],
-  [
-    '--next-response <duration>',
-    'a customer who writes again is answered within this business time; or none',
-  ],
-  ['--resolution <duration>', 'a conversation is closed within this business time, such as 8h; or none'],
+  ['--next-response <duration>', 'target for each further response, in business time; or none'],
+  ['--resolution <duration>', 'target for closing a conversation, in business time, such as 8h; or none'],
   [
     '--hours <json>',
-    'business hours as JSON, @file or -, such as {"timezone":"Europe/Berlin","days":{"mon":[["09:00","18:00"]]},"holidays":["2026-12-25"]}; none for around the clock; the time zone is the workspace\'s when absent',
+    'business hours as JSON, @file or -, such as {"timezone":"Europe/Berlin",' +
+      '"days":{"mon":[["09:00","18:00"]]},"holidays":["2026-12-25"]}; none for around the clock ' +
+      "(default time zone: the workspace's)",
   ],
   ['--channels <ids>', 'channels it applies to, or all'],
 ] as const
 
-const missingPolicy = (id: string) =>
-  missing(`The workspace has no service level ${id}.`, '<id>', 'wcrm admin sla list shows those it has.')
+const policyNotFoundError = (id: string) =>
+  notFoundError(`The workspace has no service level ${id}.`, '<id>', 'List them with: wcrm admin sla list')
 
-export const sla: Group = {
+export const slaGroup: AdminGroup = {
   name: 'sla',
-  summary: 'Service levels: how fast customers are answered',
+  summary: 'Service levels: response time targets',
   verbs: [
     {
       name: 'create',
       summary: 'Add a service level',
       scoped: true,
       required: [['--name <name>', 'display name']],
-      options: [...options, ['--disabled', 'not applied until it is enabled']],
+      options: [...optionalFlags, ['--disabled', 'create it disabled']],
       about:
-        'It applies to conversations that open from then on. Of several for a channel the one for the fewest channels applies, and of those the oldest.',
+        'It applies to conversations opened from now on. Of several service levels for a channel the ' +
+        'one for the ' +
+        'fewest channels applies; among those, the oldest.',
       run: async (session, flags) => {
-        const { db, workspaceId, fields } = await fieldsOf(session, flags)
-        const none = {
+        const { db, workspaceId, fields } = await readPolicyFields(session, flags)
+        const defaults = {
           enabled: true,
           channel_ids: null,
           first_response_seconds: null,
@@ -114,19 +129,19 @@ export const sla: Group = {
           resolution_seconds: null,
           hours: null,
         }
-        const policy = { ...none, ...fields, name: fields.name! }
+        const policy = { ...defaults, ...fields, name: fields.name! }
         if (
           policy.first_response_seconds === null &&
           policy.next_response_seconds === null &&
           policy.resolution_seconds === null
         ) {
-          throw usage(
+          throw usageError(
             'A service level needs a target.',
             '--first-response',
             'Give --first-response, --next-response or --resolution.',
           )
         }
-        return await createPolicy(db, workspaceId, policy, session.now)
+        return await insertSlaPolicy(db, workspaceId, policy, session.now)
       },
     },
     {
@@ -144,39 +159,39 @@ export const sla: Group = {
         'hours',
       ],
       run: async (session) => ({
-        data: await listPolicies(await session.db(), (await session.workspace()).id),
+        data: await listSlaPolicies(await session.db(), (await session.workspace()).id),
       }),
     },
     {
       name: 'update',
-      summary: 'Change a service level; what is not given stays',
+      summary: 'Update a service level; omitted values stay',
       scoped: true,
       argument: ['<id>', 'service level'],
-      about: 'Clocks that run already keep their time.',
+      about: 'Targets of running conversations do not change.',
       options: [
         ['--name <name>', 'display name'],
-        ...options,
-        ['--disabled', 'no clock starts by it any more'],
-        ['--enabled', 'it applies again'],
+        ...optionalFlags,
+        ['--disabled', 'stop applying it to new conversations'],
+        ['--enabled', 'apply it to new conversations again'],
       ],
       run: async (session, flags, argument) => {
-        const id = idOf(argument, '<id>')
-        const { db, workspaceId, fields } = await fieldsOf(session, flags)
-        if (Object.keys(fields).length === 0) throw nothingSaid()
-        const row = await updatePolicy(db, workspaceId, id, fields)
-        if (!row) throw missingPolicy(id)
+        const id = parseId(argument, '<id>')
+        const { db, workspaceId, fields } = await readPolicyFields(session, flags)
+        if (Object.keys(fields).length === 0) throw nothingToChangeError()
+        const row = await updateSlaPolicy(db, workspaceId, id, fields)
+        if (!row) throw policyNotFoundError(id)
         return row
       },
     },
     {
       name: 'delete',
-      summary: 'Delete a service level; conversations show it no more',
+      summary: 'Delete a service level; conversations no longer show it',
       scoped: true,
       argument: ['<id>', 'service level'],
       run: async (session, _flags, argument) => {
-        const id = idOf(argument, '<id>')
-        if (!(await deletePolicy(await session.db(), (await session.workspace()).id, id)))
-          throw missingPolicy(id)
+        const id = parseId(argument, '<id>')
+        if (!(await deleteSlaPolicy(await session.db(), (await session.workspace()).id, id)))
+          throw policyNotFoundError(id)
         return { id, deleted: true }
       },
     },

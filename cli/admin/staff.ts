@@ -8,36 +8,46 @@ import {
   updateStaff,
   updateTeam,
 } from '../../storage/admin.ts'
-import { usage } from '../fault.ts'
-import { idOf, idsOf, missing, nameOf, nothingSaid, oneOf, requireKnown, said, text } from './flags.ts'
-import type { Flags, Group, Session } from './verb.ts'
+import { usageError } from '../error.ts'
+import {
+  parseId,
+  idsFlag,
+  notFoundError,
+  nameFlag,
+  nothingToChangeError,
+  choiceFlag,
+  requireExistingIds,
+  omitUndefined,
+  stringFlag,
+} from './flags.ts'
+import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
 
-const flag = (flags: Flags, name: string): boolean | undefined =>
+const booleanFlag = (flags: AdminFlags, name: string): boolean | undefined =>
   typeof flags[name] === 'boolean' ? flags[name] : undefined
 
-/** Undefined when neither was said. */
-export const enabledOf = (flags: Flags): boolean | undefined => {
+/** Parses `--enabled` and `--disabled`; undefined when both are absent. */
+export const enabledFlag = (flags: AdminFlags): boolean | undefined => {
   if (flags['enabled'] === true && flags['disabled'] === true)
-    throw usage('--enabled and --disabled exclude each other.', '--disabled')
+    throw usageError('--enabled and --disabled are mutually exclusive.', '--disabled')
   return flags['disabled'] === true ? false : flags['enabled'] === true ? true : undefined
 }
 
-/** The fields of the flags, their ids checked against the workspace. */
-const fieldsOf = async (session: Session, flags: Flags) => {
-  const channelIds = text(flags, 'channels') === 'all' ? null : idsOf(flags, 'channels')
-  const teamIds = idsOf(flags, 'teams')
-  const fields = said({
-    name: nameOf(flags),
-    role: oneOf(flags, 'role', roles),
-    enabled: enabledOf(flags),
-    hide_phone_numbers: flag(flags, 'hidePhoneNumbers'),
-    reports: flag(flags, 'reports'),
+/** Parses the flags and checks their ids against the workspace. */
+const readStaffFields = async (session: AdminSession, flags: AdminFlags) => {
+  const channelIds = stringFlag(flags, 'channels') === 'all' ? null : idsFlag(flags, 'channels')
+  const teamIds = idsFlag(flags, 'teams')
+  const fields = omitUndefined({
+    name: nameFlag(flags),
+    role: choiceFlag(flags, 'role', roles),
+    enabled: enabledFlag(flags),
+    hide_phone_numbers: booleanFlag(flags, 'hidePhoneNumbers'),
+    reports: booleanFlag(flags, 'reports'),
     channel_ids: channelIds,
   })
   const db = await session.db()
   const { id } = await session.workspace()
   if (channelIds?.length)
-    requireKnown(
+    requireExistingIds(
       channelIds,
       (await listAllChannels(db, id)).map((c) => c.id),
       'channel',
@@ -45,7 +55,7 @@ const fieldsOf = async (session: Session, flags: Flags) => {
       'channels',
     )
   if (teamIds?.length)
-    requireKnown(
+    requireExistingIds(
       teamIds,
       (await listAllTeams(db, id)).map((t) => t.id),
       'team',
@@ -55,16 +65,19 @@ const fieldsOf = async (session: Session, flags: Flags) => {
   return { db, workspaceId: id, fields, teamIds }
 }
 
-const noteHidden = (session: Session, row: { role: string; hide_phone_numbers: boolean }): void => {
+const warnIneffectiveHiding = (
+  session: AdminSession,
+  row: { role: string; hide_phone_numbers: boolean },
+): void => {
   if (row.hide_phone_numbers && row.role !== 'agent')
     session.io.stderr.write(
-      'Note: phones are hidden from agents only; as long as the role is another, --hide-phone-numbers does nothing.\n',
+      'Warning: --hide-phone-numbers only affects agents; it has no effect with another role.\n',
     )
 }
 
-export const staff: Group = {
+export const staffGroup: AdminGroup = {
   name: 'staff',
-  summary: 'Staff members, their roles and what they may see',
+  summary: 'Staff members, their roles and permissions',
   verbs: [
     {
       name: 'create',
@@ -75,14 +88,14 @@ export const staff: Group = {
         ['--role <role>', `one of: ${roles.join(', ')}`],
       ],
       options: [
-        ['--hide-phone-numbers', 'phone numbers are masked for this agent'],
-        ['--reports', 'may read the staff report'],
-        ['--disabled', 'keys of this staff member are refused'],
+        ['--hide-phone-numbers', 'mask phone numbers for this agent'],
+        ['--reports', 'allow reading the staff report'],
+        ['--disabled', 'refuse the API keys of this staff member'],
         ['--channels <ids>', 'channels this staff member may use, or all (default: all)'],
         ['--teams <ids>', 'teams this staff member belongs to'],
       ],
       run: async (session, flags) => {
-        const { db, workspaceId, fields, teamIds } = await fieldsOf(session, flags)
+        const { db, workspaceId, fields, teamIds } = await readStaffFields(session, flags)
         const row = await createStaff(
           db,
           workspaceId,
@@ -90,7 +103,7 @@ export const staff: Group = {
           teamIds ?? [],
           session.now,
         )
-        noteHidden(session, row)
+        warnIneffectiveHiding(session, row)
         return row
       },
     },
@@ -105,43 +118,43 @@ export const staff: Group = {
     },
     {
       name: 'update',
-      summary: 'Change a staff member; what is not given stays',
+      summary: 'Update a staff member; omitted values stay',
       scoped: true,
       argument: ['<id>', 'staff member'],
       options: [
         ['--name <name>', 'display name'],
         ['--role <role>', `one of: ${roles.join(', ')}`],
-        ['--hide-phone-numbers', 'phone numbers are masked for this agent'],
-        ['--no-hide-phone-numbers', 'phone numbers are shown'],
-        ['--reports', 'may read the staff report'],
-        ['--no-reports', 'may not'],
-        ['--disabled', 'keys of this staff member are refused'],
-        ['--enabled', 'keys of this staff member work'],
+        ['--hide-phone-numbers', 'mask phone numbers for this agent'],
+        ['--no-hide-phone-numbers', 'show phone numbers'],
+        ['--reports', 'allow reading the staff report'],
+        ['--no-reports', 'do not allow reading the staff report'],
+        ['--disabled', 'refuse the API keys of this staff member'],
+        ['--enabled', 'accept the API keys of this staff member'],
         ['--channels <ids>', 'channels this staff member may use, or all'],
-        ['--teams <ids>', 'teams this staff member belongs to, instead of those before'],
+        ['--teams <ids>', 'teams this staff member belongs to; replaces the previous ones'],
       ],
       run: async (session, flags, argument) => {
-        const staffId = idOf(argument, '<id>')
-        const { db, workspaceId, fields, teamIds } = await fieldsOf(session, flags)
-        if (Object.keys(fields).length === 0 && !teamIds) throw nothingSaid()
+        const staffId = parseId(argument, '<id>')
+        const { db, workspaceId, fields, teamIds } = await readStaffFields(session, flags)
+        if (Object.keys(fields).length === 0 && !teamIds) throw nothingToChangeError()
         const row = await updateStaff(db, workspaceId, staffId, fields, teamIds)
         if (!row)
-          throw missing(
+          throw notFoundError(
             `The workspace has no staff member ${staffId}.`,
             '<id>',
-            'wcrm admin staff list shows those it has.',
+            'List them with: wcrm admin staff list',
           )
-        noteHidden(session, row)
+        warnIneffectiveHiding(session, row)
         return row
       },
     },
   ],
 }
 
-const membersOf = async (session: Session, flags: Flags): Promise<string[] | undefined> => {
-  const staffIds = idsOf(flags, 'staff')
+const membersFlag = async (session: AdminSession, flags: AdminFlags): Promise<string[] | undefined> => {
+  const staffIds = idsFlag(flags, 'staff')
   if (staffIds?.length)
-    requireKnown(
+    requireExistingIds(
       staffIds,
       (await listAllStaff(await session.db(), (await session.workspace()).id)).map((s) => s.id),
       'staff member',
@@ -151,19 +164,19 @@ const membersOf = async (session: Session, flags: Flags): Promise<string[] | und
   return staffIds
 }
 
-export const teams: Group = {
+export const teamsGroup: AdminGroup = {
   name: 'teams',
-  summary: 'Teams and who is in them',
+  summary: 'Teams and their members',
   verbs: [
     {
       name: 'create',
-      summary: 'Make a team',
+      summary: 'Create a team',
       scoped: true,
       required: [['--name <name>', 'display name']],
       options: [['--staff <ids>', 'members']],
       run: async (session, flags) => {
-        const name = nameOf(flags)!
-        const members = await membersOf(session, flags)
+        const name = nameFlag(flags)!
+        const members = await membersFlag(session, flags)
         return await createTeam(
           await session.db(),
           (await session.workspace()).id,
@@ -184,24 +197,24 @@ export const teams: Group = {
     },
     {
       name: 'update',
-      summary: 'Change a team; what is not given stays',
+      summary: 'Update a team; omitted values stay',
       scoped: true,
       argument: ['<id>', 'team'],
       options: [
         ['--name <name>', 'display name'],
-        ['--staff <ids>', 'members, instead of those before'],
+        ['--staff <ids>', 'members; replaces the previous ones'],
       ],
       run: async (session, flags, argument) => {
-        const id = idOf(argument, '<id>')
-        const name = nameOf(flags)
-        const members = await membersOf(session, flags)
-        if (name === undefined && members === undefined) throw nothingSaid()
+        const id = parseId(argument, '<id>')
+        const name = nameFlag(flags)
+        const members = await membersFlag(session, flags)
+        if (name === undefined && members === undefined) throw nothingToChangeError()
         const row = await updateTeam(await session.db(), (await session.workspace()).id, id, name, members)
         if (!row)
-          throw missing(
+          throw notFoundError(
             `The workspace has no team ${id}.`,
             '<id>',
-            'wcrm admin teams list shows those it has.',
+            'List them with: wcrm admin teams list',
           )
         return row
       },

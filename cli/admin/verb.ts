@@ -2,37 +2,39 @@ import type { Config } from '../../server/config.ts'
 import type { WorkspaceRow } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
+import type { CommandResult } from '../result.ts'
 
-/** What one run of a command works with. The database is opened, and migrated, when it is first asked for. */
-export type Session = {
+/** The context of one command run. The database is opened and migrated on first use. */
+export type AdminSession = {
   readonly io: Io
   readonly config: Config
-  /** Time of the run, ISO 8601 UTC. */
+  /** Start of the run, ISO 8601 UTC. */
   readonly now: string
   readonly db: () => Promise<Db>
-  /** The workspace of `--workspace`, or the only one there is. */
+  /** The workspace of `--workspace`, or the only one that exists. */
   readonly workspace: () => Promise<WorkspaceRow>
 }
 
-export type Flags = Readonly<Record<string, string | boolean | undefined>>
+export type AdminFlags = Readonly<Record<string, string | boolean | undefined>>
 
-/** A record, or `{data: […]}`. */
-export type Result = Record<string, unknown>
-
-export type Verb = {
+export type AdminVerb = {
   readonly name: string
-  /** What stands in its place after the verb, such as `<id>`, and what it is. */
+  /** The positional argument, such as `<id>`, and its description. */
   readonly argument?: readonly [term: string, about: string]
   readonly summary: string
   readonly about?: string
-  /** Flags as commander writes them. `required` ones come first in help. */
+  /** Flags in the syntax of commander. Help lists `required` ones first. */
   readonly required?: readonly (readonly [flags: string, about: string])[]
   readonly options?: readonly (readonly [flags: string, about: string])[]
-  /** It works inside one workspace, and takes `--workspace`. */
+  /** True when it runs in one workspace and takes `--workspace`. */
   readonly scoped: boolean
-  /** Columns of a list. */
+  /** Columns of a list; absent when the result is a record. */
   readonly columns?: readonly string[]
-  readonly run: (session: Session, flags: Flags, argument: string) => Promise<Result>
+  readonly run: (session: AdminSession, flags: AdminFlags, argument: string) => Promise<CommandResult>
 }
 
-export type Group = { readonly name: string; readonly summary: string; readonly verbs: readonly Verb[] }
+export type AdminGroup = {
+  readonly name: string
+  readonly summary: string
+  readonly verbs: readonly AdminVerb[]
+}

@@ -1,35 +1,34 @@
 import { closest, distance } from 'fastest-levenshtein'
-import { usage } from '../fault.ts'
+import { usageError } from '../error.ts'
 
-export type Field = {
+export type ImportField = {
   readonly key: string
   readonly label: string | null
   readonly type: string | null
   readonly read_only: boolean
 }
 
-/** Where the cells of each column go: a field of the row, `attributes.<key>`, or nowhere. */
-export type Columns = {
+/** The target of each column: a field of the row, `attributes.<key>`, or undefined for an ignored column. */
+export type ColumnMapping = {
   readonly targets: readonly (string | undefined)[]
   readonly ignored: readonly string[]
 }
 
-/** Column names are compared without case, spaces and signs between words. */
-const plainName = (text: string): string =>
+/** Normalizes a column name for comparison: without case, spaces, hyphens and underscores. */
+const normalizeName = (text: string): string =>
   text
     .normalize('NFC')
     .toLowerCase()
     .replaceAll(/[\s_-]+/g, '')
 
-const settable = ['phone', 'name', 'email', 'tags', 'groups'] as const
-/** Several columns may go there: what they hold is put together. */
-const many: readonly string[] = ['name', 'tags', 'groups']
+const SETTABLE_FIELDS = ['phone', 'name', 'email', 'tags', 'groups'] as const
+/** Fields that several columns may map to; their cells are combined. */
+const COMBINABLE_FIELDS: readonly string[] = ['name', 'tags', 'groups']
 
 /**
- * Other names that spreadsheets and address books give to the same; a custom field of such a name comes
- * first.
+ * Common column names of spreadsheets and address books. A custom field with such a name takes precedence.
  */
-const aliases: Readonly<Record<string, string>> = {
+const FIELD_ALIASES: Readonly<Record<string, string>> = {
   phonenumber: 'phone',
   mobile: 'phone',
   mobilephone: 'phone',
@@ -51,8 +50,8 @@ const aliases: Readonly<Record<string, string>> = {
   groupnames: 'groups',
 }
 
-/** What an export holds and nobody can set. */
-export const unsettable: readonly string[] = [
+/** Columns of an export that cannot be imported. */
+export const READ_ONLY_FIELDS: readonly string[] = [
   'id',
   'phone_masked',
   'chatapp_user_id',
@@ -65,116 +64,134 @@ export const unsettable: readonly string[] = [
   'last_activity_at',
   'unavailable',
 ]
-const plainUnsettable = unsettable.map(plainName)
+const NORMALIZED_READ_ONLY_FIELDS = READ_ONLY_FIELDS.map(normalizeName)
 
-/** The field that a text names: one of a row's own, or a custom field by `attributes.<key>`, key or label. */
-const targetOf = (text: string, fields: readonly Field[]): string | undefined => {
-  const plain = plainName(text)
-  const own = settable.find((name) => name === plain)
-  if (own) return own
+/** Finds a field by name: a field of the row, or a custom field by `attributes.<key>`, key or label. */
+const findTarget = (text: string, fields: readonly ImportField[]): string | undefined => {
+  const normalized = normalizeName(text)
+  const rowField = SETTABLE_FIELDS.find((name) => name === normalized)
+  if (rowField) return rowField
   const key = /^attributes\.(.+)$/i.exec(text.trim())?.[1]
-  const wanted = key === undefined ? plain : plainName(key)
+  const wanted = key === undefined ? normalized : normalizeName(key)
   const field =
-    fields.find((f) => plainName(f.key) === wanted) ??
-    (key === undefined ? fields.find((f) => plainName(f.label ?? '') === wanted) : undefined)
+    fields.find((f) => normalizeName(f.key) === wanted) ??
+    (key === undefined ? fields.find((f) => normalizeName(f.label ?? '') === wanted) : undefined)
   if (field) return field.key === 'email' ? 'email' : `attributes.${field.key}`
-  return key === undefined ? aliases[plain] : undefined
+  return key === undefined ? FIELD_ALIASES[normalized] : undefined
 }
 
-/** The one of these names that was probably meant. */
-export const nearestOf = (text: string, names: readonly string[]): string | undefined => {
-  const near =
+/** Returns the most similar of the names; undefined when none is similar. */
+export const findNearestName = (text: string, names: readonly string[]): string | undefined => {
+  const nearest =
     names.length > 0
       ? closest(
           text.toLowerCase(),
           names.map((name) => name.toLowerCase()),
         )
       : undefined
-  return near !== undefined && distance(text.toLowerCase(), near) <= Math.max(2, Math.floor(text.length / 3))
-    ? names.find((name) => name.toLowerCase() === near)
+  return nearest !== undefined &&
+    distance(text.toLowerCase(), nearest) <= Math.max(2, Math.floor(text.length / 3))
+    ? names.find((name) => name.toLowerCase() === nearest)
     : undefined
 }
 
-const nearestField = (text: string, fields: readonly Field[]): string | undefined =>
-  targetOf(
-    nearestOf(text.trim().replace(/^attributes\./i, ''), [
-      ...settable,
+const findNearestField = (text: string, fields: readonly ImportField[]): string | undefined =>
+  findTarget(
+    findNearestName(text.trim().replace(/^attributes\./i, ''), [
+      ...SETTABLE_FIELDS,
       ...fields.flatMap((f) => [f.key, ...(f.label ? [f.label] : [])]),
     ]) ?? '',
     fields,
   )
 
-const columnAt = (header: readonly string[], name: string, flag: string): number => {
+const findColumn = (header: readonly string[], name: string, flag: string): number => {
   const exact = header.indexOf(name)
-  const at = exact === -1 ? header.findIndex((column) => plainName(column) === plainName(name)) : exact
+  const at =
+    exact === -1 ? header.findIndex((column) => normalizeName(column) === normalizeName(name)) : exact
   if (at === -1)
-    throw usage(`${flag}: there is no column "${name}".`, flag, `The columns are: ${header.join(', ')}.`)
+    throw usageError(`${flag}: there is no column "${name}".`, flag, `The columns are: ${header.join(', ')}.`)
   return at
 }
 
-/** `Column=field`, as `--map` takes it. */
-const readMap = (text: string, header: readonly string[], fields: readonly Field[]): [number, string] => {
-  const cut = text.lastIndexOf('=')
-  if (cut <= 0)
-    throw usage(
-      `--map is a column and where it goes, not "${text}".`,
+/** Parses `column=field`, the value of `--map`. Returns the index of the column and its target. */
+const parseMapFlag = (
+  text: string,
+  header: readonly string[],
+  fields: readonly ImportField[],
+): [number, string] => {
+  const separator = text.lastIndexOf('=')
+  if (separator <= 0)
+    throw usageError(
+      `--map takes column=field, not "${text}".`,
       '--map',
       'For example --map "City=attributes.city".',
     )
-  const target = targetOf(text.slice(cut + 1), fields)
+  const target = findTarget(text.slice(separator + 1), fields)
   if (!target)
-    throw usage(
-      `--map: there is no field "${text.slice(cut + 1)}".`,
+    throw usageError(
+      `--map: there is no field "${text.slice(separator + 1)}".`,
       '--map',
-      `One of: ${[...settable, ...fields.map((f) => `attributes.${f.key}`)].join(', ')}.`,
+      `One of: ${[...SETTABLE_FIELDS, ...fields.map((f) => `attributes.${f.key}`)].join(', ')}.`,
     )
-  return [columnAt(header, text.slice(0, cut), '--map'), target]
+  return [findColumn(header, text.slice(0, separator), '--map'), target]
 }
 
-/** Says where each column goes; a column that nobody knows, or two for one field, is a usage fault. */
-export const readColumns = (
+/**
+ * Maps each column to a field. Throws a usage error for an unknown column, or for two columns of one field.
+ */
+export const mapColumns = (
   header: readonly string[],
-  fields: readonly Field[],
-  typed: { map: readonly string[]; ignore: readonly string[] },
-): Columns => {
-  const mapped = new Map(typed.map.map((text) => readMap(text, header, fields)))
-  const left = new Set(typed.ignore.map((name) => columnAt(header, name, '--ignore')))
+  fields: readonly ImportField[],
+  flags: { map: readonly string[]; ignore: readonly string[] },
+): ColumnMapping => {
+  const mapped = new Map(flags.map.map((text) => parseMapFlag(text, header, fields)))
+  const skipped = new Set(flags.ignore.map((name) => findColumn(header, name, '--ignore')))
   const readOnly = new Set(fields.filter((f) => f.read_only).map((f) => `attributes.${f.key}`))
   const ignored: string[] = []
   const unknown: string[] = []
   const targets = header.map((column, at) => {
-    if (left.has(at)) return undefined
-    const target = mapped.get(at) ?? targetOf(column, fields)
+    if (skipped.has(at)) return undefined
+    const target = mapped.get(at) ?? findTarget(column, fields)
     if (target !== undefined && !readOnly.has(target)) return target
-    if (target !== undefined || column.trim() === '' || plainUnsettable.includes(plainName(column)))
-      ignored.push(column.trim() || `column ${at + 1}, which has no name`)
+    if (
+      target !== undefined ||
+      column.trim() === '' ||
+      NORMALIZED_READ_ONLY_FIELDS.includes(normalizeName(column))
+    )
+      ignored.push(column.trim() || `column ${at + 1} (no name)`)
     else unknown.push(column)
     return undefined
   })
   if (unknown.length > 0) {
     const [first] = unknown as [string]
-    const near = nearestField(first, fields)
-    throw usage(
-      `There is no field for ${unknown.length > 1 ? 'the columns' : 'the column'} ${unknown.map((name) => `"${name}"`).join(', ')}.`,
+    const nearest = findNearestField(first, fields)
+    const names = unknown.map((name) => `"${name}"`).join(', ')
+    throw usageError(
+      `There is no field for ${unknown.length > 1 ? 'the columns' : 'the column'} ${names}.`,
       'file',
-      `${near ? `Did you mean ${near}? ` : ''}Say --map "${first}=${near ?? 'attributes.<key>'}", or --ignore "${first}".`,
+      `${nearest ? `Did you mean ${nearest}? ` : ''}` +
+        `Use --map "${first}=${nearest ?? 'attributes.<key>'}" or --ignore "${first}".`,
     )
   }
   targets.forEach((target, at) => {
-    const before = target === undefined ? -1 : targets.indexOf(target)
-    if (before === -1 || before === at || (many.includes(target!) && mapped.has(before) && mapped.has(at)))
+    const other = target === undefined ? -1 : targets.indexOf(target)
+    if (
+      other === -1 ||
+      other === at ||
+      (COMBINABLE_FIELDS.includes(target!) && mapped.has(other) && mapped.has(at))
+    )
       return
-    throw usage(
-      `Both "${header[before]}" and "${header[at]}" are ${target}.`,
+    throw usageError(
+      `Both "${header[other]}" and "${header[at]}" map to ${target}.`,
       'file',
-      `Say --ignore "${header[at]}", or --map "${header[at]}=…".`,
+      `Use --ignore "${header[at]}" or --map "${header[at]}=…".`,
     )
   })
   if (!targets.includes('phone'))
-    throw usage(
+    throw usageError(
       'No column holds the phone number.',
       'file',
-      `Say which: --map "${header[0]}=phone". A file without a line of column names needs one.`,
+      `Name it with --map "${header[0]}=phone". The first line of the file must hold the column names.`,
     )
   return { targets, ignored }
 }

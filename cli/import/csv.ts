@@ -1,43 +1,43 @@
 import { Readable } from 'node:stream'
 import { CsvError, parse } from 'csv-parse'
-import { LONGEST_ROW, type Source, textOf, unreadable } from './source.ts'
+import { MAX_ROW_CHARACTERS, type ImportSource, readText, unreadableFileError } from './source.ts'
 
-/** A record and the line on which it begins. */
+/** A record and the number of its first line. */
 export type CsvRecord = { readonly line: number; readonly cells: string[] }
 
-const delimiters = [',', ';', '\t'] as const
+const DELIMITERS = [',', ';', '\t'] as const
 
-/** What parts the header's cells, outside quotes; a comma where there is one column alone. */
-export const delimiterOf = (head: string): string => {
-  const plain = head.replaceAll(/"(?:[^"]|"")*"/g, '').trimStart()
-  const [header = ''] = plain.split(/[\r\n]/, 1)
-  const counts = delimiters.map((d) => header.split(d).length)
-  return delimiters[counts.indexOf(Math.max(...counts))]!
+/** Detects the delimiter from the header, ignoring quoted text. A comma when there is only one column. */
+export const detectDelimiter = (head: string): string => {
+  const unquoted = head.replaceAll(/"(?:[^"]|"")*"/g, '').trimStart()
+  const [header = ''] = unquoted.split(/[\r\n]/, 1)
+  const counts = DELIMITERS.map((d) => header.split(d).length)
+  return DELIMITERS[counts.indexOf(Math.max(...counts))]!
 }
 
-const rules: Readonly<Record<string, string>> = {
-  INVALID_OPENING_QUOTE: 'a quote stands inside a cell that is not quoted',
+const CSV_ERRORS: Readonly<Record<string, string>> = {
+  INVALID_OPENING_QUOTE: 'an unquoted cell contains a quote',
   CSV_INVALID_CLOSING_QUOTE: 'text follows a closing quote',
-  CSV_QUOTE_NOT_CLOSED: 'a quote is never closed',
-  CSV_MAX_RECORD_SIZE: 'a row is too long: is a quote never closed?',
+  CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
+  CSV_MAX_RECORD_SIZE: 'a row is too long; a quote may not be closed',
 }
 
 /**
- * The records of a CSV file (RFC 4180), the header first; blank lines are passed over. Throws a usage fault
- * at the first line that is no CSV.
+ * Yields the records of a CSV file (RFC 4180), the header first; skips blank lines. Throws a usage error at
+ * the first line that is not valid CSV.
  */
-export async function* csvRecords(
-  source: Source,
+export async function* readCsvRecords(
+  source: ImportSource,
   delimiter: string,
   onBytes?: (bytes: Buffer) => void,
 ): AsyncGenerator<CsvRecord> {
-  // The parser runs ahead of the reader, so the lines wait with the records.
+  // The parser runs ahead of the reader, so line numbers are queued with the records.
   const lines: number[] = []
   let line = 1
   const parser = parse({
     delimiter,
     relax_column_count: true,
-    max_record_size: LONGEST_ROW,
+    max_record_size: MAX_ROW_CHARACTERS,
     record_delimiter: ['\r\n', '\n', '\r'],
     on_record: (cells, info) => {
       const isBlank = cells.length === 1 && cells[0]!.trim() === ''
@@ -46,17 +46,17 @@ export async function* csvRecords(
       return isBlank ? undefined : cells
     },
   })
-  const text = Readable.from(textOf(source, onBytes))
+  const text = Readable.from(readText(source, onBytes))
   text.once('error', (error) => parser.destroy(error))
   text.pipe(parser)
   try {
     for await (const cells of parser as AsyncIterable<string[]>) yield { line: lines.shift()!, cells }
   } catch (error) {
     if (!(error instanceof CsvError)) throw error
-    throw unreadable(
+    throw unreadableFileError(
       source.name,
-      `is not CSV from line ${line} on: ${rules[error.code] ?? error.message}`,
-      'A cell with a quote, a line break or the delimiter in it is quoted, and its quotes are doubled.',
+      `is not valid CSV from line ${line} on: ${CSV_ERRORS[error.code] ?? error.message}`,
+      'Quote cells that contain a quote, a line break or the delimiter, and double their quotes.',
     )
   } finally {
     text.destroy()

@@ -1,23 +1,25 @@
-import { LONGEST_ROW, type Source, textOf, unreadable } from './source.ts'
+import { MAX_ROW_CHARACTERS, type ImportSource, readText, unreadableFileError } from './source.ts'
 
-/** The lines of the file that hold something, and their numbers. */
-export async function* ndjsonLines(
-  source: Source,
+/**
+ * Yields the non-blank lines of the file with their numbers. Throws a usage error when a line is too long.
+ */
+export async function* readNdjsonLines(
+  source: ImportSource,
   onBytes?: (bytes: Buffer) => void,
 ): AsyncGenerator<{ line: number; text: string }> {
-  let rest = ''
+  let incomplete = ''
   let line = 0
-  const told = (text: string) => ({ line: ++line, text })
-  for await (const piece of textOf(source, onBytes)) {
-    const lines = (rest + piece).split('\n')
-    rest = lines.pop()!
-    if (rest.length > LONGEST_ROW)
-      throw unreadable(
+  const toLine = (text: string) => ({ line: ++line, text })
+  for await (const chunk of readText(source, onBytes)) {
+    const lines = (incomplete + chunk).split('\n')
+    incomplete = lines.pop()!
+    if (incomplete.length > MAX_ROW_CHARACTERS)
+      throw unreadableFileError(
         source.name,
-        `has no end to line ${line + lines.length + 1}`,
-        'Write one JSON object a line.',
+        `is too long in line ${line + lines.length + 1}`,
+        'Write one JSON object per line.',
       )
-    yield* lines.map(told).filter(({ text }) => text.trim() !== '')
+    yield* lines.map(toLine).filter(({ text }) => text.trim() !== '')
   }
-  if (rest.trim() !== '') yield told(rest)
+  if (incomplete.trim() !== '') yield toLine(incomplete)
 }

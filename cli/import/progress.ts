@@ -1,61 +1,69 @@
 import { hasColor, type Io } from '../io.ts'
-import type { Totals } from './state.ts'
+import type { ImportTotals } from './state.ts'
 
 export type ImportProgress = {
-  /** How far the file is read, before anything is sent. */
-  reading: (bytes: number, size: number) => void
-  tell: (totals: Totals, rows: number) => void
-  line: (text: string) => void
-  wait: (why: string, seconds: number) => void
+  /** Shows how much of the file was read, before rows are sent. */
+  showBytesRead: (bytes: number, size: number) => void
+  showTotals: (totals: ImportTotals, rows: number) => void
+  printLine: (text: string) => void
+  showWait: (reason: string, seconds: number) => void
   end: () => void
 }
 
-/** Batches that wait together are told of once. */
-const onceEach = (tell: (text: string) => void) => {
-  let goesOn = 0
-  return (why: string, seconds: number): void => {
+const REDRAW_INTERVAL_MS = 100
+const CLEAR_LINE = '\r\u001b[K'
+
+/** Reports waits of several batches at the same time only once. */
+const throttleWaits = (print: (text: string) => void) => {
+  let waitingUntil = 0
+  return (reason: string, seconds: number): void => {
     const now = performance.now()
-    if (now < goesOn) return
-    goesOn = now + seconds * 1000
-    tell(`${why}: going on in ${Math.ceil(seconds)} s.`)
+    if (now < waitingUntil) return
+    waitingUntil = now + seconds * 1000
+    print(`${reason}: continuing in ${Math.ceil(seconds)} s.`)
   }
 }
 
-/**
- * What is told on stderr while an import runs: on a terminal a bar that is drawn over itself, else a line
- * for each wait.
- */
-export const importProgress = async (io: Io): Promise<ImportProgress> => {
-  const plain = (text: string) => {
+/** Creates the progress output on stderr: a progress bar on a terminal, otherwise a line for each wait. */
+export const createImportProgress = async (io: Io): Promise<ImportProgress> => {
+  const printLine = (text: string) => {
     io.stderr.write(`${text}\n`)
   }
   if (!io.stderr.isTTY)
-    return { reading: () => {}, tell: () => {}, line: plain, wait: onceEach(plain), end: () => {} }
+    return {
+      showBytesRead: () => {},
+      showTotals: () => {},
+      printLine,
+      showWait: throttleWaits(printLine),
+      end: () => {},
+    }
   const { drawProgress } = await import('../views.ts')
-  const clear = '\r\u001b[K'
-  let [bar, drawn] = [{ done: 0, total: 0, note: '' }, 0]
+  let bar = { done: 0, total: 0, note: '' }
+  let drawnAt = 0
   const draw = (next: Partial<typeof bar>) => {
     bar = { ...bar, ...next }
-    drawn = performance.now()
-    io.stderr.write(`${clear}${drawProgress(bar, { width: io.stderr.columns || 80, color: hasColor(io) })}`)
+    drawnAt = performance.now()
+    io.stderr.write(
+      `${CLEAR_LINE}${drawProgress(bar, { width: io.stderr.columns || 80, color: hasColor(io) })}`,
+    )
   }
   return {
-    reading: (done, total) => {
-      if (performance.now() - drawn > 100) draw({ done, total, note: 'bytes read' })
+    showBytesRead: (done, total) => {
+      if (performance.now() - drawnAt > REDRAW_INTERVAL_MS) draw({ done, total, note: 'bytes read' })
     },
-    tell: (totals, total) =>
+    showTotals: (totals, total) =>
       draw({
         done: totals.rows,
         total,
         note: totals.failed > 0 ? `${totals.failed.toLocaleString('en')} failed` : '',
       }),
-    line: (text) => {
-      io.stderr.write(`${clear}${text}\n`)
+    printLine: (text) => {
+      io.stderr.write(`${CLEAR_LINE}${text}\n`)
       draw({})
     },
-    wait: onceEach((note) => draw({ note })),
+    showWait: throttleWaits((note) => draw({ note })),
     end: () => {
-      io.stderr.write(clear)
+      io.stderr.write(CLEAR_LINE)
     },
   }
 }

@@ -1,41 +1,46 @@
-import { type Columns, type Field, unsettable } from './columns.ts'
+import { isObject } from '../../catalog/values.ts'
+import { type ColumnMapping, type ImportField, READ_ONLY_FIELDS } from './columns.ts'
 
-/** What an upsert takes, with groups by name or id as people write them. */
-type Draft = { phone?: unknown; attributes?: unknown; groups?: string[]; [field: string]: unknown }
-type Wrong = { readonly code: string; readonly message: string; readonly errors: readonly object[] }
-/** A row of the file and the line on which it begins; `wrong` when it must not be sent. */
-export type Row = { readonly line: number; readonly draft: Draft; readonly wrong?: Wrong }
+/** The fields of an upsert, but with groups by name or id. */
+type RowDraft = { phone?: unknown; attributes?: unknown; groups?: string[]; [field: string]: unknown }
+type RowRejection = { readonly code: string; readonly message: string; readonly errors: readonly object[] }
+/** A row of the file and the number of its first line; `rejection` when it must not be sent. */
+export type ImportRow = { readonly line: number; readonly draft: RowDraft; readonly rejection?: RowRejection }
 
-const wrong = (code: string, pointer: string, detail: string, fix: string): Wrong => ({
+const createRejection = (code: string, pointer: string, detail: string, fix: string): RowRejection => ({
   code: 'invalid_input',
   message: `${pointer === '#' ? 'The row' : pointer.slice(2)} ${detail}.`,
   errors: [{ pointer, code, detail, fix }],
 })
 
-/** What a number in the file shows to be no phone number, whatever a parser of phones would make of it. */
-const phoneFault = (phone: unknown): Wrong | undefined => {
+/** Rejects a masked or rounded phone number, which might still parse as another number. */
+const checkPhone = (phone: unknown): RowRejection | undefined => {
   if (typeof phone !== 'string') return undefined
   if (phone.includes('*'))
-    return wrong('masked_phone', '#/phone', 'is masked', 'Export with a key whose owner sees phone numbers.')
+    return createRejection(
+      'masked_phone',
+      '#/phone',
+      'is masked',
+      'Export with a key whose owner may see phone numbers.',
+    )
   if (/^\s*\d(?:[.,]\d+)?E\+?\d+\s*$/i.test(phone))
-    return wrong(
+    return createRejection(
       'rounded_phone',
       '#/phone',
       'was rounded by a spreadsheet',
-      'Format the column as text, and fill it in again.',
+      'Format the column as text and enter the numbers again.',
     )
   return undefined
 }
 
-/** A row with a draft is sent unless its phone shows that it must not be. */
-const rowOf = (line: number, draft: Draft): Row => {
-  const fault = phoneFault(draft.phone)
-  return fault ? { line, draft, wrong: fault } : { line, draft }
+/** Creates a row, rejected when its phone number must not be sent. */
+const toImportRow = (line: number, draft: RowDraft): ImportRow => {
+  const rejection = checkPhone(draft.phone)
+  return rejection ? { line, draft, rejection } : { line, draft }
 }
 
 /**
- * Names parted by commas or semicolons; one that holds such a sign stands in quotes, and its quotes are
- * doubled.
+ * Splits names at commas or semicolons. A name that contains one is quoted, and quotes in it are doubled.
  */
 export const splitNames = (text: string): string[] =>
   [...text.matchAll(/\s*(?:"((?:[^"]|"")*)"\s*|([^;,]*))(?:[;,]|$)/g)]
@@ -46,25 +51,25 @@ export const joinNames = (names: readonly string[]): string =>
   names.map((name) => (/[;,"]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name)).join(', ')
 
 /**
- * Exports mark what a spreadsheet would run as a formula with an apostrophe; marked texts that begin with
- * one get another, so that taking one away is exact.
+ * Prefixes text that a spreadsheet would run as a formula with an apostrophe. Text that already has one
+ * before a formula gets another, so that `unescapeFormula` is an exact inverse.
  */
-export const guard = (text: string): string => (/^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text)
-const unguard = (text: string): string => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text)
+export const escapeFormula = (text: string): string => (/^'*[=+\-@\t\r]/.test(text) ? `'${text}` : text)
+const unescapeFormula = (text: string): string => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text)
 
 /**
- * A CSV record as a draft. Empty cells are left out; with `clearEmpty` they clear what an upsert can clear.
+ * Parses a CSV record. Empty cells are omitted; with `clearEmpty` they clear the fields that can be cleared.
  */
-export const rowOfCells = (
+export const parseCsvRow = (
   line: number,
   cells: readonly string[],
-  { targets }: Columns,
+  { targets }: ColumnMapping,
   clearEmpty: boolean,
-): Row => {
-  const draft: Draft = {}
+): ImportRow => {
+  const draft: RowDraft = {}
   const attributes: Record<string, string> = {}
   targets.forEach((target, at) => {
-    const cell = unguard(cells[at] ?? '')
+    const cell = unescapeFormula(cells[at] ?? '')
     if (target === undefined) return
     const key = target.startsWith('attributes.') ? target.slice('attributes.'.length) : undefined
     if (cell.trim() === '') {
@@ -78,52 +83,54 @@ export const rowOfCells = (
     else draft[target] = cell.trim()
   })
   if (Object.keys(attributes).length > 0) draft.attributes = attributes
-  if (cells.length <= targets.length) return rowOf(line, draft)
+  if (cells.length <= targets.length) return toImportRow(line, draft)
   return {
     line,
     draft,
-    wrong: wrong(
+    rejection: createRejection(
       'too_many_cells',
       '#',
-      `has ${cells.length} cells, and the header ${targets.length}`,
-      'Quote cells that hold the delimiter.',
+      `has ${cells.length} cells, but the header has ${targets.length}`,
+      'Quote cells that contain the delimiter.',
     ),
   }
 }
 
 type Named = { name?: unknown }
-type Shown = { key?: unknown; type?: unknown; value?: unknown; typed_value?: unknown }
+type ExportedAttribute = { key?: unknown; type?: unknown; value?: unknown; typed_value?: unknown }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
-const nameOf = (item: unknown): unknown => (isObject(item) && 'name' in item ? (item as Named).name : item)
+const toName = (item: unknown): unknown => (isObject(item) && 'name' in item ? (item as Named).name : item)
 
 /**
- * The shown form of a value that loses nothing on its way back: numbers with all digits, times to the
- * millisecond, options by their values.
+ * Returns the form of an exported value that an import restores exactly: numbers with all digits, times to
+ * the millisecond, options by value.
  */
-export const exactValue = ({ type, value, typed_value: typed }: Shown): unknown =>
-  (type === 'datetime' || type === 'multiselect') && typed !== null && typed !== undefined ? typed : value
+export const losslessValue = ({ type, value, typed_value: typedValue }: ExportedAttribute): unknown =>
+  (type === 'datetime' || type === 'multiselect') && typedValue !== null && typedValue !== undefined
+    ? typedValue
+    : value
 
-/** An export's list of attributes as an upsert takes them; what cannot be set is left out. */
-const attributesOf = (shown: readonly Shown[], fields: readonly Field[]): Record<string, unknown> =>
+/** Converts the attributes of an export to those of an upsert, without read-only ones. */
+const toAttributes = (
+  exported: readonly ExportedAttribute[],
+  fields: readonly ImportField[],
+): Record<string, unknown> =>
   Object.fromEntries(
-    shown
+    exported
       .filter(({ key }) => key !== 'email' && !fields.some((f) => f.key === key && f.read_only))
-      .map((one) => [String(one.key), exactValue(one)]),
+      .map((one) => [String(one.key), losslessValue(one)]),
   )
 
 /**
- * A line of NDJSON as a draft: an upsert's fields, or a contact as an export writes it. What it has of
- * things that cannot be set goes to `ignored`.
+ * Parses a line of NDJSON: the fields of an upsert, or a contact as an export writes it. Adds the names of
+ * read-only fields to `ignored`.
  */
-export const rowOfJson = (
+export const parseJsonRow = (
   line: number,
   text: string,
-  fields: readonly Field[],
+  fields: readonly ImportField[],
   ignored: Set<string>,
-): Row => {
+): ImportRow => {
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -131,11 +138,11 @@ export const rowOfJson = (
     return {
       line,
       draft: {},
-      wrong: wrong(
+      rejection: createRejection(
         'invalid_json',
         '#',
         `is not JSON: ${(error as Error).message}`,
-        'Write one JSON object a line.',
+        'Write one JSON object per line.',
       ),
     }
   }
@@ -143,19 +150,24 @@ export const rowOfJson = (
     return {
       line,
       draft: {},
-      wrong: wrong('invalid_json', '#', 'is not a JSON object', 'Write one JSON object a line.'),
+      rejection: createRejection(
+        'invalid_json',
+        '#',
+        'is not a JSON object',
+        'Write one JSON object per line.',
+      ),
     }
-  const draft: Draft = {}
-  for (const [name, given] of Object.entries(value)) {
-    if (unsettable.includes(name)) ignored.add(name)
-    else if (given === null && (name === 'phone' || name === 'name' || name === 'email')) continue
-    else if (name === 'phone' && typeof given === 'number') draft.phone = String(given)
-    else if (name === 'tags' && Array.isArray(given)) draft['tags'] = given.map(nameOf)
-    else if (name === 'groups' && Array.isArray(given))
-      draft.groups = given.map((item) => String(nameOf(item)))
-    else if (name === 'attributes' && Array.isArray(given))
-      draft.attributes = attributesOf(given as Shown[], fields)
-    else draft[name] = given
+  const draft: RowDraft = {}
+  for (const [name, fieldValue] of Object.entries(value)) {
+    if (READ_ONLY_FIELDS.includes(name)) ignored.add(name)
+    else if (fieldValue === null && (name === 'phone' || name === 'name' || name === 'email')) continue
+    else if (name === 'phone' && typeof fieldValue === 'number') draft.phone = String(fieldValue)
+    else if (name === 'tags' && Array.isArray(fieldValue)) draft['tags'] = fieldValue.map(toName)
+    else if (name === 'groups' && Array.isArray(fieldValue))
+      draft.groups = fieldValue.map((item) => String(toName(item)))
+    else if (name === 'attributes' && Array.isArray(fieldValue))
+      draft.attributes = toAttributes(fieldValue as ExportedAttribute[], fields)
+    else draft[name] = fieldValue
   }
-  return rowOf(line, draft)
+  return toImportRow(line, draft)
 }

@@ -1,110 +1,119 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isFault } from '../fault.ts'
-import { retryAfterOf } from '../remote.ts'
-import { LONGEST_ROW } from './source.ts'
-import type { Row } from './rows.ts'
+import { isCliError } from '../error.ts'
+import { retryAfterSeconds } from '../remote.ts'
+import { MAX_ROW_CHARACTERS } from './source.ts'
+import type { ImportRow } from './rows.ts'
 
-/** Rows in their order, with those that must not be sent among them. */
-export type Batch = { readonly at: number; readonly rows: readonly Row[] }
+/** Rows in file order, rejected ones included. `index` counts from 0. */
+export type ImportBatch = { readonly index: number; readonly rows: readonly ImportRow[] }
 
-const MOST_ROWS = 500
-/** Two or three are enough to keep a server busy while the next ones are read. */
-const IN_FLIGHT = 3
+const MAX_BATCH_ROWS = 500
+/** Two or three batches in flight keep a server busy while the next ones are read. */
+const MAX_IN_FLIGHT = 3
 
-/** The same rows always make the same batches, so that a batch can be named by its number. */
-export async function* batchesOf(rows: AsyncIterable<Row>): AsyncGenerator<Batch> {
-  let batch: Row[] = []
-  let [at, size] = [0, 0]
+/** Splits rows into batches. The same rows always make the same batches, so an index identifies a batch. */
+export async function* createBatches(rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportBatch> {
+  let batch: ImportRow[] = []
+  let [index, size] = [0, 0]
   for await (const row of rows) {
     const length = JSON.stringify(row.draft).length
-    if (batch.length === MOST_ROWS || (batch.length > 0 && size + length > LONGEST_ROW)) {
-      yield { at: at++, rows: batch }
+    if (batch.length === MAX_BATCH_ROWS || (batch.length > 0 && size + length > MAX_ROW_CHARACTERS)) {
+      yield { index: index++, rows: batch }
       ;[batch, size] = [[], 0]
     }
     batch.push(row)
     size += length
   }
-  if (batch.length > 0) yield { at, rows: batch }
+  if (batch.length > 0) yield { index, rows: batch }
 }
 
 /**
- * What two spellings of one phone number have in common: its last digits. Undefined where that is not plain
- * to see.
+ * Returns the last eight digits of a phone number, which all spellings of it share. Undefined when the text
+ * is not obviously a phone number.
  */
-const phoneEnd = (phone: unknown): string | undefined =>
+const phoneSuffix = (phone: unknown): string | undefined =>
   typeof phone === 'string' && /^[\d+()\-./\s]+$/.test(phone)
     ? phone.replaceAll(/\D/g, '').slice(-8)
     : undefined
 
-/** Two batches that may hold one phone must not be on their way together: its rows would change places. */
-const meet = (a: ReadonlySet<string | undefined>, b: ReadonlySet<string | undefined>): boolean =>
-  a.has(undefined) || b.has(undefined) || [...a].some((end) => b.has(end))
+/**
+ * True when two batches may hold the same phone: in flight together, its rows could be applied out of order.
+ */
+const mayOverlap = (a: ReadonlySet<string | undefined>, b: ReadonlySet<string | undefined>): boolean =>
+  a.has(undefined) || b.has(undefined) || [...a].some((suffix) => b.has(suffix))
 
-type Flight<T> = {
-  readonly batch: Batch
-  readonly phones: ReadonlySet<string | undefined>
-  readonly answer: Promise<T>
+type PendingBatch<T> = {
+  readonly batch: ImportBatch
+  readonly phoneSuffixes: ReadonlySet<string | undefined>
+  readonly response: Promise<T>
 }
 
 /**
- * Sends batches, some at once, and settles them in their order. The first failure ends it, when those on
- * their way have come back.
+ * Sends batches, up to three at a time, and completes them in order. Rejects with the first failure once all
+ * batches in flight have ended.
  */
 export const sendInOrder = async <T>(
-  batches: AsyncIterable<Batch>,
-  send: (batch: Batch) => Promise<T>,
-  settle: (batch: Batch, answer: T) => void,
+  batches: AsyncIterable<ImportBatch>,
+  send: (batch: ImportBatch) => Promise<T>,
+  complete: (batch: ImportBatch, response: T) => void,
 ): Promise<void> => {
-  const flights: Flight<T>[] = []
-  const settleFirst = async () => {
-    const [first] = flights as [Flight<T>]
-    settle(first.batch, await first.answer)
-    flights.shift()
+  const pending: PendingBatch<T>[] = []
+  const completeFirst = async () => {
+    const [first] = pending as [PendingBatch<T>]
+    complete(first.batch, await first.response)
+    pending.shift()
   }
   try {
     for await (const batch of batches) {
-      const phones = new Set(batch.rows.filter((row) => !row.wrong).map((row) => phoneEnd(row.draft.phone)))
-      while (flights.length === IN_FLIGHT || flights.some((other) => meet(other.phones, phones)))
-        await settleFirst()
-      flights.push({ batch, phones, answer: send(batch) })
+      const phoneSuffixes = new Set(
+        batch.rows.filter((row) => !row.rejection).map((row) => phoneSuffix(row.draft.phone)),
+      )
+      while (
+        pending.length === MAX_IN_FLIGHT ||
+        pending.some((other) => mayOverlap(other.phoneSuffixes, phoneSuffixes))
+      )
+        await completeFirst()
+      pending.push({ batch, phoneSuffixes, response: send(batch) })
     }
-    while (flights.length > 0) await settleFirst()
+    while (pending.length > 0) await completeFirst()
   } finally {
-    await Promise.allSettled(flights.map(({ answer }) => answer))
+    await Promise.allSettled(pending.map(({ response }) => response))
   }
 }
 
-const TRIES = 8
-const FIRST_WAIT_S = 0.25
-const LONGEST_WAIT_S = 120
+const MAX_ATTEMPTS = 8
+const FIRST_RETRY_SECONDS = 0.25
+const MAX_RATE_LIMIT_WAIT_SECONDS = 120
+
+/** True when a retry under the same key may succeed: a server error, or the first call still runs. */
+const isRetryable = (error: unknown): boolean =>
+  isCliError(error) && ((error.problem.status ?? 0) >= 500 || error.problem['reason'] === 'still_running')
 
 /**
- * Worth asking again under the same key: the server is away or broken for now, or still works on the first
- * asking.
+ * Retries a call: after the wait of a rate limit, and after retryable errors with exponential backoff.
+ * `onWait` is told the reason and the seconds of each wait; nothing is retried once `isStopped` returns true.
  */
-const mayPass = (error: unknown): boolean =>
-  isFault(error) && ((error.problem.status ?? 0) >= 500 || error.problem['reason'] === 'still_running')
-
-/**
- * Asks until there is an answer: waits out the rate limit, and what may pass with growing pauses. `tell`
- * hears why it waits, `stopped` ends the waiting.
- */
-export const insist = async <T>(
-  ask: () => Promise<T>,
-  tell: (why: string, seconds: number) => void,
-  stopped: () => boolean,
+export const callWithRetry = async <T>(
+  call: () => Promise<T>,
+  { onWait, isStopped }: { onWait: (reason: string, seconds: number) => void; isStopped: () => boolean },
 ): Promise<T> => {
-  for (let tries = 0; ;) {
+  for (let attempts = 0; ;) {
     try {
-      return await ask()
+      return await call()
     } catch (error) {
-      if (stopped() || !isFault(error)) throw error
-      const asked = retryAfterOf(error)
-      const limited = error.exit === 7
-      if (limited ? asked === undefined || asked > LONGEST_WAIT_S : !mayPass(error) || ++tries === TRIES)
+      if (isStopped() || !isCliError(error)) throw error
+      const retryAfter = retryAfterSeconds(error)
+      const isRateLimited = error.exitCode === 7
+      if (
+        isRateLimited
+          ? retryAfter === undefined || retryAfter > MAX_RATE_LIMIT_WAIT_SECONDS
+          : !isRetryable(error) || ++attempts === MAX_ATTEMPTS
+      )
         throw error
-      const seconds = limited ? asked! : Math.max(asked ?? 0, FIRST_WAIT_S * 2 ** tries)
-      tell(limited ? 'Rate limited' : error.problem.title, seconds)
+      const seconds = isRateLimited
+        ? retryAfter!
+        : Math.max(retryAfter ?? 0, FIRST_RETRY_SECONDS * 2 ** attempts)
+      onWait(isRateLimited ? 'Rate isRateLimited' : error.problem.title, seconds)
       await sleep(seconds * 1000)
     }
   }

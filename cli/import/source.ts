@@ -4,11 +4,11 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { type Fault, usage } from '../fault.ts'
+import { type CliError, usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 
-/** An open file that is read more than once: what is put in its place meanwhile changes nothing. */
-export type Source = {
+/** An open file that is read more than once; replacing the file on disk meanwhile has no effect. */
+export type ImportSource = {
   readonly file: FileHandle
   readonly path: string
   readonly name: string
@@ -16,20 +16,20 @@ export type Source = {
 }
 
 /**
- * No row and no line may be larger, in characters: a quote that is never closed would take the rest of the
+ * The maximum length of a row or line in characters: an unclosed quote would otherwise consume the whole
  * file.
  */
-export const LONGEST_ROW = 8 * 1024 * 1024
+export const MAX_ROW_CHARACTERS = 8 * 1024 * 1024
 
-export const unreadable = (name: string, detail: string, fix: string): Fault =>
-  usage(`${name} ${detail}.`, 'file', fix)
+export const unreadableFileError = (name: string, detail: string, fix: string): CliError =>
+  usageError(`${name} ${detail}.`, 'file', fix)
 
-const opened = async (path: string, name: string): Promise<Source> => {
+const openFile = async (path: string, name: string): Promise<ImportSource> => {
   try {
     const file = await open(path)
     return { file, path, name, size: (await file.stat()).size }
   } catch (error) {
-    throw unreadable(
+    throw unreadableFileError(
       name,
       `cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`,
       'Check its permissions.',
@@ -38,43 +38,43 @@ const opened = async (path: string, name: string): Promise<Source> => {
 }
 
 /**
- * Keeps what a pipe holds in a file that has lost its name as soon as it is open: nothing is left behind,
- * however this ends.
+ * Copies a pipe to a temporary file that is unlinked once it is open, so that nothing remains however the
+ * process ends.
  */
-const kept = async (pipe: NodeJS.ReadableStream, name: string): Promise<Source> => {
+const spoolToFile = async (pipe: NodeJS.ReadableStream, name: string): Promise<ImportSource> => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-import-'))
   try {
     await pipeline(pipe, createWriteStream(join(folder, 'rows'), { mode: 0o600 }))
-    return await opened(join(folder, 'rows'), name)
+    return await openFile(join(folder, 'rows'), name)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** Opens the file that was named; `-` is standard input. Whoever opens it closes `file`. */
-export const openSource = async (io: Io, given: string): Promise<Source> => {
-  if (given === '-') {
+/** Opens a file, or standard input for `-`. The caller closes `file`. */
+export const openSource = async (io: Io, name: string): Promise<ImportSource> => {
+  if (name === '-') {
     if (io.stdin.isTTY)
-      throw usage(
+      throw usageError(
         '- reads standard input, but nothing is piped in.',
         'file',
         'Pipe the rows in, or name a file.',
       )
-    return await kept(io.stdin, 'standard input')
+    return await spoolToFile(io.stdin, 'standard input')
   }
-  const path = resolve(given)
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (!found) throw unreadable(given, 'is not there', 'Check the path.')
-  if (found.isDirectory()) throw unreadable(given, 'is a folder', 'Name a file.')
-  return await (found.isFile() ? opened(path, given) : kept(createReadStream(path), given))
+  const path = resolve(name)
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats) throw unreadableFileError(name, 'does not exist', 'Check the path.')
+  if (stats.isDirectory()) throw unreadableFileError(name, 'is a directory', 'Name a file.')
+  return await (stats.isFile() ? openFile(path, name) : spoolToFile(createReadStream(path), name))
 }
 
 /**
- * The file's text in pieces, without its byte order mark; `onBytes` sees them as they are read. Throws a
- * usage fault at what is not UTF-8.
+ * Yields the text of the file in chunks, without its byte order mark; `onBytes` gets the bytes as they are
+ * read. Throws a usage error when the file is not UTF-8.
  */
-export async function* textOf(
-  source: Source,
+export async function* readText(
+  source: ImportSource,
   onBytes: (bytes: Buffer) => void = () => {},
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -82,7 +82,7 @@ export async function* textOf(
     try {
       return bytes ? decoder.decode(bytes, { stream: true }) : decoder.decode()
     } catch {
-      throw unreadable(
+      throw unreadableFileError(
         source.name,
         'is not UTF-8 text',
         'Save it as "CSV UTF-8", or convert it: iconv -f WINDOWS-1252 -t UTF-8.',
@@ -98,32 +98,40 @@ export async function* textOf(
   yield decode()
 }
 
-export const newDigest = () => createHash('sha256')
+export const createSha256 = () => createHash('sha256')
 
-/** The first characters, for telling what the file holds. */
-export const headOf = async (source: Source): Promise<string> => {
+/** Reads the first 64 KiB, to detect the format and the delimiter. */
+export const readHead = async (source: ImportSource): Promise<string> => {
   const { buffer, bytesRead } = await source.file.read(Buffer.alloc(64 * 1024), 0, 64 * 1024, 0)
   return new TextDecoder().decode(buffer.subarray(0, bytesRead))
 }
 
-export type Format = 'csv' | 'ndjson'
+export type ImportFormat = 'csv' | 'ndjson'
 
-/** What the file holds: as was said, else by its name, else by its first character. */
-export const formatOf = (source: Source, head: string, given: string | undefined): Format => {
-  if (given !== undefined && given !== 'csv' && given !== 'ndjson')
-    throw usage(`--format is csv or ndjson, not "${given}".`, '--format')
+/** Detects the format: as requested, else by the file name, else by the first character. */
+export const detectFormat = (
+  source: ImportSource,
+  head: string,
+  requested: string | undefined,
+): ImportFormat => {
+  if (requested !== undefined && requested !== 'csv' && requested !== 'ndjson')
+    throw usageError(`--format must be csv or ndjson, not "${requested}".`, '--format')
   if (head.trim() === '')
-    throw unreadable(source.name, 'is empty', 'CSV begins with a line that names the columns.')
+    throw unreadableFileError(source.name, 'is empty', 'The first line of a CSV file names the columns.')
   if (head.startsWith('PK\u0003\u0004'))
-    throw unreadable(source.name, 'is a spreadsheet or an archive', 'Save the sheet as "CSV UTF-8".')
+    throw unreadableFileError(source.name, 'is a spreadsheet or an archive', 'Save the sheet as "CSV UTF-8".')
   const format =
-    given ??
+    requested ??
     (/\.(csv|tsv)$/i.test(source.name)
       ? 'csv'
       : /\.(ndjson|jsonl)$/i.test(source.name) || /^\s*[{[]/.test(head)
         ? 'ndjson'
         : 'csv')
   if (format === 'ndjson' && /^\s*\[/.test(head))
-    throw unreadable(source.name, 'is a JSON array', "One object a line is wanted: jq -c '.[]' file.json.")
+    throw unreadableFileError(
+      source.name,
+      'is a JSON array',
+      "Convert it to one object per line: jq -c '.[]' file.json.",
+    )
   return format
 }

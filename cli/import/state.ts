@@ -1,32 +1,38 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { writePrivately } from '../files.ts'
-import { newDigest } from './source.ts'
+import { writePrivateFile } from '../files.ts'
+import { createSha256 } from './source.ts'
 
-export type Totals = { rows: number; created: number; updated: number; unchanged: number; failed: number }
+export type ImportTotals = {
+  rows: number
+  created: number
+  updated: number
+  unchanged: number
+  failed: number
+}
 
 /**
- * How far an import has come: what was done of which file, and as what. `failuresBytes` is how much of the
- * file of failures stands.
+ * The progress of an import of one file with one set of flags. `run` seeds the idempotency keys, `batches`
+ * counts those that are done, `failuresBytes` is the size of the failures file.
  */
-export type State = {
+export type ImportState = {
   readonly run: string
   readonly sha256: string
   readonly options: string
   batches: number
-  totals: Totals
+  totals: ImportTotals
   failuresBytes: number
 }
 
-/** Where the state of importing this file into this workspace is kept. */
+/** Returns the path of the state of importing this file into this workspace. */
 export const statePath = (
   env: Readonly<Record<string, string | undefined>>,
   url: string,
   workspaceId: string,
   file: string,
 ): string => {
-  const name = newDigest()
+  const name = createSha256()
     .update(JSON.stringify([url, workspaceId, file]))
     .digest('hex')
     .slice(0, 32)
@@ -38,16 +44,16 @@ export const statePath = (
   )
 }
 
-/** Undefined where nothing was broken off. */
-export const readState = (path: string): State | undefined => {
+/** Undefined when no import was interrupted. */
+export const readState = (path: string): ImportState | undefined => {
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as State
+    return JSON.parse(readFileSync(path, 'utf8')) as ImportState
   } catch {
     return undefined
   }
 }
 
-export const writeState = (path: string, state: State): void =>
-  writePrivately(path, `${JSON.stringify(state)}\n`)
+export const writeState = (path: string, state: ImportState): void =>
+  writePrivateFile(path, `${JSON.stringify(state)}\n`)
 
 export const removeState = (path: string): void => rmSync(path, { force: true })

@@ -2,77 +2,93 @@ import { hkdfSync } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
-import { refreshClock, sandboxClock } from '../../server/clock.ts'
+import { refreshClock, createSandboxClock } from '../../server/clock.ts'
 import { type Config, readConfig } from '../../server/config.ts'
-import { HARD_MAX_BYTES } from '../../server/http/body.ts'
+import { MAX_BODY_BYTES } from '../../server/http/body.ts'
 import { nodeHandler } from '../../server/http/node.ts'
 import { createSandbox, type Sandbox } from '../../server/sandbox/emulator/sandbox.ts'
-import { openMigrated, secretOf } from '../../server/start.ts'
+import { loadSecret } from '../../server/secret.ts'
+import { openMigrated } from '../../server/start.ts'
 import type { Storage } from '../../storage/open.ts'
-import { usage } from '../fault.ts'
+import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
-import { untilSignal } from '../service.ts'
-import type { Flags } from './verbs.ts'
+import { waitForStopSignal } from '../service.ts'
+import type { SandboxFlags } from './verbs.ts'
 
-type Secrets = { token: string; appSecret: string; verifyToken: string }
+type SandboxSecrets = { token: string; appSecret: string; verifyToken: string }
 
-const text = (flags: Flags, name: string): string | undefined =>
+const stringFlag = (flags: SandboxFlags, name: string): string | undefined =>
   typeof flags[name] === 'string' ? flags[name] : undefined
 
-const configOf = (flags: Flags, io: Io): Config => {
-  const callback = text(flags, 'webhookUrl')
+const readSandboxConfig = (flags: SandboxFlags, io: Io): Config => {
+  const callback = stringFlag(flags, 'webhookUrl')
   if (callback !== undefined && !/^https?:$/.test(URL.parse(callback)?.protocol ?? ''))
-    throw usage(
-      `--webhook-url takes an http or https URL, not "${callback}".`,
+    throw usageError(
+      `--webhook-url must be an http or https URL, not "${callback}".`,
       '--webhook-url',
       'For example http://127.0.0.1:8787/provider/webhook.',
     )
   try {
     return readConfig(
       {
-        host: text(flags, 'host'),
-        port: text(flags, 'port') ?? '8788',
-        dataDir: text(flags, 'data') ?? '.wcrm-sandbox',
+        host: stringFlag(flags, 'host'),
+        port: stringFlag(flags, 'port') ?? '8788',
+        dataDir: stringFlag(flags, 'data') ?? '.wcrm-sandbox',
       },
       { WCRM_LOG_LEVEL: io.env['WCRM_LOG_LEVEL'] },
     )
   } catch (error) {
-    throw usage((error as Error).message)
+    throw usageError((error as Error).message)
   }
 }
 
-/** What was given, else made from the secret of the data folder, so that it is the same at the next start. */
-const secretsOf = (flags: Flags, io: Io, config: Config): Secrets => {
-  const made = (purpose: string): string =>
-    Buffer.from(hkdfSync('sha256', secretOf(config), 'wcrm', `sandbox ${purpose}`, 24)).toString('base64url')
+/**
+ * Returns the secrets of the flags or the environment. Others are derived from the secret in the data folder,
+ * so that they are the same at the next start.
+ */
+const resolveSecrets = (flags: SandboxFlags, io: Io, config: Config): SandboxSecrets => {
+  const derive = (purpose: string): string =>
+    Buffer.from(hkdfSync('sha256', loadSecret(config), 'wcrm', `sandbox ${purpose}`, 24)).toString(
+      'base64url',
+    )
   return {
-    token: text(flags, 'token') ?? (io.env['WCRM_PROVIDER_TOKEN'] || made('token')),
-    appSecret: text(flags, 'appSecret') ?? (io.env['WCRM_PROVIDER_APP_SECRET'] || made('app secret')),
-    verifyToken: text(flags, 'verifyToken') ?? (io.env['WCRM_PROVIDER_VERIFY_TOKEN'] || made('verify token')),
+    token: stringFlag(flags, 'token') ?? (io.env['WCRM_PROVIDER_TOKEN'] || derive('token')),
+    appSecret: stringFlag(flags, 'appSecret') ?? (io.env['WCRM_PROVIDER_APP_SECRET'] || derive('app secret')),
+    verifyToken:
+      stringFlag(flags, 'verifyToken') ?? (io.env['WCRM_PROVIDER_VERIFY_TOKEN'] || derive('verify token')),
   }
 }
 
-const listening = async (server: Server, { host, port }: Config): Promise<string> => {
+const listen = async (server: Server, { host, port }: Config): Promise<string> => {
   await new Promise<void>((ready, failed) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
       failed(
-        error.code === 'EADDRINUSE' ? usage(`Port ${port} is in use; use another --port.`, '--port') : error,
+        error.code === 'EADDRINUSE'
+          ? usageError(`Port ${port} is in use; use another --port.`, '--port')
+          : error,
       ),
     )
     server.listen(port, host, ready)
   })
-  return `http://${host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host}:${(server.address() as AddressInfo).port}`
+  const { port: actualPort } = server.address() as AddressInfo
+  const name = host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
+  return `http://${name}:${actualPort}`
 }
 
-const announce = (io: Io, url: string, { token, appSecret, verifyToken }: Secrets, json: boolean): void => {
-  const said = { url, token, app_secret: appSecret, verify_token: verifyToken }
+const printReady = (
+  io: Io,
+  url: string,
+  { token, appSecret, verifyToken }: SandboxSecrets,
+  json: boolean,
+): void => {
+  const settings = { url, token, app_secret: appSecret, verify_token: verifyToken }
   io.stdout.write(
     json
-      ? `${JSON.stringify(said)}\n`
+      ? `${JSON.stringify(settings)}\n`
       : [
           `The sandbox is ready at ${url}`,
           '',
-          'For a server:',
+          'Settings for a server:',
           `  WCRM_PROVIDER_URL=${url}`,
           `  WCRM_PROVIDER_TOKEN=${token}`,
           `  WCRM_PROVIDER_APP_SECRET=${appSecret}`,
@@ -82,46 +98,46 @@ const announce = (io: Io, url: string, { token, appSecret, verifyToken }: Secret
   )
 }
 
-/** Runs the sandbox alone until SIGTERM or SIGINT. */
-export const serveSandbox = async (io: Io, flags: Flags): Promise<void> => {
-  const config = configOf(flags, io)
-  const secrets = secretsOf(flags, io, config)
+/** Runs a standalone sandbox until SIGTERM or SIGINT. */
+export const serveSandbox = async (io: Io, flags: SandboxFlags): Promise<void> => {
+  const config = readSandboxConfig(flags, io)
+  const secrets = resolveSecrets(flags, io, config)
   const storage = await openMigrated(config)
   try {
-    await run(io, storage, config, secrets, flags)
+    await runSandbox(io, storage, config, secrets, flags)
   } finally {
     await storage.close()
   }
 }
 
-const run = async (
+const runSandbox = async (
   io: Io,
   { db }: Storage,
   config: Config,
-  secrets: Secrets,
-  flags: Flags,
+  secrets: SandboxSecrets,
+  flags: SandboxFlags,
 ): Promise<void> => {
   const clock = { offsetMs: 0 }
   await refreshClock({ db, clock })
   const sandbox: Sandbox = createSandbox({
     db,
     ...secrets,
-    clock: sandboxClock({ db, clock }),
+    clock: createSandboxClock({ db, clock }),
     now: () => new Date(Date.now() + clock.offsetMs).toISOString(),
-    callbackUrl: () => text(flags, 'webhookUrl'),
+    callbackUrl: () => stringFlag(flags, 'webhookUrl'),
     log: pino({ level: config.logLevel, base: null }, pino.destination({ fd: 2, sync: false })),
   })
   const handle = nodeHandler((request) => sandbox.fetch(request, new URL(request.url).pathname), {
-    maxRequestBodySize: HARD_MAX_BYTES,
+    maxRequestBodySize: MAX_BODY_BYTES,
   })
   const server = createServer((request, response) => {
     void handle(request, response)
   })
-  const url = await listening(server, config)
+  const url = await listen(server, config)
   const stop = sandbox.start()
-  const stopped = untilSignal()
-  announce(io, url, secrets, flags['json'] === true)
-  await stopped
+  const stopSignal = waitForStopSignal()
+  printReady(io, url, secrets, flags['json'] === true)
+  await stopSignal
   await new Promise<void>((closed) => {
     server.close(() => closed())
     server.closeIdleConnections()

@@ -1,88 +1,83 @@
-import { type Operation, routesOf } from '../../catalog/index.ts'
+import { type Operation, listRoutes } from '../../catalog/index.ts'
 import type { AuditEntry, AuditOutcome } from '../../storage/audit.ts'
-import type { Actor, Door } from '../core/context.ts'
-import { Problem } from '../core/problem.ts'
-import { bounded, briefOf, differenceOf, resultOf } from './redact.ts'
+import type { Actor, Transport } from '../core/context.ts'
+import type { Problem } from '../core/problem.ts'
+import { limitSize, redactChange, redactObject, redactResult } from './redact.ts'
 
 /**
- * What the audit trail keeps of a call beyond its input: its door, the client's own name, the answer's
- * `Request-Id`, whether the verb was given.
+ * What the audit trail keeps of a call beyond its input: its transport, the name the client gives itself,
+ * the `Request-Id` of the response, and whether the verb was sent.
  */
-export type Trace = { door: Door; client: string | null; requestId: string; confirmed: boolean }
+export type CallTrace = { door: Transport; client: string | null; requestId: string; confirmed: boolean }
 
-/** A record as it was, and what of it is written; null when it is gone. */
-export type Difference = { before: Record<string, unknown>; after: Record<string, unknown> | null }
+/** A record as it was, and the values that are written; null when the record is deleted. */
+export type RecordChange = { before: Record<string, unknown>; after: Record<string, unknown> | null }
 
-/** A call that is told of. The input is known once it was validated. */
-export type Told = {
+/** A call to record. The input is known once it was validated. */
+export type AuditedCall = {
   actor: Actor
   op: Operation
-  trace: Trace
+  trace: CallTrace
   input?: Record<string, unknown> | undefined
   dryRun: boolean
 }
 
-export type Went = {
+/** How a call ended. `at`: business time, ISO 8601 UTC. */
+export type CallOutcome = {
   at: string
   outcome: AuditOutcome
   code?: string | null
   output?: Record<string, unknown>
-  difference?: Difference | undefined
+  change?: RecordChange | undefined
 }
 
-type Target = { type: string; field?: string; member?: string }
+/**
+ * Where the id of an operation's record is: in the input field `field` when its path has one, else in the
+ * output, under `member` when that holds the record.
+ */
+type TargetLocation = { type: string; field?: string; member?: string }
 
-const targets = new WeakMap<Operation, Target>()
-
-/** Where an operation's record is found: by an id in its path, or in its answer when it makes one. */
-const targetIn = (op: Operation): Target => {
-  let target = targets.get(op)
-  if (!target) {
-    const [field] = routesOf(op)[0]!.pathFields
-    const member = Object.keys(op.output.shape).find(
-      (name) => op.name.endsWith(`_${name}`) || (name === 'message' && op.name.startsWith('messaging_send_')),
-    )
-    const noun = op.name.split('_').slice(2).join('_')
-    target = field
-      ? { type: field.replace(/_id$/, ''), field }
-      : member
-        ? { type: member, member }
-        : { type: noun }
-    targets.set(op, target)
-  }
-  return target
+const locateTarget = (op: Operation): TargetLocation => {
+  const [field] = listRoutes(op)[0]!.pathFields
+  if (field) return { type: field.replace(/_id$/, ''), field }
+  const member = Object.keys(op.output.shape).find(
+    (name) => op.name.endsWith(`_${name}`) || (name === 'message' && op.name.startsWith('messaging_send_')),
+  )
+  return member ? { type: member, member } : { type: op.name.split('_').slice(2).join('_') }
 }
 
-const idIn = (record: unknown): unknown =>
+const getId = (record: unknown): unknown =>
   record !== null && typeof record === 'object' ? (record as { id?: unknown }).id : undefined
 
-const targetOf = (
-  op: Operation,
+const toTarget = (
+  { type, field, member }: TargetLocation,
   input: Record<string, unknown> = {},
   output: Record<string, unknown> = {},
 ): AuditEntry['target'] => {
-  const { type, field, member } = targetIn(op)
-  const id = field ? input[field] : idIn(member && idIn(output) === undefined ? output[member] : output)
+  const id = field ? input[field] : getId(member && getId(output) === undefined ? output[member] : output)
   return typeof id === 'string' ? { type, id } : null
 }
 
-const changesOf = ({ op, input }: Told, { output, difference }: Went): Record<string, unknown> | null => {
+const toChanges = (
+  { op, input }: AuditedCall,
+  { output, change }: CallOutcome,
+  { field = '' }: TargetLocation,
+): Record<string, unknown> | null => {
   if (input === undefined || op.scope === 'mcp:read') return null
-  const { field } = targetIn(op)
-  const { [field ?? '']: _target, ...asked } = input
-  const result = output && resultOf(output)
-  return bounded({
-    input: briefOf(op.name, asked),
-    ...(difference ? differenceOf(op.name, difference.before, difference.after) : {}),
+  const { [field]: _target, ...fields } = input
+  const result = output && redactResult(output)
+  return limitSize({
+    input: redactObject(op.name, fields),
+    ...(change ? redactChange(op.name, change.before, change.after) : {}),
     ...(result ? { result } : {}),
   })
 }
 
-/** Of a row what does not depend on the operation. */
-export const basisOf = (
+/** Returns the part of a row that does not depend on the operation. */
+export const toAuditBase = (
   actor: Actor,
-  { door, client, confirmed, requestId }: Trace,
-  { at, outcome, code = null }: Pick<Went, 'at' | 'outcome' | 'code'>,
+  { door, client, confirmed, requestId }: CallTrace,
+  { at, outcome, code = null }: Pick<CallOutcome, 'at' | 'outcome' | 'code'>,
 ) => ({
   at,
   staff_id: actor.staff.id,
@@ -95,31 +90,33 @@ export const basisOf = (
   request_id: requestId,
 })
 
-/** The row of the audit trail for a call. */
-export const entryOf = (told: Told, went: Went): AuditEntry => ({
-  ...basisOf(told.actor, told.trace, went),
-  operation: told.op.name,
-  target: targetOf(told.op, told.input, went.output),
-  dry_run: told.dryRun,
-  changes: changesOf(told, went),
-})
+/** Returns the row of the audit trail for a call. */
+export const toAuditEntry = (call: AuditedCall, outcome: CallOutcome): AuditEntry => {
+  const location = locateTarget(call.op)
+  return {
+    ...toAuditBase(call.actor, call.trace, outcome),
+    operation: call.op.name,
+    target: toTarget(location, call.input, outcome.output),
+    dry_run: call.dryRun,
+    changes: toChanges(call, outcome, location),
+  }
+}
 
 /**
- * How a call went that a problem ended: what was not permitted, or not confirmed, is refused, the rest
- * failed.
+ * Returns the outcome of a call that ended with a problem: `refused` when it was not permitted or not
+ * confirmed, otherwise `failed`.
  */
-export const endedBy = (at: string, problem: Problem): Went => ({
-  at,
+export const toFailure = (problem: Problem): Omit<CallOutcome, 'at'> => ({
   outcome: problem.status === 403 || problem.code === 'confirm_required' ? 'refused' : 'failed',
   code: problem.code,
 })
 
-const CLIENT_CHARACTERS = 120
+const MAX_CLIENT_CHARACTERS = 120
 
-/** Clients write what they like into their name. */
-export const clientName = (name: string | undefined): string | null =>
+/** Returns what may be stored of a name that a client gives itself; null when nothing is left. */
+export const normalizeClientName = (name: string | undefined): string | null =>
   name
     ?.replaceAll(/\p{Cc}/gu, ' ')
-    .slice(0, CLIENT_CHARACTERS)
+    .slice(0, MAX_CLIENT_CHARACTERS)
     .toWellFormed()
     .trim() || null

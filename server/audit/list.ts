@@ -1,10 +1,8 @@
-import { type AuditRow, pageOfAudit } from '../../storage/audit.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { type AuditRow, listAuditRows } from '../../storage/audit.ts'
+import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 
-type Output = OutputOf<'audit_list'>
-
-const show = (row: AuditRow): Output['data'][number] => ({
+const toView = (row: AuditRow): OutputOf<'audit_list'>['data'][number] => ({
   id: row.id,
   at: row.at,
   actor: { staff_id: row.staff_id, name: row.staff_name },
@@ -21,16 +19,13 @@ const show = (row: AuditRow): Output['data'][number] => ({
   request_id: row.request_id,
 })
 
-export const listAudit: Handler<InputOf<'audit_list'>, Output> = async (
-  ctx,
-  { cursor, limit, ...filter },
-) => {
+export const listAudit: Handler<'audit_list'> = async (ctx, { cursor, limit, ...filter }) => {
   if (ctx.actor.staff.role === 'agent')
-    throw new Problem('forbidden', 'Only owners, admins and managers read the audit trail.', {
+    throw new Problem('forbidden', 'Only owners, admins and managers may read the audit trail.', {
       reason: 'audit_not_allowed',
     })
   const position = ctx.cursors.open(cursor)
-  const rows = await pageOfAudit(
+  const rows = await listAuditRows(
     ctx.tx,
     ctx.actor.workspace.id,
     filter,
@@ -38,5 +33,5 @@ export const listAudit: Handler<InputOf<'audit_list'>, Output> = async (
     limit + 1,
   )
   const last = rows.length > limit ? rows[limit - 1]! : undefined
-  return { data: rows.slice(0, limit).map(show), next_cursor: last ? ctx.cursors.seal([last.id]) : null }
+  return { data: rows.slice(0, limit).map(toView), next_cursor: last ? ctx.cursors.seal([last.id]) : null }
 }

@@ -1,64 +1,75 @@
-import { type AuditEntry, writeAudit } from '../../storage/audit.ts'
-import type { App } from '../app.ts'
+import { type AuditEntry, insertAuditRow } from '../../storage/audit.ts'
+import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import type { Problem } from '../core/problem.ts'
-import { basisOf, endedBy, entryOf, type Told, type Trace, type Went } from './entry.ts'
+import {
+  type AuditedCall,
+  type CallOutcome,
+  type CallTrace,
+  toAuditBase,
+  toAuditEntry,
+  toFailure,
+} from './entry.ts'
 
 /**
- * Problems whose row is written with the answer that is kept of them, or will be when the outcome of a call
- * to the provider is known.
+ * Marks a problem whose row is written with its stored response, or will be when the outcome of a call to
+ * the provider is known.
  */
-const told = new WeakSet<Problem>()
+export const markAudited = (problem: Problem): void => {
+  problem.isAudited = true
+}
 
-export const markTold = (problem: Problem): void => void told.add(problem)
-export const isTold = (problem: Problem): boolean => told.has(problem)
-
-/** Nothing was tried: another request has the key. */
-const NOT_TRIED = new Set<unknown>([
+/** Reasons of problems that say that nothing was tried, such as another request having the key. */
+const NOT_TRIED_REASONS = new Set<unknown>([
   'still_running',
   'idempotency_key_reused',
   'idempotency_key_required',
   'idempotency_key_invalid',
 ])
 
-/** Writes a row in a transaction of its own. The call is answered even if it cannot be written. */
-const write = async (app: App, { workspace }: Actor, entry: AuditEntry): Promise<void> => {
+/** Writes a row in a transaction of its own. The call is answered even if this fails. */
+const writeRow = async (app: App, { workspace }: Actor, entry: AuditEntry): Promise<void> => {
   try {
-    await writeAudit(app.db, workspace.id, entry)
+    await insertAuditRow(app.db, workspace.id, entry)
   } catch (error) {
     app.log.error(
       { request_id: entry.request_id, operation: entry.operation, code: (error as { code?: string }).code },
-      'audit row not written',
+      'Cannot write an audit row',
     )
   }
 }
 
-export const tell = async (app: App, call: Told, went: Went): Promise<void> => {
-  if (app.config.audit) await write(app, call.actor, entryOf(call, went))
+export const recordAudit = async (app: App, call: AuditedCall, outcome: CallOutcome): Promise<void> => {
+  if (app.config.audit) await writeRow(app, call.actor, toAuditEntry(call, outcome))
 }
 
 /**
- * Tells of a call that a problem ended, where that concerns permission or confirmation, or where a change
- * had `begun`. Refusals that come before the rate limit are as many as a client likes, so of those only as
- * many are told as a key may make changes.
+ * Records a call that ended with a problem, where that concerns permission or confirmation, or where a
+ * change had `begun`. A client can cause any number of problems that come before the rate limit, so of those
+ * only as many are recorded as its key may make changes.
  */
-export const tellProblem = async (
+export const recordFailure = async (
   app: App,
-  call: Told,
+  call: AuditedCall,
   problem: Problem,
   { begun, limited }: { begun: boolean; limited: boolean },
 ): Promise<void> => {
-  if (isTold(problem) || NOT_TRIED.has(problem.extras.reason)) return
-  const went = endedBy(app.now(), problem)
-  if (went.outcome === 'failed' ? !begun : !limited && !mayTell(app, call.actor)) return
-  await tell(app, call, went)
+  if (problem.isAudited || NOT_TRIED_REASONS.has(problem.extras.reason)) return
+  const failure = toFailure(problem)
+  if (failure.outcome === 'failed' ? !begun : !limited && !takeAuditToken(app, call.actor)) return
+  await recordAudit(app, call, { at: app.now(), ...failure })
 }
 
-/** Tells of a refusal before it is known which operation is asked for: the door stands in its place. */
-export const tellAtDoor = async (app: App, actor: Actor, trace: Trace, problem: Problem): Promise<void> => {
-  if (app.config.audit && mayTell(app, actor))
-    await write(app, actor, {
-      ...basisOf(actor, trace, endedBy(app.now(), problem)),
+/** Records an error that comes before the operation is known: the transport stands in its place. */
+export const recordAuthFailure = async (
+  app: App,
+  actor: Actor,
+  trace: CallTrace,
+  problem: Problem,
+): Promise<void> => {
+  if (app.config.audit && takeAuditToken(app, actor))
+    await writeRow(app, actor, {
+      ...toAuditBase(actor, trace, { at: app.now(), ...toFailure(problem) }),
       operation: trace.door,
       target: null,
       dry_run: false,
@@ -66,15 +77,14 @@ export const tellAtDoor = async (app: App, actor: Actor, trace: Trace, problem: 
     })
 }
 
-/** How many early refusals of each key were told in this minute of real time. */
-type Minute = { minute: number; counts: Map<string, number> }
-const minutes = new WeakMap<App, Minute>()
-
-const mayTell = (app: App, { key }: Actor): boolean => {
+/** Whether one more early problem of this key may be recorded in this minute of real time. */
+const takeAuditToken = ({ auditLimiter, config }: App, { key }: Actor): boolean => {
   const minute = Math.floor(performance.now() / 60_000)
-  let current = minutes.get(app)
-  if (current?.minute !== minute) minutes.set(app, (current = { minute, counts: new Map() }))
-  const n = (current.counts.get(key.id) ?? 0) + 1
-  current.counts.set(key.id, n)
-  return n <= app.config.limits.write.key
+  if (auditLimiter.minute !== minute) {
+    auditLimiter.minute = minute
+    auditLimiter.countByKey.clear()
+  }
+  const count = (auditLimiter.countByKey.get(key.id) ?? 0) + 1
+  auditLimiter.countByKey.set(key.id, count)
+  return count <= config.limits.write.key
 }

@@ -2,23 +2,23 @@ import {
   type BroadcastCounts,
   type BroadcastRow,
   countBroadcasts,
-  type MessageStatus,
-  pageOfBroadcasts,
-  pageOfRecipients,
-  readBroadcast,
+  type RecipientStatusFilter,
+  listBroadcastRows,
+  listRecipientRows,
+  loadBroadcast,
   type RecipientRow,
 } from '../../storage/broadcasts.ts'
 import { maskPhone } from '../contacts/phone.ts'
-import { type Actor, type Context, phonesHidden } from '../core/context.ts'
-import { mayUse } from '../inbox/access.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { pageOf } from '../core/paging.ts'
+import { type Actor, type Context, hasHiddenPhones } from '../core/context.ts'
+import { canUseChannel } from '../inbox/access.ts'
+import type { Handler } from '../core/handler.ts'
+import { createPage } from '../core/paging.ts'
 import { notFound } from '../core/problem.ts'
 
-const recipientsIn = ({ pending, sent, delivered, read, failed }: BroadcastCounts): number =>
+const countRecipients = ({ pending, sent, delivered, read, failed }: BroadcastCounts): number =>
   pending + sent + delivered + read + failed
 
-const show = (row: BroadcastRow) => {
+const showBroadcast = (row: BroadcastRow) => {
   const {
     id,
     name,
@@ -43,7 +43,7 @@ const show = (row: BroadcastRow) => {
     scheduled_at,
     started_at,
     totals: {
-      recipients: recipientsIn(row),
+      recipients: countRecipients(row),
       sent: sent + delivered + read,
       delivered: delivered + read,
       read,
@@ -54,34 +54,29 @@ const show = (row: BroadcastRow) => {
   }
 }
 
-export const listBroadcasts: Handler<
-  InputOf<'messaging_list_broadcasts'>,
-  OutputOf<'messaging_list_broadcasts'>
-> = (ctx, { status, search, ...page }) => {
+export const listBroadcasts: Handler<'messaging_list_broadcasts'> = (ctx, { status, search, ...page }) => {
   const { workspace, staff } = ctx.actor
   const filter = { channelIds: staff.channelIds, status, search }
-  return pageOf(
+  return createPage(
     ctx.cursors,
     page,
     (after, limit) =>
-      pageOfBroadcasts(ctx.tx, workspace.id, filter, after && { beginsAt: after[0]!, id: after[1]! }, limit),
+      listBroadcastRows(ctx.tx, workspace.id, filter, after && { beginsAt: after[0]!, id: after[1]! }, limit),
     () => countBroadcasts(ctx.tx, workspace.id, filter),
     (row) => [row.begins_at, row.id],
-    show,
+    showBroadcast,
   )
 }
 
-/** A broadcast on a channel that the actor may use. Throws 404. */
-const reach = async (ctx: Context, id: string): Promise<BroadcastRow> => {
-  const row = await readBroadcast(ctx.tx, ctx.actor.workspace.id, id)
-  if (!row || !mayUse(ctx.actor, row.channel_id)) throw notFound('broadcast', id)
+/** Returns a broadcast on a channel that the actor may use. Throws 404. */
+const requireBroadcast = async (ctx: Context, id: string): Promise<BroadcastRow> => {
+  const row = await loadBroadcast(ctx.tx, ctx.actor.workspace.id, id)
+  if (!row || !canUseChannel(ctx.actor, row.channel_id)) throw notFound('broadcast', id)
   return row
 }
 
-export const getBroadcast: Handler<
-  InputOf<'messaging_get_broadcast'>,
-  OutputOf<'messaging_get_broadcast'>
-> = async (ctx, { broadcast_id: id }) => show(await reach(ctx, id))
+export const getBroadcast: Handler<'messaging_get_broadcast'> = async (ctx, { broadcast_id: id }) =>
+  showBroadcast(await requireBroadcast(ctx, id))
 
 const showRecipient = (
   actor: Actor,
@@ -101,7 +96,7 @@ const showRecipient = (
   }: RecipientRow,
 ) => ({
   contact: known
-    ? { id, name, phone: phone !== null && phonesHidden(actor) ? maskPhone(phone) : phone }
+    ? { id, name, phone: phone !== null && hasHiddenPhones(actor) ? maskPhone(phone) : phone }
     : null,
   message_status: status,
   responded,
@@ -113,23 +108,20 @@ const showRecipient = (
   responded_at,
 })
 
-const countOf = (counts: BroadcastCounts, status: MessageStatus | undefined): number => {
-  if (status === undefined) return recipientsIn(counts)
-  return status === 'not_responded' ? recipientsIn(counts) - counts.responded : counts[status]
+const countWithStatus = (counts: BroadcastCounts, status: RecipientStatusFilter | undefined): number => {
+  if (status === undefined) return countRecipients(counts)
+  return status === 'not_responded' ? countRecipients(counts) - counts.responded : counts[status]
 }
 
-export const listBroadcastRecipients: Handler<
-  InputOf<'messaging_list_broadcast_recipients'>,
-  OutputOf<'messaging_list_broadcast_recipients'>
-> = async (ctx, input) => {
+export const listBroadcastRecipients: Handler<'messaging_list_broadcast_recipients'> = async (ctx, input) => {
   const { broadcast_id: id, message_status: status } = input
-  const broadcast = await reach(ctx, id)
-  return await pageOf(
+  const broadcast = await requireBroadcast(ctx, id)
+  return await createPage(
     ctx.cursors,
     input,
     (after, limit) =>
-      pageOfRecipients(ctx.tx, ctx.actor.workspace.id, broadcast.id, status, after && after[0]!, limit),
-    async () => countOf(broadcast, status),
+      listRecipientRows(ctx.tx, ctx.actor.workspace.id, broadcast.id, status, after && after[0]!, limit),
+    async () => countWithStatus(broadcast, status),
     (row) => [row.contact_id],
     (row) => showRecipient(ctx.actor, row),
   )

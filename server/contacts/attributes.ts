@@ -1,36 +1,37 @@
 import { z } from 'zod'
-import type { Attribute } from '../../catalog/contacts.ts'
+import type { Attribute } from '../../catalog/contacts/schemas.ts'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
-import type { Attrs, StoredValue } from '../../storage/contacts.ts'
-import type { ShownField } from '../../storage/names-cache.ts'
+import type { Attrs, StoredValue } from '../../storage/contact-values.ts'
+import type { CachedField } from '../../storage/names-cache.ts'
 import { maskPhone, parsePhone } from './phone.ts'
 
 /**
- * The rules of custom field values: what each type takes, what is stored, and how it is shown (spec
- * "Attribute").
+ * The rules of custom field values: which input each type accepts, what is stored, and how it is shown
+ * (spec "Attribute").
  */
-const MOST_SHOWN = 100
-const CLIPPED_AT = 2000
-const LONGEST_TEXT = 10_000
+const MAX_SHOWN_ATTRIBUTES = 100
+const MAX_SHOWN_CHARACTERS = 2000
+const MAX_TEXT_LENGTH = 10_000
 
-export type Parsed =
+/** What an input value means for its field; `clear` removes the stored value. */
+export type ParsedValue =
   | { value: StoredValue }
   | { clear: true }
-  | { fault: string; fix: string; allowed?: string[] }
+  | { error: string; fix: string; allowed?: string[] }
 
-type Field = Pick<ShownField, 'type' | 'options'>
+type Field = Pick<CachedField, 'type' | 'options'>
 
-const fault = (what: string, fix: string, allowed?: string[]): Parsed => ({
-  fault: what,
+const invalid = (error: string, fix: string, allowed?: string[]): ParsedValue => ({
+  error,
   fix,
   ...(allowed ? { allowed } : {}),
 })
 
-/** The stored form of a value, or what is wrong with it. Null, an empty string and an empty array clear. */
-export const parseValue = (field: Field, raw: unknown): Parsed => {
+/** Returns the stored form of a value. Null, blank text and an empty array clear the field. */
+export const parseValue = (field: Field, raw: unknown): ParsedValue => {
   if (raw === null || raw === '' || (Array.isArray(raw) && raw.length === 0)) return { clear: true }
   if (typeof raw === 'string' && raw.trim() === '') return { clear: true }
-  return parsers[field.type](raw, field)
+  return PARSERS[field.type](raw, field)
 }
 
 const scalarText = (raw: unknown): string | undefined =>
@@ -40,58 +41,63 @@ const scalarText = (raw: unknown): string | undefined =>
       ? String(raw)
       : undefined
 
-const parseText = (raw: unknown): Parsed => {
+const parseText = (raw: unknown): ParsedValue => {
   const text = scalarText(raw)
-  if (text === undefined) return fault('must be text', 'Send a string.')
-  if (text.length > LONGEST_TEXT) return fault(`must have at most ${LONGEST_TEXT} characters`, 'Send less.')
+  if (text === undefined) return invalid('must be text', 'Send a string.')
+  if (text.length > MAX_TEXT_LENGTH)
+    return invalid(`must have at most ${MAX_TEXT_LENGTH} characters`, 'Send less.')
   return { value: text }
 }
 
-const optionOf = (field: Field, raw: unknown): string | undefined => {
+/** Returns the value of the option that the input names, by value or else by label. */
+const findOption = (field: Field, raw: unknown): string | undefined => {
   const text = scalarText(raw)?.trim()
   const options = field.options ?? []
   return options.find((o) => o.value === text)?.value ?? options.find((o) => o.label === text)?.value
 }
 
-const parseOption = (raw: unknown, field: Field): Parsed => {
-  const value = optionOf(field, raw)
+const parseOption = (raw: unknown, field: Field): ParsedValue => {
+  const value = findOption(field, raw)
   return value === undefined ? notAnOption(field) : { value }
 }
 
-const notAnOption = (field: Field): Parsed => {
+const notAnOption = (field: Field): ParsedValue => {
   const allowed = (field.options ?? []).map((o) => o.value)
-  return fault(
+  return invalid(
     "must be one of the field's options",
     `Send one of: ${allowed.slice(0, 20).join(', ')}.`,
     allowed,
   )
 }
 
-const parseMany = (raw: unknown, field: Field): Parsed => {
+const parseOptions = (raw: unknown, field: Field): ParsedValue => {
   const items: unknown[] = Array.isArray(raw)
     ? raw
     : typeof raw === 'string'
       ? raw.split(',').filter((item) => item.trim() !== '')
       : [raw]
-  const values = items.map((item) => optionOf(field, item))
-  if (values.some((value) => value === undefined)) return notAnOption(field)
-  const distinct = [...new Set(values as string[])]
-  return distinct.length === 0 ? { clear: true } : { value: distinct }
+  const values = new Set<string>()
+  for (const item of items) {
+    const value = findOption(field, item)
+    if (value === undefined) return notAnOption(field)
+    values.add(value)
+  }
+  return values.size === 0 ? { clear: true } : { value: [...values] }
 }
 
-const YES = new Set(['true', 'yes', 'y', '1', 'on'])
-const NO = new Set(['false', 'no', 'n', '0', 'off'])
+const TRUE_WORDS = new Set(['true', 'yes', 'y', '1', 'on'])
+const FALSE_WORDS = new Set(['false', 'no', 'n', '0', 'off'])
 
-const parseBoolean = (raw: unknown): Parsed => {
+const parseBoolean = (raw: unknown): ParsedValue => {
   const text = scalarText(raw)?.trim().toLowerCase() ?? ''
-  return YES.has(text)
+  return TRUE_WORDS.has(text)
     ? { value: true }
-    : NO.has(text)
+    : FALSE_WORDS.has(text)
       ? { value: false }
-      : fault('must be true or false', 'Send true or false.')
+      : invalid('must be true or false', 'Send true or false.')
 }
 
-const parseNumber = (raw: unknown): Parsed => {
+const parseNumber = (raw: unknown): ParsedValue => {
   const number =
     typeof raw === 'number'
       ? raw
@@ -100,106 +106,103 @@ const parseNumber = (raw: unknown): Parsed => {
         : Number.NaN
   return Number.isFinite(number)
     ? { value: number === 0 ? 0 : number }
-    : fault('must be a number', 'Send a number, such as 12.5.')
+    : invalid('must be a number', 'Send a number, such as 12.5.')
 }
 
-const parseInteger = (raw: unknown): Parsed => {
+const parseInteger = (raw: unknown): ParsedValue => {
   const parsed = parseNumber(raw)
   if ('value' in parsed && Number.isSafeInteger(parsed.value)) return parsed
-  return fault('must be an integer between -9007199254740991 and 9007199254740991', 'Send a whole number.')
+  return invalid('must be an integer between -9007199254740991 and 9007199254740991', 'Send a whole number.')
 }
 
-/** Twenty digits before the point and eight after it, kept as text: binary numbers would round them. */
-const parseDecimal = (raw: unknown): Parsed => {
+/** Up to 20 digits before the point and 8 after it, stored as text: binary numbers would round them. */
+const parseDecimal = (raw: unknown): ParsedValue => {
   const text = (
-    typeof raw === 'number' && Number.isFinite(raw) ? plainDecimal(raw) : typeof raw === 'string' ? raw : ''
+    typeof raw === 'number' && Number.isFinite(raw) ? toPlainDecimal(raw) : typeof raw === 'string' ? raw : ''
   ).trim()
   const match = /^([+-]?)0*(\d{1,20})(?:\.(\d{0,8}?)0*)?$/.exec(text)
   if (!match)
-    return fault(
+    return invalid(
       'must be a decimal number with at most 20 digits before and 8 after the point',
       'Send it as text, such as "12.50".',
     )
-  const [, sign, whole, part = ''] = match
-  const digits = `${whole}.${part.padEnd(8, '0')}`
+  const [, sign, integer, fraction = ''] = match
+  const digits = `${integer}.${fraction.padEnd(8, '0')}`
   return { value: sign === '-' && /[1-9]/.test(digits) ? `-${digits}` : digits }
 }
 
-/**
- * A number without an exponent, with every digit that JSON gave it: what does not fit is refused, never
- * rounded.
- */
-const plainDecimal = (number: number): string => {
+/** Writes a number without an exponent, with all its digits: what does not fit is refused, never rounded. */
+const toPlainDecimal = (number: number): string => {
   const [mantissa, exponent] = String(number).split('e')
   if (exponent === undefined) return mantissa!
   const shift = Number(exponent)
-  const [, sign, whole, part = ''] = /^(-?)(\d)(?:\.(\d+))?$/.exec(mantissa!)!
+  const [, sign, integer, fraction = ''] = /^(-?)(\d)(?:\.(\d+))?$/.exec(mantissa!)!
   return shift < 0
-    ? `${sign}0.${'0'.repeat(-shift - 1)}${whole}${part}`
-    : `${sign}${whole}${part.padEnd(shift, '0')}`
+    ? `${sign}0.${'0'.repeat(-shift - 1)}${integer}${fraction}`
+    : `${sign}${integer}${fraction.padEnd(shift, '0')}`
 }
 
-const YEAR = /^\d{4}-/
+const FOUR_DIGIT_YEAR = /^\d{4}-/
 
-const parseDate = (raw: unknown): Parsed => {
+const parseDate = (raw: unknown): ParsedValue => {
   try {
     if (typeof raw === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(raw.trim()))
       return { value: Temporal.PlainDate.from(raw.trim(), { overflow: 'reject' }).toString() }
   } catch {
-    /* said below */
+    /* reported below */
   }
-  return fault('must be a date', 'Send YYYY-MM-DD.')
+  return invalid('must be a date', 'Send YYYY-MM-DD.')
 }
 
-/** A time without a zone is UTC, as it is shown. */
-const parseDateTime = (raw: unknown): Parsed => {
+/** A time without a zone is UTC, the zone in which times are shown. */
+const parseDateTime = (raw: unknown): ParsedValue => {
   const text = typeof raw === 'string' ? raw.trim().replace(/^(\d{4}-\d{2}-\d{2}) /, '$1T') : ''
   try {
     const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i.test(text) ? text : `${text}Z`
     if (/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/.test(text)) {
       const iso = new Date(Temporal.Instant.from(zoned).epochMilliseconds).toISOString()
-      if (YEAR.test(iso)) return { value: iso }
+      if (FOUR_DIGIT_YEAR.test(iso)) return { value: iso }
     }
   } catch {
-    /* said below */
+    /* reported below */
   }
-  return fault('must be a date and time', 'Send ISO 8601 with a zone, such as 2026-10-01T09:30:00Z.')
+  return invalid('must be a date and time', 'Send ISO 8601 with a zone, such as 2026-10-01T09:30:00Z.')
 }
 
 const EmailAddress = z.email().max(255)
 
-const parseEmail = (raw: unknown): Parsed => {
+const parseEmail = (raw: unknown): ParsedValue => {
   const text = typeof raw === 'string' ? raw.trim() : ''
   return EmailAddress.safeParse(text).success
     ? { value: text }
-    : fault(
+    : invalid(
         'must be an email address of at most 255 characters',
         'Send one address, such as ada@example.com.',
       )
 }
 
-const parseUrl = (raw: unknown): Parsed => {
+const parseUrl = (raw: unknown): ParsedValue => {
   const text = typeof raw === 'string' ? raw.trim() : ''
-  const ok = text.length <= 2000 && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
-  return ok
+  const isValid = text.length <= 2000 && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+  return isValid
     ? { value: text }
-    : fault(
+    : invalid(
         'must be an http or https URL of at most 2000 characters',
         'Send a whole URL, such as https://example.com/.',
       )
 }
 
-const parsePhoneValue = (raw: unknown): Parsed => {
+const parsePhoneValue = (raw: unknown): ParsedValue => {
   const parsed = parsePhone(scalarText(raw)?.slice(0, 64) ?? '')
-  return 'digits' in parsed ? { value: parsed.digits } : fault(parsed.fault, parsed.fix)
+  return 'digits' in parsed ? { value: parsed.digits } : invalid(parsed.error, parsed.fix)
 }
 
-const parsers: Record<CustomFieldType, (raw: unknown, field: Field) => Parsed> = {
+const PARSERS: Record<CustomFieldType, (raw: unknown, field: Field) => ParsedValue> = {
   text: parseText,
   textarea: parseText,
   select: parseOption,
   radio: parseOption,
-  multiselect: parseMany,
+  multiselect: parseOptions,
   checkbox: parseBoolean,
   boolean: parseBoolean,
   date: parseDate,
@@ -213,26 +216,26 @@ const parsers: Record<CustomFieldType, (raw: unknown, field: Field) => Parsed> =
   phone: parsePhoneValue,
 }
 
-/** Clips by code points, so that no character is cut in two. */
-const clip = (text: string): string =>
-  text.length <= CLIPPED_AT
+/** Truncates by code points, so that no surrogate pair is split. */
+const truncate = (text: string): string =>
+  text.length <= MAX_SHOWN_CHARACTERS
     ? text
-    : Array.from(text.slice(0, CLIPPED_AT * 2))
-        .slice(0, CLIPPED_AT)
+    : Array.from(text.slice(0, MAX_SHOWN_CHARACTERS * 2))
+        .slice(0, MAX_SHOWN_CHARACTERS)
         .join('')
 
-type Shown = Pick<z.input<typeof Attribute>, 'value' | 'display' | 'typed_value'>
+type ShownValue = Pick<z.input<typeof Attribute>, 'value' | 'display' | 'typed_value'>
 
 /**
- * The three forms of a stored value. A value that no longer fits its field's type is shown as text with a
- * null `typed_value`.
+ * Returns the three forms of a stored value. A value that does not fit its field's type any more is shown as
+ * text with a null `typed_value`.
  */
-export const showValue = (field: Field, stored: StoredValue, hidePhones: boolean): Shown => {
-  const labelOf = (value: string): string => field.options?.find((o) => o.value === value)?.label ?? value
+export const showValue = (field: Field, stored: StoredValue, hidePhones: boolean): ShownValue => {
+  const toLabel = (value: string): string => field.options?.find((o) => o.value === value)?.label ?? value
   switch (field.type) {
     case 'checkbox':
     case 'boolean': {
-      if (typeof stored !== 'boolean') return unreadable(stored)
+      if (typeof stored !== 'boolean') return showAsText(stored)
       const text = stored ? 'Yes' : 'No'
       return { value: text, display: text, typed_value: stored }
     }
@@ -241,60 +244,60 @@ export const showValue = (field: Field, stored: StoredValue, hidePhones: boolean
     case 'float':
       return typeof stored === 'number'
         ? { value: stored, display: String(stored), typed_value: stored }
-        : unreadable(stored)
+        : showAsText(stored)
     case 'decimal':
       return typeof stored === 'string'
         ? { value: stored, display: stored, typed_value: Number(stored) }
-        : unreadable(stored)
+        : showAsText(stored)
     case 'datetime': {
-      if (typeof stored !== 'string') return unreadable(stored)
+      if (typeof stored !== 'string') return showAsText(stored)
       const text = stored.slice(0, 19).replace('T', ' ')
       return { value: text, display: text, typed_value: stored }
     }
     case 'multiselect':
       return Array.isArray(stored)
-        ? { value: stored.join(','), display: stored.map(labelOf).join(', '), typed_value: stored }
-        : unreadable(stored)
+        ? { value: stored.join(','), display: stored.map(toLabel).join(', '), typed_value: stored }
+        : showAsText(stored)
     case 'select':
     case 'radio':
       return typeof stored === 'string'
-        ? { value: stored, display: labelOf(stored), typed_value: stored }
-        : unreadable(stored)
+        ? { value: stored, display: toLabel(stored), typed_value: stored }
+        : showAsText(stored)
     case 'phone': {
-      if (typeof stored !== 'string') return unreadable(stored)
+      if (typeof stored !== 'string') return showAsText(stored)
       const text = hidePhones ? maskPhone(stored) : stored
       return { value: text, display: text, typed_value: text }
     }
     default: {
-      if (typeof stored !== 'string') return unreadable(stored)
-      const text = clip(stored)
+      if (typeof stored !== 'string') return showAsText(stored)
+      const text = truncate(stored)
       return { value: text, display: text, typed_value: text }
     }
   }
 }
 
-const unreadable = (stored: StoredValue): Shown => {
-  const text = clip(String(stored))
+const showAsText = (stored: StoredValue): ShownValue => {
+  const text = truncate(String(stored))
   return { value: text, display: text, typed_value: null }
 }
 
-/** The values that a staff member may see, in the order in which the fields were made. */
+/** Returns the values that an actor may see, in the order in which the fields were created; at most 100. */
 export const showAttributes = (
   attrs: Attrs,
-  fields: readonly ShownField[],
-  seen: { managerOnly: boolean; hidePhones: boolean },
+  fields: readonly CachedField[],
+  access: { managerOnly: boolean; hidePhones: boolean },
 ): z.input<typeof Attribute>[] => {
   const shown: z.input<typeof Attribute>[] = []
   for (const field of fields) {
     const stored = attrs[field.id]
-    if (stored === undefined || (field.visibility === 'manager_only' && !seen.managerOnly)) continue
+    if (stored === undefined || (field.visibility === 'manager_only' && !access.managerOnly)) continue
     shown.push({
       key: field.key,
       label: field.label,
       type: field.type,
-      ...showValue(field, stored, seen.hidePhones),
+      ...showValue(field, stored, access.hidePhones),
     })
-    if (shown.length === MOST_SHOWN) break
+    if (shown.length === MAX_SHOWN_ATTRIBUTES) break
   }
   return shown
 }

@@ -1,21 +1,20 @@
-import { type Count, countContacts as count } from '../../storage/filters/count.ts'
-import type { Filter } from '../../storage/filters/filter.ts'
+import { type MatchCount, countMatches as countRows } from '../../storage/filters/count.ts'
+import type { ContactFilter } from '../../storage/filters/filter.ts'
 import type { Context } from '../core/context.ts'
-import { readConditions } from '../filters/read.ts'
-import { inFilterTime } from '../filters/time.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { parseConditions } from '../filters/parse-filter.ts'
+import { withFilterTimeout } from '../filters/timeout.ts'
+import type { Handler } from '../core/handler.ts'
 
 /**
- * How many contacts match a checked filter, all when there is none: exact, or an estimate when that would
- * take too long.
+ * Returns how many contacts match a checked filter, or how many there are without one: exact, or an
+ * estimate when counting takes longer than `countTimeBoxMs`.
  */
-export const countMatching = (ctx: Context, filter: Filter | undefined): Promise<Count> =>
-  inFilterTime(count(ctx.tx, ctx.actor.workspace.id, filter ? [filter] : [], ctx.filters.countTimeBoxMs))
+export const countMatching = (ctx: Context, filter: ContactFilter | undefined): Promise<MatchCount> =>
+  withFilterTimeout(
+    countRows(ctx.tx, ctx.actor.workspace.id, filter ? [filter] : [], ctx.filters.countTimeBoxMs),
+  )
 
-export const countContacts: Handler<InputOf<'crm_count_contacts'>, OutputOf<'crm_count_contacts'>> = async (
-  ctx,
-  input,
-) => {
-  const { filter, resolvedDates, warnings } = await readConditions(ctx, input)
+export const countContacts: Handler<'crm_count_contacts'> = async (ctx, input) => {
+  const { filter, resolvedDates, warnings } = await parseConditions(ctx, input)
   return { ...(await countMatching(ctx, filter)), resolved_dates: resolvedDates, warnings }
 }

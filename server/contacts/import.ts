@@ -1,42 +1,36 @@
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
-import { ImportRow } from '../../catalog/contacts.ts'
+import { ImportRow } from '../../catalog/contacts/upsert.ts'
 import {
-  type BareContact,
-  importFinale,
+  type BasicContact,
+  type ImportedContact,
+  buildImportWrite,
   insertContacts,
-  type KnownContact,
+  type ExistingContact,
   lockContactsByPhone,
-  readKnownContacts,
-  takenPhones,
+  readExistingContacts,
+  findTakenPhones,
 } from '../../storage/contact-import.ts'
 import { lockContactLimit } from '../../storage/contacts.ts'
-import { readCounter } from '../../storage/counters.ts'
+import { loadCounter } from '../../storage/counters.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import type { Label } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { parseFields } from '../core/steps/validate.ts'
-import {
-  chooseGroups,
-  chooseTags,
-  findGroups,
-  findTags,
-  givableFields,
-  makeTags,
-  noteUse,
-  readPhone,
-  readValues,
-  tagsToMake,
-  type ValueChanges,
-} from './input.ts'
-import { changesOf, emailChange, limitReached, noteAdded } from './upsert.ts'
+import { findGroups, selectGroups } from '../groups/groups.ts'
+import { createTags, findTags, listNewTagNames, selectTags } from '../tags/tags.ts'
+import { diffContact, emitLabelsAdded, findEmailChange } from './edit.ts'
+import { fieldsVisibleTo, markFirstUse, parseValues, requirePhone, type ValueChanges } from './input.ts'
+import { contactLimitReached } from './limit.ts'
 import { eventContact } from './view.ts'
 
 type Output = OutputOf<'crm_import_contacts'>
-type Result = Output['results'][number]
-type Failure = Output['failures'][number]
-type Wanted = {
+type ImportContext = Context<EmitsOf<'crm_import_contacts'>>
+type RowResult = Output['results'][number]
+type RowFailure = Output['failures'][number]
+/** An upsert of one row; `row` is the row's index in the request. */
+type RowUpsert = {
   row: number
   phone: string
   name: string | undefined
@@ -46,113 +40,110 @@ type Wanted = {
 }
 
 /**
- * Many upserts in a few statements, however many rows there are. Tags come first, then new contacts, then
- * locks on those that are there: the order of every writer, so that none waits for another in a circle.
+ * Runs many upserts in a few statements, however many rows there are. Tags are written first, then new
+ * contacts, then existing contacts are locked: all writers keep this order, so that there are no deadlocks.
  */
-export const importContacts: Handler<InputOf<'crm_import_contacts'>, Output> = async (
-  ctx,
-  { rows: given },
-) => {
-  const failures: Failure[] = []
-  const fields = givableFields(ctx, await listFields(ctx.tx, ctx.actor.workspace.id))
-  const read = accept(
+export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows: rawRows }) => {
+  const failures: RowFailure[] = []
+  const fields = fieldsVisibleTo(ctx, await listFields(ctx.tx, ctx.actor.workspace.id))
+  const parsed = mapRows(
     failures,
-    given.map((is, row) => ({ row, is })),
-    ({ row, is }) => ({ row, ...readRow(fields, is) }),
+    rawRows.map((raw, row) => ({ row, raw })),
+    ({ row, raw }) => ({ row, ...parseRow(fields, raw) }),
   )
   const groups = await findGroups(
     ctx,
-    read.flatMap((r) => r.groupIds),
+    parsed.flatMap((r) => r.groupIds),
   )
-  const tags = await findTags(
+  const existingTags = await findTags(
     ctx,
-    read.flatMap((r) => r.tagsGiven),
+    parsed.flatMap((r) => r.tagRefs),
   )
-  const known = accept(failures, read, (r) => ({
+  const resolved = mapRows(failures, parsed, (r) => ({
     ...r,
-    groups: chooseGroups(groups, r.groupIds),
-    toMake: tagsToMake(tags, r.tagsGiven),
+    groups: selectGroups(groups, r.groupIds),
+    newTagNames: listNewTagNames(existingTags, r.tagRefs),
   }))
-  const requireRoom = await roomFor(
+  const requireRoom = await createRoomCheck(
     ctx,
-    known.map((r) => r.phone),
+    resolved.map((r) => r.phone),
   )
-  const kept = accept(failures, known, (r) => {
+  const admitted = mapRows(failures, resolved, (r) => {
     requireRoom(r.phone)
     return r
   })
-  const allTags = await makeTags(
+  const tags = await createTags(
     ctx,
-    tags,
-    kept.flatMap((r) => r.toMake),
-    kept.flatMap((r) => r.tagsGiven),
+    existingTags,
+    admitted.flatMap((r) => r.newTagNames),
+    admitted.flatMap((r) => r.tagRefs),
   )
-  await noteUse(
+  await markFirstUse(
     ctx,
-    kept.flatMap((r) => [...r.values]),
+    admitted.flatMap((r) => [...r.values]),
   )
-  const results = await write(
+  const results = await applyRows(
     ctx,
-    kept.map((r) => ({ ...r, tags: chooseTags(allTags, r.tagsGiven) })),
+    admitted.map((r) => ({ ...r, tags: selectTags(tags, r.tagRefs) })),
   )
-  return answer(given.length, results, failures)
+  return toOutput(rawRows.length, results, failures)
 }
 
-/** What `read` makes of the rows; those that it refuses become failures. */
-const accept = <R extends { row: number }, T>(
-  failures: Failure[],
+/** Maps the rows; a row for which `map` throws a `Problem` becomes a failure and is left out. */
+const mapRows = <R extends { row: number }, T>(
+  failures: RowFailure[],
   rows: readonly R[],
-  read: (row: R) => T,
+  map: (row: R) => T,
 ): T[] =>
-  rows.flatMap((one) => {
+  rows.flatMap((row) => {
     try {
-      return [read(one)]
+      return [map(row)]
     } catch (error) {
       if (!(error instanceof Problem)) throw error
-      failures.push(failureOf(one.row, error))
+      failures.push(toFailure(row.row, error))
       return []
     }
   })
 
-const readRow = (fields: ReadonlyMap<string, FieldRow>, given: unknown) => {
+const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
   const {
     phone,
     name,
     email,
     attributes,
-    tags: tagsGiven = [],
+    tags: tagRefs = [],
     group_ids: groupIds = [],
-  } = parseFields(ImportRow, given)
+  } = parseFields(ImportRow, raw)
   return {
-    phone: readPhone(phone),
+    phone: requirePhone(phone),
     name,
-    values: readValues(fields, { email, attributes }),
-    tagsGiven,
+    values: parseValues(fields, { email, attributes }),
+    tagRefs,
     groupIds,
   }
 }
 
 /**
- * Refuses the phones that the plan has no room for, first come first served. While it is asked, no other
- * call can add a contact.
+ * Returns a check that throws 403 `contact_limit` for phones that the plan has no room for, in the order of
+ * the calls. Until the transaction ends, no other call can add a contact.
  */
-const roomFor = async (ctx: Context, phones: readonly string[]): Promise<(phone: string) => void> => {
+const createRoomCheck = async (ctx: Context, phones: readonly string[]): Promise<(phone: string) => void> => {
   const { id: workspaceId, contactLimit } = ctx.actor.workspace
   if (contactLimit === null) return () => {}
   await lockContactLimit(ctx.tx, workspaceId)
-  const admitted = new Set(await takenPhones(ctx.tx, workspaceId, phones))
-  let room = contactLimit - (await readCounter(ctx.tx, workspaceId, 'contacts'))
+  const admitted = new Set(await findTakenPhones(ctx.tx, workspaceId, phones))
+  let room = contactLimit - (await loadCounter(ctx.tx, workspaceId, 'contacts'))
   return (phone) => {
     if (admitted.has(phone)) return
-    if (room <= 0) throw limitReached(contactLimit)
+    if (room <= 0) throw contactLimitReached(contactLimit)
     room--
     admitted.add(phone)
   }
 }
 
-/** A contact as it is after the rows so far, and what they changed. */
-type Person = Omit<KnownContact, 'tag_ids' | 'group_ids'> & {
-  fresh: boolean
+/** A contact as it is after the rows so far, and what they changed. `rows`: how many created rows it has. */
+type PendingContact = Omit<ExistingContact, 'tag_ids' | 'group_ids'> & {
+  isNew: ImportedContact['isNew']
   rows: number
   differs: boolean
   changed: Map<string, CustomFieldType>
@@ -162,42 +153,54 @@ type Person = Omit<KnownContact, 'tag_ids' | 'group_ids'> & {
   newGroups: string[]
 }
 
-/** Does the rows in their order, and leaves what is to be written of them to the end of the change. */
-const write = async (ctx: Context, wanted: readonly Wanted[]): Promise<Result[]> => {
-  const people = await gather(ctx, wanted)
-  const results = wanted.map((one): Result => {
-    const person = people.get(one.phone)!
+/** Applies the rows in their order, and defers the writes to the end of the change. */
+const applyRows = async (ctx: ImportContext, upserts: readonly RowUpsert[]): Promise<RowResult[]> => {
+  const contacts = await insertOrLockContacts(ctx, upserts)
+  const results = upserts.map((upsert): RowResult => {
+    const contact = contacts.get(upsert.phone)!
     return {
-      row: one.row,
-      action: applyRow(ctx, person, one),
-      id: ctx.dryRun && person.fresh ? null : person.id,
+      row: upsert.row,
+      action: applyRow(ctx, contact, upsert),
+      id: ctx.dryRun && contact.isNew ? null : contact.id,
     }
   })
-  const differing = [...people.values()].filter((person) => person.differs)
-  if (differing.length > 0) ctx.finish(importFinale(ctx.actor.workspace.id, differing, ctx.now))
+  const differing = [...contacts.values()].filter((contact) => contact.differs)
+  if (differing.length > 0) ctx.deferWrite(buildImportWrite(ctx.actor.workspace.id, differing, ctx.now))
   return results
 }
 
-/**
- * The contacts of these rows by phone, created where there was none, and locked. New ones have their last
- * name and email from the start.
- */
-const gather = async (ctx: Context, wanted: readonly Wanted[]): Promise<Map<string, Person>> => {
-  const workspaceId = ctx.actor.workspace.id
-  const bare = new Map<string, BareContact>()
-  for (const { phone, name, values } of wanted) {
-    const { name: nameBefore, email: emailBefore } = bare.get(phone) ?? { name: null, email: null }
-    const email = emailChange(values)
-    bare.set(phone, { phone, name: name ?? nameBefore, email: email === undefined ? emailBefore : email })
+/** Returns the columns of the contacts that the rows may create, by phone; the last row's values count. */
+const toNewContacts = (upserts: readonly RowUpsert[]): Map<string, BasicContact> => {
+  const byPhone = new Map<string, BasicContact>()
+  for (const { phone, name, values } of upserts) {
+    const previous = byPhone.get(phone) ?? { name: null, email: null }
+    const email = findEmailChange(values)
+    byPhone.set(phone, {
+      phone,
+      name: name ?? previous.name,
+      email: email === undefined ? previous.email : email,
+    })
   }
-  const people = new Map<string, Person>()
-  const add = (known: KnownContact, fresh: boolean) => {
+  return byPhone
+}
+
+/**
+ * Returns the contacts of these rows by phone, inserted where there was none, and locked. New ones are
+ * inserted with the name and email that the rows give them in the end.
+ */
+const insertOrLockContacts = async (
+  ctx: Context,
+  upserts: readonly RowUpsert[],
+): Promise<Map<string, PendingContact>> => {
+  const workspaceId = ctx.actor.workspace.id
+  const contacts = new Map<string, PendingContact>()
+  const add = (known: ExistingContact, isNew: boolean) => {
     const { tag_ids: tagIds, group_ids: groupIds, ...columns } = known
-    people.set(known.phone, {
+    contacts.set(known.phone, {
       ...columns,
-      fresh,
+      isNew,
       rows: 0,
-      differs: fresh,
+      differs: isNew,
       changed: new Map(),
       tagIds: new Set(tagIds),
       groupIds: new Set(groupIds),
@@ -205,11 +208,11 @@ const gather = async (ctx: Context, wanted: readonly Wanted[]): Promise<Map<stri
       newGroups: [],
     })
   }
-  // Again for a contact that was there when it was to be created, and was deleted before it was locked.
+  // Repeated for a contact that existed at the insert and was deleted before it could be locked.
   for (
-    let missing = [...bare.values()];
+    let missing = [...toNewContacts(upserts).values()];
     missing.length > 0;
-    missing = missing.filter(({ phone }) => !people.has(phone))
+    missing = missing.filter(({ phone }) => !contacts.has(phone))
   ) {
     for (const [phone, id] of await insertContacts(ctx.tx, workspaceId, missing, ctx.now)) {
       add(
@@ -229,82 +232,83 @@ const gather = async (ctx: Context, wanted: readonly Wanted[]): Promise<Map<stri
         true,
       )
     }
-    const taken = missing.flatMap(({ phone }) => (people.has(phone) ? [] : phone))
+    const taken = missing.flatMap(({ phone }) => (contacts.has(phone) ? [] : phone))
     const locked = taken.length > 0 ? await lockContactsByPhone(ctx.tx, workspaceId, taken) : []
     if (locked.length > 0)
-      for (const known of await readKnownContacts(ctx.tx, workspaceId, locked)) add(known, false)
+      for (const known of await readExistingContacts(ctx.tx, workspaceId, locked)) add(known, false)
   }
-  return people
+  return contacts
 }
 
-/** Changes the person as an upsert would the contact, and notes the same events. */
+/** Changes the pending contact as an upsert would change the contact, and emits the same events. */
 const applyRow = (
-  ctx: Context,
-  person: Person,
-  { name, values, tags, groups }: Wanted,
+  ctx: ImportContext,
+  contact: PendingContact,
+  { name, values, tags, groups }: RowUpsert,
 ): 'created' | 'updated' | 'unchanged' => {
-  const created = person.fresh && person.rows++ === 0
+  const created = contact.isNew && contact.rows++ === 0
   const {
     changes: { values: attributes, ...columns },
     names,
-  } = changesOf(person, { name, values })
-  const newTags = tags.filter(({ id }) => !person.tagIds.has(id))
-  const newGroups = groups.filter(({ id }) => !person.groupIds.has(id))
+  } = diffContact(contact, { name, values })
+  const newTags = tags.filter(({ id }) => !contact.tagIds.has(id))
+  const newGroups = groups.filter(({ id }) => !contact.groupIds.has(id))
   if (!created && names.length + newTags.length + newGroups.length === 0) return 'unchanged'
-  Object.assign(person, columns, { differs: true, updated_at: ctx.now })
+  Object.assign(contact, columns, { differs: true, updated_at: ctx.now })
   if (attributes) {
-    person.attrs = attributes.attrs
-    for (const [id, type] of attributes.changed) person.changed.set(id, type)
+    contact.attrs = attributes.attrs
+    for (const [id, type] of attributes.changed) contact.changed.set(id, type)
   }
-  for (const { id } of newTags) person.tagIds.add(id)
-  for (const { id } of newGroups) person.groupIds.add(id)
-  person.newTags.push(...newTags.map(({ id }) => id))
-  person.newGroups.push(...newGroups.map(({ id }) => id))
-  if (created) ctx.emit('contact.created/1', { contact: eventContact(person) })
-  else if (names.length > 0) ctx.emit('contact.updated/1', { contact: eventContact(person), changes: names })
-  noteAdded(ctx, person.id, newTags, newGroups)
+  for (const { id } of newTags) contact.tagIds.add(id)
+  for (const { id } of newGroups) contact.groupIds.add(id)
+  contact.newTags.push(...newTags.map(({ id }) => id))
+  contact.newGroups.push(...newGroups.map(({ id }) => id))
+  if (created) ctx.emit('contact.created/1', { contact: eventContact(contact) })
+  else if (names.length > 0) ctx.emit('contact.updated/1', { contact: eventContact(contact), changes: names })
+  emitLabelsAdded(ctx, contact.id, newTags, newGroups)
   return created ? 'created' : 'updated'
 }
 
-const MOST_ERRORS = 5
-const LONGEST_TEXT = 300
-/** Values in all lists of what is allowed together: each row may name the same long list. */
-const MOST_ALLOWED = 2000
+/** Errors of one row in the answer. */
+const MAX_ROW_ERRORS = 5
+const MAX_TEXT_LENGTH = 300
+/** Values in all `allowed` lists of the answer together: each row may repeat the same long list. */
+const MAX_ALLOWED_VALUES = 2000
 
-const brief = (text: string): string =>
-  text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT).toWellFormed()}…`
+const shorten = (text: string): string =>
+  text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH).toWellFormed()}…`
 
-/** A refusal of a row, with its pointers into the whole request. */
-const failureOf = (row: number, { code, message, extras }: Problem): Failure => ({
+/** Returns the failure of a row, with pointers into the whole request. */
+const toFailure = (row: number, { code, message, extras }: Problem): RowFailure => ({
   row,
   code,
-  message: brief(message),
+  message: shorten(message),
   errors: (extras.errors ?? [])
-    .slice(0, MOST_ERRORS)
-    .map(({ pointer = '#', code: fault, detail, fix, allowed }) => ({
-      pointer: brief(`#/rows/${row}${pointer.slice(1)}`),
-      code: fault,
-      detail: brief(detail),
-      ...(fix ? { fix: brief(fix) } : {}),
+    .slice(0, MAX_ROW_ERRORS)
+    .map(({ pointer = '#', code: errorCode, detail, fix, allowed }) => ({
+      pointer: shorten(`#/rows/${row}${pointer.slice(1)}`),
+      code: errorCode,
+      detail: shorten(detail),
+      ...(fix ? { fix: shorten(fix) } : {}),
       ...(allowed ? { allowed: [...allowed] } : {}),
     })),
 })
 
-const answer = (requested: number, done: readonly Result[], failures: readonly Failure[]): Output => {
-  let room = MOST_ALLOWED
+const toOutput = (requested: number, done: readonly RowResult[], failures: readonly RowFailure[]): Output => {
+  let remaining = MAX_ALLOWED_VALUES
   const shown = failures
     .toSorted((a, b) => a.row - b.row)
     .map((failure) => ({
       ...failure,
       errors: failure.errors.map(({ allowed = [], ...error }) =>
-        allowed.length > 0 && (room -= allowed.length) >= 0 ? { ...error, allowed } : error,
+        allowed.length > 0 && (remaining -= allowed.length) >= 0 ? { ...error, allowed } : error,
       ),
     }))
   const results = [
     ...done,
-    ...failures.map(({ row }): Result => ({ row, action: 'failed', id: null })),
+    ...failures.map(({ row }): RowResult => ({ row, action: 'failed', id: null })),
   ].toSorted((a, b) => a.row - b.row)
-  const count = (action: Result['action']) => results.filter((result) => result.action === action).length
+  const count = (action: RowResult['action']) => results.filter((result) => result.action === action).length
   return {
     requested,
     succeeded: done.length,

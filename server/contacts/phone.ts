@@ -1,69 +1,72 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
 
+/** E.164 digits without `+`, or what is wrong with the text. */
+export type ParsedPhone = { digits: string } | { error: string; fix: string }
+
 /**
- * E.164 digits without `+`, or what is wrong. Any international form is taken: digits of any script,
- * punctuation, `+` or `00` or neither, `tel:`, and the invisible direction marks that address books copy
- * along. An extension is dropped: no message reaches one.
+ * Parses a phone in any international form: digits of any script, punctuation, `+` or `00` or neither,
+ * `tel:`, and the invisible direction marks that address books copy along. An extension is dropped: no
+ * message reaches one.
  */
-export const parsePhone = (text: string): { digits: string } | { fault: string; fix: string } => {
-  const plain = text
+export const parsePhone = (text: string): ParsedPhone => {
+  const normalized = text
     .normalize('NFKC')
     .replaceAll(/\p{Cf}/gu, '')
-    .replaceAll(/\P{ASCII}/gu, asciiDigit)
+    .replaceAll(/\P{ASCII}/gu, toAsciiDigit)
     .trim()
     .replace(/^tel:/i, '')
-  if (plain.includes('*'))
+  if (normalized.includes('*'))
     return {
-      fault: 'is masked: asterisks stand for digits',
-      fix: 'Take it from somebody who may see phone numbers, or leave it out.',
+      error: 'is masked: asterisks stand for digits',
+      fix: 'Ask somebody who may see phone numbers for it, or leave it out.',
     }
-  const leading = plain.replace(/^[\s(.\-/]+/, '')
+  const leading = normalized.replace(/^[\s(.\-/]+/, '')
   if (leading.startsWith('0') && leading[1] !== '0') {
     return {
-      fault: 'is a local number: it starts with 0',
+      error: 'is a local number: it starts with 0',
       fix: 'Send it in international format, with the country code and without the leading 0.',
     }
   }
-  return settle(
+  return parseInternational(
     leading.startsWith('+') ? leading : `+${leading.startsWith('0') ? leading.slice(2) : leading}`,
   )
 }
 
-/** E.164 ends at 15 digits, though some plans know longer numbers. */
-const LONGEST = '+'.length + 15
+/** E.164 allows 15 digits, although some numbering plans have longer numbers. */
+const MAX_LENGTH = '+'.length + 15
 
 /**
- * Parses until nothing changes: of "+49 006675" each parse takes one national 0, and a number must be the
- * same contact under its own digits. isPossible asks for a known country code and a length its plan has;
- * not for an assigned number, which changes by the month.
+ * Parses until nothing changes: each parse of "+49 006675" removes one national 0, and the digits returned
+ * here must parse to themselves. isPossible checks for a known country code and a length that its numbering
+ * plan has; not for an assigned number, which changes from month to month.
  */
-const settle = (international: string, rounds = 5): ReturnType<typeof parsePhone> => {
+const parseInternational = (international: string, attempts = 5): ParsedPhone => {
   const parsed = parsePhoneNumberFromString(international, { extract: false })
-  if (!parsed?.isPossible() || parsed.number.length > LONGEST || rounds === 0)
+  if (!parsed?.isPossible() || parsed.number.length > MAX_LENGTH || attempts === 0)
     return {
-      fault: 'is not a phone number in international format',
+      error: 'is not a phone number in international format',
       fix: 'Send the country code and the number, such as +1 555 010 0042.',
     }
   return parsed.number === international
     ? { digits: parsed.number.slice(1) }
-    : settle(parsed.number, rounds - 1)
+    : parseInternational(parsed.number, attempts - 1)
 }
 
 const isDigit = (code: number): boolean => /^\p{Nd}$/u.test(String.fromCodePoint(code))
 
 /**
- * Unicode keeps decimal digits in unbroken runs of ten from zero to nine, so a digit's place in its run is
- * its value.
+ * Returns the ASCII digit for a digit of any script. Unicode keeps decimal digits in contiguous runs from
+ * zero to nine, so a digit's place in its run is its value.
  */
-const asciiDigit = (char: string): string => {
+const toAsciiDigit = (char: string): string => {
   const code = char.codePointAt(0)!
   if (!isDigit(code)) return char
-  let before = 0
-  while (isDigit(code - before - 1)) before++
-  return String(before % 10)
+  let preceding = 0
+  while (isDigit(code - preceding - 1)) preceding++
+  return String(preceding % 10)
 }
 
-/** Asterisks, then the last digits: four, or fewer of a short number. */
+/** Replaces all but the last four digits with asterisks; of a short number fewer digits are shown. */
 export const maskPhone = (digits: string): string => {
   const shown = Math.min(4, Math.floor(digits.length / 3))
   return '*'.repeat(digits.length - shown) + digits.slice(digits.length - shown)

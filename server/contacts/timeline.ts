@@ -1,25 +1,25 @@
-import type { Timeline } from '../../storage/contacts.ts'
+import type { TimelineScope } from '../../storage/contacts.ts'
 import type { Actor, Context } from '../core/context.ts'
 
-/** The conversations that a staff member sees with a contact. */
-export const timelineOf = ({ staff }: Actor): Timeline => staff.channelIds ?? 'all'
+/** Returns which conversations of a contact the staff member may see. */
+export const timelineOf = ({ staff }: Actor): TimelineScope => staff.channelIds ?? 'all'
 
-/** PostgreSQL's error for a lock that was not given in time (`lock_not_available`). */
-const LOCKED = '55P03'
+/** PostgreSQL's `lock_not_available`: a lock was not granted within `lock_timeout`. */
+const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
- * Reads contacts with their conversations; without them while those are locked as a whole, by a migration
- * or by hand: the contact is worth showing, and
- * `unavailable` says what is missing. Within a transaction nothing can be read after a failure.
+ * Reads contacts with their conversations, or without them while the whole table is locked, by a migration
+ * or by hand: the contact is still worth showing, and `unavailable` says what is missing. Within a
+ * transaction the error is thrown, since nothing can be read after it.
  */
 export const withTimeline = async <T>(
   { tx, actor }: Context,
-  read: (timeline: Timeline) => Promise<T>,
+  read: (timeline: TimelineScope) => Promise<T>,
 ): Promise<T> => {
   try {
     return await read(timelineOf(actor))
   } catch (error) {
-    if (tx.isTransaction || (error as { code?: string }).code !== LOCKED) throw error
+    if (tx.isTransaction || (error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error
     return await read('none')
   }
 }

@@ -1,27 +1,27 @@
 import type { z } from 'zod'
-import type { Contact } from '../../catalog/contacts.ts'
-import type { ContactRow, ConversationRow } from '../../storage/contacts.ts'
-import type { ShownField } from '../../storage/names-cache.ts'
-import { isoOf } from '../../storage/times.ts'
-import { type Actor, phonesHidden, seesManagerFields } from '../core/context.ts'
+import type { Contact } from '../../catalog/contacts/schemas.ts'
+import type { ContactRow, ContactConversationRow } from '../../storage/contacts.ts'
+import type { CachedField } from '../../storage/names-cache.ts'
+import { toIsoTime } from '../../storage/times.ts'
+import { type Actor, hasHiddenPhones, canSeeManagerFields } from '../core/context.ts'
 import { showAttributes } from './attributes.ts'
 import { maskPhone } from './phone.ts'
 
-const iso = (time: string | null): string | null => (time === null ? null : isoOf(time))
+const iso = (time: string | null): string | null => (time === null ? null : toIsoTime(time))
 
-/** Ids at the messaging app hold the phone among other signs, as in `15550100042@c.us`. */
+/** Masks runs of five digits or more: ids at the messaging app contain the phone (`15550100042@c.us`). */
 export const maskDigits = (id: string | null): string | null =>
   id?.replaceAll(/\d{5,}/g, (digits) => maskPhone(digits)) ?? null
 
-/** A contact as one staff member may see it. */
+/** Returns a contact as this actor may see it: hidden phones are masked, hidden fields left out. */
 export const showContact = (
   actor: Actor,
   row: ContactRow,
-  fields: readonly ShownField[],
+  fields: readonly CachedField[],
   detail: 'summary' | 'full',
 ): z.input<typeof Contact> => {
-  const hidePhones = phonesHidden(actor)
-  const managerOnly = seesManagerFields(actor)
+  const hidePhones = hasHiddenPhones(actor)
+  const managerOnly = canSeeManagerFields(actor)
   const conversations = showTimeline(row.conversations ?? [])
   const emailHidden = !managerOnly && fields.find((f) => f.key === 'email')?.visibility === 'manager_only'
   return {
@@ -39,30 +39,30 @@ export const showContact = (
     ...(detail === 'full' ? { tags: row.tags ?? [], groups: row.groups ?? [] } : {}),
     attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
     conversations,
-    // Whoever sees some channels only sees the activity of those.
+    // An actor with access to some channels sees the activity on those only.
     last_activity_at:
       actor.staff.channelIds === null
         ? row.last_activity_at
-        : latest(conversations.map((v) => v.last_activity_at)),
+        : maxTime(conversations.map((conversation) => conversation.last_activity_at)),
     ...(row.conversations === undefined ? { unavailable: ['conversations'] } : {}),
   }
 }
 
-const showTimeline = (rows: readonly ConversationRow[]) =>
-  rows.map((v) => ({
-    id: v.id,
-    channel_id: v.channel_id,
-    state: v.state,
-    assigned: v.assigned_staff_id !== null || v.assigned_team_id !== null,
-    assigned_staff_id: v.assigned_staff_id,
-    created_at: iso(v.created_at),
-    last_activity_at: iso(v.last_activity_at),
+const showTimeline = (rows: readonly ContactConversationRow[]) =>
+  rows.map((row) => ({
+    id: row.id,
+    channel_id: row.channel_id,
+    state: row.state,
+    assigned: row.assigned_staff_id !== null || row.assigned_team_id !== null,
+    assigned_staff_id: row.assigned_staff_id,
+    created_at: iso(row.created_at),
+    last_activity_at: iso(row.last_activity_at),
   }))
 
-const latest = (times: readonly (string | null)[]): string | null =>
-  times.reduce((last, time) => (last === null || (time !== null && time > last) ? time : last), null)
+const maxTime = (times: readonly (string | null)[]): string | null =>
+  times.reduce((max, time) => (max === null || (time !== null && time > max) ? time : max), null)
 
-/** A contact as events carry it. */
+/** Returns a contact as events carry it. */
 export const eventContact = (
   row: Pick<ContactRow, 'id' | 'name' | 'phone' | 'dnd' | 'starred' | 'created_at' | 'updated_at'>,
 ) => ({

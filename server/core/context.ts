@@ -1,14 +1,15 @@
-import type { Db } from '../../storage/database.ts'
-import type { Finale } from '../../storage/deferred-write.ts'
-import type { Role } from '../../catalog/workspace.ts'
+import type { EventTypeId } from '../../catalog/events.ts'
 import type { Scope } from '../../catalog/index.ts'
+import type { Role } from '../../catalog/workspace.ts'
+import type { Db } from '../../storage/database.ts'
+import type { DeferredWrite } from '../../storage/deferred-write.ts'
+import type { Sealer } from '../sealer.ts'
 import type { Emit } from './emit.ts'
-import type { Sealer } from '../secret.ts'
 
-/** Where a call came in. */
-export type Door = 'rest' | 'ops' | 'mcp' | 'cli'
+/** How a call reached the service; clients know it as the `door` of an audit row. */
+export type Transport = 'rest' | 'ops' | 'mcp' | 'cli'
 
-/** Who a request acts as: the key, its owner, and the workspace, read together at authentication. */
+/** Who a request acts as: the key, its owner and the workspace, loaded together at authentication. */
 export type Actor = {
   readonly workspace: {
     readonly id: string
@@ -38,66 +39,66 @@ export type Actor = {
 }
 
 /** Owners, admins and managers see manager-only fields; agents do not (contract 7). */
-export const seesManagerFields = (actor: Actor): boolean => actor.staff.role !== 'agent'
+export const canSeeManagerFields = (actor: Actor): boolean => actor.staff.role !== 'agent'
 
 /** Only agents may have phones hidden from them (contract 7). */
-export const phonesHidden = (actor: Actor): boolean =>
+export const hasHiddenPhones = (actor: Actor): boolean =>
   actor.staff.role === 'agent' && actor.staff.hidePhoneNumbers
 
-/** What a handler is given; nothing else is in its reach. */
-export type Context = {
+/**
+ * Everything a handler may use. It emits only events of the types `Emits`: a handler is given those that its
+ * operation declares, and a helper that emits names those it needs. Without `Emits` it emits none.
+ */
+export type Context<Emits extends EventTypeId = never> = {
   /** The transaction of the call, or the plain connection for a read. */
   readonly tx: Db
   readonly actor: Actor
   /** Business time, ISO 8601 UTC. */
   readonly now: string
   readonly dryRun: boolean
-  /** 1, then one more each time the call is run anew. */
+  /** 1, and one more each time the call is retried. */
   readonly attempt: number
-  /** Signs and checks the cursors of this list for this key owner and these filters. */
+  /** Seals and opens the cursors of this list for this key owner and these filters. */
   readonly cursors: Cursors
   readonly limits: () => { read: Allowance; write: Allowance }
-  /** Base of every URL we hand out. */
+  /** Base of every URL the service returns. */
   readonly publicUrl: string
   readonly filters: FilterSettings
   /**
-   * Leaves the last work of a one-part change to the statement that writes its answer: one round trip
-   * instead of two. When it does not write what it must, the call is run anew.
+   * Leaves the last write of a local change to the statement that writes its response: one round trip
+   * instead of two. When it does not write the row it must, the call is retried.
    */
-  readonly finish: (finale: Finale) => void
-  /** The id of a contact to come. */
+  readonly deferWrite: (write: DeferredWrite) => void
+  /** Returns an id for a new contact. */
   readonly newContactId: () => Promise<string>
   /**
-   * An address at which the file of a message is read without a key, until it expires (real time, ISO 8601
-   * UTC).
+   * Returns an address at which the file of a message is read without a key, and when it expires (real time,
+   * ISO 8601 UTC).
    */
   readonly mediaUrl: (messageId: string) => { url: string; expires_at: string }
-  /**
-   * An address for webhooks in the form in which it is kept. Throws 400 on the field `url` when it is not
-   * public.
-   */
+  /** Returns a webhook address in its stored form. Throws 400 on the field `url` when it is not public. */
   readonly checkWebhookUrl: (text: string) => Promise<string>
-  /** Seals what webhook endpoints keep secret. */
+  /** Seals the secrets of webhook endpoints. */
   readonly webhookSealer: Sealer
   /**
-   * Notes for the audit trail how a record was, and what of it is written; only fields that differ are
-   * kept. `after` is null when it is gone.
+   * Gives the audit trail a record as it was and the values that are written; only fields that differ are
+   * kept. `after` is null when the record is deleted.
    */
-  readonly note: (before: object, after: object | null) => void
-  /** Notes an event; it is written with the change. */
-  readonly emit: Emit
+  readonly auditChange: (before: object, after: object | null) => void
+  /** Queues an event; it is written in the transaction of the change. */
+  readonly emit: Emit<Emits>
 }
 
-/** `on`: filters are not switched off on this server. `countTimeBoxMs`: how long an exact count may take. */
-export type FilterSettings = { readonly on: boolean; readonly countTimeBoxMs: number }
+/** `on`: this server accepts filters. `countTimeBoxMs`: how long an exact count may take. */
+export type FilterSettings = { readonly enabled: boolean; readonly countTimeBoxMs: number }
 
 export type Allowance = { limit: number; remaining: number; window_seconds: number }
 
 export type Cursors = {
   /**
-   * The position in a cursor, or null when there is none. Throws 400 `cursor_invalid` or `cursor_expired`.
+   * Returns the position in a cursor, null without a cursor. Throws 400 `cursor_invalid` or `cursor_expired`.
    */
   open: (cursor: string | undefined) => readonly (string | number | boolean | null)[] | null
-  /** A cursor that continues after this position. */
+  /** Returns a cursor that continues after this position. */
   seal: (position: readonly (string | number | boolean | null)[]) => string
 }

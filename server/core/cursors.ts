@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type Actor, type Cursors } from './context.ts'
 import { Problem } from './problem.ts'
-import type { Sealer } from '../secret.ts'
+import type { Sealer } from '../sealer.ts'
 
 const LIFETIME_MS = 24 * 60 * 60 * 1000
 
@@ -13,7 +13,7 @@ export const canonicalJson = (value: unknown): string =>
       : v,
   )
 
-const refuse = (reason: string, detail: string, fix: string): Problem =>
+const invalidCursor = (reason: string, detail: string, fix: string): Problem =>
   new Problem('invalid_input', detail, {
     reason,
     errors: [{ pointer: '#/cursor', code: reason, detail, fix }],
@@ -23,7 +23,7 @@ const refuse = (reason: string, detail: string, fix: string): Problem =>
  * Cursors of one call: sealed, good for 24 hours, and only for this operation, key owner and these filters
  * (`limit` may change).
  */
-export const cursorsFor = (
+export const createCursors = (
   sealer: Sealer,
   actor: Actor,
   operation: string,
@@ -39,7 +39,7 @@ export const cursorsFor = (
       if (cursor === undefined) return null
       const text = sealer.open(cursor, binding())
       if (text === undefined) {
-        throw refuse(
+        throw invalidCursor(
           'cursor_invalid',
           "The cursor does not belong to this list, these filters and this key's owner.",
           'Pass next_cursor exactly as it was answered, with the same filters, or leave cursor out to begin anew.',
@@ -47,7 +47,7 @@ export const cursorsFor = (
       }
       const [madeAt, ...position] = JSON.parse(text) as [number, ...(string | number | boolean | null)[]]
       if (Date.parse(now) - madeAt > LIFETIME_MS) {
-        throw refuse(
+        throw invalidCursor(
           'cursor_expired',
           'The cursor is older than 24 hours.',
           'Leave cursor out to begin anew.',

@@ -1,13 +1,17 @@
 import type { EventData, EventTypeId } from '../../catalog/events.ts'
 import type { EventRow } from '../../storage/events.ts'
-import { newEventId } from '../ids.ts'
+import { createEventId } from '../ids.ts'
 
-/** Notes an event; whoever gathers them writes them with the change. */
-export type Emit = <T extends EventTypeId>(type: T, data: EventData<T>) => void
+/**
+ * Queues an event of one of the types `E`; it is written in the transaction of the change. The parameters are
+ * a union of pairs, one for each type: unlike a type parameter it makes an `Emit` of many types assignable to
+ * one of fewer types, and not the other way around.
+ */
+export type Emit<E extends EventTypeId> = (...event: { [T in E]: [type: T, data: EventData<T>] }[E]) => void
 
-/** An `Emit` that adds to a list. */
-export const emitter =
-  (events: EventRow[], now: string): Emit =>
+/** Returns an `Emit` that appends to `events`. */
+export const createEmit =
+  (events: EventRow[], now: string): Emit<EventTypeId> =>
   (type, data) => {
-    events.push({ id: newEventId(), type, occurred_at: now, data })
+    events.push({ id: createEventId(), type, occurred_at: now, data })
   }

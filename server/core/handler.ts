@@ -1,45 +1,73 @@
 import type { z } from 'zod'
-import type { catalog, CatalogOperation, OperationName } from '../../catalog/index.ts'
+import type { EventTypeId } from '../../catalog/events.ts'
+import type { CatalogOperation, OperationName } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
+import type { Provider } from '../provider/port.ts'
 import type { Context } from './context.ts'
 import type { Problem } from './problem.ts'
-import type { Provider } from '../provider/port.ts'
 
-type Find<N extends OperationName> = Extract<CatalogOperation, { name: N }>
-export type InputOf<N extends OperationName> = z.output<Find<N>['input']>
-export type OutputOf<N extends OperationName> = z.input<Find<N>['output']>
+type Declaration<N extends OperationName> = Extract<CatalogOperation, { name: N }>
+export type InputOf<N extends OperationName> = z.output<Declaration<N>['input']>
+export type OutputOf<N extends OperationName> = z.input<Declaration<N>['output']>
+/** The event types that the operation declares in `emits`. */
+export type EmitsOf<N extends OperationName> = NonNullable<Declaration<N>['emits']>[number]
 
-/** The rules of one operation: what it answers, and what it changes through `ctx.tx`. */
-export type Handler<I = never, O = unknown> = (ctx: Context, input: I) => Promise<O>
+/** A handler that needs only the database: it reads and writes through `ctx.tx` and returns the output. */
+export type LocalHandler<Input = never, Output = unknown, Emits extends EventTypeId = EventTypeId> = (
+  ctx: Context<Emits>,
+  input: Input,
+) => Promise<Output>
 
 /**
- * An operation that calls the messaging provider, in three parts, so that no transaction is held during the
- * call. `prepare` checks and answers the intent, which is committed before `call`. `call` holds no
- * transaction; with `again` an earlier call may have reached the provider, so it finds out by the natural
- * key before it calls anew, through `lookUp`. A `Problem` from it is the provider's definite refusal,
- * unless `outcomeUnknown` says otherwise; any other failure leaves the outcome unknown. `settle` writes
- * what came of it. `rehearse` is the result a dry run assumes.
+ * A handler that calls the messaging provider, in three parts, so that no transaction is open during the
+ * call.
  */
-export type ProviderHandler<I = never, O = unknown, Intent = unknown, Result = unknown> = {
-  prepare: (ctx: Context, input: I) => Promise<Intent>
-  call: (intent: Intent, how: How, input: I) => Promise<Result>
-  settle: (ctx: Context, intent: Intent, result: Result) => Promise<O>
+export type ExternalHandler<
+  Input = never,
+  Output = unknown,
+  Intent = unknown,
+  Result = unknown,
+  Emits extends EventTypeId = EventTypeId,
+> = {
   /**
-   * Takes back what `prepare` wrote when the provider refused for sure, and notes what the refusal tells;
-   * in one transaction with the freed key.
+   * Checks the input, writes what the call needs and returns the intent, which is committed before `call`. It
+   * emits no events: nobody knows yet what comes of the call.
    */
-  refused?: (ctx: Context, intent: Intent, problem: Problem) => Promise<void>
-  rehearse: (intent: Intent) => Result
+  prepare: (ctx: Context, input: Input) => Promise<Intent>
+  /**
+   * Calls the provider without a transaction. With `again` an earlier call may have reached the provider, so
+   * it finds out by the natural key before it calls anew, through `lookUp`. A `Problem` from it is the
+   * provider's definite refusal, unless `outcomeUnknown` says otherwise; any other failure leaves the outcome
+   * unknown.
+   */
+  call: (intent: Intent, options: CallOptions, input: Input) => Promise<Result>
+  /** Writes the result and returns the output. */
+  complete: (ctx: Context<Emits>, intent: Intent, result: Result) => Promise<Output>
+  /**
+   * Undoes what `prepare` wrote after the provider definitely refused, and writes what the refusal says; in
+   * one transaction with the release of the idempotency key.
+   */
+  compensate?: (ctx: Context<Emits>, intent: Intent, problem: Problem) => Promise<void>
+  /** Returns the result that a dry run assumes in place of `call`. */
+  dryRunResult: (intent: Intent) => Result
 }
 
-/** `tx`: the plain connection, to read what the provider's webhook told meanwhile. `now`: business time. */
-export type How = { again: boolean; signal: AbortSignal; provider: Provider; tx: Db; now: string }
+/** `tx`: the plain connection, to read what the provider's webhook wrote meanwhile. `now`: business time. */
+export type CallOptions = { again: boolean; signal: AbortSignal; provider: Provider; tx: Db; now: string }
 
-export type AnyHandler = Handler | ProviderHandler
+/** The handler of the operation `N`: its context emits only the events that the operation declares. */
+export type Handler<N extends OperationName> = LocalHandler<InputOf<N>, OutputOf<N>, EmitsOf<N>>
 
-/** One handler for every operation of the catalog: one without a handler does not compile. */
-export type Handlers = {
-  [N in (typeof catalog)[number]['name']]:
-    | Handler<InputOf<N>, OutputOf<N>>
-    | ProviderHandler<InputOf<N>, OutputOf<N>>
-}
+/** The same for an operation that calls the messaging provider. */
+export type ProviderHandler<N extends OperationName, Intent = unknown, Result = unknown> = ExternalHandler<
+  InputOf<N>,
+  OutputOf<N>,
+  Intent,
+  Result,
+  EmitsOf<N>
+>
+
+export type AnyHandler = LocalHandler | ExternalHandler
+
+/** A handler for each operation of the catalog: an operation without one does not compile. */
+export type Handlers = { readonly [N in OperationName]: Handler<N> | ProviderHandler<N> }

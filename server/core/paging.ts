@@ -5,7 +5,7 @@ import type { Cursors } from './context.ts'
  * next page, and counts with the first.
  * `position` says where a row stands in the order.
  */
-export const pageOf = async <Row, Out>(
+export const createPage = async <Row, Out>(
   cursors: Cursors,
   input: { cursor?: string | undefined; limit: number },
   read: (after: readonly string[] | null, limit: number) => Promise<Row[]>,
@@ -28,13 +28,13 @@ export const pageOf = async <Row, Out>(
  * The same for lists so short that they are read whole and filtered by the handler; `rows` are in the order
  * of their ids.
  */
-export const pageOfFew = <Row extends { id: string }, Out>(
+export const createPageOfRows = <Row extends { id: string }, Out>(
   cursors: Cursors,
   input: { cursor?: string | undefined; limit: number },
   rows: readonly Row[],
   show: (row: Row) => Out,
 ): Promise<{ data: Out[]; total: number | null; next_cursor: string | null }> =>
-  pageOf(
+  createPage(
     cursors,
     input,
     async (after, limit) =>

@@ -1,6 +1,6 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
 
-/** One fault of the input: where it is, what is wrong, and the mend (contract 3). */
+/** One error of the input: where it is, what is wrong and how to fix it (contract 3). */
 export type FieldError = {
   pointer?: string
   parameter?: string
@@ -12,14 +12,16 @@ export type FieldError = {
   allowed?: readonly unknown[]
 }
 
-/** Members beyond those of RFC 9457: `reason`, `errors`, and what a code adds. */
+/** Members beyond those of RFC 9457: `reason`, `errors`, and those that a code adds. */
 export type ProblemExtras = { reason?: string; errors?: FieldError[]; [member: string]: unknown }
 
-/** The one error that crosses a hop; it becomes an `application/problem+json` document (RFC 9457). */
+/** The error that handlers and steps throw; it becomes `application/problem+json` (RFC 9457). */
 export class Problem extends Error {
   readonly code: ErrorCode
   readonly extras: ProblemExtras
   readonly headers: Record<string, string>
+  /** Its audit row is written elsewhere; see `markAudited`. */
+  isAudited = false
 
   constructor(
     code: ErrorCode,
@@ -51,8 +53,12 @@ export type ProblemDocument = {
   [member: string]: unknown
 }
 
-/** What a problem adds never takes the place of a member that every problem has. */
-export const problemDocument = (problem: Problem, publicUrl: string, requestId: string): ProblemDocument => {
+/** Returns the document of a problem. Its extras never replace the standard members. */
+export const toProblemDocument = (
+  problem: Problem,
+  publicUrl: string,
+  requestId: string,
+): ProblemDocument => {
   const standard = {
     type: `${publicUrl}/errors/${problem.code}`,
     title: errors[problem.code].title,
@@ -68,7 +74,7 @@ export const notFound = (what: string, id: string): Problem =>
   new Problem('not_found', `No ${what} with the id ${id}.`)
 
 /**
- * A refusal of one field that only the handler could see, such as an unknown group id. `field` is a
+ * Returns an error of one field that only a handler can find, such as an unknown group id. `field` is a
  * top-level input field.
  */
 export const invalidField = (
@@ -80,12 +86,12 @@ export const invalidField = (
   const { reason, path = [], ...rest } = more
   return new Problem('invalid_input', `${field} ${detail}.`, {
     ...(reason ? { reason } : {}),
-    errors: [{ pointer: pointerOf([field, ...path]), code, detail, ...rest }],
+    errors: [{ pointer: toPointer([field, ...path]), code, detail, ...rest }],
   })
 }
 
-/** A JSON Pointer as a URI fragment (RFC 6901, section 6, without percent-encoding of what JSON allows). */
-export const pointerOf = (path: readonly PropertyKey[]): string =>
+/** Returns a JSON Pointer as a URI fragment (RFC 6901, section 6, without percent-encoding of what JSON allows). */
+export const toPointer = (path: readonly PropertyKey[]): string =>
   path.length === 0
     ? '#'
     : `#/${path.map((p) => String(p).replaceAll('~', '~0').replaceAll('/', '~1')).join('/')}`

@@ -9,14 +9,14 @@ import {
   updateField,
 } from '../../storage/custom-fields.ts'
 import { fold } from '../../storage/text.ts'
-import { type Context, seesManagerFields } from '../core/context.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { pageOfFew } from '../core/paging.ts'
+import { type Context, canSeeManagerFields } from '../core/context.ts'
+import type { Handler } from '../core/handler.ts'
+import { createPageOfRows } from '../core/paging.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 
-const MOST_FIELDS = 200
+const MAX_CUSTOM_FIELDS = 200
 
-const show = (field: FieldRow) => ({
+const showField = (field: FieldRow) => ({
   id: field.id,
   key: field.key,
   label: field.label,
@@ -28,24 +28,21 @@ const show = (field: FieldRow) => ({
   created_at: field.created_at,
 })
 
-export const listCustomFields: Handler<
-  InputOf<'crm_list_custom_fields'>,
-  OutputOf<'crm_list_custom_fields'>
-> = async (ctx, input) => {
-  // At most 200, so they are read whole and chosen from here.
-  const wanted = input.search === undefined ? undefined : fold(input.search)
+export const listCustomFields: Handler<'crm_list_custom_fields'> = async (ctx, input) => {
+  // A workspace has at most 200 fields, so all are read and filtered here.
+  const search = input.search === undefined ? undefined : fold(input.search)
   const fields = (await listFields(ctx.tx, ctx.actor.workspace.id)).filter(
     (f) =>
-      (seesManagerFields(ctx.actor) || f.visibility !== 'manager_only') &&
+      (canSeeManagerFields(ctx.actor) || f.visibility !== 'manager_only') &&
       (input.type === undefined || f.type === input.type) &&
-      (wanted === undefined || fold(f.key).includes(wanted) || fold(f.label).includes(wanted)),
+      (search === undefined || fold(f.key).includes(search) || fold(f.label).includes(search)),
   )
-  return await pageOfFew(ctx.cursors, input, fields, show)
+  return await createPageOfRows(ctx.cursors, input, fields, showField)
 }
 
 const requireManager = (ctx: Context): void => {
-  if (!seesManagerFields(ctx.actor))
-    throw new Problem('forbidden', 'Only managers and above may change custom fields.', {
+  if (!canSeeManagerFields(ctx.actor))
+    throw new Problem('forbidden', 'Only managers, admins and owners may change custom fields.', {
       reason: 'manager_only',
     })
 }
@@ -55,36 +52,35 @@ const checkOptions = (
   options: FieldOption[] | undefined,
   required: boolean,
 ): void => {
-  const picks = optionTypes.includes(type)
-  if (picks && required && !options)
+  const hasOptions = optionTypes.includes(type)
+  if (hasOptions && required && !options)
     throw invalidField('options', 'required', `is required for the type ${type}`, {
       fix: 'Send at least one {label, value}.',
     })
-  if (!picks && options)
-    throw invalidField('options', 'not_allowed', `is not for the type ${type}`, { fix: 'Leave options out.' })
+  if (!hasOptions && options)
+    throw invalidField('options', 'not_allowed', `is not allowed for the type ${type}`, {
+      fix: 'Leave options out.',
+    })
   const values = (options ?? []).map((o) => o.value)
-  const twice = values.findIndex((v, i) => values.indexOf(v) < i)
-  if (twice >= 0)
-    throw invalidField('options', 'duplicate', `holds the value "${values[twice]}" twice`, {
-      path: [twice, 'value'],
+  const duplicate = values.findIndex((v, i) => values.indexOf(v) < i)
+  if (duplicate >= 0)
+    throw invalidField('options', 'duplicate', `contains the value "${values[duplicate]}" twice`, {
+      path: [duplicate, 'value'],
       fix: 'Send each value once.',
     })
 }
 
-export const createCustomField: Handler<
-  InputOf<'crm_create_custom_field'>,
-  OutputOf<'crm_create_custom_field'>
-> = async (ctx, input) => {
+export const createCustomField: Handler<'crm_create_custom_field'> = async (ctx, input) => {
   requireManager(ctx)
   checkOptions(input.type, input.options, true)
   const workspaceId = ctx.actor.workspace.id
-  if ((await listFields(ctx.tx, workspaceId)).length >= MOST_FIELDS) {
-    throw new Problem('conflict', `A workspace has at most ${MOST_FIELDS} custom fields.`, {
+  if ((await listFields(ctx.tx, workspaceId)).length >= MAX_CUSTOM_FIELDS) {
+    throw new Problem('conflict', `A workspace has at most ${MAX_CUSTOM_FIELDS} custom fields.`, {
       reason: 'too_many_fields',
-      limit: MOST_FIELDS,
+      limit: MAX_CUSTOM_FIELDS,
     })
   }
-  const made = await insertField(
+  const created = await insertField(
     ctx.tx,
     workspaceId,
     {
@@ -96,26 +92,27 @@ export const createCustomField: Handler<
     },
     ctx.now,
   )
-  if (!made)
-    throw new Problem('conflict', `There is a custom field with the key ${input.key} already.`, {
+  if (!created)
+    throw new Problem('conflict', `A custom field with the key ${input.key} already exists.`, {
       reason: 'duplicate',
     })
-  return { ...show(made), id: ctx.dryRun ? null : made.id }
+  return { ...showField(created), id: ctx.dryRun ? null : created.id }
 }
 
-const lockVisible = async (ctx: Context, id: string): Promise<FieldRow> => {
+/**
+ * Returns the field, locked. Throws 404 when it does not exist or the actor may not see it, and 403
+ * `manager_only`.
+ */
+const lockChangeableField = async (ctx: Context, id: string): Promise<FieldRow> => {
   const field = await lockField(ctx.tx, ctx.actor.workspace.id, id)
-  if (!field || (field.visibility === 'manager_only' && !seesManagerFields(ctx.actor)))
+  if (!field || (field.visibility === 'manager_only' && !canSeeManagerFields(ctx.actor)))
     throw notFound('custom field', id)
   requireManager(ctx)
   return field
 }
 
-export const updateCustomField: Handler<
-  InputOf<'crm_update_custom_field'>,
-  OutputOf<'crm_update_custom_field'>
-> = async (ctx, input) => {
-  const field = await lockVisible(ctx, input.custom_field_id)
+export const updateCustomField: Handler<'crm_update_custom_field'> = async (ctx, input) => {
+  const field = await lockChangeableField(ctx, input.custom_field_id)
   checkOptions(field.type, input.options, false)
   const next: FieldRow = {
     ...field,
@@ -124,20 +121,17 @@ export const updateCustomField: Handler<
     visibility: input.visibility ?? field.visibility,
   }
   await updateField(ctx.tx, ctx.actor.workspace.id, next)
-  ctx.note(show(field), show(next))
-  return show(next)
+  ctx.auditChange(showField(field), showField(next))
+  return showField(next)
 }
 
-export const deleteCustomField: Handler<
-  InputOf<'crm_delete_custom_field'>,
-  OutputOf<'crm_delete_custom_field'>
-> = async (ctx, input) => {
-  const field = await lockVisible(ctx, input.custom_field_id)
+export const deleteCustomField: Handler<'crm_delete_custom_field'> = async (ctx, input) => {
+  const field = await lockChangeableField(ctx, input.custom_field_id)
   if (field.key === 'email')
     throw new Problem('conflict', 'The email field is built in and cannot be deleted.', {
       reason: 'built_in',
     })
   await deleteField(ctx.tx, ctx.actor.workspace.id, field.id, ctx.now)
-  ctx.note(show(field), null)
+  ctx.auditChange(showField(field), null)
   return { id: field.id, deleted: true }
 }

@@ -2,21 +2,18 @@ import {
   type BroadcastStatus,
   type DemoBroadcast,
   findOrInsertBroadcast,
-  type NewRecipient,
+  type NewDemoRecipient,
 } from '../../storage/demo.ts'
 import type { Db } from '../../storage/database.ts'
-import { type Random, whole } from './random.ts'
-import { addEcho, type Outline } from './talks.ts'
-
-const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
-const DAY_MS = 24 * HOUR_MS
+import { type Random, randomInt } from './random.ts'
+import { addBroadcastReply, type ConversationOutline } from './outlines.ts'
+import { DAY_MS, HOUR_MS, MINUTE_MS, toIso } from './time.ts'
 
 /**
- * `atMs`: when it began, or will, from now on. `share` of the contacts receive it, of whom `reached` have
- * been sent to.
+ * `atMs`: when it began or will begin, relative to now. `share`: the share of contacts who receive it.
+ * `reached`: the share of recipients to whom it was sent so far.
  */
-type Plan = {
+type BroadcastPlan = {
   name: string
   template: string
   status: BroadcastStatus
@@ -25,7 +22,7 @@ type Plan = {
   reached: number
 }
 
-const plans: readonly Plan[] = [
+const plans: readonly BroadcastPlan[] = [
   {
     name: 'Autumn blend is here',
     template: 'autumn_blend',
@@ -68,19 +65,19 @@ const plans: readonly Plan[] = [
   },
 ]
 
-/** A broadcast and who of the people to come are its recipients. */
-export type Sending = Pick<Plan, 'share' | 'reached'> & { id: string; startedMs: number | null }
+/** A broadcast, and which of the contacts to create are its recipients. */
+export type DemoSending = Pick<BroadcastPlan, 'share' | 'reached'> & { id: string; startedMs: number | null }
 
-/** The broadcasts of a workspace, made where they are not there yet. */
+/** Returns the broadcasts of a workspace, created where they do not exist. */
 export const prepareBroadcasts = async (
   db: Db,
   workspaceId: string,
   channelId: string | null,
   now: string,
-): Promise<Sending[]> => {
-  const sendings: Sending[] = []
+): Promise<DemoSending[]> => {
+  const sendings: DemoSending[] = []
   for (const { name, template, status, atMs, share, reached } of plans) {
-    const at = new Date(Date.parse(now) + atMs).toISOString()
+    const at = toIso(Date.parse(now) + atMs)
     const broadcast: DemoBroadcast = {
       name,
       status,
@@ -88,7 +85,7 @@ export const prepareBroadcasts = async (
       channel_id: channelId,
       scheduled_at: at,
       started_at: status === 'scheduled' ? null : at,
-      created_at: new Date(Math.min(Date.parse(at), Date.parse(now)) - DAY_MS).toISOString(),
+      created_at: toIso(Math.min(Date.parse(at), Date.parse(now)) - DAY_MS),
     }
     const { id, started_at: started } = await findOrInsertBroadcast(db, workspaceId, broadcast)
     sendings.push({ id, share, reached, startedMs: started === null ? null : Date.parse(started) })
@@ -96,9 +93,7 @@ export const prepareBroadcasts = async (
   return sendings
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString()
-
-const pending: Omit<NewRecipient, 'broadcast_id'> = {
+const PENDING: Omit<NewDemoRecipient, 'broadcast_id'> = {
   status: 'pending',
   responded: false,
   opted_out: false,
@@ -110,37 +105,41 @@ const pending: Omit<NewRecipient, 'broadcast_id'> = {
 }
 
 /**
- * What became of the broadcasts that someone receives. A reply is a message in a conversation, and there is
- * none without one to be in.
+ * Returns one contact's rows as a recipient of broadcasts. A reply is a message in a conversation, so a
+ * contact without a suitable conversation does not reply.
  */
-export const recipientsOf = (
+export const createRecipients = (
   random: Random,
-  sendings: readonly Sending[],
-  { createdMs, nowMs, outlines }: { createdMs: number; nowMs: number; outlines: readonly Outline[] },
-): NewRecipient[] =>
-  sendings.flatMap(({ id, share, reached, startedMs }): NewRecipient[] => {
+  sendings: readonly DemoSending[],
+  {
+    createdMs,
+    nowMs,
+    outlines,
+  }: { createdMs: number; nowMs: number; outlines: readonly ConversationOutline[] },
+): NewDemoRecipient[] =>
+  sendings.flatMap(({ id, share, reached, startedMs }): NewDemoRecipient[] => {
     if (random() >= share || createdMs > (startedMs ?? nowMs)) return []
-    if (startedMs === null || random() >= reached) return [{ broadcast_id: id, ...pending }]
-    const next = (ms: number, within: number): number =>
-      Math.min(nowMs, ms + Math.floor(random() ** 3 * within))
-    const sent = Math.min(nowMs, startedMs + whole(random, HOUR_MS))
-    const far = random()
-    const row = { broadcast_id: id, ...pending, status: 'sent' as const, sent_at: iso(sent) }
-    if (far < 0.03) return [{ ...row, status: 'failed', failed_at: iso(next(sent, MINUTE_MS)) }]
-    if (far < 0.1) return [row]
-    const delivered = next(sent, 10 * MINUTE_MS)
-    if (far < 0.4) return [{ ...row, status: 'delivered', delivered_at: iso(delivered) }]
-    const read = next(delivered, DAY_MS)
-    const seen = {
+    if (startedMs === null || random() >= reached) return [{ broadcast_id: id, ...PENDING }]
+    const later = (ms: number, withinMs: number): number =>
+      Math.min(nowMs, ms + Math.floor(random() ** 3 * withinMs))
+    const sent = Math.min(nowMs, startedMs + randomInt(random, HOUR_MS))
+    const progress = random()
+    const row = { broadcast_id: id, ...PENDING, status: 'sent' as const, sent_at: toIso(sent) }
+    if (progress < 0.03) return [{ ...row, status: 'failed', failed_at: toIso(later(sent, MINUTE_MS)) }]
+    if (progress < 0.1) return [row]
+    const delivered = later(sent, 10 * MINUTE_MS)
+    if (progress < 0.4) return [{ ...row, status: 'delivered', delivered_at: toIso(delivered) }]
+    const read = later(delivered, DAY_MS)
+    const readRow = {
       ...row,
       status: 'read' as const,
-      delivered_at: iso(delivered),
-      read_at: iso(read),
+      delivered_at: toIso(delivered),
+      read_at: toIso(read),
       opted_out: random() < 0.02,
     }
-    if (random() >= 0.3) return [seen]
-    const responded = next(read, DAY_MS)
-    return addEcho(random, outlines, responded, nowMs)
-      ? [{ ...seen, responded: true, responded_at: iso(responded) }]
-      : [seen]
+    if (random() >= 0.3) return [readRow]
+    const responded = later(read, DAY_MS)
+    return addBroadcastReply(random, outlines, responded, nowMs)
+      ? [{ ...readRow, responded: true, responded_at: toIso(responded) }]
+      : [readRow]
   })

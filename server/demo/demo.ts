@@ -6,30 +6,31 @@ import {
   createStaff,
   createTeam,
   createWorkspace,
-  holdWorkspaces,
-  isEmpty,
+  lockWorkspaces,
+  hasNoWorkspace,
   type StaffFields,
 } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { recentWriters } from '../../storage/demo-talks.ts'
+import { listRecentWriters } from '../../storage/demo-talks.ts'
 import {
-  insertDemoPolicy,
+  insertDemoSlaPolicy,
   insertDemoQuickMessages,
   insertDemoTemplates,
 } from '../../storage/demo-templates.ts'
-import { keepCustomer } from '../../storage/sandbox/customers.ts'
+import { upsertSandboxCustomer } from '../../storage/sandbox/customers.ts'
 import { insertSavedFilter } from '../../storage/saved-filters.ts'
-import { hashApiKey, newApiKey } from '../keys.ts'
-import { userIdOf } from '../sandbox/emulator/ids.ts'
+import { hashApiKey, createApiKey } from '../api-keys.ts'
+import { deriveUserId } from '../sandbox/emulator/ids.ts'
 import { generateContacts } from './generate.ts'
-import { otherFields } from './labels.ts'
-import { makeDemoLinks } from './links.ts'
-import type { Recent } from './talks.ts'
-import { quickMessagesOfDemo, templatesOfDemo } from './templates.ts'
+import { otherDemoFields } from './labels.ts'
+import { createDemoLinks } from './links.ts'
+import type { RecentSlot } from './outlines.ts'
+import { DAY_MS, toIso } from './time.ts'
+import { demoQuickMessages, demoTemplates } from './templates.ts'
 
 export type Demo = { workspaceId: string; apiKey: string; testKey: string }
 
-/** Few enough that the first start stays quick. */
+/** Few, so that the first start stays fast. */
 const CONTACTS = 200
 const SEED = 20_261_001
 
@@ -75,12 +76,12 @@ const channels: readonly (ChannelFields & { type: string })[] = [
   },
 ]
 
-type Colleague = StaffFields & { teams?: readonly number[]; channels?: readonly number[] }
+type DemoStaff = StaffFields & { teams?: readonly number[]; channels?: readonly number[] }
 
 const teams = ['Support', 'Sales', 'Billing'] as const
 
-/** Teams and channels by their places in the lists above. */
-const staff: readonly Colleague[] = [
+/** Teams and channels are indexes in the lists above. */
+const staff: readonly DemoStaff[] = [
   { name: 'Olivia Owner', role: 'owner', reports: true },
   { name: 'Amir Haddad', role: 'admin', reports: true, teams: [0, 1, 2] },
   { name: 'Mara Lindqvist', role: 'manager', reports: true, teams: [0] },
@@ -90,8 +91,6 @@ const staff: readonly Colleague[] = [
   { name: 'Samuel Okafor', role: 'agent', teams: [1], channels: [1, 3] },
   { name: 'Ghost Writer', role: 'agent', enabled: false, teams: [0] },
 ]
-
-const DAY_MS = 24 * 60 * 60 * 1000
 
 const savedFilters = (now: string) => [
   { name: 'VIP customers', description: null, filter: { tags: { some: { name: { eq: 'VIP' } } } } },
@@ -106,7 +105,7 @@ const savedFilters = (now: string) => [
     filter: {
       and: [
         { attributes: { some: { attributeName: { eq: 'plan' }, stringValue: { eq: 'enterprise' } } } },
-        { lastActivityAt: { lt: new Date(Date.parse(now) - 90 * DAY_MS).toISOString() } },
+        { lastActivityAt: { lt: toIso(Date.parse(now) - 90 * DAY_MS) } },
       ],
     },
   },
@@ -119,58 +118,58 @@ const policy = {
   resolution_seconds: 2 * 24 * 3600,
 }
 
-/** Every 25th person wrote a dozen times, every fourth never. */
-const conversations = (n: number): number => (n % 25 === 0 ? 12 : n % 4)
+/** Every 25th contact has a dozen conversations, every fourth none. */
+const countConversations = (n: number): number => (n % 25 === 0 ? 12 : n % 4)
 
 /**
- * Five people for each of the last days, the newest contacts for the latest of them; nobody writes before
- * being a contact.
+ * Assigns five contacts to each of the last days, the newest contacts to the latest days: nobody writes
+ * before being a contact.
  */
-const recentPeople = (): ((n: number) => Recent) => {
-  const talkers = Array.from({ length: CONTACTS }, (_, n) => n)
-    .filter((n) => conversations(n) > 0)
+const assignRecentSlots = (): ((n: number) => RecentSlot) => {
+  const writers = Array.from({ length: CONTACTS }, (_, n) => n)
+    .filter((n) => countConversations(n) > 0)
     .reverse()
-  const places = new Map(talkers.map((n, place) => [n, { day: Math.floor(place / 5), slot: place % 5 }]))
+  const places = new Map(writers.map((n, place) => [n, { day: Math.floor(place / 5), slot: place % 5 }]))
   return (n) => places.get(n)!
 }
 
 /**
- * Creates the demo workspace in an empty database, whole or not at all; undefined when there is a
- * workspace. Both keys belong to the owner and hold all scopes. Short links lead to `publicUrl`; where it
- * is not known there are none.
+ * Creates the demo workspace in an empty database, in one transaction. Returns undefined when a workspace
+ * exists. Both keys belong to the owner and have all scopes. Short links lead to `publicUrl`; without it none
+ * are created.
  */
 export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Demo | undefined> =>
   db.transaction().execute(async (tx) => {
-    if (!(await isEmpty(tx))) return undefined
-    await holdWorkspaces(tx)
-    if (!(await isEmpty(tx))) return undefined
+    if (!(await hasNoWorkspace(tx))) return undefined
+    await lockWorkspaces(tx)
+    if (!(await hasNoWorkspace(tx))) return undefined
     const { id: workspaceId } = await createWorkspace(tx, { name: 'Demo', timezone: 'Europe/Berlin' }, now)
-    const { staffIds, teamIds, channelIds } = await createPeopleAndPlaces(tx, workspaceId, now)
+    const { staffIds, teamIds, channelIds } = await createStaffTeamsChannels(tx, workspaceId, now)
     const [owner, , manager] = staffIds as [string, string, string]
     for (const filter of savedFilters(now))
       await insertSavedFilter(tx, workspaceId, { ...filter, owner_staff_id: manager }, now)
-    await insertDemoTemplates(tx, workspaceId, templatesOfDemo, {
+    await insertDemoTemplates(tx, workspaceId, demoTemplates, {
       account,
       submittedBy: owner,
       firstProviderId: 100_200_900,
       now,
     })
-    await insertDemoQuickMessages(tx, workspaceId, quickMessagesOfDemo, { staffIds, teamIds, now })
+    await insertDemoQuickMessages(tx, workspaceId, demoQuickMessages, { staffIds, teamIds, now })
     if (publicUrl !== undefined)
-      await makeDemoLinks(tx, workspaceId, { channelIds, createdBy: manager, publicUrl, now })
-    const policyId = await insertDemoPolicy(tx, workspaceId, policy, now)
+      await createDemoLinks(tx, workspaceId, { channelIds, createdBy: manager, publicUrl, now })
+    const policyId = await insertDemoSlaPolicy(tx, workspaceId, policy, now)
     await generateContacts(tx, workspaceId, {
       contacts: CONTACTS,
       seed: SEED,
       now,
-      otherFields,
-      conversations,
-      recent: recentPeople(),
+      otherFields: otherDemoFields,
+      conversations: countConversations,
+      recent: assignRecentSlots(),
       policy: { id: policyId, ...policy },
     })
-    await tellSandbox(tx, workspaceId, now)
+    await registerSandboxCustomers(tx, workspaceId, now)
     const key = async (test: boolean) => {
-      const text = newApiKey(test)
+      const text = createApiKey(test)
       await createKey(
         tx,
         workspaceId,
@@ -190,19 +189,20 @@ export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Dem
   })
 
 /**
- * The sandbox knows whom the demo's customers wrote to: where a window is open here, it takes a reply too.
+ * Tells the sandbox which customers wrote recently, so that it accepts replies to them while the reply window
+ * is open.
  */
-const tellSandbox = async (tx: Db, workspaceId: string, now: string): Promise<void> => {
-  for (const { account_id, phone, ...writer } of await recentWriters(
+const registerSandboxCustomers = async (tx: Db, workspaceId: string, now: string): Promise<void> => {
+  for (const { account_id, phone, ...writer } of await listRecentWriters(
     tx,
     workspaceId,
-    new Date(Date.parse(now) - 3 * DAY_MS).toISOString(),
+    toIso(Date.parse(now) - 3 * DAY_MS),
   )) {
-    await keepCustomer(tx, { ...writer, user_id: userIdOf(account_id, phone), wa_id: phone })
+    await upsertSandboxCustomer(tx, { ...writer, user_id: deriveUserId(account_id, phone), wa_id: phone })
   }
 }
 
-const createPeopleAndPlaces = async (
+const createStaffTeamsChannels = async (
   tx: Db,
   workspaceId: string,
   now: string,

@@ -2,8 +2,8 @@ import type { NewField } from '../../storage/custom-fields.ts'
 
 /** The tags, groups and custom fields that demo contacts carry. */
 
-/** The commonest first. */
-export const tagNames = [
+/** The most frequent first. */
+export const demoTagNames = [
   'newsletter',
   'customer',
   'lead',
@@ -46,7 +46,7 @@ export const tagNames = [
   'ambassador',
 ] as const
 
-export const groupsOfDemo = [
+export const demoGroups = [
   { name: 'Newsletter readers', emoji: '📰', share: 0.4 },
   { name: 'Key accounts', emoji: '⭐', share: 0.02 },
   { name: 'Berlin meetup', emoji: '🐻', share: 0.005 },
@@ -65,8 +65,8 @@ const field = (
   more: Partial<NewField> = {},
 ): NewField => ({ key, label, type, options: null, visibility: 'visible_to_all', ...more })
 
-/** Every generated contact has a value of each. */
-export const commonFields: readonly NewField[] = [
+/** Every generated contact has a value for each of these. */
+export const commonDemoFields: readonly NewField[] = [
   field('city', 'City', 'text'),
   field('plan', 'Plan', 'select', { options: options('Free', 'Basic', 'Pro', 'Enterprise') }),
   field('orders', 'Orders', 'int'),
@@ -74,11 +74,8 @@ export const commonFields: readonly NewField[] = [
   field('customer_since', 'Customer since', 'date'),
 ]
 
-/**
- * The types that the common fields leave out, `email` being built in. Some demo contacts have values of
- * them.
- */
-export const otherFields: readonly NewField[] = [
+/** Fields of the remaining types, except the built-in `email`. Some demo contacts have values for them. */
+export const otherDemoFields: readonly NewField[] = [
   field('notes', 'Notes', 'textarea'),
   field('interests', 'Interests', 'multiselect', {
     options: options('Coffee', 'Tea', 'Bakery', 'Gift boxes', 'Workshops'),

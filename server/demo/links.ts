@@ -1,9 +1,10 @@
-import { insertDemoLinks } from '../../storage/demo-templates.ts'
+import { insertDemoShortLinks } from '../../storage/demo-templates.ts'
 import type { Db } from '../../storage/database.ts'
 import { newLinkCode } from '../sandbox/emulator/ids.ts'
-import { drawQr, newQrKey, type QrFormat } from '../short-links/qr.ts'
+import { drawQr, createQrKey, type QrFormat } from '../short-links/qr.ts'
+import { DAY_MS, toIso } from './time.ts'
 
-/** `channel`: place in the list of channels. */
+/** `channel`: index in the list of channels. */
 type DemoLink = { channel: number; message: string; format: QrFormat | null; daysAgo: number }
 
 const links: readonly DemoLink[] = [
@@ -13,10 +14,8 @@ const links: readonly DemoLink[] = [
   { channel: 0, message: 'I saw you at the market: tell me about the workshop.', format: null, daysAgo: 4 },
 ]
 
-const DAY_MS = 86_400_000
-
-/** Click-to-chat links as the sandbox makes them, which lead to this server. */
-export const makeDemoLinks = async (
+/** Inserts click-to-chat links as the sandbox creates them: they lead to this server. */
+export const createDemoLinks = async (
   tx: Db,
   workspaceId: string,
   {
@@ -26,7 +25,7 @@ export const makeDemoLinks = async (
     now,
   }: { channelIds: readonly string[]; createdBy: string; publicUrl: string; now: string },
 ): Promise<void> => {
-  await insertDemoLinks(
+  await insertDemoShortLinks(
     tx,
     workspaceId,
     await Promise.all(
@@ -40,9 +39,9 @@ export const makeDemoLinks = async (
           message,
           qr_format: format,
           qr: format && (await drawQr(url, format)),
-          qr_key: format && newQrKey(),
+          qr_key: format && createQrKey(),
           created_by: createdBy,
-          at: new Date(Date.parse(now) - daysAgo * DAY_MS).toISOString(),
+          at: toIso(Date.parse(now) - daysAgo * DAY_MS),
         }
       }),
     ),

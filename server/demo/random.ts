@@ -1,10 +1,7 @@
-/**
- * Numbers in [0, 1) that depend on the seed alone (mulberry32); good enough to look at, not to hide
- * anything.
- */
+/** Returns numbers in [0, 1) that depend on the seed only (mulberry32). Not for secrets. */
 export type Random = () => number
 
-export const randomFrom = (seed: number): Random => {
+export const createRandom = (seed: number): Random => {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0
@@ -15,10 +12,11 @@ export const randomFrom = (seed: number): Random => {
   }
 }
 
-/** A seed of its own for the nth thing, so that it is the same whatever was made before it. */
-export const seedOf = (seed: number, n: number): number =>
+/** Returns a seed of its own for the nth item, which does not depend on the items created before. */
+export const deriveSeed = (seed: number, n: number): number =>
   Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) ^ Math.imul(n + 1, 0xc2b2ae35)
 
-export const whole = (random: Random, below: number): number => Math.floor(random() * below)
+/** Returns an integer from 0 up to, but not including, `below`. */
+export const randomInt = (random: Random, below: number): number => Math.floor(random() * below)
 
-export const pick = <T>(random: Random, items: readonly T[]): T => items[whole(random, items.length)]!
+export const pick = <T>(random: Random, items: readonly T[]): T => items[randomInt(random, items.length)]!

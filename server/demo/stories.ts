@@ -1,8 +1,8 @@
 /**
- * What customers and staff of a coffee roastery write to each other. A line begins with who speaks: `>` the
- * customer, `<` a staff member, `#` a note among staff, `!` the conversation is closed with this reason.
- * `{name}` is the customer's name, `{order}` a number; `[image]`, `[document]`, `[audio]` and
- * `[location]` say what comes with the text.
+ * What customers and staff of a coffee roastery write to each other. The first character of a line says what
+ * it is: `>` a message from the customer, `<` from a staff member, `#` an internal note, `!` the reason with
+ * which the conversation is closed. `{name}` is the customer's name, `{order}` a number; `[image]`,
+ * `[document]`, `[audio]` and `[location]` say what comes with the text.
  */
 export type Story = readonly string[]
 
@@ -208,8 +208,8 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
   ],
 }
 
-/** What one writes in reply to a broadcast. */
-export const echoes: readonly string[] = [
+/** What customers reply to a broadcast. */
+export const broadcastReplies: readonly string[] = [
   'Yes please!',
   'Sounds good, tell me more.',
   'Danke, gerne!',
@@ -221,11 +221,11 @@ export const echoes: readonly string[] = [
   'How much is it?',
 ]
 
-/** The language of people whose phone begins so; English where none is listed. */
-export const languageOf = (prefix: string): string =>
-  languages.find(([start]) => prefix.startsWith(start))?.[1] ?? 'en'
+/** Returns the language of customers whose phone begins with this prefix; English when none is listed. */
+export const languageForPhone = (prefix: string): string =>
+  LANGUAGES.find(([start]) => prefix.startsWith(start))?.[1] ?? 'en'
 
-const languages: readonly (readonly [string, string])[] = [
+const LANGUAGES: readonly (readonly [string, string])[] = [
   ['49', 'de'],
   ['33', 'fr'],
   ['34', 'es'],

@@ -1,6 +1,6 @@
 import type { DemoTemplate, DemoQuickMessage } from '../../storage/demo-templates.ts'
 
-/** Templates and saved replies of the demo workspace. Components are in the provider's own shape. */
+/** Templates and quick messages of the demo workspace. Components have the provider's own format. */
 
 const body = (text: string, ...samples: string[]) => ({
   type: 'BODY',
@@ -8,7 +8,7 @@ const body = (text: string, ...samples: string[]) => ({
   ...(samples.length > 0 ? { example: { body_text: [samples] } } : {}),
 })
 
-export const templatesOfDemo: readonly DemoTemplate[] = [
+export const demoTemplates: readonly DemoTemplate[] = [
   {
     name: 'order_update',
     language: 'en_US',
@@ -93,7 +93,8 @@ export const templatesOfDemo: readonly DemoTemplate[] = [
     category: 'MARKETING',
     status: 'REJECTED',
     rejection_reason:
-      'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or punctuation between them.',
+      'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or ' +
+      'punctuation between them.',
     components: [body('Gift boxes for {{1}}{{2}} are ready.', 'Ada', 'Grace')],
   },
   {
@@ -105,8 +106,8 @@ export const templatesOfDemo: readonly DemoTemplate[] = [
   },
 ]
 
-/** `owner`, `team`, `favoriteOf`: places in the lists of staff and teams. */
-export const quickMessagesOfDemo: readonly DemoQuickMessage[] = [
+/** `owner`, `team`, `favoriteOf`: indexes in the lists of staff and teams. */
+export const demoQuickMessages: readonly DemoQuickMessage[] = [
   {
     code: 'hello',
     title: 'Greeting',

@@ -1,16 +1,21 @@
 import { deleteEventsBefore } from '../../storage/events.ts'
-import type { App } from '../app.ts'
+import type { App } from '../core/app.ts'
 
-/** Rounds of one cleaning; the rest waits for the next one. */
-const MOST_ROUNDS = 20
+/** Batches of one run; the next run deletes what is left. */
+const MAX_BATCHES = 20
 
 /**
- * Forgets events older than the server keeps them, where it does not keep them for ever. Those that a
- * delivery waits for stay.
+ * Deletes events older than the configured retention, if there is one, except those that a delivery still
+ * needs. Returns the count.
  */
-export const dropOldEvents = async (app: App): Promise<void> => {
+export const deleteOldEvents = async (app: App): Promise<number> => {
   const days = app.config.eventRetentionDays
-  if (days === undefined) return
+  if (days === undefined) return 0
   const before = new Date(Date.parse(app.now()) - days * 86_400_000).toISOString()
-  for (let round = 0; round < MOST_ROUNDS && (await deleteEventsBefore(app.db, before)) > 0; round++);
+  let deleted = 0
+  for (let batch = 0, count = 1; batch < MAX_BATCHES && count > 0; batch++) {
+    count = await deleteEventsBefore(app.db, before)
+    deleted += count
+  }
+  return deleted
 }

@@ -1,22 +1,17 @@
-import type { App } from '../app.ts'
-
-type Listener = () => void
-const listeners = new WeakMap<App, Set<Listener>>()
+import type { App } from '../core/app.ts'
 
 /**
- * Calls `listen` after every commit of this process that may have written events or deliveries; others are
- * found by looking. Answers the way to stop it.
+ * Calls `listener` after every commit of this process that may have written events or deliveries; those of
+ * other processes are found by polling. Returns a function that unsubscribes.
  */
-export const onEvents = (app: App, listen: Listener): (() => void) => {
-  let set = listeners.get(app)
-  if (!set) listeners.set(app, (set = new Set()))
-  set.add(listen)
+export const onEvents = (app: App, listener: () => void): (() => void) => {
+  app.eventListeners.add(listener)
   return () => {
-    set.delete(listen)
+    app.eventListeners.delete(listener)
   }
 }
 
-/** Says that events or deliveries were committed just now. */
-export const announceEvents = (app: App): void => {
-  for (const listen of listeners.get(app) ?? []) listen()
+/** Wakes everything that waits for events or deliveries: some were committed just now. */
+export const notifyEvents = (app: App): void => {
+  for (const listener of app.eventListeners) listener()
 }

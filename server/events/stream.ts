@@ -1,189 +1,201 @@
 import { findOperation } from '../../catalog/index.ts'
-import { type Position, positionOf, scanEvents } from '../../storage/events.ts'
-import type { App } from '../app.ts'
+import { type EventPosition, findEventPosition, scanEvents } from '../../storage/events.ts'
+import type { App } from '../core/app.ts'
+import type { StreamRegistry } from '../core/app-state.ts'
 import type { Actor } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { authenticate } from '../core/steps/authenticate.ts'
-import { entitle, requireScope } from '../core/steps/entitle.ts'
-import { wantedOf } from './list.ts'
+import { requireApiAccess, requireScope } from '../core/steps/entitle.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { toEventFilter } from './list.ts'
 import { onEvents } from './signal.ts'
 import { showEvent } from './view.ts'
 
-/** Events of other servers are looked for this often; those of this one wake the stream. */
+/** Polling finds the events of other servers; those of this one wake the stream. */
 const POLL_MS = 250
-/** A busy server wakes its streams at every commit; they look no more often than this. */
-const SHORTEST_MS = 20
-/** Proxies close what is silent for long. */
+/** A busy server wakes its streams at every commit; they read no more often than this. */
+const MIN_READ_INTERVAL_MS = 20
+/** Proxies close connections that are silent for long. */
 const HEARTBEAT_MS = 15_000
-const MOST_OF_A_KEY = 10
-const SCANNED = 500
-const RETRY_MS = 1000
+const MAX_STREAMS_PER_KEY = 10
+const SCAN_SIZE = 500
+/** Tells a client when to reconnect (the `retry` field of server-sent events). */
+const RECONNECT_MS = 1000
 
-type Streams = {
-  ofKey: Map<string, number>
-  open: Set<() => void>
-  working: Set<Promise<unknown>>
-  stopped: boolean
-}
-const known = new WeakMap<App, Streams>()
-
-const streamsOf = (app: App): Streams => {
-  let streams = known.get(app)
-  if (!streams)
-    known.set(app, (streams = { ofKey: new Map(), open: new Set(), working: new Set(), stopped: false }))
-  return streams
-}
-
-/** Ends every stream and begins no other, before the storage is closed. */
-export const stopStreams = async (app: App): Promise<void> => {
-  const streams = streamsOf(app)
+/** Ends every stream and refuses new ones, before the storage is closed. */
+export const stopStreams = async ({ streams }: App): Promise<void> => {
   streams.stopped = true
   for (const end of streams.open) end()
-  await Promise.allSettled(streams.working)
+  await Promise.allSettled(streams.pending)
 }
 
-const takePlace = (streams: Streams, keyId: string): (() => void) => {
-  const taken = streams.ofKey.get(keyId) ?? 0
-  if (taken >= MOST_OF_A_KEY) {
+/** Counts a stream of a key. Returns the function that ends the count; throws 429 above the limit. */
+const countStream = (streams: StreamRegistry, keyId: string): (() => void) => {
+  const count = streams.countByKey.get(keyId) ?? 0
+  if (count >= MAX_STREAMS_PER_KEY) {
     throw new Problem(
       'rate_limited',
-      `This key has ${taken} event streams open on this server, which is the most.`,
+      `This key has ${count} event streams open on this server, which is the maximum. Close one first.`,
       { 'violated-policies': ['streams'] },
       { 'Retry-After': '15' },
     )
   }
-  streams.ofKey.set(keyId, taken + 1)
+  streams.countByKey.set(keyId, count + 1)
   return () => {
-    const left = streams.ofKey.get(keyId)! - 1
-    if (left > 0) streams.ofKey.set(keyId, left)
-    else streams.ofKey.delete(keyId)
+    const remaining = (streams.countByKey.get(keyId) ?? 1) - 1
+    if (remaining > 0) streams.countByKey.set(keyId, remaining)
+    else streams.countByKey.delete(keyId)
   }
 }
 
-/** Waits until there may be something new: a commit here, or time. */
-const alarm = (app: App) => {
-  let rung = false
-  let wake: (() => void) | undefined
-  const ring = (): void => {
-    rung = true
-    wake?.()
+type Wakeup = {
+  wake: () => void
+  /** Resolves when it is woken or after the poll interval, not sooner than the minimum after the last read. */
+  wait: (lastReadAt: number) => Promise<void>
+  unsubscribe: () => void
+}
+
+/** Waits until there may be new events: after a commit of this process, or after a while. */
+const createWakeup = (app: App): Wakeup => {
+  let isWoken = false
+  let resolveWait: (() => void) | undefined
+  const wake = (): void => {
+    isWoken = true
+    resolveWait?.()
   }
   return {
-    ring,
-    off: onEvents(app, ring),
-    wait: async (lookedAt: number): Promise<void> => {
-      if (!rung) {
+    wake,
+    unsubscribe: onEvents(app, wake),
+    wait: async (lastReadAt) => {
+      if (!isWoken) {
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, POLL_MS)
-          wake = () => {
+          resolveWait = () => {
             clearTimeout(timer)
             resolve()
           }
         })
       }
-      const early = SHORTEST_MS - (performance.now() - lookedAt)
-      if (early > 0) await new Promise((resolve) => setTimeout(resolve, early))
-      rung = false
-      wake = undefined
+      const tooEarlyMs = MIN_READ_INTERVAL_MS - (performance.now() - lastReadAt)
+      if (tooEarlyMs > 0) await new Promise((resolve) => setTimeout(resolve, tooEarlyMs))
+      isWoken = false
+      resolveWait = undefined
     },
   }
 }
 
-/** Who reads, as of now: a key that was revoked reads no further, and what its owner may see can change. */
-const reader = async (app: App, authorization: string | undefined): Promise<Actor> => {
+/** Checks the key before every read: it can be revoked, and what its owner may see can change. */
+const authorizeReader = async (app: App, authorization: string | undefined): Promise<Actor> => {
   const actor = await authenticate(app, authorization)
-  entitle(actor)
+  requireApiAccess(actor)
   requireScope(actor, findOperation('events_list')!)
   return actor
+}
+
+type StreamInput = { after?: string; types?: string[] }
+
+/** What a stream reads, and how far it has come. */
+type EventReader = {
+  readonly app: App
+  readonly authorization: string | undefined
+  readonly workspaceId: string
+  readonly types: string[] | undefined
+  readonly wakeup: Wakeup
+  position: EventPosition | undefined
+  lastSentAt: number
+  ended: boolean
+}
+
+/** The next events, or a heartbeat, as text of the stream; undefined when the stream has ended. */
+const readNext = async (reader: EventReader): Promise<string | undefined> => {
+  const { app, authorization, workspaceId, types, wakeup } = reader
+  while (!reader.ended) {
+    const readAt = performance.now()
+    const actor = await authorizeReader(app, authorization)
+    const filter = toEventFilter(actor, types)
+    const { events, last, more } = await scanEvents(app.db, workspaceId, reader.position, filter, SCAN_SIZE)
+    reader.position = last ?? reader.position
+    if (events.length > 0) {
+      return events
+        .map((event) => {
+          const data = JSON.stringify(showEvent(actor, event))
+          return `id: ${event.id}\nevent: ${event.type}\ndata: ${data}\n\n`
+        })
+        .join('')
+    }
+    if (more) continue
+    if (performance.now() - reader.lastSentAt >= HEARTBEAT_MS) return ': still here\n\n'
+    await wakeup.wait(readAt)
+  }
+  return undefined
 }
 
 const encoder = new TextEncoder()
 
 /**
- * The events after a position as server-sent events, those that are there and those to come, until the
- * client leaves, the key is revoked or the server stops. Nothing is read while the client does not take
- * what was read before. Throws 429.
+ * The events after a position as server-sent events, those already in the log and those to come, until the
+ * client disconnects, the key is revoked or the server stops. Nothing is read while the client has not
+ * taken what was read before. Throws 404 when the position does not exist, 429 when the key has too many
+ * streams open.
  */
 export const openStream = async (
   app: App,
   authorization: string | undefined,
-  input: { after?: string; types?: string[] },
+  { after, types }: StreamInput,
 ): Promise<ReadableStream<Uint8Array>> => {
-  const streams = streamsOf(app)
-  const { key, workspace } = await reader(app, authorization)
-  let position: Position | undefined
-  if (input.after !== undefined && !(position = await positionOf(app.db, workspace.id, input.after)))
-    throw notFound('event', input.after)
-  const leavePlace = takePlace(streams, key.id)
-  const { ring, off, wait } = alarm(app)
-  let ended = streams.stopped
+  const { streams } = app
+  const { key, workspace } = await authorizeReader(app, authorization)
+  const position = after === undefined ? undefined : await findEventPosition(app.db, workspace.id, after)
+  if (after !== undefined && !position) throw notFound('event', after)
+  const uncount = countStream(streams, key.id)
+  const reader: EventReader = {
+    app,
+    authorization,
+    workspaceId: workspace.id,
+    types,
+    wakeup: createWakeup(app),
+    position,
+    lastSentAt: performance.now(),
+    ended: streams.stopped,
+  }
   const end = (): void => {
-    ended = true
-    ring()
+    reader.ended = true
+    reader.wakeup.wake()
   }
   const close = (): void => {
     if (!streams.open.delete(end)) return
     end()
-    off()
-    leavePlace()
+    reader.wakeup.unsubscribe()
+    uncount()
   }
   streams.open.add(end)
-  let sentAt = performance.now()
 
-  /** What is to be sent next; undefined when the stream is over. */
-  const next = async (): Promise<string | undefined> => {
-    while (!ended) {
-      const lookedAt = performance.now()
-      const actor = await reader(app, authorization)
-      const { events, last, more } = await scanEvents(
-        app.db,
-        workspace.id,
-        position,
-        wantedOf(actor, input.types),
-        SCANNED,
-      )
-      position = last ?? position
-      if (events.length > 0)
-        return events
-          .map(
-            (event) =>
-              `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(showEvent(actor, event))}\n\n`,
-          )
-          .join('')
-      if (more) continue
-      if (performance.now() - sentAt >= HEARTBEAT_MS) return ': still here\n\n'
-      await wait(lookedAt)
-    }
-    return undefined
-  }
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
-    let text: string | undefined
-    try {
-      text = await next()
-    } catch (error) {
-      // The client comes back with the last id it has, and is told why it may not read, if so.
+    // A refused client reconnects with the last id it has, and is told then why it may not read.
+    const text = await readNext(reader).catch((error: unknown) => {
       if (!(error instanceof Problem))
-        app.log.warn({ code: (error as { code?: string }).code }, 'an event stream was broken off')
-    }
+        app.log.warn(errorLogDetails(error), 'Cannot read events; stream ended')
+      return undefined
+    })
+    if (!streams.open.has(end)) return
     if (text === undefined) {
-      if (streams.open.has(end)) controller.close()
+      controller.close()
       close()
       return
     }
-    if (!streams.open.has(end)) return
-    sentAt = performance.now()
+    reader.lastSentAt = performance.now()
     controller.enqueue(encoder.encode(text))
   }
   return new ReadableStream<Uint8Array>({
-    // The head of an answer goes out with its first bytes.
+    // The head of a response is sent with its first bytes.
     start: (controller) => {
-      controller.enqueue(encoder.encode(`retry: ${RETRY_MS}\n\n`))
+      controller.enqueue(encoder.encode(`retry: ${RECONNECT_MS}\n\n`))
     },
     pull: (controller) => {
-      const work = pull(controller)
-      streams.working.add(work)
-      return work.finally(() => {
-        streams.working.delete(work)
+      const pending = pull(controller)
+      streams.pending.add(pending)
+      return pending.finally(() => {
+        streams.pending.delete(pending)
       })
     },
     cancel: close,

@@ -1,13 +1,13 @@
 import type { EventRow } from '../../storage/events.ts'
 import { maskPhone } from '../contacts/phone.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, phonesHidden } from '../core/context.ts'
+import { type Actor, hasHiddenPhones } from '../core/context.ts'
 
 type Data = Record<string, unknown>
 
 /**
- * Fields that hold a phone, and texts of the service and the provider that may quote one. What people wrote
- * is shown as they wrote it.
+ * Masks by field: fields that hold a phone number, and texts of the service and the provider that can quote
+ * one. What people wrote is shown as it is.
  */
 const masks: Readonly<Record<string, (text: string) => string | null>> = {
   phone: maskPhone,
@@ -15,8 +15,8 @@ const masks: Readonly<Record<string, (text: string) => string | null>> = {
   error: maskDigits,
 }
 
-const masked = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(masked)
+const maskData = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(maskData)
   if (value === null || typeof value !== 'object') return value
   const isSystem = (value as Data)['type'] === 'SYSTEM'
   return Object.fromEntries(
@@ -26,12 +26,12 @@ const masked = (value: unknown): unknown => {
         : isSystem && name === 'text'
           ? maskDigits
           : undefined
-      return [name, mask && typeof member === 'string' ? mask(member) : masked(member)]
+      return [name, mask && typeof member === 'string' ? mask(member) : maskData(member)]
     }),
   )
 }
 
-/** An event as one staff member may see it. */
+/** An event as a staff member may see it. */
 export const showEvent = (
   actor: Actor,
   { id, type, occurred_at, data }: EventRow,
@@ -39,5 +39,5 @@ export const showEvent = (
   id,
   type,
   occurred_at,
-  data: (phonesHidden(actor) ? masked(data) : data) as Data,
+  data: (hasHiddenPhones(actor) ? maskData(data) : data) as Data,
 })

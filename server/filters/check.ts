@@ -1,11 +1,8 @@
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { readFilter } from './read.ts'
+import type { Handler } from '../core/handler.ts'
+import { parseFilter } from './parse-filter.ts'
 
-export const checkFilter: Handler<InputOf<'crm_check_filter'>, OutputOf<'crm_check_filter'>> = async (
-  ctx,
-  input,
-) => {
-  const read = await readFilter(ctx, input.filter)
+export const checkFilter: Handler<'crm_check_filter'> = async (ctx, input) => {
+  const read = await parseFilter(ctx, input.filter)
   return {
     valid: true,
     filter: read.absolute,

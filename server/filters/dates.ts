@@ -1,11 +1,11 @@
-import { nearest } from '../nearest.ts'
+import { findNearestName } from '../nearest-name.ts'
 
 /**
- * A date of a filter, read. `starts`: it is the first instant of a day or of a longer span, which surprises
+ * A parsed date of a filter. `starts`: it is the first instant of a day or of a longer span, which surprises
  * where it is an upper bound.
  */
 export type FilterDate = { instant: string; form: 'instant' | 'local' | 'day' | 'relative'; starts: boolean }
-type Fault = { fault: string; fix: string }
+type FilterDateError = { detail: string; fix: string }
 
 /**
  * Units of relative dates. Hours and minutes are exact; the others go by the local calendar, so that a day
@@ -31,30 +31,30 @@ const HINT =
   'Send an instant such as 2026-10-01T09:30:00Z, a day such as 2026-10-01, or a relative date: ' +
   'now, today, yesterday, -7d, +3d (m, h, d, w, mo, y), start_of_month, end_of_week.'
 
-const notADate = (text: string): Fault => {
-  const near = /^\d{1,6}(?:mo|[mhdwy])$/.test(text) ? `-${text}` : nearest(text, words)
-  return { fault: 'must be a date', fix: near ? `Did you mean ${near}?` : HINT }
+const createNotADateError = (text: string): FilterDateError => {
+  const near = /^\d{1,6}(?:mo|[mhdwy])$/.test(text) ? `-${text}` : findNearestName(text, words)
+  return { detail: 'must be a date', fix: near ? `Did you mean ${near}?` : HINT }
 }
-const outOfRange: Fault = {
-  fault: 'must lie in the years 0001 to 9999',
+const OUT_OF_RANGE: FilterDateError = {
+  detail: 'must lie in the years 0001 to 9999',
   fix: 'Send an earlier or later date.',
 }
 
 /**
- * Reads a date as filters take them (contract 4); `now` is an ISO instant, `zone` an IANA name. What has no
- * zone is in the workspace's; a time that the clocks skip is read as if they had not yet changed, one that
- * comes twice as the first of them. Answers an ISO instant in UTC with milliseconds.
+ * Parses a date of a filter (contract 4); `now`: an ISO instant, `zone`: the IANA name of the workspace's
+ * zone, which applies to dates without one. A time that the clocks skip is read as if they had not yet
+ * changed, one that comes twice as the first of the two. Returns an ISO instant in UTC with milliseconds.
  */
-export const readDate = (text: string, now: string, zone: string): FilterDate | Fault => {
+export const parseFilterDate = (text: string, now: string, zone: string): FilterDate | FilterDateError => {
   try {
-    const read = parse(text, now, zone)
-    if (!read) return notADate(text)
-    const instant = new Date(read.at.epochMilliseconds).toISOString()
+    const parsed = parse(text, now, zone)
+    if (!parsed) return createNotADateError(text)
+    const instant = new Date(parsed.at.epochMilliseconds).toISOString()
     return /^(?!0000)\d{4}-/.test(instant)
-      ? { instant, form: read.form, starts: read.starts ?? false }
-      : outOfRange
+      ? { instant, form: parsed.form, starts: parsed.starts ?? false }
+      : OUT_OF_RANGE
   } catch (error) {
-    if (error instanceof RangeError) return RELATIVE.test(text) ? outOfRange : notADate(text)
+    if (error instanceof RangeError) return RELATIVE.test(text) ? OUT_OF_RANGE : createNotADateError(text)
     throw error
   }
 }
@@ -129,6 +129,6 @@ const firstDay = (day: Temporal.PlainDate, span: Span): Temporal.PlainDate => {
   }
 }
 
-/** The day of an instant in a zone, as YYYY-MM-DD. */
-export const dayOf = (instant: string, zone: string): string =>
+/** Returns the day of an instant in a zone, as YYYY-MM-DD. */
+export const toLocalDay = (instant: string, zone: string): string =>
   Temporal.Instant.from(instant).toZonedDateTimeISO(zone).toPlainDate().toString()

@@ -1,82 +1,86 @@
 import type { FieldRow } from '../../storage/custom-fields.ts'
-import { leaves } from './grammar.ts'
-import type { Saved } from './saved.ts'
-import { isObject } from './walk.ts'
+import { contactFields } from './grammar.ts'
+import type { LoadedSavedFilter } from './saved.ts'
+import { isObject } from '../../catalog/values.ts'
 
-/** What a filter names, and the zone in which its dates are told. */
-export type Names = { zone: string; fields: readonly FieldRow[]; saved: ReadonlyMap<string, Saved> }
+/** What a filter refers to, and the zone in which its dates are shown. */
+export type ExplainContext = {
+  zone: string
+  fields: readonly FieldRow[]
+  saved: ReadonlyMap<string, LoadedSavedFilter>
+}
 
-/** What a filter means, in one sentence. It is a filter that was read before, its dates absolute. */
-export const explain = (filter: Record<string, unknown>, names: Names): string => {
-  const clauses = clausesOf(filter, names)
-  return clauses.length === 0 ? 'All contacts.' : `Contacts ${list(clauses, 'and')}.`
+/** Explains a parsed filter with absolute dates in one sentence. */
+export const explainFilter = (filter: Record<string, unknown>, names: ExplainContext): string => {
+  const clauses = toClauses(filter, names)
+  return clauses.length === 0 ? 'All contacts.' : `Contacts ${joinWords(clauses, 'and')}.`
 }
 
 /** Relative clauses that must all hold, such as `whose name is "Ada"`. */
-const clausesOf = (node: Record<string, unknown>, names: Names): string[] =>
+const toClauses = (node: Record<string, unknown>, names: ExplainContext): string[] =>
   Object.entries(node).flatMap(([key, value]) => {
-    if (key === 'and') return (value as Record<string, unknown>[]).flatMap((child) => clausesOf(child, names))
+    if (key === 'and') return (value as Record<string, unknown>[]).flatMap((child) => toClauses(child, names))
     if (key === 'or')
-      return eitherOf((value as Record<string, unknown>[]).map((child) => clausesOf(child, names)))
+      return joinAlternatives((value as Record<string, unknown>[]).map((child) => toClauses(child, names)))
     if (key === 'not')
-      return [`that are not among those (${wholeOf(clausesOf(value as Record<string, unknown>, names))})`]
+      return [`that are not among those (${joinClauses(toClauses(value as Record<string, unknown>, names))})`]
     if (key === 'savedFilter') {
       const id = String((value as { eq: string | number }).eq)
       return [`that match the saved filter ${quote(names.saved.get(id)?.name ?? id)}`]
     }
     const tests = value as Record<string, unknown>
-    if (Object.hasOwn(leaves, key))
-      return Object.entries(tests).map(([op, operand]) => PLURAL[key]!(op, operand, names.zone))
+    if (Object.hasOwn(contactFields, key))
+      return Object.entries(tests).map(([op, operand]) => CONTACT_CLAUSES[key]!(op, operand, names.zone))
     return Object.entries(tests).map(([quantifier, record]) =>
-      recordClause(key, quantifier, record as Record<string, Record<string, unknown>>, names),
+      toRecordClause(key, quantifier, record as Record<string, Record<string, unknown>>, names),
     )
   })
 
-const wholeOf = (clauses: readonly string[]): string =>
-  clauses.length === 0 ? 'all contacts' : list(clauses, 'and')
+const joinClauses = (clauses: readonly string[]): string =>
+  clauses.length === 0 ? 'all contacts' : joinWords(clauses, 'and')
 
 const EITHER = 'either '
-/** A choice among others is put in brackets, so that one can tell where it ends. */
-const enclosed = (clause: string): string => (clause.startsWith(EITHER) ? `(${clause})` : clause)
+/** Puts an alternative in parentheses, so that its end is clear. */
+const parenthesize = (clause: string): string => (clause.startsWith(EITHER) ? `(${clause})` : clause)
 
-const eitherOf = (choices: readonly string[][]): string[] =>
+const joinAlternatives = (choices: readonly string[][]): string[] =>
   choices.length === 1
     ? choices[0]!
     : [
-        `${EITHER}${choices.map((clauses) => (clauses.length === 1 ? enclosed(clauses[0]!) : `(${wholeOf(clauses)})`)).join(', or ')}`,
+        `${EITHER}${choices.map((clauses) => (clauses.length === 1 ? parenthesize(clauses[0]!) : `(${joinClauses(clauses)})`)).join(', or ')}`,
       ]
 
-const list = (parts: readonly string[], word: string): string =>
+const joinWords = (parts: readonly string[], word: string): string =>
   parts.length < 2
     ? parts.join('')
-    : `${parts.slice(0, -1).map(enclosed).join(', ')} ${word} ${enclosed(parts.at(-1)!)}`
+    : `${parts.slice(0, -1).map(parenthesize).join(', ')} ${word} ${parenthesize(parts.at(-1)!)}`
 
 const quote = (text: unknown): string => JSON.stringify(text)
 
 type Clause = (op: string, operand: unknown, zone: string) => string
 
-const MOST_LISTED = 5
+const MAX_LISTED_VALUES = 5
 
-/** Values of a list, the first few of them. */
-const oneOf = (operand: unknown, show: (value: unknown) => string): string => {
+/** Formats the first few values of a list. */
+const joinValues = (operand: unknown, show: (value: unknown) => string): string => {
   const values = operand as readonly unknown[]
-  const shown = values.slice(0, MOST_LISTED).map(show)
-  return values.length > MOST_LISTED
-    ? `${shown.join(', ')} and ${values.length - MOST_LISTED} more`
-    : list(shown, 'or')
+  const shown = values.slice(0, MAX_LISTED_VALUES).map(show)
+  return values.length > MAX_LISTED_VALUES
+    ? `${shown.join(', ')} and ${values.length - MAX_LISTED_VALUES} more`
+    : joinWords(shown, 'or')
 }
 
-/** A verb phrase for an operator on text, words, ids and numbers. */
-const verb = (op: string, operand: unknown, show: (value: unknown) => string): string => {
+/** Returns a verb phrase for an operator on text, words, ids and numbers. */
+const toVerbPhrase = (op: string, operand: unknown, show: (value: unknown) => string): string => {
   switch (op) {
     case 'eq':
       return `is ${show(operand)}`
     case 'ne':
       return `is present and not ${show(operand)}`
     case 'in':
-      return `is one of ${oneOf(operand, show)}`
+      return `is one of ${joinValues(operand, show)}`
     case 'notIn':
-      return `is present and none of ${oneOf(operand, show)}`
+      return `is present and none of ${joinValues(operand, show)}`
     case 'contains':
       return `contains ${show(operand)}`
     case 'notContains':
@@ -102,25 +106,22 @@ const verb = (op: string, operand: unknown, show: (value: unknown) => string): s
   }
 }
 
-const bare = (value: unknown): string => String(value)
-const whose =
+const plainText = (value: unknown): string => String(value)
+const valueClause =
   (what: string, show: (value: unknown) => string): Clause =>
   (op, operand) =>
-    `whose ${what} ${verb(op, operand, show)}`
+    `whose ${what} ${toVerbPhrase(op, operand, show)}`
 
-/**
- * `happened`: as in "were created"; `never` and `present`: what it means that the time is absent, and that
- * it is not.
- */
-const when =
+/** `happened`: as in "were created"; `never` and `present`: the phrases for an absent and a present time. */
+const timeClause =
   (happened: string, never: string, present: string): Clause =>
   (op, operand, zone) =>
     op === 'isNull'
       ? `that ${operand === true ? never : present}`
-      : `that ${happened} ${timePhrase(op, operand, zone)}`
+      : `that ${happened} ${toTimePhrase(op, operand, zone)}`
 
-const timePhrase = (op: string, operand: unknown, zone: string): string => {
-  const at = (value: unknown) => dateText(String(value), zone)
+const toTimePhrase = (op: string, operand: unknown, zone: string): string => {
+  const at = (value: unknown) => formatDate(String(value), zone)
   switch (op) {
     case 'eq':
       return `at exactly ${at(operand)}`
@@ -154,8 +155,8 @@ const MONTHS = [
   'December',
 ]
 
-/** A day as `24 September 2026`, an instant as `24 September 2026, 09:30 (Europe/Berlin)`. */
-const dateText = (text: string, zone: string): string => {
+/** Formats a day as `24 September 2026`, an instant as `24 September 2026, 09:30 (Europe/Berlin)`. */
+const formatDate = (text: string, zone: string): string => {
   const day = (date: { day: number; month: number; year: number }) =>
     `${date.day} ${MONTHS[date.month - 1]} ${date.year}`
   if (text.length === 'YYYY-MM-DD'.length) return day(Temporal.PlainDate.from(text))
@@ -163,57 +164,59 @@ const dateText = (text: string, zone: string): string => {
   return `${day(local)}, ${local.toPlainTime().toString({ smallestUnit: local.second > 0 ? 'second' : 'minute' })} (${zone})`
 }
 
-const flag =
+const flagClause =
   (what: string): Clause =>
   (op, operand) =>
     op === 'isNull'
-      ? `whose mark "${what}" ${verb(op, operand, bare)}`
+      ? `whose mark "${what}" ${toVerbPhrase(op, operand, plainText)}`
       : `that are ${(op === 'eq') === operand ? '' : 'not '}${what}`
 
-const PLURAL: Readonly<Record<string, Clause>> = {
-  name: whose('name', quote),
-  phoneNumber: whose('phone number', quote),
-  email: whose('email address', quote),
-  chatappUserId: whose('messaging app id', quote),
-  webVisitorId: whose('web visitor id', quote),
-  id: whose('id', bare),
-  createdAt: when('were created', 'have no time of creation', 'have a time of creation'),
-  updatedAt: when('were changed', 'were never changed', 'were changed'),
-  lastActivityAt: when('were last active', 'were never active', 'were active'),
-  dnd: flag('do-not-disturb'),
-  starred: flag('starred'),
+const CONTACT_CLAUSES: Readonly<Record<string, Clause>> = {
+  name: valueClause('name', quote),
+  phoneNumber: valueClause('phone number', quote),
+  email: valueClause('email address', quote),
+  chatappUserId: valueClause('messaging app id', quote),
+  webVisitorId: valueClause('web visitor id', quote),
+  id: valueClause('id', plainText),
+  createdAt: timeClause('were created', 'have no time of creation', 'have a time of creation'),
+  updatedAt: timeClause('were changed', 'were never changed', 'were changed'),
+  lastActivityAt: timeClause('were last active', 'were never active', 'were active'),
+  dnd: flagClause('do-not-disturb'),
+  starred: flagClause('starred'),
 }
 
-const message: Clause = (op, operand) => {
+const messageStatusClause: Clause = (op, operand) => {
   if (op === 'eq' && operand === 'responded') return 'that they answered'
   if (op === 'eq' && operand === 'not_responded') return 'that they did not answer'
-  return whose('message status', bare)(op, operand, '')
+  return valueClause('message status', plainText)(op, operand, '')
 }
 
-/** The fields of related records, told of one of them. */
-const SINGULAR: Readonly<Record<string, Readonly<Record<string, Clause>>>> = {
-  tags: { id: whose('id', bare), name: whose('name', quote) },
-  groups: { id: whose('id', bare), name: whose('name', quote) },
+/** The clauses for fields of related records, in the singular. */
+const RECORD_CLAUSES: Readonly<Record<string, Readonly<Record<string, Clause>>>> = {
+  tags: { id: valueClause('id', plainText), name: valueClause('name', quote) },
+  groups: { id: valueClause('id', plainText), name: valueClause('name', quote) },
   conversations: {
-    state: whose('state', bare),
-    channelId: whose('channel', bare),
-    assignedStaffId: whose('assigned staff member', bare),
-    assignedTeamId: whose('assigned team', bare),
-    createdAt: when('was created', 'has no time of creation', 'has a time of creation'),
-    lastActivityAt: when('was last active', 'was never active', 'was active'),
-    unreadCount: whose('number of unread messages', bare),
+    state: valueClause('state', plainText),
+    channelId: valueClause('channel', plainText),
+    assignedStaffId: valueClause('assigned staff member', plainText),
+    assignedTeamId: valueClause('assigned team', plainText),
+    createdAt: timeClause('was created', 'has no time of creation', 'has a time of creation'),
+    lastActivityAt: timeClause('was last active', 'was never active', 'was active'),
+    unreadCount: valueClause('number of unread messages', plainText),
   },
   broadcasts: {
-    id: whose('id', bare),
-    message_status: message,
-    sentAt: when('was sent to them', 'was not sent to them', 'was sent to them'),
+    id: valueClause('id', plainText),
+    message_status: messageStatusClause,
+    sentAt: timeClause('was sent to them', 'was not sent to them', 'was sent to them'),
   },
   attributes: {
-    stringValue: (op, operand) => `that ${verb(op, operand, quote)}`,
-    numberValue: (op, operand) => `that ${verb(op, operand, bare)}`,
-    booleanValue: (op, operand) => `that ${verb(op, operand, bare)}`,
+    stringValue: (op, operand) => `that ${toVerbPhrase(op, operand, quote)}`,
+    numberValue: (op, operand) => `that ${toVerbPhrase(op, operand, plainText)}`,
+    booleanValue: (op, operand) => `that ${toVerbPhrase(op, operand, plainText)}`,
     dateValue: (op, operand, zone) =>
-      op === 'isNull' ? `that ${verb(op, operand, bare)}` : `that is ${timePhrase(op, operand, zone)}`,
+      op === 'isNull'
+        ? `that ${toVerbPhrase(op, operand, plainText)}`
+        : `that is ${toTimePhrase(op, operand, zone)}`,
   },
 }
 
@@ -223,7 +226,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   conversations: 'conversation',
   broadcasts: 'broadcast',
 }
-/** What a contact does, and does not do, to a related record. */
+/** How a contact relates, and does not relate, to a record. */
 const LINKS: Readonly<Record<string, readonly [string, string]>> = {
   tags: ['have', 'do not have'],
   groups: ['are in', 'are not in'],
@@ -231,18 +234,18 @@ const LINKS: Readonly<Record<string, readonly [string, string]>> = {
   broadcasts: ['are recipients of', 'are not recipients of'],
 }
 
-const recordClause = (
+const toRecordClause = (
   relation: string,
   quantifier: string,
   record: Record<string, Record<string, unknown>>,
-  { zone, fields }: Names,
+  { zone, fields }: ExplainContext,
 ): string => {
   const clauses = Object.entries(record)
     .filter(([field]) => field !== 'attributeName')
     .flatMap(([field, tests]) =>
-      Object.entries(tests).map(([op, operand]) => SINGULAR[relation]![field]!(op, operand, zone)),
+      Object.entries(tests).map(([op, operand]) => RECORD_CLAUSES[relation]![field]!(op, operand, zone)),
     )
-  const which = clauses.length === 0 ? '' : ` (${list(clauses, 'and')})`
+  const which = clauses.length === 0 ? '' : ` (${joinWords(clauses, 'and')})`
   if (relation === 'attributes') {
     const key = record['attributeName']!['eq']
     const name = `the custom field ${quote(fields.find((field) => field.key === key)?.label ?? key)}`
@@ -253,13 +256,13 @@ const recordClause = (
   const noun = NOUNS[relation]!
   if (quantifier === 'every') return `whose every ${noun}${which === '' ? ' is any' : ` is one${which}`}`
   const [linked, unlinked] = LINKS[relation]!
-  const named = onlyName(record)
+  const named = findOnlyName(record)
   if (named !== undefined) return `that ${quantifier === 'some' ? linked : unlinked} the ${noun} ${named}`
   return `that ${linked} ${quantifier === 'some' ? 'a' : 'no'} ${noun}${which}`
 }
 
-/** The one record that is asked about by its name or id. */
-const onlyName = (record: Record<string, Record<string, unknown>>): string | undefined => {
+/** Returns the name or id when a record is selected by that alone. */
+const findOnlyName = (record: Record<string, Record<string, unknown>>): string | undefined => {
   const entries = Object.entries(record)
   const [field, tests] = entries[0] ?? []
   if (entries.length !== 1 || !isObject(tests) || Object.keys(tests).length !== 1 || !('eq' in tests))

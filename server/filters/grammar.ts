@@ -1,8 +1,5 @@
-/**
- * What may stand in a contact filter (contract 4), as a table: fields, their kinds, and the operators of
- * each kind.
- */
-type Kind = keyof typeof operators
+/** The grammar of contact filters (contract 4) as a table: fields, their kinds, the operators of each kind. */
+type OperandKind = keyof typeof operators
 
 export const operators = {
   text: ['eq', 'ne', 'in', 'notIn', 'contains', 'notContains', 'startsWith', 'endsWith', 'regex', 'isNull'],
@@ -15,14 +12,14 @@ export const operators = {
   word: ['eq', 'ne', 'in', 'notIn'],
 } as const
 
-/** A field with operators. `optional`: a record may lack it. `phone`: it tells a phone number. */
-export type Leaf = { kind: Kind; optional?: true; phone?: true; words?: readonly string[] }
+/** A field with operators. `optional`: a record may lack it. `phone`: it reveals a phone number. */
+export type FilterField = { kind: OperandKind; optional?: true; phone?: true; words?: readonly string[] }
 
-export const leaves: Readonly<Record<string, Leaf>> = {
+export const contactFields: Readonly<Record<string, FilterField>> = {
   name: { kind: 'text', optional: true },
   phoneNumber: { kind: 'text', optional: true, phone: true },
   email: { kind: 'text', optional: true },
-  // It holds the phone among other signs.
+  // It contains the phone number.
   chatappUserId: { kind: 'text', optional: true, phone: true },
   webVisitorId: { kind: 'text', optional: true },
   id: { kind: 'id' },
@@ -33,7 +30,7 @@ export const leaves: Readonly<Record<string, Leaf>> = {
   starred: { kind: 'flag' },
 }
 
-export type Relation = { quantifiers: readonly string[]; fields: Readonly<Record<string, Leaf>> }
+export type Relation = { quantifiers: readonly string[]; fields: Readonly<Record<string, FilterField>> }
 
 const label: Relation = {
   quantifiers: ['some', 'none', 'every'],
@@ -43,7 +40,7 @@ const label: Relation = {
 export const relations: Readonly<Record<string, Relation>> = {
   tags: label,
   groups: label,
-  // Beside these stands attributeName, which says which custom field it is about.
+  // attributeName, beside these, selects the custom field.
   attributes: {
     quantifiers: ['some', 'none'],
     fields: {
@@ -78,7 +75,7 @@ export const relations: Readonly<Record<string, Relation>> = {
   },
 }
 
-/** What people write who know other query languages, and what it is called here. */
+/** Names from other query languages, and their names here. */
 export const synonyms: Readonly<Record<string, string>> = {
   phone: 'phoneNumber',
   mobile: 'phoneNumber',
@@ -120,9 +117,9 @@ export const synonyms: Readonly<Record<string, string>> = {
   key: 'attributeName',
 }
 
-/** Every key that a node may have. */
+/** Every valid key of a node. */
 export const nodeKeys: readonly string[] = [
-  ...Object.keys(leaves),
+  ...Object.keys(contactFields),
   ...Object.keys(relations),
   'savedFilter',
   'and',

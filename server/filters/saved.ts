@@ -1,47 +1,53 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
-import type { Filter } from '../../storage/filters/filter.ts'
+import type { ContactFilter } from '../../storage/filters/filter.ts'
 import { findSavedFilters, type SavedFilterRow } from '../../storage/saved-filters.ts'
 import type { Context } from '../core/context.ts'
-import { pointerOf, Problem } from '../core/problem.ts'
-import { readNode } from './node.ts'
-import { newWalk, type Path, type Reference, refusal, type Walk } from './walk.ts'
+import { toPointer, Problem } from '../core/problem.ts'
+import { parseNode } from './parse-node.ts'
+import {
+  createParseState,
+  type FilterPath,
+  type SavedFilterReference,
+  createFilterProblem,
+  type ParseState,
+} from './parse-state.ts'
 
-/** A saved filter that a filter names, itself or through others. */
-export type Saved = { name: string; filter: Filter; walk: Walk }
+/** A saved filter that a filter refers to, itself or through others. */
+export type LoadedSavedFilter = { name: string; filter: ContactFilter; state: ParseState }
 
 /**
- * With its saved filters in their places a filter may have ten times the conditions of one, and nest eight
- * times as deep: statements must end somewhere.
+ * With its saved filters expanded, a filter may have ten times the conditions of one, and nest eight times as
+ * deep, which bounds the size of statements.
  */
-const MOST_CONDITIONS = 10 * filterLimits.conditions
+const MAX_EXPANDED_CONDITIONS = 10 * filterLimits.conditions
 const MOST_DEPTH = 8 * filterLimits.depth
 
 /**
- * Every saved filter that these references lead to, a query for each level of them. `ownId` is the one that
- * the references are to stand in.
+ * Loads every saved filter that these references lead to, with one query for each level. `ownId`: the saved
+ * filter that the references will be part of.
  */
-export const findAllSaved = async (
+export const loadSavedFilters = async (
   ctx: Context,
-  references: readonly Reference[],
+  references: readonly SavedFilterReference[],
   fields: readonly FieldRow[],
   ownId?: string,
-): Promise<Map<string, Saved>> => {
-  const found = new Map<string, Saved>()
+): Promise<Map<string, LoadedSavedFilter>> => {
+  const found = new Map<string, LoadedSavedFilter>()
   for (let level = references; level.length > 0;) {
     const own = level.find(({ id }) => id === ownId)
-    if (own) throw cycle(own.path)
+    if (own) throw createCycleProblem(own.path)
     const next = new Map(
       level.filter(({ id }) => !found.has(id)).map((reference) => [reference.id, reference]),
     )
-    if (found.size + next.size > MOST_CONDITIONS)
-      throw tooMany(level[0]!.path, `more than ${MOST_CONDITIONS}`)
+    if (found.size + next.size > MAX_EXPANDED_CONDITIONS)
+      throw createTooManyConditionsProblem(level[0]!.path, `more than ${MAX_EXPANDED_CONDITIONS}`)
     const rows =
       next.size === 0 ? [] : await findSavedFilters(ctx.tx, ctx.actor.workspace.id, [...next.keys()])
     for (const { id, path } of next.values())
       found.set(
         id,
-        readSaved(
+        parseSavedFilterRow(
           ctx,
           fields,
           rows.find((row) => row.id === id),
@@ -49,24 +55,24 @@ export const findAllSaved = async (
           path,
         ),
       )
-    level = [...next.keys()].flatMap((id) => found.get(id)!.walk.references)
+    level = [...next.keys()].flatMap((id) => found.get(id)!.state.references)
   }
   return found
 }
 
-const readSaved = (
+const parseSavedFilterRow = (
   ctx: Context,
   fields: readonly FieldRow[],
   row: SavedFilterRow | undefined,
   id: string,
-  path: Path,
-): Saved => {
+  path: FilterPath,
+): LoadedSavedFilter => {
   if (!row) {
     throw new Problem('not_found', `No saved filter with the id ${id}.`, {
       reason: 'saved_filter_not_found',
       errors: [
         {
-          pointer: pointerOf(path),
+          pointer: toPointer(path),
           code: 'saved_filter_not_found',
           detail: 'is not the id of a saved filter',
           fix: 'List the saved filters to find its id.',
@@ -81,7 +87,7 @@ const readSaved = (
       {
         errors: [
           {
-            pointer: pointerOf(path),
+            pointer: toPointer(path),
             code: 'wrong_kind',
             detail: 'is a saved filter of conversations',
             fix: 'Use a saved filter of contacts.',
@@ -90,9 +96,9 @@ const readSaved = (
       },
     )
   }
-  const walk = newWalk(ctx, fields, ctx.now, { name: row.name, path })
-  const { filter } = readNode(walk, row.filter, [], 0)
-  const [first] = walk.errors
+  const state = createParseState(ctx, fields, ctx.now, { name: row.name, path })
+  const { filter } = parseNode(state, row.filter, [], 0)
+  const [first] = state.errors
   if (first) {
     throw new Problem(
       'invalid_input',
@@ -100,7 +106,7 @@ const readSaved = (
       {
         errors: [
           {
-            pointer: pointerOf(path),
+            pointer: toPointer(path),
             code: 'saved_filter_broken',
             detail: `no longer fits: in it, ${first.pointer} ${first.detail}`,
             fix: 'Correct the saved filter, or leave it out.',
@@ -109,49 +115,46 @@ const readSaved = (
       },
     )
   }
-  return { name: row.name, filter, walk }
+  return { name: row.name, filter, state }
 }
 
-const cycle = (path: Path): Problem =>
-  refusal(
+const createCycleProblem = (path: FilterPath): Problem =>
+  createFilterProblem(
     path,
     'saved_filter_cycle',
     'leads back to itself',
     'Take the saved filter out of those that it names.',
   )
-const tooMany = (path: Path, count: number | string): Problem =>
-  refusal(
+const createTooManyConditionsProblem = (path: FilterPath, count: number | string): Problem =>
+  createFilterProblem(
     path,
     'filter_too_many_conditions',
     `has ${count} conditions with its saved filters`,
-    `Use fewer saved filters: at most ${MOST_CONDITIONS} conditions all in all.`,
+    `Use fewer saved filters: at most ${MAX_EXPANDED_CONDITIONS} conditions all in all.`,
   )
 
 type Size = { conditions: number; depth: number }
 
-/**
- * Puts saved filters in the places of their references. Throws on cycles, and when the whole becomes too
- * large.
- */
-export const expand = (
-  saved: ReadonlyMap<string, Saved>,
-  filter: Filter,
-  walk: Pick<Walk, 'references' | 'conditions' | 'depth'>,
-  path: Path,
-): Filter => {
-  if (walk.references.length === 0) return filter
+/** Replaces references by their saved filters. Throws on cycles, and when the result is too large. */
+export const expandSavedFilters = (
+  saved: ReadonlyMap<string, LoadedSavedFilter>,
+  filter: ContactFilter,
+  state: Pick<ParseState, 'references' | 'conditions' | 'depth'>,
+  path: FilterPath,
+): ContactFilter => {
+  if (state.references.length === 0) return filter
   const sizes = new Map<string, Size | 'open'>()
   const sizeOf = ({
     references,
     conditions,
     depth,
-  }: Pick<Walk, 'references' | 'conditions' | 'depth'>): Size => {
+  }: Pick<ParseState, 'references' | 'conditions' | 'depth'>): Size => {
     const size = { conditions, depth }
     for (const { id, level, path: named } of references) {
-      if (sizes.get(id) === 'open') throw cycle(named)
+      if (sizes.get(id) === 'open') throw createCycleProblem(named)
       if (!sizes.has(id)) {
         sizes.set(id, 'open')
-        sizes.set(id, sizeOf(saved.get(id)!.walk))
+        sizes.set(id, sizeOf(saved.get(id)!.state))
       }
       const inner = sizes.get(id) as Size
       size.conditions += inner.conditions
@@ -159,21 +162,21 @@ export const expand = (
     }
     return size
   }
-  const size = sizeOf(walk)
-  if (size.conditions > MOST_CONDITIONS) throw tooMany(path, size.conditions)
+  const size = sizeOf(state)
+  if (size.conditions > MAX_EXPANDED_CONDITIONS) throw createTooManyConditionsProblem(path, size.conditions)
   if (size.depth > MOST_DEPTH)
-    throw refusal(
+    throw createFilterProblem(
       path,
       'filter_too_deep',
       `is ${size.depth} deep with its saved filters`,
       `Nest at most ${MOST_DEPTH} deep all in all.`,
     )
   const targets = new Map(
-    [walk, ...[...saved.values()].map((one) => one.walk)]
+    [state, ...[...saved.values()].map((one) => one.state)]
       .flatMap(({ references }) => references)
-      .map(({ standIn, id }) => [standIn, saved.get(id)!.filter]),
+      .map(({ placeholder, id }) => [placeholder, saved.get(id)!.filter]),
   )
-  const replace = (node: Filter): Filter => {
+  const replace = (node: ContactFilter): ContactFilter => {
     const target = targets.get(node)
     if (target) return replace(target)
     if (node.kind === 'and' || node.kind === 'or') return { ...node, of: node.of.map(replace) }

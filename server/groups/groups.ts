@@ -1,93 +1,88 @@
 import {
-  countLabels,
   deleteGroupRow,
   findGroupByName,
   insertGroup,
-  type LabelKind,
+  type Label,
   lockGroup,
-  pageOfLabels,
+  lockGroups,
 } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { pageOf } from '../core/paging.ts'
+import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
+import { changeLabels, distinctIds, type LabelRefs, listLabels, unknownLabelIds } from '../labels/labels.ts'
 
-type ListInput = InputOf<'crm_list_tags'>
+export const listGroups: Handler<'crm_list_groups'> = (ctx, input) =>
+  listLabels(ctx, 'group', input, (row) => ({
+    id: row.id,
+    name: row.name,
+    emoji: row.emoji ?? null,
+    contacts_count: Number(row.contacts_count),
+    created_at: row.created_at,
+  }))
 
-const listLabels = (ctx: Context, kind: LabelKind, input: ListInput) =>
-  pageOf(
-    ctx.cursors,
-    input,
-    (after, limit) =>
-      pageOfLabels(
-        ctx.tx,
-        ctx.actor.workspace.id,
-        kind,
-        input.search,
-        after && { nameKey: after[0]!, id: after[1]! },
-        limit,
-      ),
-    () => countLabels(ctx.tx, ctx.actor.workspace.id, kind, input.search),
-    (row) => [row.name_key, row.id],
-    (row) => row,
-  )
-
-export const listTags: Handler<ListInput, OutputOf<'crm_list_tags'>> = async (ctx, input) => {
-  const page = await listLabels(ctx, 'tag', input)
-  return {
-    ...page,
-    data: page.data.map((row) => ({
-      id: row.id,
-      name: row.name,
-      contacts_count: Number(row.contacts_count),
-      created_at: row.created_at,
-    })),
-  }
-}
-
-export const listGroups: Handler<InputOf<'crm_list_groups'>, OutputOf<'crm_list_groups'>> = async (
-  ctx,
-  input,
-) => {
-  const page = await listLabels(ctx, 'group', input)
-  return {
-    ...page,
-    data: page.data.map((row) => ({
-      id: row.id,
-      name: row.name,
-      emoji: row.emoji ?? null,
-      contacts_count: Number(row.contacts_count),
-      created_at: row.created_at,
-    })),
-  }
-}
-
-export const createGroup: Handler<InputOf<'crm_create_group'>, OutputOf<'crm_create_group'>> = async (
-  ctx,
-  input,
-) => {
+export const createGroup: Handler<'crm_create_group'> = async (ctx, input) => {
   const workspaceId = ctx.actor.workspace.id
-  const made = await insertGroup(ctx.tx, workspaceId, input.name, input.emoji ?? null, ctx.now)
-  if (made) {
-    ctx.emit('group.created/1', { group: made })
-    return { group: { ...made, id: ctx.dryRun ? null : made.id }, created: true }
+  const created = await insertGroup(ctx.tx, workspaceId, input.name, input.emoji ?? null, ctx.now)
+  if (created) {
+    ctx.emit('group.created/1', { group: created })
+    return { group: { ...created, id: ctx.dryRun ? null : created.id }, created: true }
   }
-  const there = await findGroupByName(ctx.tx, workspaceId, input.name)
-  if (!there)
-    throw new Problem('conflict', 'The group of this name was deleted at this moment. Retry.', {
+  const existing = await findGroupByName(ctx.tx, workspaceId, input.name)
+  if (!existing)
+    throw new Problem('conflict', 'The group with this name was deleted at the same time. Retry.', {
       reason: 'deleted_meanwhile',
     })
-  return { group: there, created: false }
+  return { group: existing, created: false }
 }
 
-export const deleteGroup: Handler<InputOf<'crm_delete_group'>, OutputOf<'crm_delete_group'>> = async (
-  ctx,
-  { group_id: id },
-) => {
+export const deleteGroup: Handler<'crm_delete_group'> = async (ctx, { group_id: id }) => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id, true)
   if (!group) throw notFound('group', id)
   await deleteGroupRow(ctx.tx, ctx.actor.workspace.id, id)
   ctx.emit('group.deleted/1', { group })
-  ctx.note(group, null)
+  ctx.auditChange(group, null)
   return { id, deleted: true }
+}
+
+export const addContactsToGroup: Handler<'crm_add_contacts_to_group'> = async (ctx, input) => {
+  const group = await requireGroup(ctx, input.group_id)
+  const { output, changes } = await changeLabels(ctx, 'group', 'add', [group], input.contact_ids)
+  for (const { labels, contactIds } of changes)
+    ctx.emit('contact.groups_added/1', { contact_ids: contactIds, groups: labels })
+  return output
+}
+
+export const removeContactsFromGroup: Handler<'crm_remove_contacts_from_group'> = async (ctx, input) => {
+  const group = await requireGroup(ctx, input.group_id)
+  const { output, changes } = await changeLabels(ctx, 'group', 'remove', [group], input.contact_ids)
+  for (const { labels, contactIds } of changes)
+    ctx.emit('contact.groups_removed/1', { contact_ids: contactIds, groups: labels })
+  return output
+}
+
+/** Returns the group, locked so that it cannot be deleted meanwhile. Throws 404. */
+const requireGroup = async (ctx: Context, id: string): Promise<Label> => {
+  const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id)
+  if (!group) throw notFound('group', id)
+  return group
+}
+
+/** Returns the groups with these ids. Throws 400 `unknown_group`. */
+export const resolveGroups = async (ctx: Context, ids: LabelRefs): Promise<Label[]> =>
+  selectGroups(await findGroups(ctx, ids), ids)
+
+/** Returns the groups with these ids that exist, locked so that they cannot be deleted meanwhile. */
+export const findGroups = async (ctx: Context, ids: LabelRefs): Promise<Label[]> =>
+  ids.length === 0 ? [] : await lockGroups(ctx.tx, ctx.actor.workspace.id, distinctIds(ids))
+
+/** Returns those of `groups` with these ids, in the order of `groups`. Throws 400 `unknown_group`. */
+export const selectGroups = (groups: readonly Label[], given: LabelRefs): Label[] => {
+  const ids = new Set(distinctIds(given))
+  const selected = groups.filter((group) => ids.has(group.id))
+  if (selected.length < ids.size) {
+    const found = new Set(selected.map((group) => group.id))
+    const missing = [...ids].filter((id) => !found.has(id))
+    throw unknownLabelIds('group', 'group_ids', given, missing)
+  }
+  return selected
 }

@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import type { H3Event } from 'h3'
 import { Problem } from '../core/problem.ts'
 
-export const DEFAULT_MAX_BYTES = 1024 * 1024
+export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024
 /** The largest body any route may ask for (imports and template samples). */
-export const HARD_MAX_BYTES = 24 * 1024 * 1024
+export const MAX_BODY_BYTES = 24 * 1024 * 1024
 
 /** The body's text, after its size and type are found right (413, 415 come before authentication). */
 export const readBody = async (event: H3Event, maxBytes: number): Promise<string> => {
@@ -14,7 +14,7 @@ export const readBody = async (event: H3Event, maxBytes: number): Promise<string
   if (Number(event.req.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge()
   let bytes: Uint8Array
   try {
-    bytes = await bytesOf(event, maxBytes)
+    bytes = await readBytes(event, maxBytes)
   } catch (error) {
     if (
       (error as { status?: number }).status === 413 ||
@@ -48,7 +48,7 @@ export const readBody = async (event: H3Event, maxBytes: number): Promise<string
  * From Node's own request where there is one: a Request of the platform takes three times as long. What is
  * too large is not kept.
  */
-const bytesOf = async (event: H3Event, maxBytes: number): Promise<Uint8Array> => {
+const readBytes = async (event: H3Event, maxBytes: number): Promise<Uint8Array> => {
   const incoming = event.runtime?.node?.req as IncomingMessage | undefined
   if (!incoming) return new Uint8Array(await event.req.arrayBuffer())
   return await new Promise((resolve, reject) => {
@@ -66,7 +66,7 @@ const bytesOf = async (event: H3Event, maxBytes: number): Promise<Uint8Array> =>
 }
 
 /** An absent body is an empty object. */
-export const tryJson = (text: string): { ok: true; value: unknown } | { ok: false } => {
+export const tryParseJson = (text: string): { ok: true; value: unknown } | { ok: false } => {
   if (text === '') return { ok: true, value: {} }
   try {
     return { ok: true, value: JSON.parse(text) }
@@ -76,7 +76,7 @@ export const tryJson = (text: string): { ok: true; value: unknown } | { ok: fals
 }
 
 export const parseJson = (text: string): unknown => {
-  const parsed = tryJson(text)
+  const parsed = tryParseJson(text)
   if (parsed.ok) return parsed.value
   throw new Problem(
     'invalid_input',

@@ -1,9 +1,10 @@
-import type { App } from '../app.ts'
+import type { App } from '../core/app.ts'
 import { openStream } from '../events/stream.ts'
-import { type Answer, type Call, perform } from '../core/perform.ts'
+import { type CallRequest, perform } from '../core/perform.ts'
+import type { CallResponse } from '../core/respond.ts'
 
 /** Whether a client asks for server-sent events. */
-export const wantsStream = (accept: string | undefined): boolean =>
+export const acceptsEventStream = (accept: string | undefined): boolean =>
   /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(accept ?? '')
 
 /**
@@ -11,11 +12,11 @@ export const wantsStream = (accept: string | undefined): boolean =>
  * other. `Last-Event-ID`, which a client sends when it comes back, wins over `after`. Throws 429 when the
  * key has too many streams open.
  */
-export const eventStream = async (
+export const serveEventStream = async (
   app: App,
-  call: Call,
+  call: CallRequest,
   lastEventId: string | undefined,
-): Promise<Response | Answer> => {
+): Promise<Response | CallResponse> => {
   let input: Record<string, unknown> = {}
   const read = (): unknown => {
     const asked = (call.input as () => Record<string, unknown>)()

@@ -1,7 +1,7 @@
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
 import { type JsonSchema, jsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
-import { inputOf, type Operation, outputOf, type Route, routesOf } from '../../catalog/operation.ts'
+import { getInputSchema, type Operation, getOutputSchema, type Route, listRoutes } from '../../catalog/operation.ts'
 import {
   confirmParameter,
   headers,
@@ -25,7 +25,7 @@ type Draft = {
 type Described = { op: Operation; input: JsonSchema; output: JsonSchema; tag: string }
 
 /** The OpenAPI 3.1 description of every operation, over its REST routes and over `/v1/ops`. */
-export const openapi = (operations: readonly Operation[], { publicUrl }: { publicUrl: string }): Part => {
+export const createOpenapi = (operations: readonly Operation[], { publicUrl }: { publicUrl: string }): Part => {
   const draft: Draft = { publicUrl, paths: {}, schemas: {}, responses: {} }
   const described = operations.map((op) => describe(draft, op))
   const records = Object.entries(draft.schemas)
@@ -79,8 +79,8 @@ const tagsOf = (described: readonly Described[]): Part[] => [
 ]
 
 const describe = (draft: Draft, op: Operation): Described => {
-  const input = jsonSchema(inputOf(op))
-  const output = jsonSchema(outputOf(op))
+  const input = jsonSchema(getInputSchema(op))
+  const output = jsonSchema(getOutputSchema(op))
   for (const [name, schema] of Object.entries({ ...input.definitions, ...output.definitions }))
     draft.schemas[name] = toComponents(schema)
   return {
@@ -121,7 +121,7 @@ const pascal = (name: string): string =>
     .join('')
 
 const addRoutes = (draft: Draft, each: Described): void => {
-  routesOf(each.op).forEach((route, index) => {
+  listRoutes(each.op).forEach((route, index) => {
     const operationId =
       index === 0 ? each.op.name : `${each.op.name}_${route.method.toLowerCase()}${index > 1 ? index : ''}`
     const body = route.bodyFields.length > 0 ? bodyOf(each, route.bodyFields) : undefined
@@ -188,7 +188,7 @@ const addOps = (draft: Draft, each: Described): void => {
       ...wordsOf(op),
       parameters: headerParameters(op),
       requestBody: bodyOf(whole, Object.keys(whole.input.properties)),
-      responses: responsesOf(draft, each, routesOf(op)[0]!.status, true),
+      responses: responsesOf(draft, each, listRoutes(op)[0]!.status, true),
     },
   }
 }

@@ -9,18 +9,18 @@ type Site = { config: { publicUrl: string } }
  * The pages for people: `/`, `/docs` with its assets, `/errors` and `/errors/<code>`. Undefined: no such
  * page. Everything comes from this server, so that the pages work without the internet.
  */
-export const pages = (path: string, app: Site): Promise<Response | undefined> | Response | undefined => {
+export const renderPage = (path: string, app: Site): Promise<Response | undefined> | Response | undefined => {
   const { publicUrl } = app.config
-  if (path === '/') return html(landingPage(publicUrl))
-  if (path === '/docs') return html(docsPage, docsPolicy(publicUrl))
+  if (path === '/') return htmlResponse(landingPage(publicUrl))
+  if (path === '/docs') return htmlResponse(docsPage, docsPolicy(publicUrl))
   // The page names its files relative to /docs, so that it also works behind a proxy that adds a path.
   if (path === '/docs/') return new Response(null, { status: 308, headers: { Location: '../docs' } })
-  if (path === '/docs/assets/init.js') return file(initScript, 'text/javascript')
+  if (path === '/docs/assets/init.js') return fileResponse(initScript, 'text/javascript')
   if (path.startsWith('/docs/assets/')) return asset(path.slice('/docs/assets/'.length))
-  if (path === '/errors') return html(errorIndex(publicUrl))
+  if (path === '/errors') return htmlResponse(errorIndex(publicUrl))
   const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
   return code !== undefined && Object.hasOwn(errors, code)
-    ? html(errorPage(code as ErrorCode, publicUrl))
+    ? htmlResponse(errorPage(code as ErrorCode, publicUrl))
     : undefined
 }
 
@@ -32,14 +32,14 @@ const landingPage = (publicUrl: string): string =>
 <p>Workspace messaging and CRM: contacts with tags, groups and custom fields. Every operation is a REST route, a
 <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
 <ul>
-<li><a href="${escape(publicUrl)}/docs">API reference</a>, to read and to try</li>
-<li><a href="${escape(publicUrl)}/openapi.json">OpenAPI 3.1 description</a></li>
-<li><a href="${escape(publicUrl)}/errors">Error codes</a> and what mends them</li>
-<li>MCP: <code>${escape(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
-<li><a href="${escape(publicUrl)}/healthz">Health</a>, <a href="${escape(publicUrl)}/readyz">readiness</a> and <a href="${escape(publicUrl)}/metrics">metrics</a></li>
+<li><a href="${escapeHtml(publicUrl)}/docs">API reference</a>, to read and to try</li>
+<li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a></li>
+<li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and what mends them</li>
+<li>MCP: <code>${escapeHtml(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
+<li><a href="${escapeHtml(publicUrl)}/healthz">Health</a>, <a href="${escapeHtml(publicUrl)}/readyz">readiness</a> and <a href="${escapeHtml(publicUrl)}/metrics">metrics</a></li>
 </ul>
 <h2>A first request</h2>
-<pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escape(publicUrl)}/v1/me</pre>`,
+<pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escapeHtml(publicUrl)}/v1/me</pre>`,
   )
 
 /** The page that explains one error code. */
@@ -56,8 +56,8 @@ const errorPage = (code: ErrorCode, publicUrl: string): string => {
 <pre>HTTP status ${status}
 Content-Type: application/problem+json
 
-${escape(JSON.stringify(problemExample(code, publicUrl), null, 2))}</pre>
-<p><a href="${escape(publicUrl)}/errors">All error codes</a></p>`,
+${escapeHtml(JSON.stringify(problemExample(code, publicUrl), null, 2))}</pre>
+<p><a href="${escapeHtml(publicUrl)}/errors">All error codes</a></p>`,
   )
 }
 
@@ -71,7 +71,7 @@ const errorIndex = (publicUrl: string): string =>
 ${Object.entries(errors)
   .map(
     ([code, { status, about }]) =>
-      `<tr><td>${status}</td><td><a href="${escape(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(about)}</td></tr>`,
+      `<tr><td>${status}</td><td><a href="${escapeHtml(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(about)}</td></tr>`,
   )
   .join('\n')}
 </tbody></table>`,
@@ -79,7 +79,7 @@ ${Object.entries(errors)
 
 const layout = (title: string, publicUrl: string, body: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(title)}${title === 'wcrm' ? '' : ' · wcrm'}</title>
+<title>${escapeHtml(title)}${title === 'wcrm' ? '' : ' · wcrm'}</title>
 <style>
 :root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem }
@@ -87,8 +87,8 @@ h1 { font-size: 1.6rem } h2 { font-size: 1.1rem; margin-top: 2rem }
 code, pre { font: .9em ui-monospace, monospace } pre { padding: 1rem; overflow-x: auto; border: 1px solid #8885; border-radius: 6px }
 table { border-collapse: collapse } th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; border-top: 1px solid #8885 }
 </style></head><body>
-<p><a href="${escape(publicUrl)}/">wcrm</a></p>
-<h1>${escape(title)}</h1>${body}
+<p><a href="${escapeHtml(publicUrl)}/">wcrm</a></p>
+<h1>${escapeHtml(title)}</h1>${body}
 </body></html>
 `
 
@@ -118,7 +118,7 @@ const docsPolicy = (publicUrl: string): string =>
 const plainPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-export const html = (body: string, policy = plainPolicy, status = 200): Response =>
+export const htmlResponse = (body: string, policy = plainPolicy, status = 200): Response =>
   new Response(body, {
     status,
     headers: {
@@ -130,7 +130,7 @@ export const html = (body: string, policy = plainPolicy, status = 200): Response
     },
   })
 
-const file = (body: string | Uint8Array<ArrayBuffer>, type: string): Response =>
+const fileResponse = (body: string | Uint8Array<ArrayBuffer>, type: string): Response =>
   new Response(body, {
     headers: {
       'Content-Type': type,
@@ -149,11 +149,11 @@ const assets: Record<string, string> = {
 const asset = async (name: string): Promise<Response | undefined> => {
   const type = Object.hasOwn(assets, name) ? assets[name] : undefined
   if (type === undefined) return undefined
-  return file(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))), type)
+  return fileResponse(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))), type)
 }
 
-export const escape = (text: string): string =>
+export const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 /** Text of the catalog, whose backticks mark code. */
-const prose = (text: string): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+const prose = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { type Operation, type Route, inputOf, routesOf } from '../../catalog/index.ts'
-import { type FieldError, pointerOf, Problem } from '../core/problem.ts'
+import { type Operation, type Route, getInputSchema, listRoutes } from '../../catalog/index.ts'
+import { type FieldError, toPointer, Problem } from '../core/problem.ts'
 
 /** What a field looks like in a query string. */
 type QueryKind = 'boolean' | 'integer' | 'array' | 'other'
@@ -12,19 +12,19 @@ export type RestRoute = Route & {
   readonly onlyQuery: boolean
 }
 
-export const restRoutes = (operations: readonly Operation[]): RestRoute[] =>
+export const createRestRoutes = (operations: readonly Operation[]): RestRoute[] =>
   operations.flatMap((operation) =>
-    routesOf(operation).map((route) => ({
+    listRoutes(operation).map((route) => ({
       ...route,
       operation,
       kinds: new Map(
-        route.queryFields.map((field) => [field, queryKind(inputOf(operation).shape[field] as z.ZodType)]),
+        route.queryFields.map((field) => [field, getQueryKind(getInputSchema(operation).shape[field] as z.ZodType)]),
       ),
       onlyQuery: route.bodyFields.length === 0,
     })),
   )
 
-const queryKind = (schema: z.ZodType): QueryKind => {
+const getQueryKind = (schema: z.ZodType): QueryKind => {
   let inner = schema as unknown as { _zod: { def: { type: string; innerType?: unknown } } }
   while (inner._zod.def.innerType) inner = inner._zod.def.innerType as typeof inner
   const { type } = inner._zod.def
@@ -36,7 +36,7 @@ const queryKind = (schema: z.ZodType): QueryKind => {
 }
 
 /** The text of a query field as its type; what does not fit stays text, for validation to name. */
-const typed = (kind: QueryKind, values: string[]): unknown => {
+const parseQueryValue = (kind: QueryKind, values: string[]): unknown => {
   if (kind === 'array') return values
   const last = values.at(-1)!
   if (values.length > 1) return values
@@ -49,7 +49,7 @@ const typed = (kind: QueryKind, values: string[]): unknown => {
  * The input of a REST call: path, query and body in one object, as `/v1/ops` takes it. A field in the wrong
  * place is refused with the right one.
  */
-export const restInput = (
+export const parseRestInput = (
   route: RestRoute,
   path: Record<string, string>,
   query: URLSearchParams,
@@ -64,23 +64,23 @@ export const restInput = (
   for (const [name, value] of Object.entries(body ?? {})) {
     if (route.pathFields.includes(name))
       misplaced.push({
-        pointer: pointerOf([name]),
+        pointer: toPointer([name]),
         code: 'misplaced_field',
         detail: 'travels in the path',
         fix: 'Remove it from the body.',
       })
     else if (route.queryFields.includes(name))
       misplaced.push({
-        pointer: pointerOf([name]),
+        pointer: toPointer([name]),
         code: 'misplaced_field',
         detail: 'travels in the query',
         fix: `Send ?${name}=… instead.`,
       })
-    else if (isElsewhere(route, name)) misplaced.push(elsewhere({ pointer: pointerOf([name]) }))
+    else if (isFieldOfOtherRoute(route, name)) misplaced.push(toMisplacedError({ pointer: toPointer([name]) }))
     else put(name, value)
   }
   for (const name of new Set(query.keys())) {
-    if (isElsewhere(route, name)) misplaced.push(elsewhere({ parameter: name }))
+    if (isFieldOfOtherRoute(route, name)) misplaced.push(toMisplacedError({ parameter: name }))
     else if (route.bodyFields.includes(name))
       misplaced.push({
         parameter: name,
@@ -89,7 +89,7 @@ export const restInput = (
         fix: 'Send it in the JSON body instead.',
       })
     else if (!route.pathFields.includes(name))
-      put(name, typed(route.kinds.get(name) ?? 'other', query.getAll(name)))
+      put(name, parseQueryValue(route.kinds.get(name) ?? 'other', query.getAll(name)))
   }
   if (misplaced.length > 0)
     throw new Problem(
@@ -102,11 +102,11 @@ export const restInput = (
 }
 
 /** A field of the operation that this route does not take. */
-const isElsewhere = (route: RestRoute, name: string): boolean =>
+const isFieldOfOtherRoute = (route: RestRoute, name: string): boolean =>
   Object.hasOwn(route.operation.input.shape, name) &&
   ![route.pathFields, route.queryFields, route.bodyFields].some((fields) => fields.includes(name))
 
-const elsewhere = (where: Pick<FieldError, 'pointer' | 'parameter'>): FieldError => ({
+const toMisplacedError = (where: Pick<FieldError, 'pointer' | 'parameter'>): FieldError => ({
   ...where,
   code: 'misplaced_field',
   detail: 'is not a field of this route',
@@ -114,7 +114,7 @@ const elsewhere = (where: Pick<FieldError, 'pointer' | 'parameter'>): FieldError
 })
 
 /** Points at path and query fields by `parameter`, at body fields by `pointer`. */
-export const locateIn =
+export const createErrorLocator =
   (route: RestRoute, inQuery: ReadonlySet<string>) =>
   (error: FieldError): FieldError => {
     if (error.pointer === undefined || error.code === 'misplaced_field') return error

@@ -1,4 +1,4 @@
-import type { ChannelsTable, Db } from '../../storage/database.ts'
+import type { TableRow, Db } from '../../storage/database.ts'
 import {
   type InboundChannel,
   type InboundTemplate,
@@ -7,62 +7,61 @@ import {
   updateChannelState,
   updateTemplateReview,
 } from '../../storage/inbound.ts'
-import type { Flow } from '../inbox/lifecycle.ts'
-import { type Json, objectOf, textOf } from './json.ts'
-import type { ChangePayload } from './split.ts'
+import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { type JsonObject, asObject, asText } from './json.ts'
+import type { ChangePayload } from './parse-updates.ts'
 
-/** The flow of a workspace within this transaction: changes of an account can concern several. */
-export type FlowOf = (workspaceId: string) => Flow
+/** The context of a workspace in this transaction: a change of an account can concern several. */
+export type GetConversationContext = (
+  workspaceId: string,
+) => ConversationContext<'template.status_changed/1' | 'channel.status_changed/1'>
 
-/**
- * What the provider tells of a template: its review, or the category it belongs to. False when we have no
- * such template.
- */
-export const changeTemplate = async (
+/** Applies a template's review, or its new category. Returns false when no such template exists. */
+export const applyTemplateChange = async (
   tx: Db,
-  flowOf: FlowOf,
+  contextOf: GetConversationContext,
   { account, field, value }: ChangePayload,
 ): Promise<boolean> => {
-  const providerId = textOf(value['message_template_id'])
+  const providerId = asText(value['message_template_id'])
   if (account === null || providerId === null || providerId.length > 100) return false
   const templates = await lockTemplates(
     tx,
     account,
     providerId,
-    textOf(value['message_template_name']),
-    textOf(value['message_template_language']),
+    asText(value['message_template_name']),
+    asText(value['message_template_language']),
   )
   for (const template of templates)
-    await review(flowOf(template.workspace_id), template, providerId, field, value)
+    await applyReview(contextOf(template.workspace_id), template, providerId, field, value)
   return templates.length > 0
 }
 
-const review = async (
-  flow: Flow,
+const applyReview = async (
+  context: ConversationContext<'template.status_changed/1'>,
   template: InboundTemplate,
   providerId: string,
   field: string,
-  value: Json,
+  value: JsonObject,
 ): Promise<void> => {
   const { status, category, rejection_reason: reason } = template
   const next =
     field === 'message_template_status_update'
-      ? statusReview(template, value, flow.now)
+      ? reviewOf(template, value, context.now)
       : {
           status,
           rejection_reason: reason,
           archived_at: template.archived_at,
-          category: (field === 'template_category_update' ? textOf(value['new_category']) : null) ?? category,
+          category: (field === 'template_category_update' ? asText(value['new_category']) : null) ?? category,
         }
   await updateTemplateReview(
-    flow.tx,
-    flow.workspaceId,
+    context.tx,
+    context.workspaceId,
     template.id,
     { ...next, provider_id: providerId },
-    flow.now,
+    context.now,
   )
   if (next.status === status && next.category === category && next.rejection_reason === reason) return
-  flow.emit('template.status_changed/1', {
+  context.emit('template.status_changed/1', {
     template: {
       id: template.id,
       name: template.name,
@@ -75,54 +74,51 @@ const review = async (
   })
 }
 
-/** Events that are not the name of the state they lead to; a flagged template can still be sent. */
-const leadsTo: Readonly<Record<string, string | null>> = { REINSTATED: 'APPROVED', FLAGGED: null }
+/** Events whose name is not the resulting status; a flagged template can still be sent. */
+const statusByEvent: Readonly<Record<string, string | null>> = { REINSTATED: 'APPROVED', FLAGGED: null }
 
-const statusReview = (template: InboundTemplate, value: Json, now: string) => {
-  const event = (textOf(value['event']) ?? template.status).slice(0, 100)
-  // An archived template comes back as it went: the reason of a rejection is kept for that.
+const reviewOf = (template: InboundTemplate, value: JsonObject, now: string) => {
+  const event = (asText(value['event']) ?? template.status).slice(0, 100)
+  // An unarchived template has the status from before: the rejection reason is kept for that.
   const status =
     event === 'UNARCHIVED'
       ? template.rejection_reason === null
         ? 'APPROVED'
         : 'REJECTED'
-      : ((Object.hasOwn(leadsTo, event) ? leadsTo[event] : event) ?? template.status)
+      : ((Object.hasOwn(statusByEvent, event) ? statusByEvent[event] : event) ?? template.status)
   const moved = status === 'ARCHIVED' || event === 'UNARCHIVED'
   const refused = ['REJECTED', 'PAUSED', 'DISABLED'].includes(status) && !moved
   return {
     status,
-    category: textOf(value['message_template_category']) ?? template.category,
-    rejection_reason: moved ? template.rejection_reason : refused ? reasonOf(value) : null,
+    category: asText(value['message_template_category']) ?? template.category,
+    rejection_reason: moved ? template.rejection_reason : refused ? toRejectionReason(value) : null,
     meta_errors: refused || event === 'FLAGGED' ? value : null,
     archived_at: status === 'ARCHIVED' ? (template.archived_at ?? now) : null,
   }
 }
 
-/** The reviewer's own words where there are any, else the code that stands for them. */
-const reasonOf = (value: Json): string | null => {
-  const code = textOf(value['reason'])
-  const other = objectOf(value['other_info'])
+/** The reviewer's own words if there are any, else the code. */
+const toRejectionReason = (value: JsonObject): string | null => {
+  const code = asText(value['reason'])
+  const other = asObject(value['other_info'])
   return (
-    textOf(objectOf(value['rejection_info'])['reason']) ??
+    asText(asObject(value['rejection_info'])['reason']) ??
     (code === 'NONE' ? null : code) ??
-    textOf(other['description']) ??
-    textOf(other['title'])
+    asText(other['description']) ??
+    asText(other['title'])
   )
 }
 
 type ChannelState = Pick<InboundChannel, 'status' | 'quality_rating'>
 
-/**
- * What the provider tells of a number, or of an account with all its numbers. False when no channel of ours
- * is meant.
- */
-export const changeNumbers = async (
+/** Applies the status of a number, or of an account with all its numbers. Returns false without a channel. */
+export const applyChannelChange = async (
   tx: Db,
-  flowOf: FlowOf,
+  contextOf: GetConversationContext,
   { account, value }: ChangePayload,
 ): Promise<boolean> => {
   if (account === null) return false
-  const shown = textOf(value['display_phone_number']) ?? textOf(value['phone_number'])
+  const shown = asText(value['display_phone_number']) ?? asText(value['phone_number'])
   const channels = await lockChannelsOfAccount(
     tx,
     account,
@@ -130,13 +126,13 @@ export const changeNumbers = async (
   )
   for (const channel of channels) {
     const next: ChannelState = {
-      status: statusOf(value) ?? channel.status,
-      quality_rating: qualityOf(value) ?? channel.quality_rating,
+      status: toChannelStatus(value) ?? channel.status,
+      quality_rating: toQualityRating(value) ?? channel.quality_rating,
     }
     if (next.status === channel.status && next.quality_rating === channel.quality_rating) continue
-    const flow = flowOf(channel.workspace_id)
+    const context = contextOf(channel.workspace_id)
     await updateChannelState(tx, channel.workspace_id, channel.id, next)
-    flow.emit('channel.status_changed/1', {
+    context.emit('channel.status_changed/1', {
       channel: {
         id: channel.id,
         name: channel.name,
@@ -149,8 +145,8 @@ export const changeNumbers = async (
   return channels.length > 0
 }
 
-/** The provider's states of numbers as ours (reference 2.5). */
-const numberStates: Readonly<Record<string, ChannelsTable['status']>> = {
+/** Channel statuses by the provider's states of phone numbers (reference 2.5). */
+const statusByPhoneState: Readonly<Record<string, TableRow<'channels'>['status']>> = {
   CONNECTED: 'connected',
   DISCONNECTED: 'disconnected',
   UNLINKED: 'disconnected',
@@ -160,27 +156,27 @@ const numberStates: Readonly<Record<string, ChannelsTable['status']>> = {
   DELETED: 'inactive',
   MIGRATED: 'inactive',
 }
-const banStates: Readonly<Record<string, ChannelsTable['status']>> = {
+const statusByBanState: Readonly<Record<string, TableRow<'channels'>['status']>> = {
   DISABLE: 'disconnected',
   REINSTATE: 'connected',
 }
-const accountEvents: Readonly<Record<string, ChannelsTable['status']>> = {
+const statusByAccountEvent: Readonly<Record<string, TableRow<'channels'>['status']>> = {
   PARTNER_REMOVED: 'disconnected',
   ACCOUNT_DELETED: 'disconnected',
   ACCOUNT_OFFBOARDED: 'disconnected',
   ACCOUNT_RECONNECTED: 'connected',
 }
 
-const known = <T>(table: Readonly<Record<string, T>>, name: unknown): T | undefined =>
+const lookUp = <T>(table: Readonly<Record<string, T>>, name: unknown): T | undefined =>
   typeof name === 'string' && Object.hasOwn(table, name) ? table[name] : undefined
 
-const statusOf = (value: Json): ChannelsTable['status'] | undefined =>
-  known(numberStates, value['status']) ??
-  known(banStates, objectOf(value['ban_info'])['waba_ban_state']) ??
-  known(accountEvents, value['event'])
+const toChannelStatus = (value: JsonObject): TableRow<'channels'>['status'] | undefined =>
+  lookUp(statusByPhoneState, value['status']) ??
+  lookUp(statusByBanState, asObject(value['ban_info'])['waba_ban_state']) ??
+  lookUp(statusByAccountEvent, value['event'])
 
-/** The rating itself, or what an event says about it: numbers of low quality are flagged. */
-const qualityOf = (value: Json): string | null => {
-  const rating = textOf(value['quality_rating']) ?? textOf(value['new_quality_score'])
-  return rating?.slice(0, 50) ?? known({ FLAGGED: 'RED', UNFLAGGED: 'GREEN' }, value['event']) ?? null
+/** The rating itself, or the one that an event implies: numbers of low quality are flagged. */
+const toQualityRating = (value: JsonObject): string | null => {
+  const rating = asText(value['quality_rating']) ?? asText(value['new_quality_score'])
+  return rating?.slice(0, 50) ?? lookUp({ FLAGGED: 'RED', UNFLAGGED: 'GREEN' }, value['event']) ?? null
 }

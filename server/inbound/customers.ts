@@ -8,44 +8,45 @@ import {
 } from '../../storage/inbound.ts'
 import { parsePhone } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
-import type { Flow } from '../inbox/lifecycle.ts'
-import { type Json, objectOf, storableText, textOf } from './json.ts'
+import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
 
 /**
- * Who wrote, as the provider says it: users with a username may come without a phone, older updates without
- * a user id.
+ * The sender as the provider reports it: users with a username may have no phone, older updates have no user
+ * id.
  */
-export type Customer = NewCustomer
+export type InboundCustomer = NewCustomer
 
-const LONGEST_NAME = 255
-const LONGEST_USER_ID = 200
+const MAX_NAME_LENGTH = 255
+const MAX_USER_ID_LENGTH = 200
 
-/** The customer of a message or preference; undefined when it names none that we could answer to. */
-export const customerOf = (phone: unknown, userId: unknown, contact: Json): Customer | undefined => {
-  const read = parsePhone((textOf(phone) ?? textOf(contact['wa_id']) ?? '').slice(0, 40))
-  const id = textOf(userId) ?? textOf(contact['user_id'])
-  const customer: Customer = {
-    phone: 'digits' in read ? read.digits : null,
-    userId: id !== null && id.length <= LONGEST_USER_ID ? id : null,
-    name: nameOf(objectOf(contact['profile'])['name']),
+/** The customer of a message or preference; undefined when it names none that could be answered. */
+export const parseCustomer = (
+  phone: unknown,
+  userId: unknown,
+  contact: JsonObject,
+): InboundCustomer | undefined => {
+  const parsedPhone = parsePhone((asText(phone) ?? asText(contact['wa_id']) ?? '').slice(0, 40))
+  const id = asText(userId) ?? asText(contact['user_id'])
+  const customer: InboundCustomer = {
+    phone: 'digits' in parsedPhone ? parsedPhone.digits : null,
+    userId: id !== null && id.length <= MAX_USER_ID_LENGTH ? id : null,
+    name: toName(asObject(contact['profile'])['name']),
   }
   return customer.phone === null && customer.userId === null ? undefined : customer
 }
 
-const nameOf = (given: unknown): string | null => {
-  const name = [...storableText(textOf(given) ?? '').trim()].slice(0, LONGEST_NAME).join('').trim()
+const toName = (given: unknown): string | null => {
+  const name = [...toStorableText(asText(given) ?? '').trim()].slice(0, MAX_NAME_LENGTH).join('').trim()
   return name === '' ? null : name
 }
 
-/**
- * Finds a customer's contact among those that were locked. By phone first: it is what staff know the
- * customer by.
- */
-export type FindContact = (customer: Customer) => CustomerRow | undefined
+/** Finds a customer's contact among the locked ones. By phone first: staff know customers by it. */
+export type FindContact = (customer: InboundCustomer) => CustomerRow | undefined
 
-const finder = (rows: readonly CustomerRow[]): FindContact => {
+const createFinder = (rows: readonly CustomerRow[]): FindContact => {
   const byPhone = new Map(rows.flatMap((row) => (row.phone === null ? [] : [[row.phone, row] as const])))
-  // The one with the least id, where several have the user id.
+  // The lowest id wins where several contacts have the user id.
   const byUser = new Map(
     rows
       .toReversed()
@@ -56,34 +57,40 @@ const finder = (rows: readonly CustomerRow[]): FindContact => {
 }
 
 /**
- * The contacts of these customers, locked; made where there is none. A contact learns what it did not know:
- * a user id, a phone, a name. In every order of arrival one customer is one contact.
+ * The contacts of these customers, locked; created where there is none. Missing fields of a contact are
+ * filled: user id, phone, name. In every order of arrival one customer is one contact.
  */
-export const findCustomers = async (flow: Flow, customers: readonly Customer[]): Promise<FindContact> => {
-  let rows = await lockedRows(flow, customers)
-  const unknown = customers.filter((customer) => !finder(rows)(customer))
+export const findOrCreateContacts = async (
+  context: ConversationContext<'contact.created/1' | 'contact.updated/1'>,
+  customers: readonly InboundCustomer[],
+): Promise<FindContact> => {
+  let rows = await lockContacts(context, customers)
+  const unknown = customers.filter((customer) => !createFinder(rows)(customer))
   if (unknown.length > 0) {
     const userIds = unknown.flatMap((c) => c.userId ?? [])
     if (userIds.length > 0) {
-      await lockUserIds(flow.tx, flow.workspaceId, userIds)
-      rows = await lockedRows(flow, customers)
+      await lockUserIds(context.tx, context.workspaceId, userIds)
+      rows = await lockContacts(context, customers)
     }
     rows = [
       ...rows,
-      ...(await makeContacts(
-        flow,
-        unknown.filter((customer) => !finder(rows)(customer)),
+      ...(await createContacts(
+        context,
+        unknown.filter((customer) => !createFinder(rows)(customer)),
       )),
     ]
-    // Somebody else made a contact with this phone a moment ago.
-    if (customers.some((customer) => !finder(rows)(customer)))
-      rows = merged(rows, await lockedRows(flow, customers))
+    // Another transaction created a contact with this phone just now.
+    if (customers.some((customer) => !createFinder(rows)(customer)))
+      rows = mergeById(rows, await lockContacts(context, customers))
   }
-  for (const customer of customers) await learn(flow, rows, customer)
-  return finder(rows)
+  for (const customer of customers) await fillMissingFields(context, rows, customer)
+  return createFinder(rows)
 }
 
-const lockedRows = ({ tx, workspaceId }: Flow, customers: readonly Customer[]): Promise<CustomerRow[]> =>
+const lockContacts = (
+  { tx, workspaceId }: ConversationContext,
+  customers: readonly InboundCustomer[],
+): Promise<CustomerRow[]> =>
   lockCustomers(
     tx,
     workspaceId,
@@ -91,20 +98,23 @@ const lockedRows = ({ tx, workspaceId }: Flow, customers: readonly Customer[]): 
     [...new Set(customers.flatMap((c) => c.userId ?? []))],
   )
 
-const merged = (rows: readonly CustomerRow[], more: readonly CustomerRow[]): CustomerRow[] => [
+const mergeById = (rows: readonly CustomerRow[], more: readonly CustomerRow[]): CustomerRow[] => [
   ...new Map([...rows, ...more].map((row) => [row.id, row])).values(),
 ]
 
 /** One contact for each phone, and for each user id without one. */
-const makeContacts = async (flow: Flow, customers: readonly Customer[]): Promise<CustomerRow[]> => {
-  const people: Customer[] = []
+const createContacts = async (
+  context: ConversationContext<'contact.created/1'>,
+  customers: readonly InboundCustomer[],
+): Promise<CustomerRow[]> => {
+  const newContacts: InboundCustomer[] = []
   for (const { phone, userId, name } of customers) {
-    const known = people.find(
+    const known = newContacts.find(
       (p) =>
         (phone !== null && p.phone === phone) ||
         (userId !== null && p.userId === userId && (phone === null || p.phone === null)),
     )
-    if (!known) people.push({ phone, userId, name })
+    if (!known) newContacts.push({ phone, userId, name })
     else
       Object.assign(known, {
         phone: known.phone ?? phone,
@@ -112,39 +122,42 @@ const makeContacts = async (flow: Flow, customers: readonly Customer[]): Promise
         name: known.name ?? name,
       })
   }
-  const made = people.length > 0 ? await insertCustomers(flow.tx, flow.workspaceId, people, flow.now) : []
-  for (const row of made) flow.emit('contact.created/1', { contact: eventContact(row) })
-  return made
+  if (newContacts.length === 0) return []
+  const rows = await insertCustomers(context.tx, context.workspaceId, newContacts, context.now)
+  for (const row of rows) context.emit('contact.created/1', { contact: eventContact(row) })
+  return rows
 }
 
-const learn = async (flow: Flow, rows: readonly CustomerRow[], customer: Customer): Promise<void> => {
-  const find = finder(rows)
+const fillMissingFields = async (
+  context: ConversationContext<'contact.updated/1'>,
+  rows: readonly CustomerRow[],
+  customer: InboundCustomer,
+): Promise<void> => {
+  const find = createFinder(rows)
   const row = find(customer)
   if (!row) return
-  const learned: Partial<CustomerRow> = {
+  const missing: Partial<CustomerRow> = {
     ...(row.name === null && customer.name !== null ? { name: customer.name } : {}),
     ...(row.phone === null && customer.phone !== null ? { phone: customer.phone } : {}),
-    // Another contact may have the user id: the two are left as they are, for somebody to look at.
+    // Where another contact has the user id, both stay as they are, for staff to merge.
     ...(row.chatapp_user_id === null &&
     customer.userId !== null &&
     !find({ phone: null, userId: customer.userId, name: null })
       ? { chatapp_user_id: customer.userId }
       : {}),
   }
-  await changeCustomer(flow, row, learned)
+  await updateContactFields(context, row, missing)
 }
 
-/** Writes what differs on a locked contact, in `row` too, and notes the event. */
-export const changeCustomer = async (
-  flow: Flow,
+/** Writes the fields of a locked contact that differ, also into `row`, and emits the event. */
+export const updateContactFields = async (
+  context: ConversationContext<'contact.updated/1'>,
   row: CustomerRow,
   changes: Partial<CustomerRow>,
 ): Promise<void> => {
-  const names = Object.keys(changes).filter(
-    (name) => changes[name as keyof CustomerRow] !== row[name as keyof CustomerRow],
-  )
+  const names = (Object.keys(changes) as (keyof CustomerRow)[]).filter((name) => changes[name] !== row[name])
   if (names.length === 0) return
-  Object.assign(row, changes, { updated_at: flow.now })
-  await updateCustomer(flow.tx, flow.workspaceId, row, flow.now)
-  flow.emit('contact.updated/1', { contact: eventContact(row), changes: names })
+  Object.assign(row, changes, { updated_at: context.now })
+  await updateCustomer(context.tx, context.workspaceId, row, context.now)
+  context.emit('contact.updated/1', { contact: eventContact(row), changes: names })
 }

@@ -1,65 +1,80 @@
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
-import { type CustomerRow, lockCustomers, messageIdsOf } from '../../storage/inbound.ts'
-import { lockLatestConversation } from '../../storage/conversations.ts'
+import { type CustomerRow, lockCustomers, findMessageIds } from '../../storage/inbound.ts'
+import { lockLatestConversation, type ConversationState } from '../../storage/conversations.ts'
 import { parsePhone } from '../contacts/phone.ts'
-import { conversationFor, type ConversationState, type Flow, receive } from '../inbox/lifecycle.ts'
+import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'
 import { eventMessage } from '../messaging/view.ts'
-import type { Content } from './content.ts'
-import { changeCustomer } from './customers.ts'
-import { type Json, objectOf, storableText, textOf } from './json.ts'
+import type { InboundContent } from './content.ts'
+import { updateContactFields } from './customers.ts'
+import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
 
-/** A customer's message, read, with the contact it is from. */
-export type Inbound = {
+/** A parsed message, with the contact who sent it. */
+export type InboundMessage = {
   contact: CustomerRow
   channelId: string
   providerId: string
-  content: Content
+  content: InboundContent
   createdAt: string
 }
 
-type Placed = Inbound & { conversation: ConversationState; row: NewMessage }
+type PlacedMessage = InboundMessage & { conversation: ConversationState; row: NewMessage }
+
+/** The events that a message of a customer can cause. */
+type ReceiveEvent = 'message.received/1' | 'conversation.created/1' | 'conversation.reopened/1'
 
 /**
- * Writes the messages of many customers, whose contacts are locked, each into its conversation; those that
- * are there already change nothing.
+ * Writes the messages of many customers, whose contacts are locked, each into its conversation. Those that
+ * are stored already change nothing.
  */
-export const receiveMessages = async (flow: Flow, messages: readonly Inbound[]): Promise<void> => {
+export const receiveMessages = async (
+  context: ConversationContext<ReceiveEvent>,
+  messages: readonly InboundMessage[],
+): Promise<void> => {
   if (messages.length === 0) return
-  const replies = await messageIdsOf(flow.tx, flow.workspaceId, [
+  const repliedIds = await findMessageIds(context.tx, context.workspaceId, [
     ...new Set(messages.flatMap((m) => m.content.replyTo ?? [])),
   ])
-  const placed: Placed[] = []
+  const placed: PlacedMessage[] = []
   const groups = Map.groupBy(messages, ({ contact, channelId }) => `${contact.id} ${channelId}`)
-  // In the order of the contacts, as they were locked, so that no two batches wait for each other's
-  // conversations in a circle.
+  // In the order in which the contacts were locked, so that two batches never deadlock over conversations.
   for (const group of [...groups.values()].toSorted(([a], [b]) =>
     Number(BigInt(a!.contact.id) - BigInt(b!.contact.id)),
   )) {
-    const { conversation } = await conversationFor(flow, group[0]!.contact.id, group[0]!.channelId, null)
+    const { conversation } = await findOrCreateConversation(
+      context,
+      group[0]!.contact.id,
+      group[0]!.channelId,
+      null,
+    )
     placed.push(
-      ...group.map((message) => ({ ...message, conversation, row: rowOf(conversation, message, replies) })),
+      ...group.map((message) => ({
+        ...message,
+        conversation,
+        row: toMessageRow(conversation, message, repliedIds),
+      })),
     )
   }
-  // Of the same time in the order in which they came.
-  const ordered = placed
-    .map((one, n) => ({ one, n }))
-    .toSorted((a, b) =>
-      a.one.createdAt < b.one.createdAt ? -1 : a.one.createdAt > b.one.createdAt ? 1 : a.n - b.n,
-    )
-    .map(({ one }) => one)
+  // Messages of the same time keep the order in which they arrived.
+  const ordered = placed.toSorted((a, b) =>
+    a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0,
+  )
   const ids = await insertMessages(
-    flow.tx,
-    flow.workspaceId,
+    context.tx,
+    context.workspaceId,
     ordered.map(({ row }) => row),
   )
-  for (const [n, one] of ordered.entries()) if (ids[n] !== null) await note(flow, one, ids[n]!)
+  for (const [i, message] of ordered.entries()) {
+    const id = ids[i]
+    if (id != null) await recordMessage(context, message, id)
+  }
 }
 
-/** A closed conversation is about to be opened again, as a new episode. */
-const rowOf = (
+/** A closed conversation is about to be reopened, as a new episode. */
+const toMessageRow = (
   conversation: ConversationState,
-  { channelId, providerId, content, createdAt }: Inbound,
-  replies: ReadonlyMap<string, string>,
+  { channelId, providerId, content, createdAt }: InboundMessage,
+  repliedIds: ReadonlyMap<string, string>,
 ): NewMessage => ({
   conversation_id: conversation.id,
   channel_id: channelId,
@@ -69,19 +84,24 @@ const rowOf = (
   status: 'received',
   text: content.text,
   content: content.content ?? null,
-  reply_to_id: content.replyTo === null ? null : (replies.get(content.replyTo) ?? null),
+  reply_to_id: content.replyTo === null ? null : (repliedIds.get(content.replyTo) ?? null),
   provider_id: providerId,
   created_at: createdAt,
   ...(content.media ? { media: content.media } : {}),
 })
 
-const note = async (
-  flow: Flow,
-  { conversation, contact, content, createdAt, row }: Placed,
+const recordMessage = async (
+  context: ConversationContext<'message.received/1' | 'conversation.reopened/1'>,
+  { conversation, contact, content, createdAt, row }: PlacedMessage,
   id: string,
 ): Promise<void> => {
-  await receive(flow, conversation, { id, createdAt, ad: content.ad, opensWindow: content.opensWindow })
-  flow.emit('message.received/1', {
+  await applyInboundMessage(context, conversation, {
+    id,
+    createdAt,
+    ad: content.ad,
+    opensWindow: content.opensWindow,
+  })
+  context.emit('message.received/1', {
     message: eventMessage({
       id,
       conversation_id: conversation.id,
@@ -99,31 +119,31 @@ const note = async (
   })
 }
 
-/** The provider tells by a message that a customer changed the number. */
-export const isNumberChange = (message: Json): boolean =>
-  message['type'] === 'system' && objectOf(message['system'])['type'] === 'user_changed_number'
+/** The provider reports in a system message that a customer changed the phone number. */
+export const isPhoneChange = (message: JsonObject): boolean =>
+  message['type'] === 'system' && asObject(message['system'])['type'] === 'user_changed_number'
 
 /**
- * The contact keeps its conversations under the new number, unless another contact has that. The
- * conversation shows what happened; nobody waits for an answer.
+ * Gives the contact the new phone number, unless another contact has it, and shows the change in the
+ * conversation. It is no message of the customer: nobody has to answer.
  */
-export const changeNumber = async (
-  flow: Flow,
+export const applyPhoneChange = async (
+  context: ConversationContext<'contact.updated/1'>,
   channelId: string,
   providerId: string,
-  message: Json,
+  message: JsonObject,
   createdAt: string,
 ): Promise<void> => {
-  const system = objectOf(message['system'])
-  const [before, after] = [digitsOf(message['from']), digitsOf(system['wa_id'] ?? system['new_wa_id'])]
+  const system = asObject(message['system'])
+  const [before, after] = [toPhone(message['from']), toPhone(system['wa_id'] ?? system['new_wa_id'])]
   if (before === null || after === null || before === after) return
-  const rows = await lockCustomers(flow.tx, flow.workspaceId, [before, after], [])
+  const rows = await lockCustomers(context.tx, context.workspaceId, [before, after], [])
   const contact = rows.find((row) => row.phone === before)
   if (!contact) return
-  if (!rows.some((row) => row.phone === after)) await changeCustomer(flow, contact, { phone: after })
-  const conversation = await lockLatestConversation(flow.tx, flow.workspaceId, contact.id, channelId)
+  if (!rows.some((row) => row.phone === after)) await updateContactFields(context, contact, { phone: after })
+  const conversation = await lockLatestConversation(context.tx, context.workspaceId, contact.id, channelId)
   if (!conversation) return
-  await insertMessages(flow.tx, flow.workspaceId, [
+  await insertMessages(context.tx, context.workspaceId, [
     {
       conversation_id: conversation.id,
       channel_id: channelId,
@@ -131,14 +151,14 @@ export const changeNumber = async (
       direction: 'system',
       type: 'SYSTEM',
       status: 'system',
-      text: storableText(textOf(system['body']) ?? 'The customer changed the phone number.'),
+      text: toStorableText(asText(system['body']) ?? 'The customer changed the phone number.'),
       provider_id: providerId,
       created_at: createdAt,
     },
   ])
 }
 
-const digitsOf = (value: unknown): string | null => {
-  const read = parsePhone((textOf(value) ?? '').slice(0, 40))
-  return 'digits' in read ? read.digits : null
+const toPhone = (value: unknown): string | null => {
+  const parsed = parsePhone((asText(value) ?? '').slice(0, 40))
+  return 'digits' in parsed ? parsed.digits : null
 }

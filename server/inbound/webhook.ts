@@ -1,56 +1,54 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { type NewUpdate, storeUpdates } from '../../storage/provider-updates.ts'
-import type { App } from '../app.ts'
-import { kickUpdates } from './process.ts'
-import { splitBody, updatesJson } from './split.ts'
-import { newRequestId } from '../ids.ts'
-import { Problem, problemDocument } from '../core/problem.ts'
-import { isRetryable } from '../core/steps/deadline.ts'
+import { type NewProviderUpdate, insertProviderUpdates } from '../../storage/provider-updates.ts'
+import type { App } from '../core/app.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { parseUpdates, serializeUpdates } from './parse-updates.ts'
+import { createRequestId } from '../ids.ts'
+import { Problem } from '../core/problem.ts'
+import { toProblemResponse } from '../core/respond.ts'
+import { withRetries } from '../core/retry.ts'
+
+/** `appSecret` signs every body; `verifyToken` is what the provider sends to verify this address. */
+export type ProviderWebhookConfig = { appSecret: string; verifyToken: string }
+
+/** The provider's maximum (reference 2.6). */
+const MAX_BODY_BYTES = 3 * 1024 * 1024
+const MAX_INSERT_ATTEMPTS = 3
 
 /**
- * `appSecret` signs every body; `verifyToken` is what the provider says when it asks whether this is our
- * address.
+ * The provider's webhook: the handshake by GET, updates by POST. Updates are stored before the response,
+ * and applied by a job after it. Never rejects.
  */
-export type WebhookConfig = { appSecret: string; verifyToken: string }
-
-/** What the provider sends at most (reference 2.6). */
-const MAX_BYTES = 3 * 1024 * 1024
-const ATTEMPTS = 3
-
-/**
- * The provider's webhook: the handshake by GET, updates by POST. Updates are stored before they are
- * answered, and worked off after. It never throws.
- */
-export const providerWebhook =
-  (app: App, config: WebhookConfig) =>
+export const createProviderWebhook =
+  (app: App, config: ProviderWebhookConfig) =>
   async (request: Request): Promise<Response> => {
     try {
-      if (request.method === 'GET') return handshake(new URL(request.url).searchParams, config.verifyToken)
+      if (request.method === 'GET')
+        return answerHandshake(new URL(request.url).searchParams, config.verifyToken)
       if (request.method !== 'POST')
         throw new Problem(
           'method_not_allowed',
-          'The provider verifies with GET and delivers with POST.',
+          'The provider verifies this address with GET and delivers updates with POST.',
           {},
           { Allow: 'GET, POST' },
         )
-      const bytes = await bodyOf(request)
+      const bytes = await readBody(request)
       requireSignature(bytes, request.headers.get('x-hub-signature-256'), config.appSecret)
-      await store(app, bytes)
-      kickUpdates(app)
+      await storeBody(app, bytes)
+      app.jobs.job('provider-updates').wake()
       return new Response('', { status: 200 })
     } catch (error) {
-      return refusal(app, error instanceof Problem ? error : unstored(app, error))
+      return respondWithProblem(app, error instanceof Problem ? error : toStorageProblem(app, error))
     }
   }
 
 const isEqual = (a: string, b: string): boolean => {
-  // Digests have one length whatever they are of, so that the time tells nothing of the secret's length
-  // either.
+  // Digests have the same length, so that the time does not depend on the length of the secret.
   const [left, right] = [a, b].map((text) => createHmac('sha256', 'compare').update(text).digest())
   return timingSafeEqual(left!, right!)
 }
 
-const handshake = (query: URLSearchParams, verifyToken: string): Response => {
+const answerHandshake = (query: URLSearchParams, verifyToken: string): Response => {
   if (query.get('hub.mode') !== 'subscribe' || !isEqual(query.get('hub.verify_token') ?? '', verifyToken))
     throw new Problem('forbidden', 'The verify token is not the one of this server.')
   return new Response(query.get('hub.challenge') ?? '', {
@@ -59,25 +57,25 @@ const handshake = (query: URLSearchParams, verifyToken: string): Response => {
   })
 }
 
-/** The raw bytes: what is signed is not what a parser would write again. */
-const bodyOf = async (request: Request): Promise<Buffer> => {
+/** The raw bytes: the signature is over them, and a parser would not reproduce them. */
+const readBody = async (request: Request): Promise<Buffer> => {
   const tooLarge = () =>
-    new Problem('payload_too_large', `The body is larger than ${MAX_BYTES} bytes.`, {
-      limit_bytes: MAX_BYTES,
+    new Problem('payload_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`, {
+      limit_bytes: MAX_BODY_BYTES,
     })
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BYTES) throw tooLarge()
+  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge()
   const chunks: Uint8Array[] = []
   let size = 0
   try {
     for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
       size += chunk.byteLength
-      if (size > MAX_BYTES) throw tooLarge()
+      if (size > MAX_BODY_BYTES) throw tooLarge()
       chunks.push(chunk)
     }
   } catch (error) {
     throw error instanceof Problem
       ? error
-      : new Problem('invalid_input', 'The body could not be read to its end.')
+      : new Problem('invalid_input', 'The body ended early. Send it again.')
   }
   return Buffer.concat(chunks)
 }
@@ -90,43 +88,45 @@ const requireSignature = (bytes: Buffer, header: string | null, appSecret: strin
     throw new Problem('forbidden', 'X-Hub-Signature-256 does not match the body.')
 }
 
-/** What is signed but not understood is taken too: the provider would only send it again. */
-const store = async (app: App, bytes: Buffer): Promise<void> => {
-  const split = splitBody(bytes.toString('utf8'))
-  const unread = split?.unread ?? 1
-  if (unread > 0)
-    app.log.warn({ bytes: bytes.byteLength, parts: unread }, 'the provider sent what is not understood')
-  const received = split?.updates ?? []
-  const { stored, refused } = received.length > 0 ? await storeAll(app, received) : { stored: 0, refused: 0 }
+/** A signed body of unknown form is accepted too: the provider would only send it again. */
+const storeBody = async (app: App, bytes: Buffer): Promise<void> => {
+  const body = parseUpdates(bytes.toString('utf8'))
+  const unknownParts = body?.unknownParts ?? 1
+  if (unknownParts > 0)
+    app.log.warn(
+      { bytes: bytes.byteLength, parts: unknownParts },
+      'Ignored parts of unknown form in a body of the provider',
+    )
+  const received = body?.updates ?? []
+  const { stored, refused } = received.length > 0 ? await insertAll(app, received) : { stored: 0, refused: 0 }
   app.metrics.inbound.inc({ outcome: 'stored' }, stored)
   app.metrics.inbound.inc({ outcome: 'duplicate' }, received.length - stored - refused)
-  app.metrics.inbound.inc({ outcome: 'not_understood' }, unread + refused)
+  app.metrics.inbound.inc({ outcome: 'not_understood' }, unknownParts + refused)
 }
 
-/**
- * In one statement. Should the database refuse what is in one of them, each for itself, so that it takes no
- * other with it.
- */
-const storeAll = async (
+/** Inserts all in one statement. When the database refuses the data of one, each in a statement of its own. */
+const insertAll = async (
   app: App,
-  updates: readonly NewUpdate[],
-  attempt = 1,
+  updates: readonly NewProviderUpdate[],
 ): Promise<{ stored: number; refused: number }> => {
   try {
-    return { stored: await storeUpdates(app.db, updatesJson(updates), app.now()), refused: 0 }
+    // Two bodies with the same updates in another order can deadlock.
+    const stored = await withRetries(
+      () => insertProviderUpdates(app.db, serializeUpdates(updates), app.now()),
+      MAX_INSERT_ATTEMPTS,
+    )
+    return { stored, refused: 0 }
   } catch (error) {
-    // Two bodies at once with the same updates in another order can wait for each other.
-    if (isRetryable(error) && attempt < ATTEMPTS) return await storeAll(app, updates, attempt + 1)
-    if (!isOfData(error)) throw error
+    if (!isDataError(error)) throw error
     if (updates.length === 1) {
       app.log.warn(
         { code: (error as { code?: string }).code, kind: updates[0]!.kind },
-        'the provider sent what cannot be stored',
+        'Cannot store an update of the provider; ignored',
       )
       return { stored: 0, refused: 1 }
     }
     const each = []
-    for (const update of updates) each.push(await storeAll(app, [update]))
+    for (const update of updates) each.push(await insertAll(app, [update]))
     return {
       stored: each.reduce((sum, one) => sum + one.stored, 0),
       refused: each.reduce((sum, one) => sum + one.refused, 0),
@@ -134,12 +134,12 @@ const storeAll = async (
   }
 }
 
-/** SQLSTATE classes 22 (data exception) and 54 (program limit exceeded): trying again would not help. */
-const isOfData = (error: unknown): boolean => /^(?:22|54)/.test((error as { code?: string }).code ?? '')
+/** SQLSTATE classes 22 (data exception) and 54 (program limit exceeded): a retry would not help. */
+const isDataError = (error: unknown): boolean => /^(?:22|54)/.test((error as { code?: string }).code ?? '')
 
-/** The provider tries again what is not answered by 200. */
-const unstored = (app: App, error: unknown): Problem => {
-  app.log.error({ code: (error as { code?: string }).code }, 'updates of the provider could not be stored')
+/** The provider repeats a request that is not answered by 200. */
+const toStorageProblem = (app: App, error: unknown): Problem => {
+  app.log.error(errorLogDetails(error), 'Cannot store updates of the provider')
   return new Problem(
     'upstream_unavailable',
     'The updates could not be stored. Send them again.',
@@ -148,10 +148,5 @@ const unstored = (app: App, error: unknown): Problem => {
   )
 }
 
-const refusal = (app: App, problem: Problem): Response => {
-  const requestId = newRequestId()
-  return new Response(JSON.stringify(problemDocument(problem, app.config.publicUrl, requestId)), {
-    status: problem.status,
-    headers: { ...problem.headers, 'Content-Type': 'application/problem+json', 'Request-Id': requestId },
-  })
-}
+const respondWithProblem = (app: App, problem: Problem): Response =>
+  toProblemResponse(problem, { publicUrl: app.config.publicUrl, requestId: createRequestId() })

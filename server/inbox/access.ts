@@ -6,15 +6,15 @@ import { notFound } from '../core/problem.ts'
  * Whether a staff member sees and changes the conversations of this channel. Those whose channel is gone
  * are for staff who may use all.
  */
-export const mayUse = ({ staff: { channelIds } }: Actor, channelId: string | null): boolean =>
+export const canUseChannel = ({ staff: { channelIds } }: Actor, channelId: string | null): boolean =>
   channelIds === null || (channelId !== null && channelIds.includes(channelId))
 
 /**
  * A conversation to be changed, locked. Throws 404 when there is none that this staff member may see: its
  * being there is no business of others.
  */
-export const reachConversation = async (ctx: Context, id: string): Promise<ConversationState> => {
+export const lockVisibleConversation = async (ctx: Context, id: string): Promise<ConversationState> => {
   const conversation = await lockConversation(ctx.tx, ctx.actor.workspace.id, id)
-  if (!conversation || !mayUse(ctx.actor, conversation.channel_id)) throw notFound('conversation', id)
+  if (!conversation || !canUseChannel(ctx.actor, conversation.channel_id)) throw notFound('conversation', id)
   return conversation
 }

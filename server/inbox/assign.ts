@@ -1,15 +1,15 @@
-import { findStaffAssignee, findTeamName, setConversation } from '../../storage/conversation-changes.ts'
+import { findStaffAssignee, findTeamName, updateConversation } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import type { Handler, InputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
-import { reachConversation } from './access.ts'
-import { eventConversation } from './lifecycle.ts'
-import { showRef } from './ref.ts'
+import { lockVisibleConversation } from './access.ts'
+import { toEventConversation } from './lifecycle.ts'
+import { showConversationSummary } from './summary.ts'
 
 type Input = InputOf<'inbox_assign_conversation'>
 
-const requireOne = ({ staff_id, team_id }: Input): void => {
+const requireOneAssignee = ({ staff_id, team_id }: Input): void => {
   if ((staff_id === undefined) !== (team_id === undefined)) return
   const detail = staff_id === undefined ? 'is missing' : 'excludes the other'
   throw new Problem('invalid_input', 'Send exactly one of staff_id and team_id.', {
@@ -23,7 +23,7 @@ const requireOne = ({ staff_id, team_id }: Input): void => {
 }
 
 /** The name of a staff member who can take conversations of this channel. */
-const staffName = async (ctx: Context, id: string, channelId: string | null): Promise<string> => {
+const requireStaffAssignee = async (ctx: Context, id: string, channelId: string | null): Promise<string> => {
   const staff = await findStaffAssignee(ctx.tx, ctx.actor.workspace.id, id)
   if (!staff) throw notFound('staff member', id)
   if (!staff.enabled)
@@ -42,7 +42,7 @@ const staffName = async (ctx: Context, id: string, channelId: string | null): Pr
   return staff.name
 }
 
-const teamName = async (ctx: Context, id: string): Promise<string> => {
+const requireTeamName = async (ctx: Context, id: string): Promise<string> => {
   const name = await findTeamName(ctx.tx, ctx.actor.workspace.id, id)
   if (name === undefined) throw notFound('team', id)
   return name
@@ -54,17 +54,17 @@ const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState):
 /**
  * The conversation is locked before anything is asked, so of many who claim it at once the first one wins.
  */
-export const assignConversation: Handler<Input, OutputOf<'inbox_assign_conversation'>> = async (
+export const assignConversation: Handler<'inbox_assign_conversation'> = async (
   ctx,
   input,
 ) => {
-  requireOne(input)
+  requireOneAssignee(input)
   const { staff_id: staffId, team_id: teamId } = input
-  const conversation = await reachConversation(ctx, input.conversation_id)
+  const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const name =
     staffId === undefined
-      ? await teamName(ctx, teamId!)
-      : await staffName(ctx, staffId, conversation.channel_id)
+      ? await requireTeamName(ctx, teamId!)
+      : await requireStaffAssignee(ctx, staffId, conversation.channel_id)
   if (input.only_if_unassigned && isAssigned(conversation)) {
     throw new Problem(
       'conflict',
@@ -85,38 +85,35 @@ export const assignConversation: Handler<Input, OutputOf<'inbox_assign_conversat
     given.assigned_staff_id !== conversation.assigned_staff_id ||
     given.assigned_team_id !== conversation.assigned_team_id
   ) {
-    await setConversation(
+    await updateConversation(
       ctx.tx,
       ctx.actor.workspace.id,
       conversation.id,
       { ...given, assigned_at: ctx.now },
       ctx.now,
     )
-    ctx.note({ ...conversation }, given)
+    ctx.auditChange({ ...conversation }, given)
     Object.assign(conversation, given)
-    ctx.emit('conversation.assigned/1', { conversation: eventConversation(conversation) })
+    ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })
   }
-  return { conversation: await showRef(ctx, conversation), assigned_to: name }
+  return { conversation: await showConversationSummary(ctx, conversation), assigned_to: name }
 }
 
-export const unassignConversation: Handler<
-  InputOf<'inbox_unassign_conversation'>,
-  OutputOf<'inbox_unassign_conversation'>
-> = async (ctx, input) => {
-  const conversation = await reachConversation(ctx, input.conversation_id)
+export const unassignConversation: Handler<'inbox_unassign_conversation'> = async (ctx, input) => {
+  const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const changed = isAssigned(conversation)
   if (changed) {
     const none = { assigned_staff_id: null, assigned_team_id: null }
-    await setConversation(
+    await updateConversation(
       ctx.tx,
       ctx.actor.workspace.id,
       conversation.id,
       { ...none, assigned_at: null },
       ctx.now,
     )
-    ctx.note({ ...conversation }, none)
+    ctx.auditChange({ ...conversation }, none)
     Object.assign(conversation, none)
-    ctx.emit('conversation.unassigned/1', { conversation: eventConversation(conversation) })
+    ctx.emit('conversation.unassigned/1', { conversation: toEventConversation(conversation) })
   }
-  return { conversation: await showRef(ctx, conversation), changed }
+  return { conversation: await showConversationSummary(ctx, conversation), changed }
 }

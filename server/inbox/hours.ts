@@ -30,7 +30,7 @@ const isZone = (zone: string): boolean => {
 }
 
 /** `timezone`: the workspace's when absent. `holidays`: dates there on which no clock runs. */
-export const Hours = z.strictObject({
+export const BusinessHours = z.strictObject({
   timezone: z.string().refine(isZone, 'must be an IANA time zone, such as Europe/Berlin').optional(),
   days: z
     .strictObject({ mon: Day, tue: Day, wed: Day, thu: Day, fri: Day, sat: Day, sun: Day })
@@ -38,22 +38,22 @@ export const Hours = z.strictObject({
     .refine((days) => Object.values(days).some((spans) => spans.length > 0), 'must have at least one span'),
   holidays: z.array(z.iso.date('must be a date such as 2026-12-25')).max(1000).optional(),
 })
-export type Hours = z.output<typeof Hours>
+export type BusinessHours = z.output<typeof BusinessHours>
 
 const DAY_MS = 86_400_000
 /** Clocks end at the latest after so many days, whatever the hours: some open for a minute a week. */
-const MOST_DAYS = 3660
+const MAX_DAYS = 3660
 
-const ofDay = (time: string): number => Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000
+const toMsOfDay = (time: string): number => Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000
 
 /**
  * The spans of a local date, as milliseconds since its midnight; `day` counts from 1970-01-01, a Thursday.
  */
-const spansOf = (hours: Hours, day: number): (readonly [number, number])[] => {
+const listSpans = (hours: BusinessHours, day: number): (readonly [number, number])[] => {
   if (hours.holidays?.includes(new Date(day * DAY_MS).toISOString().slice(0, 10))) return []
   return (hours.days[weekdays[(((day + 3) % 7) + 7) % 7]!] ?? [])
     .toSorted()
-    .map(([from, to]) => [ofDay(from), ofDay(to)])
+    .map(([from, to]) => [toMsOfDay(from), toMsOfDay(to)])
 }
 
 /**
@@ -65,18 +65,18 @@ const spansOf = (hours: Hours, day: number): (readonly [number, number])[] => {
 export const addBusinessTime = (
   start: string,
   seconds: number,
-  hours: Hours & { timezone: string },
+  hours: BusinessHours & { timezone: string },
 ): string => {
   const begin = Date.parse(start)
   let at = begin
   let left = seconds * 1000
-  while (at < begin + MOST_DAYS * DAY_MS) {
+  while (at < begin + MAX_DAYS * DAY_MS) {
     const zoned = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(hours.timezone)
     const offset = zoned.offsetNanoseconds / 1e6
     const change = zoned.getTimeZoneTransition('next')?.epochMilliseconds ?? Infinity
-    const evenUntil = Math.min(change, begin + MOST_DAYS * DAY_MS)
+    const evenUntil = Math.min(change, begin + MAX_DAYS * DAY_MS)
     for (let day = Math.floor((at + offset) / DAY_MS); day * DAY_MS - offset < evenUntil; day++) {
-      for (const [from, to] of spansOf(hours, day)) {
+      for (const [from, to] of listSpans(hours, day)) {
         const opens = Math.max(day * DAY_MS + from - offset, at)
         const closes = Math.min(day * DAY_MS + to - offset, evenUntil)
         if (closes <= opens) continue

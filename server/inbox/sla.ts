@@ -1,18 +1,12 @@
 import type { z } from 'zod'
-import type { Sla } from '../../catalog/conversations.ts'
+import type { Sla } from '../../catalog/conversations/read.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
-import { type ActivePolicy, readPolicies } from '../../storage/sla.ts'
-import { addBusinessTime, type Hours } from './hours.ts'
-import type { Flow } from './lifecycle.ts'
+import { type ActiveSlaPolicy, listActiveSlaPolicies } from '../../storage/sla.ts'
+import { addBusinessTime, type BusinessHours } from './hours.ts'
+import type { ConversationContext } from './conversation-context.ts'
 
-/** Read once for a flow: one batch from the provider opens many conversations. */
-const read = new WeakMap<Flow, Promise<ActivePolicy[]>>()
-
-const policiesOf = (flow: Flow): Promise<ActivePolicy[]> => {
-  const known = read.get(flow) ?? readPolicies(flow.tx, flow.workspaceId)
-  read.set(flow, known)
-  return known
-}
+const loadPolicies = (context: ConversationContext): Promise<ActiveSlaPolicy[]> =>
+  (context.slaPolicies ??= listActiveSlaPolicies(context.tx, context.workspaceId))
 
 const ALL = Number.MAX_SAFE_INTEGER
 
@@ -20,39 +14,39 @@ const ALL = Number.MAX_SAFE_INTEGER
  * Of the policies for a channel the one for the fewest channels, and of those the oldest; those for all
  * channels come last.
  */
-const mostSpecific = (
-  policies: readonly ActivePolicy[],
+const selectPolicy = (
+  policies: readonly ActiveSlaPolicy[],
   channelId: string | null,
-): ActivePolicy | undefined =>
+): ActiveSlaPolicy | undefined =>
   policies
     .filter(({ channel_ids: ids }) => ids === null || (channelId !== null && ids.includes(channelId)))
     .toSorted((a, b) => (a.channel_ids?.length ?? ALL) - (b.channel_ids?.length ?? ALL))[0]
 
-const due = (policy: ActivePolicy, seconds: number | null, from: string): string | null => {
+const computeDue = (policy: ActiveSlaPolicy, seconds: number | null, from: string): string | null => {
   if (seconds === null) return null
-  const hours = policy.hours as Hours | null
+  const hours = policy.hours as BusinessHours | null
   if (hours === null) return new Date(Date.parse(from) + seconds * 1000).toISOString()
   return addBusinessTime(from, seconds, { ...hours, timezone: hours.timezone ?? policy.timezone })
 }
 
-export type Clocks = Pick<
+export type SlaClocks = Pick<
   ConversationState,
   'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
 >
 
 /** The clocks of an episode that opens now. The first response is owed where the customer opened it. */
-export const openingClocks = async (
-  flow: Flow,
+export const computeEpisodeClocks = async (
+  flow: ConversationContext,
   channelId: string | null,
   byCustomer: boolean,
-): Promise<Clocks> => {
-  const policy = mostSpecific(await policiesOf(flow), channelId)
+): Promise<SlaClocks> => {
+  const policy = selectPolicy(await loadPolicies(flow), channelId)
   return {
     sla_policy_id: policy?.id ?? null,
     sla_breached: false,
     next_response_due_at: null,
-    first_response_due_at: policy && byCustomer ? due(policy, policy.first_response_seconds, flow.now) : null,
-    resolution_due_at: policy ? due(policy, policy.resolution_seconds, flow.now) : null,
+    first_response_due_at: policy && byCustomer ? computeDue(policy, policy.first_response_seconds, flow.now) : null,
+    resolution_due_at: policy ? computeDue(policy, policy.resolution_seconds, flow.now) : null,
   }
 }
 
@@ -60,27 +54,27 @@ export const openingClocks = async (
  * When a later message must be answered that came now; null where no policy applies, or it was taken out of
  * use.
  */
-export const nextResponseDue = async (
-  flow: Flow,
+export const computeNextResponseDue = async (
+  flow: ConversationContext,
   { sla_policy_id: id }: ConversationState,
 ): Promise<string | null> => {
   if (id === null) return null
-  const policy = (await policiesOf(flow)).find((p) => p.id === id)
-  return policy ? due(policy, policy.next_response_seconds, flow.now) : null
+  const policy = (await loadPolicies(flow)).find((p) => p.id === id)
+  return policy ? computeDue(policy, policy.next_response_seconds, flow.now) : null
 }
 
 /** Whether one of these clocks had run out when it was stopped. */
-export const isLate = (dues: readonly (string | null)[], at: string): boolean =>
+export const isAnyOverdue = (dues: readonly (string | null)[], at: string): boolean =>
   dues.some((time) => time !== null && time < at)
 
 /** What an `sla` is shown from. `sla_policy_name` is null where no policy applies, or it is gone. */
-export type SlaFacts = Omit<Clocks, 'sla_policy_id'> & { sla_policy_name: string | null }
+export type SlaFacts = Omit<SlaClocks, 'sla_policy_id'> & { sla_policy_name: string | null }
 
 /**
  * The service level of a conversation at this time; null where no policy applies. `next_due_at` is the
  * earliest clock that runs, late or not.
  */
-export const slaOf = (row: SlaFacts, now: string): z.input<typeof Sla> | null => {
+export const toSla = (row: SlaFacts, now: string): z.input<typeof Sla> | null => {
   if (row.sla_policy_name === null) return null
   const clocks = (['first_response', 'next_response', 'resolution'] as const)
     .flatMap((metric) => {

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
-import type { Conversation } from '../../catalog/conversations.ts'
+import type { Conversation } from '../../catalog/conversations/read.ts'
 import type { ConversationRow } from '../../storage/conversation-lists.ts'
 import { maskPhone } from '../contacts/phone.ts'
-import { type Context, phonesHidden } from '../core/context.ts'
+import { type Context, hasHiddenPhones } from '../core/context.ts'
 import { showLastMessage } from '../messaging/view.ts'
-import { slaOf } from './sla.ts'
-import { windowOf } from './window.ts'
+import { toSla } from './sla.ts'
+import { toWindow } from './window.ts'
 
 /** A conversation as one staff member may see it, at this time. */
 export const showConversation = (
@@ -21,7 +21,7 @@ export const showConversation = (
           id: row.contact_id,
           name: row.contact_name,
           phone:
-            row.contact_phone !== null && phonesHidden(actor)
+            row.contact_phone !== null && hasHiddenPhones(actor)
               ? maskPhone(row.contact_phone)
               : row.contact_phone,
           dnd_enabled: row.contact_dnd!,
@@ -41,10 +41,10 @@ export const showConversation = (
   starred: row.contact_starred ?? false,
   unread_count: row.unread_count,
   reply_status: row.reply_status,
-  sla: slaOf(row, now),
+  sla: toSla(row, now),
   reminder_at: row.reminder_at,
   chatapp_window_expires_at: row.window_expires_at,
-  window: windowOf(row, now),
+  window: toWindow(row, now),
   bot_active: row.bot_active,
   last_message:
     row.message_id === null

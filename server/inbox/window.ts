@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Window } from '../../catalog/conversations.ts'
+import type { Window } from '../../catalog/conversations/read.ts'
 
 /** What the reply window of a conversation follows from. Times are ISO 8601 UTC. */
 export type WindowFacts = {
@@ -19,7 +19,7 @@ const HOUR_MS = 3_600_000
  * Channel types with a reply window, and how long a customer's message keeps it open (spec "Window";
  * reference 2.9).
  */
-const windows: Readonly<Record<string, { kind: string; ms: number }>> = {
+const windowTypes: Readonly<Record<string, { kind: string; ms: number }>> = {
   chatapp: { kind: 'service', ms: 24 * HOUR_MS },
   photoapp: { kind: 'standard', ms: 24 * HOUR_MS },
   socialchat: { kind: 'standard', ms: 24 * HOUR_MS },
@@ -31,26 +31,26 @@ const FREE_ENTRY_MS = 72 * HOUR_MS
  * The same as a table, for counts of many windows: `adMs` for a message that came from an ad, null where
  * that is nothing special.
  */
-export const windowRules = Object.entries(windows).map(([type, { ms }]) => ({
+export const windowRules = Object.entries(windowTypes).map(([type, { ms }]) => ({
   type,
   ms,
   adMs: type === 'chatapp' ? FREE_ENTRY_MS : null,
 }))
 
-const after = (time: string, ms: number): number => Date.parse(time) + ms
-const iso = (ms: number): string => new Date(ms).toISOString()
+const addMs = (time: string, ms: number): number => Date.parse(time) + ms
+const toIso = (ms: number): string => new Date(ms).toISOString()
 
 /** When the window closes that these messages opened, and its kind; undefined where none ever opened. */
-export const expiryOf = ({
+export const computeWindowExpiry = ({
   channel_type,
   last_inbound_at,
   free_entry_at,
 }: WindowFacts): { kind: string; at: number } | undefined => {
-  const rule = channel_type === null ? undefined : windows[channel_type]
+  const rule = channel_type === null ? undefined : windowTypes[channel_type]
   if (!rule || last_inbound_at === null) return undefined
-  const service = after(last_inbound_at, rule.ms)
+  const service = addMs(last_inbound_at, rule.ms)
   const free =
-    channel_type === 'chatapp' && free_entry_at !== null ? after(free_entry_at, FREE_ENTRY_MS) : -Infinity
+    channel_type === 'chatapp' && free_entry_at !== null ? addMs(free_entry_at, FREE_ENTRY_MS) : -Infinity
   return free > service ? { kind: 'free_entry', at: free } : { kind: rule.kind, at: service }
 }
 
@@ -58,8 +58,8 @@ export const expiryOf = ({
  * The reply window at this time. Reads and sends ask this one function, so that a window shown open is
  * never refused by us.
  */
-export const windowOf = (facts: WindowFacts, now: string): z.input<typeof Window> => {
-  const rule = facts.channel_type === null ? undefined : windows[facts.channel_type]
+export const toWindow = (facts: WindowFacts, now: string): z.input<typeof Window> => {
+  const rule = facts.channel_type === null ? undefined : windowTypes[facts.channel_type]
   if (facts.channel_id === null || facts.channel_type === null)
     return { applies: true, open: false, kind: null, closes_at: null, closed_at: null, reason: 'no_window' }
   if (!rule)
@@ -71,7 +71,7 @@ export const windowOf = (facts: WindowFacts, now: string): z.input<typeof Window
       closed_at: null,
       reason: null,
     }
-  const expiry = expiryOf(facts)
+  const expiry = computeWindowExpiry(facts)
   if (!expiry)
     return {
       applies: true,
@@ -87,13 +87,13 @@ export const windowOf = (facts: WindowFacts, now: string): z.input<typeof Window
       : Infinity
   const closes = Math.min(expiry.at, corrected)
   return closes > Date.parse(now)
-    ? { applies: true, open: true, kind: expiry.kind, closes_at: iso(closes), closed_at: null, reason: null }
+    ? { applies: true, open: true, kind: expiry.kind, closes_at: toIso(closes), closed_at: null, reason: null }
     : {
         applies: true,
         open: false,
         kind: expiry.kind,
         closes_at: null,
-        closed_at: iso(closes),
+        closed_at: toIso(closes),
         reason: 'expired',
       }
 }

@@ -1,48 +1,60 @@
-import { takeLeftOvers } from '../../storage/idempotency.ts'
+import { claimExpiredCalls } from '../../storage/idempotency.ts'
 import { findKeyById } from '../../storage/keys.ts'
-import type { App } from '../app.ts'
-import type { Trace } from '../audit/entry.ts'
-import type { ProviderHandler } from '../core/handler.ts'
-import { actorOf } from '../core/steps/authenticate.ts'
-import { finishCall, type StoredIntent } from '../core/execute.ts'
+import type { App } from '../core/app.ts'
+import type { CallTrace } from '../audit/entry.ts'
+import { errorLogDetails } from './log-details.ts'
+import type { JobDefinition } from './runner.ts'
+import type { ExternalHandler } from '../core/handler.ts'
+import { toActor } from '../core/steps/authenticate.ts'
+import { completeCall, type StoredIntent } from '../core/external.ts'
 
 const LEASE_SECONDS = 30
-/** Of a call that was made before there was an audit trail. */
-const untraced: Trace = { door: 'rest', client: null, requestId: 'unknown', confirmed: false }
+const POLL_MS = 5000
+/** Of calls that were made before there was an audit trail. */
+const untraced: CallTrace = { door: 'rest', client: null, requestId: 'unknown', confirmed: false }
 
 /**
- * Finishes provider calls whose process died between the parts: finds out by natural key whether they
- * reached the provider. Answers how many.
+ * Finishes calls to the provider whose process died in between: asks the provider by natural key whether
+ * they reached it. Returns how many were taken over.
  */
-export const reconcile = async (app: App, most = 20): Promise<number> => {
-  const leftOvers = await takeLeftOvers(app.db, LEASE_SECONDS, most)
-  for (const left of leftOvers) {
-    const op = app.operations.find((o) => o.name === left.operation)
-    const stored = left.intent as StoredIntent
-    const key = await findKeyById(app.db, left.workspace_id, stored.keyId)
-    if (!op || !key) {
+export const reconcileProviderCalls = async (app: App, limit = 20): Promise<number> => {
+  const abandoned = await claimExpiredCalls(app.db, LEASE_SECONDS, limit)
+  for (const { workspace_id: workspaceId, operation, key: idempotencyKey, intent, lease } of abandoned) {
+    const op = app.operations.find(({ name }) => name === operation)
+    const stored = intent as StoredIntent
+    const apiKey = await findKeyById(app.db, workspaceId, stored.keyId)
+    if (!op || !apiKey) {
       app.log.error(
-        { operation: left.operation, workspace: left.workspace_id },
-        'a call to the provider cannot be finished: its operation or key is gone',
+        { operation, workspace: workspaceId },
+        'Cannot reconcile a call to the provider: its operation or key no longer exists',
       )
       continue
     }
-    const work = {
-      actor: actorOf(key),
+    const call = {
+      actor: toActor(apiKey),
       op,
       input: stored.input,
-      key: left.key,
+      key: idempotencyKey,
       trace: stored.trace ?? untraced,
     }
     try {
-      await finishCall(app, work, app.handlers[op.name] as ProviderHandler<unknown>, {
+      await completeCall(app, call, app.handlers[op.name] as ExternalHandler<unknown>, {
         intent: stored.intent,
         again: true,
-        lease: left.lease,
+        lease,
       })
     } catch (error) {
-      app.log.warn({ operation: left.operation, error }, 'a call to the provider is still unsettled')
+      app.log.warn(
+        { operation, ...errorLogDetails(error) },
+        'Cannot reconcile a call to the provider; retrying',
+      )
     }
   }
-  return leftOvers.length
+  return abandoned.length
 }
+
+export const reconciliationJob = (app: App): JobDefinition => ({
+  name: 'provider-call-reconciliation',
+  intervalMs: POLL_MS,
+  run: async () => ({ processed: await reconcileProviderCalls(app) }),
+})

@@ -1,20 +1,20 @@
-import { readMedia } from '../../storage/media.ts'
-import type { App } from '../app.ts'
-import { mayUse } from '../inbox/access.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { findMedia } from '../../storage/media.ts'
+import type { App } from '../core/app.ts'
+import { canUseChannel } from '../inbox/access.ts'
+import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { openMediaUrl } from './urls.ts'
 
 type Output = OutputOf<'messaging_get_media'>
 
-const UNNAMED = 'application/octet-stream'
+const DEFAULT_CONTENT_TYPE = 'application/octet-stream'
 
-/** What came with a message, and where it is read. Staff without access to its channel find nothing. */
-export const getMedia: Handler<InputOf<'messaging_get_media'>, Output> = async (ctx, { message_id: id }) => {
-  const media = await readMedia(ctx.tx, ctx.actor.workspace.id, id)
-  if (!media || !mayUse(ctx.actor, media.channel_id)) throw notFound('message', id)
+/** Returns the file of a message and its URL. Staff without access to its channel get 404. */
+export const getMedia: Handler<'messaging_get_media'> = async (ctx, { message_id: id }) => {
+  const media = await findMedia(ctx.tx, ctx.actor.workspace.id, id)
+  if (!media || !canUseChannel(ctx.actor, media.channel_id)) throw notFound('message', id)
   const shown = {
-    content_type: contentTypeOf(media.content_type),
+    content_type: toContentType(media.content_type),
     file_name: media.file_name,
     size: media.size === null ? null : Number(media.size),
   }
@@ -26,47 +26,50 @@ export const getMedia: Handler<InputOf<'messaging_get_media'>, Output> = async (
     case 'waiting':
       throw new Problem(
         'conflict',
-        'The file is still being fetched from the messaging provider. Ask again in a few seconds.',
+        'The file is still being downloaded from the messaging provider. Retry in a few seconds.',
         { reason: 'media_pending' },
         { 'Retry-After': '5' },
       )
     case 'too_large':
-      throw gone('media_too_large', media.error ?? 'The file is larger than this server keeps.')
+      throw mediaGone('media_too_large', media.error ?? 'The file is larger than this server keeps.')
     case 'lost':
-      throw gone('media_lost', media.error ?? 'The file could not be fetched from the messaging provider.')
+      throw mediaGone(
+        'media_lost',
+        media.error ?? 'The file could not be downloaded from the messaging provider.',
+      )
     default:
-      throw gone('no_media', 'No file came with this message.')
+      throw mediaGone('no_media', 'No file came with this message.')
   }
 }
 
-const gone = (reason: string, detail: string): Problem => new Problem('not_found', detail, { reason })
+const mediaGone = (reason: string, detail: string): Problem => new Problem('not_found', detail, { reason })
 
-/** Customers choose it: what does not look like a type is none. */
-const contentTypeOf = (type: string | null): string =>
+/** Customers choose it: what does not look like a media type is replaced by the default. */
+const toContentType = (type: string | null): string =>
   type !== null && /^[\w.+-]{1,100}\/[\w.+-]{1,100}(?:; ?[\w.+-]{1,50}=[\w.+-]{1,100})?$/.test(type)
     ? type
-    : UNNAMED
+    : DEFAULT_CONTENT_TYPE
 
-/** The bytes behind a sealed address. Throws 404 when it is none of ours, is over, or the file is gone. */
+/** Serves the file behind a sealed URL. Throws 404 when the URL is not valid or expired, or the file is gone. */
 export const serveMedia = async (app: App, token: string): Promise<Response> => {
   const opened = openMediaUrl(app.mediaSealer, token)
   if (!opened)
     throw new Problem(
       'not_found',
-      'This address of a file does not work any more. Ask messaging_get_media for a new one.',
+      'This URL of a file has expired. Call messaging_get_media for a new one.',
       { reason: 'media_url_expired' },
     )
   const { workspaceId, messageId } = opened
-  const media = await readMedia(app.db, workspaceId, messageId)
+  const media = await findMedia(app.db, workspaceId, messageId)
   const blob = media?.state === 'kept' && media.key !== null ? await app.media?.read(media.key) : undefined
-  if (!media || !blob) throw gone('media_lost', "The file is not in this server's media folder.")
-  const contentType = contentTypeOf(media.content_type)
+  if (!media || !blob) throw mediaGone('media_lost', "The file is not in this server's media folder.")
+  const contentType = toContentType(media.content_type)
   return new Response(blob, {
     headers: {
       'Content-Type': contentType,
       'Content-Length': String(blob.size),
-      'Content-Disposition': disposition(media.file_name, messageId, contentType),
-      // Customers send what they like: it is never shown as a page of ours.
+      'Content-Disposition': toContentDisposition(media.file_name, messageId, contentType),
+      // Customers can send anything: a browser must never show it as a page of this server.
       'X-Content-Type-Options': 'nosniff',
       'Content-Security-Policy': "sandbox; default-src 'none'",
       'Cache-Control': 'private, max-age=300',
@@ -76,7 +79,7 @@ export const serveMedia = async (app: App, token: string): Promise<Response> => 
   })
 }
 
-const endings: Readonly<Record<string, string>> = {
+const fileExtensions: Readonly<Record<string, string>> = {
   'image/jpeg': 'jpg',
   'image/png': 'png',
   'image/webp': 'webp',
@@ -91,10 +94,10 @@ const endings: Readonly<Record<string, string>> = {
   'text/plain': 'txt',
 }
 
-/** To be saved under its name (RFC 6266): in plain ASCII for old readers, in UTF-8 for all others. */
-const disposition = (name: string | null, messageId: string, contentType: string): string => {
-  const ending = endings[contentType.split(';')[0]!]
-  // eslint-disable-next-line no-control-regex -- control characters are what must go
+/** An attachment with its file name (RFC 6266): in ASCII for old clients, in UTF-8 for all others. */
+const toContentDisposition = (name: string | null, messageId: string, contentType: string): string => {
+  const ending = fileExtensions[contentType.split(';')[0]!]
+  // eslint-disable-next-line no-control-regex -- control characters are what must be replaced
   const safe = (name ?? '')
     .toWellFormed()
     .replaceAll(/[\u0000-\u001f\u007f-\u009f\\/:*?"<>|\u202a-\u202e\u2066-\u2069]/g, '_')
@@ -109,21 +112,18 @@ const disposition = (name: string | null, messageId: string, contentType: string
   return `attachment; filename="${ascii}"${ascii === full ? '' : `; filename*=UTF-8''${encoded}`}`
 }
 
-/**
- * The answer of the REST route, which shows the file itself: that of our own store, or the way to where it
- * is.
- */
-export const bytesAnswer = async (
+/** The response of the REST route: the file itself from the media store, or a redirect to where it is. */
+export const createMediaResponse = async (
   app: App,
   described: Output,
   headers: Record<string, string>,
 ): Promise<Response> => {
   const { 'Content-Type': _, ...kept } = headers
-  const own = `${app.config.publicUrl}/media/`
-  const answer =
-    described.url.startsWith(own) && described.expires_at !== null
-      ? await serveMedia(app, described.url.slice(own.length))
+  const mediaUrl = `${app.config.publicUrl}/media/`
+  const response =
+    described.url.startsWith(mediaUrl) && described.expires_at !== null
+      ? await serveMedia(app, described.url.slice(mediaUrl.length))
       : new Response(null, { status: 302, headers: { Location: described.url } })
-  for (const [name, value] of Object.entries(kept)) answer.headers.set(name, value)
-  return answer
+  for (const [name, value] of Object.entries(kept)) response.headers.set(name, value)
+  return response
 }

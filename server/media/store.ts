@@ -6,42 +6,42 @@ import { dirname, join } from 'node:path'
 /** Where received files are kept. Servers of one database share it. */
 export type MediaStore = {
   /** The largest file that is kept, in bytes, whatever its type. */
-  readonly mostBytes: number
-  /** All of the file, or nothing: whoever reads never finds half of it. */
+  readonly maxBytes: number
+  /** Writes the file atomically: no reader finds half of it. */
   write: (key: string, bytes: Uint8Array) => Promise<void>
-  /** Undefined when there is no such file. It is read as it is sent. */
+  /** Undefined when the file does not exist. It is streamed as it is sent. */
   read: (key: string) => Promise<Blob | undefined>
   remove: (key: string) => Promise<void>
 }
 
-/** Numbers and slashes: no key leads out of the folder. */
+/** Digits and one slash: no key leads out of the folder. */
 const KEY = /^\d+\/\d+$/
 
 export const mediaKey = (workspaceId: string, messageId: string): string => `${workspaceId}/${messageId}`
 
-/** Keeps files in a folder, readable by the server's own user alone. */
+/** Stores files in a folder that only the server's own user can read. */
 export const createMediaStore = (folder: string, mostBytes = 100 * 1024 * 1024): MediaStore => {
   const pathOf = (key: string): string => {
-    if (!KEY.test(key)) throw new Error('not the key of a file')
+    if (!KEY.test(key)) throw new Error('invalid media key')
     return join(folder, key)
   }
   return {
-    mostBytes,
+    maxBytes: mostBytes,
     write: async (key, bytes) => {
       const path = pathOf(key)
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-      const draft = `${path}.${randomUUID()}.part`
+      const temporaryPath = `${path}.${randomUUID()}.part`
       try {
-        const file = await open(draft, 'wx', 0o600)
+        const file = await open(temporaryPath, 'wx', 0o600)
         try {
           await file.writeFile(bytes)
           await file.sync()
         } finally {
           await file.close()
         }
-        await rename(draft, path)
+        await rename(temporaryPath, path)
       } catch (error) {
-        await rm(draft, { force: true })
+        await rm(temporaryPath, { force: true })
         throw error
       }
     },

@@ -1,5 +1,5 @@
 import {
-  latestChannelOf,
+  findLatestChannelId,
   listUsableChannels,
   readDefaultChannel,
   readSendingChannel,
@@ -7,14 +7,14 @@ import {
   type SendingChannel,
 } from '../../storage/sends.ts'
 import type { Context } from '../core/context.ts'
-import { mayUse } from '../inbox/access.ts'
+import { canUseChannel } from '../inbox/access.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 
 /**
- * A channel that messages can go out on now; refuses any other. Only `chatapp` channels have a provider to
- * send by.
+ * Returns the channel when messages can be sent on it now. Throws 409 `channel_not_supported` or
+ * `channel_not_connected` otherwise. Only `chatapp` channels are connected to the messaging provider.
  */
-export const usable = (channel: SendingChannel): SendingChannel => {
+export const requireUsableChannel = (channel: SendingChannel): SendingChannel => {
   if (channel.type !== 'chatapp') {
     throw new Problem(
       'conflict',
@@ -34,43 +34,48 @@ export const usable = (channel: SendingChannel): SendingChannel => {
 }
 
 /**
- * The channel that a template goes out on: the one asked for, else that of the contact's latest
- * conversation, else the default one (contract 5).
+ * Chooses the channel that a template is sent on: the requested one, else that of the contact's latest
+ * conversation, else the default channel (contract 5). Throws 404 or 400 when there is none.
  */
 export const chooseChannel = async (
   ctx: Context,
-  asked: string | undefined,
+  requestedId: string | undefined,
   contactId: string | undefined,
 ): Promise<SendingChannel> => {
   const { tx, actor } = ctx
   const workspaceId = actor.workspace.id
-  if (asked !== undefined) {
-    const channel = mayUse(actor, asked) ? await readSendingChannel(tx, workspaceId, asked) : undefined
-    if (!channel) throw notFound('channel', asked)
-    return usable(channel)
+  if (requestedId !== undefined) {
+    const channel = canUseChannel(actor, requestedId)
+      ? await readSendingChannel(tx, workspaceId, requestedId)
+      : undefined
+    if (!channel) throw notFound('channel', requestedId)
+    return requireUsableChannel(channel)
   }
-  const open = (await listUsableChannels(tx, workspaceId)).filter((channel) => mayUse(actor, channel.id))
-  const latest =
+  const candidates = (await listUsableChannels(tx, workspaceId)).filter((channel) =>
+    canUseChannel(actor, channel.id),
+  )
+  const latestId =
     contactId === undefined
       ? undefined
-      : await latestChannelOf(
+      : await findLatestChannelId(
           tx,
           workspaceId,
           contactId,
-          open.map((channel) => channel.id),
+          candidates.map((channel) => channel.id),
         )
-  if (latest !== undefined) return open.find((channel) => channel.id === latest)!
-  const standard = await readDefaultChannel(tx, workspaceId)
-  if (standard && mayUse(actor, standard.id)) return usable(standard)
+  const latest = candidates.find((channel) => channel.id === latestId)
+  if (latest) return latest
+  const fallback = await readDefaultChannel(tx, workspaceId)
+  if (fallback && canUseChannel(actor, fallback.id)) return requireUsableChannel(fallback)
   throw invalidField('channel_id', 'required', 'is required: there is no default channel that you may use', {
     reason: 'channel_required',
     fix: 'Send the id of a connected channel of type chatapp.',
-    allowed: open.map((channel) => channel.id),
+    allowed: candidates.map((channel) => channel.id),
   })
 }
 
-/** A contact that a message can reach. */
-export const reachable = (recipient: Recipient): Recipient => {
+/** Returns the contact when a message can reach it. Throws 409 `contact_unreachable` otherwise. */
+export const requireReachable = (recipient: Recipient): Recipient => {
   if (recipient.phone !== null || recipient.chatapp_user_id !== null) return recipient
   throw new Problem(
     'conflict',

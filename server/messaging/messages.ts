@@ -1,29 +1,26 @@
-import { channelOfConversation } from '../../storage/conversation-lists.ts'
-import { pageOfMessages, readMessage } from '../../storage/message-lists.ts'
-import { mayUse } from '../inbox/access.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { findConversationChannel } from '../../storage/conversation-lists.ts'
+import { listMessagePage, readMessage } from '../../storage/message-lists.ts'
+import { canUseChannel } from '../inbox/access.ts'
+import type { Handler } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 import { showMessage } from './view.ts'
 
-export const getMessage: Handler<
-  InputOf<'messaging_get_message'>,
-  OutputOf<'messaging_get_message'>
-> = async (ctx, { message_id: id }) => {
+export const getMessage: Handler<'messaging_get_message'> = async (ctx, { message_id: id }) => {
   const message = await readMessage(ctx.tx, ctx.actor.workspace.id, id)
-  if (!message || !mayUse(ctx.actor, message.channel_id)) throw notFound('message', id)
+  if (!message || !canUseChannel(ctx.actor, message.channel_id)) throw notFound('message', id)
   return showMessage(ctx, message)
 }
 
-export const listMessages: Handler<InputOf<'inbox_list_messages'>, OutputOf<'inbox_list_messages'>> = async (
+export const listMessages: Handler<'inbox_list_messages'> = async (
   ctx,
   { conversation_id: id, cursor, limit },
 ) => {
   const position = ctx.cursors.open(cursor)
   const after = position && { createdAt: String(position[0]), id: String(position[1]) }
   const workspaceId = ctx.actor.workspace.id
-  const channel = await channelOfConversation(ctx.tx, workspaceId, id)
-  if (channel === undefined || !mayUse(ctx.actor, channel)) throw notFound('conversation', id)
-  const rows = await pageOfMessages(ctx.tx, workspaceId, id, after, limit + 1)
+  const channel = await findConversationChannel(ctx.tx, workspaceId, id)
+  if (channel === undefined || !canUseChannel(ctx.actor, channel)) throw notFound('conversation', id)
+  const rows = await listMessagePage(ctx.tx, workspaceId, id, after, limit + 1)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
   return {
     data: rows.slice(0, limit).map((row) => showMessage(ctx, row)),

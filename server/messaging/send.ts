@@ -4,31 +4,40 @@ import type { Db } from '../../storage/database.ts'
 import { readMessage } from '../../storage/message-lists.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
 import {
-  type CallNote,
-  deleteIfEmpty,
-  deletePending,
-  findOutbound,
-  isUntouched,
-  noteCall,
+  type ProviderCall,
+  deleteEmptyConversation,
+  deletePendingMessage,
+  findOutboundMessage,
+  isContactUntouched,
+  recordProviderCall,
   type Recipient,
   readWindowFacts,
   type SendingChannel,
 } from '../../storage/sends.ts'
 import type { Context } from '../core/context.ts'
-import { ulid } from '../ids.ts'
-import { flowOf } from '../inbox/lifecycle.ts'
-import { windowOf } from '../inbox/window.ts'
-import type { How, ProviderHandler } from '../core/handler.ts'
+import { createUlid } from '../ids.ts'
+import { toConversationContext } from '../inbox/conversation-context.ts'
+import { toWindow } from '../inbox/window.ts'
+import type { CallOptions } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
-import { outcomeUnknown, type Outgoing, providerCode, type Sent } from '../provider/port.ts'
-import { announce, learn, markSent, RE_ENGAGEMENT, STOPPED_MARKETING } from './delivery.ts'
+import { isOutcomeUnknown, type OutgoingMessage, providerCodeOf, type SentMessage } from '../provider/port.ts'
+import {
+  applyFailureSideEffects,
+  type EmitCreated,
+  markSent,
+  RE_ENGAGEMENT_CODE,
+  MARKETING_STOPPED_CODE,
+} from './message-status.ts'
 import { showMessage } from './view.ts'
 
 /**
  * How every message is sent. `prepare` commits the message as pending under a reference of its own, in its
- * conversation, so that a status that is quicker than the answer finds it; `call` sends it, once; `settle`
- * makes it sent, and announces what was made on the way. A refusal takes all of it back: the message, and a
- * conversation or contact that only this send made.
+ * conversation, so that a status that arrives before the response finds it; `call` sends it, once;
+ * `complete` marks it as sent, and emits the events of what was created on the way. A refusal undoes all of
+ * it: the message, and a conversation or contact that only this send created.
+ *
+ * The intent is stored between the parts, so its members keep their names. `opens`, `makesContact`: this
+ * send created the conversation, the contact.
  */
 export type SendIntent = {
   workspaceId: string
@@ -38,50 +47,50 @@ export type SendIntent = {
   opens: boolean
   makesContact: boolean
   phoneNumberId: string
-  outgoing: Outgoing
+  outgoing: OutgoingMessage
   writtenAt: string
 }
 
 /**
- * How long a send without an answer is waited for where the provider cannot be asked (the true one cannot),
- * in milliseconds of real time since its last call: by then the status of a message that it did take has
- * come, and carries our reference.
+ * How long to wait for the status of a send without a response where the provider cannot be queried (the
+ * true one cannot), in milliseconds of real time since its last call: by then the status of an accepted
+ * message has arrived, and carries our reference.
  */
-const SETTLE_MS = 60_000
+const STATUS_WAIT_MS = 60_000
 /**
- * How long a call may still be at work, in milliseconds of real time: a provider that is slow, or our own
- * process that is. Until then a message that is not there may yet come.
+ * How long a call may still be in flight, in milliseconds of real time: the provider or our own process may
+ * be slow. Until then a message that the provider does not have may still arrive there.
  */
-export const AT_WORK_MS = 30_000
+export const CALL_IN_FLIGHT_MS = 30_000
 
-type Place = {
+type SendTarget = {
   conversation: Pick<ConversationState, 'id' | 'episode'>
   channel: SendingChannel
   recipient: Recipient
   opens: boolean
   makesContact: boolean
 }
-type Content = Pick<
+type MessageContent = Pick<
   NewMessage,
   'type' | 'text' | 'template_name' | 'template_language' | 'reply_to_id' | 'media'
 >
 
 /**
- * Writes the message as pending. `sends`: what the provider is given, `answers`: the provider's id of the
- * message it replies to.
+ * Inserts the message as pending. `body`: the provider's form of it. `replyTo`: the provider's id of the
+ * message that it replies to.
  */
-export const writePending = async (
+export const insertPendingMessage = async (
   ctx: Context,
-  place: Place,
-  content: Content,
-  sends: Outgoing['body'],
-  answers?: string,
+  target: SendTarget,
+  content: MessageContent,
+  body: OutgoingMessage['body'],
+  replyTo?: string,
 ): Promise<SendIntent> => {
-  const { conversation, channel, recipient, opens, makesContact } = place
+  const { conversation, channel, recipient, opens, makesContact } = target
   const workspaceId = ctx.actor.workspace.id
-  const reference = `msg_${ulid()}`
-  // Real time: how long the provider is silent is no matter of the business's clock, which can be advanced.
-  const call: CallNote = { called_at: new Date().toISOString(), opens, makes_contact: makesContact }
+  const reference = `msg_${createUlid()}`
+  // Real time: the provider's silence is not measured by business time, which can be advanced.
+  const call: ProviderCall = { called_at: new Date().toISOString(), opens, makes_contact: makesContact }
   const [messageId] = await insertMessages(ctx.tx, workspaceId, [
     {
       ...content,
@@ -107,131 +116,152 @@ export const writePending = async (
     makesContact,
     phoneNumberId: channel.provider_phone_number_id!,
     writtenAt: ctx.now,
-    outgoing: { ...address, reference, ...(answers === undefined ? {} : { replyTo: answers }), body: sends },
+    outgoing: { ...address, reference, ...(replyTo === undefined ? {} : { replyTo }), body },
   }
 }
 
 /** Sends the message, unless an earlier call did. */
-const call = async (intent: SendIntent, how: How): Promise<Sent> => {
-  if (how.again) {
-    const earlier = await sentEarlier(intent, how)
+const callProvider = async (intent: SendIntent, options: CallOptions): Promise<SentMessage> => {
+  if (options.again) {
+    const earlier = await findEarlierSend(intent, options)
     if (earlier) return earlier
   }
   try {
-    return await how.provider.send({ phoneNumberId: intent.phoneNumberId }, intent.outgoing, how.signal)
+    const sender = { phoneNumberId: intent.phoneNumberId }
+    return await options.provider.send(sender, intent.outgoing, options.signal)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    if (error.code === 'upstream_unavailable' && !outcomeUnknown(error)) await noteRefusal(how.tx, intent)
-    throw await explain(intent, how, error)
+    if (error.code === 'upstream_unavailable' && !isOutcomeUnknown(error))
+      await clearCallTime(options.tx, intent)
+    throw await translateRefusal(intent, options, error)
   }
 }
 
-/** The message that an earlier call sent; undefined when it may be sent now. */
-const sentEarlier = async (
+/**
+ * Returns the message that an earlier call sent; undefined when it may be sent now. Throws 504 while the
+ * outcome of the earlier call is open.
+ */
+const findEarlierSend = async (
   { workspaceId, messageId, phoneNumberId, outgoing: { reference } }: SendIntent,
-  { provider, signal, tx }: How,
-): Promise<Sent | undefined> => {
-  const row = await findOutbound(tx, workspaceId, { id: messageId })
+  { provider, signal, tx }: CallOptions,
+): Promise<SentMessage | undefined> => {
+  const row = await findOutboundMessage(tx, workspaceId, { id: messageId })
   if (!row)
     throw new Problem(
       'upstream_error',
-      'The message was taken back meanwhile. Send it anew, with a fresh Idempotency-Key.',
+      'The message was withdrawn in the meantime. Send it again with a new Idempotency-Key.',
     )
   if (row.provider_id !== null) return { id: row.provider_id }
   const calledAt = row.call?.called_at ?? null
   if (calledAt !== null) {
     const found = await provider.findSent({ phoneNumberId }, reference, signal)
     if (typeof found === 'object') return found
-    const wait = Date.parse(calledAt) + (found === 'unknown' ? SETTLE_MS : AT_WORK_MS) - Date.now()
-    if (wait > 0) throw unanswered(wait)
+    const timeoutMs = found === 'unknown' ? STATUS_WAIT_MS : CALL_IN_FLIGHT_MS
+    const waitMs = Date.parse(calledAt) + timeoutMs - Date.now()
+    if (waitMs > 0) throw outcomePendingProblem(waitMs)
   }
-  if (!(await noteCall(tx, workspaceId, messageId, calledAt, new Date().toISOString())))
-    throw unanswered(AT_WORK_MS)
+  if (!(await recordProviderCall(tx, workspaceId, messageId, calledAt, new Date().toISOString())))
+    throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
   return undefined
 }
 
-const unanswered = (waitMs: number): Problem =>
+const outcomePendingProblem = (waitMs: number): Problem =>
   new Problem(
     'timeout',
-    'The messaging provider has not said yet whether it took the message. Retry with the same Idempotency-Key; it never runs twice.',
+    'The messaging provider has not yet confirmed the message. ' +
+      'Retry with the same Idempotency-Key; the message is never sent twice.',
     {},
     { 'Retry-After': String(Math.ceil(waitMs / 1000)) },
   )
 
 /**
- * Nothing was done, as too much is asked of the provider or it cannot be reached: the next call need not
- * find out, nor wait.
+ * Forgets the call: the provider throttled it or could not be reached, so nothing was done. The next call
+ * need not look for the message, nor wait.
  */
-const noteRefusal = async (tx: Db, { workspaceId, messageId }: SendIntent): Promise<void> => {
-  const row = await findOutbound(tx, workspaceId, { id: messageId })
-  if (row?.call) await noteCall(tx, workspaceId, messageId, row.call.called_at, null)
+const clearCallTime = async (tx: Db, { workspaceId, messageId }: SendIntent): Promise<void> => {
+  const row = await findOutboundMessage(tx, workspaceId, { id: messageId })
+  if (row?.call) await recordProviderCall(tx, workspaceId, messageId, row.call.called_at, null)
 }
 
-/** What the provider's refusal means to who sends. */
-const explain = async (
+/** Translates the provider's refusal into the problem that the caller gets. */
+const translateRefusal = async (
   { workspaceId, conversationId, outgoing }: SendIntent,
-  { tx, now }: How,
+  { tx, now }: CallOptions,
   problem: Problem,
 ): Promise<Problem> => {
-  const code = providerCode(problem)
-  // Templates need no window: said of one, it is the provider's fault.
+  const code = providerCodeOf(problem)
+  // Templates need no window: reported for one, it is an error of the provider.
   if (problem.code === 'window_closed' && outgoing.body.type === 'template')
     return new Problem('upstream_error', problem.message, problem.extras)
-  if (problem.code === 'window_closed' || (code === RE_ENGAGEMENT && outgoing.body.type !== 'template')) {
+  if (
+    problem.code === 'window_closed' ||
+    (code === RE_ENGAGEMENT_CODE && outgoing.body.type !== 'template')
+  ) {
     const facts = await readWindowFacts(tx, workspaceId, conversationId)
-    return windowClosed(facts && windowOf({ ...facts, window_corrected_at: now }, now), {
-      provider_code: RE_ENGAGEMENT,
+    return windowClosedProblem(facts && toWindow({ ...facts, window_corrected_at: now }, now), {
+      provider_code: RE_ENGAGEMENT_CODE,
     })
   }
-  if (code === STOPPED_MARKETING) return doNotDisturb({ provider_code: code })
+  if (code === MARKETING_STOPPED_CODE) return doNotDisturbProblem({ provider_code: code })
   return problem
 }
 
-export const windowClosed = (
-  window: ReturnType<typeof windowOf> | undefined,
-  more: Record<string, unknown> = {},
+export const windowClosedProblem = (
+  window: ReturnType<typeof toWindow> | undefined,
+  extras: Record<string, unknown> = {},
 ): Problem =>
   new Problem(
     'window_closed',
-    'The reply window is closed: the provider takes no free-form message now. Send an approved template instead.',
-    { window, ...more },
+    'The reply window is closed: the provider accepts no free-form messages now. ' +
+      'Send an approved template instead.',
+    { window, ...extras },
   )
 
-export const doNotDisturb = (more: Record<string, unknown> = {}): Problem =>
-  new Problem('conflict', 'The contact does not want to be disturbed, so marketing templates are not sent.', {
+export const doNotDisturbProblem = (extras: Record<string, unknown> = {}): Problem =>
+  new Problem('conflict', 'The contact is set to do not disturb, so marketing templates are not sent.', {
     reason: 'do_not_disturb',
-    ...more,
+    ...extras,
   })
 
 /**
- * The provider refused: what was prepared is taken back, and what the refusal tells is noted. What others
- * used meanwhile stays, and is announced.
+ * Undoes what `prepare` wrote after the provider refused, and records what the refusal means. A contact or
+ * conversation that others have used in the meantime stays, and its events are emitted.
  */
-const refused = async (ctx: Context, intent: SendIntent, problem: Problem): Promise<void> => {
-  const flow = flowOf(ctx)
+export const undoSend = async (
+  ctx: Context<'contact.updated/1'>,
+  intent: SendIntent,
+  problem: Problem,
+  emitCreated?: EmitCreated,
+): Promise<void> => {
+  const flow = toConversationContext(ctx)
   const { tx, workspaceId } = flow
   const contact = await lockContact(tx, workspaceId, intent.contactId)
   const conversation = await lockConversation(tx, workspaceId, intent.conversationId)
-  if (!(await deletePending(tx, workspaceId, intent.messageId)) || !conversation) return
-  const code = providerCode(problem)
-  const opens = intent.opens && !(await deleteIfEmpty(tx, workspaceId, conversation.id))
-  // That somebody wants no marketing is worth keeping.
+  if (!(await deletePendingMessage(tx, workspaceId, intent.messageId)) || !conversation) return
+  const code = providerCodeOf(problem)
+  const opens = intent.opens && !(await deleteEmptyConversation(tx, workspaceId, conversation.id))
+  // A contact who declined marketing is kept, so that the choice is not lost.
   const makesContact =
     intent.makesContact &&
     contact &&
-    (code === STOPPED_MARKETING || !(await isUntouched(tx, workspaceId, intent.contactId)))
+    (code === MARKETING_STOPPED_CODE || !(await isContactUntouched(tx, workspaceId, intent.contactId)))
   if (intent.makesContact && contact && !makesContact)
     await deleteContactRow(tx, workspaceId, intent.contactId)
-  await announce(flow, { opens, makes_contact: makesContact }, conversation)
-  await learn(flow, conversation, code, intent.writtenAt)
+  await emitCreated?.({ opens, makes_contact: makesContact }, conversation)
+  await applyFailureSideEffects(flow, conversation, code, intent.writtenAt)
 }
 
 /**
- * Makes the message sent, unless a status did, and answers it as it is now. What a rehearsal would make has
- * no id.
+ * Marks the message as sent, unless a status did, and returns it as it is now. What a dry run would create
+ * has no id.
  */
-export const settleSend = async (ctx: Context, intent: SendIntent, { id }: Sent) => {
-  await markSent(flowOf(ctx), { id: intent.messageId }, id, ctx.now)
+export const completeSend = async (
+  ctx: Context<'message.sent/1'>,
+  intent: SendIntent,
+  { id }: SentMessage,
+  emitCreated?: EmitCreated,
+) => {
+  await markSent(toConversationContext(ctx), { id: intent.messageId }, id, ctx.now, emitCreated)
   const message = showMessage(ctx, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
   const conversationId = ctx.dryRun && intent.opens ? null : intent.conversationId
   return {
@@ -241,15 +271,12 @@ export const settleSend = async (ctx: Context, intent: SendIntent, { id }: Sent)
 }
 
 /**
- * The parts of a send that are the same for every kind. The provider's id of a rehearsal is its own: two
- * rehearsals must not wait for each other.
+ * The parts of a send that are the same for every kind of message, unless it can create a contact or a
+ * conversation. Each dry run has a provider id of its
+ * own: two dry runs must not wait for each other.
  */
-export const sending = {
-  call,
-  refused,
-  rehearse: (intent: SendIntent): Sent => ({ id: `rehearsed ${intent.outgoing.reference}` }),
+export const sharedSendParts = {
+  call: callProvider,
+  compensate: undoSend,
+  dryRunResult: (intent: SendIntent): SentMessage => ({ id: `rehearsed ${intent.outgoing.reference}` }),
 }
-
-/** An operation in three parts as the list of handlers holds it, whatever its intent is. */
-export const inThreeParts = <I, O, N, R>(handler: ProviderHandler<I, O, N, R>): ProviderHandler<I, O> =>
-  handler as unknown as ProviderHandler<I, O>

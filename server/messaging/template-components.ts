@@ -1,38 +1,36 @@
+import { isObject } from '../../catalog/values.ts'
 /**
- * A template's components as the provider holds them (reference 2.3). They come from outside, so everything
+ * A template's components in the provider's shape (reference 2.3). They come from outside, so every member
  * may be missing.
  */
-export type Button = { type: string; text?: string; url?: string }
-export type Component = {
+export type TemplateButton = { type: string; text?: string; url?: string }
+export type TemplateComponent = {
   type: string
   format?: string
   text?: string
-  buttons?: Button[]
-  cards?: { components?: Component[] }[]
+  buttons?: TemplateButton[]
+  cards?: { components?: TemplateComponent[] }[]
   add_security_recommendation?: boolean
   limited_time_offer?: { text?: string; has_expiration?: boolean }
 }
 
-/** The parts of a message or of a carousel's card. */
-export type Parts = {
-  header?: Component
-  body?: Component
-  buttons: readonly Button[]
-  offer?: Component
-  cards?: readonly Component[][]
+/** The components of a message or of a carousel card, by type. */
+export type TemplateParts = {
+  header?: TemplateComponent
+  body?: TemplateComponent
+  buttons: readonly TemplateButton[]
+  offer?: TemplateComponent
+  cards?: readonly TemplateComponent[][]
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-
-const componentsIn = (value: unknown): Component[] =>
+const parseComponents = (value: unknown): TemplateComponent[] =>
   Array.isArray(value)
-    ? value.filter((c): c is Component => isObject(c) && typeof c['type'] === 'string')
+    ? value.filter((c): c is TemplateComponent => isObject(c) && typeof c['type'] === 'string')
     : []
 
-/** Sorts components by what they are. */
-export const partsOf = (components: unknown): Parts => {
-  const all = componentsIn(components)
+/** Sorts components by type; unreadable ones are left out. */
+export const parseTemplateParts = (components: unknown): TemplateParts => {
+  const all = parseComponents(components)
   const find = (type: string) => all.find((c) => c.type.toUpperCase() === type)
   const [header, body, offer, carousel] = [
     find('HEADER'),
@@ -45,17 +43,21 @@ export const partsOf = (components: unknown): Parts => {
     ...(body ? { body } : {}),
     ...(offer ? { offer } : {}),
     buttons:
-      find('BUTTONS')?.buttons?.filter((b): b is Button => isObject(b) && typeof b.type === 'string') ?? [],
-    ...(carousel ? { cards: (carousel.cards ?? []).map((card) => componentsIn(card.components)) } : {}),
+      find('BUTTONS')?.buttons?.filter(
+        (b): b is TemplateButton => isObject(b) && typeof b.type === 'string',
+      ) ?? [],
+    ...(carousel ? { cards: (carousel.cards ?? []).map((card) => parseComponents(card.components)) } : {}),
   }
 }
 
 /**
- * The body of an authentication template: the provider writes it, in the language of the template; this is
- * the English one.
+ * Returns the text of a template's body, with its variables. The provider writes the body of an
+ * authentication template in the template's language; this is the English one.
  */
-export const bodyText = (category: string | null, body: Component | undefined): string => {
+export const templateBodyText = (category: string | null, body: TemplateComponent | undefined): string => {
   if (body?.text !== undefined) return body.text
   if (category !== 'AUTHENTICATION') return ''
-  return `{{1}} is your verification code.${body?.add_security_recommendation === true ? ' For your security, do not share this code.' : ''}`
+  const advice =
+    body?.add_security_recommendation === true ? ' For your security, do not share this code.' : ''
+  return `{{1}} is your verification code.${advice}`
 }

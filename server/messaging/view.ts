@@ -3,26 +3,26 @@ import type { LastMessage, Message, MessageType } from '../../catalog/messages.t
 import type { EventData } from '../../catalog/events.ts'
 import type { MessageRow } from '../../storage/message-lists.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, type Context, phonesHidden } from '../core/context.ts'
+import { type Actor, type Context, hasHiddenPhones } from '../core/context.ts'
 
-/** Characters of text that a conversation shows of its last message. */
-const LAST_TEXT = 500
+/** Code points of text that a conversation shows of its last message. */
+const MAX_PREVIEW_LENGTH = 500
 
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
-/** The first `most` code points, or a few less, so that no character as a reader sees it is cut in two. */
-export const clipText = (text: string, most: number): { text: string; truncated: boolean } => {
+/** Returns the first `max` code points, or a few fewer, so that no grapheme is cut in two. */
+export const clipText = (text: string, max: number): { text: string; truncated: boolean } => {
   // No text has more code points than UTF-16 units.
-  if (text.length <= most) return { text, truncated: false }
+  if (text.length <= max) return { text, truncated: false }
   let end = 0
-  for (let n = 0; n < most && end < text.length; n++) end += text.codePointAt(end)! > 0xffff ? 2 : 1
+  for (let n = 0; n < max && end < text.length; n++) end += text.codePointAt(end)! > 0xffff ? 2 : 1
   if (end === text.length) return { text, truncated: false }
-  // A lone letter under hundreds of accents is cut all the same.
+  // A single letter with hundreds of combining marks is cut nevertheless.
   const begin = graphemes.segment(text).containing(end)!.index
   return { text: text.slice(0, begin === 0 ? end : begin), truncated: true }
 }
 
-type LastRow = Omit<
+type LastMessageRow = Omit<
   MessageRow,
   | 'contact_id'
   | 'channel_id'
@@ -38,17 +38,17 @@ type LastRow = Omit<
   | 'media_url'
 >
 
-/** What people wrote is shown as they wrote it; what the provider said can quote the customer's phone. */
-const masked = (actor: Actor, text: string | null): string | null =>
-  phonesHidden(actor) ? maskDigits(text) : text
+/** Texts of the provider may quote the customer's phone number; texts that people wrote are not masked. */
+const maskProviderText = (actor: Actor, text: string | null): string | null =>
+  hasHiddenPhones(actor) ? maskDigits(text) : text
 
-const showShared = (actor: Actor, row: LastRow) => ({
+const showShared = (actor: Actor, row: LastMessageRow) => ({
   id: row.id,
   conversation_id: row.conversation_id,
   type: row.type as MessageType,
   direction: row.direction,
   status: row.status,
-  text: row.type === 'SYSTEM' ? masked(actor, row.text) : row.text,
+  text: row.type === 'SYSTEM' ? maskProviderText(actor, row.text) : row.text,
   text_truncated: false,
   has_media: row.media_state !== null,
   from:
@@ -56,19 +56,19 @@ const showShared = (actor: Actor, row: LastRow) => ({
       ? { staff_id: row.staff_id, name: row.staff_name }
       : null,
   reply_to_id: row.reply_to_id,
-  error: masked(actor, row.error),
+  error: maskProviderText(actor, row.error),
   created_at: row.created_at,
 })
 
-/** A message in brief, as its conversation shows it. */
-export const showLastMessage = (actor: Actor, row: LastRow): z.input<typeof LastMessage> => {
+/** Returns a message in brief, as its conversation shows it. */
+export const showLastMessage = (actor: Actor, row: LastMessageRow): z.input<typeof LastMessage> => {
   const shown = showShared(actor, row)
   if (shown.text === null) return shown
-  const { text, truncated } = clipText(shown.text, LAST_TEXT)
+  const { text, truncated } = clipText(shown.text, MAX_PREVIEW_LENGTH)
   return { ...shown, text, text_truncated: truncated }
 }
 
-/** Where the file of a message is read: of this server, or where it was sent from. */
+/** The URL of a message's file: on this server, or the link that it was sent with. Null: no file yet. */
 const mediaUrl = (publicUrl: string, { id, media_state: state, media_url: url }: MessageRow): string | null =>
   state === 'linked'
     ? url
@@ -76,7 +76,7 @@ const mediaUrl = (publicUrl: string, { id, media_state: state, media_url: url }:
       ? `${publicUrl}/v1/messages/${id}/media`
       : null
 
-/** A message as one staff member may see it. */
+/** Returns a message as this staff member may see it. */
 export const showMessage = (
   { actor, publicUrl }: Pick<Context, 'actor' | 'publicUrl'>,
   row: MessageRow,
@@ -99,7 +99,7 @@ export const showMessage = (
   failed_at: row.failed_at,
 })
 
-/** A message as events carry it. */
+/** Returns a message as events carry it. */
 export const eventMessage = (
   row: Pick<
     MessageRow,

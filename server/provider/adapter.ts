@@ -1,41 +1,38 @@
-import { accounts } from './adapter/accounts.ts'
-import { createHttp } from './adapter/http.ts'
-import { links } from './adapter/links.ts'
-import { media, MEDIA_HOSTS } from './adapter/media.ts'
-import { messages } from './adapter/messages.ts'
-import { samples } from './adapter/samples.ts'
-import { templates } from './adapter/templates.ts'
+import { createAccountsApi } from './adapter/accounts.ts'
+import { createProviderHttp } from './adapter/http.ts'
+import { createLinksApi } from './adapter/links.ts'
+import { createMediaApi, MEDIA_HOSTS } from './adapter/media.ts'
+import { createMessagesApi } from './adapter/messages.ts'
+import { createSamplesApi } from './adapter/samples.ts'
+import { createTemplatesApi } from './adapter/templates.ts'
 import type { Provider } from './port.ts'
 
 export type AdapterOptions = {
-  /** Base URL of the provider or of a sandbox, without the version. */
+  /** Base URL of the provider or of a sandbox, without the API version. */
   baseUrl: string
-  /** Such as `v23.0`. */
+  /** API version, such as `v23.0`. */
   version: string
   token: string
-  /** The app that samples of templates are uploaded to; without it they are refused. */
+  /** The app that template samples are uploaded to; without it uploads are refused. */
   appId?: string | undefined
   /**
-   * Base URL of the template archive; the base URL's when absent, but for the provider itself, which has it
-   * on another host.
+   * Base URL of the template archive. Defaults to `baseUrl`, or for the provider itself to the other host
+   * that it uses for the archive.
    */
   archiveUrl?: string | undefined
-  /** How long one answer may take, in milliseconds. */
+  /** Timeout of one request, in milliseconds. */
   timeoutMs?: number | undefined
-  /** Domains beside the base URL's that are sent the token when a file is fetched there. */
+  /** Domains other than the base URL's that receive the token when a file is downloaded from them. */
   mediaHosts?: readonly string[] | undefined
 }
 
-const ARCHIVES: Readonly<Record<string, string>> = {
+const ARCHIVE_URLS: Readonly<Record<string, string>> = {
   'https://graph.facebook.com': 'https://api.facebook.com',
 }
 
-/**
- * The provider as it is spoken to over HTTP: the Cloud API of the messaging app, or a sandbox that speaks
- * the same.
- */
+/** Creates the client of the provider's HTTP API, or of a sandbox that emulates it. */
 export const createAdapter = ({
-  baseUrl: given,
+  baseUrl: configuredUrl,
   version,
   token,
   appId,
@@ -43,14 +40,14 @@ export const createAdapter = ({
   timeoutMs = 15_000,
   mediaHosts = MEDIA_HOSTS,
 }: AdapterOptions): Provider => {
-  const baseUrl = given.replace(/\/+$/, '')
-  const http = createHttp({ baseUrl, version, token, timeoutMs })
+  const baseUrl = configuredUrl.replace(/\/+$/, '')
+  const http = createProviderHttp({ baseUrl, version, token, timeoutMs })
   return {
-    ...messages(http),
-    ...media(http, mediaHosts),
-    ...accounts(http),
-    ...templates(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVES[baseUrl] ?? baseUrl),
-    ...samples(http, appId),
-    ...links(http),
+    ...createMessagesApi(http),
+    ...createMediaApi(http, mediaHosts),
+    ...createAccountsApi(http),
+    ...createTemplatesApi(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVE_URLS[baseUrl] ?? baseUrl),
+    ...createSamplesApi(http, appId),
+    ...createLinksApi(http),
   }
 }

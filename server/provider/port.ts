@@ -1,18 +1,22 @@
 import { Problem } from '../core/problem.ts'
 
 /**
- * What the service asks of the messaging provider. One adapter (`adapter.ts`) speaks its protocol, to the
- * provider itself or to the sandbox. Each call asks once, and throws a `Problem` and nothing else;
- * `outcomeUnknown` tells whether the work may have been done all the same.
+ * What the service needs from the messaging provider. One adapter (`adapter.ts`) implements its protocol,
+ * for the provider itself and for the sandbox. Each call makes one request without retries, and throws
+ * nothing but a `Problem`; `isOutcomeUnknown` says whether the work may have been done nevertheless.
  */
 export type Provider = {
-  /** Sends one message; `reference` comes back with each of its statuses. */
-  send: (from: Sender, message: Outgoing, signal: AbortSignal) => Promise<Sent>
+  /** Sends one message; the provider returns its `reference` with each status. */
+  send: (from: Sender, message: OutgoingMessage, signal: AbortSignal) => Promise<SentMessage>
   /**
-   * Whether a message with this reference reached the provider. `unknown`: the provider cannot be asked
-   * (the true one cannot), so only a status that carries the reference tells.
+   * Looks for a message with this reference at the provider. `unknown`: the provider has no such query (the
+   * true one has none), so only a status that carries the reference shows it.
    */
-  findSent: (from: Sender, reference: string, signal: AbortSignal) => Promise<Sent | 'absent' | 'unknown'>
+  findSent: (
+    from: Sender,
+    reference: string,
+    signal: AbortSignal,
+  ) => Promise<SentMessage | 'absent' | 'unknown'>
   uploadMedia: (
     from: Sender,
     file: { bytes: Uint8Array; contentType: string; fileName: string | null },
@@ -23,12 +27,12 @@ export type Provider = {
     signal: AbortSignal,
   ) => Promise<{ url: string; contentType: string; size: number | null; sha256: string | null }>
   /**
-   * The bytes behind a media URL, which dies after five minutes; refuses with 413 when there are more than
-   * `mostBytes`.
+   * Downloads the bytes of a media URL, which expires after five minutes. Throws 413 when there are more
+   * than `maxBytes`.
    */
-  downloadMedia: (url: string, mostBytes: number, signal: AbortSignal) => Promise<Uint8Array>
+  downloadMedia: (url: string, maxBytes: number, signal: AbortSignal) => Promise<Uint8Array>
   phoneNumbers: (accountId: string, signal: AbortSignal) => Promise<ProviderNumber[]>
-  /** Has the provider send this account's updates to our webhook. */
+  /** Makes the provider send this account's updates to our webhook. */
   subscribe: (
     accountId: string,
     callback: { url: string; verifyToken: string } | undefined,
@@ -44,7 +48,7 @@ export type Provider = {
     change: { components: readonly unknown[]; category?: string },
     signal: AbortSignal,
   ) => Promise<void>
-  /** Every template of an account, those of exactly this name where it is given. */
+  /** Lists all templates of an account, or those with exactly this name. */
   listTemplates: (
     accountId: string,
     name: string | undefined,
@@ -60,13 +64,13 @@ export type Provider = {
     ids: readonly string[],
     signal: AbortSignal,
   ) => Promise<{ unarchived: string[]; failed: Record<string, string> }>
-  /** Deletes the template of this id, or those of the name in every language. */
+  /** Deletes the template with this id, or those with the name in every language. */
   deleteTemplate: (
     accountId: string,
     template: { name: string; id?: string },
     signal: AbortSignal,
   ) => Promise<void>
-  /** Uploads a sample for a media header in resumable steps; answers the handle. */
+  /** Uploads a sample for a media header in resumable steps; returns its handle. */
   uploadSample: (
     file: { bytes: Uint8Array; contentType: string; fileName: string },
     signal: AbortSignal,
@@ -81,29 +85,29 @@ export type Provider = {
     link: { code: string; message: string },
     signal: AbortSignal,
   ) => Promise<ProviderLink>
-  /** Undefined when there is none with this code. */
+  /** Returns undefined when no link has this code. */
   findLink: (from: Sender, code: string, signal: AbortSignal) => Promise<ProviderLink | undefined>
-  /** Every link of a number, newest first. */
+  /** Lists all links of a number, newest first. */
   listLinks: (from: Sender, signal: AbortSignal) => Promise<ProviderLink[]>
   deleteLink: (from: Sender, code: string, signal: AbortSignal) => Promise<void>
 }
 
-/** The business number that a call is about. */
+/** The business number that a call is made for. */
 type Sender = { phoneNumberId: string }
 
 /**
- * `to`: E.164 digits; `recipient`: the id of a user who shows no number. `body`: the part of the provider's
- * message after the envelope, `type` and its object.
+ * `to`: E.164 digits; `recipient`: the id of a user who hides the number. `body`: the provider's message
+ * without its envelope: `type` and the object of that name.
  */
-export type Outgoing = {
+export type OutgoingMessage = {
   to?: string
   recipient?: string
   reference: string
   replyTo?: string
   body: { type: string } & Record<string, unknown>
 }
-/** `id`: the provider's message id. */
-export type Sent = { id: string }
+/** `id`: of the message at the provider. */
+export type SentMessage = { id: string }
 export type ProviderNumber = {
   id: string
   displayPhoneNumber: string
@@ -129,37 +133,46 @@ export type ProviderTemplate = {
 }
 export type ProviderLink = { code: string; message: string; url: string; qrImageUrl: string | null }
 
-/** Reasons with which a call was certainly not done, although trying again may help. */
+/** Reasons of a failure that certainly did no work, although a retry may succeed. */
 const NOT_DONE = new Set<unknown>(['throttled', 'unreachable'])
 
 /**
- * Whether a call that failed so may have been done all the same. Then it is found out before the call is
- * made again.
+ * Whether a call that failed with this problem may have done its work nevertheless. If so, the outcome must
+ * be looked up before the call is made again.
  */
-export const outcomeUnknown = (problem: Problem): boolean =>
+export const isOutcomeUnknown = (problem: Problem): boolean =>
   problem.code === 'timeout' ||
   (problem.code === 'upstream_unavailable' && !NOT_DONE.has(problem.extras.reason))
 
 /**
- * For look-ups that find out whether an earlier call was done: whatever refusal they meet tells nothing
- * about that call, so it becomes
- * `upstream_unavailable`, with an unknown outcome.
+ * Wraps a query that finds out whether an earlier call did its work. A refusal of the query says nothing
+ * about that call, so it becomes `upstream_unavailable`, with an unknown outcome.
  */
-export const lookUp = async <T>(asked: Promise<T>): Promise<T> => {
+export const lookUpOutcome = async <T>(query: Promise<T>): Promise<T> => {
   try {
-    return await asked
+    return await query
   } catch (error) {
-    if (!(error instanceof Problem) || outcomeUnknown(error)) throw error
+    if (!(error instanceof Problem) || isOutcomeUnknown(error)) throw error
     const { reason: _, errors: __, ...extras } = error.extras
     throw new Problem(
       'upstream_unavailable',
-      `What became of the call could not be found out. ${error.message}`,
+      `The outcome of the call could not be determined. ${error.message}`,
       extras,
       error.headers,
     )
   }
 }
 
-/** What a refusal by the provider carries: its own code, in `problem.extras.provider_code`. */
-export const providerCode = (problem: Problem): number | undefined =>
+/** The provider's own error code of a refusal; undefined when the problem is not one. */
+export const providerCodeOf = (problem: Problem): number | undefined =>
   problem.extras['provider_code'] as number | undefined
+
+const throwUnconfigured = async (): Promise<never> => {
+  throw new Problem(
+    'service_unconfigured',
+    'This server has no messaging provider. Start it with WCRM_PROVIDER_URL, or with the sandbox.',
+  )
+}
+
+/** Stands in where no provider is configured: every call throws `service_unconfigured`. */
+export const unconfiguredProvider = new Proxy({}, { get: () => throwUnconfigured }) as Provider

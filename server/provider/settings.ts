@@ -1,10 +1,10 @@
 import { hkdfSync } from 'node:crypto'
 
-/** How the provider is reached, and how its webhooks are known. */
+/** How the provider is reached, and how its webhooks are verified. */
 export type ProviderSettings = {
-  /** This server plays the provider itself. */
+  /** This server serves the sandbox that emulates the provider. */
   builtIn: boolean
-  /** Without the version and without a slash at the end. */
+  /** Without the API version and without a trailing slash. */
   baseUrl: string
   version: string
   token: string
@@ -14,7 +14,7 @@ export type ProviderSettings = {
   archiveUrl?: string | undefined
 }
 
-/** Where the built-in sandbox is, below the server's own address. */
+/** Path of the built-in sandbox on this server. */
 export const SANDBOX_PATH = '/sandbox/provider'
 export const WEBHOOK_PATH = '/provider/webhook'
 
@@ -30,16 +30,16 @@ export type ProviderConfig = {
 
 const DEFAULT_VERSION = 'v23.0'
 
-const derived = (secret: string, purpose: string): string =>
+const deriveSecret = (secret: string, purpose: string): string =>
   Buffer.from(hkdfSync('sha256', secret, 'wcrm', `sandbox ${purpose}`, 24)).toString('base64url')
 
-const bare = (url: string): string => url.replace(/\/+$/, '')
+const stripTrailingSlashes = (url: string): string => url.replace(/\/+$/, '')
 
 /**
- * The configured provider, else the sandbox that this server serves at `localUrl`. Its secrets come from
- * the server's, so that all servers of a database agree.
+ * Returns the configured provider, else the sandbox that this server serves at `localUrl`. The sandbox's
+ * secrets are derived from the server's, so that all servers of a database agree.
  */
-export const providerSettings = (
+export const resolveProviderSettings = (
   config: ProviderConfig,
   secret: string,
   localUrl: string,
@@ -51,19 +51,19 @@ export const providerSettings = (
       baseUrl: `${localUrl}${SANDBOX_PATH}`,
       version,
       appId: 'sandbox',
-      token: derived(secret, 'token'),
-      appSecret: derived(secret, 'app secret'),
-      verifyToken: derived(secret, 'verify token'),
+      token: deriveSecret(secret, 'token'),
+      appSecret: deriveSecret(secret, 'app secret'),
+      verifyToken: deriveSecret(secret, 'verify token'),
     }
   }
   return {
     builtIn: false,
-    baseUrl: bare(config.providerUrl),
+    baseUrl: stripTrailingSlashes(config.providerUrl),
     version,
     token: config.providerToken!,
     appSecret: config.providerAppSecret!,
     verifyToken: config.providerVerifyToken!,
     appId: config.providerAppId,
-    archiveUrl: config.providerArchiveUrl && bare(config.providerArchiveUrl),
+    archiveUrl: config.providerArchiveUrl && stripTrailingSlashes(config.providerArchiveUrl),
   }
 }

@@ -1,62 +1,57 @@
+import { isBlank } from '../../catalog/values.ts'
 import {
   countQuickMessages,
-  deleteQuickMessage as deleteRow,
+  deleteQuickMessage as deleteQuickMessageRow,
   insertQuickMessage,
   lockQuickMessage,
-  pageOfQuickMessages,
-  type QuickMessage,
+  listQuickMessageRows,
+  type QuickMessageRow,
   type QuickMessageFields,
-  updateQuickMessage as updateRow,
+  updateQuickMessage as updateQuickMessageRow,
 } from '../../storage/quick-messages.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { pageOf } from '../core/paging.ts'
+import type { Handler, InputOf } from '../core/handler.ts'
+import { createPage } from '../core/paging.ts'
 import { invalidField } from '../core/problem.ts'
-import { checkContent, claimCode, isBlank, teamOf } from './check.ts'
+import { checkContent, claimCode, resolveTeam } from './check.ts'
 import {
-  reachQuickMessage,
+  lockChangeableQuickMessage,
   requireEditable,
   requireOwnerForPrivate,
   showQuickMessage,
-  viewerOf,
+  toViewer,
 } from './rights.ts'
 
-export const listQuickMessages: Handler<
-  InputOf<'messaging_list_quick_messages'>,
-  OutputOf<'messaging_list_quick_messages'>
-> = (ctx, input) => {
-  const [workspaceId, viewer] = [ctx.actor.workspace.id, viewerOf(ctx.actor)]
-  return pageOf(
+export const listQuickMessages: Handler<'messaging_list_quick_messages'> = (ctx, input) => {
+  const [workspaceId, viewer] = [ctx.actor.workspace.id, toViewer(ctx.actor)]
+  return createPage(
     ctx.cursors,
     input,
-    (after, limit) => pageOfQuickMessages(ctx.tx, workspaceId, viewer, input, after && after[0]!, limit),
+    (after, limit) => listQuickMessageRows(ctx.tx, workspaceId, viewer, input, after && after[0]!, limit),
     () => countQuickMessages(ctx.tx, workspaceId, viewer, input),
     (row) => [row.code_key],
     (row) => showQuickMessage(ctx.actor, row),
   )
 }
 
-/** The record as it is now; what is not written has no time. */
-const written = async (ctx: Context, id: string) => {
-  const row = await lockQuickMessage(ctx.tx, ctx.actor.workspace.id, viewerOf(ctx.actor), id)
+/** Returns the quick message as it is now; in a dry run without a time of change. */
+const readShownQuickMessage = async (ctx: Context, id: string) => {
+  const row = await lockQuickMessage(ctx.tx, ctx.actor.workspace.id, toViewer(ctx.actor), id)
   return { ...showQuickMessage(ctx.actor, row!), ...(ctx.dryRun ? { updated_at: null } : {}) }
 }
 
-const orNull = (text: string | undefined): string | null => (isBlank(text) ? null : text!)
+const blankToNull = (text: string | undefined): string | null => (isBlank(text) ? null : text!)
 
-export const createQuickMessage: Handler<
-  InputOf<'messaging_create_quick_message'>,
-  OutputOf<'messaging_create_quick_message'>
-> = async (ctx, input) => {
+export const createQuickMessage: Handler<'messaging_create_quick_message'> = async (ctx, input) => {
   const { code, type, visibility } = input
   if (type === 'TEXT' && input.text === undefined)
     throw invalidField('text', 'required', 'is required with type TEXT', { fix: 'Write the message.' })
   if (type !== 'TEXT' && input.media_url === undefined)
     throw invalidField('media_url', 'required', `is required with type ${type}`, {
-      fix: 'Give the public https address of the file.',
+      fix: 'Send the public https address of the file.',
     })
   await checkContent(ctx, type, input)
-  const teamId = await teamOf(ctx, visibility, input.team_id, null)
+  const teamId = await resolveTeam(ctx, visibility, input.team_id, null)
   await claimCode(ctx, code)
   const id = await insertQuickMessage(
     ctx.tx,
@@ -68,36 +63,33 @@ export const createQuickMessage: Handler<
       visibility,
       team_id: teamId,
       title: input.title ?? null,
-      description: orNull(input.description),
-      text: orNull(input.text),
+      description: blankToNull(input.description),
+      text: blankToNull(input.text),
       media_url: input.media_url ?? null,
       file_name: input.file_name ?? null,
     },
     ctx.now,
   )
-  return { ...(await written(ctx, id)), ...(ctx.dryRun ? { id: null } : {}) }
+  return { ...(await readShownQuickMessage(ctx, id)), ...(ctx.dryRun ? { id: null } : {}) }
 }
 
-export const updateQuickMessage: Handler<
-  InputOf<'messaging_update_quick_message'>,
-  OutputOf<'messaging_update_quick_message'>
-> = async (ctx, input) => {
-  const row = await reachQuickMessage(ctx, input.quick_message_id)
+export const updateQuickMessage: Handler<'messaging_update_quick_message'> = async (ctx, input) => {
+  const row = await lockChangeableQuickMessage(ctx, input.quick_message_id)
   requireEditable(row)
   await checkContent(ctx, row.type, input)
   if (input.visibility === 'private' && row.visibility !== 'private') requireOwnerForPrivate(ctx.actor, row)
-  const next = await changed(ctx, row, input)
+  const next = await applyChanges(ctx, row, input)
   if (next.code !== row.code) await claimCode(ctx, next.code, row.id)
-  ctx.note(row, next)
+  ctx.auditChange(row, next)
   const fields = Object.keys(next) as (keyof QuickMessageFields)[]
   if (fields.some((field) => next[field] !== row[field]))
-    await updateRow(ctx.tx, ctx.actor.workspace.id, row.id, next, ctx.now)
-  return await written(ctx, row.id)
+    await updateQuickMessageRow(ctx.tx, ctx.actor.workspace.id, row.id, next, ctx.now)
+  return await readShownQuickMessage(ctx, row.id)
 }
 
-const changed = async (
+const applyChanges = async (
   ctx: Context,
-  row: QuickMessage,
+  row: QuickMessageRow,
   input: InputOf<'messaging_update_quick_message'>,
 ): Promise<QuickMessageFields> => {
   const visibility = input.visibility ?? row.visibility
@@ -106,20 +98,20 @@ const changed = async (
     title: input.title ?? row.title,
     type: row.type,
     visibility,
-    team_id: await teamOf(ctx, visibility, input.team_id, row.team_id),
-    description: input.description === undefined ? row.description : orNull(input.description),
-    text: input.text === undefined ? row.text : orNull(input.text),
+    team_id: await resolveTeam(ctx, visibility, input.team_id, row.team_id),
+    description: input.description === undefined ? row.description : blankToNull(input.description),
+    text: input.text === undefined ? row.text : blankToNull(input.text),
     media_url: input.media_url ?? row.media_url,
     file_name: input.file_name ?? row.file_name,
   }
 }
 
-export const deleteQuickMessage: Handler<
-  InputOf<'messaging_delete_quick_message'>,
-  OutputOf<'messaging_delete_quick_message'>
-> = async (ctx, { quick_message_id: id }) => {
-  const { code, type, title, visibility } = await reachQuickMessage(ctx, id)
-  ctx.note({ code, type, title, visibility }, null)
-  await deleteRow(ctx.tx, ctx.actor.workspace.id, id)
+export const deleteQuickMessage: Handler<'messaging_delete_quick_message'> = async (
+  ctx,
+  { quick_message_id: id },
+) => {
+  const { code, type, title, visibility } = await lockChangeableQuickMessage(ctx, id)
+  ctx.auditChange({ code, type, title, visibility }, null)
+  await deleteQuickMessageRow(ctx.tx, ctx.actor.workspace.id, id)
   return { id, deleted: true }
 }

@@ -1,23 +1,23 @@
 import type { z } from 'zod'
-import { editableTypes, type QuickMessage as Shown } from '../../catalog/quick-messages.ts'
-import { lockQuickMessage, type QuickMessage, type Viewer } from '../../storage/quick-messages.ts'
+import { editableTypes, type QuickMessage as QuickMessageSchema } from '../../catalog/quick-messages.ts'
+import { lockQuickMessage, type QuickMessageRow, type QuickMessageViewer } from '../../storage/quick-messages.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 
-const leads = ({ staff: { role } }: Actor): boolean => role !== 'agent'
+const isManager = ({ staff: { role } }: Actor): boolean => role !== 'agent'
 
 /**
- * Owners, admins and managers see every team's saved replies (contract 7); private ones are their owner's
- * alone, whatever the role of others.
+ * Owners, admins and managers see the quick messages of all teams (contract 7). Private ones are visible to
+ * their owner only, whatever the role of others.
  */
-export const viewerOf = (actor: Actor): Viewer => ({ id: actor.staff.id, all: leads(actor) })
+export const toViewer = (actor: Actor): QuickMessageViewer => ({ id: actor.staff.id, all: isManager(actor) })
 
-const isOwner = (actor: Actor, { owner_staff_id: owner }: QuickMessage): boolean => owner === actor.staff.id
-const mayChange = (actor: Actor, row: QuickMessage): boolean =>
-  isOwner(actor, row) || (row.visibility !== 'private' && leads(actor))
-const isEditable = ({ type }: QuickMessage): boolean => (editableTypes as readonly string[]).includes(type)
+const isOwner = (actor: Actor, { owner_staff_id: owner }: QuickMessageRow): boolean => owner === actor.staff.id
+const canChange = (actor: Actor, row: QuickMessageRow): boolean =>
+  isOwner(actor, row) || (row.visibility !== 'private' && isManager(actor))
+const isEditable = ({ type }: QuickMessageRow): boolean => (editableTypes as readonly string[]).includes(type)
 
-export const showQuickMessage = (actor: Actor, row: QuickMessage): z.input<typeof Shown> => ({
+export const showQuickMessage = (actor: Actor, row: QuickMessageRow): z.input<typeof QuickMessageSchema> => ({
   id: row.id,
   code: row.code,
   title: row.title,
@@ -28,36 +28,40 @@ export const showQuickMessage = (actor: Actor, row: QuickMessage): z.input<typeo
   visibility: row.visibility,
   team_id: row.team_id,
   favorite: row.favorite,
-  can_edit: mayChange(actor, row) && isEditable(row),
+  can_edit: canChange(actor, row) && isEditable(row),
   updated_at: row.updated_at,
 })
 
 /**
- * A saved reply that the actor may change or delete, locked. Throws 404 when they do not see it, 403
- * `not_owner` when they only see it.
+ * Returns a quick message that the actor may change or delete, locked. Throws 404 when the actor may not see
+ * it, and 403 `not_owner` when they may only see it.
  */
-export const reachQuickMessage = async (ctx: Context, id: string): Promise<QuickMessage> => {
-  const row = await lockQuickMessage(ctx.tx, ctx.actor.workspace.id, viewerOf(ctx.actor), id)
+export const lockChangeableQuickMessage = async (ctx: Context, id: string): Promise<QuickMessageRow> => {
+  const row = await lockQuickMessage(ctx.tx, ctx.actor.workspace.id, toViewer(ctx.actor), id)
   if (!row) throw notFound('quick message', id)
-  if (!mayChange(ctx.actor, row))
-    throw notOwner(
-      'Only the staff member who saved this reply, or a manager, may change it. Save one of your own instead.',
+  if (!canChange(ctx.actor, row))
+    throw notOwnerProblem(
+      'Only the owner of this quick message or a manager may change it. Create one of your own instead.',
       row,
     )
   return row
 }
 
-/** Others than its owner would lose sight of a reply that they make private. */
-export const requireOwnerForPrivate = (actor: Actor, row: QuickMessage): void => {
+/**
+ * Throws 403 `not_owner`: anyone but the owner would lose access to a quick message by making it private.
+ */
+export const requireOwnerForPrivate = (actor: Actor, row: QuickMessageRow): void => {
   if (!isOwner(actor, row))
-    throw notOwner('Only the staff member who saved this reply may make it private.', row)
+    throw notOwnerProblem('Only the owner of this quick message may make it private.', row)
 }
 
-const notOwner = (detail: string, row: QuickMessage): Problem =>
+const notOwnerProblem = (detail: string, row: QuickMessageRow): Problem =>
   new Problem('forbidden', detail, { reason: 'not_owner', owner_staff_id: row.owner_staff_id })
 
-/** Replies of other types are made elsewhere, of parts that are not shown here. */
-export const requireEditable = (row: QuickMessage): void => {
+/**
+ * Throws 409 `not_editable` for types that are created elsewhere, whose parts this API does not show.
+ */
+export const requireEditable = (row: QuickMessageRow): void => {
   if (isEditable(row)) return
   throw new Problem(
     'conflict',

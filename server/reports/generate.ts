@@ -1,37 +1,54 @@
 import { listWorkspaces } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { insertReport, type ListedReport, lockReports, missingReports } from '../../storage/staff-reports.ts'
-import type { App } from '../app.ts'
+import {
+  insertReport,
+  type StaffReportSummary,
+  tryLockReports,
+  filterMissingReports,
+} from '../../storage/staff-reports.ts'
+import type { App } from '../core/app.ts'
 import { invalidField } from '../core/problem.ts'
-import { type Range, rangeOf, type Span } from './range.ts'
-import { liveRows } from './staff.ts'
+import { type ReportRange, resolveRange, type RangeInput } from './range.ts'
+import { computeStaffRows } from './staff-rows.ts'
 
-/** After midnight what was under way comes in: late messages, lost answers. */
-const SETTLE_MS = 60 * 60 * 1000
+/** Reports of a day are made an hour after its end, when late messages and statuses have arrived. */
+const GENERATION_DELAY_MS = 60 * 60 * 1000
 
-type Named = Range & { name: string | null }
+type NamedRange = ReportRange & { name: string | null }
 
-const spanOf = (now: string, timezone: string, span: Span, name: string | null): Named => ({
-  ...rangeOf({ now, actor: { workspace: { timezone } } }, span),
+const resolveNamedRange = (
+  now: string,
+  timezone: string,
+  input: RangeInput,
+  name: string | null,
+): NamedRange => ({
+  ...resolveRange({ now, actor: { workspace: { timezone } } }, input),
   name,
 })
 
-/** The days of which reports are made each night: yesterday, and the 7 and 30 days up to it. */
-export const nightlySpans = (now: string, timezone: string): Named[] => {
-  const yesterday = spanOf(now, timezone, { preset: 'yesterday' }, 'Yesterday')
-  const back = (days: number): string =>
+/** Returns the ranges of the reports made each night: yesterday, and the 7 and 30 days up to it. */
+export const nightlyRanges = (now: string, timezone: string): NamedRange[] => {
+  const yesterday = resolveNamedRange(now, timezone, { preset: 'yesterday' }, 'Yesterday')
+  const firstDayOf = (days: number): string =>
     Temporal.PlainDate.from(yesterday.to)
       .subtract({ days: days - 1 })
       .toString()
   return [
     yesterday,
-    ...[7, 30].map((days) => spanOf(now, timezone, { from: back(days), to: yesterday.to }, `${days} days`)),
+    ...[7, 30].map((days) =>
+      resolveNamedRange(now, timezone, { from: firstDayOf(days), to: yesterday.to }, `${days} days`),
+    ),
   ]
 }
 
-/** Days that were asked for by hand. Throws 400: a report is kept of days that are over. */
-export const spanByHand = (now: string, workspaceZone: string, span: Span, name: string | null): Named => {
-  const range = spanOf(now, workspaceZone, span, name)
+/** Resolves a range for a stored report. Throws 400 `not_over` when it includes today. */
+export const resolvePastRange = (
+  now: string,
+  workspaceTimezone: string,
+  input: RangeInput,
+  name: string | null,
+): NamedRange => {
+  const range = resolveNamedRange(now, workspaceTimezone, input, name)
   if (range.ended_at > now)
     throw invalidField(
       'to',
@@ -42,13 +59,13 @@ export const spanByHand = (now: string, workspaceZone: string, span: Span, name:
   return range
 }
 
-/** Makes and keeps a report of these days as they are now. */
+/** Computes and stores a report of these days from the data as it is now. */
 export const generateReport = async (
   tx: Db,
   workspaceId: string,
-  range: Named,
+  range: NamedRange,
   now: string,
-): Promise<ListedReport> => {
+): Promise<StaffReportSummary> => {
   const { name, from, to, timezone } = range
   return await insertReport(tx, workspaceId, {
     name,
@@ -56,52 +73,56 @@ export const generateReport = async (
     to,
     timezone,
     generated_at: now,
-    rows: await liveRows(tx, workspaceId, range),
+    rows: await computeStaffRows(tx, workspaceId, range),
   })
 }
 
 /**
- * Makes the reports of a night, where none of the same days are there; of several servers one makes them.
- * Each is a transaction of its own, so that the embedded database serves others in between.
+ * Generates the reports that do not exist yet; of several servers one generates them. Each report is a
+ * transaction of its own, so that the embedded database serves others in between.
  */
-const generateMissing = async (
+const generateMissingReports = async (
   db: Db,
   workspaceId: string,
-  spans: readonly Named[],
+  ranges: readonly NamedRange[],
   now: string,
 ): Promise<void> => {
-  for (const span of await missingReports(db, workspaceId, spans)) {
+  for (const range of await filterMissingReports(db, workspaceId, ranges)) {
     await db.transaction().execute(async (tx) => {
       if (
-        !(await lockReports(tx, workspaceId)) ||
-        (await missingReports(tx, workspaceId, [span])).length === 0
+        !(await tryLockReports(tx, workspaceId)) ||
+        (await filterMissingReports(tx, workspaceId, [range])).length === 0
       )
         return
-      await generateReport(tx, workspaceId, span, now)
+      await generateReport(tx, workspaceId, range, now)
     })
   }
 }
 
 /**
- * Work for a server to repeat: when a day is over in a workspace, its reports are made. What is known to be
- * there is not asked for again.
+ * Returns a job for a server to repeat: it generates the reports of each workspace whose day is over. A night
+ * whose reports are known to exist is not looked up again.
  */
-export const nightlyReports = ({ db, now, log }: Pick<App, 'db' | 'now' | 'log'>): (() => Promise<void>) => {
-  const done = new Map<string, string>()
+export const createNightlyReportJob = ({
+  db,
+  now,
+  log,
+}: Pick<App, 'db' | 'now' | 'log'>): (() => Promise<void>) => {
+  const generated = new Map<string, string>()
   return async () => {
     const at = now()
     for (const { id, timezone } of await listWorkspaces(db)) {
-      const spans = nightlySpans(new Date(Date.parse(at) - SETTLE_MS).toISOString(), timezone)
-      const night = `${spans[0]!.to} ${timezone}`
-      if (done.get(id) === night) continue
+      const ranges = nightlyRanges(new Date(Date.parse(at) - GENERATION_DELAY_MS).toISOString(), timezone)
+      const night = `${ranges[0]!.to} ${timezone}`
+      if (generated.get(id) === night) continue
       try {
-        await generateMissing(db, id, spans, at)
-        if ((await missingReports(db, id, spans)).length === 0) done.set(id, night)
+        await generateMissingReports(db, id, ranges, at)
+        if ((await filterMissingReports(db, id, ranges)).length === 0) generated.set(id, night)
       } catch (error) {
-        // One workspace must not keep the others waiting.
+        // A failure in one workspace must not stop the others.
         log.warn(
           { work: 'staff reports', workspace: id, code: (error as { code?: string }).code },
-          'reports were not made; it is tried again',
+          'Cannot generate staff reports; retrying',
         )
       }
     }

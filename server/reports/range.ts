@@ -1,52 +1,53 @@
 import type { InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, type Problem } from '../core/problem.ts'
 
-export type Span = Omit<InputOf<'reports_workspace_summary'>, 'limit' | 'cursor'>
-export type Range = OutputOf<'reports_workspace_summary'>['range']
+export type RangeInput = Omit<InputOf<'reports_workspace_summary'>, 'limit' | 'cursor'>
+export type ReportRange = OutputOf<'reports_workspace_summary'>['range']
 
-/** Most days of a report. */
-const MOST_DAYS = 186
+const MAX_DAYS = 186
 
-type Days = { from: Temporal.PlainDate; to: Temporal.PlainDate }
+type DayRange = { from: Temporal.PlainDate; to: Temporal.PlainDate }
 
 /**
- * The days that a report is asked for, in the time zone asked for or else the workspace's. Nothing is of
- * the future: weeks and months that are not over end today. A day begins with its first instant, so that it
- * has 23 or 25 hours where clocks change, and none where it is skipped. Throws 400 on the field at fault.
+ * Returns the requested days, in the requested time zone or else the workspace's. No day is in the future:
+ * weeks and months that are not over end today. A day begins with its first instant, so that it has 23 or 25
+ * hours where clocks change, and none where it is skipped. Throws 400 with a pointer to the wrong field.
  */
-export const rangeOf = (
+export const resolveRange = (
   { now, actor }: { now: string; actor: { workspace: { timezone: string } } },
-  { preset, from, to, timezone: asked }: Span,
-): Range => {
-  const timezone = zoneOf(asked ?? actor.workspace.timezone)
+  { preset, from, to, timezone: requestedTimezone }: RangeInput,
+): ReportRange => {
+  const timezone = parseTimezone(requestedTimezone ?? actor.workspace.timezone)
   const today = Temporal.Instant.from(now).toZonedDateTimeISO(timezone).toPlainDate()
-  const given = from !== undefined || to !== undefined
-  const days = given ? asGiven(from, to, today, timezone) : presetDays(preset ?? 'last_7_days', today)
+  const isExplicit = from !== undefined || to !== undefined
+  const days = isExplicit
+    ? parseDayRange(from, to, today, timezone)
+    : presetDays(preset ?? 'last_7_days', today)
   return {
     from: days.from.toString(),
     to: days.to.toString(),
-    days: lengthOf(days),
+    days: countDays(days),
     timezone,
-    started_at: startOf(days.from, timezone),
-    ended_at: startOf(days.to.add({ days: 1 }), timezone),
-    preset: given ? null : (preset ?? 'last_7_days'),
+    started_at: startOfDay(days.from, timezone),
+    ended_at: startOfDay(days.to.add({ days: 1 }), timezone),
+    preset: isExplicit ? null : (preset ?? 'last_7_days'),
   }
 }
 
-/** Hours of the range, which are not 24 a day where clocks change in it. */
-export const hoursOf = ({ started_at: start, ended_at: end }: Range): number =>
+/** Returns the hours of the range; days on which clocks change do not have 24. */
+export const countHours = ({ started_at: start, ended_at: end }: ReportRange): number =>
   (Date.parse(end) - Date.parse(start)) / 3_600_000
 
-const lengthOf = ({ from, to }: Days): number => from.until(to).days + 1
+const countDays = ({ from, to }: DayRange): number => from.until(to).days + 1
 
-const startOf = (day: Temporal.PlainDate, timezone: string): string =>
+const startOfDay = (day: Temporal.PlainDate, timezone: string): string =>
   new Date(day.toZonedDateTime(timezone).epochMilliseconds).toISOString()
 
 /**
- * The name as the time zone database writes it. Temporal would take offsets, and times with a zone in them,
- * too.
+ * Returns the name as the time zone database spells it. Throws 400 for what Temporal accepts besides names:
+ * offsets, and times that contain a zone.
  */
-const zoneOf = (name: string): string => {
+const parseTimezone = (name: string): string => {
   try {
     const { timeZoneId } = Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name)
     if (/^[A-Za-z]/.test(name) && timeZoneId.toLowerCase() === name.toLowerCase()) return timeZoneId
@@ -58,9 +59,9 @@ const zoneOf = (name: string): string => {
   })
 }
 
-const presetDays = (preset: NonNullable<Span['preset']>, today: Temporal.PlainDate): Days => {
+const presetDays = (preset: NonNullable<RangeInput['preset']>, today: Temporal.PlainDate): DayRange => {
   const monday = today.subtract({ days: today.dayOfWeek - 1 })
-  const first = today.with({ day: 1 })
+  const firstOfMonth = today.with({ day: 1 })
   const yesterday = today.subtract({ days: 1 })
   switch (preset) {
     case 'today':
@@ -74,9 +75,9 @@ const presetDays = (preset: NonNullable<Span['preset']>, today: Temporal.PlainDa
     case 'last_30_days':
       return { from: today.subtract({ days: 29 }), to: today }
     case 'this_month':
-      return { from: first, to: today }
+      return { from: firstOfMonth, to: today }
     case 'last_month':
-      return { from: first.subtract({ months: 1 }), to: first.subtract({ days: 1 }) }
+      return { from: firstOfMonth.subtract({ months: 1 }), to: firstOfMonth.subtract({ days: 1 }) }
     case 'this_week':
       return { from: monday, to: today }
     case 'last_week':
@@ -84,44 +85,46 @@ const presetDays = (preset: NonNullable<Span['preset']>, today: Temporal.PlainDa
   }
 }
 
-const asGiven = (
+const parseDayRange = (
   from: string | undefined,
   to: string | undefined,
   today: Temporal.PlainDate,
   timezone: string,
-): Days => {
+): DayRange => {
   if (from === undefined || to === undefined) {
-    const [missing, there] = from === undefined ? (['from', 'to'] as const) : (['to', 'from'] as const)
-    throw invalidField(missing, 'required', `is required with ${there}`, {
+    const [missing, present] = from === undefined ? (['from', 'to'] as const) : (['to', 'from'] as const)
+    throw invalidField(missing, 'required', `is required with ${present}`, {
       fix: 'Send both from and to, or preset.',
     })
   }
-  const days = { from: dayOf('from', from), to: dayOf('to', to) }
+  const days = { from: parseDay('from', from), to: parseDay('to', to) }
   if (Temporal.PlainDate.compare(days.from, days.to) > 0)
     throw invalidField('from', 'reversed', 'must not be after to', { fix: `Send from ${to} and to ${from}.` })
   for (const field of ['from', 'to'] as const)
-    if (Temporal.PlainDate.compare(days[field], today) > 0) throw future(field, today, timezone)
-  if (lengthOf(days) > MOST_DAYS) {
+    if (Temporal.PlainDate.compare(days[field], today) > 0) throw futureDayProblem(field, today, timezone)
+  if (countDays(days) > MAX_DAYS) {
     throw invalidField(
       'from',
       'too_long',
-      `and to are ${lengthOf(days)} days; a report has at most ${MOST_DAYS}`,
+      `and to span ${countDays(days)} days; a report has at most ${MAX_DAYS}`,
       {
-        fix: `Send from ${days.to.subtract({ days: MOST_DAYS - 1 }).toString()} or later, or several shorter ranges.`,
+        fix:
+          `Send from ${days.to.subtract({ days: MAX_DAYS - 1 }).toString()} or later, ` +
+          'or several shorter ranges.',
       },
     )
   }
   return days
 }
 
-const future = (field: 'from' | 'to', today: Temporal.PlainDate, timezone: string): Problem =>
+const futureDayProblem = (field: 'from' | 'to', today: Temporal.PlainDate, timezone: string): Problem =>
   invalidField(field, 'future', `must not be after today, which is ${today.toString()} in ${timezone}`, {
     fix: `Send ${today.toString()} or earlier.`,
   })
 
-const dayOf = (field: 'from' | 'to', text: string): Temporal.PlainDate => {
+const parseDay = (field: 'from' | 'to', text: string): Temporal.PlainDate => {
   try {
-    // The year 0 is none of the database's.
+    // PostgreSQL has no year 0.
     if (!text.startsWith('0000-')) return Temporal.PlainDate.from(text, { overflow: 'reject' })
   } catch (error) {
     if (!(error instanceof RangeError)) throw error

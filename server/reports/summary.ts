@@ -1,43 +1,39 @@
-import { readCounter } from '../../storage/counters.ts'
+import { loadCounter } from '../../storage/counters.ts'
 import type { Db } from '../../storage/database.ts'
 import {
-  type Between,
-  countBreaches,
-  countCloses,
+  type TimeRange,
+  countSlaBreaches,
+  loadCloseFigures,
   countNewContacts,
   countOutbound,
-  countReopened,
+  countReopenings,
   countUnassigned,
-  countWaiting,
+  countWaitsByDuration,
   hasAgentKey,
-  sumBroadcasts,
+  loadBroadcastTotals,
 } from '../../storage/reports.ts'
-import { listPolicies, type PolicyRow } from '../../storage/sla.ts'
+import { listSlaPolicies, type SlaPolicyRow } from '../../storage/sla.ts'
 import { readChannels } from '../../storage/workspace.ts'
 import type { Context } from '../core/context.ts'
-import { Hours } from '../inbox/hours.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { hoursOf, type Range, rangeOf } from './range.ts'
+import { BusinessHours } from '../inbox/hours.ts'
+import type { Handler, OutputOf } from '../core/handler.ts'
+import { countHours, type ReportRange, resolveRange } from './range.ts'
 
 type Summary = OutputOf<'reports_workspace_summary'>
 
-/** New contacts are counted no further than this. */
-const MOST_NEW = 100_000
+/** New contacts are counted up to this number. */
+const MAX_NEW_CONTACTS = 100_000
 
-/** How long customers wait, with the hours at which each bucket but the first begins. */
-const BUCKETS = ['under_1h', '1h_to_4h', '4h_to_24h', 'over_24h'] as const
-const BOUNDS = [1, 4, 24]
+/** How long customers wait; each bucket but the first begins at one of the bounds. */
+const WAIT_BUCKETS = ['under_1h', '1h_to_4h', '4h_to_24h', 'over_24h'] as const
+const WAIT_BOUNDS_HOURS = [1, 4, 24]
 
 /**
- * The summary of some days. Each part is one or two statements of its own, so that several run at once; a
- * change that is made meanwhile may be in one part and not yet in another. Throws 400 for a range that
- * cannot be.
+ * Summarizes some days. Each part is one or two statements of its own, so that they run in parallel; a change
+ * made in the meantime may be in one part and not in another. Throws 400 for an invalid range.
  */
-export const summarizeWorkspace: Handler<InputOf<'reports_workspace_summary'>, Summary> = async (
-  ctx,
-  input,
-) => {
-  const range = rangeOf(ctx, input)
+export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (ctx, input) => {
+  const range = resolveRange(ctx, input)
   const {
     tx,
     now,
@@ -47,12 +43,12 @@ export const summarizeWorkspace: Handler<InputOf<'reports_workspace_summary'>, S
   } = ctx
   const between = { start: range.started_at, end: range.ended_at }
   const [messages, conversations, contacts, broadcasts, sla, total, agentKey] = await Promise.all([
-    sumMessages(tx, id, between),
-    sumConversations(tx, id, between, now),
-    sumContacts(tx, id, between),
-    sumUpBroadcasts(tx, id, between),
-    sumSla(tx, id, between, now),
-    readCounter(tx, id, 'contacts'),
+    summarizeMessages(tx, id, between),
+    summarizeConversations(tx, id, between, now),
+    summarizeContacts(tx, id, between),
+    summarizeBroadcasts(tx, id, between),
+    summarizeSla(tx, id, between, now),
+    loadCounter(tx, id, 'contacts'),
     hasAgentKey(tx, id, now),
   ])
   const summary = {
@@ -66,33 +62,41 @@ export const summarizeWorkspace: Handler<InputOf<'reports_workspace_summary'>, S
     agents: { sessions: null, handoffs: null, resolution_rate: null },
     chatbots: { sessions: null },
   }
-  return { ...summary, notes: notesOn(ctx, summary), unavailable: unavailableIn(summary, agentKey) }
+  return {
+    ...summary,
+    notes: formatSummaryNotes(ctx, summary),
+    unavailable: listUnavailableMetrics(summary, agentKey),
+  }
 }
 
-const sumMessages = async (tx: Db, workspaceId: string, between: Between): Promise<Summary['messages']> => {
+const summarizeMessages = async (
+  tx: Db,
+  workspaceId: string,
+  between: TimeRange,
+): Promise<Summary['messages']> => {
   const counts = await countOutbound(tx, workspaceId, between)
-  const of = (...statuses: Parameters<typeof counts.get>[0][]): number =>
+  const count = (...statuses: Parameters<typeof counts.get>[0][]): number =>
     statuses.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0)
-  const [sent, delivered] = [of('sent', 'delivered', 'read'), of('delivered', 'read')]
+  const [sent, delivered] = [count('sent', 'delivered', 'read'), count('delivered', 'read')]
   return {
     sent,
     delivered,
-    read: of('read'),
-    failed: of('failed'),
+    read: count('read'),
+    failed: count('failed'),
     delivery_rate: sent === 0 ? null : delivered / sent,
   }
 }
 
-const sumConversations = async (
+const summarizeConversations = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
+  between: TimeRange,
   now: string,
 ): Promise<Summary['conversations']> => {
   const [{ closes, conversations, median }, reopened, waiting, unassigned] = await Promise.all([
-    countCloses(tx, workspaceId, between),
-    countReopened(tx, workspaceId, between),
-    countWaiting(tx, workspaceId, now, BOUNDS),
+    loadCloseFigures(tx, workspaceId, between),
+    countReopenings(tx, workspaceId, between),
+    countWaitsByDuration(tx, workspaceId, now, WAIT_BOUNDS_HOURS),
     countUnassigned(tx, workspaceId),
   ])
   return {
@@ -102,33 +106,41 @@ const sumConversations = async (
     median_close_seconds: median,
     waiting_now: waiting.reduce((sum, n) => sum + n, 0),
     unassigned_now: unassigned,
-    oldest_wait_buckets_now: Object.fromEntries(BUCKETS.map((bucket, i) => [bucket, waiting[i]!])),
+    oldest_wait_buckets_now: Object.fromEntries(WAIT_BUCKETS.map((bucket, i) => [bucket, waiting[i]!])),
   }
 }
 
-const sumContacts = async (tx: Db, workspaceId: string, between: Between): Promise<Summary['contacts']> => {
-  const counted = await countNewContacts(tx, workspaceId, between, MOST_NEW + 1)
-  return { new: Math.min(counted, MOST_NEW), new_is_lower_bound: counted > MOST_NEW }
-}
-
-const sumUpBroadcasts = async (
+const summarizeContacts = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
+  between: TimeRange,
+): Promise<Summary['contacts']> => {
+  const counted = await countNewContacts(tx, workspaceId, between, MAX_NEW_CONTACTS + 1)
+  return { new: Math.min(counted, MAX_NEW_CONTACTS), new_is_lower_bound: counted > MAX_NEW_CONTACTS }
+}
+
+const summarizeBroadcasts = async (
+  tx: Db,
+  workspaceId: string,
+  between: TimeRange,
 ): Promise<Summary['broadcasts']> => {
-  const { started, sent, delivered, read, failed, opted_out } = await sumBroadcasts(tx, workspaceId, between)
+  const { started, sent, delivered, read, failed, opted_out } = await loadBroadcastTotals(
+    tx,
+    workspaceId,
+    between,
+  )
   return { started, sent: sent + delivered + read, delivered: delivered + read, read, failed, opted_out }
 }
 
-const sumSla = async (
+const summarizeSla = async (
   tx: Db,
   workspaceId: string,
-  between: Between,
+  between: TimeRange,
   now: string,
 ): Promise<Summary['sla']> => {
   const [breaches, policies, channels] = await Promise.all([
-    countBreaches(tx, workspaceId, between, now),
-    listPolicies(tx, workspaceId),
+    countSlaBreaches(tx, workspaceId, between, now),
+    listSlaPolicies(tx, workspaceId),
     readChannels(tx, workspaceId),
   ])
   const enabled = policies.filter((policy) => policy.enabled)
@@ -136,60 +148,67 @@ const sumSla = async (
   return {
     running: enabled.length > 0,
     breaches,
-    config_problems: enabled.filter((policy) => !canWork(policy, ids)).length,
+    config_problems: enabled.filter((policy) => !isEffective(policy, ids)).length,
   }
 }
 
-/** It has a target, a channel that is there, and hours. */
-const canWork = (policy: PolicyRow, channels: ReadonlySet<string>): boolean =>
+/** Whether a policy has a target, an existing channel and valid hours, without which it has no effect. */
+const isEffective = (policy: SlaPolicyRow, channels: ReadonlySet<string>): boolean =>
   [policy.first_response_seconds, policy.next_response_seconds, policy.resolution_seconds].some(
     (seconds) => seconds !== null,
   ) &&
   (policy.channel_ids === null || policy.channel_ids.some((id) => channels.has(id))) &&
-  (policy.hours === null || Hours.safeParse(policy.hours).success)
+  (policy.hours === null || BusinessHours.safeParse(policy.hours).success)
 
-type Figures = Omit<Summary, 'notes' | 'unavailable'>
+type SummaryFigures = Omit<Summary, 'notes' | 'unavailable'>
 
-const unavailableIn = (
-  { messages, conversations, agents, chatbots }: Figures,
+const listUnavailableMetrics = (
+  { messages, conversations, agents, chatbots }: SummaryFigures,
   agentKey: boolean,
 ): Summary['unavailable'] => {
   const reasons = {
-    ...namesOf('messages', messages, () => 'No message was sent in these days.'),
-    ...namesOf('conversations', conversations, () => 'No conversation was closed in these days.'),
-    ...namesOf('agents', agents, () =>
+    ...nullMetrics('messages', messages, () => 'No message was sent in these days.'),
+    ...nullMetrics('conversations', conversations, () => 'No conversation was closed in these days.'),
+    ...nullMetrics('agents', agents, () =>
       agentKey
-        ? 'Keys of AI agents are in use, but messages do not keep the key that sent them, so that sessions of agents cannot be told from those of their owners.'
+        ? 'Keys of AI agents are in use, but messages do not store the key that sent them, ' +
+          'so sessions of agents cannot be distinguished from those of their owners.'
         : "No API key of this workspace is marked as an AI agent's.",
     ),
-    ...namesOf('chatbots', chatbots, () => 'No chatbot analytics are kept.'),
+    ...nullMetrics('chatbots', chatbots, () => 'No chatbot analytics are kept.'),
   }
   return Object.entries(reasons).map(([metric, reason]) => ({ metric, reason }))
 }
 
-/** The null members of a part by their path. */
-const namesOf = (part: string, figures: object, reason: () => string): Record<string, string> =>
+/** Returns the reason for each null figure of a part, by the path of the figure. */
+const nullMetrics = (part: string, figures: object, reason: () => string): Record<string, string> =>
   Object.fromEntries(
     Object.entries(figures)
       .filter(([, figure]) => figure === null)
       .map(([name]) => [`${part}.${name}`, reason()]),
   )
 
-const notesOn = ({ now }: Pick<Context, 'now'>, { range, contacts, sla }: Figures): string[] => [
+const formatSummaryNotes = (
+  { now }: Pick<Context, 'now'>,
+  { range, contacts, sla }: SummaryFigures,
+): string[] => [
   ...rangeNotes(range, now),
-  'messages counts those to customers that were written in these days, by how far they have come now. Each is counted as sent, delivered and read as far as it came; failed ones are none of these. delivery_rate is delivered divided by sent.',
-  'conversations.closes counts each close, also of a conversation that was closed before. waiting_now, unassigned_now and oldest_wait_buckets_now are of this moment, whatever the days.',
+  'messages counts those to customers that were written in these days, by their present status. ' +
+    'A read message also counts as delivered and sent, a delivered one as sent, ' +
+    'and a failed one as failed only. delivery_rate is delivered divided by sent.',
+  'conversations.closes counts each close, also of a conversation that was closed before. ' +
+    'waiting_now, unassigned_now and oldest_wait_buckets_now are of this moment, whatever the days.',
   contacts.new_is_lower_bound
-    ? `contacts.new was counted up to ${MOST_NEW}; there are more.`
-    : 'contacts.new and workspace.contacts_total leave out contacts that were deleted.',
-  'broadcasts counts those that were started in these days with all their recipients, as they stand now.',
+    ? `contacts.new was counted up to ${MAX_NEW_CONTACTS}; there are more.`
+    : 'contacts.new and workspace.contacts_total do not include deleted contacts.',
+  'broadcasts counts those started in these days with all their recipients, by their present status.',
   sla.running === true
     ? 'sla.breaches counts clocks that ran out in these days and were not met by then.'
-    : 'No service level is in force; sla.breaches are of earlier ones.',
+    : 'No service level policy is enabled; sla.breaches are of earlier ones.',
 ]
 
-const rangeNotes = (range: Range, now: string): string[] => {
-  const hours = hoursOf(range)
+const rangeNotes = (range: ReportRange, now: string): string[] => {
+  const hours = countHours(range)
   return [
     ...(range.ended_at > now ? [`${range.to} is not over.`] : []),
     ...(hours === range.days * 24

@@ -2,29 +2,30 @@ import {
   deletePendingLink,
   findLinkByMessage,
   insertPendingLink,
-  listNumbers,
+  listChannelNumbers,
   lockLinkMessage,
-  noteLinkCall,
-  readPendingLink,
-  readShortLink,
-  takeCode,
-  takenCodes,
-  writeMadeLink,
+  updateLinkCalledAt,
+  findPendingLink,
+  loadShortLink,
+  claimLinkCode,
+  listTakenCodes,
+  completeLink,
 } from '../../storage/short-links.ts'
 import type { Context } from '../core/context.ts'
-import { AT_WORK_MS, inThreeParts } from '../messaging/send.ts'
-import type { How, InputOf, OutputOf, ProviderHandler } from '../core/handler.ts'
+import { CALL_IN_FLIGHT_MS } from '../messaging/send.ts'
+import { defineProviderHandler } from '../core/provider-handler.ts'
+import type { CallOptions, InputOf, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
-import { lookUp, outcomeUnknown, type ProviderLink } from '../provider/port.ts'
-import { chooseNumber, digitsOf } from './number.ts'
-import { drawQr, newQrKey, type QrFormat } from './qr.ts'
-import { eventLink, showLink } from './view.ts'
+import { lookUpOutcome, isOutcomeUnknown, type ProviderLink } from '../provider/port.ts'
+import { chooseNumber, toDigits } from './number.ts'
+import { drawQr, createQrKey, type QrFormat } from './qr.ts'
+import { toEventLink, showLink } from './view.ts'
 
 /**
- * The link's row is committed before the provider is asked, so that a second one with its message is
- * refused from then on.
+ * The row of the link is committed before the provider is called, so that a second link with the same message
+ * is refused from then on.
  */
-type Intent = {
+type CreateLinkIntent = {
   workspaceId: string
   linkId: string
   channelId: string
@@ -32,10 +33,13 @@ type Intent = {
   message: string
   qrFormat: QrFormat | null
 }
-/** Without a code in a rehearsal. */
-type Result = { code: string; url: string; qr: Uint8Array | null } | { code: null }
+/** `code` is null in a dry run. */
+type CreateLinkResult = { code: string; url: string; qr: Uint8Array | null } | { code: null }
 
-const prepare = async (ctx: Context, input: InputOf<'messaging_create_short_link'>): Promise<Intent> => {
+const prepare = async (
+  ctx: Context,
+  input: InputOf<'messaging_create_short_link'>,
+): Promise<CreateLinkIntent> => {
   const {
     tx,
     actor: { workspace, staff },
@@ -43,21 +47,19 @@ const prepare = async (ctx: Context, input: InputOf<'messaging_create_short_link
   const { message } = input
   const number = await chooseNumber(ctx, input)
   await lockLinkMessage(tx, workspace.id, number.id, message)
-  const there = input.allow_duplicate
+  const existing = input.allow_duplicate
     ? undefined
     : await findLinkByMessage(tx, workspace.id, number.id, message)
-  if (there) {
+  if (existing) {
     throw new Problem(
       'conflict',
-      `${there.made ? 'There is a link' : 'A link is being made'} with this message on channel ${number.id}. Use it, or send allow_duplicate.`,
-      {
-        reason: 'duplicate',
-        existing_id: there.id,
-      },
+      `A link with this message on channel ${number.id} ${existing.made ? 'exists' : 'is being created'}. ` +
+        'Use it, or send allow_duplicate.',
+      { reason: 'duplicate', existing_id: existing.id },
     )
   }
   const qrFormat = input.qr_format === 'NONE' ? null : input.qr_format
-  // Real time: how long the provider is silent is no matter of the business's clock, which can be advanced.
+  // Real time: business time, which can be advanced, says nothing about how long a call takes.
   const calledAt = new Date().toISOString()
   const linkId = await insertPendingLink(
     tx,
@@ -75,135 +77,144 @@ const prepare = async (ctx: Context, input: InputOf<'messaging_create_short_link
   }
 }
 
-const call = async (intent: Intent, how: How): Promise<Result> => {
-  const { code, url } = (how.again ? await madeEarlier(intent, how) : undefined) ?? (await make(intent, how))
+const call = async (intent: CreateLinkIntent, options: CallOptions): Promise<CreateLinkResult> => {
+  const { code, url } =
+    (options.again ? await findEarlierLink(intent, options) : undefined) ??
+    (await createLink(intent, options))
   return { code, url, qr: intent.qrFormat && (await drawQr(url, intent.qrFormat)) }
 }
 
 /**
- * The provider knows links by nothing but their message, so two with the same message, made at once, can
- * each take the other's for its own: then it takes the other's in turn, and only when there is none is
- * another made.
+ * The provider has no key for a link but its message, so two calls with the same message at the same time can
+ * each claim the link of the other. A call whose link was claimed by the other claims the other's, and
+ * creates another link only when there is none.
  */
-const make = async (intent: Intent, how: How): Promise<ProviderLink> => {
+const createLink = async (intent: CreateLinkIntent, options: CallOptions): Promise<ProviderLink> => {
   const { workspaceId, linkId, phoneNumberId } = intent
   for (;;) {
-    const link = await ask(intent, how)
-    if (await takeCode(how.tx, workspaceId, linkId, link.code)) return link
-    const row = await readPendingLink(how.tx, workspaceId, linkId)
-    // Whoever took over from us was quicker: this one is too many.
-    if (row?.code !== null) await how.provider.deleteLink({ phoneNumberId }, link.code, how.signal)
-    const other = row?.code === null ? await find(intent, how) : await madeEarlier(intent, how)
+    const link = await callProvider(intent, options)
+    if (await claimLinkCode(options.tx, workspaceId, linkId, link.code)) return link
+    const row = await findPendingLink(options.tx, workspaceId, linkId)
+    // A retry that took over has stored a link already: this one is a duplicate.
+    if (row?.code !== null) await options.provider.deleteLink({ phoneNumberId }, link.code, options.signal)
+    const other =
+      row?.code === null ? await claimExistingLink(intent, options) : await findEarlierLink(intent, options)
     if (other) return other
   }
 }
 
-const ask = async (
-  { workspaceId, linkId, phoneNumberId, message }: Intent,
-  { provider, signal, tx }: How,
+const callProvider = async (
+  { workspaceId, linkId, phoneNumberId, message }: CreateLinkIntent,
+  { provider, signal, tx }: CallOptions,
 ): Promise<ProviderLink> => {
   try {
     // The QR image is our own: the provider's expires.
     return await provider.createLink({ phoneNumberId }, { message, qrFormat: null }, signal)
   } catch (error) {
-    if (error instanceof Problem && error.code === 'upstream_unavailable' && !outcomeUnknown(error))
-      await noteNothingDone(tx, workspaceId, linkId)
+    if (error instanceof Problem && error.code === 'upstream_unavailable' && !isOutcomeUnknown(error))
+      await clearCallTime(tx, workspaceId, linkId)
     throw error
   }
 }
 
-/** The next call need not wait, as this one was not taken. */
-const noteNothingDone = async (tx: How['tx'], workspaceId: string, linkId: string): Promise<void> => {
-  const row = await readPendingLink(tx, workspaceId, linkId)
-  if (row) await noteLinkCall(tx, workspaceId, linkId, row.called_at, null)
+/** Lets the next call run at once, since the provider did not accept this one. */
+const clearCallTime = async (tx: CallOptions['tx'], workspaceId: string, linkId: string): Promise<void> => {
+  const row = await findPendingLink(tx, workspaceId, linkId)
+  if (row) await updateLinkCalledAt(tx, workspaceId, linkId, row.called_at, null)
 }
 
-/** The link that an earlier call made; undefined when it may be made now. */
-const madeEarlier = async (intent: Intent, how: How): Promise<ProviderLink | undefined> => {
+/**
+ * Returns the link that an earlier call created, and undefined when it may be created now. Throws 504
+ * `timeout` while an earlier call may still be in flight.
+ */
+const findEarlierLink = async (
+  intent: CreateLinkIntent,
+  options: CallOptions,
+): Promise<ProviderLink | undefined> => {
   const { workspaceId, linkId, phoneNumberId } = intent
-  const row = await readPendingLink(how.tx, workspaceId, linkId)
-  if (!row)
-    throw new Problem(
-      'upstream_error',
-      'The link was taken back meanwhile. Make it anew, with a fresh Idempotency-Key.',
-    )
+  const row = await findPendingLink(options.tx, workspaceId, linkId)
+  if (!row) throw linkRemovedProblem()
   if (row.code !== null) {
-    const known = await lookUp(how.provider.findLink({ phoneNumberId }, row.code, how.signal))
+    const known = await lookUpOutcome(options.provider.findLink({ phoneNumberId }, row.code, options.signal))
     if (!known)
       throw new Problem(
         'upstream_error',
-        'The link was deleted at the messaging provider meanwhile. Make it anew, with a fresh Idempotency-Key.',
+        'The link was deleted at the messaging provider in the meantime. ' +
+          'Create it again with a new Idempotency-Key.',
       )
     return known
   }
   if (row.called_at !== null) {
-    const found = await find(intent, how)
+    const found = await claimExistingLink(intent, options)
     if (found) return found
-    const wait = Date.parse(row.called_at) + AT_WORK_MS - Date.now()
-    if (wait > 0) throw unanswered(wait)
+    const wait = Date.parse(row.called_at) + CALL_IN_FLIGHT_MS - Date.now()
+    if (wait > 0) throw outcomePendingProblem(wait)
   }
-  if (!(await noteLinkCall(how.tx, workspaceId, linkId, row.called_at, new Date().toISOString())))
-    throw unanswered(AT_WORK_MS)
+  if (!(await updateLinkCalledAt(options.tx, workspaceId, linkId, row.called_at, new Date().toISOString())))
+    throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
   return undefined
 }
 
-const unanswered = (waitMs: number): Problem =>
+const linkRemovedProblem = (): Problem =>
+  new Problem(
+    'upstream_error',
+    'The link was removed in the meantime. Create it again with a new Idempotency-Key.',
+  )
+
+const outcomePendingProblem = (waitMs: number): Problem =>
   new Problem(
     'timeout',
-    'The messaging provider has not said yet whether it made the link. Retry with the same Idempotency-Key; it never runs twice.',
+    'The messaging provider has not reported yet whether it created the link. ' +
+      'Retry with the same Idempotency-Key; the call never runs twice.',
     {},
     { 'Retry-After': String(Math.ceil(waitMs / 1000)) },
   )
 
-/** The newest link at the provider with this message that stands for none of ours; it is taken. */
-const find = async (
-  { workspaceId, linkId, channelId, phoneNumberId, message }: Intent,
-  { provider, signal, tx }: How,
+/** Finds the newest link at the provider with this message that belongs to no row, and claims it. */
+const claimExistingLink = async (
+  { workspaceId, linkId, channelId, phoneNumberId, message }: CreateLinkIntent,
+  { provider, signal, tx }: CallOptions,
 ): Promise<ProviderLink | undefined> => {
-  const same = (await lookUp(provider.listLinks({ phoneNumberId }, signal))).filter(
+  const sameMessage = (await lookUpOutcome(provider.listLinks({ phoneNumberId }, signal))).filter(
     (link) => link.message === message,
   )
-  const taken = await takenCodes(
+  const taken = await listTakenCodes(
     tx,
     workspaceId,
     channelId,
-    same.map((link) => link.code),
+    sameMessage.map((link) => link.code),
   )
-  for (const link of same)
-    if (!taken.has(link.code) && (await takeCode(tx, workspaceId, linkId, link.code))) return link
+  for (const link of sameMessage)
+    if (!taken.has(link.code) && (await claimLinkCode(tx, workspaceId, linkId, link.code))) return link
   return undefined
 }
 
-const settle = async (
-  ctx: Context,
-  intent: Intent,
-  made: Result,
+const complete = async (
+  ctx: Context<'short_link.created/1'>,
+  intent: CreateLinkIntent,
+  result: CreateLinkResult,
 ): Promise<OutputOf<'messaging_create_short_link'>> => {
   const { workspaceId, linkId, qrFormat } = intent
-  if (made.code === null) return await rehearsed(ctx, intent)
-  await writeMadeLink(
+  if (result.code === null) return await showDryRun(ctx, intent)
+  await completeLink(
     ctx.tx,
     workspaceId,
     linkId,
-    { code: made.code, url: made.url, qr: made.qr, qr_key: qrFormat && newQrKey() },
+    { code: result.code, url: result.url, qr: result.qr, qr_key: qrFormat && createQrKey() },
     ctx.now,
   )
-  const row = await readShortLink(ctx.tx, workspaceId, linkId)
-  if (!row)
-    throw new Problem(
-      'upstream_error',
-      'The link was taken back meanwhile. Make it anew, with a fresh Idempotency-Key.',
-    )
-  ctx.emit('short_link.created/1', eventLink(row))
+  const row = await loadShortLink(ctx.tx, workspaceId, linkId)
+  if (!row) throw linkRemovedProblem()
+  ctx.emit('short_link.created/1', toEventLink(row))
   return showLink(ctx.publicUrl, row)
 }
 
-/** What is not there yet has neither an id nor an address, and no time. */
-const rehearsed = async (
+/** A link that was not created has no id, no address and no times. */
+const showDryRun = async (
   ctx: Context,
-  { channelId, message, qrFormat }: Intent,
+  { channelId, message, qrFormat }: CreateLinkIntent,
 ): Promise<OutputOf<'messaging_create_short_link'>> => {
-  const { id, name, identifier } = (await listNumbers(ctx.tx, ctx.actor.workspace.id)).find(
+  const { id, name, identifier } = (await listChannelNumbers(ctx.tx, ctx.actor.workspace.id)).find(
     (number) => number.id === channelId,
   )!
   return {
@@ -213,26 +224,20 @@ const rehearsed = async (
     message,
     qr_image_url: null,
     qr_image_format: qrFormat,
-    channel: { id, name, phone: digitsOf(identifier) },
+    channel: { id, name, phone: toDigits(identifier) },
     created_at: null,
     updated_at: null,
   }
 }
 
-export const createShortLink = inThreeParts<
-  InputOf<'messaging_create_short_link'>,
-  OutputOf<'messaging_create_short_link'>,
-  Intent,
-  Result
+export const createShortLink = defineProviderHandler<
+  'messaging_create_short_link',
+  CreateLinkIntent,
+  CreateLinkResult
 >({
   prepare,
   call,
-  settle,
-  refused: (ctx, { workspaceId, linkId }) => deletePendingLink(ctx.tx, workspaceId, linkId),
-  rehearse: () => ({ code: null }),
-} satisfies ProviderHandler<
-  InputOf<'messaging_create_short_link'>,
-  OutputOf<'messaging_create_short_link'>,
-  Intent,
-  Result
->)
+  complete,
+  compensate: (ctx, { workspaceId, linkId }) => deletePendingLink(ctx.tx, workspaceId, linkId),
+  dryRunResult: () => ({ code: null }),
+})

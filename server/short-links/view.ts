@@ -1,6 +1,6 @@
 import type { EventData } from '../../catalog/events.ts'
 import type { ShortLinkRow } from '../../storage/short-links.ts'
-import { digitsOf } from './number.ts'
+import { toDigits } from './number.ts'
 import { qrUrl } from './qr.ts'
 
 export const showLink = (publicUrl: string, row: ShortLinkRow) => ({
@@ -10,12 +10,12 @@ export const showLink = (publicUrl: string, row: ShortLinkRow) => ({
   message: row.message,
   qr_image_url: row.qr_format === null ? null : qrUrl(publicUrl, row.qr_key!, row.qr_format),
   qr_image_format: row.qr_format,
-  channel: { id: row.channel_id, name: row.channel_name, phone: digitsOf(row.channel_identifier) },
+  channel: { id: row.channel_id, name: row.channel_name, phone: toDigits(row.channel_identifier) },
   created_at: row.created_at,
   updated_at: row.updated_at,
 })
 
-export const eventLink = ({
+export const toEventLink = ({
   id,
   code,
   url,

@@ -1,19 +1,19 @@
-import { type AccountChannel, accountChannels } from '../../storage/templates.ts'
+import { type AccountChannel, listAccountChannels } from '../../storage/templates.ts'
 import type { Context } from '../core/context.ts'
-import { mayUse } from '../inbox/access.ts'
+import { canUseChannel } from '../inbox/access.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 
-/** An account at the provider, which holds templates. */
-export type Account = { id: string; name: string | null }
+/** A business account at the provider, which owns templates. */
+export type BusinessAccount = { id: string; name: string | null }
 
-type Choice = { business_account_id?: string | undefined; channel_id?: string | undefined }
+type AccountChoice = { business_account_id?: string | undefined; channel_id?: string | undefined }
 
-const isLine = ({ type }: AccountChannel): boolean => type === 'chatapp'
+const isChatappChannel = ({ type }: AccountChannel): boolean => type === 'chatapp'
 
 const isConnected = (channel: AccountChannel): channel is AccountChannel & { account_id: string } =>
-  isLine(channel) && channel.status === 'connected' && channel.account_id !== null
+  isChatappChannel(channel) && channel.status === 'connected' && channel.account_id !== null
 
-const accountsOf = (channels: readonly AccountChannel[]): Account[] => [
+const uniqueAccounts = (channels: readonly AccountChannel[]): BusinessAccount[] => [
   ...new Map(
     channels
       .filter(isConnected)
@@ -21,78 +21,83 @@ const accountsOf = (channels: readonly AccountChannel[]): Account[] => [
   ).values(),
 ]
 
-/** The channels that the staff member may use. */
-const usable = async (ctx: Context): Promise<AccountChannel[]> =>
-  (await accountChannels(ctx.tx, ctx.actor.workspace.id)).filter((channel) => mayUse(ctx.actor, channel.id))
+/** Lists the channels that the staff member may use. */
+const listVisibleChannels = async (ctx: Context): Promise<AccountChannel[]> =>
+  (await listAccountChannels(ctx.tx, ctx.actor.workspace.id)).filter((channel) =>
+    canUseChannel(ctx.actor, channel.id),
+  )
 
-/** Accounts with a connected channel that the staff member may use; that of the default channel first. */
-export const connectedAccounts = async (ctx: Context): Promise<Account[]> => accountsOf(await usable(ctx))
+/** Lists accounts with a connected channel that the staff member may use; the default channel's first. */
+export const listConnectedAccounts = async (ctx: Context): Promise<BusinessAccount[]> =>
+  uniqueAccounts(await listVisibleChannels(ctx))
 
-/**
- * The account that a template of this account is reached by; a template of none belongs to the only one
- * there is.
- */
-export const accountOf = (accounts: readonly Account[], accountId: string | null): Account | undefined =>
+/** Finds the account of a template; a template without one belongs to the only account, if there is one. */
+export const findAccount = (
+  accounts: readonly BusinessAccount[],
+  accountId: string | null,
+): BusinessAccount | undefined =>
   accountId === null
     ? accounts.length === 1
       ? accounts[0]
       : undefined
     : accounts.find(({ id }) => id === accountId)
 
-export const notConnected = (detail: string): Problem =>
+export const notConnectedProblem = (detail: string): Problem =>
   new Problem('conflict', detail, { reason: 'channel_not_connected' })
 
 /**
- * The account that a template is submitted to: the one asked for, that of the channel, or the only one.
- * Empty choices are none.
+ * Chooses the account that a template is submitted to: the requested one, that of the channel, or the only
+ * one. Empty strings count as absent. Throws 400, 404 or 409 when no account can be chosen.
  */
-export const chooseAccount = async (ctx: Context, choice: Choice): Promise<Account> => {
+export const chooseAccount = async (ctx: Context, choice: AccountChoice): Promise<BusinessAccount> => {
   const [accountId, channelId] = [choice.business_account_id || undefined, choice.channel_id || undefined]
-  const channels = await usable(ctx)
-  const accounts = accountsOf(channels)
-  const asked = channelId === undefined ? undefined : ofChannel(channels, accounts, channelId)
-  if (accountId === undefined) return asked ?? only(accounts)
-  if (!channels.some((channel) => isLine(channel) && channel.account_id === accountId))
+  const channels = await listVisibleChannels(ctx)
+  const accounts = uniqueAccounts(channels)
+  const ofChannel = channelId === undefined ? undefined : accountOfChannel(channels, accounts, channelId)
+  if (accountId === undefined) return ofChannel ?? requireSingleAccount(accounts)
+  if (!channels.some((channel) => isChatappChannel(channel) && channel.account_id === accountId))
     throw notFound('business account', accountId)
   const account = accounts.find(({ id }) => id === accountId)
   if (!account)
-    throw notConnected(
+    throw notConnectedProblem(
       `No channel of the business account ${accountId} is connected. Connect one, or choose another account.`,
     )
-  if (asked && asked.id !== account.id)
+  if (ofChannel && ofChannel.id !== account.id)
     throw invalidField(
       'channel_id',
       'ambiguous',
-      `belongs to the business account ${asked.id}, not to ${account.id}`,
-      { fix: 'Send one of business_account_id and channel_id.' },
+      `belongs to the business account ${ofChannel.id}, not to ${account.id}`,
+      { fix: 'Send only one of business_account_id and channel_id.' },
     )
   return account
 }
 
-const ofChannel = (
+const accountOfChannel = (
   channels: readonly AccountChannel[],
-  accounts: readonly Account[],
+  accounts: readonly BusinessAccount[],
   channelId: string,
-): Account => {
+): BusinessAccount => {
   const channel = channels.find(({ id }) => id === channelId)
   if (!channel) throw notFound('channel', channelId)
-  if (!isLine(channel))
+  if (!isChatappChannel(channel))
     throw new Problem(
       'conflict',
       `Channel ${channel.id} is of type ${channel.type}; channels of type chatapp have templates.`,
       { reason: 'channel_not_supported', channel_id: channel.id },
     )
   if (!isConnected(channel))
-    throw notConnected(
+    throw notConnectedProblem(
       `Channel ${channel.id} ${channel.status === 'connected' ? 'has no business account' : `is ${channel.status}`}. Connect it, or choose another.`,
     )
   return accounts.find(({ id }) => id === channel.account_id)!
 }
 
-const only = (accounts: readonly Account[]): Account => {
+const requireSingleAccount = (accounts: readonly BusinessAccount[]): BusinessAccount => {
   const [first, ...more] = accounts
   if (!first)
-    throw notConnected('No channel of type chatapp with a business account is connected. Connect one first.')
+    throw notConnectedProblem(
+      'No channel of type chatapp with a business account is connected. Connect one first.',
+    )
   if (more.length === 0) return first
   const names = accounts.map(({ id, name }) => (name === null ? id : `${id} (${name})`)).join(', ')
   throw invalidField(

@@ -1,72 +1,81 @@
-import { lockTemplate, lockTemplatesOf, type StoredTemplate, writeTemplate } from '../../storage/templates.ts'
+import {
+  lockTemplate,
+  lockTemplatesByIds,
+  type TemplateDetails,
+  updateTemplateRow,
+} from '../../storage/templates.ts'
 import type { Context } from '../core/context.ts'
-import { inThreeParts } from '../messaging/send.ts'
-import type { How, InputOf, OutputOf } from '../core/handler.ts'
+import { defineProviderHandler } from '../core/provider-handler.ts'
+import type { CallOptions, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
-import { lookUp, outcomeUnknown } from '../provider/port.ts'
-import { type Account, accountOf, connectedAccounts } from './accounts.ts'
+import { lookUpOutcome, isOutcomeUnknown } from '../provider/port.ts'
+import { type BusinessAccount, findAccount, listConnectedAccounts } from './accounts.ts'
 
 type Output = OutputOf<'messaging_archive_templates'>
-type Failed = Output['failed'][number]
+type ArchiveFailure = Output['failed'][number]
 
-const reasons = {
-  not_found: 'There is no such template in this workspace.',
+const FAILURE_REASONS = {
+  not_found: 'The template does not exist in this workspace.',
   account_not_connected: "No channel of the template's business account is connected.",
   not_submitted: 'The template was never submitted to the provider.',
   refused_by_whatsapp:
     'The provider refused to archive the template; it archives approved and rejected ones only.',
-} as const satisfies Record<Failed['code'], string>
+} as const satisfies Record<ArchiveFailure['code'], string>
 
-/** One that the provider is asked to archive. */
-type Wanted = { id: string; providerId: string; name: string; status: string }
-/** In the order asked for. `failed`, `archived`: what needed no call. */
-type Intent = {
+/** A template that the provider is requested to archive. */
+type TemplateToArchive = { id: string; providerId: string; name: string; status: string }
+/** Ids in the requested order. `failed`, `archived`: templates that need no call. */
+type ArchiveIntent = {
   ids: string[]
   archived: string[]
-  failed: Failed[]
-  groups: { accountId: string; templates: Wanted[] }[]
+  failed: ArchiveFailure[]
+  groups: { accountId: string; templates: TemplateToArchive[] }[]
 }
-/** Ours ids that the provider archived. */
-type Result = { archived: string[] }
+/** Our ids of the templates that the provider archived. */
+type ArchiveResult = { archived: string[] }
 
-const failure = (code: Failed['code'], id: string, name?: string): Failed => ({
+const toFailure = (code: ArchiveFailure['code'], id: string, name?: string): ArchiveFailure => ({
   id,
   ...(name === undefined ? {} : { name }),
   code,
-  reason: reasons[code],
+  reason: FAILURE_REASONS[code],
 })
 
-export const archiveTemplates = inThreeParts<InputOf<'messaging_archive_templates'>, Output, Intent, Result>({
+export const archiveTemplates = defineProviderHandler<
+  'messaging_archive_templates',
+  ArchiveIntent,
+  ArchiveResult
+>({
   prepare: async (ctx, input) => {
     const ids = [...new Set(input.ids.map(String))]
     const rows = new Map(
-      (await lockTemplatesOf(ctx.tx, ctx.actor.workspace.id, ids)).map((row) => [row.id, row]),
+      (await lockTemplatesByIds(ctx.tx, ctx.actor.workspace.id, ids)).map((row) => [row.id, row]),
     )
-    const accounts = await connectedAccounts(ctx)
-    const intent: Intent = { ids, archived: [], failed: [], groups: [] }
-    for (const id of ids) sort(intent, id, rows.get(id), accounts)
+    const accounts = await listConnectedAccounts(ctx)
+    const intent: ArchiveIntent = { ids, archived: [], failed: [], groups: [] }
+    for (const id of ids) classify(intent, id, rows.get(id), accounts)
     return intent
   },
-  call: async ({ groups }, how) => {
+  call: async ({ groups }, options) => {
     const archived: string[] = []
-    for (const group of groups) archived.push(...(await archiveGroup(group, how, archived.length > 0)))
+    for (const group of groups) archived.push(...(await archiveGroup(group, options, archived.length > 0)))
     return { archived }
   },
-  settle: async (ctx, intent, { archived }) => {
-    // In one order, as the provider's updates lock them.
+  complete: async (ctx, intent, { archived }) => {
+    // Locked in one order, the same as for the provider's updates.
     for (const id of archived.toSorted((a, b) => Number(BigInt(a) - BigInt(b)))) await markArchived(ctx, id)
     const done = new Set([...intent.archived, ...archived])
     const refused = intent.groups
       .flatMap(({ templates }) => templates)
       .filter(({ id }) => !done.has(id))
-      .map(({ id, name }) => failure('refused_by_whatsapp', id, name))
+      .map(({ id, name }) => toFailure('refused_by_whatsapp', id, name))
     const failed = new Map([...intent.failed, ...refused].map((one) => [one.id, one]))
     return {
       archived: intent.ids.filter((id) => done.has(id)),
       failed: intent.ids.flatMap((id) => failed.get(id) ?? []),
     }
   },
-  rehearse: ({ groups }) => ({
+  dryRunResult: ({ groups }) => ({
     archived: groups
       .flatMap(({ templates }) => templates)
       .filter(({ status }) => status === 'APPROVED' || status === 'REJECTED')
@@ -74,51 +83,56 @@ export const archiveTemplates = inThreeParts<InputOf<'messaging_archive_template
   }),
 })
 
-const sort = (
-  { archived, failed, groups }: Intent,
+const classify = (
+  { archived, failed, groups }: ArchiveIntent,
   id: string,
-  row: StoredTemplate | undefined,
-  accounts: readonly Account[],
+  row: TemplateDetails | undefined,
+  accounts: readonly BusinessAccount[],
 ): void => {
-  if (!row) return void failed.push(failure('not_found', id))
+  if (!row) return void failed.push(toFailure('not_found', id))
   if (row.status === 'ARCHIVED') return void archived.push(id)
-  const account = accountOf(accounts, row.account_id)
-  if (!account) return void failed.push(failure('account_not_connected', id, row.name))
-  if (row.provider_id === null) return void failed.push(failure('not_submitted', id, row.name))
+  const account = findAccount(accounts, row.account_id)
+  if (!account) return void failed.push(toFailure('account_not_connected', id, row.name))
+  if (row.provider_id === null) return void failed.push(toFailure('not_submitted', id, row.name))
   const wanted = { id, providerId: row.provider_id, name: row.name, status: row.status }
   const group = groups.find(({ accountId }) => accountId === account.id)
   if (group) group.templates.push(wanted)
   else groups.push({ accountId: account.id, templates: [wanted] })
 }
 
-/** Our ids of those archived, now or before. `begun`: those of another account are archived already. */
+/** Returns our ids of templates archived now or before. `begun`: those of another account are archived. */
 const archiveGroup = async (
-  { accountId, templates }: Intent['groups'][number],
-  how: How,
+  { accountId, templates }: ArchiveIntent['groups'][number],
+  options: CallOptions,
   begun: boolean,
 ): Promise<string[]> => {
-  const there = how.again ? await lookUp(archivedAlready(accountId, templates, how)) : new Set<string>()
-  const open = templates.filter(({ providerId }) => !there.has(providerId))
-  const done = new Set([...there, ...(open.length === 0 ? [] : await archive(accountId, open, how, begun))])
+  const earlier = options.again
+    ? await lookUpOutcome(findArchived(accountId, templates, options))
+    : new Set<string>()
+  const open = templates.filter(({ providerId }) => !earlier.has(providerId))
+  const done = new Set([
+    ...earlier,
+    ...(open.length === 0 ? [] : await callArchive(accountId, open, options, begun)),
+  ])
   const refused = open.filter(({ providerId }) => !done.has(providerId))
-  // Archived by somebody else meanwhile is archived too; when that cannot be found out, the refusal stands.
+  // A template that was archived elsewhere counts as archived; without a list the refusal stands.
   if (refused.length > 0)
-    for (const id of await archivedAlready(accountId, refused, how).catch(() => [])) done.add(id)
+    for (const id of await findArchived(accountId, refused, options).catch(() => [])) done.add(id)
   return templates.filter(({ providerId }) => done.has(providerId)).map(({ id }) => id)
 }
 
-const archivedAlready = async (
+const findArchived = async (
   accountId: string,
-  templates: readonly Wanted[],
-  { provider, signal }: How,
+  templates: readonly TemplateToArchive[],
+  { provider, signal }: CallOptions,
 ): Promise<Set<string>> => {
-  const held = await Promise.all(
+  const lists = await Promise.all(
     [...new Set(templates.map(({ name }) => name))].map((name) =>
       provider.listTemplates(accountId, name, signal),
     ),
   )
   return new Set(
-    held
+    lists
       .flat()
       .filter(({ status }) => status === 'ARCHIVED')
       .map(({ id }) => id),
@@ -126,13 +140,13 @@ const archivedAlready = async (
 }
 
 /**
- * The provider's ids of those it archived. A refusal of the whole call is one of each of them, unless it
- * says that the provider cannot be used at all.
+ * Archives templates; returns the provider's ids of those it archived. A refusal of the whole call counts for
+ * each of them, unless the provider cannot be used at all.
  */
-const archive = async (
+const callArchive = async (
   accountId: string,
-  templates: readonly Wanted[],
-  { provider, signal }: How,
+  templates: readonly TemplateToArchive[],
+  { provider, signal }: CallOptions,
   begun: boolean,
 ): Promise<string[]> => {
   try {
@@ -144,11 +158,10 @@ const archive = async (
       )
     ).archived
   } catch (error) {
-    if (!(error instanceof Problem) || outcomeUnknown(error)) throw error
+    if (!(error instanceof Problem) || isOutcomeUnknown(error)) throw error
     const refused = error.status < 500 || error.code === 'upstream_error'
     if (refused && (begun || error.extras.reason !== 'provider_access')) return []
-    // Without a reason its outcome counts as unknown, so that what was archived is found out and written by
-    // the retry.
+    // Without a reason its outcome counts as unknown, so that the retry looks up what was archived.
     if (begun)
       throw new Problem(
         'upstream_unavailable',
@@ -160,12 +173,12 @@ const archive = async (
   }
 }
 
-const markArchived = async (ctx: Context, id: string): Promise<void> => {
+const markArchived = async (ctx: Context<'template.archived/1'>, id: string): Promise<void> => {
   const workspaceId = ctx.actor.workspace.id
   const row = await lockTemplate(ctx.tx, workspaceId, id)
   if (!row) return
   if (row.status !== 'ARCHIVED')
-    await writeTemplate(ctx.tx, workspaceId, id, { status: 'ARCHIVED', archived_at: ctx.now }, ctx.now)
+    await updateTemplateRow(ctx.tx, workspaceId, id, { status: 'ARCHIVED', archived_at: ctx.now }, ctx.now)
   ctx.emit('template.archived/1', {
     template: { id, name: row.name, language: row.language, category: row.category, status: 'ARCHIVED' },
   })

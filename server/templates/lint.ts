@@ -1,38 +1,39 @@
 import type { z } from 'zod'
-import type { LintResult as Schema } from '../../catalog/templates.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import type { LintResult as Schema } from '../../catalog/templates/schemas.ts'
+import type { Handler } from '../core/handler.ts'
 import { authenticationRules } from './lint/authentication.ts'
-import { bodyTopic, cardBodyTopic, previewOf } from './lint/body.ts'
+import { bodyRules, cardBodyRules } from './lint/body.ts'
+import { renderPreview } from './lint/body-text.ts'
 import { buttonValueRules } from './lint/button-values.ts'
 import { buttonRules } from './lint/buttons.ts'
 import { carouselRules } from './lint/carousel.ts'
 import { footerRules } from './lint/footer.ts'
-import { headerRules, headerVariables } from './lint/header.ts'
+import { headerRules, countHeaderVariables } from './lint/header.ts'
 import { nameRules } from './lint/name.ts'
 import { offerRules } from './lint/offer.ts'
-import { type Draft, readDraft, type Rule } from './lint/rule.ts'
+import { type Draft, parseDraft, type LintRule } from './lint/rule.ts'
 import { parseVariables } from './variables.ts'
 
-export type LintResult = z.output<typeof Schema>
+export type DraftLint = z.output<typeof Schema>
 
-/** Every rule by topic, in the order in which they are run. */
-export const ruleTopics: Readonly<Record<string, readonly Rule[]>> = {
+/** All rules by topic, in the order in which they run. */
+export const rulesByTopic: Readonly<Record<string, readonly LintRule[]>> = {
   'Name, language, category': nameRules,
-  Body: bodyTopic,
+  Body: bodyRules,
   Codes: authenticationRules,
   Header: headerRules,
   Footer: footerRules,
   Buttons: [...buttonRules, ...buttonValueRules],
   'Limited-time offer': offerRules,
   Carousel: carouselRules,
-  'Texts of cards': cardBodyTopic,
+  'Texts of cards': cardBodyRules,
 }
 
-const rules = Object.values(ruleTopics).flat()
+const rules = Object.values(rulesByTopic).flat()
 
-/** All that is wrong with a draft, errors first. Whatever the schema takes is linted; nothing is thrown. */
-export const lintDraft = (draft: Draft): LintResult => {
-  const subject = readDraft(draft)
+/** Lints any draft that the schema accepts. Returns all issues, errors first; never throws. */
+export const lintDraft = (draft: Draft): DraftLint => {
+  const subject = parseDraft(draft)
   const all = rules.flatMap(({ id: rule, severity, find }) =>
     find(subject).map((finding) => ({ rule, severity, ...finding })),
   )
@@ -45,15 +46,13 @@ export const lintDraft = (draft: Draft): LintResult => {
     warnings: warnings.length,
     issues: [...errors, ...warnings],
     variables: {
-      header: headerVariables(subject),
+      header: countHeaderVariables(subject),
       body: body?.variables.names.length ?? parseVariables(draft.body.text ?? '').names.length,
     },
-    // The text of codes is the provider's.
-    preview: body ? previewOf(body) : null,
+    // The provider writes the text of authentication templates.
+    preview: body ? renderPreview(body) : null,
   }
 }
 
-export const lintTemplate: Handler<
-  InputOf<'messaging_lint_template'>,
-  OutputOf<'messaging_lint_template'>
-> = async (_ctx, { template }) => lintDraft(template)
+export const lintTemplate: Handler<'messaging_lint_template'> = async (_ctx, { template }) =>
+  lintDraft(template)

@@ -1,24 +1,23 @@
-import type { TemplateDraft } from '../../catalog/templates.ts'
+import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
 import { parseVariables } from './variables.ts'
 
-/** A component of a template in the provider's own shape (reference 2.3). */
-export type Component = { type: string } & Record<string, unknown>
+/** A component of a template in the provider's shape (reference 2.3). */
+export type PayloadComponent = { type: string } & Record<string, unknown>
 
-type Draft = TemplateDraft
-type Button = NonNullable<Draft['buttons']>[number]
-type Card = NonNullable<Draft['carousel']>['cards'][number]
+type DraftInput = TemplateDraft
+type Button = NonNullable<DraftInput['buttons']>[number]
+type Card = NonNullable<DraftInput['carousel']>['cards'][number]
 type Body = { text?: string | undefined; examples?: string[] | undefined }
 
 /**
- * The components that the provider is given. Fields that lint calls unused stay out; what it calls an error
- * goes along, so that a draft that slipped through is refused by the provider rather than made into another
- * one.
+ * Builds the components that the provider gets. Fields that lint reports as unused are left out; errors are
+ * sent along, so that the provider refuses an invalid draft rather than creating a different template.
  */
-export const payloadOf = (draft: Draft): Component[] => {
+export const buildPayload = (draft: DraftInput): PayloadComponent[] => {
   const isCode = draft.category === 'AUTHENTICATION'
   const { header, body, footer, buttons = [], limited_time_offer: offer, carousel } = draft
   return [
-    ...(header ? [headerPart(header)] : []),
+    ...(header ? [buildHeader(header)] : []),
     ...(offer
       ? [
           {
@@ -27,24 +26,24 @@ export const payloadOf = (draft: Draft): Component[] => {
           },
         ]
       : []),
-    isCode ? codePart(body) : textPart(body, body.add_security_recommendation === true),
-    ...(footer ? [footerPart(footer, isCode)] : []),
-    ...buttonsPart(buttons),
-    ...(carousel ? [{ type: 'CAROUSEL', cards: carousel.cards.map(cardPart) }] : []),
+    isCode ? buildCodeBody(body) : buildBody(body, body.add_security_recommendation === true),
+    ...(footer ? [buildFooter(footer, isCode)] : []),
+    ...buildButtons(buttons),
+    ...(carousel ? [{ type: 'CAROUSEL', cards: carousel.cards.map(buildCard) }] : []),
   ]
 }
 
-const given = (text: string | undefined): boolean => text !== undefined && text.trim() !== ''
+const isGiven = (text: string | undefined): boolean => text !== undefined && text.trim() !== ''
 
 const hasVariables = (text: string | undefined): boolean =>
   text !== undefined && parseVariables(text).names.length > 0
 
-const headerPart = ({
+const buildHeader = ({
   format,
   text,
   example,
   media_handle: handle,
-}: NonNullable<Draft['header']>): Component => {
+}: NonNullable<DraftInput['header']>): PayloadComponent => {
   if (format === 'LOCATION') return { type: 'HEADER', format }
   if (format !== 'TEXT')
     return {
@@ -60,38 +59,38 @@ const headerPart = ({
   }
 }
 
-const textPart = ({ text, examples = [] }: Body, recommends = false): Component => ({
+const buildBody = ({ text, examples = [] }: Body, recommends = false): PayloadComponent => ({
   type: 'BODY',
   ...(text === undefined ? {} : { text }),
   ...(examples.length > 0 ? { example: { body_text: [examples] } } : {}),
   ...(recommends ? { add_security_recommendation: true } : {}),
 })
 
-/** The provider writes the text of a code itself. */
-const codePart = ({
+/** The provider writes the text of an authentication template itself. */
+const buildCodeBody = ({
   text,
   examples = [],
   add_security_recommendation: recommends,
-}: Draft['body']): Component => ({
+}: DraftInput['body']): PayloadComponent => ({
   type: 'BODY',
-  ...(given(text) ? { text } : {}),
+  ...(isGiven(text) ? { text } : {}),
   ...(examples.length > 0 ? { example: { body_text: [examples] } } : {}),
   add_security_recommendation: recommends ?? false,
 })
 
-const footerPart = (
-  { text, code_expiration_minutes: minutes }: NonNullable<Draft['footer']>,
+const buildFooter = (
+  { text, code_expiration_minutes: minutes }: NonNullable<DraftInput['footer']>,
   isCode: boolean,
-): Component => ({
+): PayloadComponent => ({
   type: 'FOOTER',
-  ...(text !== undefined && !(isCode && !given(text)) ? { text } : {}),
+  ...(text !== undefined && !(isCode && !isGiven(text)) ? { text } : {}),
   ...(minutes === undefined ? {} : { code_expiration_minutes: minutes }),
 })
 
-const buttonsPart = (buttons: readonly Button[]): Component[] =>
-  buttons.length === 0 ? [] : [{ type: 'BUTTONS', buttons: buttons.map(buttonPart) }]
+const buildButtons = (buttons: readonly Button[]): PayloadComponent[] =>
+  buttons.length === 0 ? [] : [{ type: 'BUTTONS', buttons: buttons.map(buildButton) }]
 
-const buttonPart = (button: Button): Component => {
+const buildButton = (button: Button): PayloadComponent => {
   const {
     type,
     text,
@@ -118,33 +117,33 @@ const buttonPart = (button: Button): Component => {
     case 'COPY_CODE':
       return { type, ...(coupon === undefined ? {} : { example: coupon }) }
     case 'FLOW':
-      return { type, ...label, ...(flow === undefined ? {} : { flow_id: flow }), ...flowPart(button) }
+      return { type, ...label, ...(flow === undefined ? {} : { flow_id: flow }), ...flowFields(button) }
     case 'OTP':
-      return otpPart(button)
+      return buildOtpButton(button)
   }
 }
 
-const flowPart = ({ flow_action: action = 'NAVIGATE', navigate_screen: screen }: Button) => ({
+const flowFields = ({ flow_action: action = 'NAVIGATE', navigate_screen: screen }: Button) => ({
   flow_action: action.toLowerCase(),
   ...(action === 'NAVIGATE' && screen !== undefined ? { navigate_screen: screen } : {}),
 })
 
-const otpPart = ({
+const buildOtpButton = ({
   type,
   otp_type: kind = 'COPY_CODE',
   text,
   supported_apps: apps = [],
-}: Button): Component => ({
+}: Button): PayloadComponent => ({
   type,
   otp_type: kind,
-  ...(given(text) ? { text } : {}),
+  ...(isGiven(text) ? { text } : {}),
   ...(kind !== 'COPY_CODE' && apps.length > 0 ? { supported_apps: apps } : {}),
 })
 
-const cardPart = ({ header_format: format, media_handle: handle, body, buttons }: Card) => ({
+const buildCard = ({ header_format: format, media_handle: handle, body, buttons }: Card) => ({
   components: [
     { type: 'HEADER', format, example: { header_handle: [handle] } },
-    ...(body && given(body.text) ? [textPart(body)] : []),
-    ...buttonsPart(buttons),
+    ...(body && isGiven(body.text) ? [buildBody(body)] : []),
+    ...buildButtons(buttons),
   ],
 })

@@ -1,17 +1,17 @@
-import type { StoredTemplate } from '../../storage/templates.ts'
+import type { TemplateDetails } from '../../storage/templates.ts'
 import type { Context } from '../core/context.ts'
 import type { ProviderTemplate } from '../provider/port.ts'
-import type { Account } from './accounts.ts'
-import type { LintResult } from './lint.ts'
-import type { Component } from './payload.ts'
+import type { BusinessAccount } from './accounts.ts'
+import type { DraftLint } from './lint.ts'
+import type { PayloadComponent } from './payload.ts'
 
 /**
- * What a submission keeps between its parts. `payload` and `lint` are JSON text: the database's own JSON
- * forgets the order of members, and what the provider is given must be what is answered, byte for byte.
+ * What a submission stores between its parts. `payload` and `lint` are JSON text: the database's JSON type
+ * does not keep the order of members, and the response must show what the provider got, byte for byte.
  */
 export type Submission = {
   templateId: string
-  account: Account
+  account: BusinessAccount
   name: string
   language: string
   category: string
@@ -19,41 +19,42 @@ export type Submission = {
   lint: string
 }
 
-export const componentsOf = ({ payload }: Submission): Component[] => JSON.parse(payload) as Component[]
+export const parsePayload = ({ payload }: Submission): PayloadComponent[] =>
+  JSON.parse(payload) as PayloadComponent[]
 
-/** The status of a template, in our own word, until the provider has taken it. */
+/** Our own status of a template until the provider has accepted it. */
 export const SUBMITTING = 'SUBMITTING'
 
-type State = Pick<StoredTemplate, 'id' | 'status' | 'category'>
+type State = Pick<TemplateDetails, 'id' | 'status' | 'category'>
 
 /**
- * What create and update answer, and the event that tells it. Nothing that a rehearsal would make has an id
- * or a status.
+ * Emits the event of a submission, and returns the output of create and update. In a dry run it has no
+ * status, and no id for a new template. `created`: the template is new.
  */
-export const submitted = (
-  ctx: Context,
+export const completeSubmission = (
+  ctx: Context<'template.submitted/1'>,
   submission: Submission,
   { id, status, category }: State,
-  made: boolean,
+  created: boolean,
 ) => {
   const { name, language, account } = submission
   ctx.emit('template.submitted/1', { template: { id, name, language, category, status } })
   return {
     submitted: !ctx.dryRun,
-    id: ctx.dryRun && made ? null : id,
+    id: ctx.dryRun && created ? null : id,
     name,
     language,
     category,
     status: ctx.dryRun ? null : status,
     business_account_id: account.id,
     business_account_name: account.name,
-    lint: JSON.parse(submission.lint) as LintResult,
-    payload_preview: componentsOf(submission),
+    lint: JSON.parse(submission.lint) as DraftLint,
+    payload_preview: parsePayload(submission),
   }
 }
 
-/** The one of this language among those of a name. */
-export const inLanguage = (
+/** Finds the template of a language among those of one name. */
+export const findByLanguage = (
   templates: readonly ProviderTemplate[],
   language: string,
 ): ProviderTemplate | undefined => templates.find((template) => template.language === language)

@@ -1,43 +1,41 @@
-import type { TemplateDraft } from '../../catalog/templates.ts'
-import { lockTemplate, type StoredTemplate, writeTemplate } from '../../storage/templates.ts'
+import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
+import { lockTemplate, type TemplateDetails, updateTemplateRow } from '../../storage/templates.ts'
 import type { Context } from '../core/context.ts'
-import { inThreeParts } from '../messaging/send.ts'
-import type { How, InputOf, OutputOf } from '../core/handler.ts'
+import { defineProviderHandler } from '../core/provider-handler.ts'
+import type { CallOptions } from '../core/handler.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
-import { lookUp, providerCode } from '../provider/port.ts'
-import { type Account, accountOf, connectedAccounts, notConnected } from './accounts.ts'
-import { requireSound } from './check.ts'
-import { payloadOf } from './payload.ts'
-import { sameTemplate } from './same.ts'
-import { componentsOf, SUBMITTING, type Submission, submitted } from './submission.ts'
+import { lookUpOutcome, providerCodeOf } from '../provider/port.ts'
+import { type BusinessAccount, findAccount, listConnectedAccounts, notConnectedProblem } from './accounts.ts'
+import { requireValidDraft } from './validate-draft.ts'
+import { buildPayload } from './payload.ts'
+import { isSameTemplate } from './same-template.ts'
+import { parsePayload, SUBMITTING, type Submission, completeSubmission } from './submission.ts'
 
-/** `telling`: the change shows in what the provider hands back. `before`: what a refusal restores. */
-type Intent = Submission & {
+/**
+ * Stored between the parts, so its members keep their names. `telling`: the change is visible in what the
+ * provider returns. `before`: what a refusal restores.
+ */
+type UpdateIntent = Submission & {
   providerId: string
   changesCategory: boolean
   telling: boolean
-  before: Pick<StoredTemplate, 'status' | 'category' | 'rejection_reason' | 'components'>
+  before: Pick<TemplateDetails, 'status' | 'category' | 'rejection_reason' | 'components'>
 }
 
 /**
- * `prepare` writes the change as in review: nobody sends the template, or changes it again, while it is not
- * known which text holds. A refusal restores it.
+ * `prepare` writes the change as in review, so that nobody sends or changes the template while it is unknown
+ * which text is in force. A refusal restores it.
  */
-export const updateTemplate = inThreeParts<
-  InputOf<'messaging_update_template'>,
-  OutputOf<'messaging_update_template'>,
-  Intent,
-  null
->({
+export const updateTemplate = defineProviderHandler<'messaging_update_template', UpdateIntent, null>({
   prepare: async (ctx, { template_id: id, template: draft }) => {
     const row = await lockTemplate(ctx.tx, ctx.actor.workspace.id, id)
     if (!row) throw notFound('template', id)
-    requireFixed(row, draft)
-    const lint = requireSound(draft)
+    requireSameIdentity(row, draft)
+    const lint = requireValidDraft(draft)
     const providerId = requireEditable(row, draft)
     const account = await requireAccount(ctx, row)
-    const payload = payloadOf(draft)
-    await writeTemplate(
+    const payload = buildPayload(draft)
+    await updateTemplateRow(
       ctx.tx,
       ctx.actor.workspace.id,
       id,
@@ -55,57 +53,57 @@ export const updateTemplate = inThreeParts<
       lint: JSON.stringify(lint),
       providerId,
       changesCategory: draft.category !== category,
-      telling: !sameTemplate(payload, components, draft.category),
+      telling: !isSameTemplate(payload, components, draft.category),
       before: { status, category, rejection_reason, components },
     }
   },
-  call: async (intent, how) => {
-    if (how.again && (await editedEarlier(intent, how))) return null
-    await how.provider.editTemplate(
+  call: async (intent, options) => {
+    if (options.again && (await wasEditedEarlier(intent, options))) return null
+    await options.provider.editTemplate(
       intent.providerId,
-      { components: componentsOf(intent), ...(intent.changesCategory ? { category: intent.category } : {}) },
-      how.signal,
+      { components: parsePayload(intent), ...(intent.changesCategory ? { category: intent.category } : {}) },
+      options.signal,
     )
     return null
   },
-  settle: async (ctx, intent) => {
+  complete: async (ctx, intent) => {
     const row = await lockTemplate(ctx.tx, ctx.actor.workspace.id, intent.templateId)
     if (!row) throw notFound('template', intent.templateId)
     if (row.status === 'PENDING')
-      await writeTemplate(ctx.tx, ctx.actor.workspace.id, row.id, { meta_errors: null }, ctx.now)
+      await updateTemplateRow(ctx.tx, ctx.actor.workspace.id, row.id, { meta_errors: null }, ctx.now)
     const { category, components } = intent.before
-    ctx.note(
+    ctx.auditChange(
       { category, components },
       { category: intent.category, components: JSON.parse(intent.payload) as unknown },
     )
-    return submitted(ctx, intent, row, false)
+    return completeSubmission(ctx, intent, row, false)
   },
-  refused: async (ctx, { templateId, before }, problem) => {
+  compensate: async (ctx, { templateId, before }, problem) => {
     const row = await lockTemplate(ctx.tx, ctx.actor.workspace.id, templateId)
     if (!row) return
-    // What the provider told meanwhile of its review stays.
+    // A review that the provider reported in the meantime stays.
     const { components, ...state } = before
-    await writeTemplate(
+    await updateTemplateRow(
       ctx.tx,
       ctx.actor.workspace.id,
       templateId,
       {
         components: components as unknown[],
         ...(row.status === 'PENDING' ? state : {}),
-        ...(isVerdict(problem) ? { meta_errors: errorOf(problem, ctx.now) } : {}),
+        ...(isTemplateRefusal(problem) ? { meta_errors: toStoredError(problem, ctx.now) } : {}),
       },
       ctx.now,
     )
   },
-  rehearse: () => null,
+  dryRunResult: () => null,
 })
 
-/** The provider refused the change itself, rather than any call at the moment. */
-const isVerdict = (problem: Problem): boolean =>
-  problem.code !== 'upstream_unavailable' && providerCode(problem) !== undefined
+/** Whether the provider refused the change itself, rather than any call at the moment. */
+const isTemplateRefusal = (problem: Problem): boolean =>
+  problem.code !== 'upstream_unavailable' && providerCodeOf(problem) !== undefined
 
-/** The provider's refusal, as the template keeps it. */
-const errorOf = ({ message, extras }: Problem, at: string) => ({
+/** Returns the provider's refusal as it is stored with the template. */
+const toStoredError = ({ message, extras }: Problem, at: string) => ({
   code: extras['provider_code'],
   subcode: extras['provider_subcode'] ?? null,
   message,
@@ -114,29 +112,29 @@ const errorOf = ({ message, extras }: Problem, at: string) => ({
 })
 
 /**
- * Whether the change of an earlier call arrived. One that does not show in what the provider hands back
- * shows by being reviewed.
+ * Whether the change of an earlier call arrived. A change that is not visible in the provider's components
+ * is recognized by the review.
  */
-const editedEarlier = async (
-  { account, name, category, providerId, telling, ...intent }: Intent,
-  { provider, signal }: How,
+const wasEditedEarlier = async (
+  { account, name, category, providerId, telling, ...intent }: UpdateIntent,
+  { provider, signal }: CallOptions,
 ): Promise<boolean> => {
-  const there = (await lookUp(provider.listTemplates(account.id, name, signal))).find(
+  const current = (await lookUpOutcome(provider.listTemplates(account.id, name, signal))).find(
     ({ id }) => id === providerId,
   )
-  if (!there) return false
+  if (!current) return false
   return telling
-    ? sameTemplate(JSON.parse(intent.payload), there.components, category)
-    : there.status === 'PENDING'
+    ? isSameTemplate(JSON.parse(intent.payload), current.components, category)
+    : current.status === 'PENDING'
 }
 
-const requireFixed = (row: StoredTemplate, draft: TemplateDraft): void => {
+const requireSameIdentity = (row: TemplateDetails, draft: TemplateDraft): void => {
   for (const field of ['name', 'language'] as const) {
     if (draft[field] === row[field]) continue
     throw invalidField(
       'template',
       'fixed',
-      `has another ${field} than the template, whose ${field} cannot change`,
+      `has a different ${field} than the template, whose ${field} cannot be changed`,
       {
         path: [field],
         fix: `Send ${JSON.stringify(row[field])}, or submit a new template.`,
@@ -146,29 +144,29 @@ const requireFixed = (row: StoredTemplate, draft: TemplateDraft): void => {
   }
 }
 
-const REVIEWED: readonly string[] = ['PENDING', 'IN_APPEAL', SUBMITTING]
-const FINAL: readonly string[] = ['DISABLED', 'DELETED', 'PENDING_DELETION', 'LOCKED']
+const IN_REVIEW_STATUSES: readonly string[] = ['PENDING', 'IN_APPEAL', SUBMITTING]
+const FINAL_STATUSES: readonly string[] = ['DISABLED', 'DELETED', 'PENDING_DELETION', 'LOCKED']
 
-/** Answers the provider's id of a template that it would let be changed. */
+/** Returns the provider's id of a template that the provider allows to change. Throws 409 otherwise. */
 const requireEditable = (
-  { name, status, category, provider_id: providerId }: StoredTemplate,
+  { name, status, category, provider_id: providerId }: TemplateDetails,
   draft: TemplateDraft,
 ): string => {
   const refuse = (detail: string, reason: string): never => {
     throw new Problem('conflict', detail, { reason, template_status: status })
   }
-  if (REVIEWED.includes(status))
+  if (IN_REVIEW_STATUSES.includes(status))
     refuse(`The template ${name} is in review (${status}). Change it when the review is over.`, 'in_review')
   if (status === 'ARCHIVED')
     refuse(
       `The template ${name} is archived. Restore it at the provider first, or submit a new one.`,
       'archived',
     )
-  if (FINAL.includes(status))
+  if (FINAL_STATUSES.includes(status))
     refuse(`The template ${name} is ${status} and cannot be changed. Submit a new one.`, 'not_editable')
   if (status === 'APPROVED' && category !== null && category !== draft.category)
     refuse(
-      `The template ${name} is approved as ${category}; the provider does not change the category then. Send ${category}.`,
+      `The template ${name} is approved as ${category}, so its category cannot be changed. Send ${category}.`,
       'category_fixed',
     )
   return (
@@ -179,11 +177,11 @@ const requireEditable = (
 
 const requireAccount = async (
   ctx: Context,
-  { name, account_id: accountId }: StoredTemplate,
-): Promise<Account> => {
-  const account = accountOf(await connectedAccounts(ctx), accountId)
+  { name, account_id: accountId }: TemplateDetails,
+): Promise<BusinessAccount> => {
+  const account = findAccount(await listConnectedAccounts(ctx), accountId)
   if (!account)
-    throw notConnected(
+    throw notConnectedProblem(
       `No channel of the business account of the template ${name} is connected. Connect one first.`,
     )
   return account

@@ -1,22 +1,22 @@
 import type { z } from 'zod'
-import type { Template } from '../../catalog/templates.ts'
-import type { StoredTemplate } from '../../storage/templates.ts'
+import type { Template } from '../../catalog/templates/read.ts'
+import type { TemplateDetails } from '../../storage/templates.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, phonesHidden } from '../core/context.ts'
-import { type Json, objectOf, objectsOf, textOf } from '../inbound/json.ts'
-import { bodyText } from '../messaging/template-components.ts'
-import { fillText, variablesOf } from './variables.ts'
+import { type Actor, hasHiddenPhones } from '../core/context.ts'
+import { type JsonObject, asObject, asObjects, asText } from '../inbound/json.ts'
+import { templateBodyText } from '../messaging/template-components.ts'
+import { fillVariables, variablesOf } from './variables.ts'
 
-type Shown = z.input<typeof Template>
+type ShownTemplate = z.input<typeof Template>
 
 /**
- * A template as get and list show it. Its components may come from the provider's own hand, so everything
- * may be missing or of another kind.
+ * Returns a template as get and list show it. Its components may come from the provider, so any member may
+ * be missing or of another type.
  */
-export const showTemplate = (actor: Actor, row: StoredTemplate): Shown => {
-  const parts = objectsOf(row.components)
-  const find = (type: string): Json | undefined =>
-    parts.find((part) => textOf(part['type'])?.toUpperCase() === type)
+export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate => {
+  const parts = asObjects(row.components)
+  const find = (type: string): JsonObject | undefined =>
+    parts.find((part) => asText(part['type'])?.toUpperCase() === type)
   const header = showHeader(find('HEADER'))
   const body = showBody(find('BODY'), row.category)
   const offer = find('LIMITED_TIME_OFFER')
@@ -27,37 +27,37 @@ export const showTemplate = (actor: Actor, row: StoredTemplate): Shown => {
     category: row.category,
     sub_category: row.sub_category,
     status: row.status,
-    // While it is archived the reason is kept for its return.
+    // The reason is kept while a template is archived, in case it is restored.
     rejection_reason: row.status === 'ARCHIVED' ? null : row.rejection_reason,
-    body_preview: previewOf(body),
+    body_preview: showPreview(body),
     variable_count: body?.variables.length ?? 0,
     header_format: header?.format ?? null,
     header,
     body,
     footer: footerText(find('FOOTER')),
-    buttons: objectsOf(find('BUTTONS')?.['buttons']).map(showButton),
-    carousel_cards: objectsOf(find('CAROUSEL')?.['cards']).length,
-    limited_time_offer: offer ? showOffer(objectOf(offer['limited_time_offer'])) : null,
-    meta_errors: phonesHidden(actor) ? masked(row.meta_errors) : (row.meta_errors ?? null),
+    buttons: asObjects(find('BUTTONS')?.['buttons']).map(showButton),
+    carousel_cards: asObjects(find('CAROUSEL')?.['cards']).length,
+    limited_time_offer: offer ? showOffer(asObject(offer['limited_time_offer'])) : null,
+    meta_errors: hasHiddenPhones(actor) ? maskStrings(row.meta_errors) : (row.meta_errors ?? null),
     created_at: row.created_at,
     updated_at: row.updated_at,
   }
 }
 
-const masked = (value: unknown): unknown =>
+const maskStrings = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value ?? null), (_, member: unknown) =>
     typeof member === 'string' ? maskDigits(member) : member,
   )
 
-const first = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value)
+const firstItem = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value)
 
-const showHeader = (header: Json | undefined): Shown['header'] => {
+const showHeader = (header: JsonObject | undefined): ShownTemplate['header'] => {
   if (!header) return null
-  const format = textOf(header['format'])?.toUpperCase() ?? 'TEXT'
-  const text = textOf(header['text'])
-  const example = objectOf(header['example'])
-  const handle = textOf(first(example['header_handle']))
-  const samples = samplesOf(example['header_text'], example['header_text_named_params'])
+  const format = asText(header['format'])?.toUpperCase() ?? 'TEXT'
+  const text = asText(header['text'])
+  const example = asObject(header['example'])
+  const handle = asText(firstItem(example['header_handle']))
+  const samples = sampleLookup(example['header_text'], example['header_text_named_params'])
   const variables = ['IMAGE', 'VIDEO', 'DOCUMENT', 'GIF'].includes(format)
     ? [{ index: 1, sample: null, media_sample: handle }]
     : variablesOf(text ?? '').map((name, i) => ({
@@ -68,56 +68,56 @@ const showHeader = (header: Json | undefined): Shown['header'] => {
   return { format, text, variables }
 }
 
-/** The samples of a text: in the order of its variables, or by their names. */
-const samplesOf = (inOrder: unknown, byName: unknown) => {
+/** Returns a look-up of a text's samples, which are in the order of its variables or by name. */
+const sampleLookup = (inOrder: unknown, byName: unknown) => {
   const named = new Map(
-    objectsOf(byName).map((param) => [textOf(param['param_name']), textOf(param['example'])]),
+    asObjects(byName).map((param) => [asText(param['param_name']), asText(param['example'])]),
   )
   const list: unknown[] = Array.isArray(inOrder) ? inOrder : []
-  return (name: string, i: number): string | null => named.get(name) ?? textOf(list[i])
+  return (name: string, i: number): string | null => named.get(name) ?? asText(list[i])
 }
 
-const showBody = (body: Json | undefined, category: string | null): Shown['body'] => {
+const showBody = (body: JsonObject | undefined, category: string | null): ShownTemplate['body'] => {
   if (!body) return null
-  const text = textOf(body['text'])
-  const example = objectOf(body['example'])
-  const samples = samplesOf(first(example['body_text']), example['body_text_named_params'])
-  // The provider writes the text of a code, which has one variable.
-  const names = variablesOf(text ?? bodyText(category, undefined))
+  const text = asText(body['text'])
+  const example = asObject(body['example'])
+  const samples = sampleLookup(firstItem(example['body_text']), example['body_text_named_params'])
+  // The provider writes the text of an authentication template, which has one variable.
+  const names = variablesOf(text ?? templateBodyText(category, undefined))
   return { text, variables: names.map((name, i) => ({ index: i + 1, sample: samples(name, i) })) }
 }
 
-const previewOf = (body: Shown['body']): string | null => {
+const showPreview = (body: ShownTemplate['body']): string | null => {
   if (!body || body.text === null) return null
   const names = variablesOf(body.text)
-  return fillText(
+  return fillVariables(
     body.text,
     names,
     body.variables.map(({ sample }, i) => sample ?? `{{${names[i]!}}}`),
   )
 }
 
-/** The provider writes the footer of a code, which says when it expires. */
-const footerText = (footer: Json | undefined): string | null => textOf(footer?.['text'])
+/** The provider writes the footer of an authentication template, which says when the code expires. */
+const footerText = (footer: JsonObject | undefined): string | null => asText(footer?.['text'])
 
-const showOffer = (offer: Json): Shown['limited_time_offer'] => ({
-  text: textOf(offer['text']),
+const showOffer = (offer: JsonObject): ShownTemplate['limited_time_offer'] => ({
+  text: asText(offer['text']),
   has_expiration: offer['has_expiration'] === true,
 })
 
-const showButton = (button: Json, index: number): Shown['buttons'][number] => {
-  const type = textOf(button['type'])?.toUpperCase() ?? 'UNKNOWN'
-  const url = textOf(button['url'])
-  const example = textOf(first(button['example']))
+const showButton = (button: JsonObject, index: number): ShownTemplate['buttons'][number] => {
+  const type = asText(button['type'])?.toUpperCase() ?? 'UNKNOWN'
+  const url = asText(button['url'])
+  const example = asText(firstItem(button['example']))
   return {
     index,
     type,
-    text: textOf(button['text']),
+    text: asText(button['text']),
     url,
     dynamic_url: url !== null && /\{\{\s*\w+\s*\}\}$/.test(url),
     url_example: type === 'URL' ? example : null,
-    phone_number: textOf(button['phone_number']),
-    coupon_code: type === 'COPY_CODE' ? (example ?? textOf(button['coupon_code'])) : null,
-    flow_id: textOf(button['flow_id']),
+    phone_number: asText(button['phone_number']),
+    coupon_code: type === 'COPY_CODE' ? (example ?? asText(button['coupon_code'])) : null,
+    flow_id: asText(button['flow_id']),
   }
 }

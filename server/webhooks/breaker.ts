@@ -1,47 +1,96 @@
-import { type EventRow, writeEvents } from '../../storage/events.ts'
 import type { Db } from '../../storage/database.ts'
-import type { BreakerRules, ChangedEndpoint, EndpointResult } from '../../storage/webhook-deliveries.ts'
-import { emitter } from '../core/emit.ts'
+import { type EventRow, insertEvents } from '../../storage/events.ts'
+import type { BreakerRules, ChangedEndpoint, EndpointResult } from '../../storage/webhook-results.ts'
+import { createEmit } from '../core/emit.ts'
 
-/** Contract 6. A paused endpoint is probed after a tenth of the time that it has been failing. */
-export const RULES: BreakerRules = {
-  pauseAfter: 10,
+/** Contract 6. */
+export const BREAKER_RULES: BreakerRules = {
+  pauseAfterFailures: 10,
   disableAfterSeconds: 5 * 86_400,
-  warnAt: [50, 70, 90],
-  probeSeconds: [5, 300],
+  warnAtPercent: [50, 70, 90],
+  probe: { outageFraction: 0.1, minSeconds: 5, maxSeconds: 300, jitter: 0.1 },
 }
 
-/** What became of an attempt, as its endpoint sees it. */
-export type Seen = { workspaceId: string; endpointId: string; delivered: boolean; gone: boolean }
+export type BreakerState = {
+  status: 'active' | 'paused' | 'disabled'
+  consecutiveFailures: number
+  /** Seconds since the first failure after the last success; null when the endpoint does not fail. */
+  failingForSeconds: number | null
+  /** The highest warning so far in this outage, in percent of the time until it is disabled; 0: none. */
+  warnedPercent: number
+}
 
-/** What attempts, in the order in which they ended, mean to their endpoints. */
-export const endpointResults = (seen: readonly Seen[]): EndpointResult[] => {
+export type BreakerDecision = BreakerState & {
+  /** Why the endpoint was disabled just now. */
+  disabledReason: 'gone' | 'failing' | null
+  /** The warning to send, in percent of the time until the endpoint is disabled. */
+  warnPercent: number | null
+  /** Seconds until a paused endpoint is probed, before the jitter. */
+  probeAfterSeconds: number | null
+}
+
+/**
+ * The rule of the circuit breaker: what a batch of attempts does to an endpoint. Deliveries to an endpoint
+ * that fails repeatedly are paused and probed one at a time; it is disabled when the outage lasts too long,
+ * or at once when it answers 410 Gone. A success in the batch starts the count anew.
+ *
+ * The server lets the database decide, in the statement that records the results, since several servers
+ * record results of one endpoint at the same time (`recordDeliveryResults`). tests/webhooks/breaker.test.ts
+ * holds that statement to this function.
+ */
+export const decideBreaker = (
+  before: BreakerState,
+  { succeeded, failures, gone }: Pick<EndpointResult, 'succeeded' | 'failures' | 'gone'>,
+  { pauseAfterFailures, disableAfterSeconds, warnAtPercent, probe }: BreakerRules = BREAKER_RULES,
+): BreakerDecision => {
+  const consecutiveFailures = succeeded ? failures : before.consecutiveFailures + failures
+  const failingForSeconds = failures === 0 ? null : succeeded ? 0 : (before.failingForSeconds ?? 0)
+  const outageSeconds = failingForSeconds ?? 0
+  const isStillPaused = before.status === 'paused' && !succeeded
+  const isDisabled =
+    before.status === 'disabled' || gone || (isStillPaused && outageSeconds >= disableAfterSeconds)
+  const isPaused = !isDisabled && (isStillPaused || consecutiveFailures >= pauseAfterFailures)
+  const percent = (outageSeconds / disableAfterSeconds) * 100
+  const reached = isPaused ? Math.max(0, ...warnAtPercent.filter((limit) => percent >= limit)) : 0
+  return {
+    status: isDisabled ? 'disabled' : isPaused ? 'paused' : 'active',
+    consecutiveFailures,
+    failingForSeconds,
+    warnedPercent: failingForSeconds === null || succeeded ? 0 : Math.max(before.warnedPercent, reached),
+    disabledReason: !isDisabled || before.status === 'disabled' ? null : gone ? 'gone' : 'failing',
+    warnPercent: reached > before.warnedPercent ? reached : null,
+    probeAfterSeconds: isPaused
+      ? Math.min(probe.maxSeconds, Math.max(probe.minSeconds, outageSeconds * probe.outageFraction))
+      : null,
+  }
+}
+
+/** The result of one attempt, as far as it concerns its endpoint. */
+export type AttemptOutcome = { workspaceId: string; endpointId: string; delivered: boolean; gone: boolean }
+
+/** Sums up attempts, in the order in which they ended, for each endpoint. */
+export const summarizeByEndpoint = (outcomes: readonly AttemptOutcome[]): EndpointResult[] => {
   const results = new Map<string, EndpointResult>()
-  for (const { workspaceId, endpointId, delivered, gone } of seen) {
+  for (const { workspaceId, endpointId, delivered, gone } of outcomes) {
     const key = `${workspaceId} ${endpointId}`
-    const result = results.get(key) ?? {
+    const before = results.get(key)
+    results.set(key, {
       workspace_id: workspaceId,
       id: endpointId,
-      succeeded: false,
-      failures: 0,
-      gone: false,
-    }
-    results.set(key, {
-      ...result,
-      succeeded: result.succeeded || delivered,
-      failures: delivered ? 0 : result.failures + 1,
-      gone: result.gone || gone,
+      succeeded: (before?.succeeded ?? false) || delivered,
+      failures: delivered ? 0 : (before?.failures ?? 0) + 1,
+      gone: (before?.gone ?? false) || gone,
     })
   }
   return [...results.values()]
 }
 
 /**
- * Writes the events of endpoints that were disabled or are about to be. They go to every endpoint that
- * subscribes: one that is disabled is passed over as for any event, one that is warned of itself finds the
- * warning in its backlog when it works again. Answers whether there were any.
+ * Writes the events of endpoints that were disabled or will be soon. They go to every endpoint that
+ * subscribes: a disabled one is skipped as for any event, and an endpoint that is warned about itself
+ * receives the warning with its backlog when it works again. Returns whether there were any.
  */
-export const tellOfEndpoints = async (
+export const writeEndpointEvents = async (
   tx: Db,
   changed: readonly ChangedEndpoint[],
   now: string,
@@ -59,13 +108,13 @@ export const tellOfEndpoints = async (
     disabled_after,
   } of changed) {
     const rows = events.get(workspaceId) ?? []
-    const emit = emitter(rows, now)
+    const emit = createEmit(rows, now)
     const endpoint = { id, url, consecutive_failures }
     if (status === 'disabled' && was !== 'disabled')
       emit('webhook.endpoint_disabled/1', { endpoint, reason: reason ?? 'failing' })
     else if (percent !== null) emit('webhook.endpoint_warning/1', { endpoint, percent, disabled_after })
     if (rows.length > 0) events.set(workspaceId, rows)
   }
-  for (const [workspaceId, rows] of events) await writeEvents(tx, workspaceId, rows)
+  for (const [workspaceId, rows] of events) await insertEvents(tx, workspaceId, rows)
   return events.size > 0
 }

@@ -1,14 +1,14 @@
 import {
-  attemptsOf,
+  listAttempts,
   type AttemptRow,
   type DeliveryRow,
-  pageOfDeliveries,
-  readDelivery,
-  readEndpointState,
+  listDeliveryPage,
+  findDelivery,
+  findEndpointStatus,
 } from '../../storage/webhook-log.ts'
 import { maskDigits } from '../contacts/view.ts'
-import { type Actor, phonesHidden } from '../core/context.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { type Actor, hasHiddenPhones } from '../core/context.ts'
+import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 
 export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveries'>['data'][number] => ({
@@ -18,19 +18,19 @@ export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveri
   event_type_id: row.event_type,
   status: row.status,
   attempts: row.attempts,
-  // What is over is tried no more, whatever time a worker left there.
+  // A finished delivery is not attempted again, whatever time its row still has.
   next_attempt_at: row.status === 'pending' || row.status === 'failed' ? row.next_attempt_at : null,
   last_response_status: row.last_response_status,
   created_at: row.created_at,
   delivered_at: row.delivered_at,
 })
 
-/** A receiver may answer what it was sent, phones and all. */
+/** A receiver can echo what it was sent, phone numbers included. */
 const showAttempt = (
   actor: Actor,
   row: AttemptRow,
 ): OutputOf<'webhooks_get_delivery'>['attempts_made'][number] => {
-  const text = (value: string): string => (phonesHidden(actor) ? maskDigits(value)! : value)
+  const text = (value: string): string => (hasHiddenPhones(actor) ? maskDigits(value)! : value)
   return {
     number: row.number,
     started_at: row.started_at,
@@ -42,15 +42,12 @@ const showAttempt = (
   }
 }
 
-export const listDeliveries: Handler<
-  InputOf<'webhooks_list_deliveries'>,
-  OutputOf<'webhooks_list_deliveries'>
-> = async (ctx, input) => {
+export const listDeliveries: Handler<'webhooks_list_deliveries'> = async (ctx, input) => {
   const { endpoint_id: id, status, event_type_id: type, from, to, limit } = input
   const position = ctx.cursors.open(input.cursor)
-  if (!(await readEndpointState(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('endpoint', id)
+  if (!(await findEndpointStatus(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('endpoint', id)
   const after = position && { createdAt: String(position[0]), id: String(position[1]) }
-  const rows = await pageOfDeliveries(
+  const rows = await listDeliveryPage(
     ctx.tx,
     ctx.actor.workspace.id,
     id,
@@ -65,15 +62,12 @@ export const listDeliveries: Handler<
   }
 }
 
-export const getDelivery: Handler<
-  InputOf<'webhooks_get_delivery'>,
-  OutputOf<'webhooks_get_delivery'>
-> = async ({ tx, actor }, { delivery_id: id }) => {
-  const row = await readDelivery(tx, actor.workspace.id, id)
+export const getDelivery: Handler<'webhooks_get_delivery'> = async ({ tx, actor }, { delivery_id: id }) => {
+  const row = await findDelivery(tx, actor.workspace.id, id)
   if (!row) throw notFound('delivery', id)
   return {
     ...showDelivery(row),
-    attempts_made: (await attemptsOf(tx, actor.workspace.id, id)).map((attempt) =>
+    attempts_made: (await listAttempts(tx, actor.workspace.id, id)).map((attempt) =>
       showAttempt(actor, attempt),
     ),
   }

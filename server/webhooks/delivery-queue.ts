@@ -1,226 +1,233 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import {
-  type ChangedEndpoint,
   type ClaimedDelivery,
   claimDeliveries,
-  MOST_CLAIMED,
+  MAX_CLAIMED,
   releaseDeliveries,
 } from '../../storage/webhook-deliveries.ts'
-import type { App } from '../app.ts'
-import { attempt, type Attempted } from './send.ts'
-import { type Finished, settle } from './record-results.ts'
+import type { ChangedEndpoint } from '../../storage/webhook-results.ts'
+import type { App } from '../core/app.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { type FinishedAttempt, recordResults } from './record-results.ts'
+import { attemptDelivery } from './send.ts'
 
-/** Twice as long as an attempt lasts, so that a lease that ran out means a dead process. */
+/** Twice as long as an attempt may take, so that an expired lease means a dead process. */
 export const LEASE_SECONDS = 30
-/** Attempts under way to one endpoint, so that one that is slow holds no more of what all share. */
-const OF_ENDPOINT = 8
+/** Requests in flight to one endpoint, so that a slow one takes no more of what all endpoints share. */
+const MAX_IN_FLIGHT_PER_ENDPOINT = 8
 /**
- * Deliveries that are leased for an endpoint whose last answer was good and quick: the next attempt then
- * waits for no look into the database. With 8, one endpoint took less than 200 a second on a busy machine.
+ * Deliveries leased for an endpoint whose last response was good and fast: its next attempt then waits for
+ * no query. With 8, one endpoint received less than 200 deliveries a second on a busy machine.
  */
-const OF_QUICK = 32
-const QUICK_MS = 100
-const MOST_QUICK = 10_000
-/** What could not begin for so long is given back, while its lease still covers a whole attempt. */
-const STALE_MS = 10_000
-const MOST_HELD = 2048
+const PREFETCH_FAST_ENDPOINT = 32
+const FAST_RESPONSE_MS = 100
+const MAX_FAST_ENDPOINTS = 10_000
+/** A delivery that waited this long to start is released, while its lease still covers a whole attempt. */
+const MAX_QUEUED_MS = 10_000
+const MAX_LEASED = 2048
 /**
- * Attempts that begin, or whose result is not written yet, at a time; one that lasts longer than a moment
- * gives its place to the next, so that slow endpoints hold up nobody. What a process that is killed has
- * sent and not written is sent twice: this bounds it.
+ * Attempts that are starting, or whose result is not recorded yet. An attempt that takes longer than
+ * `SLOW_START_MS` no longer counts as starting, so that slow endpoints hold up nobody. This bounds what a
+ * process that is killed has sent and not recorded, which is sent twice.
  */
-const AT_ONCE = 32
-const A_MOMENT_MS = 50
-const SETTLE_TRIES = 10
-const SETTLE_PAUSE_MS = 1000
+const MAX_CONCURRENT_STARTS = 32
+const SLOW_START_MS = 50
+const MAX_RECORD_ATTEMPTS = 10
+const RECORD_RETRY_MS = 1000
 
-type Leased = { delivery: ClaimedDelivery; at: number }
-/** `held`: deliveries whose results are not written yet, those in the queue among them. */
-type Line = { held: number; underWay: number; queue: Leased[] }
+type QueuedDelivery = { delivery: ClaimedDelivery; queuedAt: number }
+/** `leased`: deliveries whose results are not recorded yet, the waiting ones included. */
+type EndpointQueue = { leased: number; inFlight: number; waiting: QueuedDelivery[] }
 
-/** What one process has in hand. */
-export type Worker = {
-  app: App
-  /** Leased deliveries whose results are not written yet, by id. */
-  held: Map<string, ClaimedDelivery>
-  lines: Map<string, Line>
-  /** Endpoints that have something to begin with, each once, in turn. */
-  turns: Set<string>
-  quick: Set<string>
-  beginning: number
-  underWay: number
-  finished: Finished[]
-  /** Results that are not written yet. */
-  unwritten: number
-  settling: Promise<void> | undefined
-  stopped: boolean
-  wake: () => void
+/** The deliveries that one process has leased. */
+export type DeliveryQueue = {
+  readonly app: App
+  /** Leased deliveries whose results are not recorded yet, by id. */
+  readonly leased: Map<string, ClaimedDelivery>
+  readonly endpoints: Map<string, EndpointQueue>
+  /** Ids of endpoints that have an attempt to start, each once, in round-robin order. */
+  readonly ready: Set<string>
+  readonly fastEndpoints: Set<string>
+  readonly finished: FinishedAttempt[]
+  starting: number
+  inFlight: number
+  /** Attempts that ended and whose results are not recorded yet. */
+  unrecorded: number
+  recording: Promise<void> | undefined
+  /** When it is aborted, no other attempt is started. */
+  signal: AbortSignal | undefined
+  /** Called when results were recorded: there is room for more deliveries. */
+  onProgress: () => void
 }
 
-export const newWorker = (app: App): Worker => ({
+export const createDeliveryQueue = (app: App): DeliveryQueue => ({
   app,
-  held: new Map(),
-  lines: new Map(),
-  turns: new Set(),
-  quick: new Set(),
-  beginning: 0,
-  underWay: 0,
+  leased: new Map(),
+  endpoints: new Map(),
+  ready: new Set(),
+  fastEndpoints: new Set(),
   finished: [],
-  unwritten: 0,
-  settling: undefined,
-  stopped: false,
-  wake: () => {},
+  starting: 0,
+  inFlight: 0,
+  unrecorded: 0,
+  recording: undefined,
+  signal: undefined,
+  onProgress: () => {},
 })
 
-/** How many more may be leased for each endpoint that is known here. */
-const free = ({ lines, quick }: Worker): Map<string, number> =>
+/** How many more deliveries may be leased, for each endpoint that is known here. */
+const countFreeSlots = ({ endpoints, fastEndpoints }: DeliveryQueue): Map<string, number> =>
   new Map(
-    [...new Set([...quick, ...lines.keys()])].map((id) => [
-      id,
-      Math.max(0, (quick.has(id) ? OF_QUICK : OF_ENDPOINT) - (lines.get(id)?.held ?? 0)),
-    ]),
+    [...new Set([...fastEndpoints, ...endpoints.keys()])].map((id) => {
+      const limit = fastEndpoints.has(id) ? PREFETCH_FAST_ENDPOINT : MAX_IN_FLIGHT_PER_ENDPOINT
+      return [id, Math.max(0, limit - (endpoints.get(id)?.leased ?? 0))]
+    }),
   )
 
-/** Leases what is due and has it sent; answers how many. */
-export const claim = async (worker: Worker): Promise<number> => {
-  if (worker.held.size + MOST_CLAIMED > MOST_HELD) return 0
-  const claimed = (await claimDeliveries(worker.app.db, LEASE_SECONDS, OF_ENDPOINT, free(worker))).filter(
-    ({ id }) => !worker.held.has(id),
-  )
-  const at = performance.now()
+/** Leases deliveries that are due and starts to send them. Returns the count. */
+export const claimDueDeliveries = async (queue: DeliveryQueue): Promise<number> => {
+  if (queue.leased.size + MAX_CLAIMED > MAX_LEASED) return 0
+  const claimed = (
+    await claimDeliveries(queue.app.db, LEASE_SECONDS, MAX_IN_FLIGHT_PER_ENDPOINT, countFreeSlots(queue))
+  ).filter(({ id }) => !queue.leased.has(id))
+  const queuedAt = performance.now()
   for (const delivery of claimed) {
-    const { id, endpoint_id: endpoint, attempts, waited } = delivery
-    const line = worker.lines.get(endpoint) ?? { held: 0, underWay: 0, queue: [] }
-    worker.lines.set(endpoint, line)
-    worker.held.set(id, delivery)
-    line.held++
-    line.queue.push({ delivery, at })
-    takeTurn(worker, endpoint, line)
-    if (attempts === 0) worker.app.metrics.deliveryWait.observe(waited)
+    const { id, endpoint_id: endpointId, attempts, waited } = delivery
+    const endpoint = queue.endpoints.get(endpointId) ?? { leased: 0, inFlight: 0, waiting: [] }
+    queue.endpoints.set(endpointId, endpoint)
+    queue.leased.set(id, delivery)
+    endpoint.leased++
+    endpoint.waiting.push({ delivery, queuedAt })
+    markReady(queue, endpointId, endpoint)
+    if (attempts === 0) queue.app.metrics.deliveryWait.observe(waited)
   }
-  beginNext(worker)
+  startNext(queue)
   return claimed.length
 }
 
-const takeTurn = (worker: Worker, endpoint: string, line: Line): void => {
-  if (line.queue.length > 0 && line.underWay < OF_ENDPOINT) worker.turns.add(endpoint)
+/** Puts an endpoint at the end of the round-robin order when it may start another attempt. */
+const markReady = (queue: DeliveryQueue, endpointId: string, endpoint: EndpointQueue): void => {
+  if (endpoint.waiting.length > 0 && endpoint.inFlight < MAX_IN_FLIGHT_PER_ENDPOINT)
+    queue.ready.add(endpointId)
 }
 
-const beginNext = (worker: Worker): void => {
-  while (worker.beginning + worker.unwritten < AT_ONCE && worker.turns.size > 0 && !worker.stopped) {
-    const [endpoint] = worker.turns
-    worker.turns.delete(endpoint!)
-    const line = worker.lines.get(endpoint!)
-    const next = line?.queue.shift()
-    if (!line || !next) continue
-    if (performance.now() - next.at > STALE_MS) giveBack(worker, [next, ...line.queue.splice(0)])
-    else begin(worker, line, next.delivery)
-    takeTurn(worker, endpoint!, line)
+const startNext = (queue: DeliveryQueue): void => {
+  while (queue.starting + queue.unrecorded < MAX_CONCURRENT_STARTS && !queue.signal?.aborted) {
+    const [endpointId] = queue.ready
+    if (endpointId === undefined) return
+    queue.ready.delete(endpointId)
+    const endpoint = queue.endpoints.get(endpointId)
+    const next = endpoint?.waiting.shift()
+    if (!endpoint || !next) continue
+    if (performance.now() - next.queuedAt > MAX_QUEUED_MS)
+      release(queue, [next, ...endpoint.waiting.splice(0)])
+    else startAttempt(queue, endpoint, next.delivery)
+    markReady(queue, endpointId, endpoint)
   }
 }
 
-const begin = (worker: Worker, line: Line, delivery: ClaimedDelivery): void => {
-  const endpoint = delivery.endpoint_id
-  worker.beginning++
-  worker.underWay++
-  line.underWay++
-  let beginning = true
-  const begun = (): void => {
-    if (beginning) worker.beginning--
-    beginning = false
-    beginNext(worker)
+const startAttempt = (queue: DeliveryQueue, endpoint: EndpointQueue, delivery: ClaimedDelivery): void => {
+  const { endpoint_id: endpointId } = delivery
+  queue.starting++
+  queue.inFlight++
+  endpoint.inFlight++
+  let isStarting = true
+  const onStarted = (): void => {
+    if (isStarting) queue.starting--
+    isStarting = false
+    startNext(queue)
   }
-  const moment = setTimeout(begun, A_MOMENT_MS)
-  void attempt(worker.app, delivery).then((attempted: Attempted) => {
-    clearTimeout(moment)
-    const { status, duration_ms: duration } = attempted.result
-    worker.app.metrics.deliveryDuration.observe(duration / 1000)
-    worker.underWay--
-    line.underWay--
-    if (worker.quick.size > MOST_QUICK) worker.quick.clear()
-    if (status === 'delivered' && duration < QUICK_MS) worker.quick.add(endpoint)
-    else worker.quick.delete(endpoint)
-    worker.finished.push({ delivery, attempted })
-    worker.unwritten++
-    takeTurn(worker, endpoint, line)
-    begun()
-    settleFinished(worker)
+  const slowStart = setTimeout(onStarted, SLOW_START_MS)
+  void attemptDelivery(queue.app, delivery).then((attempt) => {
+    clearTimeout(slowStart)
+    const { status, duration_ms: durationMs } = attempt.result
+    queue.app.metrics.deliveryDuration.observe(durationMs / 1000)
+    queue.inFlight--
+    endpoint.inFlight--
+    if (queue.fastEndpoints.size > MAX_FAST_ENDPOINTS) queue.fastEndpoints.clear()
+    if (status === 'delivered' && durationMs < FAST_RESPONSE_MS) queue.fastEndpoints.add(endpointId)
+    else queue.fastEndpoints.delete(endpointId)
+    queue.finished.push({ delivery, attempt })
+    queue.unrecorded++
+    markReady(queue, endpointId, endpoint)
+    onStarted()
+    recordFinished(queue)
   })
 }
 
-const letGo = (worker: Worker, { id, endpoint_id: endpoint }: ClaimedDelivery): void => {
-  const line = worker.lines.get(endpoint)
-  if (!worker.held.delete(id) || !line) return
-  if (--line.held === 0) worker.lines.delete(endpoint)
+const forget = (queue: DeliveryQueue, { id, endpoint_id: endpointId }: ClaimedDelivery): void => {
+  const endpoint = queue.endpoints.get(endpointId)
+  if (!queue.leased.delete(id) || !endpoint) return
+  if (--endpoint.leased === 0) queue.endpoints.delete(endpointId)
 }
 
-/** Gives back what was leased and not sent. */
-const giveBack = (worker: Worker, leased: readonly Leased[]): void => {
-  if (leased.length === 0) return
-  const deliveries = leased.map(({ delivery }) => delivery)
-  // Their leases run out if this fails.
-  void releaseDeliveries(worker.app.db, deliveries)
+/** Gives up the leases of deliveries that were not sent. */
+const release = (queue: DeliveryQueue, queued: readonly QueuedDelivery[]): void => {
+  if (queued.length === 0) return
+  const deliveries = queued.map(({ delivery }) => delivery)
+  // Their leases expire if this fails.
+  void releaseDeliveries(queue.app.db, deliveries)
     .catch(() => {})
     .then(() => {
-      for (const delivery of deliveries) letGo(worker, delivery)
+      for (const delivery of deliveries) forget(queue, delivery)
     })
 }
 
 /**
- * Tries until the results are written, or until their leases are as good as over; then they are attempted
- * again, and a receiver knows the event by its id.
+ * Retries until the results are recorded, or until their leases have nearly expired; then the deliveries
+ * are attempted again, and a receiver recognizes the event by its id.
  */
-const settleSurely = async (
-  { app }: Worker,
-  batch: readonly Finished[],
+const recordWithRetry = async (
+  { app }: DeliveryQueue,
+  batch: readonly FinishedAttempt[],
 ): Promise<readonly ChangedEndpoint[]> => {
-  for (let left = SETTLE_TRIES; ; left--) {
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await settle(app, batch)
+      return await recordResults(app, batch)
     } catch (error) {
       app.log.error(
-        { deliveries: batch.length, code: (error as { code?: string }).code },
-        'results of webhook deliveries could not be written',
+        { deliveries: batch.length, attempt, ...errorLogDetails(error) },
+        'Cannot record the results of webhook deliveries; retrying',
       )
-      if (left === 1) return []
-      await pause(SETTLE_PAUSE_MS)
+      if (attempt === MAX_RECORD_ATTEMPTS) return []
+      await delay(RECORD_RETRY_MS)
     }
   }
 }
 
-/**
- * Writes results as soon as the ones before are written: those that come meanwhile share the next
- * statement.
- */
-const settleFinished = (worker: Worker): void => {
-  if (worker.settling || worker.finished.length === 0) return
-  const batch = worker.finished.splice(0, MOST_CLAIMED)
-  worker.settling = settleSurely(worker, batch).then((changed) => {
-    // Whoever is paused is sent one at a time from now on.
+/** Records results one batch after another: those that come meanwhile share the next statement. */
+const recordFinished = (queue: DeliveryQueue): void => {
+  if (queue.recording || queue.finished.length === 0) return
+  const batch = queue.finished.splice(0, MAX_CLAIMED)
+  queue.recording = recordWithRetry(queue, batch).then((changed) => {
+    // A paused endpoint is sent one delivery at a time from now on.
     for (const { id, status } of changed)
-      if (status !== 'active') giveBack(worker, worker.lines.get(id)?.queue.splice(0) ?? [])
-    for (const { delivery } of batch) letGo(worker, delivery)
-    worker.unwritten -= batch.length
-    beginNext(worker)
-    worker.settling = undefined
-    settleFinished(worker)
-    worker.wake()
+      if (status !== 'active') release(queue, queue.endpoints.get(id)?.waiting.splice(0) ?? [])
+    for (const { delivery } of batch) forget(queue, delivery)
+    queue.unrecorded -= batch.length
+    startNext(queue)
+    queue.recording = undefined
+    recordFinished(queue)
+    queue.onProgress()
   })
 }
 
-/** Waits until nothing is under way, or until the time is over. */
-export const idle = async (worker: Worker, ms: number): Promise<void> => {
-  const until = performance.now() + ms
+/** Resolves when results were recorded, at the latest after `ms`. */
+const waitForProgress = (queue: DeliveryQueue, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    queue.onProgress = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+  })
+
+/** Waits until nothing is in flight, at most `ms`. Takes the place of `onProgress`. */
+export const waitUntilIdle = async (queue: DeliveryQueue, ms: number): Promise<void> => {
+  const deadline = performance.now() + ms
   while (
-    (worker.underWay > 0 || worker.settling || (!worker.stopped && worker.held.size > 0)) &&
-    performance.now() < until
-  ) {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, Math.max(1, until - performance.now()))
-      worker.wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
-  }
+    (queue.inFlight > 0 || queue.recording || (!queue.signal?.aborted && queue.leased.size > 0)) &&
+    performance.now() < deadline
+  )
+    await waitForProgress(queue, Math.max(1, deadline - performance.now()))
 }

@@ -1,8 +1,8 @@
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { type EventTypeId, eventTypes } from '../../catalog/events.ts'
 import { inlinedJsonSchema } from '../../catalog/json-schema.ts'
-import { nearest } from '../nearest.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import { findNearestName } from '../nearest-name.ts'
+import type { Handler, OutputOf } from '../core/handler.ts'
 import { invalidField, type Problem } from '../core/problem.ts'
 
 type Described = OutputOf<'webhooks_list_event_types'>['data'][number]
@@ -28,24 +28,29 @@ const describe = (id: EventTypeId): Described => {
 
 export const isEventType = (id: string): id is EventTypeId => Object.hasOwn(eventTypes, id)
 
-/** The refusal of an event type that does not exist. */
-export const unknownEventType = (
+/** A 400 problem for an event type that does not exist, with the nearest name. */
+export const unknownEventTypeProblem = (
   field: string,
   given: string,
   path: readonly (string | number)[] = [],
   names: readonly string[] = ids,
 ): Problem => {
-  const near = nearest(given, names)
-  return invalidField(field, 'unknown_event_type', `names ${JSON.stringify(given)}, which is no event type`, {
-    path,
-    fix: near ? `Did you mean ${near}?` : 'webhooks_list_event_types lists them.',
-  })
+  const near = findNearestName(given, names)
+  return invalidField(
+    field,
+    'unknown_event_type',
+    `names ${JSON.stringify(given)}, which is not an event type`,
+    {
+      path,
+      fix: near ? `Did you mean ${near}?` : 'webhooks_list_event_types lists them.',
+    },
+  )
 }
 
-export const listEventTypes: Handler<
-  InputOf<'webhooks_list_event_types'>,
-  OutputOf<'webhooks_list_event_types'>
-> = async ({ cursors }, { search, cursor, limit }) => {
+export const listEventTypes: Handler<'webhooks_list_event_types'> = async (
+  { cursors },
+  { search, cursor, limit },
+) => {
   const after = cursors.open(cursor)?.map(String)[0]
   const found = ids.filter(
     (id) =>

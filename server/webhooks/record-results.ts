@@ -1,62 +1,61 @@
+import type { Db } from '../../storage/database.ts'
+import type { ClaimedDelivery } from '../../storage/webhook-deliveries.ts'
 import {
   type ChangedEndpoint,
-  type ClaimedDelivery,
-  settleDeliveries,
-} from '../../storage/webhook-deliveries.ts'
-import type { App } from '../app.ts'
-import { announceEvents } from '../events/signal.ts'
-import { isRetryable } from '../core/steps/deadline.ts'
-import { endpointResults, RULES, tellOfEndpoints } from './breaker.ts'
-import type { Attempted } from './send.ts'
+  type DeliveryResult,
+  type EndpointResult,
+  recordDeliveryResults,
+} from '../../storage/webhook-results.ts'
+import type { App } from '../core/app.ts'
+import { withRetries } from '../core/retry.ts'
+import { notifyEvents } from '../events/signal.ts'
+import { BREAKER_RULES, summarizeByEndpoint, writeEndpointEvents } from './breaker.ts'
+import type { DeliveryAttempt } from './send.ts'
 
-export type Finished = { delivery: ClaimedDelivery; attempted: Attempted }
+export type FinishedAttempt = { delivery: ClaimedDelivery; attempt: DeliveryAttempt }
 
-const ATTEMPTS = 4
+const MAX_TRANSACTION_ATTEMPTS = 4
 
 /**
- * Writes what attempts came to, in the order in which they ended, and counts them. Answers the endpoints
- * that it changed.
+ * Records the results of attempts, in the order in which they ended, and what they mean to their
+ * endpoints. Returns the endpoints that were changed.
  */
-export const settle = async (
+export const recordResults = async (
   app: App,
-  finished: readonly Finished[],
+  finished: readonly FinishedAttempt[],
 ): Promise<readonly ChangedEndpoint[]> => {
-  const results = finished.map(({ attempted }) => attempted.result)
-  const seen = finished.map(({ delivery, attempted: { result, gone } }) => ({
-    workspaceId: delivery.workspace_id,
-    endpointId: delivery.endpoint_id,
-    delivered: result.status === 'delivered',
-    gone,
-  }))
-  const endpoints = endpointResults(seen)
+  const results = finished.map(({ attempt }) => attempt.result)
+  const endpoints = summarizeByEndpoint(
+    finished.map(({ delivery, attempt: { result, gone } }) => ({
+      workspaceId: delivery.workspace_id,
+      endpointId: delivery.endpoint_id,
+      delivered: result.status === 'delivered',
+      gone,
+    })),
+  )
   const now = app.now()
-  let changed: readonly ChangedEndpoint[]
-  for (let attempt = 1; ; attempt++) {
-    try {
-      changed = await write(app, results, endpoints, now)
-      break
-    } catch (error) {
-      // Whoever deletes or disables an endpoint locks it before its deliveries, and this locks it after them.
-      if (attempt >= ATTEMPTS || !isRetryable(error)) throw error
-    }
-  }
+  // It can deadlock: who deletes or disables an endpoint locks it before its deliveries, and this after them.
+  const changed = await withRetries(
+    () => writeResults(app, results, endpoints, now),
+    MAX_TRANSACTION_ATTEMPTS,
+  )
   for (const { status } of results) app.metrics.deliveries.inc({ outcome: status })
   return changed
 }
 
-const write = async (
+const writeResults = async (
   app: App,
-  results: readonly Attempted['result'][],
-  endpoints: ReturnType<typeof endpointResults>,
+  results: readonly DeliveryResult[],
+  endpoints: readonly EndpointResult[],
   now: string,
 ): Promise<readonly ChangedEndpoint[]> => {
+  const record = (db: Db) => recordDeliveryResults(db, results, endpoints, BREAKER_RULES, now)
   // Successes cause no events, and one statement is a transaction by itself.
-  if (endpoints.every(({ failures, gone }) => failures === 0 && !gone))
-    return await settleDeliveries(app.db, results, endpoints, RULES, now)
-  const { changed, told } = await app.db.transaction().execute(async (tx) => {
-    const after = await settleDeliveries(tx, results, endpoints, RULES, now)
-    return { changed: after, told: await tellOfEndpoints(tx, after, now) }
+  if (endpoints.every(({ failures, gone }) => failures === 0 && !gone)) return await record(app.db)
+  const { changed, hasEvents } = await app.db.transaction().execute(async (tx) => {
+    const endpointsChanged = await record(tx)
+    return { changed: endpointsChanged, hasEvents: await writeEndpointEvents(tx, endpointsChanged, now) }
   })
-  if (told) announceEvents(app)
+  if (hasEvents) notifyEvents(app)
   return changed
 }

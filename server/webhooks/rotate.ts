@@ -1,19 +1,16 @@
 import { replaceSecret } from '../../storage/webhooks.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { lockEndpoint, requireWholeSight, shownNow } from './access.ts'
-import { newSecret, sealSecret } from './secrets.ts'
+import type { Handler } from '../core/handler.ts'
+import { lockEndpoint, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
+import { createSigningSecret, sealSecret } from './secrets.ts'
 
-export const rotateSecret: Handler<
-  InputOf<'webhooks_rotate_secret'>,
-  OutputOf<'webhooks_rotate_secret'>
-> = async (ctx, { endpoint_id: id }) => {
-  requireWholeSight(ctx)
+export const rotateSecret: Handler<'webhooks_rotate_secret'> = async (ctx, { endpoint_id: id }) => {
+  requireUnrestrictedAccess(ctx)
   const row = await lockEndpoint(ctx, id)
-  const secret = newSecret()
+  const secret = createSigningSecret()
   const until = await replaceSecret(ctx.tx, row.workspace_id, id, sealSecret(ctx, row, secret), ctx.now)
-  const endpoint = await shownNow(ctx, id)
+  const endpoint = await showCurrentEndpoint(ctx, id)
   return {
-    // A rehearsal makes a secret that nobody will have.
+    // The secret of a dry run is not stored.
     endpoint: ctx.dryRun ? { ...endpoint, signing_secret: 'whsec_****' } : endpoint,
     signing_secret: ctx.dryRun ? null : secret,
     old_secret_valid_until: until,

@@ -1,30 +1,40 @@
 const [MINUTE, HOUR] = [60, 3600]
 
 /**
- * Seconds from one attempt to the next (contract 6): the first is made at once, and after the tenth a
- * delivery is dead.
+ * Seconds from one attempt to the next (contract 6): the first is made at once, after the tenth a delivery
+ * is dead.
  */
-const DELAYS = [5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
-const LONGEST_WISH = 24 * HOUR
+const RETRY_DELAYS_SECONDS = [
+  5,
+  5 * MINUTE,
+  30 * MINUTE,
+  2 * HOUR,
+  5 * HOUR,
+  10 * HOUR,
+  14 * HOUR,
+  20 * HOUR,
+  24 * HOUR,
+]
+const MAX_RETRY_AFTER_SECONDS = 24 * HOUR
 
 /**
- * Seconds until the next attempt after so many failures, undefined when there is none; ±10 %, so that what
- * failed together does not come back together.
- * `wish`: what the receiver asked for (`Retry-After`). It is a least time: it makes the wait longer, never
+ * Seconds until the next attempt after so many failures, undefined when there is none; ±10 %, so that
+ * deliveries that failed together are not retried together.
+ * `retryAfter`: seconds that the receiver requested (`Retry-After`). It makes the delay longer, never
  * shorter.
  */
-export const nextDelay = (failures: number, wish: number | undefined): number | undefined => {
-  const delay = DELAYS[failures - 1]
+export const computeRetryDelay = (failures: number, retryAfter: number | undefined): number | undefined => {
+  const delay = RETRY_DELAYS_SECONDS[failures - 1]
   return delay === undefined
     ? undefined
-    : Math.max(delay * (0.9 + Math.random() * 0.2), Math.min(wish ?? 0, LONGEST_WISH))
+    : Math.max(delay * (0.9 + Math.random() * 0.2), Math.min(retryAfter ?? 0, MAX_RETRY_AFTER_SECONDS))
 }
 
-/**
- * Seconds that a `Retry-After` header asks for: a number of them, or a date (RFC 9110, 10.2.3). Undefined
- * when it says neither.
- */
-export const retryAfter = (header: string | string[] | undefined, now = Date.now()): number | undefined => {
+/** Seconds of a `Retry-After` header: a number or a date (RFC 9110, 10.2.3). Undefined when it is neither. */
+export const parseRetryAfter = (
+  header: string | string[] | undefined,
+  now = Date.now(),
+): number | undefined => {
   const text = (Array.isArray(header) ? header[0] : header)?.trim()
   if (text === undefined || text === '') return undefined
   if (/^\d+$/.test(text)) return Number(text)

@@ -1,20 +1,21 @@
 import { currentVersion } from '../../catalog/index.ts'
-import type { ClaimedDelivery, Result } from '../../storage/webhook-deliveries.ts'
-import type { App } from '../app.ts'
-import { guardedFetch, type Sent } from './guard.ts'
-import { nextDelay, retryAfter } from './schedule.ts'
+import type { ClaimedDelivery } from '../../storage/webhook-deliveries.ts'
+import type { DeliveryResult } from '../../storage/webhook-results.ts'
+import type { App } from '../core/app.ts'
+import { guardedFetch, type WebhookResponse } from './guard.ts'
+import { computeRetryDelay, parseRetryAfter } from './schedule.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
 import { signatureHeaders } from './sign.ts'
 
 const USER_AGENT = 'wcrm-webhooks/1'
 const GONE = 410
-const KEPT_BYTES = 1024
+const MAX_EXCERPT_BYTES = 1024
 
-/** What an attempt came to: to be written, and for its endpoint. */
-export type Attempted = { result: Result; gone: boolean }
+/** The result of an attempt. `gone`: the endpoint answered 410. */
+export type DeliveryAttempt = { result: DeliveryResult; gone: boolean }
 
-/** The bytes that are sent and signed. The same on every attempt: a receiver may compare them. */
-const bodyOf = ({
+/** The bytes that are sent and signed, the same on every attempt: a receiver may compare them. */
+const buildBody = ({
   payload_format: format,
   event_id: id,
   event_type: type,
@@ -35,20 +36,20 @@ const bodyOf = ({
   return `${head.slice(0, -1)},"data":${data}}`
 }
 
-/** Makes one attempt. Never rejects: what goes wrong is a failed attempt. */
-export const attempt = async (app: App, delivery: ClaimedDelivery): Promise<Attempted> => {
-  // Written times are business time, as those of the event; what is signed is real time.
+/** Makes one attempt. Never rejects: an error is a failed attempt. */
+export const attemptDelivery = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAttempt> => {
+  // Stored times are business time, like those of the event; the signed time is real time.
   const startedAt = app.now()
-  const begun = performance.now()
-  const ended = (
+  const startedMs = performance.now()
+  const finish = (
     status: number | null,
     excerpt: string | null,
     error: string | null,
-    wish?: number,
-  ): Attempted => {
+    retryAfter?: number,
+  ): DeliveryAttempt => {
     const delivered = status !== null && status >= 200 && status < 300
     const failures = delivered ? delivery.failures : delivery.failures + 1
-    const delay = delivered ? undefined : nextDelay(failures, wish)
+    const delay = delivered ? undefined : computeRetryDelay(failures, retryAfter)
     const { workspace_id, id, lease } = delivery
     return {
       gone: status === GONE,
@@ -60,20 +61,20 @@ export const attempt = async (app: App, delivery: ClaimedDelivery): Promise<Atte
         failures,
         retry_in: delay ?? null,
         started_at: startedAt,
-        duration_ms: Math.round(performance.now() - begun),
+        duration_ms: Math.round(performance.now() - startedMs),
         response_status: status,
         response_excerpt: excerpt,
         error,
       },
     }
   }
-  if (delivery.data === null) return dead(ended(null, null, 'The event is no longer kept.'))
+  if (delivery.data === null) return markDead(finish(null, null, 'The event is no longer kept.'))
   try {
-    const place = { ...delivery, id: delivery.endpoint_id }
-    const secrets = unsealSecrets(app, place)
-    const custom = unsealHeaders(app, place)
-    const body = bodyOf(delivery)
-    const answer = await guardedFetch(
+    const endpoint = { ...delivery, id: delivery.endpoint_id }
+    const secrets = unsealSecrets(app, endpoint)
+    const custom = unsealHeaders(app, endpoint)
+    const body = buildBody(delivery)
+    const response = await guardedFetch(
       delivery.url,
       {
         body,
@@ -89,38 +90,38 @@ export const attempt = async (app: App, delivery: ClaimedDelivery): Promise<Atte
       },
       app.webhookGuard,
     )
-    return ended(
-      answer.status,
-      excerptOf(answer, [...secrets, ...Object.values(custom)]),
+    return finish(
+      response.status,
+      toExcerpt(response, [...secrets, ...Object.values(custom)]),
       null,
-      retryAfter(answer.headers['retry-after']),
+      parseRetryAfter(response.headers['retry-after']),
     )
   } catch (error) {
-    return ended(null, null, reasonOf(error))
+    return finish(null, null, describeFailure(error))
   }
 }
 
-const dead = ({ result, gone }: Attempted): Attempted => ({
+const markDead = ({ result, gone }: DeliveryAttempt): DeliveryAttempt => ({
   gone,
   result: { ...result, status: 'dead', retry_in: null },
 })
 
 /**
- * The beginning of an answer as text that the database takes. A receiver may send back what it was sent:
- * header values and secrets are blotted out.
+ * The beginning of a response body as text that the database can store. A receiver can echo what it was
+ * sent: header values and secrets are masked.
  */
-const excerptOf = ({ body }: Sent, hidden: readonly string[]): string | null => {
+const toExcerpt = ({ body }: WebhookResponse, secrets: readonly string[]): string | null => {
   if (body.length === 0) return null
-  let text = body.toString('utf8', 0, 8 * KEPT_BYTES)
-  for (const value of hidden) if (value.length >= 4) text = text.replaceAll(value, '****')
-  // oxlint-disable-next-line no-control-regex -- the point of it
+  let text = body.toString('utf8', 0, 8 * MAX_EXCERPT_BYTES)
+  for (const value of secrets) if (value.length >= 4) text = text.replaceAll(value, '****')
+  // oxlint-disable-next-line no-control-regex -- control characters are what must be replaced
   const clean = text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ').toWellFormed()
-  return Buffer.byteLength(clean) <= KEPT_BYTES
+  return Buffer.byteLength(clean) <= MAX_EXCERPT_BYTES
     ? clean
-    : new TextDecoder().decode(Buffer.from(clean).subarray(0, KEPT_BYTES)).replace(/\ufffd+$/, '')
+    : new TextDecoder().decode(Buffer.from(clean).subarray(0, MAX_EXCERPT_BYTES)).replace(/\ufffd+$/, '')
 }
 
-const reasons: Readonly<Record<string, string>> = {
+const failureByCode: Readonly<Record<string, string>> = {
   ADDRESS_REFUSED: 'The address is not public.',
   ECONNREFUSED: 'The connection was refused.',
   ECONNRESET: 'The connection was closed before an answer.',
@@ -136,14 +137,14 @@ const reasons: Readonly<Record<string, string>> = {
   UND_ERR_HEADERS_OVERFLOW: 'The headers of the answer are too long.',
 }
 
-/** Why no answer came, in our words: an error's own text may name addresses of this network. */
-const reasonOf = (error: unknown): string => {
+/** Why there was no response, in fixed words: an error's own text can name addresses of this network. */
+const describeFailure = (error: unknown): string => {
   const { name, code, message } = error as { name?: string; code?: string; message?: string }
   if (name === 'TimeoutError' || name === 'AbortError') return 'No answer came within 15 seconds.'
   if (message?.includes('WCRM_SECRET'))
     return 'The signing secret or the headers were sealed with another WCRM_SECRET.'
   return (
-    (code !== undefined && reasons[code]) ||
+    (code !== undefined && failureByCode[code]) ||
     (code?.startsWith('HPE_') ? 'The answer is not HTTP.' : `It could not be sent (${code ?? 'unknown'}).`)
   )
 }

@@ -2,8 +2,7 @@ import { createHmac } from 'node:crypto'
 
 /**
  * The three headers of Standard Webhooks 1.0. `secrets`: `whsec_` and base64 each; all sign, so that a
- * receiver may know the old one or the new.
- * `seconds`: when this attempt is made, in seconds since 1970.
+ * receiver can have the old one or the new one. `seconds`: the time of this attempt, in Unix seconds.
  */
 export const signatureHeaders = (
   secrets: readonly string[],

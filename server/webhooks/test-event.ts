@@ -1,21 +1,21 @@
 import { eventTypes } from '../../catalog/events.ts'
 import { insertTestDelivery } from '../../storage/webhook-log.ts'
-import { newEventId } from '../ids.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { isEventType, unknownEventType } from './event-types.ts'
-import { requireEnabled } from './delivery-access.ts'
+import { createEventId } from '../ids.ts'
+import type { Handler } from '../core/handler.ts'
+import { isEventType, unknownEventTypeProblem } from './event-types.ts'
+import { requireEnabledEndpoint } from './require-enabled.ts'
 
 /**
- * Owes an endpoint an event that did not happen. It is not in the event log, and the endpoint need not be
+ * Sends an endpoint an event that did not happen. It is not in the event log, and the endpoint need not be
  * subscribed to its type.
  */
-export const sendTestEvent: Handler<InputOf<'webhooks_send_test'>, OutputOf<'webhooks_send_test'>> = async (
+export const sendTestEvent: Handler<'webhooks_send_test'> = async (
   ctx,
   { endpoint_id: endpointId, event_type_id: type, payload },
 ) => {
-  if (!isEventType(type)) throw unknownEventType('event_type_id', type)
-  await requireEnabled(ctx, endpointId)
-  const eventId = newEventId()
+  if (!isEventType(type)) throw unknownEventTypeProblem('event_type_id', type)
+  await requireEnabledEndpoint(ctx, endpointId)
+  const eventId = createEventId()
   await insertTestDelivery(
     ctx.tx,
     ctx.actor.workspace.id,

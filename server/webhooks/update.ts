@@ -1,36 +1,33 @@
 import { updateEndpointRow } from '../../storage/webhooks.ts'
 import { canonicalJson } from '../core/cursors.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
+import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
-import { checkHeaders } from './headers.ts'
-import { lockEndpoint, requireWholeSight, shownNow } from './access.ts'
+import { validateCustomHeaders } from './headers.ts'
+import { lockEndpoint, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
 import { sealHeaders, unsealHeaders } from './secrets.ts'
 import { maskValue } from './view.ts'
 
-/** Whoever sends back what was shown would replace a value by its mask. */
-const refuseMasked = (given: Record<string, string>, present: Record<string, string>): void => {
+/** A client that sends back what it was shown would replace a value by its mask. */
+const rejectMaskedValues = (given: Record<string, string>, present: Record<string, string>): void => {
   for (const [name, value] of Object.entries(given)) {
     const kept = present[name]
     if (kept !== undefined && kept !== value && maskValue(kept) === value) {
       throw invalidField('custom_headers', 'masked_value', `has the masked value of ${name}`, {
         path: [name],
-        fix: 'Send the whole value: custom_headers replaces all of them.',
+        fix: 'Send the full value: custom_headers replaces all headers.',
       })
     }
   }
 }
 
-export const updateEndpoint: Handler<
-  InputOf<'webhooks_update_endpoint'>,
-  OutputOf<'webhooks_update_endpoint'>
-> = async (ctx, input) => {
-  requireWholeSight(ctx)
-  if (input.custom_headers) checkHeaders(input.custom_headers)
-  // Before the lock: a name server may take its time.
+export const updateEndpoint: Handler<'webhooks_update_endpoint'> = async (ctx, input) => {
+  requireUnrestrictedAccess(ctx)
+  if (input.custom_headers) validateCustomHeaders(input.custom_headers)
+  // Before the lock: a name server can take long.
   const url = input.url === undefined ? undefined : await ctx.checkWebhookUrl(input.url)
   const row = await lockEndpoint(ctx, input.endpoint_id)
   const headers = unsealHeaders(ctx, row)
-  if (input.custom_headers) refuseMasked(input.custom_headers, headers)
+  if (input.custom_headers) rejectMaskedValues(input.custom_headers, headers)
   const present = {
     url: row.url,
     description: row.description,
@@ -46,7 +43,7 @@ export const updateEndpoint: Handler<
   const changed = (Object.keys(present) as (keyof typeof present)[]).filter(
     (field) => canonicalJson(next[field]) !== canonicalJson(present[field]),
   )
-  ctx.note(present, next)
+  ctx.auditChange(present, next)
   if (changed.length > 0)
     await updateEndpointRow(
       ctx.tx,
@@ -55,5 +52,5 @@ export const updateEndpoint: Handler<
       { ...next, custom_headers: sealHeaders(ctx, row, next.custom_headers) },
       ctx.now,
     )
-  return { endpoint: await shownNow(ctx, row.id), changed }
+  return { endpoint: await showCurrentEndpoint(ctx, row.id), changed }
 }

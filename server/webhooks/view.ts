@@ -1,14 +1,14 @@
 import type { EndpointRow } from '../../storage/webhooks.ts'
 import type { OutputOf } from '../core/handler.ts'
-import type { Sealer } from '../secret.ts'
+import type { Sealer } from '../sealer.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
 
-/** The last 4 characters; of a value that is no longer than that, none. */
+/** Masks all but the last 4 characters; a value of at most 4 characters is masked entirely. */
 export const maskValue = (value: string): string => `****${value.length > 4 ? value.slice(-4) : ''}`
 
-/** An endpoint as it is shown: nobody is told a secret twice. */
+/** An endpoint as clients see it: its secret was shown once, when it was created. */
 export const showEndpoint = (
-  opener: { readonly webhookSealer: Sealer },
+  owner: { readonly webhookSealer: Sealer },
   row: EndpointRow,
 ): OutputOf<'webhooks_get_endpoint'> => ({
   id: row.id,
@@ -16,12 +16,12 @@ export const showEndpoint = (
   description: row.description,
   status: row.status,
   custom_headers: Object.fromEntries(
-    Object.entries(unsealHeaders(opener, row)).map(([name, value]) => [name, maskValue(value)]),
+    Object.entries(unsealHeaders(owner, row)).map(([name, value]) => [name, maskValue(value)]),
   ),
   consecutive_failures: row.consecutive_failures,
   disabled_at: row.disabled_at,
   disabled_reason: row.disabled_reason,
-  signing_secret: `whsec_${maskValue(unsealSecrets(opener, row)[0]!)}`,
+  signing_secret: `whsec_${maskValue(unsealSecrets(owner, row)[0]!)}`,
   payload_format: row.payload_format,
   created_at: row.created_at,
   updated_at: row.updated_at,

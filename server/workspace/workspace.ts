@@ -1,10 +1,10 @@
 import { channelTypes } from '../../catalog/channels.ts'
 import { fold } from '../../storage/text.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../storage/workspace.ts'
-import type { Handler, InputOf, OutputOf } from '../core/handler.ts'
-import { pageOfFew } from '../core/paging.ts'
+import type { Handler } from '../core/handler.ts'
+import { createPageOfRows } from '../core/paging.ts'
 
-export const whoami: Handler<InputOf<'workspace_whoami'>, OutputOf<'workspace_whoami'>> = async ({
+export const whoami: Handler<'workspace_whoami'> = async ({
   actor: { workspace, staff, key },
   limits,
 }) => ({
@@ -37,7 +37,7 @@ export const whoami: Handler<InputOf<'workspace_whoami'>, OutputOf<'workspace_wh
 })
 
 /** Rows with a name that contains this, ignoring case; all without it. */
-const named = <Row>(
+const filterByName = <Row>(
   rows: readonly Row[],
   search: string | undefined,
   namesOf: (row: Row) => (string | null)[],
@@ -47,14 +47,14 @@ const named = <Row>(
   return rows.filter((row) => namesOf(row).some((name) => name !== null && fold(name).includes(wanted)))
 }
 
-export const listStaff: Handler<InputOf<'workspace_list_staff'>, OutputOf<'workspace_list_staff'>> = async (
+export const listStaff: Handler<'workspace_list_staff'> = async (
   { tx, actor, cursors },
   input,
 ) =>
-  await pageOfFew(
+  await createPageOfRows(
     cursors,
     input,
-    named(await readStaff(tx, actor.workspace.id), input.search, (row) => [row.name]),
+    filterByName(await readStaff(tx, actor.workspace.id), input.search, (row) => [row.name]),
     (row) => ({
       id: row.id,
       name: row.name,
@@ -65,18 +65,18 @@ export const listStaff: Handler<InputOf<'workspace_list_staff'>, OutputOf<'works
     }),
   )
 
-export const listTeams: Handler<InputOf<'workspace_list_teams'>, OutputOf<'workspace_list_teams'>> = async (
+export const listTeams: Handler<'workspace_list_teams'> = async (
   { tx, actor, cursors },
   input,
 ) =>
-  await pageOfFew(
+  await createPageOfRows(
     cursors,
     input,
-    named(await readTeams(tx, actor.workspace.id), input.search, (row) => [row.name]),
+    filterByName(await readTeams(tx, actor.workspace.id), input.search, (row) => [row.name]),
     (row) => ({ id: row.id, name: row.name, staff_ids: row.staff_ids ?? [] }),
   )
 
-const show = (row: ChannelRow) => ({
+const showChannel = (row: ChannelRow) => ({
   id: row.id,
   provider_channel_id: row.provider_channel_id,
   name: row.name,
@@ -90,7 +90,7 @@ const show = (row: ChannelRow) => ({
   quality_rating: row.quality_rating,
 })
 
-const warningsOf = (rows: readonly ReturnType<typeof show>[]): string[] =>
+const listWarnings = (rows: readonly ReturnType<typeof showChannel>[]): string[] =>
   rows.flatMap((row) => [
     ...(row.is_default && row.status !== 'connected'
       ? [`The default channel ${row.name ?? row.id} is ${row.status}; sends that name no channel will fail.`]
@@ -100,7 +100,7 @@ const warningsOf = (rows: readonly ReturnType<typeof show>[]): string[] =>
       : []),
   ])
 
-export const listChannels: Handler<InputOf<'workspace_channels'>, OutputOf<'workspace_channels'>> = async (
+export const listChannels: Handler<'workspace_channels'> = async (
   { tx, actor, cursors },
   input,
 ) => {
@@ -110,11 +110,11 @@ export const listChannels: Handler<InputOf<'workspace_channels'>, OutputOf<'work
       (channelIds === null || channelIds.includes(row.id)) &&
       (input.type === undefined || row.type === input.type),
   )
-  const { data, total, next_cursor } = await pageOfFew(
+  const { data, total, next_cursor } = await createPageOfRows(
     cursors,
     input,
-    named(rows, input.search, (row) => [row.name, row.identifier]),
-    show,
+    filterByName(rows, input.search, (row) => [row.name, row.identifier]),
+    showChannel,
   )
-  return { data, total, next_cursor, warnings: warningsOf(data) }
+  return { data, total, next_cursor, warnings: listWarnings(data) }
 }

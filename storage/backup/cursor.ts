@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 
-const TARGET_BYTES = 512 * 1024
-const SIZES = [1, 8, 64, 512, 2048]
+const TARGET_BATCH_BYTES = 512 * 1024
+const BATCH_SIZES = [1, 8, 64, 512, 2048]
 
 /**
  * The rows of a query in the transaction `tx`, a batch at a time, so that a table of any size is never held
@@ -18,12 +18,12 @@ export async function* readInBatches<R>(
   await sql.raw(`declare ${cursor} no scroll cursor for ${query}`).execute(tx)
   let step = 2
   for (;;) {
-    const { rows } = await sql.raw<R>(`fetch ${SIZES[step]!} from ${cursor}`).execute(tx)
+    const { rows } = await sql.raw<R>(`fetch ${BATCH_SIZES[step]!} from ${cursor}`).execute(tx)
     if (rows.length > 0) yield rows
-    if (rows.length < SIZES[step]!) break
+    if (rows.length < BATCH_SIZES[step]!) break
     const bytes = rows.reduce((sum, row) => sum + bytesOf(row), 0)
-    if (bytes > TARGET_BYTES) step = Math.max(0, step - 1)
-    else if (bytes * 4 < TARGET_BYTES) step = Math.min(SIZES.length - 1, step + 1)
+    if (bytes > TARGET_BATCH_BYTES) step = Math.max(0, step - 1)
+    else if (bytes * 4 < TARGET_BATCH_BYTES) step = Math.min(BATCH_SIZES.length - 1, step + 1)
   }
   await sql.raw(`close ${cursor}`).execute(tx)
 }

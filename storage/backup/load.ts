@@ -1,37 +1,37 @@
 import { createHash, type Hash } from 'node:crypto'
 import { sql } from 'kysely'
-import { holdWorkspaces } from '../admin.ts'
+import { lockWorkspaces } from '../admin.ts'
 import type { Db } from '../database.ts'
 import { withoutIndexes } from '../indexes.ts'
-import type { Header, Lines, TableLine, Trailer } from './dump.ts'
-import { passTransactionIds } from './order.ts'
-import { appliedMigrations, keptTables, quoted, type Table } from './schema.ts'
+import type { BackupHeader, BackupLines, BackupTableLine, BackupTrailer } from './dump.ts'
+import { advanceTransactionIds } from './order.ts'
+import { listAppliedMigrations, listBackupTables, quoteIdentifier, type BackupTable } from './schema.ts'
 
 /** Why a backup cannot be loaded; nothing was changed. */
-export type LoadFault = Error & { loadFault: true }
+export type BackupLoadError = Error & { loadFault: true }
 
-const refuse = (message: string): LoadFault => Object.assign(new Error(message), { loadFault: true as const })
-export const isLoadFault = (error: unknown): error is LoadFault =>
+const loadError = (message: string): BackupLoadError => Object.assign(new Error(message), { loadFault: true as const })
+export const isBackupLoadError = (error: unknown): error is BackupLoadError =>
   error instanceof Error && 'loadFault' in error
 
 const BATCH_CHARS = 1024 * 1024
 
-export type Loaded = { header: Header; rows: Record<string, number> }
+export type LoadedBackup = { header: BackupHeader; rows: Record<string, number> }
 
 /**
  * Fills an empty, migrated database from the lines of a backup, whole or not at all. What little an empty
  * database holds, such as settings, is replaced. `onRows` hears how many rows are written.
  */
-export const load = async (db: Db, lines: Lines, onRows: (n: number) => void = () => {}): Promise<Loaded> => {
+export const loadBackup = async (db: Db, lines: BackupLines, onRows: (n: number) => void = () => {}): Promise<LoadedBackup> => {
   const reader = lines[Symbol.asyncIterator]()
   try {
     const first = await reader.next()
     const [line = '', ...rest] = first.done ? [] : first.value
     const header = readHeader(line)
-    const ours = await appliedMigrations(db)
-    if (header.migrations.join() !== ours.join()) throw refuse(differentSchema(header, ours))
-    await passTransactionIds(db, header.highest_xid)
-    const rows = await db.transaction().execute((tx) => fill(tx, line, rest, reader, onRows))
+    const ours = await listAppliedMigrations(db)
+    if (header.migrations.join() !== ours.join()) throw loadError(describeSchemaDifference(header, ours))
+    await advanceTransactionIds(db, header.highest_xid)
+    const rows = await db.transaction().execute((tx) => fillTables(tx, line, rest, reader, onRows))
     await sql`analyze`.execute(db)
     return { header, rows }
   } finally {
@@ -39,19 +39,19 @@ export const load = async (db: Db, lines: Lines, onRows: (n: number) => void = (
   }
 }
 
-const readHeader = (line: string): Header => {
+const readHeader = (line: string): BackupHeader => {
   try {
-    const header = JSON.parse(line) as Header
+    const header = JSON.parse(line) as BackupHeader
     if (header.format === 'wcrm-backup' && header.version === 1) return header
     if (header.format === 'wcrm-backup')
-      throw refuse(`This backup has the format ${String(header.version)}, which this version does not read.`)
+      throw loadError(`This backup has the format ${String(header.version)}, which this version does not read.`)
   } catch (error) {
-    if (isLoadFault(error)) throw error
+    if (isBackupLoadError(error)) throw error
   }
-  throw refuse('This is not a backup made by wcrm admin backup.')
+  throw loadError('This is not a backup made by wcrm admin backup.')
 }
 
-const differentSchema = (header: Header, ours: readonly string[]): string => {
+const describeSchemaDifference = (header: BackupHeader, ours: readonly string[]): string => {
   const unknown = header.migrations.filter((name) => !ours.includes(name))
   const lacking = ours.filter((name) => !header.migrations.includes(name))
   const how =
@@ -63,19 +63,19 @@ const differentSchema = (header: Header, ours: readonly string[]): string => {
   return `The backup was made by version ${header.product}, which has another schema (${how}). ${mend}`
 }
 
-type State = {
-  tables: Map<string, Table>
-  table: Table | undefined
+type LoadState = {
+  tables: Map<string, BackupTable>
+  table: BackupTable | undefined
   insert: string
   waiting: string[]
   chars: number
   hash: Hash
   total: number
-  trailer: Trailer | undefined
+  trailer: BackupTrailer | undefined
   onRows: (n: number) => void
 }
 
-const fill = async (
+const fillTables = async (
   tx: Db,
   first: string,
   rest: readonly string[],
@@ -83,13 +83,13 @@ const fill = async (
   onRows: (n: number) => void,
 ): Promise<Record<string, number>> => {
   // Nobody makes a workspace meanwhile.
-  await holdWorkspaces(tx)
+  await lockWorkspaces(tx)
   if ((await sql`select 1 from workspaces limit 1`.execute(tx)).rows.length > 0)
-    throw refuse('The database is not empty: it has a workspace. Restore into an empty database.')
-  const kept = await keptTables(tx)
-  await sql.raw(`truncate ${kept.map((t) => quoted(t.name)).join(', ')}`).execute(tx)
+    throw loadError('The database is not empty: it has a workspace. Restore into an empty database.')
+  const kept = await listBackupTables(tx)
+  await sql.raw(`truncate ${kept.map((t) => quoteIdentifier(t.name)).join(', ')}`).execute(tx)
   const hash = createHash('sha256').update(first).update('\n')
-  const state: State = {
+  const state: LoadState = {
     tables: new Map(kept.map((t) => [t.name, t])),
     table: undefined,
     insert: '',
@@ -106,23 +106,23 @@ const fill = async (
     tx,
     kept.map((t) => t.name),
     async () => {
-      for (const line of rest) await takeLine(tx, state, line)
+      for (const line of rest) await processLine(tx, state, line)
       for (let next = await reader.next(); !next.done; next = await reader.next())
-        for (const line of next.value) await takeLine(tx, state, line)
-      if (!state.trailer) throw refuse('The backup is cut short: its end is missing.')
+        for (const line of next.value) await processLine(tx, state, line)
+      if (!state.trailer) throw loadError('The backup is cut short: its end is missing.')
       if (state.trailer.sha256 !== hash.digest('hex'))
-        throw refuse('The backup is damaged: its checksum is another.')
+        throw loadError('The backup is damaged: its checksum is another.')
     },
   )
   await sql`alter table broadcast_recipients enable trigger user`.execute(tx)
   const { sequences, rows } = state.trailer!
   await restoreSequences(tx, sequences)
-  await requireCounts(tx, rows)
+  await verifyRowCounts(tx, rows)
   return rows
 }
 
-const takeLine = async (tx: Db, state: State, line: string): Promise<void> => {
-  if (state.trailer) throw refuse('The backup is damaged: something follows its end.')
+const processLine = async (tx: Db, state: LoadState, line: string): Promise<void> => {
+  if (state.trailer) throw loadError('The backup is damaged: something follows its end.')
   if (line.startsWith('[')) {
     state.hash.update(line).update('\n')
     state.waiting.push(line)
@@ -137,20 +137,20 @@ const takeLine = async (tx: Db, state: State, line: string): Promise<void> => {
     return
   }
   state.hash.update(line).update('\n')
-  openTable(state, parsed)
+  startTable(state, parsed)
 }
 
-const parseLine = (line: string): TableLine | Trailer => {
+const parseLine = (line: string): BackupTableLine | BackupTrailer => {
   try {
-    const parsed = JSON.parse(line) as TableLine | Trailer
+    const parsed = JSON.parse(line) as BackupTableLine | BackupTrailer
     if ('sha256' in parsed || 'columns' in parsed) return parsed
   } catch {
     /* said below */
   }
-  throw refuse("The backup is damaged: it has a line that is none of a backup's.")
+  throw loadError("The backup is damaged: it has a line that is none of a backup's.")
 }
 
-const flush = async (tx: Db, state: State): Promise<void> => {
+const flush = async (tx: Db, state: LoadState): Promise<void> => {
   if (state.waiting.length === 0) return
   const batch = state.waiting
   state.waiting = []
@@ -160,7 +160,7 @@ const flush = async (tx: Db, state: State): Promise<void> => {
   state.onRows(state.total)
 }
 
-const openTable = (state: State, line: TableLine): void => {
+const startTable = (state: LoadState, line: BackupTableLine): void => {
   const table = state.tables.get(line.table)
   const shape = (columns: readonly { name: string; type: string }[]) =>
     columns
@@ -168,16 +168,16 @@ const openTable = (state: State, line: TableLine): void => {
       .sort()
       .join()
   if (!table || shape(table.columns) !== shape(line.columns))
-    throw refuse(`The backup has another form of the table ${line.table} than this version.`)
+    throw loadError(`The backup has another form of the table ${line.table} than this version.`)
   state.table = table
   // The order of columns is the backup's.
   state.insert =
-    `insert into ${quoted(line.table)} (${line.columns.map((c) => quoted(c.name)).join(', ')}) overriding system value ` +
+    `insert into ${quoteIdentifier(line.table)} (${line.columns.map((c) => quoteIdentifier(c.name)).join(', ')}) overriding system value ` +
     `select ${line.columns.map((c, i) => `(v->>${i})::${c.type}`).join(', ')} from jsonb_array_elements($1::jsonb) as e (v)`
 }
 
-const insertRows = async (tx: Db, state: State, batch: readonly string[]): Promise<void> => {
-  if (!state.table) throw refuse('The backup is damaged: rows stand before their table.')
+const insertRows = async (tx: Db, state: LoadState, batch: readonly string[]): Promise<void> => {
+  if (!state.table) throw loadError('The backup is damaged: rows stand before their table.')
   const rows = `[${batch.join(',')}]`
   const parts = state.insert.split('$1')
   try {
@@ -186,25 +186,25 @@ const insertRows = async (tx: Db, state: State, batch: readonly string[]): Promi
     // Text that is no JSON, or a value that does not fit its type: the file is at fault, and the checksum
     // would have said so at its end.
     if ((error as { code?: string }).code?.startsWith('22'))
-      throw refuse(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
+      throw loadError(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
     throw error
   }
 }
 
-const restoreSequences = async (tx: Db, sequences: Trailer['sequences']): Promise<void> => {
+const restoreSequences = async (tx: Db, sequences: BackupTrailer['sequences']): Promise<void> => {
   for (const [place, last] of Object.entries(sequences)) {
     const [table, column] = place.split('.') as [string, string]
-    await sql`select setval(pg_get_serial_sequence(${quoted(table)}, ${column}), ${last ?? '1'}::bigint, ${last !== null})`.execute(
+    await sql`select setval(pg_get_serial_sequence(${quoteIdentifier(table)}, ${column}), ${last ?? '1'}::bigint, ${last !== null})`.execute(
       tx,
     )
   }
 }
 
 /** Reads back how many rows each table has. */
-const requireCounts = async (tx: Db, wanted: Trailer['rows']): Promise<void> => {
+const verifyRowCounts = async (tx: Db, wanted: BackupTrailer['rows']): Promise<void> => {
   for (const [table, n] of Object.entries(wanted)) {
     const { rows } = await sql<{ n: string }>`select count(*) as n from ${sql.table(table)}`.execute(tx)
     if (Number(rows[0]!.n) !== n)
-      throw refuse(`The table ${table} has ${rows[0]!.n} rows where the backup says ${n}.`)
+      throw loadError(`The table ${table} has ${rows[0]!.n} rows where the backup says ${n}.`)
   }
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { readInBatches } from './cursor.ts'
-import { quoted, type Table } from './schema.ts'
+import { quoteIdentifier, type BackupTable } from './schema.ts'
 
 /**
  * Transaction ids order the events, and mean nothing in another cluster. They are written as small numbers
@@ -19,8 +19,8 @@ const SPANS =
 /**
  * Where new numbers begin, ascending: the number of a transaction id is how many of these are not above it.
  */
-export const orderMarks = async (tx: Db, tables: readonly Table[]): Promise<string[]> => {
-  const held = (await otherIds(tx, tables)).map(BigInt).sort(ascending)
+export const computeOrderMarks = async (tx: Db, tables: readonly BackupTable[]): Promise<string[]> => {
+  const held = (await listOtherTransactionIds(tx, tables)).map(BigInt).sort(ascending)
   const marks = new Set(held)
   const latest = new Map<string, string>()
   let passed = 0
@@ -51,7 +51,7 @@ export const orderMarks = async (tx: Db, tables: readonly Table[]): Promise<stri
 const ascending = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0)
 
 /** Transaction ids in other places than the order of events. */
-const otherIds = async (tx: Db, tables: readonly Table[]): Promise<string[]> => {
+const listOtherTransactionIds = async (tx: Db, tables: readonly BackupTable[]): Promise<string[]> => {
   const places = tables.flatMap((table) =>
     table.columns
       .filter((c) => c.type === XID && table.name !== 'events')
@@ -70,14 +70,14 @@ const otherIds = async (tx: Db, tables: readonly Table[]): Promise<string[]> => 
 }
 
 /** The number of a transaction id, in SQL. */
-export const numbered = (column: string, marks: readonly string[]): string =>
-  `width_bucket(${quoted(column)}::text::bigint, '{${marks.join(',')}}'::bigint[])`
+export const renumberSql = (column: string, marks: readonly string[]): string =>
+  `width_bucket(${quoteIdentifier(column)}::text::bigint, '{${marks.join(',')}}'::bigint[])`
 
 /**
  * Sees to it that every transaction id yet to come is above `highest`. A young cluster has given out few:
  * the rest are used up by empty transactions (some microseconds each).
  */
-export const passTransactionIds = async (db: Db, highest: number): Promise<void> => {
+export const advanceTransactionIds = async (db: Db, highest: number): Promise<void> => {
   const { rows } = await sql<{
     next: string
   }>`select pg_snapshot_xmax(pg_current_snapshot())::text as next`.execute(db)

@@ -3,7 +3,7 @@ import type { Db } from '../database.ts'
 
 /** A column as it is written and read: its type as SQL names it. */
 type Column = { name: string; type: string }
-export type Table = { name: string; columns: Column[]; key: string[] }
+export type BackupTable = { name: string; columns: Column[]; key: string[] }
 
 /** The server's own bookkeeping of its schema. It is compared, not carried over. */
 const OWN = ['migrations', 'migrations_lock']
@@ -12,7 +12,7 @@ const OWN = ['migrations', 'migrations_lock']
  * Every table whose rows are to be kept, read from the database itself so that none is forgotten. Unlogged
  * tables are lost in a crash without harm, so they are left out. Generated columns are computed anew.
  */
-export const keptTables = async (db: Db): Promise<Table[]> => {
+export const listBackupTables = async (db: Db): Promise<BackupTable[]> => {
   const { rows } = await sql<{ name: string; columns: Column[]; key: string[] | null }>`
     select c.relname as name,
       (select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)
@@ -27,13 +27,13 @@ export const keptTables = async (db: Db): Promise<Table[]> => {
     .map((table) => ({ ...table, key: table.key ?? [] }))
 }
 
-export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
+export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 /**
  * The counters behind identity columns, by table and column, and the last id that each gave out (null:
  * none).
  */
-export const readSequences = async (db: Db): Promise<Record<string, string | null>> => {
+export const loadSequences = async (db: Db): Promise<Record<string, string | null>> => {
   const { rows } = await sql<{ name: string; last: string | null }>`
     select c.relname || '.' || a.attname as name, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(c.relname), a.attname)::regclass) as last
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -43,13 +43,13 @@ export const readSequences = async (db: Db): Promise<Record<string, string | nul
 }
 
 /** Names of the migrations that made this schema, oldest first. */
-export const appliedMigrations = async (db: Db): Promise<string[]> =>
+export const listAppliedMigrations = async (db: Db): Promise<string[]> =>
   (await sql<{ name: string }>`select name from migrations order by name`.execute(db)).rows.map(
     (row) => row.name,
   )
 
 /** Other processes of the product that have this PostgreSQL database open. */
-export const otherSessions = async (db: Db): Promise<number> =>
+export const countOtherSessions = async (db: Db): Promise<number> =>
   Number(
     (
       await sql<{ n: string }>`

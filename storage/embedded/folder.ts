@@ -14,33 +14,33 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 /**
- * The data folder belongs to one process: `owner.json` in it names the process and the socket through which
- * others reach the database. Unix socket paths are short, so the socket lives in the run-time or temp
+ * A data folder is owned by one process: `owner.json` in it names the process and the socket through which
+ * others reach the database. Unix socket paths must be short, so the socket lives in the run-time or temp
  * folder.
  */
-export type Owner = { pid: number; socket: string }
+export type FolderOwner = { pid: number; socket: string }
 
 const ownerFile = (folder: string): string => join(folder, 'owner.json')
 
-export const readOwner = (folder: string): Owner | undefined => {
+export const readOwner = (folder: string): FolderOwner | undefined => {
   try {
-    return JSON.parse(readFileSync(ownerFile(folder), 'utf8')) as Owner
+    return JSON.parse(readFileSync(ownerFile(folder), 'utf8')) as FolderOwner
   } catch {
     return undefined
   }
 }
 
-/** A live owner answers on its socket; a file left behind by a crash does not. */
-export const isAlive = (owner: Owner): Promise<boolean> =>
-  new Promise((answer) => {
+/** True when the owner accepts connections on its socket; false for a file left behind by a crash. */
+export const isAlive = (owner: FolderOwner): Promise<boolean> =>
+  new Promise((resolveAlive) => {
     const socket = createConnection(owner.socket)
-    const end = (alive: boolean) => {
+    const finish = (alive: boolean) => {
       socket.destroy()
-      answer(alive)
+      resolveAlive(alive)
     }
-    socket.once('connect', () => end(true))
-    socket.once('error', () => end(false))
-    socket.setTimeout(2000, () => end(processExists(owner.pid)))
+    socket.once('connect', () => finish(true))
+    socket.once('error', () => finish(false))
+    socket.setTimeout(2000, () => finish(processExists(owner.pid)))
   })
 
 const processExists = (pid: number): boolean => {
@@ -52,19 +52,16 @@ const processExists = (pid: number): boolean => {
   }
 }
 
-/**
- * Between taking the folder and opening the socket an owner is starting; its process id speaks for it
- * meanwhile.
- */
-const isTaken = async (owner: Owner): Promise<boolean> =>
+/** True also while an owner is starting: it has the folder, and its process runs, but no socket yet. */
+const isOwned = async (owner: FolderOwner): Promise<boolean> =>
   (await isAlive(owner)) ||
   (owner.pid !== process.pid && !existsSync(owner.socket) && processExists(owner.pid))
 
 /**
- * Takes the folder for this process, or throws with the owner's process id. Two processes that both find a
- * dead owner are told apart by `link`, which never overwrites.
+ * Makes this process the owner of the folder; throws with the current owner's process id. When two processes
+ * both find a dead owner, `link`, which never overwrites, lets one win.
  */
-export const takeFolder = async (
+export const acquireFolder = async (
   path: string,
 ): Promise<{ folder: string; socket: string; release: () => void }> => {
   const folder = resolve(path)
@@ -72,17 +69,17 @@ export const takeFolder = async (
   const runtime = mkdtempSync(join(process.env.XDG_RUNTIME_DIR ?? tmpdir(), 'wcrm-'))
   chmodSync(runtime, 0o700)
   const socket = join(runtime, 'db.sock')
-  const mine = join(folder, `owner.${process.pid}.${Date.now()}.json`)
-  writeFileSync(mine, JSON.stringify({ pid: process.pid, socket } satisfies Owner), { mode: 0o600 })
-  const give = () => {
-    rmSync(mine, { force: true })
+  const ownFile = join(folder, `owner.${process.pid}.${Date.now()}.json`)
+  writeFileSync(ownFile, JSON.stringify({ pid: process.pid, socket } satisfies FolderOwner), { mode: 0o600 })
+  const cleanUp = () => {
+    rmSync(ownFile, { force: true })
     rmSync(runtime, { recursive: true, force: true })
   }
   try {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {
-        linkSync(mine, ownerFile(folder))
-        rmSync(mine, { force: true })
+        linkSync(ownFile, ownerFile(folder))
+        rmSync(ownFile, { force: true })
         return {
           folder,
           socket,
@@ -95,33 +92,33 @@ export const takeFolder = async (
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       }
       const owner = readOwner(folder)
-      if (owner && (await isTaken(owner)))
+      if (owner && (await isOwned(owner)))
         throw new Error(
           `the data folder ${folder} is in use by process ${owner.pid}; stop it first, or use another --data folder`,
         )
       moveAside(folder, owner)
     }
-    throw new Error(`the data folder ${folder} could not be taken; try again`)
+    throw new Error(`the data folder ${folder} could not be acquired; try again`)
   } catch (error) {
-    give()
+    cleanUp()
     throw error
   }
 }
 
-/** Moves a dead owner's file away; if a new owner was quicker, gives it its file back. */
-const moveAside = (folder: string, dead: Owner | undefined): void => {
+/** Moves a dead owner's file away; when it was a new owner's file by then, restores it. */
+const moveAside = (folder: string, dead: FolderOwner | undefined): void => {
   const aside = join(folder, `owner.dead.${process.pid}.json`)
   try {
     renameSync(ownerFile(folder), aside)
   } catch {
     return
   }
-  const moved = JSON.parse(readFileSync(aside, 'utf8') || 'null') as Owner | null
+  const moved = JSON.parse(readFileSync(aside, 'utf8') || 'null') as FolderOwner | null
   if (dead && moved && moved.socket !== dead.socket) {
     try {
       linkSync(aside, ownerFile(folder))
     } catch {
-      /* a third process holds it now */
+      /* a third process owns the folder by now */
     }
   }
   rmSync(aside, { force: true })

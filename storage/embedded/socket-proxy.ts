@@ -2,9 +2,9 @@ import { createServer, type Server, type Socket } from 'node:net'
 
 /**
  * Lets several clients of the PostgreSQL wire protocol share one PGlite session. A client holds the session
- * from its first message until the backend says `ReadyForQuery` outside a transaction, so transactions
- * never interleave. (`@electric-sql/pglite-socket` passes single messages of different clients through in
- * turn, which mixes their unnamed statements.)
+ * from its first message until the backend sends `ReadyForQuery` outside a transaction, so transactions
+ * never interleave. (`@electric-sql/pglite-socket` forwards single messages of different clients in turn,
+ * which mixes their unnamed statements.)
  */
 type Backend = {
   execProtocolRawStream: (
@@ -14,35 +14,35 @@ type Backend = {
 }
 
 /**
- * Until when the statement that holds the session may last, in milliseconds of `monotonicMs`; 0: as long as
- * it takes. Shared by two threads.
+ * When the running statement times out, in milliseconds of `monotonicMs`; 0 for no timeout. Shared by two
+ * threads.
  */
 export type Deadline = BigInt64Array<SharedArrayBuffer>
 
-/** Milliseconds on a clock that is never set and that all threads share. */
+/** Milliseconds of a monotonic clock that all threads share. */
 export const monotonicMs = (): bigint => process.hrtime.bigint() / 1_000_000n
 
 const SSL_REQUEST = 80877103
 const CANCEL_REQUEST = 80877102
 const TERMINATE = 'X'.charCodeAt(0)
-const READY = 'Z'.charCodeAt(0)
+const READY_FOR_QUERY = 'Z'.charCodeAt(0)
 const IDLE = 'I'.charCodeAt(0)
 
-/** A mutual exclusion: `await turn()` answers the function that ends the turn. */
-const turns = () => {
-  let last: Promise<void> = Promise.resolve()
+/** Creates a mutex: `await lock()` returns the function that unlocks it. */
+const createMutex = () => {
+  let lastUnlocked: Promise<void> = Promise.resolve()
   return (): Promise<() => void> => {
-    const before = last
-    let done!: () => void
-    last = new Promise((resolve) => {
-      done = resolve
+    const previousUnlocked = lastUnlocked
+    let unlock!: () => void
+    lastUnlocked = new Promise((resolve) => {
+      unlock = resolve
     })
-    return before.then(() => done)
+    return previousUnlocked.then(() => unlock)
   }
 }
 
-/** `ROLLBACK` as a simple query, for a client that left in the middle of a transaction. */
-const rollback = (() => {
+/** `ROLLBACK` as a simple query, for a client that disconnects within a transaction. */
+const ROLLBACK_MESSAGE = (() => {
   const text = Buffer.from('rollback\0')
   const message = Buffer.alloc(5 + text.length)
   message.write('Q', 0)
@@ -51,10 +51,8 @@ const rollback = (() => {
   return new Uint8Array(message)
 })()
 
-/**
- * Length of the whole messages at the head of the buffer, or of a start-up packet when there was none yet.
- */
-const wholeMessages = (buffer: Buffer, started: boolean): number => {
+/** Returns the length of the complete messages at the head of the buffer, or of the start-up packet. */
+const completeLength = (buffer: Buffer, started: boolean): number => {
   if (!started)
     return buffer.length >= 4 && buffer.length >= buffer.readInt32BE(0) ? buffer.readInt32BE(0) : 0
   let end = 0
@@ -67,30 +65,30 @@ const wholeMessages = (buffer: Buffer, started: boolean): number => {
 }
 
 /**
- * The `statement_timeout` in a start-up packet, in milliseconds; 0 when there is none. Names and values
- * stand in turn, each ended by a NUL.
+ * Returns the `statement_timeout` of a start-up packet, in milliseconds; 0 when absent. The packet lists names
+ * and values alternately, each ended by a NUL.
  */
-const statementTimeoutOf = (startup: Buffer): bigint => {
+const parseStatementTimeout = (startup: Buffer): bigint => {
   const words = startup.toString('utf8', 8).split('\0')
-  const at = words.findIndex((word, i) => i % 2 === 0 && word === 'statement_timeout')
-  return at >= 0 && /^\d{1,10}$/.test(words[at + 1]!) ? BigInt(words[at + 1]!) : 0n
+  const index = words.findIndex((word, i) => i % 2 === 0 && word === 'statement_timeout')
+  return index >= 0 && /^\d{1,10}$/.test(words[index + 1]!) ? BigInt(words[index + 1]!) : 0n
 }
 
-const serve = (
+const serveClient = (
   socket: Socket,
   backend: Backend,
-  turn: () => Promise<() => void>,
+  lock: () => Promise<() => void>,
   deadline: Deadline,
 ): void => {
   let buffer: Buffer = Buffer.alloc(0)
   let started = false
   let timeout = 0n
-  let release: (() => void) | undefined
-  let work: Promise<void> = Promise.resolve()
+  let unlock: (() => void) | undefined
+  let pending: Promise<void> = Promise.resolve()
   let tail: Buffer = Buffer.alloc(0)
 
-  const run = async (message: Uint8Array): Promise<void> => {
-    release ??= await turn()
+  const forward = async (message: Uint8Array): Promise<void> => {
+    unlock ??= await lock()
     if (timeout > 0n) Atomics.store(deadline, 0, monotonicMs() + timeout)
     await backend
       .execProtocolRawStream(message, {
@@ -103,15 +101,15 @@ const serve = (
       .finally(() => {
         Atomics.store(deadline, 0, 0n)
       })
-    if (tail.length === 6 && tail[0] === READY && tail[5] === IDLE) {
-      release()
-      release = undefined
+    if (tail.length === 6 && tail[0] === READY_FOR_QUERY && tail[5] === IDLE) {
+      unlock()
+      unlock = undefined
     }
   }
 
-  const pump = async (): Promise<void> => {
+  const processMessages = async (): Promise<void> => {
     for (;;) {
-      const length = wholeMessages(buffer, started)
+      const length = completeLength(buffer, started)
       if (length === 0) break
       const message = buffer.subarray(0, length)
       buffer = buffer.subarray(length)
@@ -126,38 +124,35 @@ const serve = (
           return
         }
         started = true
-        timeout = statementTimeoutOf(message)
+        timeout = parseStatementTimeout(message)
       }
-      await run(new Uint8Array(message))
+      await forward(new Uint8Array(message))
     }
     if (started && buffer[0] === TERMINATE) socket.end()
   }
 
   socket.on('data', (data: Buffer) => {
     buffer = buffer.length === 0 ? data : Buffer.concat([buffer, data])
-    work = work.then(pump).catch(() => {
+    pending = pending.then(processMessages).catch(() => {
       socket.destroy()
     })
   })
   socket.on('error', () => {})
   socket.on('close', () => {
-    work = work
+    pending = pending
       .then(async () => {
-        if (!release) return
-        await backend.execProtocolRawStream(rollback, { onRawData: () => {} })
-        release()
+        if (!unlock) return
+        await backend.execProtocolRawStream(ROLLBACK_MESSAGE, { onRawData: () => {} })
+        unlock()
       })
       .catch(() => {})
   })
 }
 
-/**
- * Listens on an owner-only unix socket. `deadline` tells who watches this thread when a statement has had
- * its time.
- */
-export const openGate = (backend: Backend, path: string, deadline: Deadline): Promise<Server> => {
-  const turn = turns()
-  const server = createServer((socket) => serve(socket, backend, turn, deadline))
+/** Listens on a unix socket. `deadline` tells the thread that watches this one when a statement times out. */
+export const startSocketProxy = (backend: Backend, path: string, deadline: Deadline): Promise<Server> => {
+  const lock = createMutex()
+  const server = createServer((socket) => serveClient(socket, backend, lock, deadline))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, () => resolve(server))

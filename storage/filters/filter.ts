@@ -1,13 +1,13 @@
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 
 /**
- * A contact filter as storage asks it: checked, its custom fields resolved to ids, its dates absolute, its
- * saved filters put in their places (contract 4). Logic is two-valued: a comparison with an absent value is
- * false, whatever the operator; only `isNull` sees absence.
+ * A contact filter as storage runs it: checked, with custom fields resolved to ids, absolute dates and saved
+ * filters expanded (contract 4). Logic is two-valued: a comparison with an absent value is false, whatever
+ * the operator; only `isNull` sees absence.
  */
-export type Filter =
-  | { kind: 'and' | 'or'; of: readonly Filter[] }
-  | { kind: 'not'; of: Filter }
+export type ContactFilter =
+  | { kind: 'and' | 'or'; of: readonly ContactFilter[] }
+  | { kind: 'not'; of: ContactFilter }
   | { kind: 'text'; field: TextField; test: TextTest }
   | { kind: 'id'; test: IdTest }
   | { kind: 'time'; field: TimeField; test: TimeTest }
@@ -34,14 +34,14 @@ type Quantifier = 'some' | 'none'
 type IsNull = { op: 'isNull'; value: boolean }
 
 export type TextTest = ExactTextTest | FoldedTextTest
-/** Look at the text as it is. */
+/** Compare the text as it is. */
 export type ExactTextTest =
   | { op: 'eq' | 'ne' | 'regex'; value: string }
   | { op: 'in' | 'notIn'; values: readonly string[] }
   | IsNull
-/** Ignore case (`fold`), and take `%` and `_` literally. */
+/** Ignore case (`fold`), and match `%` and `_` literally. */
 export type FoldedTextTest = { op: 'contains' | 'notContains' | 'startsWith' | 'endsWith'; value: string }
-/** One of a few words. */
+/** One of a fixed set of words. */
 export type WordTest = { op: 'eq' | 'ne'; value: string } | { op: 'in' | 'notIn'; values: readonly string[] }
 export type IdTest = WordTest | IsNull
 /**
@@ -59,8 +59,8 @@ export type FlagTest = { op: 'eq' | 'ne'; value: boolean } | IsNull
 export type LabelCondition = { field: 'id'; test: IdTest } | { field: 'name'; test: TextTest }
 
 /**
- * Compares a custom value, each option of a multiselect by itself. What the field's type does not hold is
- * absent: `stringValue` of a number field meets nothing but `isNull: true`.
+ * Compares the value of a custom field, each option of a multiselect by itself. A kind of value that the
+ * field's type does not hold is absent: `stringValue` of a number field meets nothing but `isNull: true`.
  */
 export type ValueCondition =
   | { as: 'string'; test: TextTest }
@@ -83,7 +83,7 @@ export type BroadcastCondition =
   | { field: 'message_status'; test: WordTest }
   | { field: 'sentAt'; test: TimeTest }
 
-/** Which kind of value each type of custom field holds. */
+/** The kind of value that each type of custom field holds. */
 export const valueKinds: Record<CustomFieldType, ValueCondition['as']> = {
   text: 'string',
   textarea: 'string',

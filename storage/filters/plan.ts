@@ -1,163 +1,186 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
-import { knownOf } from '../names-cache.ts'
-import type { Filter } from './filter.ts'
-import { type Find, findsOf, rank } from './finds.ts'
+import { loadNames } from '../names-cache.ts'
+import type { ContactFilter } from './filter.ts'
+import { type CandidateQuery, candidateQueries, candidateRank } from './candidates.ts'
+import { type Sql, timeTest } from './comparisons.ts'
 import {
   type Condition,
-  type Form,
+  type PredicateForm,
   labelConditions,
-  predicate,
-  type Scope,
-  type Sql,
-  timeTest,
+  toPredicate,
+  type PredicateScope,
 } from './predicates.ts'
-import { strategy } from './strategy.ts'
+import { filterStrategy } from './strategy.ts'
 
-/** How the contacts that meet all conditions are to be found. */
-export type Plan = {
+/** How to find the contacts that meet all conditions. */
+export type FilterPlan = {
   workspaceId: string
   conditions: readonly Condition[]
-  /** Every contact that matches is among these; undefined: there are too many, or no index tells. */
-  few: readonly string[] | undefined
-  /** What a look at some contacts told; undefined where none was taken. */
+  /** Every match is among these; undefined: there are too many, or no index tells. */
+  candidateIds: readonly string[] | undefined
+  /** Undefined where no sample was taken. */
   sample: Sample | undefined
   /** The sample shows that many match. */
-  common: boolean
-  /** Ways to ids that hold every match, the shortest first as far as that is known. */
-  finds: readonly Find[]
-  /** Some condition looks beyond the contact's own columns. */
-  related: boolean
+  isCommon: boolean
+  /** Queries whose ids hold every match, the most selective first as far as that is known. */
+  candidates: readonly CandidateQuery[]
+  /** Some condition reads more than the contact's own columns. */
+  readsRelated: boolean
   /** Some condition reads `f`. */
-  values: boolean
+  readsValues: boolean
   /** The test of a contact `c` with its values `f`. */
-  test: (form: Form) => Sql
+  test: (form: PredicateForm) => Sql
 }
 
 const RELATED = new Set<Condition['kind']>(['attributes', 'tags', 'groups', 'conversations', 'broadcasts'])
 
-const nodesOf = (node: Condition): Condition[] =>
+const listNodes = (node: Condition): Condition[] =>
   node.kind === 'and' || node.kind === 'or'
-    ? [node, ...node.of.flatMap(nodesOf)]
+    ? [node, ...node.of.flatMap(listNodes)]
     : node.kind === 'not'
-      ? [node, ...nodesOf(node.of)]
+      ? [node, ...listNodes(node.of)]
       : [node]
 
-const saysNothing = (node: Condition): boolean => node.kind === 'and' && node.of.every(saysNothing)
+const isTautology = (node: Condition): boolean => node.kind === 'and' && node.of.every(isTautology)
 
 /**
- * Settles how to find them: looks up what the conditions name, and probes the most promising of them for
- * how many contacts they leave.
+ * Plans how to find the contacts that meet all conditions: resolves the labels that they name, and probes
+ * the most selective conditions for the number of contacts that they leave.
  */
-export const planOf = async (tx: Db, workspaceId: string, given: readonly Condition[]): Promise<Plan> => {
-  const conditions = given.filter((node) => !saysNothing(node))
-  const nodes = conditions.flatMap(nodesOf)
-  const asksEmail = nodes.some((node) => node.kind === 'text' && node.field === 'email')
+export const createFilterPlan = async (
+  tx: Db,
+  workspaceId: string,
+  given: readonly Condition[],
+): Promise<FilterPlan> => {
+  const conditions = given.filter((node) => !isTautology(node))
+  const nodes = conditions.flatMap(listNodes)
+  const readsEmail = nodes.some((node) => node.kind === 'text' && node.field === 'email')
   const scope = {
     workspaceId,
-    labels: await labelsOf(tx, workspaceId, nodes),
-    emailFieldId: asksEmail
-      ? (await knownOf(tx, workspaceId, null)).fields.find((field) => field.key === 'email')?.id
+    labels: await resolveLabelIds(tx, workspaceId, nodes),
+    emailFieldId: readsEmail
+      ? (await loadNames(tx, workspaceId, null)).fields.find((field) => field.key === 'email')?.id
       : undefined,
   }
-  const related = asksEmail || nodes.some((node) => RELATED.has(node.kind))
-  const values = nodes.some((node) => node.kind === 'attributes')
-  const plan: Plan = {
+  const readsRelated = readsEmail || nodes.some((node) => RELATED.has(node.kind))
+  const readsValues = nodes.some((node) => node.kind === 'attributes')
+  const plan: FilterPlan = {
     workspaceId,
     conditions,
-    related,
-    values,
-    few: undefined,
+    readsRelated,
+    readsValues,
+    candidateIds: undefined,
     sample: undefined,
-    common: false,
-    finds: [],
+    isCommon: false,
+    candidates: [],
     test: (form) =>
       sql.join(
         [
           sql`c.workspace_id = ${workspaceId}`,
-          ...conditions.map((node) => predicate({ ...scope, form }, node)),
+          ...conditions.map((node) => toPredicate({ ...scope, form }, node)),
         ],
         sql` and `,
       ),
   }
-  // Plain lists have an index for all that they may ask.
+  // Lists without a filter have an index for every condition.
   if (nodes.every(({ kind }) => kind === 'query' || kind === 'flag')) return plan
-  const rows: Scope = { ...scope, form: { as: 'row' } }
-  const leads = conditions
-    .flatMap(partsOf)
-    .flatMap((part): Lead[] =>
-      findsOf(rows, part)
+  const rowScope: PredicateScope = { ...scope, form: { as: 'row' } }
+  const targets = conditions
+    .flatMap(splitConjunction)
+    .flatMap((condition): ProbeTarget[] =>
+      candidateQueries(rowScope, condition)
         .slice(0, 1)
-        .map((find) => ({ part, find })),
+        .map((query) => ({ condition, query })),
     )
-    .toSorted((a, b) => a.find.rank - b.find.rank)
-  const finds = leads.map(({ find }) => find)
-  // The few that hold an exact value need no sample.
-  if (finds[0] && finds[0].rank <= rank.exact && related)
-    return { ...plan, finds, few: await probe(tx, finds) }
-  // What is common is not worth a probe, which would gather all of it from a trigram index before it gives
-  // the first.
-  const sample = await sampleOf(
+    .toSorted((a, b) => a.query.rank - b.query.rank)
+  const candidates = targets.map(({ query }) => query)
+  // The few contacts with an exact value need no sample.
+  if (candidates[0] && candidates[0].rank <= candidateRank.exact && readsRelated)
+    return { ...plan, candidates, candidateIds: await probeCandidates(tx, candidates) }
+  // A common condition is not worth a probe, which would gather all its rows from a trigram index before it
+  // returns the first.
+  const sample = await sampleContacts(
     tx,
     plan,
-    leads.slice(0, strategy.leads).map(({ part }) => predicate(rows, part)),
+    targets
+      .slice(0, filterStrategy.maxRankedConditions)
+      .map(({ condition }) => toPredicate(rowScope, condition)),
   )
-  const common = related
-    ? sample.matched >= strategy.telling && estimateOf(sample) >= strategy.probe
-    : sample.matched > 0 && estimateOf(sample) >= strategy.few
-  const byLength = finds
-    .map((find, n) => ({ find, met: sample.parts[n] ?? Infinity }))
+  const isCommon = readsRelated
+    ? sample.matched >= filterStrategy.minSampleMatches &&
+      estimateMatches(sample) >= filterStrategy.maxCandidates
+    : sample.matched > 0 && estimateMatches(sample) >= filterStrategy.maxSortedMatches
+  const bySelectivity = candidates
+    .map((query, n) => ({ query, met: sample.parts[n] ?? Infinity }))
     .toSorted((a, b) => a.met - b.met)
-    .map(({ find }) => find)
+    .map(({ query }) => query)
   return {
     ...plan,
-    finds: byLength,
+    candidates: bySelectivity,
     sample,
-    common,
-    few: common || !related ? undefined : await probe(tx, byLength),
+    isCommon,
+    candidateIds: isCommon || !readsRelated ? undefined : await probeCandidates(tx, bySelectivity),
   }
 }
 
-/** A condition that must hold, and the most promising way to what it leaves. */
-type Lead = { part: Condition; find: Find }
+/** A condition that must hold, and its most selective candidate query. */
+type ProbeTarget = { condition: Condition; query: CandidateQuery }
 
-/** Conditions that must all hold, one by one. */
-const partsOf = (node: Condition): Condition[] => (node.kind === 'and' ? node.of.flatMap(partsOf) : [node])
+/** Returns the conditions that must all hold, one by one. */
+const splitConjunction = (node: Condition): Condition[] =>
+  node.kind === 'and' ? node.of.flatMap(splitConjunction) : [node]
 
-/** `f`, the values of each `c`, one look-up each; nothing where no condition reads them. */
-export const valuesBeside = (plan: Plan): Sql =>
-  plan.values
-    ? sql`left join lateral (select attrs from contact_facts f where f.workspace_id = c.workspace_id and f.contact_id = c.id limit 1) as f on true`
+/** Joins `f`, the values of each `c`, by one look-up each; nothing where no condition reads them. */
+export const joinValuesLateral = (plan: FilterPlan): Sql =>
+  plan.readsValues
+    ? sql`left join lateral (
+        select attrs from contact_facts f
+        where f.workspace_id = c.workspace_id and f.contact_id = c.id limit 1) as f on true`
     : sql``
 
-/** The same where many are read at once; `range`: of those with ids from the first to before the second. */
-export const valuesJoined = (plan: Plan, range?: readonly [string, string]): Sql => {
-  if (!plan.values) return sql``
+/** The same for many contacts at once; `range`: those with ids from the first to before the second. */
+export const joinValues = (plan: FilterPlan, range?: readonly [string, string]): Sql => {
+  if (!plan.readsValues) return sql``
   const bounded = range
     ? sql`and f.contact_id >= ${range[0]}::bigint and f.contact_id < ${range[1]}::bigint`
     : sql``
   return sql`left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id ${bounded}`
 }
 
-/** Of the contacts looked at: how many match, and how many meet each of some parts of the filter. */
+/**
+ * `all`: the contacts of the workspace. Of those in the sample (`seen`), how many match, and how many meet
+ * each of some parts of the filter.
+ */
 export type Sample = { all: number; seen: number; matched: number; parts: readonly number[] }
 
-/** Tests a thousand contacts in forty places, spread evenly over the ids. */
-export const sampleOf = async (tx: Db, plan: Plan, parts: readonly Sql[] = []): Promise<Sample> => {
+/** Tests a thousand contacts in forty places that are spread evenly over the ids. */
+export const sampleContacts = async (
+  tx: Db,
+  plan: FilterPlan,
+  parts: readonly Sql[] = [],
+): Promise<Sample> => {
+  const { workspaceId } = plan
+  const places = filterStrategy.samplePlaces
   const counts = parts.map((test) => sql`count(*) filter (where ${test})`)
   const {
     rows: [row],
   } = await sql<{ all: string; seen: string; matched: string; parts: string[] }>`${sql.raw(CUSTOM_PLAN)}
     with ends as materialized (
-      select (select id from contacts where workspace_id = ${plan.workspaceId} order by id limit 1) as first, (select id from contacts where workspace_id = ${plan.workspaceId} order by id desc limit 1) as last)
+      select (select id from contacts where workspace_id = ${workspaceId} order by id limit 1) as first,
+        (select id from contacts where workspace_id = ${workspaceId} order by id desc limit 1) as last)
     select count(*) as seen, count(*) filter (where ${plan.test({ as: 'row' })}) as matched,
       array[${sql.join(counts)}]::bigint[] as parts,
-      (select coalesce(sum(n), 0) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts') as all
-    from ends cross join generate_series(0, ${sql.lit(strategy.places - 1)}) as place
-    cross join lateral (select * from contacts c where c.workspace_id = ${plan.workspaceId} and c.id >= ends.first + (ends.last - ends.first) / ${sql.lit(strategy.places)} * place
-      order by c.id limit ${sql.lit(Math.ceil(strategy.sample / strategy.places))}) as c
-    ${valuesBeside(plan)}`.execute(tx)
+      (select coalesce(sum(n), 0) from counters
+        where workspace_id = ${workspaceId} and subject = 'contacts') as all
+    from ends cross join generate_series(0, ${sql.lit(places - 1)}) as place
+    cross join lateral (
+      select * from contacts c
+      where c.workspace_id = ${workspaceId}
+        and c.id >= ends.first + (ends.last - ends.first) / ${sql.lit(places)} * place
+      order by c.id limit ${sql.lit(Math.ceil(filterStrategy.sampleContacts / places))}) as c
+    ${joinValuesLateral(plan)}`.execute(tx)
   return {
     all: Number(row!.all),
     seen: Number(row!.seen),
@@ -166,25 +189,25 @@ export const sampleOf = async (tx: Db, plan: Plan, parts: readonly Sql[] = []): 
   }
 }
 
-export const estimateOf = ({ all, seen, matched }: Sample): number =>
+export const estimateMatches = ({ all, seen, matched }: Sample): number =>
   Math.round((all * matched) / Math.max(1, seen))
 
-type LabelNode = Extract<Filter, { kind: 'tags' | 'groups' }>
+type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
 
 /**
- * The ids of the tags and groups that each node means, in one statement. A node without conditions means
- * them all, and has none here.
+ * Resolves the tags and groups that each node selects to ids, in one statement. A node without conditions
+ * selects all of them and has no entry.
  */
-const labelsOf = async (
+const resolveLabelIds = async (
   tx: Db,
   workspaceId: string,
   nodes: readonly Condition[],
-): Promise<Map<Filter, readonly string[]>> => {
-  const asked = nodes.filter(
+): Promise<Map<ContactFilter, readonly string[]>> => {
+  const labelNodes = nodes.filter(
     (node): node is LabelNode => (node.kind === 'tags' || node.kind === 'groups') && node.where.length > 0,
   )
-  // Ids alone need no look: one that is gone is on no contact.
-  const plain = asked.flatMap((node) => {
+  // Ids need no look-up: a deleted tag is on no contact.
+  const byId = labelNodes.flatMap((node) => {
     const [only, ...more] = node.where
     const test = only!.field === 'id' && more.length === 0 ? only!.test : undefined
     return test?.op === 'eq'
@@ -193,43 +216,47 @@ const labelsOf = async (
         ? [[node, test.values] as const]
         : []
   })
-  const labels = new Map<Filter, readonly string[]>(plain)
-  const rest = asked.filter((node) => !labels.has(node))
-  if (rest.length === 0) return labels
-  const lists = rest.map(
+  const labels = new Map<ContactFilter, readonly string[]>(byId)
+  const unresolved = labelNodes.filter((node) => !labels.has(node))
+  if (unresolved.length === 0) return labels
+  const lists = unresolved.map(
     (node) =>
-      sql`array(select l.id from ${node.kind === 'tags' ? sql`tags` : sql`groups`} l where l.workspace_id = ${workspaceId} and ${labelConditions(node.where)})`,
+      sql`array(
+        select l.id from ${node.kind === 'tags' ? sql`tags` : sql`groups`} l
+        where l.workspace_id = ${workspaceId} and ${labelConditions(node.where)})`,
   )
   const { rows } = await sql<{ found: string[]; n: number }>`
-    select * from (values ${sql.join(lists.map((list, n) => sql`(${sql.lit(n)}, ${list})`))}) as v (n, found)`.execute(
-    tx,
-  )
-  for (const { n, found } of rows) labels.set(rest[n]!, found)
+    select * from (values ${sql.join(lists.map((list, n) => sql`(${sql.lit(n)}, ${list})`))})
+      as v (n, found)`.execute(tx)
+  for (const { n, found } of rows) labels.set(unresolved[n]!, found)
   return labels
 }
 
 /**
- * The ids of all contacts that some condition leaves, where they are few: reads at most one more than that
- * from the most promising conditions. Nothing else tells: the planner's estimates were seen to be wrong by
- * a factor of hundreds.
+ * Returns the ids that one of the candidate queries finds, where they are few; undefined when there
+ * are too many. Reads at most one id more than the limit from each. Nothing else tells: the planner's estimates were
+ * seen to be wrong by a factor of hundreds.
  */
-const probe = async (tx: Db, finds: readonly Find[]): Promise<string[] | undefined> => {
-  for (const { ids } of finds.slice(0, strategy.probes)) {
-    // Rows are counted, not contacts: of a list cut off in the middle one cannot tell how many contacts are
-    // missing.
+const probeCandidates = async (
+  tx: Db,
+  candidates: readonly CandidateQuery[],
+): Promise<string[] | undefined> => {
+  const { maxCandidates } = filterStrategy
+  for (const { ids } of candidates.slice(0, filterStrategy.maxProbes)) {
+    // Counts rows, not contacts: a list that is cut off does not tell how many contacts are missing.
     const {
       rows: [row],
     } = await sql<{ ids: string[] | null }>`${sql.raw(CUSTOM_PLAN)}
-      select case when count(*) <= ${sql.lit(strategy.probe)} then coalesce(array_agg(contact_id), '{}') end as ids from (select contact_id from (${ids}) as found limit ${sql.lit(strategy.probe + 1)}) as leaf`.execute(
-      tx,
-    )
+      select case when count(*) <= ${sql.lit(maxCandidates)}
+        then coalesce(array_agg(contact_id), '{}') end as ids
+      from (select contact_id from (${ids}) as found limit ${sql.lit(maxCandidates + 1)}) as leaf`.execute(tx)
     if (row!.ids) return [...new Set(row!.ids)]
   }
   return undefined
 }
 
-/** Conditions on the column that a list is sorted by bound the walk along it. */
-export const bounds = (plan: Plan, field: string, column: Sql): Sql =>
+/** SQL for the conditions on the column that a list is sorted by, which bound a scan along it. */
+export const scanBounds = (plan: FilterPlan, field: string, column: Sql): Sql =>
   sql.join(
     [
       sql`c.workspace_id = ${plan.workspaceId}`,

@@ -1,71 +1,70 @@
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
-import { storable } from '../ids.ts'
-import { fold, hasTrigram } from '../text.ts'
+import { containsPattern, fold, hasTrigram } from '../text.ts'
+import {
+  type Sql,
+  TRUE,
+  FALSE,
+  allOf,
+  anyOf,
+  textArray,
+  idArray,
+  orderTest,
+  timeTest,
+  numberTest,
+  flagTest,
+  idTest,
+  exactTest,
+  isFoldedTest,
+  foldedTest,
+} from './comparisons.ts'
 import {
   type BroadcastCondition,
   type ConversationCondition,
   type ExactTextTest,
-  type Filter,
-  type FlagTest,
+  type ContactFilter,
   type FoldedTextTest,
-  type IdTest,
   type LabelCondition,
-  type NumberTest,
   type TextField,
   type TextTest,
   type TimeField,
-  type TimeTest,
   type ValueCondition,
   valueKinds,
-  type WordTest,
 } from './filter.ts'
-import { beginning, containing, ending, literalsOf } from './patterns.ts'
+import { extractRegexLiterals, prefixPattern } from './patterns.ts'
 
-export type Sql = RawBuilder<unknown>
-
-/** What a search may ask beyond the grammar: text in the name or the phone (`query`). */
-export type Condition = Filter | { kind: 'query'; text: string }
+/** A condition of a search: a filter, or text in the name or the phone (`query`). */
+export type Condition = ContactFilter | { kind: 'query'; text: string }
 
 /**
- * How related records are asked. `row`: for each contact by itself, in a form that the planner leaves
- * alone; right where few contacts are looked at.
- * `set`: in a form that the planner may join or hash, with `from` and `to` for contacts with ids in
- * between; right where many are. (As `in`, what does not fit in memory to be hashed is read whole for each
- * contact: minutes.)
+ * How conditions on related records are written. `row`: as a scalar subquery for each contact, which the
+ * planner leaves where it is; right where few contacts are tested. `set`: as `exists`, which the planner may
+ * join or hash, with `from` and `to` for contacts with ids in between; right where many are. (With `in`, a
+ * set that does not fit in memory to be hashed is read whole for each contact: minutes.)
  */
-export type Form = { as: 'row' } | { as: 'set'; from?: string; to?: string }
+export type PredicateForm = { as: 'row' } | { as: 'set'; from?: string; to?: string }
 
-export type Scope = {
+export type PredicateScope = {
   workspaceId: string
   /** The custom field that `email` is kept in. */
   emailFieldId: string | undefined
   /** Ids of the tags or groups that meet the conditions of a node. */
-  labels: ReadonlyMap<Filter, readonly string[]>
-  form: Form
+  labels: ReadonlyMap<ContactFilter, readonly string[]>
+  form: PredicateForm
 }
 
-const yes = sql`true`
-const no = sql`false`
-const all = (parts: readonly Sql[]): Sql =>
-  parts.length === 0 ? yes : parts.length === 1 ? parts[0]! : sql`(${sql.join(parts, sql` and `)})`
-const any = (parts: readonly Sql[]): Sql =>
-  parts.length === 0 ? no : parts.length === 1 ? parts[0]! : sql`(${sql.join(parts, sql` or `)})`
-const texts = (values: readonly string[]): Sql => sql`${values}::text[]`
-const ids = (values: readonly string[]): Sql => sql`${values.map(storable)}::bigint[]`
-
 /**
- * The test of one contact, `c`, with its values, `f` (`contact_facts`, null when there are none). Null
- * counts as false; `is not true` keeps it so under a `not`.
+ * Returns the SQL test of one contact, `c`, with its values, `f` (`contact_facts`, null when there are none).
+ * Null counts as false; `is not true` keeps it so under a `not`.
  */
-export const predicate = (scope: Scope, node: Condition): Sql => {
+export const toPredicate = (scope: PredicateScope, node: Condition): Sql => {
   switch (node.kind) {
     case 'and':
-      return all(node.of.map((child) => predicate(scope, child)))
+      return allOf(node.of.map((child) => toPredicate(scope, child)))
     case 'or':
-      return any(node.of.map((child) => predicate(scope, child)))
+      return anyOf(node.of.map((child) => toPredicate(scope, child)))
     case 'not':
-      return sql`(${predicate(scope, node.of)}) is not true`
+      return sql`(${toPredicate(scope, node.of)}) is not true`
     case 'query':
       return queryTest(node.text)
     case 'id':
@@ -82,13 +81,18 @@ export const predicate = (scope: Scope, node: Condition): Sql => {
     case 'attributes':
       return quantified(node.quantifier, valueTest(scope, node.field, node.where))
     case 'conversations':
-      return quantifiedRows(scope, node.quantifier, sql`conversations`, all(node.where.map(conversationTest)))
+      return quantifiedRows(
+        scope,
+        node.quantifier,
+        sql`conversations`,
+        allOf(node.where.map(conversationTest)),
+      )
     case 'broadcasts':
       return quantifiedRows(
         scope,
         node.quantifier,
         sql`broadcast_recipients`,
-        all(node.where.map(broadcastTest)),
+        allOf(node.where.map(broadcastTest)),
       )
   }
 }
@@ -98,21 +102,25 @@ const quantified = (quantifier: 'some' | 'none', test: Sql): Sql =>
   quantifier === 'some' ? test : sql`(${test}) is not true`
 
 /** The same of related rows: `not exists` can be joined as `exists` can. */
-const quantifiedRows = (scope: Scope, quantifier: 'some' | 'none', table: Sql, test: Sql): Sql =>
+const quantifiedRows = (scope: PredicateScope, quantifier: 'some' | 'none', table: Sql, test: Sql): Sql =>
   quantifier === 'none' && scope.form.as === 'set'
     ? sql`not ${related(scope, table, test)}`
     : quantified(quantifier, related(scope, table, test))
 
 /** True where the contact has a row `r` of this table that meets the test. */
-const related = ({ workspaceId, form }: Scope, table: Sql, test: Sql): Sql => {
+const related = ({ workspaceId, form }: PredicateScope, table: Sql, test: Sql): Sql => {
   if (form.as === 'row')
-    return sql`(select true from ${table} r where r.workspace_id = ${workspaceId} and r.contact_id = c.id and ${test} limit 1)`
-  // Bounded here too, so that a hash of them holds no others.
+    return sql`(
+      select true from ${table} r
+      where r.workspace_id = ${workspaceId} and r.contact_id = c.id and ${test} limit 1)`
+  // Bounded here too, so that a hash holds no other rows.
   const range =
     form.from === undefined
       ? sql``
       : sql`and r.contact_id >= ${form.from}::bigint and r.contact_id < ${form.to}::bigint`
-  return sql`exists (select 1 from ${table} r where r.workspace_id = ${workspaceId} and r.contact_id = c.id ${range} and ${test})`
+  return sql`exists (
+    select 1 from ${table} r
+    where r.workspace_id = ${workspaceId} and r.contact_id = c.id ${range} and ${test})`
 }
 
 export const timeColumns: Record<TimeField, Sql> = {
@@ -121,114 +129,45 @@ export const timeColumns: Record<TimeField, Sql> = {
   lastActivityAt: sql`c.last_activity_at`,
 }
 
-const comparisons = { eq: sql`=`, ne: sql`<>`, gt: sql`>`, gte: sql`>=`, lt: sql`<`, lte: sql`<=` } as const
-
-const orderTest = (column: Sql, cast: Sql, test: NumberTest): Sql => {
-  switch (test.op) {
-    case 'isNull':
-      return test.value ? sql`${column} is null` : sql`${column} is not null`
-    case 'between':
-      return sql`${column} between ${test.from}${cast} and ${test.to}${cast}`
-    case 'in':
-      return any(test.values.map((value) => sql`${column} = ${value}${cast}`))
-    case 'notIn':
-      return sql`(${column} is not null and ${all(test.values.map((value) => sql`${column} <> ${value}${cast}`))})`
-    default:
-      return sql`${column} ${comparisons[test.op]} ${test.value}${cast}`
-  }
-}
-
-export const timeTest = (column: Sql, test: TimeTest): Sql => orderTest(column, sql`::timestamptz`, test)
-export const numberTest = (column: Sql, test: NumberTest): Sql => orderTest(column, sql`::numeric`, test)
-
-const flagTest = (column: Sql, test: FlagTest): Sql => {
-  if (test.op === 'isNull') return test.value ? sql`${column} is null` : sql`${column} is not null`
-  // Written bare, so that the partial indexes on them serve.
-  return (test.op === 'eq') === test.value ? column : sql`not ${column}`
-}
-
-export const idTest = (column: Sql, test: IdTest): Sql => {
-  switch (test.op) {
-    case 'eq':
-      return sql`${column} = ${storable(test.value)}::bigint`
-    case 'ne':
-      return sql`${column} <> ${storable(test.value)}::bigint`
-    case 'in':
-      return sql`${column} = any(${ids(test.values)})`
-    case 'notIn':
-      return sql`${column} <> all(${ids(test.values)})`
-    case 'isNull':
-      return test.value ? sql`${column} is null` : sql`${column} is not null`
-  }
-}
-
-/** Operators that look at the text as it is. */
-const exactTest = (column: Sql, test: ExactTextTest | WordTest): Sql => {
-  switch (test.op) {
-    case 'eq':
-      return sql`${column} = ${test.value}`
-    case 'ne':
-      return sql`${column} <> ${test.value}`
-    case 'in':
-      return sql`${column} = any(${texts(test.values)})`
-    case 'notIn':
-      return sql`${column} <> all(${texts(test.values)})`
-    case 'regex':
-      return sql`${column} ~ ${test.value}`
-    case 'isNull':
-      return test.value ? sql`${column} is null` : sql`${column} is not null`
-  }
-}
-
-const FOLDED: readonly string[] = [
-  'contains',
-  'notContains',
-  'startsWith',
-  'endsWith',
-] satisfies FoldedTextTest['op'][]
-export const isFolded = (test: TextTest): test is FoldedTextTest => FOLDED.includes(test.op)
-
-const likePattern = ({ op, value }: FoldedTextTest): string =>
-  (op === 'startsWith' ? beginning : op === 'endsWith' ? ending : containing)(fold(value))
-
-/** Operators that ignore case, on a column of folded text. */
-export const foldedTest = (column: Sql, test: FoldedTextTest): Sql =>
-  sql`${column} ${test.op === 'notContains' ? sql`not like` : sql`like`} ${likePattern(test)}`
-
-/** What the trigram index on `search` must hold for the test to be met; nothing when it cannot help. */
-export const searchHints = (field: TextField, test: TextTest): string[] => {
+/** Patterns that `search` must match where the test is met; none when its trigram index cannot help. */
+export const trigramPatterns = (field: TextField, test: TextTest): string[] => {
   if (field !== 'name' && field !== 'phoneNumber') return []
-  if (test.op === 'regex') return literalsOf(test.value).runs.map(containing)
-  if (!isFolded(test) || test.op === 'notContains') return []
+  if (test.op === 'regex') return extractRegexLiterals(test.value).runs.map(containsPattern)
+  if (!isFoldedTest(test) || test.op === 'notContains') return []
   const text = fold(test.value)
-  return hasTrigram(text) ? [containing(text)] : []
+  return hasTrigram(text) ? [containsPattern(text)] : []
 }
 
 const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => {
-  const hints = searchHints(field, test).map((pattern) => sql`c.search like ${pattern}`)
+  const hints = trigramPatterns(field, test).map((pattern) => sql`c.search like ${pattern}`)
   if (field === 'name') {
-    if (isFolded(test)) return all([...hints, sql`c.name is not null`, foldedTest(sql`c.name_key`, test)])
+    if (isFoldedTest(test))
+      return allOf([...hints, sql`c.name is not null`, foldedTest(sql`c.name_key`, test)])
     if (test.op === 'eq') return sql`(c.name_key = ${fold(test.value)} and c.name = ${test.value})`
     if (test.op === 'in')
-      return sql`(c.name_key = any(${texts(test.values.map(fold))}) and c.name = any(${texts(test.values)}))`
-    const head = test.op === 'regex' ? literalsOf(test.value).head : undefined
-    return all([
+      return sql`(
+        c.name_key = any(${textArray(test.values.map(fold))}) and c.name = any(${textArray(test.values)}))`
+    const prefix = test.op === 'regex' ? extractRegexLiterals(test.value).prefix : undefined
+    return allOf([
       ...hints,
-      ...(head === undefined ? [] : [sql`c.name_key like ${beginning(head)}`]),
+      ...(prefix === undefined ? [] : [sql`c.name_key like ${prefixPattern(prefix)}`]),
       exactTest(sql`c.name`, test),
     ])
   }
   if (field === 'phoneNumber')
-    return all([...hints, isFolded(test) ? foldedTest(sql`c.phone`, test) : exactTest(sql`c.phone`, test)])
+    return allOf([
+      ...hints,
+      isFoldedTest(test) ? foldedTest(sql`c.phone`, test) : exactTest(sql`c.phone`, test),
+    ])
   const column = field === 'chatappUserId' ? sql`c.chatapp_user_id` : sql`c.web_visitor_id`
-  // Ids are ASCII, which every locale lowers alike.
-  return isFolded(test) ? foldedTest(sql`lower(${column})`, test) : exactTest(column, test)
+  // Ids are ASCII, which every locale lowers in the same way.
+  return isFoldedTest(test) ? foldedTest(sql`lower(${column})`, test) : exactTest(column, test)
 }
 
-const emailTest = (scope: Scope, test: TextTest): Sql => {
-  if (!isFolded(test)) return exactTest(sql`c.email`, test)
+const emailTest = (scope: PredicateScope, test: TextTest): Sql => {
+  if (!isFoldedTest(test)) return exactTest(sql`c.email`, test)
   return scope.emailFieldId === undefined
-    ? no
+    ? FALSE
     : related(
         scope,
         sql`contact_attributes`,
@@ -236,100 +175,112 @@ const emailTest = (scope: Scope, test: TextTest): Sql => {
       )
 }
 
-/** Letters are looked for in the name; digits, however they are written, in the phone too. */
+/** Searches text in the name, and digits, however they are formatted, in the phone too. */
 const queryTest = (query: string): Sql => {
   const text = fold(query)
   const digits = /^[\d\s+().\-/]+$/.test(query) ? query.replace(/\D/g, '') : ''
-  // `|| ''` keeps short patterns off the trigram index, which they would read whole.
+  // `|| ''` keeps short patterns off the trigram index, which would be read whole.
   const column =
     hasTrigram(text) && (digits === '' || hasTrigram(digits)) ? sql`c.search` : sql`(c.search || '')`
-  const found = (part: string) => sql`${column} like ${containing(part)}`
+  const contains = (part: string) => sql`${column} like ${containsPattern(part)}`
   // A newline stands between name and phone; one in the query must not bridge them.
-  const inText = text.includes('\n')
-    ? sql`(${found(text)} and c.name_key like ${containing(text)})`
-    : found(text)
-  if (digits === '' || digits === text) return inText
+  const textTest = text.includes('\n')
+    ? sql`(${contains(text)} and c.name_key like ${containsPattern(text)})`
+    : contains(text)
+  if (digits === '' || digits === text) return textTest
   // Digits of a formatted number are meant for phones: "2-1" is not in the name "Agent 21".
-  return sql`(${inText} or (${found(digits)} and c.phone like ${containing(digits)}))`
+  return sql`(${textTest} or (${contains(digits)} and c.phone like ${containsPattern(digits)}))`
 }
 
-type LabelNode = Extract<Filter, { kind: 'tags' | 'groups' }>
+type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
 
-const labelTest = (scope: Scope, node: LabelNode): Sql => {
+const labelTest = (scope: PredicateScope, node: LabelNode): Sql => {
   const [table, column] =
     node.kind === 'tags' ? [sql`contact_tags`, sql`r.tag_id`] : [sql`contact_groups`, sql`r.group_id`]
-  const wanted = scope.labels.get(node)
+  const labelIds = scope.labels.get(node)
   if (node.quantifier === 'every')
-    return wanted ? quantifiedRows(scope, 'none', table, sql`${column} <> all(${ids(wanted)})`) : yes
-  return quantifiedRows(scope, node.quantifier, table, wanted ? sql`${column} = any(${ids(wanted)})` : yes)
+    return labelIds ? quantifiedRows(scope, 'none', table, sql`${column} <> all(${idArray(labelIds)})`) : TRUE
+  return quantifiedRows(
+    scope,
+    node.quantifier,
+    table,
+    labelIds ? sql`${column} = any(${idArray(labelIds)})` : TRUE,
+  )
 }
 
 /** The conditions on a tag or group itself, `l`. */
 export const labelConditions = (where: readonly LabelCondition[]): Sql =>
-  all(
+  allOf(
     where.map(({ field, test }) => {
       if (field === 'id') return idTest(sql`l.id`, test)
-      return isFolded(test) ? foldedTest(sql`l.name_key`, test) : exactTest(sql`l.name`, test)
+      return isFoldedTest(test) ? foldedTest(sql`l.name_key`, test) : exactTest(sql`l.name`, test)
     }),
   )
 
-type Field = { id: string; type: CustomFieldType }
+type CustomFieldRef = { id: string; type: CustomFieldType }
 
 /**
- * What of these conditions the type of the field settles by itself: false when one can never be met, else
- * those that must be looked at.
+ * Returns false when one of the conditions can never be met by a field of this type, else those conditions
+ * that the type alone does not decide.
  */
 export const valueConditions = (
-  { type }: Field,
+  { type }: CustomFieldRef,
   where: readonly ValueCondition[],
 ): readonly ValueCondition[] | false => {
-  const left: ValueCondition[] = []
+  const undecided: ValueCondition[] = []
   for (const condition of where) {
-    const held = condition.as === valueKinds[type]
-    // A value that is there is never null; what the type does not hold always is.
+    const isHeld = condition.as === valueKinds[type]
+    // A stored value is never null; a value of a kind that the type does not hold always is.
     if (condition.test.op === 'isNull') {
-      if (condition.test.value === held) return false
-    } else if (held) left.push(condition)
+      if (condition.test.value === isHeld) return false
+    } else if (isHeld) undecided.push(condition)
     else return false
   }
-  return left
+  return undecided
 }
 
 /** True where the contact has a value of the field that meets every condition. */
-const valueTest = (scope: Scope, field: Field, where: readonly ValueCondition[]): Sql => {
+const valueTest = (scope: PredicateScope, field: CustomFieldRef, where: readonly ValueCondition[]): Sql => {
   const conditions = valueConditions(field, where)
-  if (conditions === false) return no
-  // The id is of our making, and a constant lets the planner see what it does.
+  if (conditions === false) return FALSE
+  // The id comes from the database, and a constant lets the planner use its statistics.
   const key = sql.lit(field.id)
   if (conditions.length === 0) return sql`f.attrs ? ${key}`
   const ofField = sql`r.field_id = ${field.id}::bigint`
   if (field.type === 'multiselect') {
-    // Each option is a row; the row tells where it stands, the values how it is written.
+    // Each option is a row; `n` is its position, and `attrs` holds the text as it was written.
     const tests = conditions.map((condition) => textValueTest(condition, sql`(v.attrs->${key}->>r.n::int)`))
-    return conditions.every((c) => c.as === 'string' && isFolded(c.test))
-      ? related(scope, sql`contact_attributes`, all([ofField, ...tests]))
+    return conditions.every((c) => c.as === 'string' && isFoldedTest(c.test))
+      ? related(scope, sql`contact_attributes`, allOf([ofField, ...tests]))
       : sql`exists (select 1 from contact_attributes r join contact_facts v using (workspace_id, contact_id)
-          where r.workspace_id = ${scope.workspaceId} and r.contact_id = c.id and ${all([ofField, ...tests])})`
+          where r.workspace_id = ${scope.workspaceId} and r.contact_id = c.id
+            and ${allOf([ofField, ...tests])})`
   }
-  const folded = conditions.filter((c) => c.as === 'string' && isFolded(c.test))
-  const rest = conditions
+  const folded = conditions.filter((c) => c.as === 'string' && isFoldedTest(c.test))
+  const storedTests = conditions
     .filter((c) => !folded.includes(c))
     .map((condition) => storedTest(sql`(f.attrs->>${key})`, condition))
-  return all([
-    ...rest,
+  return allOf([
+    ...storedTests,
     ...(folded.length > 0
-      ? [related(scope, sql`contact_attributes`, all([ofField, ...folded.map((c) => textValueTest(c, no))]))]
+      ? [
+          related(
+            scope,
+            sql`contact_attributes`,
+            allOf([ofField, ...folded.map((c) => textValueTest(c, FALSE))]),
+          ),
+        ]
       : []),
   ])
 }
 
-/** A condition on text in a row `r` of `contact_attributes`, whose text as it was written is `raw`. */
+/** A condition on text in a row `r` of `contact_attributes`; `raw` is the text as it was written. */
 const textValueTest = ({ test }: ValueCondition, raw: Sql): Sql =>
-  isFolded(test as TextTest)
+  isFoldedTest(test as TextTest)
     ? foldedTest(sql`r.text_key`, test as FoldedTextTest)
     : exactTest(raw, test as ExactTextTest)
 
-/** A condition on a value as it is kept. Days and instants are kept as text that sorts as they do. */
+/** A condition on a stored value. Days and instants are stored as text that sorts as they do. */
 const storedTest = (value: Sql, condition: ValueCondition): Sql => {
   switch (condition.as) {
     case 'string':
@@ -368,9 +319,9 @@ export const broadcastTest = (condition: BroadcastCondition): Sql => {
   const { test } = condition
   const words = 'values' in test ? test.values : [test.value]
   const states = words.filter((word) => word !== 'responded' && word !== 'not_responded')
-  const holds = any([
+  const holds = anyOf([
     ...(states.length > 0
-      ? [states.length === 1 ? sql`r.status = ${states[0]}` : sql`r.status = any(${texts(states)})`]
+      ? [states.length === 1 ? sql`r.status = ${states[0]}` : sql`r.status = any(${textArray(states)})`]
       : []),
     ...(words.includes('responded') ? [sql`r.responded`] : []),
     ...(words.includes('not_responded') ? [sql`not r.responded`] : []),

@@ -5,28 +5,29 @@ import { inSavepoint } from '../savepoint.ts'
 const INVALID_REGULAR_EXPRESSION = '2201B'
 
 /**
- * The first of these patterns that the database does not understand, and what it says of it; undefined when
- * they are all good.
+ * Returns the first of these patterns that the database rejects, with its message; undefined when all are
+ * valid.
  */
-export const regexFault = async (
+export const findRegexError = async (
   tx: Db,
   patterns: readonly string[],
-): Promise<{ index: number; fault: string } | undefined> => {
-  const fault = await faultOf(tx, patterns)
-  if (fault === undefined || patterns.length === 1)
-    return fault === undefined ? undefined : { index: 0, fault }
-  // The message names no pattern, so each is tried by itself.
+): Promise<{ index: number; message: string } | undefined> => {
+  const message = await tryPatterns(tx, patterns)
+  if (message === undefined) return undefined
+  if (patterns.length === 1) return { index: 0, message }
+  // The message does not name the pattern, so each is tried by itself.
   for (const [index, pattern] of patterns.entries()) {
-    const own = await faultOf(tx, [pattern])
-    if (own !== undefined) return { index, fault: own }
+    const ownMessage = await tryPatterns(tx, [pattern])
+    if (ownMessage !== undefined) return { index, message: ownMessage }
   }
   return undefined
 }
 
-const faultOf = async (tx: Db, patterns: readonly string[]): Promise<string | undefined> => {
-  const ask = () => sql`select bool_or('' ~ pattern) from unnest(${patterns}::text[]) pattern`.execute(tx)
+/** Returns the database's message when it rejects one of the patterns. */
+const tryPatterns = async (tx: Db, patterns: readonly string[]): Promise<string | undefined> => {
+  const run = () => sql`select bool_or('' ~ pattern) from unnest(${patterns}::text[]) pattern`.execute(tx)
   try {
-    await (tx.isTransaction ? inSavepoint(tx, ask) : ask())
+    await (tx.isTransaction ? inSavepoint(tx, run) : run())
     return undefined
   } catch (error) {
     const { code, message } = error as { code?: string; message: string }

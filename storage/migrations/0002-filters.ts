@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { withoutIndexes } from '../indexes.ts'
-import { indexAllValues } from '../values.ts'
+import { backfillValueRows } from '../contact-values.ts'
 
 /**
  * What contact filters read: values by type, saved filters, broadcasts and their recipients
@@ -74,5 +74,5 @@ const statements = [
 export const up = async (kysely: Kysely<unknown>): Promise<void> => {
   const db = kysely as unknown as Db
   for (const statement of statements) await sql.raw(statement).execute(db)
-  await withoutIndexes(db, ['contact_attributes'], () => indexAllValues(db))
+  await withoutIndexes(db, ['contact_attributes'], () => backfillValueRows(db))
 }

@@ -3,7 +3,7 @@ import type { Db } from '../database.ts'
 import { indexAllQuickMessages } from '../quick-messages.ts'
 
 const statuses = ['pending', 'sent', 'delivered', 'read', 'failed']
-const columns = [...statuses, 'responded', 'opted_out']
+const countColumns = [...statuses, 'responded', 'opted_out']
 const tally = (where: string) => `coalesce(sum(n) filter (where ${where}), 0)`
 
 /**
@@ -11,10 +11,10 @@ const tally = (where: string) => `coalesce(sum(n) filter (where ${where}), 0)`
  * that two never wait in a circle.
  */
 const countRows = (rows: string, shard: string) => `
-  insert into broadcast_counts (workspace_id, broadcast_id, shard, ${columns.join(', ')})
+  insert into broadcast_counts (workspace_id, broadcast_id, shard, ${countColumns.join(', ')})
   select workspace_id, broadcast_id, ${shard}, ${[...statuses.map((status) => tally(`status = '${status}'`)), tally('responded'), tally('opted_out')].join(', ')}
   from (${rows}) as r group by workspace_id, broadcast_id order by workspace_id, broadcast_id
-  on conflict (workspace_id, broadcast_id, shard) do update set ${columns.map((c) => `${c} = broadcast_counts.${c} + excluded.${c}`).join(', ')};`
+  on conflict (workspace_id, broadcast_id, shard) do update set ${countColumns.map((c) => `${c} = broadcast_counts.${c} + excluded.${c}`).join(', ')};`
 
 const rowsOf = (table: string, n: 1 | -1) =>
   `select workspace_id, broadcast_id, status, responded, opted_out, ${n} as n from ${table}`
@@ -74,7 +74,7 @@ const statements = [
   // counters are (docs/decisions/0011). A trigger keeps them, so that no statement can forget to.
   `create table broadcast_counts (
     workspace_id bigint not null, broadcast_id bigint not null, shard smallint not null,
-    ${columns.map((c) => `${c} bigint not null,`).join(' ')}
+    ${countColumns.map((c) => `${c} bigint not null,`).join(' ')}
     primary key (workspace_id, broadcast_id, shard)
   ) with (fillfactor = 50)`,
   countRows(rowsOf('broadcast_recipients', 1), '0'),

@@ -1,49 +1,42 @@
 import { sql } from 'kysely'
-import type { Db } from '../database.ts'
+import type { Db, TableRow } from '../database.ts'
 
-export type Customer = {
-  number_id: string
-  user_id: string
-  wa_id: string | null
-  name: string | null
-  last_inbound_at: string | null
-  free_entry_at: string | null
-  marketing_stopped: boolean
-}
+export type SandboxCustomer = TableRow<'sandbox_customers'>
 
-/** A customer of a number by phone digits or user id. */
-export const findCustomer = async (
+/** Finds a customer of a number by phone digits or user id. */
+export const findSandboxCustomer = (
   db: Db,
   numberId: string,
   key: { wa_id?: string | undefined; user_id?: string | undefined },
-): Promise<Customer | undefined> =>
-  (
-    await sql<Customer>`
-    select * from sandbox_customers where number_id = ${numberId} and (wa_id = ${key.wa_id ?? null}::text or user_id = ${key.user_id ?? null}::text) limit 1`.execute(
-      db,
+): Promise<SandboxCustomer | undefined> =>
+  db
+    .selectFrom('sandbox_customers')
+    .selectAll()
+    .where('number_id', '=', numberId)
+    .where((where) =>
+      where.or([where('wa_id', '=', key.wa_id ?? null), where('user_id', '=', key.user_id ?? null)]),
     )
-  ).rows[0]
+    .limit(1)
+    .executeTakeFirst()
 
-/** Writes a customer; what is null of it stays as it was, and the window's times only grow. */
-export const keepCustomer = async (
+/** Writes a customer. Null values keep what is stored, and the times of the reply window only grow. */
+export const upsertSandboxCustomer = async (
   db: Db,
-  customer: {
-    number_id: string
-    user_id: string
-    wa_id: string | null
-    name: string | null
-    last_inbound_at?: string | null
-    free_entry_at?: string | null
-  },
-): Promise<Customer> =>
-  (
-    await sql<Customer>`
+  customer: Pick<SandboxCustomer, 'number_id' | 'user_id' | 'wa_id' | 'name'> &
+    Partial<Pick<SandboxCustomer, 'last_inbound_at' | 'free_entry_at'>>,
+): Promise<SandboxCustomer> => {
+  const { number_id, user_id, wa_id, name, last_inbound_at = null, free_entry_at = null } = customer
+  const { rows } = await sql<SandboxCustomer>`
     insert into sandbox_customers as c (number_id, user_id, wa_id, name, last_inbound_at, free_entry_at)
-    values (${customer.number_id}, ${customer.user_id}, ${customer.wa_id}, ${customer.name}, ${customer.last_inbound_at ?? null}::timestamptz, ${customer.free_entry_at ?? null}::timestamptz)
-    on conflict (number_id, user_id) do update set wa_id = coalesce(c.wa_id, excluded.wa_id), name = coalesce(excluded.name, c.name),
-      last_inbound_at = greatest(c.last_inbound_at, excluded.last_inbound_at), free_entry_at = greatest(c.free_entry_at, excluded.free_entry_at)
+    values (${number_id}, ${user_id}, ${wa_id}, ${name}, ${last_inbound_at}::timestamptz,
+      ${free_entry_at}::timestamptz)
+    on conflict (number_id, user_id) do update set
+      wa_id = coalesce(c.wa_id, excluded.wa_id), name = coalesce(excluded.name, c.name),
+      last_inbound_at = greatest(c.last_inbound_at, excluded.last_inbound_at),
+      free_entry_at = greatest(c.free_entry_at, excluded.free_entry_at)
     returning *`.execute(db)
-  ).rows[0]!
+  return rows[0]!
+}
 
 export const setMarketingStopped = async (
   db: Db,
@@ -51,7 +44,10 @@ export const setMarketingStopped = async (
   userId: string,
   stopped: boolean,
 ): Promise<void> => {
-  await sql`update sandbox_customers set marketing_stopped = ${stopped} where number_id = ${numberId} and user_id = ${userId}`.execute(
-    db,
-  )
+  await db
+    .updateTable('sandbox_customers')
+    .set({ marketing_stopped: stopped })
+    .where('number_id', '=', numberId)
+    .where('user_id', '=', userId)
+    .execute()
 }

@@ -1,61 +1,70 @@
 import { sql } from 'kysely'
-import type { Db } from '../database.ts'
+import type { Db, TableRow } from '../database.ts'
 
-export type MessageStatus = 'accepted' | 'sent' | 'delivered' | 'read' | 'failed' | 'received'
-export type SandboxMessage = {
-  id: string
-  number_id: string
-  account_id: string
-  inbound: boolean
-  user_id: string
-  wa_id: string | null
-  reference: string | null
-  category: string | null
-  body: Record<string, unknown>
-  status: MessageStatus
-  created_at: string
+export type SandboxMessage = Omit<TableRow<'sandbox_messages'>, 'seq'>
+export type SandboxMessageStatus = SandboxMessage['status']
+
+/** All but `seq`. */
+const columns = [
+  'id',
+  'number_id',
+  'account_id',
+  'inbound',
+  'user_id',
+  'wa_id',
+  'reference',
+  'category',
+  'body',
+  'status',
+  'created_at',
+] as const
+
+const MAX_SENT_MESSAGES = 10_000
+
+export const insertSandboxMessage = async (tx: Db, message: SandboxMessage): Promise<void> => {
+  await tx
+    .insertInto('sandbox_messages')
+    .values({ ...message, body: sql`${JSON.stringify(message.body)}::json` })
+    .execute()
 }
 
-export const insertSandboxMessage = async (tx: Db, m: SandboxMessage): Promise<void> => {
-  await sql`
-    insert into sandbox_messages (id, number_id, account_id, inbound, user_id, wa_id, reference, category, body, status, created_at)
-    values (${m.id}, ${m.number_id}, ${m.account_id}, ${m.inbound}, ${m.user_id}, ${m.wa_id}, ${m.reference}, ${m.category}, ${JSON.stringify(m.body)}::json, ${m.status}, ${m.created_at}::timestamptz)`.execute(
-    tx,
-  )
-}
+export const findSandboxMessage = (db: Db, id: string): Promise<SandboxMessage | undefined> =>
+  db.selectFrom('sandbox_messages').select(columns).where('id', '=', id).executeTakeFirst()
 
-const columns = sql`id, number_id, account_id, inbound, user_id, wa_id, reference, category, body, status, created_at`
-
-export const findSandboxMessage = async (db: Db, id: string): Promise<SandboxMessage | undefined> =>
-  (await sql<SandboxMessage>`select ${columns} from sandbox_messages where id = ${id}`.execute(db)).rows[0]
-
-export const findByReference = async (
+/** Returns at most 100 sent messages with this reference, oldest first. */
+export const findSandboxMessagesByReference = (
   db: Db,
   numberId: string,
   reference: string,
 ): Promise<{ id: string }[]> =>
-  (
-    await sql<{
-      id: string
-    }>`select id from sandbox_messages where number_id = ${numberId} and reference = ${reference} and not inbound order by seq limit 100`.execute(
-      db,
-    )
-  ).rows
+  db
+    .selectFrom('sandbox_messages')
+    .select('id')
+    .where('number_id', '=', numberId)
+    .where('reference', '=', reference)
+    .where('inbound', '=', false)
+    .orderBy('seq')
+    .limit(100)
+    .execute()
 
-export const setMessageStatus = async (tx: Db, id: string, status: MessageStatus): Promise<void> => {
-  await sql`update sandbox_messages set status = ${status} where id = ${id}`.execute(tx)
+export const setSandboxMessageStatus = async (
+  tx: Db,
+  id: string,
+  status: SandboxMessageStatus,
+): Promise<void> => {
+  await tx.updateTable('sandbox_messages').set({ status }).where('id', '=', id).execute()
 }
 
-/** What businesses sent, oldest first, at most 10,000. `to`: phone digits or a user id. */
-export const sentMessages = async (
+/** Lists what businesses sent, oldest first. `to`: phone digits or a user id. */
+export const listSentMessages = (
   db: Db,
   by: { numberId?: string | undefined; accountId?: string | undefined; to?: string | undefined },
-): Promise<SandboxMessage[]> =>
-  (
-    await sql<SandboxMessage>`
-    select ${columns} from sandbox_messages where not inbound
-      ${by.numberId === undefined ? sql`` : sql`and number_id = ${by.numberId}`}
-      ${by.accountId === undefined ? sql`` : sql`and account_id = ${by.accountId}`}
-      ${by.to === undefined ? sql`` : sql`and (wa_id = ${by.to} or user_id = ${by.to})`}
-    order by seq limit 10000`.execute(db)
-  ).rows
+): Promise<SandboxMessage[]> => {
+  const { numberId, accountId, to } = by
+  let query = db.selectFrom('sandbox_messages').select(columns).where('inbound', '=', false)
+  if (numberId !== undefined) query = query.where('number_id', '=', numberId)
+  if (accountId !== undefined) query = query.where('account_id', '=', accountId)
+  if (to !== undefined)
+    query = query.where((where) => where.or([where('wa_id', '=', to), where('user_id', '=', to)]))
+  return query.orderBy('seq').limit(MAX_SENT_MESSAGES).execute()
+}

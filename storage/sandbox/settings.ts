@@ -1,17 +1,17 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 
-/** How the sandbox behaves. It is kept, so that every server of the database behaves alike. */
+/** How the sandbox behaves. It is stored, so that every server of the database behaves alike. */
 export type SandboxSettings = {
   /** How many times more each update is delivered. */
   duplicates: number
-  /** Updates come in no order, within a webhook and over several. */
+  /** Updates arrive in random order, within a webhook and across several. */
   shuffle: boolean
-  /** Most updates in one webhook. */
+  /** The maximum of updates in one webhook. */
   batch: number
-  /** Whether an ad opens the reply window for 72 hours, and not for billing alone. */
+  /** True when an ad opens the reply window for 72 hours, false when it affects billing only. */
   free_entry: boolean
-  /** After how long the reviewer approves a template, in seconds; null: never by itself. */
+  /** After how many seconds the reviewer approves a template; null: only on request. */
   review_seconds: number | null
   /** Messages a second of one number; null: no limit. */
   throughput: number | null
@@ -23,7 +23,7 @@ export type SandboxSettings = {
   pair_seconds: number
 }
 
-export const defaults: SandboxSettings = {
+export const DEFAULT_SANDBOX_SETTINGS: SandboxSettings = {
   duplicates: 0,
   shuffle: false,
   batch: 1000,
@@ -34,21 +34,22 @@ export const defaults: SandboxSettings = {
   pair_seconds: 6,
 }
 
-export const readSandboxSettings = async (db: Db): Promise<SandboxSettings> => {
-  const { rows } = await sql<{ value: Partial<SandboxSettings> }>`select value from sandbox_settings`.execute(
-    db,
-  )
-  return { ...defaults, ...rows[0]?.value }
+export const loadSandboxSettings = async (db: Db): Promise<SandboxSettings> => {
+  const row = await db
+    .selectFrom('sandbox_settings')
+    .select('value')
+    .$castTo<{ value: Partial<SandboxSettings> }>()
+    .executeTakeFirst()
+  return { ...DEFAULT_SANDBOX_SETTINGS, ...row?.value }
 }
 
-export const changeSandboxSettings = async (
+export const updateSandboxSettings = async (
   db: Db,
   change: Partial<SandboxSettings>,
 ): Promise<SandboxSettings> => {
   const { rows } = await sql<{ value: Partial<SandboxSettings> }>`
     insert into sandbox_settings (value) values (${JSON.stringify(change)}::jsonb)
-    on conflict (id) do update set value = sandbox_settings.value || excluded.value returning value`.execute(
-    db,
-  )
-  return { ...defaults, ...rows[0]!.value }
+    on conflict (id) do update set value = sandbox_settings.value || excluded.value
+    returning value`.execute(db)
+  return { ...DEFAULT_SANDBOX_SETTINGS, ...rows[0]!.value }
 }

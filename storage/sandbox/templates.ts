@@ -1,25 +1,9 @@
 import { sql } from 'kysely'
-import type { Db } from '../database.ts'
+import type { Db, TableRow } from '../database.ts'
 
-export type SandboxTemplate = {
-  id: string
-  seq: string
-  account_id: string
-  name: string
-  language: string
-  category: string
-  previous_category: string | null
-  status: string
-  kept_status: string | null
-  parameter_format: string
-  components: Record<string, unknown>[]
-  rejected_reason: string
-  created_at: string
-  review_at: string | null
-  archived_at: string | null
-  deleted_at: string | null
-}
-export type NewTemplate = Pick<
+/** `components`: as they were submitted. `seq`: a number that grows with each template. */
+export type SandboxTemplate = TableRow<'sandbox_templates'>
+export type NewSandboxTemplate = Pick<
   SandboxTemplate,
   | 'id'
   | 'account_id'
@@ -33,59 +17,59 @@ export type NewTemplate = Pick<
   | 'review_at'
 >
 
-/** Writes a template; false when its id, or its name in this language, is taken. */
-export const insertSandboxTemplate = async (db: Db, t: NewTemplate): Promise<boolean> =>
-  (
-    await sql`
-    insert into sandbox_templates (id, account_id, name, language, category, status, parameter_format, components, created_at, review_at)
-    values (${t.id}, ${t.account_id}, ${t.name}, ${t.language}, ${t.category}, ${t.status}, ${t.parameter_format}, ${JSON.stringify(t.components)}::json, ${t.created_at}::timestamptz, ${t.review_at}::timestamptz)
-    on conflict do nothing returning 1`.execute(db)
-  ).rows.length > 0
+/** False when its id, or its name in this language, is taken. */
+export const insertSandboxTemplate = async (db: Db, template: NewSandboxTemplate): Promise<boolean> => {
+  const rows = await db
+    .insertInto('sandbox_templates')
+    .values({ ...template, components: sql`${JSON.stringify(template.components)}::json` })
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('id')
+    .execute()
+  return rows.length > 0
+}
 
-export const findSandboxTemplate = async (db: Db, id: string): Promise<SandboxTemplate | undefined> =>
-  (
-    await sql<SandboxTemplate>`select * from sandbox_templates where id = ${id} and deleted_at is null`.execute(
-      db,
-    )
-  ).rows[0]
+const selectTemplates = (db: Db) =>
+  db.selectFrom('sandbox_templates').selectAll().where('deleted_at', 'is', null)
 
-export const lockSandboxTemplate = async (tx: Db, id: string): Promise<SandboxTemplate | undefined> =>
-  (
-    await sql<SandboxTemplate>`select * from sandbox_templates where id = ${id} and deleted_at is null for update`.execute(
-      tx,
-    )
-  ).rows[0]
+export const findSandboxTemplate = (db: Db, id: string): Promise<SandboxTemplate | undefined> =>
+  selectTemplates(db).where('id', '=', id).executeTakeFirst()
 
-/** The languages of a template name, for a send. */
-export const templateByName = async (
+export const lockSandboxTemplate = (tx: Db, id: string): Promise<SandboxTemplate | undefined> =>
+  selectTemplates(tx).where('id', '=', id).forUpdate().executeTakeFirst()
+
+export const findSandboxTemplateByName = (
   db: Db,
   accountId: string,
   name: string,
   language: string,
 ): Promise<SandboxTemplate | undefined> =>
-  (
-    await sql<SandboxTemplate>`
-    select * from sandbox_templates where account_id = ${accountId} and name = ${name} and language = ${language} and deleted_at is null`.execute(
-      db,
-    )
-  ).rows[0]
+  selectTemplates(db)
+    .where('account_id', '=', accountId)
+    .where('name', '=', name)
+    .where('language', '=', language)
+    .executeTakeFirst()
 
-/** Whether a name in a language was deleted since `since`, so that it cannot be taken yet. */
-export const wasDeletedSince = async (
+/** True when a template of this name and language was deleted after `since`, which blocks the name. */
+export const wasTemplateDeletedSince = async (
   db: Db,
   accountId: string,
   name: string,
   language: string,
   since: string,
-): Promise<boolean> =>
-  (
-    await sql`
-    select 1 from sandbox_templates where account_id = ${accountId} and name = ${name} and language = ${language} and deleted_at > ${since}::timestamptz limit 1`.execute(
-      db,
-    )
-  ).rows.length > 0
+): Promise<boolean> => {
+  const row = await db
+    .selectFrom('sandbox_templates')
+    .select('id')
+    .where('account_id', '=', accountId)
+    .where('name', '=', name)
+    .where('language', '=', language)
+    .where('deleted_at', '>', since)
+    .limit(1)
+    .executeTakeFirst()
+  return row !== undefined
+}
 
-export type TemplateQuery = {
+export type SandboxTemplateQuery = {
   name?: string | undefined
   status?: readonly string[] | undefined
   category?: readonly string[] | undefined
@@ -94,27 +78,27 @@ export type TemplateQuery = {
   before?: string | undefined
 }
 
-/** Newest first; `after` and `before` are sequence numbers. */
+/** Lists templates, newest first; `after` and `before` are sequence numbers. */
 export const listSandboxTemplates = async (
   db: Db,
   accountId: string | undefined,
-  by: TemplateQuery,
+  by: SandboxTemplateQuery,
   limit: number,
 ): Promise<SandboxTemplate[]> => {
-  const among = (column: string, values: readonly string[] | undefined) =>
-    values === undefined ? sql`` : sql`and ${sql.ref(column)} = any(${values}::text[])`
-  const { rows } = await sql<SandboxTemplate>`
-    select * from sandbox_templates where deleted_at is null
-      ${accountId === undefined ? sql`` : sql`and account_id = ${accountId}`}
-      ${by.name === undefined ? sql`` : sql`and name = ${by.name}`}
-      ${among('status', by.status)} ${among('category', by.category)} ${among('language', by.language)}
-      ${by.after === undefined ? sql`` : sql`and seq < ${by.after}::bigint`}
-      ${by.before === undefined ? sql`` : sql`and seq > ${by.before}::bigint`}
-    order by seq ${by.before === undefined ? sql`desc` : sql`asc`} limit ${limit}`.execute(db)
-  return by.before === undefined ? rows : [...rows].reverse()
+  let query = selectTemplates(db).limit(limit)
+  if (accountId !== undefined) query = query.where('account_id', '=', accountId)
+  if (by.name !== undefined) query = query.where('name', '=', by.name)
+  for (const column of ['status', 'category', 'language'] as const) {
+    const values = by[column]
+    if (values !== undefined) query = query.where(sql<boolean>`${sql.ref(column)} = any(${values}::text[])`)
+  }
+  if (by.after !== undefined) query = query.where('seq', '<', by.after)
+  if (by.before === undefined) return query.orderBy('seq', 'desc').execute()
+  const rows = await query.where('seq', '>', by.before).orderBy('seq').execute()
+  return rows.reverse()
 }
 
-export type TemplateChange = Partial<
+export type SandboxTemplateChange = Partial<
   Pick<
     SandboxTemplate,
     | 'category'
@@ -129,36 +113,44 @@ export type TemplateChange = Partial<
   >
 >
 
-/** Writes a locked template as it is after a change. */
-export const writeSandboxTemplate = async (
+/** Changes a locked template; returns it as it is afterwards. */
+export const updateSandboxTemplate = async (
   tx: Db,
   template: SandboxTemplate,
-  change: TemplateChange,
+  change: SandboxTemplateChange,
 ): Promise<SandboxTemplate> => {
-  const t = { ...template, ...change }
-  await sql`
-    update sandbox_templates set category = ${t.category}, previous_category = ${t.previous_category}, status = ${t.status}, kept_status = ${t.kept_status},
-      components = ${JSON.stringify(t.components)}::json, rejected_reason = ${t.rejected_reason}, review_at = ${t.review_at}::timestamptz,
-      archived_at = ${t.archived_at}::timestamptz, deleted_at = ${t.deleted_at}::timestamptz
-    where id = ${t.id}`.execute(tx)
-  return t
+  const { components, ...columns } = change
+  await tx
+    .updateTable('sandbox_templates')
+    .set({
+      ...columns,
+      components: sql`${JSON.stringify(components ?? template.components)}::json`,
+    })
+    .where('id', '=', template.id)
+    .execute()
+  return { ...template, ...change }
 }
 
-/**
- * Locked templates whose review is due, or which were archived before `gone`; others that a server works on
- * are passed over.
- */
-export const lockDueTemplates = async (tx: Db, now: string, gone: string): Promise<SandboxTemplate[]> =>
-  (
-    await sql<SandboxTemplate>`
-    select * from sandbox_templates where (review_at <= ${now}::timestamptz or archived_at <= ${gone}::timestamptz) and deleted_at is null
-    order by seq limit 100 for update skip locked`.execute(tx)
-  ).rows
+const isDue = (now: string, archivedBefore: string) => sql<boolean>`
+  (review_at <= ${now}::timestamptz or archived_at <= ${archivedBefore}::timestamptz)`
 
-/** True when a template waits for the reviewer or for its end, so that most looks need no transaction. */
-export const hasDueTemplates = async (db: Db, now: string, gone: string): Promise<boolean> =>
-  (
-    await sql`select 1 from sandbox_templates where (review_at <= ${now}::timestamptz or archived_at <= ${gone}::timestamptz) and deleted_at is null limit 1`.execute(
-      db,
-    )
-  ).rows.length > 0
+/**
+ * Locks templates whose review is due, or which were archived before `archivedBefore`; skips those that
+ * another server has locked.
+ */
+export const lockDueSandboxTemplates = (
+  tx: Db,
+  now: string,
+  archivedBefore: string,
+): Promise<SandboxTemplate[]> =>
+  selectTemplates(tx)
+    .where(isDue(now, archivedBefore))
+    .orderBy('seq')
+    .limit(100)
+    .forUpdate()
+    .skipLocked()
+    .execute()
+
+/** True when a template is due, so that most runs need no transaction. */
+export const hasDueSandboxTemplates = async (db: Db, now: string, archivedBefore: string): Promise<boolean> =>
+  (await selectTemplates(db).where(isDue(now, archivedBefore)).limit(1).executeTakeFirst()) !== undefined

@@ -8,13 +8,13 @@ import { after, before, describe, it } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { sql } from 'kysely'
 import postgres from 'postgres'
-import { run } from '../../cli/main.ts'
+import { runCommandLine } from '../../cli/main.ts'
 import { parsePhone } from '../../server/contacts/phone.ts'
 import { createDemo } from '../../server/demo/demo.ts'
 import { generateContacts } from '../../server/demo/generate.ts'
-import { phoneOf } from '../../server/demo/people.ts'
-import { manPage } from '../../scripts/man-admin.ts'
-import { keptTables } from '../../storage/backup/schema.ts'
+import { createPhone } from '../../server/demo/people.ts'
+import { renderAdminManPage } from '../../scripts/man-admin.ts'
+import { listBackupTables } from '../../storage/backup/schema.ts'
 import type { Db } from '../../storage/database.ts'
 import { migrate, openStorage, type Storage } from '../../storage/open.ts'
 import { serveStorage } from '../servers.ts'
@@ -62,7 +62,7 @@ const wcrm = async (...words: string[]): Promise<{ exit: number; out: string; er
   const stdin = new PassThrough(),
     stdout = new PassThrough(),
     stderr = new PassThrough()
-  const exit = await run(['admin', ...words], { stdin, stdout, stderr, env: {} })
+  const exit = await runCommandLine(['admin', ...words], { stdin, stdout, stderr, env: {} })
   return { exit, out: textOf(stdout), err: textOf(stderr) }
 }
 
@@ -83,7 +83,7 @@ const refused = async (exit: number, pattern: RegExp, ...words: string[]): Promi
 }
 
 const open = async (folder: string): Promise<Storage> => {
-  const storage = await openStorage({ dataDir: folder }, { unhurried: true })
+  const storage = await openStorage({ dataDir: folder }, { noTimeout: true })
   const tracked: Storage = {
     ...storage,
     close: async () => {
@@ -352,7 +352,7 @@ describe('wcrm admin', () => {
   })
 
   it('has a man page as it should be committed', () => {
-    assert.equal(readFileSync(new URL('../../man/wcrm-admin.1', import.meta.url), 'utf8'), manPage())
+    assert.equal(readFileSync(new URL('../../man/wcrm-admin.1', import.meta.url), 'utf8'), renderAdminManPage())
   })
 })
 
@@ -422,7 +422,7 @@ const plantEvents = async (db: Db, workspaceId: string): Promise<void> => {
 /** Every row of every kept table, as the database's own text; transaction ids are left out. */
 const allRows = async (db: Db): Promise<Record<string, string[]>> => {
   const rows: Record<string, string[]> = {}
-  for (const { name, columns } of await keptTables(db)) {
+  for (const { name, columns } of await listBackupTables(db)) {
     const shown = sql.join(columns.filter((c) => c.type !== 'xid8').map((c) => sql.ref(c.name)))
     rows[name] = (
       await sql<{ row: string }>`select row(${shown})::text as row from ${sql.table(name)}`.execute(db)
@@ -523,7 +523,7 @@ describe('a backup', () => {
     )
     await refused(
       2,
-      /its end is missing/,
+      /the address is incomplete/,
       'restore',
       packed('endless.gz', lines.slice(0, -2)),
       '--data',
@@ -616,7 +616,7 @@ describe('made-up contacts', () => {
   it('have valid phones, none twice', () => {
     const phones = new Set<string>()
     for (const n of [...Array.from({ length: 3000 }, (_, i) => i), 999_999, 4_999_999]) {
-      const { phone } = phoneOf(n)
+      const { phone } = createPhone(n)
       assert.deepEqual(parsePhone(phone), { digits: phone })
       assert.ok(!phones.has(phone), phone)
       phones.add(phone)

@@ -8,7 +8,7 @@ import type { Db } from '../../storage/database.ts'
 import { migrate } from '../../storage/open.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { databases, onEmptyDatabase } from '../servers.ts'
+import { databases, onEmptyDatabase } from '../databases.ts'
 
 const now = '2026-11-21T10:00:00.000Z'
 

@@ -10,14 +10,14 @@ import fc from 'fast-check'
 import { errors } from '../../catalog/errors.ts'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { toArgv } from '../../cli/argv.ts'
-import { connection, credentialsPath, storeCredentials } from '../../cli/credentials.ts'
-import { exitOf } from '../../cli/fault.ts'
-import { run } from '../../cli/main.ts'
+import { loadCredentials, credentialsPath, storeCredentials } from '../../cli/credentials.ts'
+import { exitCodeForStatus } from '../../cli/error.ts'
+import { runCommandLine } from '../../cli/main.ts'
 import { commandName, readManifest } from '../../cli/manifest.ts'
-import { recordLines, tsv, visible } from '../../cli/text.ts'
+import { formatRecord, formatTsv, escapeControlCharacters } from '../../cli/text.ts'
 import { drawProblem, drawRecord, drawTable } from '../../cli/views.ts'
-import { manPages } from '../../scripts/man.ts'
-import { manifestText } from '../../scripts/manifest.ts'
+import { renderManPages } from '../../scripts/man.ts'
+import { renderManifest } from '../../scripts/manifest.ts'
 
 const operations: readonly Operation[] = catalog
 const manifest = readManifest()
@@ -83,7 +83,7 @@ const wcrm = async (
   const [out, err] = [collect(), collect()]
   const input = new PassThrough()
   input.end(stdin)
-  const exit = await run(words, {
+  const exit = await runCommandLine(words, {
     stdin: input,
     stdout: out.stream,
     stderr: err.stream,
@@ -104,11 +104,11 @@ const problem = (code: keyof typeof errors, more: object = {}) => ({
 
 describe('What is generated', () => {
   it('cli/manifest.json is what the catalog says (node scripts/manifest.ts)', () => {
-    assert.equal(readFileSync('cli/manifest.json', 'utf8'), manifestText())
+    assert.equal(readFileSync('cli/manifest.json', 'utf8'), renderManifest())
   })
 
   it('man/ is what the manifest says (node scripts/man.ts)', () => {
-    for (const [name, text] of manPages()) assert.equal(readFileSync(join('man', name), 'utf8'), text, name)
+    for (const [name, text] of renderManPages()) assert.equal(readFileSync(join('man', name), 'utf8'), text, name)
   })
 
   it('every operation has one command', () => {
@@ -327,7 +327,7 @@ describe('Calls', () => {
   }
 
   it('every status of the catalog has an exit code of the contract', () => {
-    for (const { status } of Object.values(errors)) assert.ok(exitOf(status) >= 1 && exitOf(status) <= 8)
+    for (const { status } of Object.values(errors)) assert.ok(exitCodeForStatus(status) >= 1 && exitCodeForStatus(status) <= 8)
   })
 
   it("an answer that is not the service's exits by its status", async () => {
@@ -492,11 +492,11 @@ describe('Answers', () => {
         fc.array(fc.integer({ max: 0x2100, min: 0 })).map((codes) => String.fromCodePoint(...codes)),
         (text) => {
           const drawn = [
-            visible(text),
-            tsv([{ a: text, b: [text] }], ['a', 'b'])
+            escapeControlCharacters(text),
+            formatTsv([{ a: text, b: [text] }], ['a', 'b'])
               .replace(/\t/, '')
               .slice(0, -1),
-            ...recordLines({ a: { [text]: text } }),
+            ...formatRecord({ a: { [text]: text } }),
           ].join('')
           // eslint-disable-next-line no-control-regex -- what must not be there
           assert.doesNotMatch(drawn, /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/)
@@ -509,7 +509,7 @@ describe('Answers', () => {
       drawTable([{ id: '1', name: evil }], ['id', 'name'], undefined, plain),
       drawRecord({ name: evil, [evil]: { deep: [{ name: evil, x: evil }] } }, plain),
       drawProblem(
-        { title: 'No', detail: visible(evil), items: [], mend: undefined, request: undefined },
+        { title: 'No', detail: escapeControlCharacters(evil), items: [], fix: undefined, request: undefined },
         plain,
       ),
     ])
@@ -549,20 +549,20 @@ describe('Credentials', () => {
     assert.equal(seen[1]!.headers.authorization, 'Bearer wc_live_kept')
     await wcrm(['whoami'], { env: { WCRM_URL: '' } })
     assert.equal(seen[2]!.headers.authorization, 'Bearer wc_test_key')
-    const elsewhere = await connection(
+    const elsewhere = await loadCredentials(
       { XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' },
       'http://elsewhere.example',
     )
     assert.equal(elsewhere.key, undefined)
     await wcrm(['logout', '--url', url], { env })
-    assert.equal((await connection({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, url)).key, undefined)
+    assert.equal((await loadCredentials({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, url)).key, undefined)
   })
 
   it('a refused key is not kept', async () => {
     answers = [{ status: 401, body: problem('unauthenticated') }]
     const { exit } = await wcrm(['login', '--url', url], { stdin: 'bad', env: { WCRM_API_KEY: '' } })
     assert.equal(exit, 4)
-    assert.equal((await connection({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, url)).key, undefined)
+    assert.equal((await loadCredentials({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, url)).key, undefined)
   })
 
   it('storing never fails the one who stores', async () => {

@@ -9,11 +9,11 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { delimiterOf } from '../../cli/import/csv.ts'
-import { type Field, readColumns } from '../../cli/import/columns.ts'
-import { guard, joinNames, rowOfCells, splitNames } from '../../cli/import/rows.ts'
-import { type Batch, batchesOf, sendInOrder } from '../../cli/import/send.ts'
-import type { State } from '../../cli/import/state.ts'
+import { detectDelimiter } from '../../cli/import/csv.ts'
+import { type ImportField, mapColumns } from '../../cli/import/columns.ts'
+import { escapeFormula, joinNames, parseCsvRow, splitNames } from '../../cli/import/rows.ts'
+import { type ImportBatch, createBatches, sendInOrder } from '../../cli/import/send.ts'
+import type { ImportState } from '../../cli/import/state.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase, runCli } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
@@ -108,7 +108,7 @@ const countOf = async (
   return rows[0]!.n
 }
 
-const field = (key: string, label: string | null = null, read_only = false): Field => ({
+const field = (key: string, label: string | null = null, read_only = false): ImportField => ({
   key,
   label,
   type: 'text',
@@ -123,7 +123,7 @@ describe('Columns', () => {
     field('score', 'Score', true),
   ]
   const read = (header: string[], map: string[] = [], ignore: string[] = []) =>
-    readColumns(header, fields, { map, ignore })
+    mapColumns(header, fields, { map, ignore })
 
   it('are found by name, alias, key and label, ignoring case, spaces and underscores', () => {
     assert.deepEqual(
@@ -190,7 +190,7 @@ describe('Columns', () => {
   })
 
   it('the delimiter is what the header has most of, outside quotes', () => {
-    assert.deepEqual(['a,b', 'a;b,c;d', 'a\tb\n,,,,', '"a,b,c";d', 'a'].map(delimiterOf), [
+    assert.deepEqual(['a,b', 'a;b,c;d', 'a\tb\n,,,,', '"a,b,c";d', 'a'].map(detectDelimiter), [
       ',',
       ';',
       '\t',
@@ -202,7 +202,7 @@ describe('Columns', () => {
 
 describe('Cells', () => {
   const cells = (header: string[], row: string[], clearEmpty = false) =>
-    rowOfCells(1, row, readColumns(header, [field('city')], { map: [], ignore: [] }), clearEmpty)
+    parseCsvRow(1, row, mapColumns(header, [field('city')], { map: [], ignore: [] }), clearEmpty)
 
   it('any names, and any text, survive the way through an export', () => {
     fc.assert(
@@ -222,7 +222,7 @@ describe('Cells', () => {
             .map((parts) => parts.join('')),
         ),
         (text) => {
-          const [marked] = [guard(text)]
+          const [marked] = [escapeFormula(text)]
           assert.doesNotMatch(marked, /^[=+\-@\t\r]/)
           if (text.trim() !== '')
             assert.deepEqual(cells(['phone', 'city'], ['1', marked]).draft.attributes, { city: text })
@@ -245,8 +245,8 @@ describe('Cells', () => {
 
   it('phones that are masked or rounded, and rows with too many cells, are never sent', () => {
     for (const phone of ['*****0042', "'*****0042", '1.5550100042E+11', '1,55501E10'])
-      assert.equal(cells(['phone'], [phone]).wrong?.code, 'invalid_input', phone)
-    assert.match(cells(['phone', 'name'], ['1', '2', '3']).wrong!.message, /3 cells, and the header 2/)
+      assert.equal(cells(['phone'], [phone]).rejection?.code, 'invalid_input', phone)
+    assert.match(cells(['phone', 'name'], ['1', '2', '3']).rejection!.message, /3 cells, and the header 2/)
   })
 })
 
@@ -255,16 +255,16 @@ describe('Batches', () => {
     let line = 1
     for (const phone of phones) yield { line: ++line, draft: { phone } }
   }
-  const all = async (batches: AsyncIterable<Batch>) => {
+  const all = async (batches: AsyncIterable<ImportBatch>) => {
     const sizes: number[] = []
     for await (const batch of batches) sizes.push(batch.rows.length)
     return sizes
   }
 
   it('hold at most 500 rows, and no more than a call may be large', async () => {
-    assert.deepEqual(await all(batchesOf(drafts(Array.from({ length: 1201 }, String)))), [500, 500, 201])
+    assert.deepEqual(await all(createBatches(drafts(Array.from({ length: 1201 }, String)))), [500, 500, 201])
     assert.deepEqual(
-      await all(batchesOf(drafts(['x'.repeat(5_000_000), 'x'.repeat(5_000_000), 'x']))),
+      await all(createBatches(drafts(['x'.repeat(5_000_000), 'x'.repeat(5_000_000), 'x']))),
       [1, 2],
     )
   })
@@ -280,15 +280,15 @@ describe('Batches', () => {
     const together: string[] = []
     const settled: number[] = []
     await sendInOrder(
-      batchesOf(drafts(phones)),
-      async ({ at }) => {
+      createBatches(drafts(phones)),
+      async ({ index: at }) => {
         inFlight.add(at)
         together.push([...inFlight].join())
         // Later ones answer first.
         for (let n = at; n < 10; n++) await turn()
         inFlight.delete(at)
       },
-      ({ at }) => {
+      ({ index: at }) => {
         settled.push(at)
       },
     )
@@ -610,10 +610,10 @@ everyDatabase('Import of a file', (server, database) => {
     const env = { ...envOf(server(), workspace.owner.key), XDG_STATE_HOME: join(folder, `state-${database}`) }
     const states = join(env.XDG_STATE_HOME, 'wcrm', 'import')
     mkdirSync(states, { recursive: true })
-    const state = (): State | undefined =>
+    const state = (): ImportState | undefined =>
       readdirSync(states)
         .filter((name) => name.endsWith('.json'))
-        .map((name) => JSON.parse(readFileSync(join(states, name), 'utf8')) as State)[0]
+        .map((name) => JSON.parse(readFileSync(join(states, name), 'utf8')) as ImportState)[0]
     const words = ['contacts', 'import', file, '--failures', failures]
     for (const until of [2000, 9000]) {
       const child = spawn(process.execPath, ['bin/wcrm.js', ...words, '--resume'], { env, stdio: 'ignore' })

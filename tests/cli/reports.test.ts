@@ -4,8 +4,8 @@ import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { type Operation, catalog, findOperation } from '../../catalog/index.ts'
-import { run } from '../../cli/main.ts'
-import { bar, count, duration, percent, sparkline } from '../../cli/pictures/marks.ts'
+import { runCommandLine } from '../../cli/main.ts'
+import { renderBar, formatCount, formatDuration, formatPercent, renderSparkline } from '../../cli/report-views/format.ts'
 import { doAs } from '../calls.ts'
 import { plantConversation, staffReplies } from '../inbox/conversations.ts'
 import { runCli } from '../doors.ts'
@@ -17,14 +17,14 @@ describe('Marks', () => {
   it('bars are as long as values are, in eighths, and never wider than their room', () => {
     assert.deepEqual(
       [
-        bar(8, 8, 4),
-        bar(4, 8, 4),
-        bar(1, 8, 4),
-        bar(0, 8, 4),
-        bar(null, 8, 4),
-        bar(1, 1_000_000, 4),
-        bar(5, 0, 4),
-        bar(9, 8, 4),
+        renderBar(8, 8, 4),
+        renderBar(4, 8, 4),
+        renderBar(1, 8, 4),
+        renderBar(0, 8, 4),
+        renderBar(null, 8, 4),
+        renderBar(1, 1_000_000, 4),
+        renderBar(5, 0, 4),
+        renderBar(9, 8, 4),
       ],
       ['████', '██', '▌', '', '', '▏', '', '████'],
     )
@@ -33,7 +33,7 @@ describe('Marks', () => {
         fc.nat(),
         fc.nat(),
         fc.nat(200),
-        (value, most, width) => bar(value, most, width).length <= width,
+        (value, most, width) => renderBar(value, most, width).length <= width,
       ),
     )
     // A longer value has no shorter bar.
@@ -43,25 +43,25 @@ describe('Marks', () => {
       fc.property(
         fc.nat(1000),
         fc.nat(1000),
-        (a, b) => a <= b === length(bar(a, 1000, 1000)) <= length(bar(b, 1000, 1000)) || a === b,
+        (a, b) => a <= b === length(renderBar(a, 1000, 1000)) <= length(renderBar(b, 1000, 1000)) || a === b,
       ),
     )
   })
 
   it('sparklines have a step for each value and a gap for null', () => {
     assert.deepEqual(
-      [sparkline([0, 1, 4, 8]), sparkline([null, 3]), sparkline([0, 0]), sparkline([])],
+      [renderSparkline([0, 1, 4, 8]), renderSparkline([null, 3]), renderSparkline([0, 0]), renderSparkline([])],
       ['▁▂▅█', ' █', '▁▁', ''],
     )
   })
 
   it('words for numbers: null is a dash, never zero', () => {
-    assert.deepEqual([count(null), count(0), count(1234567)], ['–', '0', '1,234,567'])
+    assert.deepEqual([formatCount(null), formatCount(0), formatCount(1234567)], ['–', '0', '1,234,567'])
     assert.deepEqual(
-      [percent(null), percent(0), percent(0.9625), percent(1)],
+      [formatPercent(null), formatPercent(0), formatPercent(0.9625), formatPercent(1)],
       ['–', '0 %', '96.3 %', '100 %'],
     )
-    assert.deepEqual([null, 0, 0.4, 59.6, 61, 3599.7, 5400, 7200, 93_784, 200_000].map(duration), [
+    assert.deepEqual([null, 0, 0.4, 59.6, 61, 3599.7, 5400, 7200, 93_784, 200_000].map(formatDuration), [
       '–',
       '0 s',
       '0 s',
@@ -86,7 +86,7 @@ const onTerminal = async (words: string[], env: Record<string, string>, columns:
   })
   const answering = (async () =>
     new Response(JSON.stringify(answer), { headers: { 'Content-Type': 'application/json' } })) as typeof fetch
-  const exit = await run(words, {
+  const exit = await runCommandLine(words, {
     stdin: input,
     stdout: out,
     stderr: new PassThrough(),

@@ -3,10 +3,9 @@ import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { customFieldTypes } from '../../catalog/custom-fields.ts'
-import type { Attrs } from '../../storage/contacts.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
-import { rowsOfAttrs, type ValueRow } from '../../storage/values.ts'
+import { toAttributeRows, type ValueRow, type Attrs } from '../../storage/contact-values.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
@@ -33,7 +32,7 @@ const rowsOf = async (db: Db, workspaceId: string): Promise<{ found: string[]; w
   const time = (text: string | null) =>
     text === null ? null : String(Date.parse(text.replace(/^0001(.*) BC$/, '0000$1')))
   const wanted = contacts.flatMap(({ contact_id, attrs }) =>
-    rowsOfAttrs(types, attrs).map((row) => ({ ...row, time_value: time(row.time_value), contact_id })),
+    toAttributeRows(types, attrs).map((row) => ({ ...row, time_value: time(row.time_value), contact_id })),
   )
   const alike = (rows: readonly Row[]) =>
     inOrder(rows.map((row) => ({ ...row, number_value: number(row.number_value) })))
@@ -111,8 +110,8 @@ const step = fc.oneof(
   },
 )
 
-everyDatabase('The rows by which custom values are found', (server) => {
-  it('are those of the values, whatever was written, cleared and deleted', async () => {
+everyDatabase('Search rows of custom field values', (server) => {
+  it('match the stored values after any sequence of writes, clears and deletes', async () => {
     const { call, run, rows } = await scene(server())
     let most = 0
     await fc.assert(
@@ -148,7 +147,7 @@ everyDatabase('The rows by which custom values are found', (server) => {
     assert.deepEqual(await rows(), { found: [], wanted: [] })
   })
 
-  it('hold text folded, numbers exact, days as their midnight, and each option of many', async () => {
+  it('hold folded text, exact numbers, dates as midnight, and one row per selected option', async () => {
     const { run, workspace } = await scene(server())
     const { db } = server()
     const rowsAs = async (columns: string) =>
@@ -195,7 +194,7 @@ everyDatabase('The rows by which custom values are found', (server) => {
     ])
   })
 
-  it('of a field that did not change are not written again', async () => {
+  it('are not rewritten for a field that did not change', async () => {
     const { run, workspace } = await scene(server())
     const places = async () =>
       new Map(
@@ -220,7 +219,7 @@ everyDatabase('The rows by which custom values are found', (server) => {
     assert.notEqual(after.get('int 0'), before.get('int 0'))
   })
 
-  it('of a deleted field stay where they are, and another field of its key has its own', async () => {
+  it('of a deleted field are kept apart from those of a new field with the same key', async () => {
     const { run, rows } = await scene(server())
     await run('crm_upsert_contact', { phone: '+15550100001', attributes: { text: 'old', int: 1 } })
     const [old] = (await run('crm_list_custom_fields', { type: 'text' })).data

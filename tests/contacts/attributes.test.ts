@@ -164,7 +164,7 @@ const refusedBy: Record<(typeof customFieldTypes)[number], unknown[]> = {
 }
 
 everyDatabase('Custom field values', (server) => {
-  it('are shown as value, display and typed_value of each type', async () => {
+  it('each type is shown as value, display and typed_value', async () => {
     const { set } = await scene(server())
     for (const type of customFieldTypes)
       for (const [given, value, display = value, typed = value] of shownAs[type]) {
@@ -177,7 +177,7 @@ everyDatabase('Custom field values', (server) => {
       }
   })
 
-  it('that do not fit are refused, naming the field and the mend, and nothing changes', async () => {
+  it('an invalid value is refused with field and fix, and nothing changes', async () => {
     const { call, run, set } = await scene(server())
     const before = await set(
       Object.fromEntries(customFieldTypes.map((type) => [keyOf(type), shownAs[type][0]![0]])),
@@ -216,7 +216,7 @@ everyDatabase('Custom field values', (server) => {
     )
   })
 
-  it('are cleared by null and by an empty string, alone', async () => {
+  it('null and an empty string clear one value and leave the others', async () => {
     const { run, set } = await scene(server())
     for (const empty of [null, '', '  ', []]) {
       await set(Object.fromEntries(customFieldTypes.map((type) => [keyOf(type), shownAs[type][0]![0]])))
@@ -230,7 +230,7 @@ everyDatabase('Custom field values', (server) => {
     assert.equal(again.action, 'unchanged')
   })
 
-  it('come back as they were set', async () => {
+  it('read after write returns the values that were set', async () => {
     const { set } = await scene(server())
     const storedText = fc
       .string({ unit: 'binary', minLength: 1, maxLength: 60 })
@@ -309,7 +309,7 @@ everyDatabase('Custom field values', (server) => {
     )
   })
 
-  it('keep text whole and show 2000 characters of it, none cut in two', async () => {
+  it('long text is stored whole and shown with 2000 characters, no code point split', async () => {
     const { run, set } = await scene(server())
     const long = `${'a'.repeat(1990)}${'😀'.repeat(20)}`
     const shown = await set({ f_text: long, f_textarea: 'é'.repeat(2000) })
@@ -329,7 +329,7 @@ everyDatabase('Custom field values', (server) => {
     )
   })
 
-  it('stay as they were when their options change', async () => {
+  it('stored values stay when the options of their field change', async () => {
     const { run, set } = await scene(server())
     await set({ f_select: 'red', f_multiselect: ['green', 'red'] })
     const fields = (await run('crm_list_custom_fields', { search: 'select' })).data as {

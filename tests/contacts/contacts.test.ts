@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { everyDoor } from '../doors.ts'
 
 everyDoor('Contacts', (test) => {
-  test('are created, found, read, tagged, changed and deleted', async ({ call, door }) => {
+  test('create, search, get, tag, update and delete', async ({ call, door }) => {
     const created = await call('crm_upsert_contact', {
       phone: '+1 555 010 0042',
       name: 'Ada Lovelace',
@@ -54,11 +54,7 @@ everyDoor('Contacts', (test) => {
     assert.equal((await call('crm_search_contacts')).body.total, 0)
   })
 
-  test('with one phone are one contact, however many create it at once', async ({
-    call,
-    server,
-    workspace,
-  }) => {
+  test('concurrent upserts of one phone create one contact', async ({ call, server, workspace }) => {
     const replies = await Promise.all(
       Array.from({ length: 12 }, (_, i) =>
         call('crm_upsert_contact', { phone: '+1 555 010 0042', tags: [`tag ${i % 3}`] }),
@@ -85,7 +81,7 @@ everyDoor('Contacts', (test) => {
     assert.equal(events.filter((e) => e.type === 'contact.tags_added/1').length, 3)
   })
 
-  test('are rehearsed without a trace', async ({ call }) => {
+  test('a dry run changes nothing', async ({ call }) => {
     const rehearsed = await call('crm_upsert_contact', {
       phone: '+15550100001',
       tags: ['new'],
@@ -99,7 +95,7 @@ everyDoor('Contacts', (test) => {
     assert.deepEqual((await call('crm_list_tags')).body.data, [])
   })
 
-  test('are tagged in bulk, with a failure for each id that is not there', async ({ call }) => {
+  test('bulk tagging reports a failure for each unknown contact id', async ({ call }) => {
     const ids: string[] = []
     for (let i = 0; i < 3; i++)
       ids.push((await call('crm_upsert_contact', { phone: `+1555010000${i}` })).body.id)
@@ -127,7 +123,7 @@ everyDoor('Contacts', (test) => {
     assert.equal((await call('crm_list_tags', { search: 'gol' })).body.data[0].contacts_count, 2)
   })
 
-  test('keep phone rules', async ({ call }) => {
+  test('phone numbers are validated and normalized', async ({ call }) => {
     for (const phone of ['030 1234567', '12', 'hello there', '+999 12345678', '+1 555']) {
       const refused = await call('crm_upsert_contact', { phone })
       assert.equal(refused.status, 400, phone)
@@ -137,7 +133,7 @@ everyDoor('Contacts', (test) => {
     assert.equal(arabic.body.contact.phone, '49301234567')
   })
 
-  test('refuse what is wrong, naming the field and the mend', async ({ call }) => {
+  test('invalid input is refused with field and fix', async ({ call }) => {
     const unknown = await call('crm_upsert_contact', { phone: '+15550100042', nmae: 'Ada' })
     assert.equal(unknown.status, 400)
     assert.match(JSON.stringify(unknown.body.errors), /Did you mean name\?/)

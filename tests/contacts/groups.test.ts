@@ -8,7 +8,7 @@ type Named = { name: string; contacts_count: number }
 const countsOf = (body: { data: Named[] }) => body.data.map((row) => [row.name, row.contacts_count])
 
 everyDoor('Groups', (test) => {
-  test('are made once a name, filled, emptied and deleted', async ({ call, door }) => {
+  test('create once per name, add and remove contacts, delete', async ({ call, door }) => {
     const made = await call('crm_create_group', { name: ' Stammkunden Süd ', emoji: '⭐' })
     assert.equal(made.body.created, true)
     const { group } = made.body
@@ -92,7 +92,7 @@ everyDatabase('Groups and tags', (server) => {
     return { run: doAs(server(), workspace.owner.key), call: callAs(server(), workspace.owner.key) }
   }
 
-  it('an emoji is one as people count', async () => {
+  it('the emoji of a group is one grapheme', async () => {
     const { call, run } = await scene()
     const one = ['⭐', '❤', '❤️', '👍🏽', '🇩🇪', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', '👩‍🚀', '👨‍👩‍👧‍👦', '👩🏽‍❤️‍💋‍👨🏿', '🏳️‍🌈', '1️⃣', '#️⃣', '🫶🏿', '☎️']
     for (const [i, emoji] of one.entries()) {
@@ -131,7 +131,7 @@ everyDatabase('Groups and tags', (server) => {
     assert.equal((await run('crm_list_groups')).total, one.length)
   })
 
-  it('a name has 1 to 100 characters after trimming', async () => {
+  it('names have 1 to 100 characters after trimming', async () => {
     const { call } = await scene()
     for (const name of ['', '   ', 'x'.repeat(101), '😀'.repeat(101)])
       assert.equal((await call('crm_create_group', { name })).status, 400)
@@ -139,7 +139,7 @@ everyDatabase('Groups and tags', (server) => {
       assert.equal((await call('crm_create_group', { name })).body.created, true)
   })
 
-  it('are listed by name, ignoring case', async () => {
+  it('lists are sorted by name, ignoring case', async () => {
     const { run } = await scene()
     for (const name of ['beta', 'Alpha', 'Éclair', 'gamma', 'Delta', '漢字', '%', '50%'])
       await run('crm_create_group', { name })
@@ -158,7 +158,7 @@ everyDatabase('Groups and tags', (server) => {
     assert.equal((await run('crm_list_groups', { search: '_' })).total, 0)
   })
 
-  it('a tag keeps its first spelling, whoever writes it how', async () => {
+  it('a tag keeps its first spelling', async () => {
     const { run } = await scene()
     await run('crm_upsert_contact', { phone: '+15550100001', tags: ['Straße', 'STRASSE', 'vip', 'VIP'] })
     await run('crm_upsert_contact', { phone: '+15550100002', tags: ['strasse', 'Vip', 'ΟΔΟΣ'] })
@@ -173,7 +173,7 @@ everyDatabase('Groups and tags', (server) => {
     ])
   })
 
-  it('tags are taken by id where one is meant, else by name', async () => {
+  it('a tag reference is an id when it matches one, else a name', async () => {
     const { run, call } = await scene()
     await run('crm_upsert_contact', { phone: '+15550100001', tags: ['VIP'] })
     const { id } = (await run('crm_list_tags')).data[0]
@@ -196,11 +196,11 @@ everyDatabase('Groups and tags', (server) => {
   })
 })
 
-everyDatabase('Counts under concurrency', (server, database) => {
+everyDatabase('Tag, group and contact counts under concurrency', (server, database) => {
   // The embedded database has one connection: nothing to race there, yet the same answers.
   const many = Array.from({ length: 20 }, (_, i) => i)
 
-  it('are exact when many contacts take the same new tag at once', async () => {
+  it('concurrent tagging with one new tag keeps the count exact', async () => {
     const { owner } = await makeWorkspace(server())
     const run = doAs(server(), owner.key)
     const group = (await run('crm_create_group', { name: 'All' })).group.id
@@ -224,7 +224,7 @@ everyDatabase('Counts under concurrency', (server, database) => {
     assert.equal((await run('crm_search_contacts', { limit: 1 })).total, 20)
   })
 
-  it('are exact when the same contacts are tagged, untagged and deleted at once', async () => {
+  it('concurrent tagging, untagging and deletion keeps the count exact', async () => {
     const { owner } = await makeWorkspace(server())
     const run = doAs(server(), owner.key)
     const call = callAs(server(), owner.key)
@@ -258,7 +258,7 @@ everyDatabase('Counts under concurrency', (server, database) => {
     assert.equal(real('base'), 0)
   })
 
-  it('one phone is one contact, however many write it at once', async () => {
+  it('concurrent upserts of one phone create one contact', async () => {
     const { owner } = await makeWorkspace(server())
     const run = doAs(server(), owner.key)
     const answers = await Promise.all(
@@ -269,7 +269,7 @@ everyDatabase('Counts under concurrency', (server, database) => {
     assert.equal((await run('crm_get_contact', { contact_id: answers[0].id })).tags.length, 20)
   })
 
-  it('a plan limit lets in exactly as many as it allows', async () => {
+  it('concurrent upserts never exceed the contact limit of the plan', async () => {
     const { owner } = await makeWorkspace(server(), { contact_limit: 7 })
     const call = callAs(server(), owner.key)
     const replies = await Promise.all(
@@ -300,7 +300,7 @@ everyDatabase('Counts under concurrency', (server, database) => {
     assert.deepEqual(again.map((r) => r.status).sort(), [200, 403, 403, 403, 403])
   })
 
-  it('a group that is deleted while contacts join it leaves nothing behind', async () => {
+  it('deleting a group while contacts are added leaves no members behind', async () => {
     const { owner } = await makeWorkspace(server())
     const run = doAs(server(), owner.key)
     const call = callAs(server(), owner.key)

@@ -17,10 +17,10 @@ const number = fc.constantFrom(...numbers)
 
 const digitsOf = (text: string): string => {
   const parsed = parsePhone(text)
-  assert.ok('digits' in parsed, `${JSON.stringify(text)} ${'fault' in parsed ? parsed.fault : ''}`)
+  assert.ok('digits' in parsed, `${JSON.stringify(text)} ${'error' in parsed ? parsed.error : ''}`)
   return parsed.digits
 }
-const refused = (text: string): void => assert.ok('fault' in parsePhone(text), JSON.stringify(text))
+const refused = (text: string): void => assert.ok('error' in parsePhone(text), JSON.stringify(text))
 
 /** The zeros of scripts with decimal digits of their own. */
 const zeros = [
@@ -50,7 +50,7 @@ const inScript = (text: string, zero: string): string =>
   text.replaceAll(/\d/g, (d) => String.fromCodePoint(zero.codePointAt(0)! + Number(d)))
 
 describe('Phone numbers', () => {
-  it('of every country are the same digits in every international form', () => {
+  it('every international form of a number parses to the same digits, for every country', () => {
     assert.ok(numbers.length > 200, 'countries')
     const prefix = fc.constantFrom('+', '00', '', '+ ', 'tel:+', ' +', '(+')
     const separators = fc.array(fc.constantFrom('', '', ' ', '-', '.', '\u00a0', '\u2013', ' - '), {
@@ -69,14 +69,14 @@ describe('Phone numbers', () => {
     )
   })
 
-  it('as people in each country write them for abroad give their digits', () => {
+  it('the usual international spelling of each country is parsed', () => {
     for (const example of numbers)
       for (const written of [example.formatInternational(), example.number, example.getURI()]) {
         assert.equal(digitsOf(written), example.number.slice(1), written)
       }
   })
 
-  it('are read in the digits of every script', () => {
+  it('digits of every script are parsed', () => {
     fc.assert(
       fc.property(
         number,
@@ -91,7 +91,7 @@ describe('Phone numbers', () => {
     )
   })
 
-  it('survive being parsed again', () => {
+  it('parsing the result again returns the same digits', () => {
     fc.assert(
       fc.property(number, (example) => {
         const digits = digitsOf(example.number)
@@ -115,7 +115,7 @@ describe('Phone numbers', () => {
     )
   })
 
-  it('that begin with one 0 are local in every script, and refused', () => {
+  it('numbers that begin with a single 0 are refused as local, in every script', () => {
     fc.assert(
       fc.property(
         number,
@@ -124,14 +124,14 @@ describe('Phone numbers', () => {
         (example, zero, before) => {
           const national = example.nationalNumber.toString().replace(/^0+/, '')
           const parsed = parsePhone(`${before}${inScript(`0${national}`, zero)}`)
-          assert.ok('fault' in parsed && parsed.fault.includes('local'), `${before}${zero} ${national}`)
+          assert.ok('error' in parsed && parsed.error.includes('local'), `${before}${zero} ${national}`)
         },
       ),
       { numRuns: 300 },
     )
   })
 
-  it('lose what is not the number: extensions, the national 0, invisible marks', () => {
+  it('extensions, the national 0 and invisible marks are removed', () => {
     for (const text of [
       '+1 555 010 0042 ext 5',
       '+1 555 010 0042 x5',
@@ -147,7 +147,7 @@ describe('Phone numbers', () => {
     assert.equal(digitsOf('+39 06 1234567'), '39061234567')
   })
 
-  it('are refused when they are not numbers', () => {
+  it('text that is no phone number is refused', () => {
     for (const text of [
       '',
       '   ',
@@ -169,7 +169,7 @@ describe('Phone numbers', () => {
       refused(text)
   })
 
-  it('are masked so that digits cannot be counted back', () => {
+  it('masking hides at least two thirds of the digits', () => {
     fc.assert(
       fc.property(number, (example) => {
         const digits = example.number.slice(1)
@@ -184,7 +184,7 @@ describe('Phone numbers', () => {
 })
 
 everyDatabase('Phone numbers of contacts', (server) => {
-  it('take 3 to 32 characters, and one contact per number however it is written', async () => {
+  it('input has 3 to 32 characters, and one number in any form is one contact', async () => {
     const { owner } = await makeWorkspace(server())
     const call = callAs(server(), owner.key)
     for (const [phone, code] of [

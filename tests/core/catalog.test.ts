@@ -7,10 +7,10 @@ import {
   apiVersions,
   catalog,
   findOperation,
-  inputOf,
+  getInputSchema,
   type Operation,
-  outputOf,
-  routesOf,
+  getOutputSchema,
+  listRoutes,
   scopes,
 } from '../../catalog/index.ts'
 import { handlers } from '../../server/handlers.ts'
@@ -76,7 +76,7 @@ describe('The catalog', () => {
     // `GET /v1/x/{a}` and `GET /v1/x/{b}` are one route.
     unique(
       operations.flatMap((op) =>
-        routesOf(op).map((r) => `${r.method} ${r.path.replaceAll(/\{\w+\}/g, '{}')}`),
+        listRoutes(op).map((r) => `${r.method} ${r.path.replaceAll(/\{\w+\}/g, '{}')}`),
       ),
       'routes',
     )
@@ -117,23 +117,23 @@ describe('The catalog', () => {
         assert.match(op.summary, /^[A-Z].*[^.]$/s)
         assert.ok(op.routes.length > 0)
         assert.ok(op.description === undefined || op.description.endsWith('.'), 'a description is sentences')
-        for (const { method } of routesOf(op)) if (method === 'GET') assert.equal(op.scope, 'mcp:read')
+        for (const { method } of listRoutes(op)) if (method === 'GET') assert.equal(op.scope, 'mcp:read')
         assert.equal(op.dryRun === true, op.scope !== 'mcp:read')
       })
 
       it('has fields that each travel in one place of every route', () => {
         const reached = new Set<string>()
-        for (const route of routesOf(op)) {
+        for (const route of listRoutes(op)) {
           const all = [...route.pathFields, ...route.queryFields, ...route.bodyFields]
           unique(all, `fields of ${route.method} ${route.path}`)
           for (const field of all) {
             assert.ok(
-              Object.hasOwn(inputOf(op).shape, field),
+              Object.hasOwn(getInputSchema(op).shape, field),
               `${route.path} speaks of ${field}, which is no field`,
             )
             reached.add(field)
           }
-          const required = Object.entries(inputOf(op).shape)
+          const required = Object.entries(getInputSchema(op).shape)
             .filter(([, schema]) => !(schema as z.ZodType).safeParse(undefined).success)
             .map(([name]) => name)
           for (const field of required)
@@ -154,19 +154,19 @@ describe('The catalog', () => {
         assert.ok(op.examples.length > 0)
         for (const { title, input, output } of op.examples) {
           assert.ok(title.length > 3 && !title.endsWith('.'))
-          inputOf(op).parse(input)
-          outputOf(op).strict().parse(output)
+          getInputSchema(op).parse(input)
+          getOutputSchema(op).strict().parse(output)
           // Nested objects are as whole as their schema says: nothing is dropped in parsing.
           assert.deepEqual(
-            JSON.parse(JSON.stringify(outputOf(op).parse(output))),
+            JSON.parse(JSON.stringify(getOutputSchema(op).parse(output))),
             JSON.parse(JSON.stringify(output)),
           )
         }
       })
 
       it('describes every field, however deep', () => {
-        assert.deepEqual(undescribed(inputOf(op), 'input'), [])
-        assert.deepEqual(undescribed(outputOf(op), 'output'), [])
+        assert.deepEqual(undescribed(getInputSchema(op), 'input'), [])
+        assert.deepEqual(undescribed(getOutputSchema(op), 'output'), [])
       })
 
       it('lists the errors that its kind can answer, and no common ones', () => {
@@ -176,7 +176,7 @@ describe('The catalog', () => {
           assert.ok(!commonErrors.includes(code), `${code} is common to all`)
         }
         assert.equal(op.errors.includes('confirm_required'), op.confirm !== undefined)
-        const ids = routesOf(op).flatMap((route) => route.pathFields)
+        const ids = listRoutes(op).flatMap((route) => route.pathFields)
         if (ids.length > 0) assert.ok(op.errors.includes('not_found'), 'an id in the path may name nothing')
       })
 

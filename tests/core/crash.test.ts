@@ -3,24 +3,24 @@ import { randomInt } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { hashApiKey, newApiKey } from '../../server/keys.ts'
+import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { createKey, createStaff, createWorkspace } from '../../storage/admin.ts'
 import { type Location, migrate } from '../../storage/open.ts'
-import { newPlace, using } from '../places.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
-import { databases } from '../servers.ts'
+import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { runs } from '../level.ts'
 
 const CONTACTS = 240
 const AT_ONCE = 8
-const KILLS = 3
+const KILLS = runs(1, 3)
 
 const prepare = (location: Location) =>
-  using(location, async ({ db }) => {
+  withStorage(location, async ({ db }) => {
     await migrate(db)
     const now = new Date().toISOString()
     const workspace = await createWorkspace(db, { name: 'Crash' }, now)
     const staff = await createStaff(db, workspace.id, { name: 'Owner', role: 'owner' }, [], now)
-    const key = newApiKey(false)
+    const key = createApiKey(false)
     await createKey(
       db,
       workspace.id,
@@ -73,7 +73,7 @@ const sendAll = async (
 for (const database of databases) {
   describe(`A server killed at work (${database})`, () => {
     it('has done each acknowledged change, and does none of them twice', async () => {
-      const place = await newPlace(database)
+      const place = await createEmptyDatabase(database)
       let server: ServerProcess | undefined
       try {
         const { key, workspaceId } = await prepare(place.location)
@@ -104,7 +104,7 @@ for (const database of databases) {
         assert.equal(again.size, 0, told)
         await server!.kill('SIGTERM')
         server = undefined
-        await using(place.location, async ({ db }) => {
+        await withStorage(place.location, async ({ db }) => {
           const contacts = await db
             .selectFrom('contacts')
             .select(['id', 'phone'])

@@ -7,6 +7,7 @@ import { findLabels, insertTags } from '../../storage/labels.ts'
 import { callAs, type ContactsPage, doAs, everyPage, plantContact } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
+import { runs } from '../level.ts'
 
 const rowsOf = (pages: readonly ContactsPage[]) => pages.flatMap((page) => page.data)
 const idsOf = (pages: readonly ContactsPage[]): string[] => rowsOf(pages).map((row) => row.id)
@@ -84,7 +85,7 @@ everyDatabase(
             pages.map((_, i) => (i === 0 ? whole.data.length : null)),
           )
         }),
-        { numRuns: 25 },
+        { numRuns: runs(10, 50) },
       )
     })
 
@@ -121,7 +122,7 @@ everyDatabase(
             for (const id of ids) assert.ok(gone.has(id) || seen.includes(id), `${id} is missing`)
           },
         ),
-        { numRuns: 12 },
+        { numRuns: runs(6, 24) },
       )
     })
 

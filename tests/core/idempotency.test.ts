@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { dropExpiredRecords } from '../../storage/idempotency.ts'
+import { deleteExpiredRecords } from '../../storage/idempotency.ts'
 import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
-import { databases, makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
+import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 let clock = Date.parse('2026-10-05T12:00:00.000Z')
 const DAY = 24 * 60 * 60 * 1000
@@ -235,13 +236,13 @@ everyDatabase(
       const first = await ask()
       assert.equal(first.body.created, true)
       clock += DAY - 1
-      await dropExpiredRecords(server().db, server().app.now())
+      await deleteExpiredRecords(server().db, server().app.now())
       assertReplay(await ask(), first)
       clock += 1
       const later = await ask()
       assert.deepEqual([later.status, wasReplayed(later), later.body.created], [200, false, false])
       clock += DAY
-      await dropExpiredRecords(server().db, server().app.now())
+      await deleteExpiredRecords(server().db, server().app.now())
       assert.equal(
         (
           await server()

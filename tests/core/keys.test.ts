@@ -3,7 +3,8 @@ import { after, before, describe, it } from 'node:test'
 import { revokeKey, updateStaff } from '../../storage/admin.ts'
 import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
-import { databases, makeWorkspace, startServer, startSharedServers, type TestServer } from '../servers.ts'
+import { makeWorkspace, startServer, startSharedServers, type TestServer } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 const whoami = async (server: Pick<TestServer, 'url'>, key: string | undefined) =>
   await doorsOf(server.url, key)[0]!.call('workspace_whoami')

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { z } from 'zod'
-import { apiVersions, operation, type Scope, scopes } from '../../catalog/index.ts'
-import type { Handler } from '../../server/core/handler.ts'
+import { apiVersions, defineOperation, type Scope, scopes } from '../../catalog/index.ts'
+import type { LocalHandler } from '../../server/core/handler.ts'
 import { notFound } from '../../server/core/problem.ts'
 import { updateWorkspace } from '../../storage/admin.ts'
 import type { Reply } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
-import { databases, makeWorkspace, startServer, type TestServer, type TestWorkspace } from '../servers.ts'
+import { makeWorkspace, startServer, type TestServer, type TestWorkspace } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 /** An operation that asks for everything that can be asked for: a scope, a body, a key and a confirmation. */
-const strict = operation({
+const strict = defineOperation({
   name: 'test_strict',
   cli: 'test strict',
   routes: ['POST /v1/test-strict'],
@@ -28,7 +29,7 @@ const strict = operation({
   errors: ['not_found'],
   examples: [],
 })
-const handler: Handler<{ thing_id: string }, unknown> = async (_, { thing_id: id }) => {
+const handler: LocalHandler<{ thing_id: string }> = async (_, { thing_id: id }) => {
   if (id === 'absent') throw notFound('thing', id)
   return { thing_id: id }
 }

@@ -3,13 +3,13 @@ import { after, before, describe, it } from 'node:test'
 import { doorsOf, type Reply } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import {
-  databases,
   makeWorkspace,
   type ServerOptions,
   startServer,
   startSharedServers,
   type TestServer,
 } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 type Limit = { kind: string; left: number; reset: number }
 

@@ -4,19 +4,20 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { newEventId } from '../../server/ids.ts'
-import { hashApiKey } from '../../server/keys.ts'
-import { dropOldEvents } from '../../server/events/retention.ts'
+import { createEventId } from '../../server/ids.ts'
+import { hashApiKey } from '../../server/api-keys.ts'
+import { deleteOldEvents } from '../../server/events/retention.ts'
 import { stopStreams } from '../../server/events/stream.ts'
-import { type EventRow, scanEvents, writeEvents } from '../../storage/events.ts'
+import { type EventRow, scanEvents, insertEvents } from '../../storage/events.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { databases, makeWorkspace, onEmptyDatabase, startSharedServers, type TestServer } from '../servers.ts'
+import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
+import { databases, onEmptyDatabase } from '../databases.ts'
 
 type Shown = { id: string; type: string; data: Record<string, never> }
 
 const group = (name: string): EventRow => ({
-  id: newEventId(),
+  id: createEventId(),
   type: 'group.created/1',
   occurred_at: '2026-10-01T09:30:00.000Z',
   data: { group: { id: '1', name, emoji: null } },
@@ -89,7 +90,7 @@ everyDatabase('What a reader of events sees', (server) => {
       text: 'Call 15550100077',
       error: 'No such number: 15550100042.',
     }
-    await writeEvents(server().db, workspace.id, [
+    await insertEvents(server().db, workspace.id, [
       { ...group('x'), type: 'message.failed/1', data: { message } },
       {
         ...group('x'),
@@ -122,7 +123,7 @@ everyDatabase('What a reader of events sees', (server) => {
   it('is of their channels for staff who have some, of conversations and messages', async () => {
     const workspace = await makeWorkspace(server())
     const about = (type: string, data: unknown): EventRow => ({ ...group('x'), type, data })
-    await writeEvents(server().db, workspace.id, [
+    await insertEvents(server().db, workspace.id, [
       about('conversation.created/1', { conversation: { id: '1', channel_id: '11' } }),
       about('message.received/1', { message: { id: '2', channel_id: '12' } }),
       about('conversation.closed/1', { conversation: { id: '3', channel_id: null } }),
@@ -171,20 +172,20 @@ everyDatabase('Old events', (server) => {
     const run = doAs(server(), workspace.owner.key)
     const day = (n: number): string => new Date(Date.parse(server().app.now()) - n * 86_400_000).toISOString()
     const events = [20, 19, 15.1, 14.9, 0].map((n) => ({ ...group(`${n} days`), occurred_at: day(n) }))
-    await writeEvents(server().db, workspace.id, events.slice(0, 1))
+    await insertEvents(server().db, workspace.id, events.slice(0, 1))
     await run('webhooks_create_endpoint', { url: 'https://hooks.example.com/in', event_types: ['*'] })
-    await writeEvents(server().db, workspace.id, events.slice(1, 2))
+    await insertEvents(server().db, workspace.id, events.slice(1, 2))
     await sql`update webhook_endpoints set status = 'disabled' where workspace_id = ${workspace.id}`.execute(
       server().db,
     )
-    await writeEvents(server().db, workspace.id, events.slice(2))
+    await insertEvents(server().db, workspace.id, events.slice(2))
     const names = async () => (await run('events_list')).data.map((e: Shown) => e.data['group']!['name'])
-    await dropOldEvents({
+    await deleteOldEvents({
       ...server().app,
       config: { ...server().app.config, eventRetentionDays: undefined },
     })
     assert.equal((await names()).length, 5)
-    await dropOldEvents({ ...server().app, config: { ...server().app.config, eventRetentionDays: 15 } })
+    await deleteOldEvents({ ...server().app, config: { ...server().app.config, eventRetentionDays: 15 } })
     assert.deepEqual(await names(), ['19 days', '14.9 days', '0 days'])
     assert.equal(
       (await callAs(server(), workspace.owner.key)('events_list', { after: events[0]!.id })).status,
@@ -380,7 +381,7 @@ describe('The event log of several servers', { skip: databases.length === 1 }, (
         assert.deepEqual(await seen(), ['A'])
         // A transaction of this very database may write an event that stands before; it is waited for.
         await server.db.transaction().execute(async (own) => {
-          await writeEvents(own, workspace.id, [group('C')])
+          await insertEvents(own, workspace.id, [group('C')])
           await run('crm_create_group', { name: 'B' })
           assert.deepEqual(await seen(), ['A'])
         })
@@ -404,7 +405,7 @@ describe('The event log of several servers', { skip: databases.length === 1 }, (
         const events = Array.from({ length: 1 + Math.floor(random() * 3) }, () => group('x'))
         const [long, fails] = [random() < 0.3, random() < 0.1]
         const tx = await db.startTransaction().execute()
-        await writeEvents(tx, workspace.id, events)
+        await insertEvents(tx, workspace.id, events)
         // A long transaction has its place in the order while others come and go.
         for (let pause = long ? 40 : 0; pause > 0; pause--) await turn()
         if (long) await sql`select pg_sleep(${random() * 0.05})`.execute(tx)

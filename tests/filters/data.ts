@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { type CustomFieldType, customFieldTypes } from '../../catalog/custom-fields.ts'
-import { type Attrs, searchText, takeContactIds } from '../../storage/contacts.ts'
+import { searchText, reserveContactIds } from '../../storage/contacts.ts'
 import { addToCounters } from '../../storage/counters.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { Db } from '../../storage/database.ts'
 import { fold } from '../../storage/text.ts'
-import { rowsOfAttrs } from '../../storage/values.ts'
+import { toAttributeRows, type Attrs } from '../../storage/contact-values.ts'
 import { doAs } from '../calls.ts'
 import { type Fact, instantOf, type JsonObject, type Setting } from './oracle.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
@@ -280,7 +280,7 @@ const insertContacts = async (
   types: ReadonlyMap<string, CustomFieldType>,
   contacts: readonly LabelledContact[],
 ): Promise<void> => {
-  const contactIds = await takeContactIds(db, contacts.length)
+  const contactIds = await reserveContactIds(db, contacts.length)
   const at = (time: number | null): string | null => (time === null ? null : iso(time))
   const owned = contacts.map((c, n) => ({
     ...c,
@@ -317,7 +317,7 @@ const insertContacts = async (
     'contact_attributes',
     `workspace_id bigint, contact_id bigint, field_id bigint, n smallint, text_key text, free boolean, number_value numeric, bool_value boolean,
     time_value timestamptz`,
-    each((c) => rowsOfAttrs(types, c.attrs)),
+    each((c) => toAttributeRows(types, c.attrs)),
   )
   await insertRows(
     db,

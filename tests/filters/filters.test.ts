@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { customFieldTypes } from '../../catalog/custom-fields.ts'
-import { strategy } from '../../storage/filters/strategy.ts'
+import { filterStrategy } from '../../storage/filters/strategy.ts'
 import { fold } from '../../storage/text.ts'
 import { callAs, type ContactsPage, doAs, everyPage, plantContact } from '../calls.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
@@ -18,6 +18,7 @@ import {
 } from './data.ts'
 import { type Fact, instantOf, type Json, type JsonObject, meets, type Setting } from './oracle.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
+import { runs } from '../level.ts'
 
 type Sort = { field: string; direction: 'asc' | 'desc' }
 
@@ -263,7 +264,11 @@ const assertTotal = (
   { total, approximate }: Pick<ContactsPage, 'total' | 'approximate'>,
   expected: number,
 ): void => {
-  if (approximate) assert.ok(expected > strategy.few && total! > 0, `${total} of ${expected} is an estimate`)
+  if (approximate)
+    assert.ok(
+      expected > filterStrategy.maxSortedMatches && total! > 0,
+      `${total} of ${expected} is an estimate`,
+    )
   else assert.deepEqual([total, approximate], [expected, false])
 }
 
@@ -277,13 +282,18 @@ const asker =
   }
 
 /** Thresholds under which each way of finding contacts comes into use with a few hundred of them. */
-const measured = { ...strategy }
-const ways: Record<string, Partial<typeof strategy>> = {
+const measured = { ...filterStrategy }
+const ways: Record<string, Partial<typeof filterStrategy>> = {
   'as measured': {},
-  'where nothing is rare': { probe: 0, few: 0 },
-  'where little is carried': { probe: 20, few: 20, probes: 1 },
-  'where walks are short': { probe: 5, walk: 10, few: 10 },
-  'where nothing is walked': { probe: 0, walk: 0, few: 40, step: 50 },
+  'where nothing is rare': { maxCandidates: 0, maxSortedMatches: 0 },
+  'where little is carried': { maxCandidates: 20, maxSortedMatches: 20, maxProbes: 1 },
+  'where walks are short': { maxCandidates: 5, maxScannedRows: 10, maxSortedMatches: 10 },
+  'where nothing is walked': {
+    maxCandidates: 0,
+    maxScannedRows: 0,
+    maxSortedMatches: 40,
+    countStepContacts: 50,
+  },
 }
 
 everyDatabase(
@@ -307,10 +317,10 @@ everyDatabase(
     for (const [way, thresholds] of Object.entries(ways)) {
       describe(way, () => {
         before(() => {
-          Object.assign(strategy, thresholds)
+          Object.assign(filterStrategy, thresholds)
         })
         after(() => {
-          Object.assign(strategy, measured)
+          Object.assign(filterStrategy, measured)
         })
 
         it('answer exactly the contacts that meet them, in the order asked for', async () => {
@@ -324,7 +334,7 @@ everyDatabase(
               assertTotal(page, expected.length)
               assert.equal(page.next_cursor === null, expected.length <= 100)
             }),
-            { numRuns: 200 },
+            { numRuns: runs(60, 400) },
           )
         })
 
@@ -348,7 +358,7 @@ everyDatabase(
                   assert.deepEqual([total, approximate], [null, null])
               },
             ),
-            { numRuns: 12 },
+            { numRuns: runs(6, 24) },
           )
         })
 
@@ -385,7 +395,7 @@ everyDatabase(
               assert.deepEqual(ids(page.data), expected.slice(0, 100))
               assertTotal(page, expected.length)
             }),
-            { numRuns: 60 },
+            { numRuns: runs(20, 120) },
           )
         })
 
@@ -401,7 +411,7 @@ everyDatabase(
                 assert.deepEqual([count, approximate], [answerOf(world, { filter, saved }).length, false])
               },
             ),
-            { numRuns: 60 },
+            { numRuns: runs(20, 120) },
           )
         })
       })
@@ -449,7 +459,7 @@ everyDatabase(
           const page: ContactsPage = await run('crm_search_contacts', { filter, sort, limit: 100 })
           assert.deepEqual(ids(page.data), answerOf(changed, { filter, sort }))
         }),
-        { numRuns: 150 },
+        { numRuns: runs(50, 300) },
       )
     })
 
@@ -499,7 +509,7 @@ everyDatabase(
           // What changes its place may be met again there.
           if (!['updatedAt', 'name'].includes(sort.field)) assert.equal(new Set(seen).size, seen.length)
         }),
-        { numRuns: 12 },
+        { numRuns: runs(6, 24) },
       )
     })
 
@@ -677,7 +687,7 @@ everyDatabase(
           )
           if (status === 200) taken++
         }),
-        { numRuns: 400 },
+        { numRuns: runs(120, 800) },
       )
       assert.ok(taken > 20, `${taken} were taken`)
     })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
 import { before, it } from 'node:test'
-import { catalog, routesOf } from '../../catalog/index.ts'
+import { catalog, listRoutes } from '../../catalog/index.ts'
 import { errors } from '../../catalog/errors.ts'
 import { everyDatabase, type Reply } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
@@ -80,7 +80,7 @@ everyDatabase('HTTP', (server) => {
 
   it('405 lists the methods of the path, for every route', async () => {
     const byPath = new Map<string, Set<string>>()
-    for (const { path, method } of catalog.flatMap((op) => routesOf(op))) {
+    for (const { path, method } of catalog.flatMap((op) => listRoutes(op))) {
       const concrete = path.replaceAll(/\{\w+\}/g, '7')
       byPath.set(concrete, (byPath.get(concrete) ?? new Set()).add(method))
     }

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { errors } from '../../catalog/errors.ts'
-import { catalog, inputOf, type Operation, outputOf, routesOf } from '../../catalog/index.ts'
-import { openapi } from '../../server/http/openapi.ts'
-import { pages } from '../../server/http/pages.ts'
+import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../../catalog/index.ts'
+import { createOpenapi } from '../../server/http/openapi.ts'
+import { renderPage } from '../../server/http/pages.ts'
 
 const operations: readonly Operation[] = catalog
 const publicUrl = 'http://127.0.0.1:8787'
 type Any = any
-const document: Any = openapi(operations, { publicUrl })
+const document: Any = createOpenapi(operations, { publicUrl })
 
 const follow = (node: Any): Any =>
   typeof node?.$ref === 'string'
@@ -29,7 +29,7 @@ const refsOf = function* (node: unknown): Generator<string> {
 describe('The OpenAPI document', () => {
   it('has every route of every operation, and each once more under /v1/ops', () => {
     const expected = operations.flatMap((op) => [
-      ...routesOf(op).map(({ method, path }) => `${method} ${path}`),
+      ...listRoutes(op).map(({ method, path }) => `${method} ${path}`),
       `POST /v1/ops/${op.name}`,
     ])
     const found = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -61,7 +61,7 @@ describe('The OpenAPI document', () => {
       const one = document.paths[`/v1/ops/${op.name}`].post
       const body = one.requestBody.content['application/json'].schema
       assert.equal(body.additionalProperties, false)
-      for (const field of Object.keys(inputOf(op).shape))
+      for (const field of Object.keys(getInputSchema(op).shape))
         assert.ok(field in body.properties, `${field} is missing`)
       for (const code of op.errors) assert.ok(one.responses[errors[code].status], `${code} is missing`)
       for (const status of [400, 401, 403, 413, 415, 429, 500, 503, 504])
@@ -73,8 +73,8 @@ describe('The OpenAPI document', () => {
     it(`has examples of ${op.name} that hold`, () => {
       assert.ok(op.examples.length > 0)
       for (const { input, output } of op.examples) {
-        inputOf(op).parse(input)
-        outputOf(op).strict().parse(output)
+        getInputSchema(op).parse(input)
+        getOutputSchema(op).strict().parse(output)
       }
     })
   }
@@ -93,7 +93,7 @@ describe('The OpenAPI document', () => {
 })
 
 describe('The pages', () => {
-  const get = async (path: string) => await pages(path, { config: { publicUrl } })
+  const get = async (path: string) => await renderPage(path, { config: { publicUrl } })
 
   it('explain every error code', async () => {
     for (const [code, { title }] of Object.entries(errors)) {

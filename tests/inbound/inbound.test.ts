@@ -3,8 +3,8 @@ import { it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { dropOldUpdates, processUpdates } from '../../server/inbound/process.ts'
-import { momentOf } from '../../server/inbound/time.ts'
+import { deleteOldUpdates } from '../../server/jobs/retention.ts'
+import { toEventTime } from '../../server/inbound/event-time.ts'
 import { WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { everyDatabase } from '../doors.ts'
 import {
@@ -20,7 +20,8 @@ import {
   signatureOf,
   verifyToken,
 } from '../provider/bodies.ts'
-import { databases, startSharedServers } from '../servers.ts'
+import { startSharedServers } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 const types = (events: { type: string }[]): string[] => events.map((e) => e.type)
 const countOf = <T>(list: readonly T[], one: T): number => list.filter((item) => item === one).length
@@ -64,7 +65,7 @@ everyDatabase("The provider's webhook", (server) => {
     ]
     for (const signature of wrong)
       assert.equal((await post(server(), body, { 'X-Hub-Signature-256': signature })).status, 403, signature)
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     assert.deepEqual(await scene.messages(), [])
     // The provider escapes what is not ASCII and signs what it wrote.
     const escaped = body.replaceAll(
@@ -79,7 +80,7 @@ everyDatabase("The provider's webhook", (server) => {
       ).status,
       200,
     )
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     assert.deepEqual(
       (await scene.messages()).map((m) => m.text),
       ['Grüße ✨'],
@@ -109,7 +110,7 @@ everyDatabase("The provider's webhook", (server) => {
       headers: { 'X-Hub-Signature-256': signatureOf(`${whole} `) },
     } as RequestInit)
     assert.equal(chunked.status, 413)
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     assert.deepEqual(
       (await scene.messages()).map((m) => m.text),
       ['long'],
@@ -283,7 +284,7 @@ everyDatabase("The provider's webhook", (server) => {
       }),
       { numRuns: 150 },
     )
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     const { rows } = await sql<{
       kind: string
       payload: unknown
@@ -600,7 +601,7 @@ everyDatabase('Messages of customers', (server) => {
     )
     const body = bodyOf(scene.account, scene.value({ messages }))
     assert.equal((await post(server(), body)).status, 200)
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     const look = async () => ({
       messages: await scene.messages(),
       contacts: await scene.contacts(),
@@ -613,7 +614,7 @@ everyDatabase('Messages of customers', (server) => {
     const before = await look()
     assert.deepEqual([before.messages.length, before.contacts.length], [500, 50])
     for (let n = 0; n < 10; n++) assert.equal((await post(server(), body)).status, 200)
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     assert.deepEqual(await look(), before)
     // Not even once its row is forgotten.
     await sql`delete from provider_updates`.execute(server().db)
@@ -679,7 +680,7 @@ everyDatabase('Messages of customers', (server) => {
     await sql`update provider_updates set next_attempt_at = now() where state = 'waiting' and subject = ${scene.number}`.execute(
       server().db,
     )
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     assert.deepEqual(
       [
         (await scene.messages()).length,
@@ -710,7 +711,7 @@ everyDatabase('Messages of customers', (server) => {
     await sql`update provider_updates set received_at = received_at - interval '8 days 1 minute' where id = (select min(id) from provider_updates where subject = ${scene.number})`.execute(
       server().db,
     )
-    await dropOldUpdates(server().app)
+    await deleteOldUpdates(server().app)
     assert.deepEqual([(await scene.updates()).length, (await scene.messages()).length], [1, 2])
   })
 })
@@ -923,7 +924,7 @@ everyDatabase('Statuses', (server) => {
       "contacts":[{"profile":{"name":"Test Name"},"wa_id":"972987654321","user_id":"US.13491208655302741918","parent_user_id":"US.ENT.11815799212886844830"}],
       "statuses":[{"id":"${sent.wamid}","status":"sent","timestamp":"1698266945","recipient_id":"972987654321","biz_opaque_callback_data":"${reference}","conversation":{"id":"7270...","expiration_timestamp":"1698339900","origin":{"type":"service"}},"pricing":{"billable":true,"pricing_model":"CBP","category":"service"}}]},"field":"messages"}]}]}`
     assert.equal((await post(server(), body)).status, 200)
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     assert.equal((await scene.run('messaging_get_message', { message_id: sent.id })).status, 'sent')
     assert.ok(types(await scene.events()).includes('message.sent/1'))
   })
@@ -994,11 +995,11 @@ everyDatabase('Statuses', (server) => {
         server().db,
       )
     await due()
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     assert.equal((await scene.run('messaging_get_message', { message_id: sent.id })).status, 'delivered')
     for (let n = 0; n < 8; n++) {
       await due()
-      await processUpdates(server().app)
+      await server().app.jobs.job('provider-updates').runOnce()
     }
     assert.deepEqual(
       (await scene.updates()).map((u) => u.state),
@@ -1036,7 +1037,7 @@ everyDatabase('Templates and numbers', (server) => {
     const body = `{"object":"whatsapp_business_account","entry":[{"id":"${scene.account}","time":1751247548,"changes":[{"field":"message_template_status_update","value":{"event":"REJECTED","message_template_id":1689556908129835,"message_template_name":"abandoned_cart","message_template_language":"en","reason":"INVALID_FORMAT","message_template_category":"MARKETING",
       "rejection_info":{"reason":"${reason}","recommendation":"Separate parameters with descriptive text and ensure each parameter is clearly contextualized."}}}]}]}`
     for (let n = 0; n < 2; n++) assert.equal((await post(server(), body)).status, 200)
-    await processUpdates(server().app)
+    await server().app.jobs.job('provider-updates').runOnce()
     const [template] = await templates(scene.workspace.id)
     assert.deepEqual(
       [
@@ -1094,7 +1095,7 @@ everyDatabase('Templates and numbers', (server) => {
         ).status,
         200,
       )
-      await processUpdates(server().app)
+      await server().app.jobs.job('provider-updates').runOnce()
       return (await templates(scene.workspace.id))[0]!
     }
     assert.equal(
@@ -1152,7 +1153,7 @@ everyDatabase('Templates and numbers', (server) => {
         ).status,
         200,
       )
-      await processUpdates(server().app)
+      await server().app.jobs.job('provider-updates').runOnce()
       return await channel()
     }
     assert.deepEqual(
@@ -1202,11 +1203,11 @@ it('The moment of what is told in seconds is the latest that it may mean, if it 
     ['2026-10-01T09:00:00Z', '2026-10-01T09:00:00.000Z'],
     ['2026-10-01T09:31:00Z', received],
   ]) {
-    assert.equal(momentOf(secondsOf(told!), received), moment)
-    assert.equal(momentOf(Number(secondsOf(told!)), received), moment)
+    assert.equal(toEventTime(secondsOf(told!), received), moment)
+    assert.equal(toEventTime(Number(secondsOf(told!)), received), moment)
   }
   for (const odd of [undefined, null, '', 'soon', '-5', {}, Infinity])
-    assert.equal(momentOf(odd, received), received)
+    assert.equal(toEventTime(odd, received), received)
 })
 
 it(
@@ -1262,7 +1263,7 @@ it(
         ),
       )
       for (let left = -1; left !== 0;) {
-        await Promise.all(servers.map((server) => processUpdates(server.app)))
+        await Promise.all(servers.map((server) => server.app.jobs.job('provider-updates').runOnce()))
         left = Number(
           (
             await sql<{

@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { fetchMedia, stopMedia } from '../../server/media/fetch.ts'
+import { downloadDueMedia } from '../../server/media/downloads-job.ts'
 import { createMediaStore } from '../../server/media/store.ts'
 import { openMediaUrl } from '../../server/media/urls.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
-import { providerSettings } from '../../server/provider/settings.ts'
-import { sealer } from '../../server/secret.ts'
+import { resolveProviderSettings } from '../../server/provider/settings.ts'
+import { createSealer } from '../../server/sealer.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { customerScene, type CustomerScene, messageOf, type Part, plantSent } from '../provider/bodies.ts'
@@ -79,7 +79,7 @@ everyDatabase('Files of customers', (server) => {
   /** Fetches as a server with this provider would; the files are due at once. */
   const fetchFrom = async (base: string, store = server().app.media!) => {
     await sql`update media set next_attempt_at = now() where state = 'waiting'`.execute(server().db)
-    return await fetchMedia(
+    return await downloadDueMedia(
       { ...server().app, provider: createAdapter({ baseUrl: base, version: 'v23.0', token: 'token' }) },
       store,
     )
@@ -93,7 +93,7 @@ everyDatabase('Files of customers', (server) => {
   const send = async (scene: CustomerScene, type: string, file: Part): Promise<string> => {
     const message = messageOf('15550100042', { type, [type]: { mime_type: 'image/jpeg', ...file } })
     // This server's own provider does not know the file and is not to be asked.
-    await stopMedia(server().app)
+    await server().app.jobs.job('media-downloads').stop()
     await scene.deliver(scene.value({ messages: [message] }))
     return (await scene.messages()).find((m) => m.provider_id === message.id)!.id
   }
@@ -310,7 +310,7 @@ everyDatabase('Files of customers', (server) => {
       const problem = (await answer.json()) as Part
       assert.deepEqual(
         [answer.status, problem['reason'], problem['detail']],
-        [404, 'media_lost', 'The provider does not have it any more.'],
+        [404, 'media_lost', 'The provider no longer has the file.'],
       )
       for (let n = 0; n < 10; n++) await fetchFrom(base)
       assert.equal((await mediaOf(forged)).state, 'lost')
@@ -352,7 +352,7 @@ everyDatabase('Files of customers', (server) => {
   it('come from the sandbox like from the provider', async () => {
     const scene = await customerScene(server())
     await server().sync(scene.workspace.id)
-    const { token } = providerSettings({}, 'a secret of at least sixteen', server().url)
+    const { token } = resolveProviderSettings({}, 'a secret of at least sixteen', server().url)
     const said = await fetch(`${server().url}/sandbox/provider/control/say`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
@@ -373,7 +373,7 @@ everyDatabase('Files of customers', (server) => {
     await server().settle()
     const [message] = await scene.messages()
     await sql`update media set next_attempt_at = now() where state = 'waiting'`.execute(server().db)
-    await fetchMedia(server().app, server().app.media!)
+    await downloadDueMedia(server().app, server().app.media!)
     const answer = await read(scene.workspace.owner.key, message!.id)
     assert.deepEqual([answer.status, await answer.text()], [200, 'a picture'])
   })
@@ -402,7 +402,7 @@ it('A store keeps files whole, to itself, and under its own keys', async () => {
 })
 
 it('An address of a file is over after its time, and opens with its own secret alone', () => {
-  const seal = sealer('a secret of at least sixteen', 'media')
+  const seal = createSealer('a secret of at least sixteen', 'media')
   assert.deepEqual(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() + 1000}`, 'media')), {
     workspaceId: '1',
     messageId: '2',
@@ -411,7 +411,7 @@ it('An address of a file is over after its time, and opens with its own secret a
   assert.equal(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() + 1000}`, 'cursor')), undefined)
   assert.equal(
     openMediaUrl(
-      sealer('another secret of sixteen', 'media'),
+      createSealer('another secret of sixteen', 'media'),
       seal.seal(`1 2 ${Date.now() + 1000}`, 'media'),
     ),
     undefined,

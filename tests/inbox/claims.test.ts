@@ -4,7 +4,8 @@ import { sql } from 'kysely'
 import { callAs } from '../calls.ts'
 import { plantConversation } from './conversations.ts'
 import { everyDatabase } from '../doors.ts'
-import { databases, makeWorkspace, startSharedServers, type TestKey, type TestServer } from '../servers.ts'
+import { makeWorkspace, startSharedServers, type TestKey, type TestServer } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 const CLAIMS = 100
 

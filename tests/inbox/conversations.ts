@@ -1,15 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import { emitter } from '../../server/core/emit.ts'
-import {
-  conversationFor,
-  type ConversationState,
-  type Flow,
-  receive,
-  sent,
-} from '../../server/inbox/lifecycle.ts'
-import { lockConversation } from '../../storage/conversations.ts'
-import { type EventRow, writeEvents } from '../../storage/events.ts'
+import type { EventTypeId } from '../../catalog/events.ts'
+import { createEmit } from '../../server/core/emit.ts'
+import type { ConversationContext } from '../../server/inbox/conversation-context.ts'
+import { findOrCreateConversation, applyInboundMessage, applyOutboundMessage } from '../../server/inbox/lifecycle.ts'
+import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
+import { type EventRow, insertEvents } from '../../storage/events.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
 import { plantContact } from '../calls.ts'
 import type { TestServer } from '../servers.ts'
@@ -23,17 +19,17 @@ export const inFlow = <T>(
   { db }: Server,
   workspaceId: string,
   now: string,
-  work: (flow: Flow) => Promise<T>,
+  work: (flow: ConversationContext<EventTypeId>) => Promise<T>,
 ): Promise<T> =>
   db.transaction().execute(async (tx) => {
     const events: EventRow[] = []
-    const result = await work({ tx, workspaceId, now, emit: emitter(events, now) })
-    await writeEvents(tx, workspaceId, events)
+    const result = await work({ tx, workspaceId, now, emit: createEmit(events, now) })
+    await insertEvents(tx, workspaceId, events)
     return result
   })
 
 const writeMessage = async (
-  { tx, workspaceId }: Flow,
+  { tx, workspaceId }: ConversationContext<EventTypeId>,
   { id, channel_id, episode }: ConversationState,
   message: Partial<NewMessage> & Pick<NewMessage, 'direction' | 'status' | 'created_at'>,
 ): Promise<string> =>
@@ -65,7 +61,7 @@ export const customerWrites = async (
   })
 
 const inboundMessage = async (
-  flow: Flow,
+  flow: ConversationContext<EventTypeId>,
   conversation: ConversationState,
   { at, ad, opensWindow, ...fields }: Required<Pick<Inbound, 'at' | 'ad' | 'opensWindow'>> & Inbound,
 ): Promise<string> => {
@@ -77,7 +73,7 @@ const inboundMessage = async (
     ...(text === undefined ? {} : { text }),
     ...(type === undefined ? {} : { type }),
   })
-  await receive(flow, conversation, { id, createdAt: at, ad, opensWindow })
+  await applyInboundMessage(flow, conversation, { id, createdAt: at, ad, opensWindow })
   return id
 }
 
@@ -102,7 +98,7 @@ export const staffReplies = async (
       staff_id: staffId,
       text,
     })
-    await sent(flow, conversation, { id, createdAt: at, staffId })
+    await applyOutboundMessage(flow, conversation, { id, createdAt: at, staffId })
     return id
   })
 
@@ -171,7 +167,7 @@ export const plantConversation = async (
         ).rows[0]!.id
       : null
   const id = await inFlow(server, workspaceId, now, async (flow) => {
-    const { conversation } = await conversationFor(flow, contact, channel, openedBy)
+    const { conversation } = await findOrCreateConversation(flow, contact, channel, openedBy)
     if (inboundAt !== null)
       await inboundMessage(flow, conversation, { at: inboundAt, ad: false, opensWindow: true, ...message })
     return conversation.id

@@ -3,10 +3,10 @@ import { after, it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { createChannel, createTeam } from '../../storage/admin.ts'
-import { querySteps } from '../../storage/conversation-lists.ts'
+import { conversationSearchStrategy } from '../../storage/conversation-lists.ts'
 import type { Db } from '../../storage/database.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
-import { createPolicy } from '../../storage/sla.ts'
+import { insertSlaPolicy } from '../../storage/sla.ts'
 import { clipText } from '../../server/messaging/view.ts'
 import { callAs, doAs, everyPage, plantContact } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
@@ -180,9 +180,9 @@ const expected = (planted: Planted, wanted: Filters): string[] =>
     .toSorted(byActivity)
     .map((row) => row.id)
 
-const ways = { ...querySteps }
+const ways = { ...conversationSearchStrategy }
 after(() => {
-  Object.assign(querySteps, ways)
+  Object.assign(conversationSearchStrategy, ways)
 })
 
 everyDatabase('Conversation search', (server) => {
@@ -201,7 +201,7 @@ everyDatabase('Conversation search', (server) => {
     it(`answers what holds all filters, newest activity first, in whole pages: ${JSON.stringify(steps)}`, async () => {
       const world = await planted()
       const run = doAs(server(), world.key)
-      Object.assign(querySteps, steps)
+      Object.assign(conversationSearchStrategy, steps)
       await fc.assert(
         fc.asyncProperty(
           filters,
@@ -213,7 +213,7 @@ everyDatabase('Conversation search', (server) => {
         ),
         { numRuns: 60 },
       )
-      Object.assign(querySteps, ways)
+      Object.assign(conversationSearchStrategy, ways)
     })
   }
 
@@ -403,7 +403,7 @@ everyDoor('A conversation', (test) => {
       created_at: at(1),
       unread_count: 3,
     })
-    const policy = await createPolicy(
+    const policy = await insertSlaPolicy(
       db,
       workspace.id,
       {

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { addBusinessTime, Hours, weekdays } from '../../server/inbox/hours.ts'
-import { slaOf } from '../../server/inbox/sla.ts'
+import { addBusinessTime, BusinessHours, weekdays } from '../../server/inbox/hours.ts'
+import { toSla } from '../../server/inbox/sla.ts'
 import { createChannel } from '../../storage/admin.ts'
-import { createPolicy, deletePolicy, type PolicyFields, updatePolicy } from '../../storage/sla.ts'
+import { insertSlaPolicy, deleteSlaPolicy, type SlaPolicyFields, updateSlaPolicy } from '../../storage/sla.ts'
 import { doAs } from '../calls.ts'
 import { customerWrites, plantConversation, staffReplies } from './conversations.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 
 const MINUTE = 60_000
-type Zoned = Hours & { timezone: string }
+type Zoned = BusinessHours & { timezone: string }
 
 /**
  * The same by walking: each minute counts whose beginning the clock on the wall shows within a span.
@@ -174,7 +174,7 @@ describe('Business time', () => {
       { ...day([['09:00', '18:00']]), holidays: ['2026-02-30'] },
       { ...day([['09:00', '18:00']]), holiday: [] },
     ])
-      assert.equal(Hours.safeParse(hours).success, false, JSON.stringify(hours))
+      assert.equal(BusinessHours.safeParse(hours).success, false, JSON.stringify(hours))
     for (const hours of [
       day([['00:00', '24:00']]),
       day([
@@ -183,7 +183,7 @@ describe('Business time', () => {
       ]),
       { ...day([['09:00', '18:00']]), timezone: 'Europe/Berlin', holidays: ['2028-02-29'] },
     ]) {
-      assert.equal(Hours.safeParse(hours).success, true, JSON.stringify(hours))
+      assert.equal(BusinessHours.safeParse(hours).success, true, JSON.stringify(hours))
     }
   })
 })
@@ -198,24 +198,24 @@ describe('A service level is shown', () => {
   }
   const now = '2026-11-02T10:00:00.000Z'
   it('as what its clocks say', () => {
-    assert.equal(slaOf({ ...none, sla_policy_name: null, resolution_due_at: now }, now), null)
-    assert.deepEqual(slaOf(none, now), {
+    assert.equal(toSla({ ...none, sla_policy_name: null, resolution_due_at: now }, now), null)
+    assert.deepEqual(toSla(none, now), {
       status: 'met',
       next_due_at: null,
       next_due_metric: null,
       policy: 'Standard',
     })
-    assert.deepEqual(slaOf({ ...none, sla_breached: true }, now)!.status, 'breached')
+    assert.deepEqual(toSla({ ...none, sla_breached: true }, now)!.status, 'breached')
     const first = { ...none, first_response_due_at: now, resolution_due_at: '2026-11-02T18:00:00.000Z' }
-    assert.deepEqual(slaOf(first, now), {
+    assert.deepEqual(toSla(first, now), {
       status: 'running',
       next_due_at: now,
       next_due_metric: 'first_response',
       policy: 'Standard',
     })
-    assert.deepEqual(slaOf(first, '2026-11-02T10:00:00.001Z')!.status, 'breached')
+    assert.deepEqual(toSla(first, '2026-11-02T10:00:00.001Z')!.status, 'breached')
     assert.deepEqual(
-      slaOf({ ...first, first_response_due_at: null, next_response_due_at: '2026-11-02T19:00:00.000Z' }, now)!
+      toSla({ ...first, first_response_due_at: null, next_response_due_at: '2026-11-02T19:00:00.000Z' }, now)!
         .next_due_metric,
       'resolution',
     )
@@ -228,12 +228,12 @@ const day1 = (clock: string): string => `2026-11-02T${clock}.000Z`
 everyDatabase(
   'Service levels',
   (server) => {
-    const start = async (policy: Partial<PolicyFields> = {}, timezone = 'UTC') => {
+    const start = async (policy: Partial<SlaPolicyFields> = {}, timezone = 'UTC') => {
       time = day1('10:00:00')
       const workspace = await makeWorkspace(server(), { timezone })
       const run = doAs(server(), workspace.owner.key)
-      const add = (fields: Partial<PolicyFields>) =>
-        createPolicy(
+      const add = (fields: Partial<SlaPolicyFields>) =>
+        insertSlaPolicy(
           server().db,
           workspace.id,
           {
@@ -459,7 +459,7 @@ everyDatabase(
       await staffReplies(server(), workspace.id, id, { at: day1('10:01:00') })
       await customerWrites(server(), workspace.id, id, { at: day1('10:02:00') })
       assert.deepEqual(await sla(id, day1('10:03:00')), ['met', null, null, 'Standard'])
-      await updatePolicy(server().db, workspace.id, policy.id, { enabled: false, next_response_seconds: 60 })
+      await updateSlaPolicy(server().db, workspace.id, policy.id, { enabled: false, next_response_seconds: 60 })
       await staffReplies(server(), workspace.id, id, { at: day1('10:04:00') })
       await customerWrites(server(), workspace.id, id, { at: day1('10:05:00') })
       assert.deepEqual(await sla(id, day1('10:06:00')), ['met', null, null, 'Standard'])
@@ -467,7 +467,7 @@ everyDatabase(
         await sla((await plantConversation(server(), workspace.id, { inboundAt: time })).id, time),
         null,
       )
-      assert.equal(await deletePolicy(server().db, workspace.id, policy.id), true)
+      assert.equal(await deleteSlaPolicy(server().db, workspace.id, policy.id), true)
       assert.equal(await sla(id, day1('10:07:00')), null)
       await staffReplies(server(), workspace.id, id, { at: day1('10:08:00') })
       await customerWrites(server(), workspace.id, id, { at: day1('10:09:00') })

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { type WindowFacts, windowOf } from '../../server/inbox/window.ts'
+import { type WindowFacts, toWindow } from '../../server/inbox/window.ts'
 import { doAs } from '../calls.ts'
 import { customerWrites, inFlow, plantConversation } from './conversations.ts'
 import { everyDatabase } from '../doors.ts'
-import { correctWindow } from '../../server/inbox/lifecycle.ts'
+import { applyWindowCorrection } from '../../server/inbox/lifecycle.ts'
 import { createChannel } from '../../storage/admin.ts'
 import { lockConversation } from '../../storage/conversations.ts'
 import { makeWorkspace } from '../servers.ts'
@@ -53,40 +53,40 @@ describe('The reply window', () => {
     const written = facts(type, { last_inbound_at: at(0) })
     const end = hours * HOUR
     it(`of ${type} is open for ${hours} hours, to the millisecond`, () => {
-      assert.deepEqual(windowOf(facts(type), at(0)), closed(kind, null, 'never_opened'))
+      assert.deepEqual(toWindow(facts(type), at(0)), closed(kind, null, 'never_opened'))
       for (const now of [0, 1, end - 1])
-        assert.deepEqual(windowOf(written, at(now)), open(kind, end), String(now))
+        assert.deepEqual(toWindow(written, at(now)), open(kind, end), String(now))
       for (const now of [end, end + 1, 100 * end])
-        assert.deepEqual(windowOf(written, at(now)), closed(kind, end, 'expired'), String(now))
+        assert.deepEqual(toWindow(written, at(now)), closed(kind, end, 'expired'), String(now))
     })
   }
 
   it('after an ad is open for 72 hours on chatapp, and there alone', () => {
     const ad = { last_inbound_at: at(0), free_entry_at: at(0) }
     for (const now of [0, 24 * HOUR, 72 * HOUR - 1])
-      assert.deepEqual(windowOf(facts('chatapp', ad), at(now)), open('free_entry', 72 * HOUR))
+      assert.deepEqual(toWindow(facts('chatapp', ad), at(now)), open('free_entry', 72 * HOUR))
     assert.deepEqual(
-      windowOf(facts('chatapp', ad), at(72 * HOUR)),
+      toWindow(facts('chatapp', ad), at(72 * HOUR)),
       closed('free_entry', 72 * HOUR, 'expired'),
     )
     for (const [type, kind, hours] of spans.slice(1))
-      assert.deepEqual(windowOf(facts(type, ad), at(hours * HOUR)), closed(kind, hours * HOUR, 'expired'))
+      assert.deepEqual(toWindow(facts(type, ad), at(hours * HOUR)), closed(kind, hours * HOUR, 'expired'))
   })
 
   it('is that of the message which keeps it open longest', () => {
     const late = facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(60 * HOUR) })
-    assert.deepEqual(windowOf(late, at(61 * HOUR)), open('service', 84 * HOUR))
+    assert.deepEqual(toWindow(late, at(61 * HOUR)), open('service', 84 * HOUR))
     const early = facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(47 * HOUR) })
-    assert.deepEqual(windowOf(early, at(61 * HOUR)), open('free_entry', 72 * HOUR))
+    assert.deepEqual(toWindow(early, at(61 * HOUR)), open('free_entry', 72 * HOUR))
     // Where both end at once it is the plain one.
     assert.deepEqual(
-      windowOf(facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(48 * HOUR) }), at(61 * HOUR)),
+      toWindow(facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(48 * HOUR) }), at(61 * HOUR)),
       open('service', 72 * HOUR),
     )
   })
 
   it('does not apply elsewhere, and is no window without a channel', () => {
-    assert.deepEqual(windowOf(facts('web'), at(0)), {
+    assert.deepEqual(toWindow(facts('web'), at(0)), {
       applies: false,
       open: true,
       kind: 'web',
@@ -95,7 +95,7 @@ describe('The reply window', () => {
       reason: null,
     })
     for (const type of ['email', 'sms', 'messengerapp', 'anything']) {
-      assert.deepEqual(windowOf(facts(type, { last_inbound_at: at(0) }), at(99 * HOUR)), {
+      assert.deepEqual(toWindow(facts(type, { last_inbound_at: at(0) }), at(99 * HOUR)), {
         applies: false,
         open: true,
         kind: null,
@@ -108,19 +108,19 @@ describe('The reply window', () => {
       facts(null, { last_inbound_at: at(0) }),
       { ...facts('chatapp', { last_inbound_at: at(0) }), channel_id: null },
     ])
-      assert.deepEqual(windowOf(gone, at(1)), closed(null, null, 'no_window'))
+      assert.deepEqual(toWindow(gone, at(1)), closed(null, null, 'no_window'))
   })
 
   it('closes when the provider says so, until the customer writes again', () => {
     const corrected = facts('chatapp', { last_inbound_at: at(0), window_corrected_at: at(HOUR) })
-    assert.deepEqual(windowOf(corrected, at(HOUR)), closed('service', HOUR, 'expired'))
+    assert.deepEqual(toWindow(corrected, at(HOUR)), closed('service', HOUR, 'expired'))
     assert.deepEqual(
-      windowOf({ ...corrected, last_inbound_at: at(2 * HOUR) }, at(2 * HOUR)),
+      toWindow({ ...corrected, last_inbound_at: at(2 * HOUR) }, at(2 * HOUR)),
       open('service', 26 * HOUR),
     )
     // What is long closed was closed when it expired, not when the provider said so.
     assert.deepEqual(
-      windowOf({ ...corrected, window_corrected_at: at(30 * HOUR) }, at(31 * HOUR)),
+      toWindow({ ...corrected, window_corrected_at: at(30 * HOUR) }, at(31 * HOUR)),
       closed('service', 24 * HOUR, 'expired'),
     )
   })
@@ -138,7 +138,7 @@ describe('The reply window', () => {
   it('says at every time one thing: open with an end ahead, or closed with a reason', () => {
     fc.assert(
       fc.property(any, hours.map(at), (given, now) => {
-        const window = windowOf(given, now)
+        const window = toWindow(given, now)
         if (window.open) {
           assert.equal(window.reason, null)
           assert.equal(window.closed_at, null)
@@ -162,7 +162,7 @@ describe('The reply window', () => {
   it('once closed stays closed and says the same, however much later it is asked, until something is written', () => {
     fc.assert(
       fc.property(any, hours, fc.nat(1000 * HOUR), (given, now, later) => {
-        const [before, after] = [windowOf(given, at(now)), windowOf(given, at(now + later))]
+        const [before, after] = [toWindow(given, at(now)), toWindow(given, at(now + later))]
         if (!before.open) assert.deepEqual(after, before)
         else if (!after.open) assert.equal(after.closed_at, before.closes_at)
         else assert.deepEqual(after, before)
@@ -175,7 +175,7 @@ describe('The reply window', () => {
     fc.assert(
       fc.property(any, hours, fc.nat(300 * HOUR), hours.map(at), (given, written, later, now) => {
         const [one, two] = [written, written + later].map((ms) =>
-          windowOf({ ...given, last_inbound_at: at(ms) }, now),
+          toWindow({ ...given, last_inbound_at: at(ms) }, now),
         )
         if (one!.open) assert.ok(two!.open)
       }),
@@ -224,7 +224,7 @@ everyDatabase(
       await customerWrites(server(), workspace.id, id, { at: at(0), ad: true })
       assert.deepEqual(await shown(id, 71 * HOUR), open('free_entry', 72 * HOUR))
       await inFlow(server(), workspace.id, at(71 * HOUR), async (flow) => {
-        await correctWindow(flow, (await lockConversation(flow.tx, workspace.id, id))!)
+        await applyWindowCorrection(flow, (await lockConversation(flow.tx, workspace.id, id))!)
       })
       assert.deepEqual(await shown(id, 71 * HOUR), closed('free_entry', 71 * HOUR, 'expired'))
     })

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
-import { describe, it } from 'node:test'
+import { describe, it, mock } from 'node:test'
 import { bridgeStdio } from '../../mcp/stdio.ts'
+import { eventStreamResponse, eventStreams } from '../event-streams.ts'
 
 type Seen = { headers: IncomingMessage['headers']; body: any }
 type Reply = (seen: Seen, response: ServerResponse) => void
@@ -144,4 +145,20 @@ describe('The stdio bridge', () => {
     )
     assert.deepEqual(out, [])
   })
+})
+
+describe('stdio bridge: event stream', () => {
+  for (const [form, chunksOf] of Object.entries(eventStreams))
+    it(`${form}: the message is relayed`, async () => {
+      const message = { jsonrpc: '2.0', id: 1, result: { text: 'Größe 漢字 😀' } }
+      const fetched = mock.method(globalThis, 'fetch', async () =>
+        eventStreamResponse(chunksOf(JSON.stringify(message))),
+      )
+      try {
+        const { out } = await through([{ jsonrpc: '2.0', id: 1, method: 'tools/list' }], () => {})
+        assert.deepEqual(out, [message])
+      } finally {
+        fetched.mock.restore()
+      }
+    })
 })

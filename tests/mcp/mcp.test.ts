@@ -4,11 +4,11 @@ import { fromJsonSchema } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { inlinedJsonSchema, jsonSchema } from '../../catalog/json-schema.ts'
-import { toolOf } from '../../mcp/tools.ts'
-import { defaultTools, listed, mostDefaultTools, toolsetNames } from '../../mcp/toolsets.ts'
+import { createTool } from '../../mcp/tools.ts'
+import { defaultTools, listOperations, MAX_DEFAULT_TOOLS, listToolsetNames } from '../../mcp/toolsets.ts'
 
 const operations: readonly Operation[] = catalog
-const tools = operations.map(toolOf)
+const tools = operations.map(createTool)
 const everyScope = ['mcp:read', 'crm:write', 'messaging:write', 'webhooks:write', 'inbox:write'] as const
 
 /** A rough count; close enough for a budget, and it needs no tokenizer. */
@@ -61,7 +61,7 @@ describe('The tool list', () => {
 
   it('promises an answer that holds, also for a rehearsal', async () => {
     for (const op of operations) {
-      const promised = fromJsonSchema(toolOf(op).outputSchema)
+      const promised = fromJsonSchema(createTool(op).outputSchema)
       for (const { output } of op.examples) {
         for (const answer of op.dryRun ? [output, { ...output, dry_run: true }] : [output]) {
           const { issues } = await promised['~standard'].validate(answer)
@@ -82,39 +82,39 @@ describe('The tool list', () => {
   })
 
   it('fits the budget by default', () => {
-    const shown = listed(operations, everyScope, { toolsets: undefined, readonly: false })
-    assert.ok(shown.length <= mostDefaultTools)
+    const shown = listOperations(operations, everyScope, { toolsets: undefined, readonly: false })
+    assert.ok(shown.length <= MAX_DEFAULT_TOOLS)
     assert.ok(shown.some((op) => op.name === 'crm_get_contact'))
-    const size = tokens(shown.map((op) => toolOf(op)))
+    const size = tokens(shown.map((op) => createTool(op)))
     assert.ok(size <= 15_000, `the default tools take ${size} tokens`)
-    assert.ok(defaultTools.length <= mostDefaultTools)
+    assert.ok(defaultTools.length <= MAX_DEFAULT_TOOLS)
   })
 
   it('follows the scopes of the key, in the order of the catalog', () => {
-    const read = listed(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map((op) => op.name)
+    const read = listOperations(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map((op) => op.name)
     assert.deepEqual(
       read,
       operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
     )
-    const all = listed(operations, everyScope, { toolsets: ['all'], readonly: false })
+    const all = listOperations(operations, everyScope, { toolsets: ['all'], readonly: false })
     assert.deepEqual(all, operations)
   })
 
   it('can be narrowed to toolsets and to reads', () => {
-    const groups = listed(operations, everyScope, { toolsets: ['groups'], readonly: false }).map(
+    const groups = listOperations(operations, everyScope, { toolsets: ['groups'], readonly: false }).map(
       (op) => op.name,
     )
     assert.deepEqual(
       groups,
       operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name),
     )
-    const crm = listed(operations, everyScope, { toolsets: ['crm', 'channels'], readonly: true })
+    const crm = listOperations(operations, everyScope, { toolsets: ['crm', 'channels'], readonly: true })
     assert.ok(
       crm.every(
         (op) => op.scope === 'mcp:read' && (op.name.startsWith('crm_') || op.name === 'workspace_channels'),
       ),
     )
-    assert.ok(toolsetNames(operations).includes('all'))
+    assert.ok(listToolsetNames(operations).includes('all'))
   })
 
   it('has hints that follow the catalog', () => {

@@ -6,7 +6,8 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { catalog } from '../../catalog/index.ts'
 import { bridgeStdio } from '../../mcp/stdio.ts'
 import { doAs } from '../calls.ts'
-import { databases, makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 describe(`MCP (${databases[0]})`, () => {
   let server: TestServer

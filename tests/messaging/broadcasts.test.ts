@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import type { BroadcastRecipientsTable, BroadcastsTable } from '../../storage/database.ts'
+import type { TableRow } from '../../storage/database.ts'
 import { fold } from '../../storage/text.ts'
 import { doAs, plantContact } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
@@ -14,7 +14,7 @@ const clock = { now: () => now }
 const hours = (n: number): string => new Date(Date.parse(now) + n * 3_600_000).toISOString()
 
 type Fields = Partial<
-  Pick<BroadcastsTable, 'name' | 'status' | 'started_at' | 'scheduled_at' | 'created_at'>
+  Pick<TableRow<'broadcasts'>, 'name' | 'status' | 'started_at' | 'scheduled_at' | 'created_at'>
 > & { channel_id?: string }
 
 const plantBroadcast = async (
@@ -41,7 +41,7 @@ const plantBroadcast = async (
       .executeTakeFirstOrThrow()
   ).id
 
-type Recipient = Pick<BroadcastRecipientsTable, 'status'> &
+type Recipient = Pick<TableRow<'broadcast_recipients'>, 'status'> &
   Partial<Record<'responded' | 'opted_out', boolean>> &
   Partial<Record<`${'sent' | 'delivered' | 'read' | 'failed' | 'responded'}_at`, string>>
 
@@ -82,7 +82,7 @@ const contacts = async (server: TestServer, { id }: TestWorkspace, n: number): P
 everyDoor(
   'Broadcasts',
   (test) => {
-    test('are listed, shown with totals, and with those who receive them', async ({
+    test('list, get with totals, list recipients', async ({
       call,
       server,
       workspace,
@@ -179,7 +179,7 @@ everyDoor(
         assert.deepEqual(refusal(reply), [404, 'not_found'])
     })
 
-    test('keep their totals and rows when a contact is deleted, and hide phones from whom they are hidden', async ({
+    test('totals and rows survive the deletion of a contact, and hidden phones are masked', async ({
       call,
       as,
       server,
@@ -223,7 +223,7 @@ everyDatabase(
       return { workspace, run: doAs(server(), workspace.owner.key) }
     }
 
-    it('are listed latest first, by status and by name', async () => {
+    it('list is newest first, with status and name filters', async () => {
       const { workspace, run } = await scene()
       const made: Fields[] = [
         { name: 'Began', started_at: hours(-2), scheduled_at: hours(-9) },
@@ -264,7 +264,7 @@ everyDatabase(
       assert.deepEqual(paged, all)
     })
 
-    it('are shown to staff of some channels on those alone', async () => {
+    it('staff with some channels see the broadcasts on those only', async () => {
       const { workspace, run } = await scene()
       const [{ id: channel }] = (await run('workspace_channels')).data
       const [mine, theirs, nowhere] = [
@@ -287,7 +287,7 @@ everyDatabase(
       assert.deepEqual(await seen(null), [mine, theirs, nowhere].sort())
     })
 
-    it('have pages of recipients that neither repeat nor lose one, whatever is asked', async () => {
+    it('pages of recipients neither repeat nor skip a row, for every status', async () => {
       const { workspace, run } = await scene()
       const id = await plantBroadcast(server(), workspace)
       const other = await plantBroadcast(server(), workspace)
@@ -336,7 +336,7 @@ everyDatabase(
       }
     })
 
-    it('are counted whatever happens to their recipients', async () => {
+    it('counters match the recipients after any sequence of changes', async () => {
       const { workspace, run } = await scene()
       const ids = [await plantBroadcast(server(), workspace), await plantBroadcast(server(), workspace)]
       const { db } = server()
@@ -386,7 +386,7 @@ everyDatabase(
       )
     })
 
-    it('are counted under many writers at once', async () => {
+    it('counters stay exact with concurrent writers', async () => {
       const { workspace, run } = await scene()
       const ids = [await plantBroadcast(server(), workspace), await plantBroadcast(server(), workspace)]
       const people = Array.from({ length: 40 }, (_, i) => String(i + 1))

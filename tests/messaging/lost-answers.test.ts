@@ -4,11 +4,11 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { processUpdates } from '../../server/inbound/process.ts'
-import { reconcile } from '../../server/jobs/reconcile.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { callAs, doAs } from '../calls.ts'
 import { plantConversation } from '../inbox/conversations.ts'
-import { databases, makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 type Posted = { id: string; reference: string; phoneNumberId: string }
 
@@ -196,7 +196,7 @@ for (const database of databases) {
         },
       })
       assert.equal(told.status, 200)
-      while ((await processUpdates(server.app)) > 0);
+      while ((await server.app.jobs.job('provider-updates').runOnce()) > 0);
       const answer = await reply()
       assert.deepEqual([answer.status, answer.body.message.status], [201, 'delivered'])
       assert.deepEqual([mine().length, await events()], [1, ['message.sent/1', 'message.delivered/1']])
@@ -225,10 +225,10 @@ for (const database of databases) {
       const { mine, reply, age, run, id } = await scene()
       provider.fates.push('drop')
       assert.equal((await reply()).status, 504)
-      await reconcile(server.app)
+      await reconcileProviderCalls(server.app)
       assert.equal(mine().length, 0)
       await age(61)
-      await reconcile(server.app)
+      await reconcileProviderCalls(server.app)
       assert.deepEqual(
         [mine().length, (await run('inbox_list_messages', { conversation_id: id, limit: 1 })).data[0].status],
         [1, 'sent'],

@@ -81,7 +81,7 @@ const rowsOf = async ({ db }: TestServer, workspace: TestWorkspace): Promise<obj
 everyDoor(
   'Quick messages',
   (test) => {
-    test('are saved, listed, changed and deleted', async ({ call, server, workspace, door }) => {
+    test('create, list, update and delete', async ({ call, server, workspace, door }) => {
       const made = await call('messaging_create_quick_message', {
         code: ' Hours ',
         title: 'Opening hours',
@@ -153,7 +153,7 @@ everyDoor(
       assert.equal((await rowsOf(server, workspace)).length, 1)
     })
 
-    test('are rehearsed without a trace', async ({ call, server, workspace }) => {
+    test('a dry run changes nothing', async ({ call, server, workspace }) => {
       const { body: there } = await call('messaging_create_quick_message', { code: 'there', text: 'Hi' })
       const before = await rowsOf(server, workspace)
       const made = await call('messaging_create_quick_message', { code: 'new', text: 'Hi', dry_run: true })
@@ -178,7 +178,7 @@ everyDoor(
       assert.deepEqual(await rowsOf(server, workspace), before)
     })
 
-    test('have a code of their own, whatever its case and whoever sees it', async ({
+    test('codes are unique in the workspace, ignoring case and visibility', async ({
       call,
       as,
       workspace,
@@ -227,7 +227,7 @@ everyDatabase(
       return { workspace, run, call, member }
     }
 
-    it('are refused where a field is missing or does not go with the others', async () => {
+    it('a missing or contradicting field is refused', async () => {
       const { workspace, call } = await scene()
       const ours = await team(server(), workspace, 'Ours')
       for (const [input, expected] of [
@@ -289,7 +289,7 @@ everyDatabase(
       assert.deepEqual(await rowsOf(server(), workspace), [])
     })
 
-    it('name the placeholders there are, but no field that an agent does not see', async () => {
+    it('an unknown placeholder error lists the placeholders, without manager-only fields for agents', async () => {
       const { run, call, member } = await scene()
       await run('crm_create_custom_field', { key: 'plan', type: 'text' })
       await run('crm_create_custom_field', { key: 'margin', type: 'text', visibility: 'manager_only' })
@@ -327,7 +327,7 @@ everyDatabase(
       )
     })
 
-    it('whatever the text, are saved just when they can be filled', async () => {
+    it('a text is accepted exactly when its placeholders can be filled', async () => {
       const { call } = await scene()
       const known = ['contact.name', 'contact.phone', 'staff.name']
       const part = fc.oneof(
@@ -376,7 +376,7 @@ everyDatabase(
       assert.ok(saved > 10 && refused > 10, `${saved} ${refused}`)
     })
 
-    it('are seen by whom they are for, and changed by whom they belong to', async () => {
+    it('visibility and ownership decide who may see and change them', async () => {
       const { workspace, run, call, member } = await scene()
       const [ann, bob, manager] = [await member(), await member(), await member({ role: 'manager' })]
       const [sales, support] = [
@@ -456,7 +456,7 @@ everyDatabase(
       )
     })
 
-    it('go to a team that the agent is in, and come back from it', async () => {
+    it('agents share with their own teams only, and can make them private again', async () => {
       const { workspace, run, member } = await scene()
       const ann = await member()
       const [sales, support] = [
@@ -512,7 +512,7 @@ everyDatabase(
       assert.deepEqual(await shown({ visibility: 'private' }), ['private', null])
     })
 
-    it('change in the fields passed, and keep their type', async () => {
+    it('an update changes only the fields sent, never the type', async () => {
       const { workspace, run, call } = await scene()
       const { id } = await run('messaging_create_quick_message', {
         code: 'menu',
@@ -569,7 +569,7 @@ everyDatabase(
       }
     })
 
-    it('are found by code, title and text, by type and visibility, on pages by code', async () => {
+    it('search by code, title and text, filter by type and visibility, pages by code', async () => {
       const { run, member } = await scene()
       for (let n = 0; n < 7; n++)
         await run('messaging_create_quick_message', {
@@ -625,7 +625,7 @@ everyDatabase(
       assert.equal((await agent.run('messaging_list_quick_messages', { limit: 2 })).total, 3)
     })
 
-    it('are favourites of those who made them so, until they are deleted', async () => {
+    it('favorites are per staff member and end with deletion', async () => {
       const { workspace, run, member } = await scene()
       const ann = await member()
       const { id } = await run('messaging_create_quick_message', {
@@ -656,7 +656,7 @@ everyDatabase(
       )
     })
 
-    it('of one code are saved once, however many save them at once', async () => {
+    it('concurrent creation with one code creates one', async () => {
       const { workspace, call, member } = await scene()
       const ann = await member()
       const replies = await Promise.all(
@@ -676,7 +676,7 @@ everyDatabase(
       assert.equal((await rowsOf(server(), workspace)).length, 1)
     })
 
-    it('are sent as they were saved', async () => {
+    it('are sent with the saved content', async () => {
       const { workspace, run } = await scene()
       const { contact } = await run('crm_upsert_contact', { phone: '+15550100042', name: 'Ada $&' })
       const { id } = await server()

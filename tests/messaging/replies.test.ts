@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
-import { applyStatus, type ProviderStatus } from '../../server/messaging/delivery.ts'
+import { applyStatus, type MessageStatusUpdate } from '../../server/messaging/message-status.ts'
 import { createChannel, createTeam, updateChannel } from '../../storage/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { inFlow, plantConversation } from '../inbox/conversations.ts'
@@ -514,7 +514,7 @@ everyDatabase('Replies', (server) => {
       error_code: null,
     }
     const at = (seconds: number) => new Date(Date.parse(sent.created_at) + seconds * 1000).toISOString()
-    const tell = (status: Omit<ProviderStatus, 'providerId'>) =>
+    const tell = (status: Omit<MessageStatusUpdate, 'providerId'>) =>
       inFlow(server(), workspace.id, at(100), (flow) =>
         applyStatus(flow, { providerId: sent.provider_id!, ...status }),
       )
@@ -522,7 +522,7 @@ everyDatabase('Replies', (server) => {
       status: fc.constantFrom('sent' as const, 'delivered' as const, 'read' as const),
       at: fc.integer({ min: -5, max: 50 }).map(at),
     })
-    const failure: Omit<ProviderStatus, 'providerId'> = {
+    const failure: Omit<MessageStatusUpdate, 'providerId'> = {
       status: 'failed',
       at: at(7),
       error: { code: 131026, title: 'Message undeliverable', details: null },

@@ -2,25 +2,26 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { SendTemplate } from '../../catalog/messages.ts'
-import { type Fill, fillTemplate } from '../../server/messaging/template-fill.ts'
+import { fillTemplate } from '../../server/messaging/template-fill.ts'
+import type { TemplateValues } from '../../server/messaging/template-values.ts'
 
 const now = '2026-10-01T09:30:00.000Z'
 const later = '2026-10-02T09:30:00Z'
 type Part = Record<string, unknown>
 
-const fill = (components: Part[], values: Partial<Fill>, category = 'UTILITY') =>
+const fill = (components: Part[], values: Partial<TemplateValues>, category = 'UTILITY') =>
   fillTemplate({ category, components }, SendTemplate.parse({ name: 'x', language: 'en', ...values }), now)
-const built = (components: Part[], values: Partial<Fill>, category?: string) => {
+const built = (components: Part[], values: Partial<TemplateValues>, category?: string) => {
   const filled = fill(components, values, category)
   assert.ok('components' in filled, JSON.stringify(filled))
   return filled
 }
 /** Pointers and codes of what is wrong. */
-const faults = (components: Part[], values: Partial<Fill>, category?: string): [string, string][] => {
+const faults = (components: Part[], values: Partial<TemplateValues>, category?: string): [string, string][] => {
   const filled = fill(components, values, category)
-  assert.ok('faults' in filled, JSON.stringify(filled))
-  for (const { detail, fix } of filled.faults) assert.ok(detail && fix && !detail.endsWith('.'))
-  return filled.faults.map(({ pointer, code }) => [pointer!.replace('#/template', ''), code])
+  assert.ok('errors' in filled, JSON.stringify(filled))
+  for (const { detail, fix } of filled.errors) assert.ok(detail && fix && !detail.endsWith('.'))
+  return filled.errors.map(({ pointer, code }) => [pointer!.replace('#/template', ''), code])
 }
 const body = (text: string) => ({ type: 'BODY', text })
 
@@ -412,7 +413,7 @@ describe('What fills a template', () => {
           body(bodyText),
           ...(buttons.length > 0 ? [{ type: 'BUTTONS', buttons }] : []),
         ]
-        const clean = JSON.parse(JSON.stringify(values)) as Partial<Fill>
+        const clean = JSON.parse(JSON.stringify(values)) as Partial<TemplateValues>
         const filled = fill(components, clean)
         if ('components' in filled) {
           accepted++
@@ -438,8 +439,8 @@ describe('What fills a template', () => {
           )
         } else {
           refused++
-          assert.ok('faults' in filled && filled.faults.length > 0)
-          for (const { pointer } of filled.faults) {
+          assert.ok('errors' in filled && filled.errors.length > 0)
+          for (const { pointer } of filled.errors) {
             // The way to the field is there, but for its last steps, which should be.
             const path = pointer!.slice('#/template/'.length).split('/')
             assert.ok(['header', 'body', 'buttons'].includes(path[0]!), pointer!)

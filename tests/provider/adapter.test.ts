@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { ErrorCode } from '../../catalog/errors.ts'
-import { outcomeUnknown, type Outgoing } from '../../server/provider/port.ts'
+import { isOutcomeUnknown, type OutgoingMessage } from '../../server/provider/port.ts'
 import type { Answer } from '../peer.ts'
 import {
   adapter,
@@ -181,7 +181,7 @@ describe('Recorded exchanges with the provider', () => {
 describe('Messages to the provider', () => {
   const sent = ok({ messages: [{ id: 'wamid.1' }] })
   const envelope = { messaging_product: 'whatsapp', recipient_type: 'individual' }
-  const cases: { name: string; message: Outgoing; body: Record<string, unknown> }[] = [
+  const cases: { name: string; message: OutgoingMessage; body: Record<string, unknown> }[] = [
     {
       name: 'an answer',
       message: { ...text, replyTo: 'wamid.0' },
@@ -252,7 +252,7 @@ describe('Messages to the provider', () => {
     for (const answer of [refusal(2, {}, 500), refusal(4, {}, 429), 'drop'] as Answer[]) {
       say(answer)
       assert.ok(
-        outcomeUnknown(await problemOf(scene.provider.findSent(from, 'msg_1', signal))),
+        isOutcomeUnknown(await problemOf(scene.provider.findSent(from, 'msg_1', signal))),
         JSON.stringify(answer),
       )
     }
@@ -384,7 +384,7 @@ describe('Templates and links at the provider', () => {
         'invalid_input',
         'template_rules',
         false,
-        'The provider does not take the template: Message template components param is invalid: Body parameter at index 3 contains a URL',
+        'The provider does not accept the template: Message template components param is invalid: Body parameter at index 3 contains a URL',
       ],
     )
     assert.deepEqual(shown(await nobodyKnows!()), ['conflict', 'duplicate', false])
@@ -429,8 +429,8 @@ describe('Templates and links at the provider', () => {
 
   it('are not done until the provider says so', async () => {
     say(ok({ success: false }), ok({}))
-    assert.ok(outcomeUnknown(await problemOf(scene.provider.editTemplate('7', { components: [] }, signal))))
-    assert.ok(outcomeUnknown(await problemOf(scene.provider.deleteLink(from, 'ANED2T5QRU7HG1', signal))))
+    assert.ok(isOutcomeUnknown(await problemOf(scene.provider.editTemplate('7', { components: [] }, signal))))
+    assert.ok(isOutcomeUnknown(await problemOf(scene.provider.deleteLink(from, 'ANED2T5QRU7HG1', signal))))
   })
 
   it('are archived where the archive is', async () => {

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { sql } from 'kysely'
-import { processUpdates } from '../../server/inbound/process.ts'
-import { providerSettings, WEBHOOK_PATH } from '../../server/provider/settings.ts'
+import { resolveProviderSettings, WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { doAs } from '../calls.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 
 /** Bodies as the provider writes them, signed, for tests of what they do. */
 export type Part = Record<string, unknown>
 
-const appSecret = providerSettings({}, 'a secret of at least sixteen', 'http://localhost').appSecret
-export const verifyToken = providerSettings(
+const appSecret = resolveProviderSettings({}, 'a secret of at least sixteen', 'http://localhost').appSecret
+export const verifyToken = resolveProviderSettings(
   {},
   'a secret of at least sixteen',
   'http://localhost',
@@ -54,7 +53,7 @@ export const customerScene = async (server: TestServer, fields: Parameters<typeo
   })
   const deliver = async (...changes: Part[]): Promise<void> => {
     assert.equal((await post(server, bodyOf(account, ...changes))).status, 200)
-    await processUpdates(server.app)
+    await server.app.jobs.job('provider-updates').runOnce()
   }
   return {
     server,

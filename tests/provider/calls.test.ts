@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { reconcile } from '../../server/jobs/reconcile.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { revokeKey } from '../../storage/admin.ts'
 import type { Reply } from '../doors.ts'
 import { type Provider, startProvider, thingMaker } from './operations.ts'
 import {
-  databases,
   makeWorkspace,
   startServer,
   startSharedServers,
   type TestServer,
   type TestWorkspace,
 } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 /**
  * A call to the provider has no idempotency of its own: whatever breaks, the thing is made once (contract
@@ -138,7 +138,7 @@ for (const database of databases) {
         'the key stays taken',
       )
       await endLease()
-      await reconcile(servers[0]!.app)
+      await reconcileProviderCalls(servers[0]!.app)
       assert.deepEqual(shown(await make(name, 'lost-then-put-off')), [201, name, true])
       assert.equal(await events(), 1)
     })
@@ -178,7 +178,7 @@ for (const database of databases) {
         const retry = await make(name, 'while-it-waits', { server })
         assert.deepEqual([...shown(retry), retry.body.reason], [409, 'conflict', false, 'still_running'])
       }
-      assert.equal(await reconcile(servers.at(-1)!.app), 0, 'a live call is left alone')
+      assert.equal(await reconcileProviderCalls(servers.at(-1)!.app), 0, 'a live call is left alone')
       provider.release()
       let settled = false
       void first.finally(() => {
@@ -195,8 +195,8 @@ for (const database of databases) {
       const name = nameOf()
       provider.fates.push('make and drop')
       assert.equal((await make(name, 'nobody-retries')).status, 504)
-      assert.equal(await reconcile(servers.at(-1)!.app), 1)
-      assert.equal(await reconcile(servers.at(-1)!.app), 0)
+      assert.equal(await reconcileProviderCalls(servers.at(-1)!.app), 1)
+      assert.equal(await reconcileProviderCalls(servers.at(-1)!.app), 0)
       assert.equal(await events(), 1)
       assert.deepEqual(shown(await make(name, 'nobody-retries')), [201, name, true])
       assert.deepEqual([provider.made, provider.looked], [[name], [name]])
@@ -208,7 +208,7 @@ for (const database of databases) {
       provider.fates.push('make and drop')
       assert.equal((await make(name, 'revoked-meanwhile', { key })).status, 504)
       await revokeKey(servers[0]!.db, workspace.id, keyId, servers[0]!.app.now())
-      await reconcile(servers.at(-1)!.app)
+      await reconcileProviderCalls(servers.at(-1)!.app)
       assert.deepEqual(shown(await make(name, 'revoked-meanwhile')), [201, name, true])
       assert.equal(await events(), 1)
     })
@@ -219,7 +219,7 @@ for (const database of databases) {
       const first = make(name, 'slept-too-long')
       await provider.waiting()
       await endLease()
-      assert.equal(await reconcile(servers.at(-1)!.app), 1)
+      assert.equal(await reconcileProviderCalls(servers.at(-1)!.app), 1)
       assert.equal(await events(), 1)
       provider.release()
       assert.equal((await first).status, 201)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { outcomeUnknown } from '../../server/provider/port.ts'
+import { isOutcomeUnknown } from '../../server/provider/port.ts'
 import { type Answer, startPeer } from '../peer.ts'
 import {
   adapter,
@@ -89,7 +89,7 @@ describe('Samples uploaded to the provider', () => {
       false,
     ])
     say(ok({ id: session }), 'drop', ok({ file_offset: 11 }))
-    assert.ok(outcomeUnknown(await problemOf(scene.provider.uploadSample(small, signal))))
+    assert.ok(isOutcomeUnknown(await problemOf(scene.provider.uploadSample(small, signal))))
   })
 
   it('go nowhere a session could lead', async () => {

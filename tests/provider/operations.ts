@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { z } from 'zod'
-import { operation } from '../../catalog/index.ts'
-import type { ProviderHandler } from '../../server/core/handler.ts'
+import { defineOperation } from '../../catalog/index.ts'
+import type { ExternalHandler } from '../../server/core/handler.ts'
 import { Problem } from '../../server/core/problem.ts'
 
 /** A third party that makes things by name, takes no idempotency key, and misbehaves as it is told. */
@@ -64,7 +64,7 @@ export const startProvider = async (): Promise<Provider> => {
   }
 }
 
-const makeThing = operation({
+const makeThing = defineOperation({
   name: 'test_make_thing',
   cli: 'test make',
   routes: [{ route: 'POST /v1/test-things', status: 201 }],
@@ -93,7 +93,7 @@ export const thingMaker = (provider: Provider) => {
     if (!response.ok) throw new Problem('upstream_error', 'The provider refused.')
     return (await response.json()) as Result
   }
-  const handler: ProviderHandler<{ name: string }, unknown, Intent, Result> = {
+  const handler: ExternalHandler<{ name: string }, unknown, Intent, Result> = {
     prepare: async (_, { name }) => {
       if (name === 'taken') throw new Problem('conflict', 'Taken.', { reason: 'duplicate' })
       return { name }
@@ -102,11 +102,11 @@ export const thingMaker = (provider: Provider) => {
       const there = again ? await ask('GET', name, signal) : { id: null }
       return there.id === null ? await ask('POST', name, signal) : there
     },
-    settle: async (ctx, { name }, { id }) => {
+    complete: async (ctx, { name }, { id }) => {
       ctx.emit('group.created/1', { group: { id: String(id ?? 1), name, emoji: null } })
       return { id: id === null ? null : String(id), name }
     },
-    rehearse: () => ({ id: null }),
+    dryRunResult: () => ({ id: null }),
   }
   return [{ operation: makeThing, handler: handler as never }]
 }

@@ -5,8 +5,8 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { ErrorCode } from '../../catalog/errors.ts'
 import { Problem } from '../../server/core/problem.ts'
-import { refusals } from '../../server/provider/adapter/refusals.ts'
-import { lookUp, type Provider } from '../../server/provider/port.ts'
+import { refusalRules } from '../../server/provider/adapter/refusal-rules.ts'
+import { lookUpOutcome, type Provider } from '../../server/provider/port.ts'
 import type { Answer } from '../peer.ts'
 import {
   adapter,
@@ -127,7 +127,7 @@ describe('Refusals of the provider', () => {
 
   it('are all tried above', () => {
     const tried = new Set(rows.flatMap(([codes]) => codes.map((given) => [given].flat().join('/'))))
-    for (const { codes, subcodes } of refusals) {
+    for (const { codes, subcodes } of refusalRules) {
       for (const code of codes.flat())
         for (const subcode of subcodes ?? [undefined])
           assert.ok(
@@ -194,7 +194,7 @@ describe('Refusals of the provider', () => {
     for (const [more, expected] of details) {
       say(refusal(100, more as Record<string, unknown>))
       const problem = await problemOf(send())
-      assert.equal(problem.message, `The provider does not take a parameter. The provider says: ${expected}`)
+      assert.equal(problem.message, `The provider does not accept a parameter. The provider says: ${expected}`)
     }
     say(refusal(100, { message: `${'x'.repeat(5000)}${TOKEN}` }))
     assert.ok((await problemOf(send())).message.length < 400)
@@ -235,7 +235,7 @@ describe('Refusals of the provider', () => {
   it('of a look-up tell nothing of the call it asks about', async () => {
     for (const answer of [refusal(190, {}, 401), refusal(4, {}, 429), refusal(131008)]) {
       say(answer)
-      const problem = await problemOf(lookUp(scene.provider.listLinks(from, signal)))
+      const problem = await problemOf(lookUpOutcome(scene.provider.listLinks(from, signal)))
       assert.deepEqual(shown(problem), ['upstream_unavailable', undefined, true])
     }
   })
@@ -362,7 +362,7 @@ describe('Whatever comes back', () => {
   )
   const value = fc.oneof(
     fc.jsonValue(),
-    fc.constantFrom(...refusals.flatMap((rule) => [...rule.codes.flat(), ...(rule.subcodes ?? [])])),
+    fc.constantFrom(...refusalRules.flatMap((rule) => [...rule.codes.flat(), ...(rule.subcodes ?? [])])),
     fc.constant(TOKEN),
   )
   const { node } = fc.letrec<{ node: unknown }>((tie) => ({
@@ -430,9 +430,9 @@ describe('Whatever comes back', () => {
 })
 
 describe('The guide to the provider', () => {
-  const row = ({ codes, subcodes, becomes, reason, says }: (typeof refusals)[number]): string => {
+  const row = ({ codes, subcodes, becomes, reason, detail }: (typeof refusalRules)[number]): string => {
     const listed = codes.map((code) => (typeof code === 'number' ? String(code) : code.join('–'))).join(', ')
-    return `| ${listed}${subcodes ? ` with ${subcodes.join(', ')}` : ''} | \`${becomes}\`${reason ? ` \`${reason}\`` : ''} | ${says} |`
+    return `| ${listed}${subcodes ? ` with ${subcodes.join(', ')}` : ''} | \`${becomes}\`${reason ? ` \`${reason}\`` : ''} | ${detail} |`
   }
 
   it('has the table of refusals as it is', () => {
@@ -440,8 +440,8 @@ describe('The guide to the provider', () => {
     const written = guide.split('\n').filter((line) => /^\| \d/.test(line))
     assert.deepEqual(
       written,
-      refusals.map(row),
-      `write into docs/provider.md:\n${refusals.map(row).join('\n')}`,
+      refusalRules.map(row),
+      `write into docs/provider.md:\n${refusalRules.map(row).join('\n')}`,
     )
   })
 })

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach } from 'node:test'
 import { Problem } from '../../server/core/problem.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
-import { outcomeUnknown, type Outgoing, type Provider } from '../../server/provider/port.ts'
+import { isOutcomeUnknown, type OutgoingMessage, type Provider } from '../../server/provider/port.ts'
 import { type Answer, type Peer, startPeer } from '../peer.ts'
 import { recorded } from './recorded.ts'
 
 export const TOKEN = 'EAAGtoken0123456789secret'
 export const from = { phoneNumberId: recorded.phone }
 export const signal = new AbortController().signal
-export const text: Outgoing = {
+export const text: OutgoingMessage = {
   to: '16315551234',
   reference: 'msg_01J...',
   body: { type: 'text', text: { body: 'Hi' } },
@@ -66,5 +66,5 @@ export const problemOf = async (call: Promise<unknown>): Promise<Problem> => {
   return problem
 }
 /** What it is to programs: code, reason, and whether the work may have been done. */
-export const shown = (problem: Problem) => [problem.code, problem.extras.reason, outcomeUnknown(problem)]
+export const shown = (problem: Problem) => [problem.code, problem.extras.reason, isOutcomeUnknown(problem)]
 export const send = (): Promise<unknown> => scene.provider.send(from, text, signal)

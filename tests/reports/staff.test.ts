@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { presets } from '../../catalog/reports.ts'
-import { generateReport, nightlyReports, spanByHand } from '../../server/reports/generate.ts'
+import { generateReport, createNightlyReportJob, resolvePastRange } from '../../server/reports/generate.ts'
 import { createStaff, updateStaff } from '../../storage/admin.ts'
 import { listReports } from '../../storage/staff-reports.ts'
 import { callAs, doAs } from '../calls.ts'
@@ -59,9 +59,9 @@ const spans = fc.oneof(
 )
 
 everyDatabase(
-  'The staff report against its rows',
+  'Staff report against a row-by-row count',
   (server) => {
-    it('has every figure that a slow count of the rows has, live and stored, on one page or many', async () => {
+    it('live and stored figures equal those of a row-by-row count, on any page size', async () => {
       let [counted, untouched, late, reopened, stored] = [0, 0, 0, 0, 0]
       await fc.assert(
         fc.asyncProperty(
@@ -148,7 +148,7 @@ const assertStored = async (
   const made = await generateReport(
     server.db,
     workspace.id,
-    spanByHand(clock, zone, { from, to }, 'By hand'),
+    resolvePastRange(clock, zone, { from, to }, 'By hand'),
     clock,
   )
   const answer = await doAs(server, workspace.owner.key)(name, asked as Record<string, unknown>)
@@ -174,9 +174,9 @@ const assertStored = async (
 }
 
 everyDoor(
-  'The staff report',
+  'Staff report',
   (test) => {
-    test('counts what members did through the doors', async ({ server, workspace, call }) => {
+    test('counts the work of members', async ({ server, workspace, call }) => {
       clock = NOON
       const grace = await workspace.staff({ name: 'Grace', role: 'agent' })
       await sql`insert into sla_policies (workspace_id, name, first_response_seconds, resolution_seconds, created_at) values (${workspace.id}, 'Promise', 600, 36000, ${ago(90)})`.execute(
@@ -268,7 +268,7 @@ everyDoor(
       clock = NOON
     })
 
-    test('is for those with report permission; owners, admins and managers have it', async ({
+    test('requires report permission, which owners, admins and managers have', async ({
       workspace,
       as,
     }) => {
@@ -286,7 +286,7 @@ everyDoor(
       assert.match(body.detail, /admin staff update/)
     })
 
-    test('refuses days that cannot be, naming the field', async ({ call }) => {
+    test('an invalid range is refused with the field', async ({ call }) => {
       clock = NOON
       for (const [input, field] of [
         [{ from: '2026-10-02', to: '2026-10-01' }, 'from'],
@@ -313,9 +313,9 @@ everyDoor(
 )
 
 everyDatabase(
-  'Pages of the staff report',
+  'Staff report: pages',
   (server) => {
-    it('show each member once, however the numbers and the days move between them', async () => {
+    it('each member is shown once, even when numbers or days change between pages', async () => {
       clock = '2026-10-07T23:50:00.000Z'
       const workspace = await makeWorkspace(server(), { timezone: 'UTC' })
       const members: string[] = []
@@ -338,7 +338,7 @@ everyDatabase(
         await generateReport(
           server().db,
           workspace.id,
-          spanByHand(clock, 'UTC', { from: '2026-10-07', to: '2026-10-07' }, null),
+          resolvePastRange(clock, 'UTC', { from: '2026-10-07', to: '2026-10-07' }, null),
           clock,
         )
       })
@@ -351,7 +351,7 @@ everyDatabase(
       )
     })
 
-    it('belong to their filters', async () => {
+    it('cursors are bound to their filters', async () => {
       clock = NOON
       const workspace = await makeWorkspace(server())
       const { id } = await plantConversation(server(), workspace.id, {})
@@ -370,9 +370,9 @@ everyDatabase(
 )
 
 everyDatabase(
-  'Windows that ran out',
+  'Staff report: expired reply windows',
   (server) => {
-    it('are those that conversations show', async () => {
+    it('reply windows are those that conversations show', async () => {
       clock = NOON
       const workspace = await makeWorkspace(server())
       const { db } = server()
@@ -424,9 +424,9 @@ everyDatabase(
 )
 
 everyDatabase(
-  'Stored reports',
+  'Stored staff reports',
   (server) => {
-    it('answer for days that they cover in their time zone, the shortest first', async () => {
+    it('the shortest stored report that covers the days in its time zone is used', async () => {
       clock = NOON
       const workspace = await makeWorkspace(server(), { timezone: 'Europe/Berlin' })
       const run = doAs(server(), workspace.owner.key)
@@ -434,7 +434,7 @@ everyDatabase(
         await generateReport(
           server().db,
           workspace.id,
-          spanByHand(clock, 'Europe/Berlin', { from, to }, named),
+          resolvePastRange(clock, 'Europe/Berlin', { from, to }, named),
           clock,
         )
       const { id } = await plantConversation(server(), workspace.id, { inboundAt: ago(48) })
@@ -469,17 +469,17 @@ everyDatabase(
         const live = await run(name, other)
         assert.deepEqual([live.source, live.report], ['live_closes', null], JSON.stringify(other))
       }
-      assert.throws(() => spanByHand(clock, 'Europe/Berlin', { preset: 'today' }, null), /day that is over/)
+      assert.throws(() => resolvePastRange(clock, 'Europe/Berlin', { preset: 'today' }, null), /day that is over/)
       const elsewhere = await makeWorkspace(server(), { timezone: 'Europe/Berlin' })
       assert.equal((await doAs(server(), elsewhere.owner.key)(name, asked)).source, 'live_closes')
     })
 
-    it('are made each night of the days that are over in the workspace', async () => {
+    it("are generated each night for the past days in the workspace's time zone", async () => {
       clock = '2026-10-07T10:30:00.000Z'
       const workspace = await makeWorkspace(server(), { timezone: 'Pacific/Kiritimati' })
       const { id } = await plantConversation(server(), workspace.id, { inboundAt: ago(30) })
       await staffReplies(server(), workspace.id, id, { staffId: workspace.owner.staffId, at: ago(29) })
-      const work = nightlyReports(server().app)
+      const work = createNightlyReportJob(server().app)
       const made = async () =>
         (await listReports(server().db, workspace.id))
           .map(({ name: named, from, to, timezone, rows }) => ({ name: named, from, to, timezone, rows }))
@@ -496,7 +496,7 @@ everyDatabase(
       assert.deepEqual(await made(), first)
       clock = '2026-10-07T11:00:00.000Z'
       await Promise.all([work(), work()])
-      await nightlyReports(server().app)()
+      await createNightlyReportJob(server().app)()
       const both = [...first, ...night('2026-10-07', '2026-10-01', '2026-09-08')].toSorted((a, b) =>
         a.from! < b.from! ? 1 : -1,
       )
@@ -516,7 +516,7 @@ everyDatabase(
 )
 
 it(
-  'Of several servers one makes the reports of a night',
+  'Stored staff reports: of several servers one generates the reports of a night',
   { skip: !process.env.WCRM_TEST_POSTGRES_URL },
   async () => {
     clock = NOON
@@ -524,9 +524,9 @@ it(
     try {
       const workspaces = []
       for (let n = 0; n < 4; n++) workspaces.push(await makeWorkspace(servers[0]!))
-      await Promise.all(servers.map((server) => nightlyReports(server.app)()))
+      await Promise.all(servers.map((server) => createNightlyReportJob(server.app)()))
       // Whoever found another at work leaves it to them, and looks again.
-      await Promise.all(servers.map((server) => nightlyReports(server.app)()))
+      await Promise.all(servers.map((server) => createNightlyReportJob(server.app)()))
       for (const { id } of workspaces)
         assert.deepEqual((await listReports(servers[0]!.db, id)).map((r) => r.name).toSorted(), [
           '30 days',

@@ -19,9 +19,9 @@ const span = fc.oneof(
 )
 
 everyDatabase(
-  'The summary against its rows',
+  'Workspace summary against a row-by-row count',
   (server) => {
-    it('has every figure that a slow count of the rows has, in any zone and about any change of the clocks', async () => {
+    it('figures equal those of a row-by-row count, in any time zone and across clock changes', async () => {
       let counted = 0
       await fc.assert(
         fc.asyncProperty(history, fc.array(span, { minLength: 1, maxLength: 4 }), async (story, spans) => {
@@ -80,9 +80,9 @@ const assertRange = (
 }
 
 everyDoor(
-  'The summary',
+  'Workspace summary',
   (test) => {
-    test('of a quiet workspace is zeros, and nulls that say why', async ({ call, workspace }) => {
+    test('an empty workspace has zeros, and nulls with a reason', async ({ call, workspace }) => {
       clock = '2026-10-07T12:00:00.000Z'
       const { body } = await call(name)
       assert.deepEqual(body.range, {
@@ -116,12 +116,12 @@ everyDoor(
       )
     })
 
-    test('is given to an agent without report permission', async ({ workspace, as }) => {
+    test('needs no report permission', async ({ workspace, as }) => {
       const { key } = await workspace.staff({ role: 'agent', reports: false, channel_ids: [] })
       assert.equal((await as(key)(name, { preset: 'today' })).status, 200)
     })
 
-    test('takes the zone asked for, however it is written', async ({ call }) => {
+    test('accepts the requested time zone in any case', async ({ call }) => {
       clock = '2026-10-07T19:00:00.000Z'
       const {
         body: { range, notes },
@@ -138,7 +138,7 @@ everyDoor(
       assert.ok(!notes.some((note: string) => note.startsWith('Clocks')))
     })
 
-    test('has days of 23, 24.5 and 25 hours where clocks change, and a day that was none', async ({
+    test('days have 23, 24.5 or 25 hours where clocks change, and a skipped day has none', async ({
       call,
     }) => {
       clock = '2026-11-30T12:00:00.000Z'
@@ -159,7 +159,7 @@ everyDoor(
       }
     })
 
-    test('lets from and to override a preset, and may end today', async ({ call }) => {
+    test('from and to override a preset, and may end today', async ({ call }) => {
       clock = '2026-10-07T23:59:59.999Z'
       const {
         body: { range },
@@ -170,7 +170,7 @@ everyDoor(
       )
     })
 
-    test('refuses ranges and zones that cannot be, naming the field and the mend', async ({ call }) => {
+    test('an invalid range or time zone is refused with field and fix', async ({ call }) => {
       clock = '2026-10-07T12:00:00.000Z'
       const refusals: [Record<string, unknown>, string, string][] = [
         [{ from: '2026-10-01' }, 'to', 'required'],
@@ -216,7 +216,7 @@ everyDoor(
         assert.equal((await call(name, input)).status, 400, JSON.stringify(input))
     })
 
-    test('reaches back to the first year', async ({ call }) => {
+    test('accepts ranges back to the year 1', async ({ call }) => {
       clock = '2026-10-07T12:00:00.000Z'
       for (const timezone of ['Asia/Kolkata', 'America/New_York'])
         assert.equal(
@@ -237,9 +237,9 @@ const nullsIn = (body: Record<string, Record<string, unknown>>): string[] =>
   )
 
 everyDatabase(
-  'Limits of the summary',
+  'Workspace summary: limits',
   (server) => {
-    it('counts new contacts up to a bound, and says that there are more', async () => {
+    it('new contacts are counted up to a bound, and reported as a lower bound', async () => {
       clock = '2026-10-07T12:00:00.000Z'
       const {
         id,
@@ -261,7 +261,7 @@ everyDatabase(
       assert.ok(notes.some((note: string) => note.startsWith('contacts.new was counted up to 100000')))
     })
 
-    it('says of agents why they are not counted, whether keys are marked or not', async () => {
+    it('agent figures are unavailable with a reason, with and without AI agent keys', async () => {
       const workspace = await makeWorkspace(server())
       const reason = async (): Promise<string> =>
         (await doAs(server(), workspace.owner.key)(name)).unavailable.find(
@@ -272,7 +272,7 @@ everyDatabase(
       assert.match(await reason(), /^Keys of AI agents/)
     })
 
-    it('has no row of another workspace', async () => {
+    it('does not count other workspaces', async () => {
       const [story] = fc.sample(history, { numRuns: 1, seed: 7 })
       clock = story!.scene[1]
       const [mine, other] = [await makeWorkspace(server()), await makeWorkspace(server())]

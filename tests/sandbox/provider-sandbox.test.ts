@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { outcomeUnknown } from '../../server/provider/port.ts'
+import { isOutcomeUnknown } from '../../server/provider/port.ts'
 import { everyDatabase } from '../doors.ts'
 import { problemOf, shown, signal, small } from '../provider/scene.ts'
 import { seasonSale } from '../provider/recorded.ts'
@@ -48,7 +48,7 @@ everyDatabase('The adapter and the sandbox', (server) => {
     await sandbox.say({ from: `+${to}`, text: 'Hello' })
     assert.equal(await provider.findSent(from, reference, signal), 'absent')
     await sandbox.fault({ to: `+${to}`, drop_answer: true })
-    assert.ok(outcomeUnknown(await problemOf(provider.send(from, text(to, reference), signal))))
+    assert.ok(isOutcomeUnknown(await problemOf(provider.send(from, text(to, reference), signal))))
     const [{ id } = assert.fail('it is not there')] = await sandbox.sent(to)
     assert.deepEqual(await provider.findSent(from, reference, signal), { id })
     await sandbox.fault({ to: `+${to}`, code: 130429 })
@@ -143,7 +143,7 @@ everyDatabase('The adapter and the sandbox', (server) => {
     assert.equal(await provider.findLink(from, link.code, signal), undefined)
     await sandbox.fault({ on: 'links', drop_answer: true })
     assert.ok(
-      outcomeUnknown(
+      isOutcomeUnknown(
         await problemOf(provider.createLink(from, { message: 'Lost', qrFormat: 'PNG' }, signal)),
       ),
     )

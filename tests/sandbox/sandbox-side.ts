@@ -2,13 +2,12 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe } from 'node:test'
 import { pino } from 'pino'
-import { HARD_MAX_BYTES } from '../../server/http/body.ts'
+import { MAX_BODY_BYTES } from '../../server/http/body.ts'
 import { nodeHandler } from '../../server/http/node.ts'
 import { createSandbox, type Sandbox } from '../../server/sandbox/emulator/sandbox.ts'
 import type { Db } from '../../storage/database.ts'
-import { migrate } from '../../storage/open.ts'
-import { defaults } from '../../storage/sandbox/settings.ts'
-import { databases, onEmptyDatabase } from '../servers.ts'
+import { DEFAULT_SANDBOX_SETTINGS } from '../../storage/sandbox/settings.ts'
+import { databases, onMigratedDatabase } from '../databases.ts'
 
 /** The sandbox as a client of the provider sees it: over HTTP, and with a receiver for its webhooks. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers freely
@@ -63,8 +62,7 @@ export const everySandbox = (title: string, define: (withSandbox: WithSandbox) =
       let open: Promise<void>
       let count = 0
       before(async () => {
-        open = onEmptyDatabase(database, async (db) => {
-          await migrate(db)
+        open = onMigratedDatabase(database, async (db) => {
           opened.resolve(db)
           await finished.promise
         })
@@ -132,7 +130,7 @@ const runSide = async (
   const sandbox = another()
   const handle = nodeHandler(
     (request) => sandbox.fetch(request, new URL(request.url).pathname.replace('/base', '')),
-    { maxRequestBodySize: HARD_MAX_BYTES },
+    { maxRequestBodySize: MAX_BODY_BYTES },
   )
   const served = await listen((request, response) => {
     void handle(request, response)
@@ -187,9 +185,9 @@ const runSide = async (
     })
   } finally {
     await control('DELETE', 'faults')
-    await control('POST', 'settings', { ...defaults })
+    await control('POST', 'settings', { ...DEFAULT_SANDBOX_SETTINGS })
     answers.length = 0
-    await sandbox.settle()
+    await sandbox.drain()
     for (const { server } of [served, receiver]) {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))

@@ -181,7 +181,7 @@ everySandbox('The sandbox', (withSandbox) => {
   it("carries a customer's message and the statuses of the answer in signed webhooks", async () => {
     await withSandbox(async (side) => {
       const id = await say(side, { text: 'Grüße 👋' })
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       const [webhook] = side.webhooks
       assert.equal(
         webhook!.signature,
@@ -212,7 +212,7 @@ everySandbox('The sandbox', (withSandbox) => {
       )
       assert.equal(status, 200)
       assert.deepEqual(body.contacts, [{ input: `+${CUSTOMER}`, wa_id: CUSTOMER }])
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       const [sent, delivered] = side.changes.slice(1).map(({ value }) => value.statuses[0])
       assert.deepEqual(
         [sent.id, sent.status, sent.recipient_id, sent.biz_opaque_callback_data],
@@ -266,7 +266,7 @@ everySandbox('The sandbox', (withSandbox) => {
         status: 'failed',
         code: 131026,
       })
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       const [read, failed] = side.changes.slice(3).map(({ value }) => value.statuses[0])
       assert.deepEqual(
         [read.status, read.pricing, failed.errors[0].code, failed.errors[0].title],
@@ -288,7 +288,7 @@ everySandbox('The sandbox', (withSandbox) => {
       })
       await say(side, { message: { type: 'unsupported' }, text: undefined })
       await say(side, { from: undefined, user_id: 'US.13491208655302741918', name: 'Ada' })
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       const [ad, image, unsupported, hidden] = side.changes.map(({ value }) => ({
         ...value.messages[0],
         contact: value.contacts[0],
@@ -332,7 +332,7 @@ everySandbox('The sandbox', (withSandbox) => {
       assert.deepEqual(reply.body.contacts, [
         { input: 'US.13491208655302741918', user_id: 'US.13491208655302741918' },
       ])
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual(
         Object.keys(side.changes.at(-1)!.value.statuses[0]).filter((key) => key.startsWith('recipient')),
         ['recipient_user_id'],
@@ -364,12 +364,12 @@ everySandbox('The sandbox', (withSandbox) => {
       await say(side, { ad: true })
       await side.control('POST', 'settings', { free_entry: false })
       assert.deepEqual([await at(96.2 + 23.9), await at(96.2 + 24.1)], [200, 429])
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       side.changes.length = 0
 
       await side.control('POST', 'faults', { on: 'messages', async: true })
       assert.equal((await send(side, text(CUSTOMER, 'Hi'))).status, 200)
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual(
         side.changes.map(({ value }) => value.statuses[0].errors[0].code),
         [131047],
@@ -474,7 +474,7 @@ everySandbox('The sandbox', (withSandbox) => {
       await say(side)
       await side.control('POST', 'preferences', { number_id: side.number, from: CUSTOMER, marketing: 'stop' })
       await ok('rich', rich)
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.equal(
         side.changes.find(({ field }) => field === 'user_preferences')!.value.user_preferences[0].value,
         'stop',
@@ -552,7 +552,7 @@ everySandbox('The sandbox', (withSandbox) => {
       refused(await side.call('GET', 'v23.0/a/b/c'), 400, 2500)
       await side.control('POST', 'number', { id: side.number, status: 'DISCONNECTED', quality_rating: 'RED' })
       refused(await send(side, text(CUSTOMER, 'Hi')), 400, 133010)
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual(
         side.changes
           .filter(({ field }) => field === 'phone_number_quality_update')
@@ -610,7 +610,7 @@ everySandbox('The sandbox', (withSandbox) => {
       await side.control('POST', 'faults', { on: 'messages', code: 131026, async: true, times: 1 })
       const { body } = await send(side, text(CUSTOMER, 'fails'))
       side.changes.length = 0
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       const own = side.changes
         .flatMap(({ value }) => value.statuses ?? [])
         .filter((s: { id: string }) => s.id === body.messages[0].id)
@@ -658,7 +658,7 @@ everySandbox('The sandbox', (withSandbox) => {
   it('sends batches, duplicates, and updates in no order', async () => {
     await withSandbox(async (side) => {
       for (let n = 0; n < 30; n++) await say(side, { text: `m${n}` })
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual([side.webhooks.length, side.changes.length], [1, 30])
       assert.deepEqual(
         side.changes.map(({ value }) => value.messages[0].text.body),
@@ -671,7 +671,7 @@ everySandbox('The sandbox', (withSandbox) => {
       )
       side.changes.length = 0
       for (let n = 0; n < 10; n++) await send(side, text(CUSTOMER, `r${n}`))
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.equal(side.changes.length, 60)
       assert.equal(statuses(side).filter((s) => s === 'delivered').length, 30)
       const first = new Map<string, string>()
@@ -682,7 +682,7 @@ everySandbox('The sandbox', (withSandbox) => {
       await side.control('POST', 'webhooks', { duplicates: 0, shuffle: false, batch: 4 })
       side.webhooks.length = 0
       for (let n = 0; n < 10; n++) await say(side)
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual(
         side.webhooks.map(
           ({ body }) => (JSON.parse(body) as { entry: { changes: unknown[] }[] }).entry[0]!.changes.length,
@@ -699,7 +699,7 @@ everySandbox('The sandbox', (withSandbox) => {
       for (let n = 0; n < 20; n++)
         ids.add((await send(side, text(CUSTOMER, `n${n}`))).body.messages[0].id as string)
       const [one, other] = [side.another(), side.another()]
-      await Promise.all([one.settle(), other.settle()])
+      await Promise.all([one.drain(), other.drain()])
       const sent = side.changes
         .flatMap(({ value }) => value.statuses ?? [])
         .filter((s: { status: string }) => s.status === 'sent')
@@ -719,10 +719,10 @@ everySandbox('The sandbox', (withSandbox) => {
           .map(({ value }) => value.event)
       const status = async () => (await side.call('GET', `v23.0/${made.id}?fields=status`)).body.status
       assert.deepEqual([made.status, made.category], ['PENDING', 'MARKETING'])
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.equal(await status(), 'PENDING')
       side.clock.offsetMs += 2000
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual([await status(), events()], ['APPROVED', ['APPROVED']])
       const { value } = side.changes[0]!
       assert.deepEqual(
@@ -742,7 +742,7 @@ everySandbox('The sandbox', (withSandbox) => {
         decision: 'category',
         category: 'UTILITY',
       })
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual(events(), ['APPROVED', 'REJECTED', 'PAUSED', 'APPROVED'])
       assert.equal(side.changes[1]!.value.rejection_info.reason, 'Variables stand next to each other.')
       assert.deepEqual(
@@ -765,7 +765,7 @@ everySandbox('The sandbox', (withSandbox) => {
         100,
       )
       side.clock.offsetMs += 2000
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.deepEqual(
         (await side.call('POST', `${side.account}/message_templates/archive`, { hsm_ids: made.id })).body,
         { archived_templates: [made.id], failed_templates: {} },
@@ -778,7 +778,7 @@ everySandbox('The sandbox', (withSandbox) => {
       assert.equal(await status(), 'APPROVED')
       await side.call('POST', `${side.account}/message_templates/archive`, { hsm_ids: [made.id] })
       side.clock.offsetMs += 29 * 24 * HOUR_MS
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.equal(events().at(-1), 'DELETED')
       refused(await side.call('GET', `v23.0/${made.id}`), 400, 100)
     })
@@ -958,15 +958,15 @@ everySandbox('The sandbox', (withSandbox) => {
     await withSandbox(async (side) => {
       const subscribe = (body: unknown) => side.call('POST', `v23.0/${side.account}/subscribed_apps`, body)
       await say(side)
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       const hook = side.webhooks.length
       await side.call('DELETE', `v23.0/${side.account}/subscribed_apps`)
       await say(side)
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.equal(side.webhooks.length, hook)
       assert.deepEqual((await side.call('GET', `v23.0/${side.account}/subscribed_apps`)).body, { data: [] })
       assert.deepEqual((await subscribe({})).body, { success: true })
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       assert.equal(side.changes.length, 2)
       refused(
         await subscribe({ override_callback_uri: 'http://127.0.0.1:9/x', verify_token: 'right' }),

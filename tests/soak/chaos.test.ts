@@ -7,13 +7,12 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { hashApiKey, newApiKey } from '../../server/keys.ts'
+import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { createChannel, createKey, createStaff, createWorkspace } from '../../storage/admin.ts'
 import { type Location, migrate } from '../../storage/open.ts'
 import { insertTemplate } from '../../storage/templates.ts'
-import { newPlace, using } from '../places.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
-import { databases } from '../servers.ts'
+import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 
 const AT_ONCE = 24
 const KILLS = 4
@@ -72,7 +71,7 @@ const startSandbox = async (
 }
 
 const prepare = (location: Location) =>
-  using(location, async ({ db }) => {
+  withStorage(location, async ({ db }) => {
     await migrate(db)
     const now = new Date().toISOString()
     const { id: workspaceId } = await createWorkspace(db, { name: 'Chaos' }, now)
@@ -106,7 +105,7 @@ const prepare = (location: Location) =>
       },
       now,
     )
-    const key = newApiKey(false)
+    const key = createApiKey(false)
     await createKey(
       db,
       workspaceId,
@@ -229,7 +228,7 @@ describe('Chaos', { concurrency: true }, () => {
       `${SENDS} sends reach the provider once each, although answers are lost and the server is killed (${database})`,
       { timeout: 280_000 },
       async () => {
-        const place = await newPlace(database)
+        const place = await createEmptyDatabase(database)
         const sandboxFolder = mkdtempSync(join(tmpdir(), 'wcrm-chaos-'))
         const running: ServerProcess[] = []
         try {
@@ -300,7 +299,7 @@ describe('Chaos', { concurrency: true }, () => {
           )
 
           await server.kill('SIGTERM')
-          await using(place.location, async ({ db }) => {
+          await withStorage(place.location, async ({ db }) => {
             const messages = await db
               .selectFrom('messages')
               .select(['id', 'provider_id', 'status'])

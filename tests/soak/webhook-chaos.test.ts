@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { newPlace } from '../places.ts'
-import { databases } from '../servers.ts'
+import { createEmptyDatabase, databases } from '../databases.ts'
 import { weather } from './webhook-storm.ts'
 
 const [EVENTS, ENDPOINTS] = [2000, 10]
@@ -11,7 +10,7 @@ describe(
   { skip: !databases.includes('postgresql') && 'needs PostgreSQL: several servers share the database' },
   () => {
     it('reach every endpoint at least once, hardly ever twice, with the same id', async () => {
-      const place = await newPlace('postgresql')
+      const place = await createEmptyDatabase('postgresql')
       try {
         const { kills, attempts, troubled, missing, duplicates, unstable, unsigned, seconds } = await weather(
           place,

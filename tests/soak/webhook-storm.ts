@@ -4,14 +4,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { Webhook } from 'standardwebhooks'
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { newEventId } from '../../server/ids.ts'
-import { hashApiKey, newApiKey } from '../../server/keys.ts'
+import { createEventId } from '../../server/ids.ts'
+import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { createKey, createStaff, createWorkspace } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { writeEvents } from '../../storage/events.ts'
+import { insertEvents } from '../../storage/events.ts'
 import { migrate } from '../../storage/open.ts'
-import { type Place, using } from '../places.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
+import { type TestDatabase, withStorage } from '../databases.ts'
 
 export type Storm = {
   events: number
@@ -94,7 +94,7 @@ const prepare = async (db: Db) => {
   const now = new Date().toISOString()
   const { id: workspaceId } = await createWorkspace(db, { name: 'Storm' }, now)
   const staff = await createStaff(db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
-  const key = newApiKey(false)
+  const key = createApiKey(false)
   await createKey(
     db,
     workspaceId,
@@ -126,12 +126,12 @@ const writeAll = async (
   const begun = performance.now()
   while (ids.length < events && !stopped()) {
     const rows = Array.from({ length: Math.min(10, events - ids.length) }, (_, n) => ({
-      id: newEventId(),
+      id: createEventId(),
       type: 'group.created/1',
       occurred_at: new Date().toISOString(),
       data: { group: { id: String(ids.length + n), name: `Group ${ids.length + n}`, emoji: null } },
     }))
-    await writeEvents(db, workspaceId, rows)
+    await insertEvents(db, workspaceId, rows)
     ids.push(...rows.map(({ id }) => id))
     const early = (ids.length / perSecond) * 1000 - (performance.now() - begun)
     if (early > 0) await pause(early)
@@ -143,8 +143,8 @@ const writeAll = async (
  * Two servers share a PostgreSQL database and are killed in turn while events go to many endpoints, some of
  * whose answers are bad.
  */
-export const weather = (place: Place, storm: Storm): Promise<Aftermath> =>
-  using(place.location, async ({ db }) => {
+export const weather = (place: TestDatabase, storm: Storm): Promise<Aftermath> =>
+  withStorage(place.location, async ({ db }) => {
     const { workspaceId, key } = await prepare(db)
     const count: Aftermath = {
       kills: 0,

@@ -3,7 +3,8 @@ import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { type Db } from '../../storage/database.ts'
 import { openStorage } from '../../storage/open.ts'
-import { databases, startServer } from '../servers.ts'
+import { startServer } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 const CONNECTIONS = 2
 

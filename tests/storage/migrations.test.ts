@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import { migrate } from '../../storage/open.ts'
-import { databases, onEmptyDatabase } from '../servers.ts'
+import { databases, onEmptyDatabase } from '../databases.ts'
 
 type Given = { type: CustomFieldType; value: unknown; rows: Record<string, unknown>[] }
 

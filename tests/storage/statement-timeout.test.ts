@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { z } from 'zod'
-import { operation, type Operation } from '../../catalog/index.ts'
+import { defineOperation, type Operation } from '../../catalog/index.ts'
 import type { Context } from '../../server/core/context.ts'
 import { openStorage } from '../../storage/open.ts'
 import { doAs } from '../calls.ts'
-import { databases, makeWorkspace, startServer, type TestWorkspace } from '../servers.ts'
+import { makeWorkspace, startServer, type TestWorkspace } from '../servers.ts'
+import { databases } from '../databases.ts'
 
 const LIMIT_MS = 2000
 const endless = sql`select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b, generate_series(1, 1000000) c`
@@ -19,7 +20,7 @@ const common = {
   errors: [],
   examples: [],
 } as const
-const search: Operation = operation({
+const search: Operation = defineOperation({
   ...common,
   name: 'test_endless_search',
   cli: 'test search',
@@ -27,7 +28,7 @@ const search: Operation = operation({
   scope: 'mcp:read',
   input: z.object({}),
 })
-const change: Operation = operation({
+const change: Operation = defineOperation({
   ...common,
   name: 'test_endless_change',
   cli: 'test change',
@@ -122,7 +123,7 @@ for (const database of databases) {
     })
 
     it('of administration takes its time', async () => {
-      const admin = await openStorage(server.location, { attach: true, unhurried: true, connections: 1 })
+      const admin = await openStorage(server.location, { attach: true, noTimeout: true, connections: 1 })
       try {
         await sql`set application_name to 'patient'`.execute(admin.db)
         await sql`select pg_sleep(${(LIMIT_MS * 1.5) / 1000})`.execute(admin.db)

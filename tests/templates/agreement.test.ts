@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import type { TemplateDraft } from '../../catalog/templates.ts'
-import { refusalOf } from '../../server/sandbox/emulator/errors.ts'
+import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
+import { errorFieldsOf } from '../../server/sandbox/emulator/errors.ts'
 import {
   checkEnvelope,
   checkTemplateComponents,
-  findingIn,
+  findReviewFinding,
 } from '../../server/sandbox/emulator/template-checks.ts'
 import { lintDraft } from '../../server/templates/lint.ts'
-import { payloadOf } from '../../server/templates/payload.ts'
+import { buildPayload } from '../../server/templates/payload.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { validDrafts } from './draft-arbitraries.ts'
@@ -26,12 +26,12 @@ import { makeWorkspace } from '../servers.ts'
 
 /** What the provider has against a draft at once or in review; undefined: nothing. */
 const objection = (draft: TemplateDraft): string | undefined => {
-  const sent = JSON.parse(JSON.stringify(payloadOf(draft))) as unknown
+  const sent = JSON.parse(JSON.stringify(buildPayload(draft))) as unknown
   try {
     const { category } = checkEnvelope({ ...draft })
-    return findingIn(checkTemplateComponents(sent, category, false), false)?.reason
+    return findReviewFinding(checkTemplateComponents(sent, category, false), false)?.reason
   } catch (error) {
-    const refusal = refusalOf(error)
+    const refusal = errorFieldsOf(error)
     if (!refusal) throw error
     return refusal.userMessage ?? refusal.message
   }
@@ -194,59 +194,64 @@ const isForReviewer = (draft: TemplateDraft): boolean => {
 
 const some = (of: fc.Arbitrary<TemplateDraft>, count: number): TemplateDraft[] => fc.sample(of, count)
 
-everyDatabase('Drafts and the provider', (server) => {
-  it('are of one mind through the door', async () => {
-    const workspace = await makeWorkspace(server())
-    const call = callAs(server(), workspace.owner.key)
-    const { provider } = server().app
-    const account = `77${workspace.id}`
-    const refused: TemplateDraft[] = []
-    const accepted: string[] = []
-    for (const [n, draft] of [...some(drafts, 40), ...some(validDrafts, 10)].entries()) {
-      const template = named(draft, n)
-      const reply = await call(
-        'messaging_create_template',
-        { template },
-        { confirm: 'submit', idempotencyKey: `agreement-${workspace.id}-${n}` },
-      )
-      if (errorsOf(template).length > 0) {
-        assert.deepEqual([reply.status, reply.body.reason], [400, 'template_rules'], reply.text)
-        refused.push(template)
-      } else {
-        assert.equal(reply.status, 201, `${JSON.stringify(template)} ${reply.text}`)
-        accepted.push(reply.body.id)
-      }
-    }
-    assert.ok(accepted.length >= 10, `${accepted.length} were taken`)
-
-    // What the door refuses goes to the provider by itself.
-    const waiting: string[] = []
-    for (const [n, draft] of [...refused, adjacent].entries()) {
-      const submission = {
-        name: draft.name,
-        language: draft.language,
-        category: draft.category,
-        components: payloadOf(draft),
-      }
-      if (isForReviewer(draft))
-        waiting.push(
-          (await provider.createTemplate(account, { ...submission, name: `waiting_${n}` }, signal)).id,
+// It advances the clock of its server.
+everyDatabase(
+  'Drafts and the provider',
+  (server) => {
+    it('are of one mind through the door', async () => {
+      const workspace = await makeWorkspace(server())
+      const call = callAs(server(), workspace.owner.key)
+      const { provider } = server().app
+      const account = `77${workspace.id}`
+      const refused: TemplateDraft[] = []
+      const accepted: string[] = []
+      for (const [n, draft] of [...some(drafts, 40), ...some(validDrafts, 10)].entries()) {
+        const template = named(draft, n)
+        const reply = await call(
+          'messaging_create_template',
+          { template },
+          { confirm: 'submit', idempotencyKey: `agreement-${workspace.id}-${n}` },
         )
-      else await problemOf(provider.createTemplate(account, submission, signal))
-    }
-    assert.ok(waiting.length > 0)
-    await sandboxOf(server(), workspace).advance('1m')
-    await server().settle()
-    const held = new Map((await provider.listTemplates(account, undefined, signal)).map((t) => [t.id, t]))
-    assert.deepEqual(
-      waiting.map((id) => [held.get(id)!.status, held.get(id)!.rejectedReason]),
-      waiting.map(() => ['REJECTED', 'INVALID_FORMAT']),
-    )
-    assert.equal(held.size, waiting.length + accepted.length)
-    for (const id of accepted)
-      assert.equal((await call('messaging_get_template', { template_id: id })).body.status, 'APPROVED')
-  })
-})
+        if (errorsOf(template).length > 0) {
+          assert.deepEqual([reply.status, reply.body.reason], [400, 'template_rules'], reply.text)
+          refused.push(template)
+        } else {
+          assert.equal(reply.status, 201, `${JSON.stringify(template)} ${reply.text}`)
+          accepted.push(reply.body.id)
+        }
+      }
+      assert.ok(accepted.length >= 10, `${accepted.length} were taken`)
+
+      // What the door refuses goes to the provider by itself.
+      const waiting: string[] = []
+      for (const [n, draft] of [...refused, adjacent].entries()) {
+        const submission = {
+          name: draft.name,
+          language: draft.language,
+          category: draft.category,
+          components: buildPayload(draft),
+        }
+        if (isForReviewer(draft))
+          waiting.push(
+            (await provider.createTemplate(account, { ...submission, name: `waiting_${n}` }, signal)).id,
+          )
+        else await problemOf(provider.createTemplate(account, submission, signal))
+      }
+      assert.ok(waiting.length > 0)
+      await sandboxOf(server(), workspace).advance('1m')
+      await server().settle()
+      const held = new Map((await provider.listTemplates(account, undefined, signal)).map((t) => [t.id, t]))
+      assert.deepEqual(
+        waiting.map((id) => [held.get(id)!.status, held.get(id)!.rejectedReason]),
+        waiting.map(() => ['REJECTED', 'INVALID_FORMAT']),
+      )
+      assert.equal(held.size, waiting.length + accepted.length)
+      for (const id of accepted)
+        assert.equal((await call('messaging_get_template', { template_id: id })).body.status, 'APPROVED')
+    })
+  },
+  { dedicated: true },
+)
 
 everySandbox('The sandbox, of templates', (withSandbox) => {
   const body = { type: 'BODY', text: 'Your order is on its way.' }
@@ -407,7 +412,7 @@ everySandbox('The sandbox, of templates', (withSandbox) => {
       ] as const)
         assert.equal((await make(name, [...components])).status, 'PENDING')
       side.clock.offsetMs += 2000
-      await side.sandbox.settle()
+      await side.sandbox.drain()
       const told = side.changes
         .filter(({ field }) => field === 'message_template_status_update')
         .map(({ value }) => [

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { TemplateDraft } from '../../catalog/templates.ts'
+import { TemplateDraft } from '../../catalog/templates/schemas.ts'
 
 /** Drafts of templates of every kind that break no rule. `draft-edits.ts` spoils them. */
 

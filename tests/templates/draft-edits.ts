@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { TemplateDraft } from '../../catalog/templates.ts'
+import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
 import {
   apps,
   asDraft,

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { buttonTypes, headerFormats, TemplateDraft } from '../../catalog/templates.ts'
-import { rulesPage } from '../../scripts/template-rules.ts'
-import { lintDraft, ruleTopics } from '../../server/templates/lint.ts'
-import { bases, draftOf, stepsOf } from '../../server/templates/lint/examples.ts'
-import { fill, parseVariables } from '../../server/templates/variables.ts'
+import { buttonTypes, headerFormats, TemplateDraft } from '../../catalog/templates/schemas.ts'
+import { renderTemplateRules } from '../../scripts/template-rules.ts'
+import { lintDraft, rulesByTopic } from '../../server/templates/lint.ts'
+import { exampleDrafts, buildExample, parsePath } from '../../server/templates/lint/examples.ts'
+import { fillSamples, parseVariables } from '../../server/templates/variables.ts'
 import { everyDoor } from '../doors.ts'
 
 type Json = Record<string, unknown>
 
-const rules = Object.values(ruleTopics).flat()
+const rules = Object.values(rulesByTopic).flat()
 const plain = {
   name: 'order_update',
   language: 'en_US',
@@ -30,12 +30,12 @@ describe('Every rule', () => {
     for (const { id, about } of rules) assert.match(`${id}: ${about}`, /^[a-z_]+\.[a-z_]+: .+\.$/)
   })
 
-  for (const [name, draft] of Object.entries(bases))
+  for (const [name, draft] of Object.entries(exampleDrafts))
     it(`passes the ${name} draft`, () => assert.deepEqual(lintDraft(TemplateDraft.parse(draft)).issues, []))
 
   for (const { id, severity, breaks, passes } of rules) {
     it(`${id} is raised by what breaks it alone`, () => {
-      const { issues, valid } = lintDraft(TemplateDraft.parse(draftOf(breaks)))
+      const { issues, valid } = lintDraft(TemplateDraft.parse(buildExample(breaks)))
       const own = issues.filter(({ rule }) => rule === id)
       assert.deepEqual(
         own.map(({ path }) => path),
@@ -53,7 +53,7 @@ describe('Every rule', () => {
       )
       for (const { message, fix } of issues)
         for (const sentence of [message, fix]) assert.match(sentence, /^\P{Ll}.{7,}\.$/u)
-      const good = lintDraft(TemplateDraft.parse(draftOf(passes))).issues
+      const good = lintDraft(TemplateDraft.parse(buildExample(passes))).issues
       assert.deepEqual(
         good.filter((issue) => issue.rule === id),
         [],
@@ -63,7 +63,7 @@ describe('Every rule', () => {
   }
 
   it('stands in the docs with its examples', () => {
-    assert.equal(readFileSync('docs/template-rules.md', 'utf8'), rulesPage(), 'run `npm run generate`')
+    assert.equal(readFileSync('docs/template-rules.md', 'utf8'), renderTemplateRules(), 'run `npm run generate`')
   })
 })
 
@@ -151,8 +151,8 @@ describe('Lint of a draft', () => {
     assert.equal(preview('Hi {{1}}.', '{{1}}'), 'Hi {{1}}.')
     assert.equal(preview('Hi {{1}}.', ' '), 'Hi {{1}}.')
     assert.equal(preview('  '), null)
-    assert.equal(lintDraft(TemplateDraft.parse(bases.code)).preview, null)
-    assert.equal(fill('{{2}} {{1}} {{3}}', ['a', undefined, 'c']), '{{2}} a c')
+    assert.equal(lintDraft(TemplateDraft.parse(exampleDrafts.code)).preview, null)
+    assert.equal(fillSamples('{{2}} {{1}} {{3}}', ['a', undefined, 'c']), '{{2}} a c')
     // A thousand times a megabyte would be more than a string holds.
     assert.ok(preview('{{1}} '.repeat(800), 'x'.repeat(1_000_000))!.length < 3_000_000)
     assert.deepEqual(
@@ -529,7 +529,7 @@ const shapeOfDraft = TemplateDraft.toJSONSchema({ io: 'input' }) as Shape
 /** The path is one of the schema's, and leads through lists that are as long. */
 const leads = (draft: unknown, path: string): boolean => {
   let [node, shape]: [unknown, Shape | undefined] = [draft, shapeOfDraft]
-  for (const step of stepsOf(path)) {
+  for (const step of parsePath(path)) {
     if (typeof step === 'number' && !(Array.isArray(node) && step < node.length)) return false
     node = (node as Json | undefined)?.[step]
     shape = typeof step === 'number' ? shape?.items : shape?.properties?.[step]
@@ -583,7 +583,7 @@ describe('Lint of any draft', () => {
           const text = /^Write (".*")\.$/u.exec(fix)?.[1]
           if (text === undefined) continue
           const better = structuredClone(draft) as unknown as Json
-          const steps = stepsOf(path)
+          const steps = parsePath(path)
           const holder = steps.slice(0, -1).reduce<Json>((node, step) => node[step] as Json, better)
           holder[steps.at(-1)!] = JSON.parse(text)
           assert.ok(

@@ -8,18 +8,18 @@ import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { currentVersion, scopes } from '../../catalog/index.ts'
-import { hashApiKey, newApiKey } from '../../server/keys.ts'
-import { providerSettings } from '../../server/provider/settings.ts'
-import { reconcile } from '../../server/jobs/reconcile.ts'
+import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
+import { resolveProviderSettings } from '../../server/provider/settings.ts'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { createChannel, createKey, createStaff, createWorkspace } from '../../storage/admin.ts'
 import { type Location, migrate } from '../../storage/open.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { newPlace, using } from '../places.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { refusal } from '../messaging/sends.ts'
-import { databases, makeWorkspace, type TestServer } from '../servers.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
 import { atProvider, order } from './drafts.ts'
+import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 
 const submit = { confirm: 'submit' }
 
@@ -30,7 +30,7 @@ const control = async <T>(
   path: string,
   body?: object,
 ): Promise<T> => {
-  const { baseUrl, token } = providerSettings({}, 'a secret of at least sixteen', server.url)
+  const { baseUrl, token } = resolveProviderSettings({}, 'a secret of at least sixteen', server.url)
   const response = await fetch(`${baseUrl}/control/${path}`, {
     method,
     headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
@@ -96,7 +96,7 @@ everyDatabase('A template whose answer was lost', (server) => {
     const { create, sandbox, lose } = await scene()
     await lose()
     assert.equal((await create()).status, 504)
-    await reconcile(server().app)
+    await reconcileProviderCalls(server().app)
     const reply = await create()
     assert.deepEqual(
       [reply.status, reply.headers['idempotent-replayed'], (await sandbox.templates()).length],
@@ -270,7 +270,7 @@ const startProxy = async (target: string) => {
 const ACCOUNT = '77'
 
 const prepare = (location: Location) =>
-  using(location, async ({ db }) => {
+  withStorage(location, async ({ db }) => {
     await migrate(db)
     const now = new Date().toISOString()
     const { id: workspaceId } = await createWorkspace(db, { name: 'Killed' }, now)
@@ -289,7 +289,7 @@ const prepare = (location: Location) =>
       },
       now,
     )
-    const key = newApiKey(false)
+    const key = createApiKey(false)
     await createKey(
       db,
       workspaceId,
@@ -303,7 +303,7 @@ const prepare = (location: Location) =>
 describe('A server killed while it hands in templates', { concurrency: true }, () => {
   for (const database of databases)
     it(`hands in each of them once (${database})`, { timeout: 200_000 }, async () => {
-      const place = await newPlace(database)
+      const place = await createEmptyDatabase(database)
       const folder = mkdtempSync(join(tmpdir(), 'wcrm-sandbox-'))
       const running: { kill: (signal: NodeJS.Signals) => Promise<void> }[] = []
       let proxy: Awaited<ReturnType<typeof startProxy>> | undefined
@@ -373,7 +373,7 @@ describe('A server killed while it hands in templates', { concurrency: true }, (
           await server.kill('SIGKILL')
           assert.equal(await cut, 'cut off')
           // As if the half minute of the dead server's lease had passed.
-          await using(place.location, async ({ db }) => {
+          await withStorage(place.location, async ({ db }) => {
             await sql`update idempotency set lease_until = clock_timestamp() where workspace_id = ${workspaceId} and state = 'running'`.execute(
               db,
             )
@@ -387,7 +387,7 @@ describe('A server killed while it hands in templates', { concurrency: true }, (
           assert.equal((await create(server.url, when)).body.id, reply.body.id)
         }
         await server.kill('SIGTERM')
-        await using(place.location, async ({ db }) => {
+        await withStorage(place.location, async ({ db }) => {
           const rows = await db
             .selectFrom('templates')
             .select(['name', 'provider_id'])

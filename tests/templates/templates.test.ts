@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { Template } from '../../catalog/templates.ts'
+import { Template } from '../../catalog/templates/read.ts'
 import type { Actor } from '../../server/core/context.ts'
 import { showTemplate } from '../../server/templates/view.ts'
 import { createChannel } from '../../storage/admin.ts'
-import { insertTemplate, type NewTemplate, type StoredTemplate } from '../../storage/templates.ts'
+import { insertTemplate, type NewTemplate, type TemplateDetails } from '../../storage/templates.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { refusal } from '../messaging/sends.ts'
@@ -827,7 +827,7 @@ describe('Whatever components the provider holds', () => {
     .map(([type, rest]) => ({ ...rest, type }))
 
   it('is shown in the shape of a template', () => {
-    const row: StoredTemplate = {
+    const row: TemplateDetails = {
       id: '1',
       account_id: null,
       account_name: null,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { eventTypes } from '../../catalog/events.ts'
-import { writeEvents } from '../../storage/events.ts'
-import { newEventId } from '../../server/ids.ts'
+import { insertEvents } from '../../storage/events.ts'
+import { createEventId } from '../../server/ids.ts'
 import { doAs } from '../calls.ts'
 import { type Door, everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
@@ -103,8 +103,8 @@ everyDatabase('What is owed for an event', (server) => {
     await at.server.db
       .transaction()
       .execute(async (tx) => {
-        await writeEvents(tx, at.workspace.id, [
-          { id: newEventId(), type: 'group.created/1', occurred_at: at.server.app.now(), data: {} },
+        await insertEvents(tx, at.workspace.id, [
+          { id: createEventId(), type: 'group.created/1', occurred_at: at.server.app.now(), data: {} },
         ])
         throw new Error('undone')
       })
@@ -430,13 +430,13 @@ everyDoor('Recovery', (test) => {
     }
     await owner(at)('webhooks_disable_endpoint', { endpoint_id: id })
     await makeGroups(at, 'missed')
-    const outside = { id: newEventId(), type: 'group.created/1', data: {} }
+    const outside = { id: createEventId(), type: 'group.created/1', data: {} }
     const now = Date.now()
     const [from, to] = [new Date(now - 3_600_000).toISOString(), new Date(now + 3_600_000).toISOString()]
-    await writeEvents(server.db, workspace.id, [
+    await insertEvents(server.db, workspace.id, [
       { ...outside, occurred_at: to },
-      { ...outside, id: newEventId(), occurred_at: from },
-      { ...outside, id: newEventId(), type: 'group.deleted/1', occurred_at: from },
+      { ...outside, id: createEventId(), occurred_at: from },
+      { ...outside, id: createEventId(), type: 'group.deleted/1', occurred_at: from },
     ])
     const off = await call('webhooks_recover_endpoint', { endpoint_id: id, from, to })
     assert.deepEqual([off.status, off.body.reason], [409, 'endpoint_disabled'])

@@ -3,7 +3,8 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { Webhook } from 'standardwebhooks'
 import { claimDeliveries } from '../../storage/webhook-deliveries.ts'
-import { deliverDue, dropOldDeliveries, startWebhookWorker } from '../../server/webhooks/worker.ts'
+import { createJob, type Job } from '../../server/jobs/runner.ts'
+import { deleteOldDeliveries, deliverDue, webhookDeliveriesJob } from '../../server/webhooks/delivery-job.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
@@ -40,6 +41,13 @@ type Scene = {
 }
 
 let serial = 0
+
+/** Delivers in the background until it is stopped, as a server does. */
+const startDeliveries = (app: TestServer['app']): Job => {
+  const job = createJob(webhookDeliveriesJob(app), app.log)
+  job.start()
+  return job
+}
 
 const inScene = async (server: TestServer, body: (scene: Scene) => Promise<void>): Promise<void> => {
   const workspace = await makeWorkspace(server)
@@ -573,7 +581,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     const [dead, good] = [await receiver(() => 'hang'), await receiver()]
     for (let n = 0; n < 5; n++) await endpoint(dead.url)
     await endpoint(good.url)
-    const stop = startWebhookWorker(app)
+    const { stop } = startDeliveries(app)
     try {
       const count = 25
       const begun = performance.now()
@@ -602,7 +610,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
         }),
     )
     const hook = await endpoint(target.url)
-    const stop = startWebhookWorker(app)
+    const { stop } = startDeliveries(app)
     await happen()
     await until('the event is sent', () => target.received.length === 1)
     const stopped = stop()
@@ -628,7 +636,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     const target = await receiver()
     await endpoint(target.url)
     await happen()
-    const stop = startWebhookWorker(app)
+    const { stop } = startDeliveries(app)
     await until('it proves quick', () => target.received.length === 1)
     target.answer = () => 'hang'
     await happen(30)
@@ -666,7 +674,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     await sql`update webhook_deliveries set created_at = ${new Date(Date.now() - 31 * 86_400_000).toISOString()}::timestamptz where endpoint_id = ${hook.id} and id <> ${ids[0]!}`.execute(
       db,
     )
-    await dropOldDeliveries(app)
+    await deleteOldDeliveries(app)
     // The first is young, the last is not over.
     assert.deepEqual((await deliveries(hook)).map((d) => d.id).toSorted(), [ids[0], ids[3]].toSorted())
     const { rows } = await sql<{
@@ -693,7 +701,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     await sql`update webhook_endpoints set deleted_at = ${app.now()}::timestamptz where id = ${hook.id}`.execute(
       db,
     )
-    await dropOldDeliveries(app)
+    await deleteOldDeliveries(app)
     assert.deepEqual(
       (await deliveries(hook)).map((d) => d.status),
       ['skipped'],

@@ -4,7 +4,7 @@ import { type AddressInfo, isIP, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { readConfig } from '../../server/config.ts'
 import { Problem } from '../../server/core/problem.ts'
-import { checkUrl, createGuard, guardedFetch } from '../../server/webhooks/guard.ts'
+import { checkWebhookUrl, createWebhookGuard, guardedFetch } from '../../server/webhooks/guard.ts'
 import { isPublicAddress } from '../../server/webhooks/guard/addresses.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
@@ -254,12 +254,12 @@ describe('The address guard', () => {
   })
 
   it('refuses hostile addresses when they are saved, and connects to none', async () => {
-    const guard = createGuard('', resolve)
+    const guard = createWebhookGuard('', resolve)
     const urls = hostile(trap.port)
     assert.ok(new Set(urls).size >= 200, `${new Set(urls).size} addresses`)
     let refused = 0
     for (const url of urls) {
-      const problem = await refusal(checkUrl(url, guard))
+      const problem = await refusal(checkWebhookUrl(url, guard))
       assert.deepEqual([url, problem.status, problem.extras.errors?.[0]?.pointer], [url, 400, '#/url'])
       assert.ok(problem.extras.errors![0]!.fix, url)
       // One that is in the database all the same, from before a change of the rules, is not sent to either.
@@ -282,13 +282,13 @@ describe('The address guard', () => {
     assert.ok(refused >= 150, `${refused} were refused by the connection`)
     assert.equal(trap.connections(), 0)
     // The trap works: who may, gets there.
-    const open = createGuard('127.0.0.0/8', resolve)
+    const open = createWebhookGuard('127.0.0.0/8', resolve)
     assert.equal((await guardedFetch(`http://127.0.0.1:${trap.port}/`, {}, open)).body.toString(), 'caught')
     assert.equal(trap.connections(), 1)
   })
 
   it('takes public addresses, and keeps them as a URL is written', async () => {
-    const guard = createGuard('', resolve)
+    const guard = createWebhookGuard('', resolve)
     for (const [given, kept] of [
       ['https://public.example', 'https://public.example/'],
       ['HTTPS://Public.Example:443/Hooks?a=1#part', 'https://public.example/Hooks?a=1'],
@@ -299,8 +299,8 @@ describe('The address guard', () => {
       ['https://public.example:1024/', 'https://public.example:1024/'],
       ['https://public.example:65535/', 'https://public.example:65535/'],
     ] as const)
-      assert.equal((await checkUrl(given, guard)).url.href, kept)
-    assert.deepEqual((await checkUrl('https://public.example/', guard)).addresses, names['public.example'])
+      assert.equal((await checkWebhookUrl(given, guard)).url.href, kept)
+    assert.deepEqual((await checkWebhookUrl('https://public.example/', guard)).addresses, names['public.example'])
     for (const address of [
       '1.1.1.1',
       '8.8.8.8',
@@ -322,8 +322,8 @@ describe('The address guard', () => {
 
   it('does not follow a name that leads elsewhere by the time of the connection', async () => {
     let asked = 0
-    const guard = createGuard('', async () => (asked++ === 0 ? ['93.184.215.14'] : ['127.0.0.1']))
-    const { url } = await checkUrl(`https://public.example:${trap.port}/`, guard)
+    const guard = createWebhookGuard('', async () => (asked++ === 0 ? ['93.184.215.14'] : ['127.0.0.1']))
+    const { url } = await checkWebhookUrl(`https://public.example:${trap.port}/`, guard)
     const before = trap.connections()
     await assert.rejects(guardedFetch(url.href, { body: '{}' }, guard), { code: 'ADDRESS_REFUSED' })
     assert.deepEqual([asked, trap.connections() - before], [2, 0])
@@ -335,7 +335,7 @@ describe('The address guard', () => {
     })
     try {
       const before = trap.connections()
-      const guard = createGuard(`127.0.0.1:${entry.port}`, resolve)
+      const guard = createWebhookGuard(`127.0.0.1:${entry.port}`, resolve)
       const answer = await guardedFetch(`http://127.0.0.1:${entry.port}/`, { body: '{}' }, guard)
       assert.deepEqual(
         [answer.status, answer.body.toString(), trap.connections() - before],
@@ -348,9 +348,9 @@ describe('The address guard', () => {
 
   it('makes exceptions for a host and port, or for addresses, and no others', async () => {
     const ok = async (allow: string, url: string) =>
-      assert.ok((await checkUrl(url, createGuard(allow, resolve))).url, `${allow} ${url}`)
+      assert.ok((await checkWebhookUrl(url, createWebhookGuard(allow, resolve))).url, `${allow} ${url}`)
     const no = async (allow: string, url: string) =>
-      assert.equal((await refusal(checkUrl(url, createGuard(allow, resolve)))).status, 400, `${allow} ${url}`)
+      assert.equal((await refusal(checkWebhookUrl(url, createWebhookGuard(allow, resolve)))).status, 400, `${allow} ${url}`)
     await ok('localhost:3000', 'http://localhost:3000/x')
     await ok('LOCALHOST:3000', 'https://localhost:3000/x')
     await ok('localhost:80, 10.0.0.0/8', 'http://localhost/')
@@ -390,12 +390,12 @@ describe('The address guard', () => {
   })
 
   it('tells a name server that is silent from a name that is not', async () => {
-    const silent = createGuard('', async () => {
+    const silent = createWebhookGuard('', async () => {
       throw Object.assign(new Error('again'), { code: 'EAI_AGAIN' })
     })
-    const problem = await refusal(checkUrl('https://public.example/', silent))
+    const problem = await refusal(checkWebhookUrl('https://public.example/', silent))
     assert.deepEqual([problem.status, problem.code], [503, 'upstream_unavailable'])
-    assert.equal((await refusal(checkUrl('http://public.example/', silent))).status, 400)
+    assert.equal((await refusal(checkWebhookUrl('http://public.example/', silent))).status, 400)
   })
 
   it('reads the beginning of an answer, and waits no longer than it is told', async () => {
@@ -414,7 +414,7 @@ describe('The address guard', () => {
       more()
     })
     try {
-      const guard = createGuard('127.0.0.0/8')
+      const guard = createWebhookGuard('127.0.0.0/8')
       const url = `http://127.0.0.1:${server.port}`
       assert.equal((await guardedFetch(`${url}/endless`, { body: '{}' }, guard)).body.length, 65536)
       await closed.promise

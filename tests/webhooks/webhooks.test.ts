@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { unsealHeaders, unsealSecrets } from '../../server/webhooks/secrets.ts'
-import { readEndpoint } from '../../storage/webhooks.ts'
+import { findEndpoint } from '../../storage/webhooks.ts'
 import { callAs, doAs } from '../calls.ts'
 import { type Door, doorsOf, everyDatabase, everyDoor, type Reply, runCli, type Scene } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
@@ -20,7 +20,7 @@ const created = async (call: Door['call'], input: Record<string, unknown> = {}):
 
 /** What the database holds of an endpoint, opened. */
 const kept = async ({ db, app }: TestServer, workspaceId: string, id: string) => {
-  const row = (await readEndpoint(db, workspaceId, id))!
+  const row = (await findEndpoint(db, workspaceId, id))!
   return { ...row, secrets: unsealSecrets(app, row), headers: unsealHeaders(app, row) }
 }
 
@@ -565,8 +565,8 @@ everyDatabase('Secrets of endpoints', (server) => {
     const call = callAs(server(), workspace.owner.key)
     const [one, other] = [(await created(call)).body.endpoint.id, (await created(call)).body.endpoint.id]
     const [mine, theirs] = [
-      (await readEndpoint(server().db, workspace.id, one))!,
-      (await readEndpoint(server().db, workspace.id, other))!,
+      (await findEndpoint(server().db, workspace.id, one))!,
+      (await findEndpoint(server().db, workspace.id, other))!,
     ]
     assert.throws(
       () => unsealSecrets(server().app, { ...mine, signing_secret: theirs.signing_secret }),

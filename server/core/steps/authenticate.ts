@@ -1,74 +1,67 @@
 import { findKey, type KeyRow, markKeyUsed } from '../../../storage/keys.ts'
-import type { App } from '../../app.ts'
+import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
-import { hashApiKey, isApiKey } from '../../keys.ts'
+import { hashApiKey, isApiKey } from '../../api-keys.ts'
 import { Problem } from '../problem.ts'
 
-/**
- * A revoked key must stop within a second on every server, so that is the longest a key is believed without
- * asking.
- */
-const BELIEVED_MS = 800
-const MOST_REMEMBERED = 10_000
-const USE_NOTED_MS = 60_000
+/** A revoked key must stop working within a second on every server, so keys are cached for less than that. */
+const KEY_CACHE_TTL_MS = 800
+const MAX_CACHED_KEYS = 10_000
+const USED_AT_INTERVAL_MS = 60_000
 
-type Remembered = { at: number; found: Promise<KeyRow | undefined> }
-export type KeyMemory = { keys: Map<string, Remembered>; used: Map<string, number> }
-
-export const newKeyMemory = (): KeyMemory => ({ keys: new Map(), used: new Map() })
-
-const refuse = (detail: string): Problem =>
+const unauthenticated = (detail: string): Problem =>
   new Problem('unauthenticated', detail, {}, { 'WWW-Authenticate': 'Bearer realm="wcrm"' })
 
-const bearer = (authorization: string | undefined): string => {
+const parseBearer = (authorization: string | undefined): string => {
   if (authorization === undefined)
-    throw refuse('The Authorization header is missing. Send "Authorization: Bearer <API key>".')
+    throw unauthenticated('The Authorization header is missing. Send "Authorization: Bearer <API key>".')
   const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
-  if (token === undefined) throw refuse('The Authorization header is not of the form "Bearer <API key>".')
+  if (token === undefined)
+    throw unauthenticated('The Authorization header is not of the form "Bearer <API key>".')
   return token
 }
 
 /**
- * Finds the key, its owner and the workspace. Unknown, expired and revoked keys are told apart by nobody
- * outside.
+ * Returns the key, its owner and the workspace. Throws 401, with the same text for unknown, expired and
+ * revoked keys.
  */
 export const authenticate = async (app: App, authorization: string | undefined): Promise<Actor> => {
-  const token = bearer(authorization)
-  const row = await lookUp(app, token)
-  // A key that is believed from memory may have expired meanwhile.
+  const token = parseBearer(authorization)
+  const row = await loadKey(app, token)
+  // A cached key may have expired meanwhile.
   if (!row || (row.expires_at !== null && Date.parse(row.expires_at) <= Date.parse(app.now())))
-    throw refuse('The API key is unknown, expired or revoked.')
-  noteUse(app, row)
-  return actorOf(row)
+    throw unauthenticated('The API key is unknown, expired or revoked.')
+  updateKeyUsedAt(app, row)
+  return toActor(row)
 }
 
-const lookUp = async (app: App, token: string): Promise<KeyRow | undefined> => {
-  const { keys } = app.keyMemory
+const loadKey = async (app: App, token: string): Promise<KeyRow | undefined> => {
+  const { keys } = app.keyCache
   const hash = hashApiKey(token)
   const id = hash.toString('base64')
-  const known = keys.get(id)
+  const cached = keys.get(id)
   const now = performance.now()
-  if (known && now - known.at < BELIEVED_MS) return known.found
+  if (cached && now - cached.loadedAt < KEY_CACHE_TTL_MS) return cached.row
   if (!isApiKey(token)) return undefined
-  if (keys.size >= MOST_REMEMBERED) keys.clear()
-  const found = findKey(app.db, hash, app.now())
-  keys.set(id, { at: now, found })
-  found.catch(() => keys.delete(id))
-  return found
+  if (keys.size >= MAX_CACHED_KEYS) keys.clear()
+  const row = findKey(app.db, hash, app.now())
+  keys.set(id, { loadedAt: now, row })
+  row.catch(() => keys.delete(id))
+  return row
 }
 
 /** `last_used_at` is exact to a minute: a write per call would cost more than the call. */
-const noteUse = (app: App, row: KeyRow): void => {
-  const { used } = app.keyMemory
+const updateKeyUsedAt = (app: App, row: KeyRow): void => {
+  const { usedAt } = app.keyCache
   const now = performance.now()
-  if (now - (used.get(row.key_id) ?? -Infinity) < USE_NOTED_MS) return
-  used.set(row.key_id, now)
+  if (now - (usedAt.get(row.key_id) ?? -Infinity) < USED_AT_INTERVAL_MS) return
+  usedAt.set(row.key_id, now)
   markKeyUsed(app.db, row.workspace_id, row.key_id, app.now()).catch((error: unknown) =>
-    app.log.warn({ error }, 'last use of a key not noted'),
+    app.log.warn({ error }, 'Cannot update last_used_at of an API key'),
   )
 }
 
-export const actorOf = (row: KeyRow): Actor => ({
+export const toActor = (row: KeyRow): Actor => ({
   workspace: {
     id: row.workspace_id,
     name: row.workspace_name,

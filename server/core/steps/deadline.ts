@@ -1,23 +1,8 @@
-import { isUnwritten } from '../../../storage/deferred-write.ts'
 import { Problem } from '../problem.ts'
 
-type DatabaseError = { code?: string; constraint_name?: string }
+type DatabaseError = { code?: string }
 
-/** Serialisation faults, deadlocks, and the race of two requests for one idempotency key. */
-export const isRetryable = (error: unknown): boolean => {
-  const { code, constraint_name: constraint } = error as DatabaseError
-  return (
-    code === '40001' ||
-    code === '40P01' ||
-    isUnwritten(error) ||
-    (code === '23505' && constraint === 'idempotency_pkey')
-  )
-}
-
-/**
- * Answers 504 when the work takes longer, in milliseconds: many statements, each within its own time, or
- * the wait for a turn.
- */
+/** Rejects with 504 when the work takes longer than `ms`: many statements, or the wait for a connection. */
 export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const timer = setTimeout(
@@ -25,7 +10,8 @@ export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> =>
         reject(
           new Problem(
             'timeout',
-            `The work did not finish in ${ms / 1000} seconds. Retry with the same Idempotency-Key; it never runs twice.`,
+            `The work did not finish in ${ms / 1000} seconds. Retry with the same Idempotency-Key; ` +
+              'it never runs twice.',
           ),
         ),
       ms,
@@ -33,6 +19,22 @@ export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> =>
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 
+/**
+ * What may be logged of an error. The text of a database error can quote a row, phone numbers included: of
+ * it only the code and the place are logged.
+ */
+export const describeDatabaseError = (error: unknown): Record<string, string | undefined> => {
+  const {
+    code,
+    table_name: table,
+    constraint_name: constraint,
+    routine,
+    stack,
+  } = error as Record<string, string | undefined>
+  return code ? { code, table, constraint, routine } : { stack }
+}
+
+/** SQLSTATEs and socket errors that mean that the database cannot be reached. */
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -55,21 +57,23 @@ const UNREACHABLE = new Set([
   '25006',
 ])
 
-/** What a failure of the database means to the client; undefined when it is a fault of ours. */
-export const databaseProblem = (error: unknown): Problem | undefined => {
+/** Returns what an error of the database means to the client; undefined when it is a bug of the service. */
+export const toDatabaseProblem = (error: unknown): Problem | undefined => {
   const { code } = error as DatabaseError
   if (code === '57014')
     return new Problem(
       'timeout',
-      'The query did not finish in time. Narrow it, or retry with the same Idempotency-Key; it never runs twice.',
+      'The query did not finish in time. Narrow it, or retry with the same Idempotency-Key; ' +
+        'it never runs twice.',
     )
-  // A unique key that a handler did not look at first, or a writer who was a moment quicker.
+  // A unique key that the handler did not check first, or that a concurrent writer took.
   if (code === '23505')
-    return new Problem('conflict', 'There is a record with this value already.', { reason: 'duplicate' })
+    return new Problem('conflict', 'A record with this value exists already.', { reason: 'duplicate' })
   if (code === '55P03' || code === '40001' || code === '40P01') {
     return new Problem(
       'timeout',
-      'Other changes to the same records did not finish in time. Retry with the same Idempotency-Key; it never runs twice.',
+      'Other changes to the same records did not finish in time. Retry with the same Idempotency-Key; ' +
+        'it never runs twice.',
     )
   }
   if (code !== undefined && UNREACHABLE.has(code))

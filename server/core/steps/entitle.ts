@@ -3,7 +3,7 @@ import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
 
 /** The plan must include API access. */
-export const entitle = (actor: Actor): void => {
+export const requireApiAccess = (actor: Actor): void => {
   if (!actor.workspace.features.includes('api_access')) {
     throw new Problem('entitlement_required', 'The plan of this workspace does not include api_access.', {
       feature: 'api_access',
@@ -12,7 +12,7 @@ export const entitle = (actor: Actor): void => {
 }
 
 /** The version asked for, else the one the key is pinned to. */
-export const chooseVersion = (actor: Actor, asked: string | undefined): string => {
+export const resolveApiVersion = (actor: Actor, asked: string | undefined): string => {
   if (asked === undefined) return actor.key.apiVersion
   if ((apiVersions as readonly string[]).includes(asked)) return asked
   throw new Problem('invalid_input', `There is no API version "${asked.slice(0, 40)}".`, {

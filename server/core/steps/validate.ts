@@ -1,19 +1,19 @@
 import type { z } from 'zod'
-import { type Fields, inputOf, type Operation } from '../../../catalog/index.ts'
-import { nearest } from '../../nearest.ts'
-import { type FieldError, pointerOf, Problem } from '../problem.ts'
+import { type Fields, getInputSchema, type Operation } from '../../../catalog/index.ts'
+import { findNearestName } from '../../nearest-name.ts'
+import { type FieldError, toPointer, Problem } from '../problem.ts'
 
 const schemas = new WeakMap<Operation, Fields>()
 
 const schemaOf = (op: Operation): Fields => {
   let schema = schemas.get(op)
-  if (!schema) schemas.set(op, (schema = inputOf(op)))
+  if (!schema) schemas.set(op, (schema = getInputSchema(op)))
   return schema
 }
 
 /** Deeper than any input has reason to be; recursion below must end somewhere. */
-const DEEPEST = 64
-const MOST_ERRORS = 50
+const MAX_DEPTH = 64
+const MAX_ERRORS = 50
 
 /**
  * Checks the input against the operation's schema. Answers the parsed input, without `dry_run`, which is
@@ -44,7 +44,7 @@ export const parseFields = <S extends z.ZodObject>(
   const parsed = schema.safeParse(withTextIds(raw))
   if (!parsed.success)
     throw invalid(
-      parsed.error.issues.slice(0, MOST_ERRORS).flatMap((issue) => fieldErrors(schema, issue, raw)),
+      parsed.error.issues.slice(0, MAX_ERRORS).flatMap((issue) => fieldErrors(schema, issue, raw)),
     )
   return parsed.data
 }
@@ -63,7 +63,7 @@ const withTextIds = (raw: unknown): unknown => {
 const invalid = (errors: FieldError[]): Problem => {
   const detail =
     errors.length === 1 ? `${nameOf(errors[0]!)}${errors[0]!.detail}.` : `${errors.length} fields are wrong.`
-  return new Problem('invalid_input', detail, { errors: errors.slice(0, MOST_ERRORS) })
+  return new Problem('invalid_input', detail, { errors: errors.slice(0, MAX_ERRORS) })
 }
 
 const nameOf = (error: FieldError): string =>
@@ -75,31 +75,31 @@ const itemwiseFaults = (raw: unknown, field: string): FieldError[] => {
   return [...textFaults(rest), ...(isDeep(items) ? [tooDeep([field])] : [])]
 }
 
-const isDeep = (value: unknown, levels = DEEPEST): boolean =>
+const isDeep = (value: unknown, levels = MAX_DEPTH): boolean =>
   value !== null &&
   typeof value === 'object' &&
   (levels === 0 || Object.values(value).some((member) => isDeep(member, levels - 1)))
 
 const tooDeep = (path: readonly PropertyKey[]): FieldError => ({
-  pointer: pointerOf(path),
+  pointer: toPointer(path),
   code: 'too_deep',
-  detail: `is nested deeper than ${DEEPEST} levels`,
+  detail: `is nested deeper than ${MAX_DEPTH} levels`,
   fix: 'Send flatter data.',
 })
 
 /** Text that no database column or UTF-8 answer can hold: NUL and lone surrogates. */
 const textFaults = (value: unknown, path: PropertyKey[] = [], found: FieldError[] = []): FieldError[] => {
-  if (path.length > DEEPEST) {
+  if (path.length > MAX_DEPTH) {
     found.push(tooDeep(path.slice(0, 8)))
   } else if (typeof value === 'string') {
     const fault = badText(value)
-    if (fault) found.push({ pointer: pointerOf(path), ...fault })
+    if (fault) found.push({ pointer: toPointer(path), ...fault })
   } else if (value !== null && typeof value === 'object') {
     for (const [key, member] of Object.entries(value)) {
-      if (found.length >= MOST_ERRORS) break
+      if (found.length >= MAX_ERRORS) break
       if (badText(key))
         found.push({
-          pointer: pointerOf(path),
+          pointer: toPointer(path),
           code: 'invalid_text',
           detail: 'has a key with characters that cannot be stored',
           fix: 'Remove NUL and lone surrogates from keys.',
@@ -107,7 +107,7 @@ const textFaults = (value: unknown, path: PropertyKey[] = [], found: FieldError[
       // A record schema would drop it in silence.
       else if (key === '__proto__' && path.length > 0)
         found.push({
-          pointer: pointerOf([...path, key]),
+          pointer: toPointer([...path, key]),
           code: 'unknown_field',
           detail: 'is not a name that can be used',
           fix: 'Use another name.',
@@ -130,8 +130,8 @@ type Issue = z.core.$ZodIssue
 
 const fieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[] => {
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.slice(0, MOST_ERRORS).map((key) => unknownField(schema, issue.path, key))
-  const pointer = pointerOf(issue.path)
+    return issue.keys.slice(0, MAX_ERRORS).map((key) => unknownField(schema, issue.path, key))
+  const pointer = toPointer(issue.path)
   const given = valueAt(raw, issue.path)
   if (given === undefined && issue.path.length > 0) {
     return [{ pointer, code: 'required', detail: 'is required', fix: `Send ${String(issue.path.at(-1))}.` }]
@@ -149,9 +149,9 @@ const fieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[] =
 
 const unknownField = (schema: Fields, path: PropertyKey[], key: string): FieldError => {
   const names = siblings(schema, path)
-  const near = nearest(key, names)
+  const near = findNearestName(key, names)
   return {
-    pointer: pointerOf([...path, key]),
+    pointer: toPointer([...path, key]),
     code: 'unknown_field',
     detail: 'is not a field of this operation',
     fix: near

@@ -1,15 +1,15 @@
 import { z } from 'zod'
 import type { Provider, ProviderNumber } from '../port.ts'
-import { everyPage, Maybe, ProviderId, Success, withFields } from './answers.ts'
-import { at, type Http } from './http.ts'
+import { fetchAllPages, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
+import { joinPath, type ProviderHttp } from './http.ts'
 
 const Row = z
   .object({
     id: ProviderId,
     display_phone_number: z.string(),
-    verified_name: Maybe,
-    status: Maybe,
-    quality_rating: Maybe,
+    verified_name: OptionalText,
+    status: OptionalText,
+    quality_rating: OptionalText,
   })
   .transform(
     ({
@@ -28,22 +28,26 @@ const Row = z
   )
 
 const FIELDS = 'id,display_phone_number,verified_name,status,quality_rating'
-const FEW = 'id,display_phone_number,verified_name,quality_rating'
-const PAGE = '50'
+const BASIC_FIELDS = 'id,display_phone_number,verified_name,quality_rating'
+const PAGE_SIZE = '50'
 
-export const accounts = (http: Http): Pick<Provider, 'phoneNumbers' | 'subscribe'> => ({
+export const createAccountsApi = (http: ProviderHttp): Pick<Provider, 'phoneNumbers' | 'subscribe'> => ({
   phoneNumbers: async (accountId, signal) =>
-    await withFields(FIELDS, FEW, (fields) =>
-      everyPage(
+    await withFieldFallback(FIELDS, BASIC_FIELDS, (fields) =>
+      fetchAllPages(
         http,
         Row,
-        { method: 'GET', path: at(accountId, 'phone_numbers'), query: { fields, limit: PAGE } },
+        { method: 'GET', path: joinPath(accountId, 'phone_numbers'), query: { fields, limit: PAGE_SIZE } },
         signal,
       ),
     ),
 
   subscribe: async (accountId, callback, signal) => {
     const json = callback ? { override_callback_uri: callback.url, verify_token: callback.verifyToken } : {}
-    await http.ask(Success, { method: 'POST', path: at(accountId, 'subscribed_apps'), json }, signal)
+    await http.request(
+      SuccessResponse,
+      { method: 'POST', path: joinPath(accountId, 'subscribed_apps'), json },
+      signal,
+    )
   },
 })

@@ -1,61 +1,64 @@
 import type { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
-import { refusalProblem, timedOut, transportProblem, unreadable } from './problems.ts'
+import { refusalProblem, timeoutProblem, transportProblem, unreadableResponse } from './problems.ts'
 
-export type HttpOptions = {
-  /** Without the version. */
+export type ProviderHttpOptions = {
+  /** Without the API version. */
   baseUrl: string
-  /** Such as `v23.0`. */
+  /** API version, such as `v23.0`. */
   version: string
   token: string
   timeoutMs: number
 }
 
-export type Ask = {
+export type ProviderRequest = {
   method: 'GET' | 'POST' | 'DELETE'
-  /** Below the version; made with `at`. */
+  /** Below the version; built with `joinPath`. */
   path: string
   query?: Record<string, string | undefined>
   /** Sent as JSON. */
   json?: unknown
-  /** Sent as it is. */
+  /** Sent unchanged. */
   body?: FormData | Uint8Array<ArrayBuffer>
   headers?: Record<string, string>
-  /** In place of the base URL and the version. */
+  /** Replaces the base URL and the version. */
   base?: string
 }
 
-export type Http = {
-  options: HttpOptions
-  /** Asks once, never again, and reads the answer by this schema. Throws a `Problem`, and nothing else. */
-  ask: <S extends z.ZodType>(answer: S, ask: Ask, signal: AbortSignal) => Promise<z.output<S>>
+export type ProviderHttp = {
+  options: ProviderHttpOptions
+  /**
+   * Makes one request without retries, and parses the response with this schema. Throws nothing but a
+   * `Problem`.
+   */
+  request: <S extends z.ZodType>(answer: S, ask: ProviderRequest, signal: AbortSignal) => Promise<z.output<S>>
 }
 
-/** A page of a hundred templates with long texts stays well below. */
-const MOST_BYTES = 8 * 1024 * 1024
+/** A page of a hundred templates with long texts is far smaller. */
+const MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 
-/** A path of ids and fixed words; an id that could lead elsewhere is refused. */
-export const at = (...parts: string[]): string => {
+/** Joins ids and fixed words to a path; throws for an id that could lead elsewhere. */
+export const joinPath = (...parts: string[]): string => {
   for (const part of parts) {
     if (!/^[\w:~=-]{1,256}$/.test(part))
-      throw new Problem('upstream_error', 'An id of the provider, as it is set up here, is malformed.', {
+      throw new Problem('upstream_error', 'A provider id in the configuration is malformed.', {
         reason: 'provider_not_found',
       })
   }
   return parts.join('/')
 }
 
-/** Commas stay as they are, as the provider's own examples write lists. */
-const queryOf = (query: Record<string, string | undefined>): string => {
+/** Commas are not encoded, as in the lists of the provider's own examples. */
+const formatQuery = (query: Record<string, string | undefined>): string => {
   const pairs = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
   const encode = (value: string): string => encodeURIComponent(value.toWellFormed()).replaceAll('%2C', ',')
   return pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${name}=${encode(value)}`).join('&')}`
 }
 
-/** The whole body, or undefined when there is more than that; then the rest is left unread. */
-export const readUpTo = async (
+/** Reads the whole body; undefined when it is larger than `maxBytes`, and the rest is left unread. */
+export const readAtMost = async (
   response: Response,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<Uint8Array<ArrayBuffer> | undefined> => {
   if (!response.body) return new Uint8Array()
   const parts: Uint8Array[] = []
@@ -63,7 +66,7 @@ export const readUpTo = async (
   // Leaving the loop early cancels the stream.
   for await (const part of response.body) {
     size += part.byteLength
-    if (size > mostBytes) return undefined
+    if (size > maxBytes) return undefined
     parts.push(part)
   }
   return Uint8Array.from(Buffer.concat(parts))
@@ -77,28 +80,28 @@ const parse = (bytes: Uint8Array | undefined): unknown => {
   }
 }
 
-const isRefusal = (body: unknown): boolean =>
+const isErrorBody = (body: unknown): boolean =>
   body !== null &&
   typeof body === 'object' &&
   'error' in body &&
   body.error !== null &&
   typeof body.error === 'object'
 
-/** The caller's deadline and our own, whichever is first. */
-export const deadline = (signal: AbortSignal, timeoutMs: number): AbortSignal =>
+/** A signal that aborts with the caller's signal or after a timeout, whichever is first. */
+export const withTimeout = (signal: AbortSignal, timeoutMs: number): AbortSignal =>
   AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
 
-export const createHttp = (options: HttpOptions): Http => {
+export const createProviderHttp = (options: ProviderHttpOptions): ProviderHttp => {
   const { baseUrl, version, token, timeoutMs } = options
-  const ask: Http['ask'] = async (
-    answer,
+  const request: ProviderHttp['request'] = async (
+    schema,
     { method, path, query = {}, json, body, headers = {}, base = `${baseUrl}/${version}` },
-    outer,
+    callerSignal,
   ) => {
-    const signal = deadline(outer, timeoutMs)
+    const signal = withTimeout(callerSignal, timeoutMs)
     try {
-      if (signal.aborted) throw timedOut()
-      const response = await fetch(`${base}/${path}${queryOf(query)}`, {
+      if (signal.aborted) throw timeoutProblem()
+      const response = await fetch(`${base}/${path}${formatQuery(query)}`, {
         method,
         redirect: 'manual',
         signal,
@@ -111,15 +114,15 @@ export const createHttp = (options: HttpOptions): Http => {
         ...(json === undefined ? {} : { body: JSON.stringify(json) }),
         ...(body === undefined ? {} : { body }),
       })
-      const value = parse(await readUpTo(response, MOST_BYTES))
-      if (!response.ok || isRefusal(value))
+      const value = parse(await readAtMost(response, MAX_RESPONSE_BYTES))
+      if (!response.ok || isErrorBody(value))
         throw refusalProblem(response.status, response.headers, value, token)
-      const read = answer.safeParse(value)
-      if (!read.success) throw unreadable()
-      return read.data
+      const parsed = schema.safeParse(value)
+      if (!parsed.success) throw unreadableResponse()
+      return parsed.data
     } catch (error) {
       throw transportProblem(error, signal)
     }
   }
-  return { options, ask }
+  return { options, request }
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
-import { isPublicName } from '../../public-name.ts'
+import { isPublicHostName } from '../../public-host-name.ts'
 import type { Provider } from '../port.ts'
-import { Maybe, ProviderId } from './answers.ts'
-import { at, deadline, type Http, readUpTo } from './http.ts'
+import { OptionalText, ProviderId } from './responses.ts'
+import { joinPath, withTimeout, type ProviderHttp, readAtMost } from './http.ts'
 import { refusalProblem, transportProblem } from './problems.ts'
 
 const Uploaded = z.object({ id: ProviderId })
@@ -11,28 +11,29 @@ const Info = z.object({
   url: z.string().min(1),
   mime_type: z.string().min(1),
   file_size: z.coerce.number().int().nonnegative().nullish().catch(null),
-  sha256: Maybe,
+  sha256: OptionalText,
 })
 
-const MOST_REDIRECTS = 3
-/** A hundred megabytes take longer than an answer. */
-const PATIENCE = 8
+const MAX_REDIRECTS = 3
+/** A download of up to a hundred megabytes may take this many times as long as another request. */
+const DOWNLOAD_TIMEOUT_FACTOR = 8
 
-const refusedUrl = (): Problem =>
-  new Problem('upstream_error', 'The address of the file is not one that may be fetched.', {
+const forbiddenUrlProblem = (): Problem =>
+  new Problem('upstream_error', 'The URL of the file is not allowed.', {
     reason: 'media_refused',
   })
 
-/** Where a file may be fetched: on the provider's own address as it is configured, or publicly over https. */
-const fetchable = (url: string, base: URL): URL => {
-  const at = URL.canParse(url) ? new URL(url) : undefined
-  if (!at || at.username !== '' || at.password !== '') throw refusedUrl()
-  if (at.origin === base.origin) return at
-  if (at.protocol !== 'https:' || at.port !== '' || !isPublicName(at.hostname)) throw refusedUrl()
-  return at
+/** Throws unless files may be downloaded from this URL: the configured provider, or a public https host. */
+const requireFetchableUrl = (text: string, base: URL): URL => {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || url.username !== '' || url.password !== '') throw forbiddenUrlProblem()
+  if (url.origin === base.origin) return url
+  if (url.protocol !== 'https:' || url.port !== '' || !isPublicHostName(url.hostname))
+    throw forbiddenUrlProblem()
+  return url
 }
 
-/** Hosts beside the base URL's that are the provider's: only they are shown the token. */
+/** Hosts of the provider other than the base URL's; no other host receives the token. */
 export const MEDIA_HOSTS = ['facebook.com', 'fbsbx.com', 'whatsapp.net'] as const
 
 const isTrusted = (url: URL, base: URL, hosts: readonly string[]): boolean =>
@@ -40,11 +41,11 @@ const isTrusted = (url: URL, base: URL, hosts: readonly string[]): boolean =>
   (url.protocol === 'https:' &&
     hosts.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`)))
 
-const tooLarge = (mostBytes: number): Problem =>
-  new Problem('payload_too_large', `The file has more than ${mostBytes} bytes.`, { limit_bytes: mostBytes })
+const tooLargeProblem = (maxBytes: number): Problem =>
+  new Problem('payload_too_large', `The file has more than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
 
-export const media = (
-  { ask, options: { baseUrl, token, timeoutMs } }: Http,
+export const createMediaApi = (
+  { request: ask, options: { baseUrl, token, timeoutMs } }: ProviderHttp,
   hosts: readonly string[],
 ): Pick<Provider, 'uploadMedia' | 'mediaInfo' | 'downloadMedia'> => ({
   uploadMedia: async ({ phoneNumberId }, { bytes, contentType, fileName }, signal) => {
@@ -52,7 +53,7 @@ export const media = (
     body.set('messaging_product', 'whatsapp')
     body.set('type', contentType)
     body.set('file', new Blob([Uint8Array.from(bytes)], { type: contentType }), fileName ?? 'file')
-    return await ask(Uploaded, { method: 'POST', path: at(phoneNumberId, 'media'), body }, signal)
+    return await ask(Uploaded, { method: 'POST', path: joinPath(phoneNumberId, 'media'), body }, signal)
   },
 
   mediaInfo: async (mediaId, signal) => {
@@ -61,47 +62,49 @@ export const media = (
       mime_type: contentType,
       file_size: size,
       sha256,
-    } = await ask(Info, { method: 'GET', path: at(mediaId) }, signal)
+    } = await ask(Info, { method: 'GET', path: joinPath(mediaId) }, signal)
     return { url, contentType, size: size ?? null, sha256 }
   },
 
-  downloadMedia: async (url, mostBytes, outer) => {
+  downloadMedia: async (fileUrl, maxBytes, callerSignal) => {
     const base = new URL(baseUrl)
-    const signal = deadline(outer, PATIENCE * timeoutMs)
-    let at = fetchable(url, base)
+    const signal = withTimeout(callerSignal, DOWNLOAD_TIMEOUT_FACTOR * timeoutMs)
+    let url = requireFetchableUrl(fileUrl, base)
     try {
-      for (let hop = 0; hop <= MOST_REDIRECTS; hop++) {
-        const response = await fetch(at, {
+      for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+        const response = await fetch(url, {
           redirect: 'manual',
           signal,
-          headers: isTrusted(at, base, hosts) ? { Authorization: `Bearer ${token}` } : {},
+          headers: isTrusted(url, base, hosts) ? { Authorization: `Bearer ${token}` } : {},
         })
-        if (response.status >= 300 && response.status < 400) {
-          await response.body?.cancel()
-          const to = response.headers.get('location') ?? ''
-          at = fetchable(to !== '' && URL.canParse(to, at) ? new URL(to, at).href : '', base)
-          continue
-        }
-        if (!response.ok) {
-          await response.body?.cancel()
-          const gone = response.status === 404 || response.status === 410
-          throw gone
-            ? new Problem('upstream_error', 'The provider does not have the file at this address any more.', {
-                reason: 'provider_not_found',
-              })
-            : refusalProblem(response.status, response.headers, undefined, token)
-        }
-        if (Number(response.headers.get('content-length')) > mostBytes) {
-          await response.body?.cancel()
-          throw tooLarge(mostBytes)
-        }
-        const bytes = await readUpTo(response, mostBytes)
-        if (!bytes) throw tooLarge(mostBytes)
-        return bytes
+        if (response.status < 300 || response.status >= 400) return await readFile(response, maxBytes, token)
+        await response.body?.cancel()
+        const location = response.headers.get('location') ?? ''
+        const target = location !== '' && URL.canParse(location, url) ? new URL(location, url).href : ''
+        url = requireFetchableUrl(target, base)
       }
-      throw refusedUrl()
+      throw forbiddenUrlProblem()
     } catch (error) {
       throw transportProblem(error, signal)
     }
   },
 })
+
+/** Reads the file of a final response. Throws the problem of a refusal, and 413 for a large file. */
+const readFile = async (response: Response, maxBytes: number, token: string): Promise<Uint8Array> => {
+  if (!response.ok) {
+    await response.body?.cancel()
+    if (response.status === 404 || response.status === 410)
+      throw new Problem('upstream_error', 'The provider no longer has the file at this URL.', {
+        reason: 'provider_not_found',
+      })
+    throw refusalProblem(response.status, response.headers, undefined, token)
+  }
+  if (Number(response.headers.get('content-length')) > maxBytes) {
+    await response.body?.cancel()
+    throw tooLargeProblem(maxBytes)
+  }
+  const bytes = await readAtMost(response, maxBytes)
+  if (!bytes) throw tooLargeProblem(maxBytes)
+  return bytes
+}

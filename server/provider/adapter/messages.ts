@@ -1,19 +1,19 @@
 import { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
-import { lookUp, outcomeUnknown, type Provider } from '../port.ts'
-import { ProviderId } from './answers.ts'
-import { at, type Http } from './http.ts'
+import { lookUpOutcome, isOutcomeUnknown, type Provider } from '../port.ts'
+import { ProviderId } from './responses.ts'
+import { joinPath, type ProviderHttp } from './http.ts'
 
 const Sent = z.object({ messages: z.array(z.object({ id: z.string().min(1) })).min(1) })
 const Found = z.object({ data: z.array(z.object({ id: ProviderId })) })
 
-export const messages = ({ ask }: Http): Pick<Provider, 'send' | 'findSent'> => ({
+export const createMessagesApi = ({ request: ask }: ProviderHttp): Pick<Provider, 'send' | 'findSent'> => ({
   send: async ({ phoneNumberId }, { to, recipient, reference, replyTo, body }, signal) => {
     const answer = await ask(
       Sent,
       {
         method: 'POST',
-        path: at(phoneNumberId, 'messages'),
+        path: joinPath(phoneNumberId, 'messages'),
         json: {
           messaging_product: 'whatsapp',
           recipient_type: 'individual',
@@ -29,17 +29,21 @@ export const messages = ({ ask }: Http): Pick<Provider, 'send' | 'findSent'> => 
     return { id: answer.messages[0]!.id }
   },
 
-  // The true provider has no such list and refuses. One that answered everything it has, whatever is asked,
-  // must not pass for having found it.
+  // The true provider has no such list and refuses. A provider that ignores the query and returns all of
+  // its messages must not pass for having found the one.
   findSent: async ({ phoneNumberId }, reference, signal) => {
-    const asked = ask(
+    const query = ask(
       z.unknown(),
-      { method: 'GET', path: at(phoneNumberId, 'messages'), query: { biz_opaque_callback_data: reference } },
+      {
+        method: 'GET',
+        path: joinPath(phoneNumberId, 'messages'),
+        query: { biz_opaque_callback_data: reference },
+      },
       signal,
     )
-    const answer = await lookUp(
-      asked.catch((error: unknown) => {
-        if (error instanceof Problem && error.code !== 'upstream_unavailable' && !outcomeUnknown(error))
+    const answer = await lookUpOutcome(
+      query.catch((error: unknown) => {
+        if (error instanceof Problem && error.code !== 'upstream_unavailable' && !isOutcomeUnknown(error))
           return undefined
         throw error
       }),

@@ -1,25 +1,25 @@
 import { Problem, type ProblemExtras } from '../../core/problem.ts'
-import { type Rule, ruleOf } from './refusals.ts'
+import { type RefusalRule, findRefusalRule } from './refusal-rules.ts'
 
-const RETRY = 'Retry with the same Idempotency-Key; it never runs twice.'
-const LONGEST_WAIT = 86_400
+const RETRY_HINT = 'Retry with the same Idempotency-Key; the call never runs twice.'
+const MAX_RETRY_AFTER_SECONDS = 86_400
 
-/** Nothing of an answer is believed before it is looked at. */
-const record = (value: unknown): Record<string, unknown> =>
+/** Nothing in a response is trusted before its type was checked. */
+const toRecord = (value: unknown): Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
     ? (value as Record<string, unknown>)
     : {}
-const text = (value: unknown): string | undefined =>
+const toText = (value: unknown): string | undefined =>
   typeof value === 'string' && /[^\s.]/.test(value) ? value : undefined
-const int = (value: unknown): number | undefined =>
+const toInteger = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) ? (value as number) : undefined
 
 /**
- * A text of the provider as we show it: short, without the token, and without runs of digits that may be a
- * phone number or an id of a person.
+ * Returns a text of the provider as we show it: at most 300 characters, without the token, and without runs
+ * of digits that may be a phone number or the id of a person.
  */
-export const clean = (said: string, token: string): string => {
-  const shown = said
+export const sanitizeProviderText = (message: string, token: string): string => {
+  const shown = message
     .replaceAll(token, '…')
     .slice(0, 2000)
     .toWellFormed()
@@ -30,49 +30,58 @@ export const clean = (said: string, token: string): string => {
   return shown.length > 300 ? `${shown.slice(0, 299).toWellFormed()}…` : shown
 }
 
-const said = (error: Record<string, unknown>, token: string): string => {
-  const forPeople = [text(error.error_user_title), text(error.error_user_msg)]
+const formatProviderText = (error: Record<string, unknown>, token: string): string => {
+  const userText = [toText(error.error_user_title), toText(error.error_user_msg)]
     .filter((part) => part !== undefined)
     .join(': ')
-  return clean(text(record(error.error_data).details) ?? (forPeople || (text(error.message) ?? '')), token)
+  return sanitizeProviderText(
+    toText(toRecord(error.error_data).details) ?? (userText || (toText(error.message) ?? '')),
+    token,
+  )
 }
 
-/** Seconds until the provider takes calls again, from either of its headers. */
-const waitOf = (headers: Headers): number | undefined => {
+/** Seconds until the provider accepts calls again, from either of its headers; undefined when not given. */
+const retryAfterSeconds = (headers: Headers): number | undefined => {
   const waits: number[] = []
-  const after = headers.get('retry-after')
-  if (after !== null)
-    waits.push(/^\d{1,9}$/.test(after) ? Number(after) : (Date.parse(after) - Date.now()) / 1000)
+  const retryAfter = headers.get('retry-after')
+  if (retryAfter !== null)
+    waits.push(
+      /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1000,
+    )
   try {
-    const usage = record(JSON.parse(headers.get('x-business-use-case-usage') ?? '{}'))
+    const usage = toRecord(JSON.parse(headers.get('x-business-use-case-usage') ?? '{}'))
     for (const row of Object.values(usage).flat()) {
-      const minutes = record(row).estimated_time_to_regain_access
+      const minutes = toRecord(row).estimated_time_to_regain_access
       if (typeof minutes === 'number') waits.push(minutes * 60)
     }
   } catch {
-    /* Not JSON: nothing is known. */
+    /* Not JSON: the header says nothing. */
   }
   const wait = Math.max(...waits.filter((seconds) => seconds > 0))
-  return Number.isFinite(wait) ? Math.min(Math.ceil(wait), LONGEST_WAIT) : undefined
+  return Number.isFinite(wait) ? Math.min(Math.ceil(wait), MAX_RETRY_AFTER_SECONDS) : undefined
 }
 
 /**
- * Codes beside the table, and answers that are not the provider's. Only a 4xx says for sure that nothing
- * was done.
+ * The rule for codes that the table lacks, and for responses that are not the provider's. Only a 4xx
+ * guarantees that nothing was done.
  */
-const byStatus = (status: number, transient: boolean): Rule => {
-  const rule = (becomes: Rule['becomes'], reason: string | undefined, says: string): Rule => ({
+const ruleForStatus = (status: number, transient: boolean): RefusalRule => {
+  const rule = (
+    becomes: RefusalRule['becomes'],
+    reason: string | undefined,
+    detail: string,
+  ): RefusalRule => ({
     codes: [],
     becomes,
     ...(reason ? { reason } : {}),
-    says,
+    detail,
   })
   if (status === 429)
     return {
-      ...rule('upstream_unavailable', 'throttled', 'The provider takes no more calls for the moment.'),
-      wait: 60,
+      ...rule('upstream_unavailable', 'throttled', 'The provider accepts no more calls at the moment.'),
+      retryAfterSeconds: 60,
     }
-  if (status === 408) return rule('timeout', undefined, 'The provider ran out of time.')
+  if (status === 408) return rule('timeout', undefined, 'The provider timed out.')
   if (status >= 300 && status < 400)
     return rule(
       'upstream_error',
@@ -82,20 +91,21 @@ const byStatus = (status: number, transient: boolean): Rule => {
   if (status === 401 || status === 403)
     return rule('upstream_error', 'provider_access', 'The provider refused access.')
   if (status >= 400 && status < 500 && !transient)
-    return rule('upstream_error', 'provider_refused', `The provider refused with the status ${status}.`)
-  return rule('upstream_unavailable', undefined, 'The provider has a fault of its own.')
+    return rule('upstream_error', 'provider_refused', `The provider refused with status ${status}.`)
+  return rule('upstream_unavailable', undefined, 'The provider failed with an error of its own.')
 }
 
-/** The problem that a refusal is. `body`: the answer as JSON, undefined when it was not. */
+/** Translates a refusal. `body`: the response as parsed JSON, undefined when it was not JSON. */
 export const refusalProblem = (status: number, headers: Headers, body: unknown, token: string): Problem => {
-  const error = record(record(body).error)
-  const code = int(error.code)
-  const subcode = int(error.error_subcode)
+  const error = toRecord(toRecord(body).error)
+  const code = toInteger(error.code)
+  const subcode = toInteger(error.error_subcode)
   const rule =
-    (code === undefined ? undefined : ruleOf(code, subcode)) ?? byStatus(status, error.is_transient === true)
-  const details = said(error, token)
-  const detail = [rule.says, details && `The provider says: ${details}`].filter(Boolean).join(' ')
-  const trace = text(error.fbtrace_id)
+    (code === undefined ? undefined : findRefusalRule(code, subcode)) ??
+    ruleForStatus(status, error.is_transient === true)
+  const details = formatProviderText(error, token)
+  const detail = [rule.detail, details && `The provider says: ${details}`].filter(Boolean).join(' ')
+  const trace = toText(error.fbtrace_id)
   const extras: ProblemExtras = {
     ...(rule.reason ? { reason: rule.reason } : {}),
     ...(rule.becomes === 'invalid_input'
@@ -105,42 +115,61 @@ export const refusalProblem = (status: number, headers: Headers, body: unknown, 
     ...(subcode === undefined ? {} : { provider_subcode: subcode }),
     ...(trace && /^[\w-]{1,64}$/.test(trace) && !trace.includes(token) ? { provider_trace_id: trace } : {}),
   }
-  const wait = rule.becomes === 'upstream_unavailable' ? (waitOf(headers) ?? rule.wait) : undefined
+  const wait =
+    rule.becomes === 'upstream_unavailable'
+      ? (retryAfterSeconds(headers) ?? rule.retryAfterSeconds)
+      : undefined
   return new Problem(
     rule.becomes,
-    rule.becomes === 'timeout' ? `${detail} ${RETRY}` : detail,
+    rule.becomes === 'timeout' ? `${detail} ${RETRY_HINT}` : detail,
     extras,
     wait === undefined ? {} : { 'Retry-After': String(wait) },
   )
 }
 
-/** An answer that should say that the work was done, and does not say it in the shape known. */
-export const unreadable = (): Problem =>
-  new Problem('upstream_unavailable', `The messaging provider gave an answer that cannot be read. ${RETRY}`)
+/** A success whose body does not have the expected shape. */
+export const unreadableResponse = (): Problem =>
+  new Problem(
+    'upstream_unavailable',
+    `The messaging provider sent a response that cannot be read. ${RETRY_HINT}`,
+  )
 
-export const timedOut = (): Problem =>
-  new Problem('timeout', `The messaging provider did not answer in time. ${RETRY}`)
+export const timeoutProblem = (): Problem =>
+  new Problem('timeout', `The messaging provider did not respond in time. ${RETRY_HINT}`)
 
 /**
- * Failures before a request is on its way: a name without an address, a refused connection, a bad
- * certificate.
+ * Failures before a request is sent: a name without an address, a refused connection, a bad certificate.
  */
-const NOT_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_CERT_ALTNAME_INVALID|CERT_\w+|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+)$/
+const NOT_SENT_CODES = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+])
+const isNotSent = (code: string): boolean =>
+  NOT_SENT_CODES.has(code) || /^(?:CERT_|UNABLE_TO_)\w+$/.test(code)
 
-const codesOf = (error: unknown): string[] => {
-  const { code, errors } = record(error)
-  return Array.isArray(errors) && errors.length > 0 ? errors.flatMap(codesOf) : [String(code)]
+const errorCodes = (error: unknown): string[] => {
+  const { code, errors } = toRecord(error)
+  return Array.isArray(errors) && errors.length > 0 ? errors.flatMap(errorCodes) : [String(code)]
 }
 
-/** The problem that a failure of the connection is. */
+/** Translates a failure of the connection. `signal`: of the request; when aborted, it has timed out. */
 export const transportProblem = (error: unknown, signal: AbortSignal): Problem => {
   if (error instanceof Problem) return error
-  if (signal.aborted) return timedOut()
-  if (codesOf(record(error).cause).every((code) => NOT_SENT.test(code))) {
+  if (signal.aborted) return timeoutProblem()
+  if (errorCodes(toRecord(error).cause).every(isNotSent)) {
     return new Problem('upstream_unavailable', 'The messaging provider cannot be reached.', {
       reason: 'unreachable',
     })
   }
-  return new Problem('timeout', `The connection to the messaging provider broke before it answered. ${RETRY}`)
+  return new Problem(
+    'timeout',
+    `The connection to the messaging provider broke before it responded. ${RETRY_HINT}`,
+  )
 }

@@ -1,42 +1,43 @@
 import { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
-import { outcomeUnknown, type Provider } from '../port.ts'
-import { at, type Http } from './http.ts'
-import { unreadable } from './problems.ts'
+import { isOutcomeUnknown, type Provider } from '../port.ts'
+import { joinPath, type ProviderHttp } from './http.ts'
+import { unreadableResponse } from './problems.ts'
 
 const Session = z.object({ id: z.string() })
 const Stored = z.object({ h: z.string().min(1) })
 const Progress = z.object({ file_offset: z.coerce.number().int().nonnegative() })
 
-const MOST_RESUMES = 3
+const MAX_RESUMES = 3
 
 /**
- * A session's id is a path with a signature for a query; it goes into the address as it is, so it must not
+ * A session id is a path with a signature as its query. It becomes part of the URL unchanged, so it must not
  * lead elsewhere.
  */
 const isSession = (id: string): boolean =>
   /^upload:[\w:=+/%~.-]+(\?[\w=&%+~.:-]*)?$/.test(id) && !id.includes('..')
 
-export const samples = (
-  { ask, options: { token } }: Http,
+export const createSamplesApi = (
+  { request: ask, options: { token } }: ProviderHttp,
   appId: string | undefined,
 ): Pick<Provider, 'uploadSample'> => ({
   uploadSample: async ({ bytes, contentType, fileName }, signal) => {
     if (!appId)
       throw new Problem(
         'service_unconfigured',
-        'Samples of templates are uploaded to an app of the provider, and none is named. Start the server with WCRM_PROVIDER_APP_ID.',
+        'Template samples are uploaded to an app at the provider, and none is configured. ' +
+          'Start the server with WCRM_PROVIDER_APP_ID.',
       )
     const { id: session } = await ask(
       Session,
       {
         method: 'POST',
-        path: at(appId, 'uploads'),
+        path: joinPath(appId, 'uploads'),
         query: { file_name: fileName, file_length: String(bytes.byteLength), file_type: contentType },
       },
       signal,
     )
-    if (!isSession(session)) throw unreadable()
+    if (!isSession(session)) throw unreadableResponse()
     const headers = { Authorization: `OAuth ${token}` }
     let offset = 0
     for (let resumes = 0; ; resumes++) {
@@ -53,10 +54,10 @@ export const samples = (
         )
         return { handle }
       } catch (error) {
-        // The step broke: what arrived of it is kept, and the provider says how much that is.
-        if (resumes >= MOST_RESUMES || signal.aborted || !outcomeUnknown(error as Problem)) throw error
+        // The step failed: the provider keeps the bytes that arrived, and reports how many they are.
+        if (resumes >= MAX_RESUMES || signal.aborted || !isOutcomeUnknown(error as Problem)) throw error
         ;({ file_offset: offset } = await ask(Progress, { method: 'GET', path: session, headers }, signal))
-        if (offset > bytes.byteLength) throw unreadable()
+        if (offset > bytes.byteLength) throw unreadableResponse()
       }
     }
   },

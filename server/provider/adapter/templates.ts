@@ -1,19 +1,19 @@
 import { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
-import { lookUp, type Provider, type ProviderTemplate } from '../port.ts'
-import { everyPage, Maybe, ProviderId, Success, withFields } from './answers.ts'
-import { type Ask, at, type Http } from './http.ts'
-import { clean } from './problems.ts'
+import { lookUpOutcome, type Provider, type ProviderTemplate } from '../port.ts'
+import { fetchAllPages, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
+import { type ProviderRequest, joinPath, type ProviderHttp } from './http.ts'
+import { sanitizeProviderText } from './problems.ts'
 
-const Created = z.object({ id: ProviderId, status: z.string().min(1), category: Maybe })
+const Created = z.object({ id: ProviderId, status: z.string().min(1), category: OptionalText })
 const Row = z
   .object({
     id: ProviderId,
     name: z.string(),
     language: z.string(),
     status: z.string(),
-    category: Maybe,
-    rejected_reason: Maybe,
+    category: OptionalText,
+    rejected_reason: OptionalText,
     components: z
       .array(z.unknown())
       .nullish()
@@ -36,10 +36,13 @@ const Archived = z.object({ archived_templates: Ids, failed_templates: Failed })
 const Unarchived = z.object({ unarchived_templates: Ids, failed_templates: Failed })
 
 const FIELDS = 'id,name,language,status,category,rejected_reason,components'
-const FEW = 'id,name,language,status,category,components'
-const PAGE = '100'
+const BASIC_FIELDS = 'id,name,language,status,category,components'
+const PAGE_SIZE = '100'
 
-type Topic =
+/** The subcode of a duplicate, which the provider also gives to drafts that are merely wrong. */
+const DUPLICATE_SUBCODE = 2388024
+
+type TemplateMethods =
   | 'createTemplate'
   | 'editTemplate'
   | 'listTemplates'
@@ -47,125 +50,113 @@ type Topic =
   | 'unarchiveTemplates'
   | 'deleteTemplate'
 
-export const templates = (http: Http, archiveUrl: string): Pick<Provider, Topic> => {
-  const {
-    ask,
-    options: { token },
-  } = http
-
-  const listTemplates: Provider['listTemplates'] = async (accountId, name, signal) => {
-    const rows = await withFields(FIELDS, FEW, (fields) =>
-      everyPage(
-        http,
-        Row,
-        { method: 'GET', path: at(accountId, 'message_templates'), query: { name, fields, limit: PAGE } },
-        signal,
-      ),
-    )
-    // The provider's `name` also finds names that contain it.
-    return name === undefined ? rows : rows.filter((row) => row.name === name)
-  }
-
-  /** The provider also gives the code of a duplicate to drafts that are merely wrong; only the list tells. */
-  const asDuplicate = async (
-    problem: Problem,
-    accountId: string,
-    name: string,
-    language: string,
-    signal: AbortSignal,
-  ): Promise<Problem> => {
-    const there = await lookUp(listTemplates(accountId, name, signal)).catch(() => undefined)
-    if (!there || there.some((row) => row.language === language)) return problem
-    const detail = problem.message.replace(
-      /^.*?The provider says: /s,
-      'The provider does not take the template: ',
-    )
-    const { provider_code, provider_subcode } = problem.extras
-    return new Problem('invalid_input', detail, {
-      reason: 'template_rules',
-      errors: [{ pointer: '#/template', code: 'template_rules', detail }],
-      provider_code,
-      provider_subcode,
-    })
-  }
-
-  /** The archive has no version, and stands on another host than the rest. */
-  const archive = (accountId: string, verb: string, ids: readonly string[]): Ask => ({
-    method: 'POST',
-    base: archiveUrl,
-    path: at(accountId, 'message_templates', verb),
-    json: { hsm_ids: ids },
-  })
-  const reasons = (failed: [string, unknown][]) =>
-    Object.fromEntries(failed.map(([id, reason]) => [id, clean(String(reason), token)]))
-
+export const createTemplatesApi = (
+  http: ProviderHttp,
+  archiveUrl: string,
+): Pick<Provider, TemplateMethods> => {
+  const listTemplates = createListTemplates(http)
   return {
     listTemplates,
-
-    createTemplate: async (
-      accountId,
-      { name, language, category, allowCategoryChange, components },
-      signal,
-    ) => {
-      try {
-        return await ask(
-          Created,
-          {
-            method: 'POST',
-            path: at(accountId, 'message_templates'),
-            json: {
-              name,
-              language,
-              category,
-              ...(allowCategoryChange === undefined ? {} : { allow_category_change: allowCategoryChange }),
-              components,
-            },
-          },
-          signal,
-        )
-      } catch (error) {
-        throw (error as Problem).extras.provider_subcode === 2388024
-          ? await asDuplicate(error as Problem, accountId, name, language, signal)
-          : error
-      }
-    },
+    createTemplate: createCreateTemplate(http, listTemplates),
+    ...createArchiveApi(http, archiveUrl),
 
     editTemplate: async (templateId, { components, category }, signal) => {
-      await ask(
-        Success,
+      const json = { components, ...(category === undefined ? {} : { category }) }
+      await http.request(SuccessResponse, { method: 'POST', path: joinPath(templateId), json }, signal)
+    },
+
+    deleteTemplate: async (accountId, { name, id }, signal) => {
+      await http.request(
+        SuccessResponse,
         {
-          method: 'POST',
-          path: at(templateId),
-          json: { components, ...(category === undefined ? {} : { category }) },
+          method: 'DELETE',
+          path: joinPath(accountId, 'message_templates'),
+          query: { name, hsm_id: id },
         },
         signal,
       )
     },
+  }
+}
 
+const createListTemplates =
+  (http: ProviderHttp): Provider['listTemplates'] =>
+  async (accountId, name, signal) => {
+    const path = joinPath(accountId, 'message_templates')
+    const rows = await withFieldFallback(FIELDS, BASIC_FIELDS, (fields) =>
+      fetchAllPages(http, Row, { method: 'GET', path, query: { name, fields, limit: PAGE_SIZE } }, signal),
+    )
+    // The provider's `name` also matches names that contain it.
+    return name === undefined ? rows : rows.filter((row) => row.name === name)
+  }
+
+const createCreateTemplate =
+  ({ request }: ProviderHttp, listTemplates: Provider['listTemplates']): Provider['createTemplate'] =>
+  async (accountId, { name, language, category, allowCategoryChange, components }, signal) => {
+    const json = {
+      name,
+      language,
+      category,
+      ...(allowCategoryChange === undefined ? {} : { allow_category_change: allowCategoryChange }),
+      components,
+    }
+    try {
+      const path = joinPath(accountId, 'message_templates')
+      return await request(Created, { method: 'POST', path, json }, signal)
+    } catch (error) {
+      if (!(error instanceof Problem) || error.extras.provider_subcode !== DUPLICATE_SUBCODE) throw error
+      const templates = await lookUpOutcome(listTemplates(accountId, name, signal)).catch(() => undefined)
+      const isDuplicate = !templates || templates.some((row) => row.language === language)
+      throw isDuplicate ? error : invalidDraftProblem(error)
+    }
+  }
+
+/** The problem of a draft that the provider calls a duplicate although its list has no such template. */
+const invalidDraftProblem = (problem: Problem): Problem => {
+  const detail = problem.message.replace(
+    /^.*?The provider says: /s,
+    'The provider does not accept the template: ',
+  )
+  const { provider_code, provider_subcode } = problem.extras
+  return new Problem('invalid_input', detail, {
+    reason: 'template_rules',
+    errors: [{ pointer: '#/template', code: 'template_rules', detail }],
+    provider_code,
+    provider_subcode,
+  })
+}
+
+/** The archive has no version, and is on another host than the other endpoints. */
+const createArchiveApi = (
+  { request, options: { token } }: ProviderHttp,
+  archiveUrl: string,
+): Pick<Provider, 'archiveTemplates' | 'unarchiveTemplates'> => {
+  const archiveRequest = (accountId: string, verb: string, ids: readonly string[]): ProviderRequest => ({
+    method: 'POST',
+    base: archiveUrl,
+    path: joinPath(accountId, 'message_templates', verb),
+    json: { hsm_ids: ids },
+  })
+  const sanitizeReasons = (failed: [string, unknown][]) =>
+    Object.fromEntries(failed.map(([id, reason]) => [id, sanitizeProviderText(String(reason), token)]))
+
+  return {
     archiveTemplates: async (accountId, ids, signal) => {
-      const { archived_templates: archived, failed_templates: failed } = await ask(
+      const { archived_templates: archived, failed_templates: failed } = await request(
         Archived,
-        archive(accountId, 'archive', ids),
+        archiveRequest(accountId, 'archive', ids),
         signal,
       )
-      return { archived, failed: reasons(failed) }
+      return { archived, failed: sanitizeReasons(failed) }
     },
 
     unarchiveTemplates: async (accountId, ids, signal) => {
-      const { unarchived_templates: unarchived, failed_templates: failed } = await ask(
+      const { unarchived_templates: unarchived, failed_templates: failed } = await request(
         Unarchived,
-        archive(accountId, 'unarchive', ids),
+        archiveRequest(accountId, 'unarchive', ids),
         signal,
       )
-      return { unarchived, failed: reasons(failed) }
-    },
-
-    deleteTemplate: async (accountId, { name, id }, signal) => {
-      await ask(
-        Success,
-        { method: 'DELETE', path: at(accountId, 'message_templates'), query: { name, hsm_id: id } },
-        signal,
-      )
+      return { unarchived, failed: sanitizeReasons(failed) }
     },
   }
 }

@@ -1,44 +1,44 @@
 import { Problem } from '../../core/problem.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
 
-/** The sandbox's control surface, wherever it runs. */
-export type Control = {
-  /** The sandbox is this server's own: they have one clock. */
+/** Client of the sandbox's own control surface, on this server or elsewhere. */
+export type SandboxClient = {
+  /** The sandbox is built into this server, so both have one clock. */
   builtIn: boolean
   /**
-   * Throws what the sandbox said, or 503 when it cannot be reached. `path`: below `control/`, empty for
-   * itself.
+   * Makes one request and returns its JSON. Throws the sandbox's error, or 503 when it cannot be reached.
+   * `path`: below `control/`; empty for `control` itself.
    */
-  ask: <T>(method: string, path: string, body?: unknown) => Promise<T>
-  /** False when the provider is the true one; throws 503 when it cannot be reached. */
+  request: <T>(method: string, path: string, body?: unknown) => Promise<T>
+  /** Returns false when the provider is the true one; throws 503 when it cannot be reached. */
   isSandbox: () => Promise<boolean>
 }
 
 const TIMEOUT_MS = 10_000
 
-type Envelope = { error?: { message?: string; error_data?: { details?: string } } }
+type ErrorBody = { error?: { message?: string; error_data?: { details?: string } } }
 
-const refusal = (status: number, text: string): Problem => {
-  let said: string | undefined
+const errorProblem = (status: number, text: string): Problem => {
+  let message: string | undefined
   try {
-    const { error } = JSON.parse(text) as Envelope
-    said = error?.error_data?.details ?? error?.message
+    const { error } = JSON.parse(text) as ErrorBody
+    message = error?.error_data?.details ?? error?.message
   } catch {
     /* Not JSON: a proxy's page, for example. */
   }
-  if (said === undefined)
-    return new Problem('upstream_error', `The sandbox answered ${status}, and not as it should.`)
+  if (message === undefined)
+    return new Problem('upstream_error', `The sandbox sent an unexpected response with status ${status}.`)
   return new Problem(
     status === 404 ? 'not_found' : status < 500 && status !== 401 ? 'invalid_input' : 'upstream_error',
-    said.slice(0, 500),
+    message.slice(0, 500),
   )
 }
 
-export const controlOf = ({
+export const createSandboxClient = ({
   baseUrl,
   token,
   builtIn,
-}: Pick<ProviderSettings, 'baseUrl' | 'token' | 'builtIn'>): Control => {
+}: Pick<ProviderSettings, 'baseUrl' | 'token' | 'builtIn'>): SandboxClient => {
   const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
     try {
       return await fetch(`${baseUrl}/control${path === '' ? '' : `/${path}`}`, {
@@ -58,17 +58,17 @@ export const controlOf = ({
   let known: boolean | undefined = builtIn ? true : undefined
   return {
     builtIn,
-    ask: async <T>(method: string, path: string, body?: unknown): Promise<T> => {
+    request: async <T>(method: string, path: string, body?: unknown): Promise<T> => {
       const response = await call(method, path, body)
       const text = await response.text()
-      if (!response.ok) throw refusal(response.status, text)
+      if (!response.ok) throw errorProblem(response.status, text)
       return (text === '' ? {} : JSON.parse(text)) as T
     },
     isSandbox: async () => {
       if (known !== undefined) return known
       const response = await call('GET', '')
       const text = await response.text()
-      // A gateway that answers for a sandbox that is starting tells nothing about it.
+      // A gateway may respond in place of a sandbox that is still starting.
       if (response.status >= 500)
         throw new Problem('upstream_unavailable', 'The messaging provider cannot be reached.')
       return (known = response.ok && text.includes('"sandbox":true'))

@@ -1,59 +1,62 @@
 import { z } from 'zod'
 import { Id } from '../../../catalog/fields.ts'
 import {
-  channelToSay,
-  messageAtProvider,
-  numberedChannels,
-  templateAtProvider,
+  findSandboxChannel,
+  findProviderMessage,
+  listProviderChannels,
+  findProviderTemplate,
 } from '../../../storage/sandbox-control.ts'
-import type { App } from '../../app.ts'
+import type { App } from '../../core/app.ts'
 import { advanceClock } from '../../clock.ts'
 import { parsePhone } from '../../contacts/phone.ts'
-import { type Actor, phonesHidden } from '../../core/context.ts'
+import { type Actor, hasHiddenPhones } from '../../core/context.ts'
 import { invalidField, notFound, Problem } from '../../core/problem.ts'
-import type { Control } from './client.ts'
-import { durationOf } from './duration.ts'
-import { accountOf, type Sync } from './sync.ts'
+import type { SandboxClient } from './client.ts'
+import { parseDuration } from './duration.ts'
+import { providerAccountId, type SandboxSync } from './sync.ts'
 
-/** What an act works with. */
-type At = { app: App; control: Control; sync: Sync; actor: Actor }
+type RouteContext = { app: App; control: SandboxClient; sync: SandboxSync; actor: Actor }
 
-/** One thing that can be done to the sandbox: a route below `/sandbox`, what it takes, and how it is done. */
-export type Act = {
+/**
+ * A route below `/sandbox`. `changes`: needs the scope `messaging:write` and a live key. `run` returns the
+ * JSON of the response.
+ */
+export type ControlRoute = {
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   changes: boolean
   input: z.ZodObject
-  run: (at: At, input: never) => Promise<unknown>
+  run: (ctx: RouteContext, input: never) => Promise<unknown>
 }
 
-const act = <S extends z.ZodObject>(
-  method: Act['method'],
+const defineRoute = <S extends z.ZodObject>(
+  method: ControlRoute['method'],
   path: string,
   changes: boolean,
   input: S,
-  run: (at: At, input: z.output<S>) => Promise<unknown>,
-): Act => ({ method, path, changes, input: input.strict(), run: run as Act['run'] })
+  run: (ctx: RouteContext, input: z.output<S>) => Promise<unknown>,
+): ControlRoute => ({ method, path, changes, input: input.strict(), run: run as ControlRoute['run'] })
 
-const digitsOf = (field: string, text: string): string => {
+const parseDigits = (field: string, text: string): string => {
   const phone = parsePhone(text)
-  if ('fault' in phone) throw invalidField(field, 'invalid_phone', phone.fault, { fix: phone.fix })
+  if ('error' in phone) throw invalidField(field, 'invalid_phone', phone.error, { fix: phone.fix })
   return phone.digits
 }
 
-const mayUse = (actor: Actor, channelId: string | null): boolean =>
+const mayUseChannel = (actor: Actor, channelId: string | null): boolean =>
   actor.staff.channelIds === null || (channelId !== null && actor.staff.channelIds.includes(channelId))
 
-const numberOf = async (
-  { app, actor }: At,
+const requireNumber = async (
+  { app, actor }: RouteContext,
   id: string | undefined,
 ): Promise<{ channelId: string; numberId: string }> => {
-  const channel = await channelToSay(app.db, actor.workspace.id, 'chatapp', id)
-  if (!channel || !mayUse(actor, channel.id)) {
+  const channel = await findSandboxChannel(app.db, actor.workspace.id, 'chatapp', id)
+  if (!channel || !mayUseChannel(actor, channel.id)) {
     if (id !== undefined) throw notFound('channel', id)
     throw new Problem(
       'conflict',
-      'The workspace has no chatapp channel that customers could write to. Make one: wcrm admin channels create --type chatapp …',
+      'The workspace has no chatapp channel that customers could write to. ' +
+        'Create one: wcrm admin channels create --type chatapp …',
       { reason: 'no_channel' },
     )
   }
@@ -61,13 +64,14 @@ const numberOf = async (
     throw invalidField(
       'channel_id',
       'wrong_type',
-      `names a ${channel.type} channel; the sandbox plays customers of chatapp channels`,
-      { fix: 'Name a chatapp channel, or leave it out.' },
+      `names a ${channel.type} channel; the sandbox simulates customers of chatapp channels only`,
+      { fix: 'Send the id of a chatapp channel, or leave it out.' },
     )
   if (channel.provider_phone_number_id === null) {
     throw new Problem(
       'conflict',
-      `Channel ${channel.id} has no number at the provider. Give it one: wcrm admin channels update ${channel.id} --provider-phone-number-id <digits>`,
+      `Channel ${channel.id} has no number at the provider. ` +
+        `Set one: wcrm admin channels update ${channel.id} --provider-phone-number-id <digits>`,
       { reason: 'no_provider_number' },
     )
   }
@@ -90,20 +94,20 @@ const Say = z.object({
     .optional(),
 })
 
-const say = act('POST', 'say', true, Say, async (at, input) => {
+const say = defineRoute('POST', 'say', true, Say, async (ctx, input) => {
   if (input.from === undefined && input.user_id === undefined)
     throw invalidField('from', 'required', 'is required', {
-      fix: 'Send from, a phone number, or user_id of a customer who shows none.',
+      fix: 'Send from, a phone number, or the user_id of a customer who hides it.',
     })
   if ((input.text === undefined) === (input.message === undefined))
     throw invalidField('text', 'required', 'or message is required, and not both', {
-      fix: "Send text, or message with a message of the provider's making.",
+      fix: 'Send text, or message in the form of the provider.',
     })
-  const from = input.from === undefined ? undefined : digitsOf('from', input.from)
-  const { channelId, numberId } = await numberOf(at, input.channel_id)
-  await at.sync.sync(at.actor.workspace.id)
+  const from = input.from === undefined ? undefined : parseDigits('from', input.from)
+  const { channelId, numberId } = await requireNumber(ctx, input.channel_id)
+  await ctx.sync.sync(ctx.actor.workspace.id)
   const { channel_id: _, from: _from, ...rest } = input
-  const { id } = await at.control.ask<{ id: string }>('POST', 'say', {
+  const { id } = await ctx.control.request<{ id: string }>('POST', 'say', {
     number_id: numberId,
     ...(from === undefined ? {} : { from }),
     ...rest,
@@ -111,17 +115,17 @@ const say = act('POST', 'say', true, Say, async (at, input) => {
   return { id, channel_id: channelId }
 })
 
-const clockOf = (app: App) => ({ now: app.now(), offset_ms: app.clock.offsetMs })
+const readClock = (app: App) => ({ now: app.now(), offset_ms: app.clock.offsetMs })
 
-const showClock = act('GET', 'clock', false, z.object({}), async ({ app }) => clockOf(app))
+const showClock = defineRoute('GET', 'clock', false, z.object({}), async ({ app }) => readClock(app))
 
-const advance = act(
+const advance = defineRoute(
   'POST',
   'clock',
   true,
   z.object({ advance: z.string().max(40) }),
   async ({ app, control }, input) => {
-    const ms = durationOf(input.advance)
+    const ms = parseDuration(input.advance)
     if (ms === undefined || ms === 0)
       throw invalidField('advance', 'invalid_duration', 'is not a duration', {
         fix: 'Send a number and a unit, such as 25h: s, m, h, d or w.',
@@ -129,10 +133,10 @@ const advance = act(
     const offset = await advanceClock(app, ms)
     if (offset === undefined)
       throw invalidField('advance', 'too_far', 'would put the clock more than ten years ahead', {
-        fix: 'Start over with an empty database.',
+        fix: 'Start again with an empty database.',
       })
-    if (!control.builtIn) await control.ask('POST', 'clock', { offset_ms: offset })
-    return clockOf(app)
+    if (!control.builtIn) await control.request('POST', 'clock', { offset_ms: offset })
+    return readClock(app)
   },
 )
 
@@ -143,32 +147,32 @@ const Review = z.object({
   category: z.enum(['MARKETING', 'UTILITY', 'AUTHENTICATION']).optional(),
 })
 
-const review = act('POST', 'review', true, Review, async (at, { template_id: id, ...rest }) => {
+const review = defineRoute('POST', 'review', true, Review, async (ctx, { template_id: id, ...rest }) => {
   if (rest.decision === 'category' && rest.category === undefined)
     throw invalidField('category', 'required', 'is required with this decision', {
       fix: 'Send the new category.',
     })
-  await at.sync.sync(at.actor.workspace.id)
-  const template = await templateAtProvider(at.app.db, at.actor.workspace.id, id)
+  await ctx.sync.sync(ctx.actor.workspace.id)
+  const template = await findProviderTemplate(ctx.app.db, ctx.actor.workspace.id, id)
   if (!template) throw notFound('template', id)
   if (template.provider_id === null)
     throw new Problem('conflict', `Template ${id} has not reached the provider; submit it first.`, {
       reason: 'not_submitted',
     })
-  await at.control.ask('POST', 'review', { template_id: template.provider_id, ...rest })
+  await ctx.control.request('POST', 'review', { template_id: template.provider_id, ...rest })
   return { template_id: id, decision: rest.decision }
 })
 
 const Code = z.int().min(0).max(9_999_999)
 
-const status = act(
+const status = defineRoute(
   'POST',
   'status',
   true,
   z.object({ message_id: Id, status: z.enum(['delivered', 'read', 'failed']), code: Code.optional() }),
-  async (at, { message_id: id, ...rest }) => {
-    const message = await messageAtProvider(at.app.db, at.actor.workspace.id, id)
-    if (!message || !mayUse(at.actor, message.channel_id)) throw notFound('message', id)
+  async (ctx, { message_id: id, ...rest }) => {
+    const message = await findProviderMessage(ctx.app.db, ctx.actor.workspace.id, id)
+    if (!message || !mayUseChannel(ctx.actor, message.channel_id)) throw notFound('message', id)
     if (message.direction !== 'outbound')
       throw new Problem('conflict', `Message ${id} was not sent to a customer, so it has no delivery.`, {
         reason: 'not_outbound',
@@ -176,8 +180,10 @@ const status = act(
     if (message.provider_id === null)
       throw new Problem('conflict', `Message ${id} has not reached the provider yet.`, { reason: 'not_sent' })
     if (rest.code !== undefined && rest.status !== 'failed')
-      throw invalidField('code', 'not_failed', 'goes with the status failed', { fix: 'Leave it out.' })
-    await at.control.ask('POST', 'status', { message_id: message.provider_id, ...rest })
+      throw invalidField('code', 'not_failed', 'is only allowed with the status failed', {
+        fix: 'Leave it out.',
+      })
+    await ctx.control.request('POST', 'status', { message_id: message.provider_id, ...rest })
     return { message_id: id, status: rest.status }
   },
 )
@@ -191,115 +197,122 @@ const Fault = z.object({
   times: z.int().min(1).max(1_000_000).optional(),
 })
 
-const addFault = act('POST', 'faults', true, Fault, async ({ control }, { to, ...rest }) => {
+const addFault = defineRoute('POST', 'faults', true, Fault, async ({ control }, { to, ...rest }) => {
   const kinds = [rest.code, rest.drop_answer, rest.latency_ms].filter((kind) => kind !== undefined).length
   if (kinds !== 1)
     throw invalidField('code', 'one_of', 'or drop_answer or latency_ms is required, and only one of them', {
-      fix: 'Say what the fault is: an error code, an answer that gets lost, or a delay.',
+      fix: 'Send what the fault is: an error code, a lost response, or a delay.',
     })
-  return await control.ask('POST', 'faults', {
+  return await control.request('POST', 'faults', {
     ...rest,
-    ...(to === undefined ? {} : { to: digitsOf('to', to) }),
+    ...(to === undefined ? {} : { to: parseDigits('to', to) }),
   })
 })
 
-const clearFaults = act('DELETE', 'faults', true, z.object({}), async ({ control }) => {
-  await control.ask('DELETE', 'faults')
+const clearFaults = defineRoute('DELETE', 'faults', true, z.object({}), async ({ control }) => {
+  await control.request('DELETE', 'faults')
   return { cleared: true }
 })
 
-const webhooks = act(
+const webhooks = defineRoute(
   'POST',
   'webhooks',
   true,
   z.object({ duplicates: z.int().min(0).max(20).optional(), shuffle: z.boolean().optional() }),
-  async ({ control }, input) => await control.ask('POST', 'webhooks', input),
+  async ({ control }, input) => await control.request('POST', 'webhooks', input),
 )
 
 type Row = Record<string, unknown>
 
-/** What the provider holds of the workspace's numbers or accounts, in its own JSON. */
-const gather = async (
-  at: At,
+/** Lists the provider's records of the workspace's numbers or accounts, in the provider's own JSON. */
+const listRecords = async (
+  ctx: RouteContext,
   what: string,
   queries: readonly Record<string, string>[],
 ): Promise<{ data: Row[] }> => {
-  if (phonesHidden(at.actor))
+  if (hasHiddenPhones(ctx.actor))
     throw new Problem(
       'forbidden',
       "The provider's records show phone numbers, which are hidden from this staff member.",
       { reason: 'phone_hidden' },
     )
-  await at.sync.sync(at.actor.workspace.id)
+  await ctx.sync.sync(ctx.actor.workspace.id)
   const data: Row[] = []
   for (const query of queries)
-    data.push(...(await at.control.ask<{ data: Row[] }>('GET', `${what}?${new URLSearchParams(query)}`)).data)
+    data.push(
+      ...(await ctx.control.request<{ data: Row[] }>('GET', `${what}?${new URLSearchParams(query)}`)).data,
+    )
   return { data }
 }
 
-const numbersOf = async ({ app, actor }: At) =>
-  (await numberedChannels(app.db, actor.workspace.id)).filter((channel) => mayUse(actor, channel.id))
+const listChannels = async ({ app, actor }: RouteContext) =>
+  (await listProviderChannels(app.db, actor.workspace.id)).filter((channel) =>
+    mayUseChannel(actor, channel.id),
+  )
 
-const time = (row: Row): number =>
+const createdAtMs = (row: Row): number =>
   typeof row['created_at'] === 'number' ? row['created_at'] : Date.parse(String(row['created_at']))
 
-const messages = act(
+const messages = defineRoute(
   'GET',
   'messages',
   false,
   z.object({ to: z.string().min(1).max(64).optional() }),
-  async (at, { to }) => {
-    const digits: Record<string, string> = to === undefined ? {} : { to: digitsOf('to', to) }
-    const { data } = await gather(
-      at,
+  async (ctx, { to }) => {
+    const digits: Record<string, string> = to === undefined ? {} : { to: parseDigits('to', to) }
+    const { data } = await listRecords(
+      ctx,
       'messages',
-      (await numbersOf(at)).map((channel) => ({ number_id: channel.provider_phone_number_id, ...digits })),
+      (await listChannels(ctx)).map((channel) => ({
+        number_id: channel.provider_phone_number_id,
+        ...digits,
+      })),
     )
-    return { data: data.toSorted((a, b) => time(a) - time(b)) }
+    return { data: data.toSorted((a, b) => createdAtMs(a) - createdAtMs(b)) }
   },
 )
 
-const templates = act(
+const templates = defineRoute(
   'GET',
   'templates',
   false,
   z.object({}),
-  async (at) =>
-    await gather(
-      at,
+  async (ctx) =>
+    await listRecords(
+      ctx,
       'templates',
-      [...new Set((await numbersOf(at)).map((channel) => accountOf(channel)))].map((account) => ({
+      [...new Set((await listChannels(ctx)).map((channel) => providerAccountId(channel)))].map((account) => ({
         account_id: account,
       })),
     ),
 )
 
-const links = act(
+const links = defineRoute(
   'GET',
   'links',
   false,
   z.object({}),
-  async (at) =>
-    await gather(
-      at,
+  async (ctx) =>
+    await listRecords(
+      ctx,
       'links',
-      (await numbersOf(at)).map((channel) => ({ number_id: channel.provider_phone_number_id })),
+      (await listChannels(ctx)).map((channel) => ({ number_id: channel.provider_phone_number_id })),
     ),
 )
 
-const numbers = act('POST', 'numbers', true, z.object({}), async (at) => {
-  await at.sync.sync(at.actor.workspace.id)
+const numbers = defineRoute('POST', 'numbers', true, z.object({}), async (ctx) => {
+  await ctx.sync.sync(ctx.actor.workspace.id)
   return {
-    data: (await numbersOf(at)).map((channel) => ({
+    data: (await listChannels(ctx)).map((channel) => ({
       id: channel.provider_phone_number_id,
       channel_id: channel.id,
-      account_id: accountOf(channel),
+      account_id: providerAccountId(channel),
     })),
   }
 })
 
-/** Everything that can be done, in the order in which the guide tells it. */
-export const acts: readonly Act[] = [
+/** All routes, in the order of the guide (docs/sandbox.md). */
+export const routes: readonly ControlRoute[] = [
   say,
   showClock,
   advance,

@@ -1,37 +1,46 @@
 import { currentVersion, type Scope } from '../../../catalog/index.ts'
-import type { App } from '../../app.ts'
-import { DEFAULT_MAX_BYTES, parseJson } from '../../http/body.ts'
-import { newRequestId } from '../../ids.ts'
-import { Problem, problemDocument } from '../../core/problem.ts'
+import type { App } from '../../core/app.ts'
+import { DEFAULT_MAX_BODY_BYTES, parseJson } from '../../http/body.ts'
+import { createRequestId } from '../../ids.ts'
+import { Problem, toProblemDocument } from '../../core/problem.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
 import { authenticate } from '../../core/steps/authenticate.ts'
-import { databaseProblem } from '../../core/steps/deadline.ts'
-import { entitle } from '../../core/steps/entitle.ts'
+import { toDatabaseProblem } from '../../core/steps/deadline.ts'
+import { requireApiAccess } from '../../core/steps/entitle.ts'
 import { parseFields } from '../../core/steps/validate.ts'
-import { type Act, acts } from './routes.ts'
-import { type Control, controlOf } from './client.ts'
-import { createSync, type Sync } from './sync.ts'
+import { type ControlRoute, routes } from './routes.ts'
+import { type SandboxClient, createSandboxClient } from './client.ts'
+import { createSandboxSync, type SandboxSync } from './sync.ts'
 
 /**
- * `/sandbox/*`: with an API key, in ids of ours, what the sandbox's own control surface does in the
- * provider's.
+ * `/sandbox/*`: the sandbox's control surface for API keys. It takes ids of this service, where the
+ * sandbox's own surface takes the provider's.
  */
-export type Driver = Sync & {
+export type SandboxControl = SandboxSync & {
   serve: (request: Request) => Promise<Response>
   isSandbox: () => Promise<boolean>
 }
 
-export const createDriver = (app: App, settings: ProviderSettings): Driver => {
-  const control = controlOf(settings)
-  const sync = createSync(app, control, settings.verifyToken)
-  return { ...sync, isSandbox: control.isSandbox, serve: (request) => serve(app, control, sync, request) }
+export const createSandboxControl = (app: App, settings: ProviderSettings): SandboxControl => {
+  const control = createSandboxClient(settings)
+  const sync = createSandboxSync(app, control, settings.verifyToken)
+  return {
+    ...sync,
+    isSandbox: control.isSandbox,
+    serve: (request) => serveRequest(app, control, sync, request),
+  }
 }
 
-const serve = async (app: App, control: Control, sync: Sync, request: Request): Promise<Response> => {
-  const requestId = newRequestId()
+const serveRequest = async (
+  app: App,
+  control: SandboxClient,
+  sync: SandboxSync,
+  request: Request,
+): Promise<Response> => {
+  const requestId = createRequestId()
   const headers = { 'Request-Id': requestId, 'Api-Version': currentVersion }
   try {
-    const value = await answer(app, control, sync, request)
+    const value = await runRoute(app, control, sync, request)
     return new Response(JSON.stringify(value), {
       status: 200,
       headers: { ...headers, 'Content-Type': 'application/json' },
@@ -40,73 +49,75 @@ const serve = async (app: App, control: Control, sync: Sync, request: Request): 
     const problem =
       error instanceof Problem
         ? error
-        : (databaseProblem(error) ??
-          new Problem(
-            'internal_error',
-            'The server failed in a way it did not foresee; report the request_id.',
-          ))
+        : (toDatabaseProblem(error) ??
+          new Problem('internal_error', 'The server failed unexpectedly; report the request_id.'))
     if (problem.code === 'internal_error')
-      app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'sandbox call failed')
-    return new Response(JSON.stringify(problemDocument(problem, app.config.publicUrl, requestId)), {
+      app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'Sandbox request failed')
+    return new Response(JSON.stringify(toProblemDocument(problem, app.config.publicUrl, requestId)), {
       status: problem.status,
       headers: { ...headers, ...problem.headers, 'Content-Type': 'application/problem+json' },
     })
   }
 }
 
-const answer = async (app: App, control: Control, sync: Sync, request: Request): Promise<unknown> => {
+const runRoute = async (
+  app: App,
+  control: SandboxClient,
+  sync: SandboxSync,
+  request: Request,
+): Promise<unknown> => {
   const url = new URL(request.url)
-  const act = find(request.method, url.pathname)
+  const route = findRoute(request.method, url.pathname)
   const actor = await authenticate(app, request.headers.get('authorization') ?? undefined)
-  entitle(actor)
-  // With the true provider these routes do not exist.
+  requireApiAccess(actor)
+  // These routes exist only with a sandbox.
   if (!(await control.isSandbox()))
-    throw new Problem('not_found', 'There is no sandbox: this server uses a messaging provider of its own.')
-  const scope: Scope = act.changes ? 'messaging:write' : 'mcp:read'
+    throw new Problem('not_found', 'There is no sandbox: this server uses the real messaging provider.')
+  const scope: Scope = route.changes ? 'messaging:write' : 'mcp:read'
   if (!actor.key.scopes.includes(scope))
     throw new Problem(
       'insufficient_scope',
-      `This needs the scope ${scope}; the key holds ${actor.key.scopes.join(', ') || 'none'}.`,
+      `This requires the scope ${scope}; the key has ${actor.key.scopes.join(', ') || 'none'}.`,
       { scope },
     )
-  if (act.changes && actor.key.test)
+  if (route.changes && actor.key.test)
     throw new Problem(
       'forbidden',
-      'A test key changes nothing, and the sandbox has no dry run. Use a live key.',
+      'Test keys cannot change the sandbox, which has no dry run. Use a live key.',
       { reason: 'test_key' },
     )
   const input = parseFields(
-    act.input,
-    act.method === 'GET' ? Object.fromEntries(url.searchParams) : await bodyOf(request),
+    route.input,
+    route.method === 'GET' ? Object.fromEntries(url.searchParams) : await readJsonBody(request),
   )
-  return await act.run({ app, control, sync, actor }, input as never)
+  return await route.run({ app, control, sync, actor }, input as never)
 }
 
-const find = (method: string, pathname: string): Act => {
+const findRoute = (method: string, pathname: string): ControlRoute => {
   const path = pathname.replace(/^\/sandbox\/?/, '')
-  const here = acts.filter((act) => act.path === path)
-  const found = here.find((act) => act.method === method)
-  if (found) return found
-  if (here.length === 0)
-    throw new Problem(
-      'not_found',
-      `There is no ${pathname.slice(0, 200)}. The sandbox has ${[...new Set(acts.map((act) => `/sandbox/${act.path}`))].join(', ')}.`,
-    )
-  const allowed = here.map((act) => act.method)
+  const candidates = routes.filter((route) => route.path === path)
+  const match = candidates.find((route) => route.method === method)
+  if (match) return match
+  const shownPath = pathname.slice(0, 200)
+  if (candidates.length === 0) {
+    const paths = [...new Set(routes.map((route) => `/sandbox/${route.path}`))].join(', ')
+    throw new Problem('not_found', `${shownPath} does not exist. The sandbox has ${paths}.`)
+  }
+  const allowed = candidates.map((route) => route.method)
   throw new Problem(
     'method_not_allowed',
-    `${method} is not a method of ${pathname.slice(0, 200)}.`,
+    `${shownPath} does not support the method ${method}.`,
     { allowed },
     { Allow: allowed.join(', ') },
   )
 }
 
-const bodyOf = async (request: Request): Promise<unknown> => {
+const readJsonBody = async (request: Request): Promise<unknown> => {
   const text = await request.text()
   if (text === '') return {}
-  if (Buffer.byteLength(text) > DEFAULT_MAX_BYTES)
-    throw new Problem('payload_too_large', `The body is larger than ${DEFAULT_MAX_BYTES} bytes.`, {
-      limit_bytes: DEFAULT_MAX_BYTES,
+  if (Buffer.byteLength(text) > DEFAULT_MAX_BODY_BYTES)
+    throw new Problem('payload_too_large', `The body is larger than ${DEFAULT_MAX_BODY_BYTES} bytes.`, {
+      limit_bytes: DEFAULT_MAX_BODY_BYTES,
     })
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')) {
     throw new Problem(

@@ -1,33 +1,40 @@
-import { giveProviderIds, numberedChannels, providerTemplates } from '../../../storage/sandbox-control.ts'
-import type { App } from '../../app.ts'
+import {
+  assignProviderIds,
+  listProviderChannels,
+  listProviderTemplates,
+} from '../../../storage/sandbox-control.ts'
+import type { App } from '../../core/app.ts'
 import { WEBHOOK_PATH } from '../../provider/settings.ts'
-import type { Control } from './client.ts'
+import type { SandboxClient } from './client.ts'
 
-/** The account at the sandbox of what names none. */
-export const accountOf = (
+/**
+ * Returns the account at the sandbox of a channel or template: its own, else that of its workspace in
+ * `accounts`, else one made from the workspace's id.
+ */
+export const providerAccountId = (
   row: { workspace_id: string; account_id: string | null },
   accounts: ReadonlyMap<string, string> = new Map(),
 ): string => row.account_id ?? accounts.get(row.workspace_id) ?? `workspace${row.workspace_id}`
 
-export type Sync = {
-  /** Of one workspace, or of all. */
+export type SandboxSync = {
+  /** Registers the numbers and templates of one workspace, or of all. */
   sync: (workspaceId?: string) => Promise<void>
-  /** All workspaces, when a channel came or changed since the last time. */
-  keepUp: () => Promise<void>
+  /** Registers those of all workspaces when a channel was added or changed since the last call. */
+  syncChanges: () => Promise<void>
 }
 
-const SUBSCRIBE_MS = 10_000
+const SUBSCRIBE_TIMEOUT_MS = 10_000
 
 /**
- * Tells the sandbox of the numbers and templates that it does not know yet; the true provider would have
- * them before we do.
+ * Registers numbers and templates that the sandbox does not know yet; the true provider has them before we
+ * do.
  */
-export const createSync = (app: App, control: Control, verifyToken: string): Sync => {
-  let told = ''
+export const createSandboxSync = (app: App, control: SandboxClient, verifyToken: string): SandboxSync => {
+  let lastChannels = ''
   const subscribed = new Set<string>()
   /**
-   * One that runs elsewhere is told where updates go; it may have been told otherwise when it was started,
-   * so a failure is no more than noted.
+   * Sets the webhook URL of a sandbox that runs elsewhere. It may have been started with another one, so a
+   * failure is only logged.
    */
   const subscribe = async (account: string): Promise<void> => {
     if (control.builtIn || subscribed.has(account)) return
@@ -36,47 +43,45 @@ export const createSync = (app: App, control: Control, verifyToken: string): Syn
       await app.provider.subscribe(
         account,
         { url: `${app.config.publicUrl}${WEBHOOK_PATH}`, verifyToken },
-        AbortSignal.timeout(SUBSCRIBE_MS),
+        AbortSignal.timeout(SUBSCRIBE_TIMEOUT_MS),
       )
     } catch (error) {
-      app.log.warn(
-        { detail: (error as Error).message },
-        "the sandbox does not take this server's webhook address",
-      )
+      app.log.warn({ detail: (error as Error).message }, "The sandbox rejects this server's webhook URL")
     }
   }
   const sync = async (workspaceId?: string): Promise<void> => {
-    await giveProviderIds(app.db, workspaceId)
-    const channels = await numberedChannels(app.db, workspaceId)
+    await assignProviderIds(app.db, workspaceId)
+    const channels = await listProviderChannels(app.db, workspaceId)
     const numbers = channels.map((channel) => ({
       id: channel.provider_phone_number_id,
-      account_id: accountOf(channel),
+      account_id: providerAccountId(channel),
       display_phone_number: channel.identifier ?? channel.provider_phone_number_id,
       verified_name: channel.name ?? `Channel ${channel.id}`,
     }))
-    if (numbers.length > 0) await control.ask('PUT', 'numbers', { numbers })
-    for (const account of new Set(channels.map((channel) => accountOf(channel)))) await subscribe(account)
+    if (numbers.length > 0) await control.request('PUT', 'numbers', { numbers })
+    for (const account of new Set(channels.map((channel) => providerAccountId(channel))))
+      await subscribe(account)
     const accounts = new Map(
-      channels.toReversed().map((channel) => [channel.workspace_id, accountOf(channel)]),
+      channels.toReversed().map((channel) => [channel.workspace_id, providerAccountId(channel)]),
     )
-    const templates = (await providerTemplates(app.db, workspaceId)).map((row) => ({
+    const templates = (await listProviderTemplates(app.db, workspaceId)).map((row) => ({
       id: row.provider_id,
-      account_id: accountOf(row, accounts),
+      account_id: providerAccountId(row, accounts),
       name: row.name,
       language: row.language,
       category: row.category ?? 'UTILITY',
       status: row.status,
       components: row.components,
     }))
-    if (templates.length > 0) await control.ask('PUT', 'templates', { templates })
+    if (templates.length > 0) await control.request('PUT', 'templates', { templates })
   }
   return {
     sync,
-    keepUp: async () => {
-      const present = JSON.stringify(await numberedChannels(app.db))
-      if (present === told) return
+    syncChanges: async () => {
+      const channels = JSON.stringify(await listProviderChannels(app.db))
+      if (channels === lastChannels) return
       await sync()
-      told = present
+      lastChannels = channels
     },
   }
 }

@@ -1,7 +1,8 @@
-import { findCustomer, setMarketingStopped } from '../../../storage/sandbox/customers.ts'
+import { isObject } from '../../../catalog/values.ts'
+import { findSandboxCustomer, setMarketingStopped } from '../../../storage/sandbox/customers.ts'
 import {
-  addFault,
-  clearFaults,
+  insertFault,
+  deleteFaults,
   type FaultEffect,
   type FaultKind,
   listFaults,
@@ -9,165 +10,176 @@ import {
 import { listSandboxLinks } from '../../../storage/sandbox/links.ts'
 import {
   findSandboxMessage,
-  type MessageStatus,
-  sentMessages,
-  setMessageStatus,
+  type SandboxMessageStatus,
+  listSentMessages,
+  setSandboxMessageStatus,
 } from '../../../storage/sandbox/messages.ts'
-import { changeNumber, findNumber, type NewNumber, putNumbers } from '../../../storage/sandbox/numbers.ts'
 import {
-  changeSandboxSettings,
-  readSandboxSettings,
+  updateSandboxNumber,
+  findSandboxNumber,
+  type NewSandboxNumber,
+  upsertSandboxNumbers,
+} from '../../../storage/sandbox/numbers.ts'
+import {
+  updateSandboxSettings,
+  loadSandboxSettings,
   type SandboxSettings,
 } from '../../../storage/sandbox/settings.ts'
 import { listSandboxTemplates, lockSandboxTemplate } from '../../../storage/sandbox/templates.ts'
-import { enqueueUpdates } from '../../../storage/sandbox/updates.ts'
-import { type Call, digitsOf, isObject, isText, ok, within } from './call.ts'
-import { invalid, refuse, required } from './errors.ts'
+import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
+import { type SandboxCall, toDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
+import { invalidParameter, providerError, parameterRequired } from './errors.ts'
 import { linkNode } from './links.ts'
-import { type Decision, review } from './reviewer.ts'
-import { customerOf, say } from './say.ts'
-import { CATEGORIES } from './template-checks.ts'
-import { keepTemplate, templateNode } from './templates.ts'
+import { type ReviewDecision, reviewTemplate } from './reviewer.ts'
+import { parseCustomer, handleSay } from './say.ts'
+import { TEMPLATE_CATEGORIES } from './template-checks.ts'
+import { importTemplate, templateNode } from './templates.ts'
 import { preferenceUpdate, qualityUpdate, statusUpdate } from './updates.ts'
 
-const absent = (what: string, id: string) =>
-  refuse(100, undefined, {
+const notFoundError = (what: string, id: string) =>
+  providerError(100, undefined, {
     status: 404,
     message: `The sandbox has no ${what} ${id.slice(0, 200)}.`,
     details: undefined,
   })
 
-const oneOf = <T extends string>(body: Record<string, unknown>, name: string, values: readonly T[]): T => {
-  if (body[name] === undefined) throw required(name)
-  if (!values.includes(body[name] as T)) throw invalid(`Param ${name} must be one of {${values.join(', ')}}.`)
+const requireOneOf = <T extends string>(
+  body: Record<string, unknown>,
+  name: string,
+  values: readonly T[],
+): T => {
+  if (body[name] === undefined) throw parameterRequired(name)
+  if (!values.includes(body[name] as T))
+    throw invalidParameter(`Param ${name} must be one of {${values.join(', ')}}.`)
   return body[name] as T
 }
 
-/** Phone digits, or a user id as it is. */
-const person = (to: string | undefined): string | undefined =>
-  to === undefined || /^[A-Z]{2}\./.test(to) ? to : digitsOf(to)
+/** Returns phone digits, or a user id unchanged. */
+const normalizeRecipient = (to: string | undefined): string | undefined =>
+  to === undefined || /^[A-Z]{2}\./.test(to) ? to : toDigits(to)
 
-/** A whole number, undefined when absent. */
-const whole = (
+/** Returns the integer of a parameter; undefined without it. Throws when it is out of range. */
+const parseInteger = (
   body: Record<string, unknown>,
   name: string,
-  least: number,
-  most: number,
+  min: number,
+  max: number,
 ): number | undefined => {
   const value = body[name]
   if (value === undefined) return undefined
-  if (!Number.isInteger(value) || (value as number) < least || (value as number) > most)
-    throw invalid(`Param ${name} must be a whole number from ${least} to ${most}.`)
+  if (!Number.isInteger(value) || (value as number) < min || (value as number) > max)
+    throw invalidParameter(`Param ${name} must be a whole number from ${min} to ${max}.`)
   return value as number
 }
 
-const listOf = (body: Record<string, unknown>, name: string): Record<string, unknown>[] => {
+const requireObjects = (body: Record<string, unknown>, name: string): Record<string, unknown>[] => {
   const list = body[name]
   if (!Array.isArray(list) || list.length > 10_000 || !list.every(isObject))
-    throw invalid(`Param ${name} must be a list of objects.`)
+    throw invalidParameter(`Param ${name} must be a list of objects.`)
   return list
 }
 
-const state = async (call: Call): Promise<Response> => ok({ sandbox: true, now: call.now() })
+const handleState = async (call: SandboxCall): Promise<Response> =>
+  okResponse({ sandbox: true, now: call.now() })
 
-const numbers = async (call: Call): Promise<Response> => {
-  const list = listOf(call.body, 'numbers').map((n): NewNumber => {
+const handlePutNumbers = async (call: SandboxCall): Promise<Response> => {
+  const list = requireObjects(call.body, 'numbers').map((n): NewSandboxNumber => {
     for (const name of ['id', 'account_id', 'display_phone_number'])
-      if (!isText(n[name])) throw invalid(`Each number needs ${name}.`)
+      if (!isNonEmptyText(n[name])) throw invalidParameter(`Each number needs ${name}.`)
     return {
       id: n.id as string,
       account_id: n.account_id as string,
       display_phone_number: n.display_phone_number as string,
-      verified_name: isText(n.verified_name) ? n.verified_name : (n.display_phone_number as string),
-      ...(isText(n.status) ? { status: n.status } : {}),
-      ...(isText(n.quality_rating) ? { quality_rating: n.quality_rating } : {}),
+      verified_name: isNonEmptyText(n.verified_name) ? n.verified_name : (n.display_phone_number as string),
+      ...(isNonEmptyText(n.status) ? { status: n.status } : {}),
+      ...(isNonEmptyText(n.quality_rating) ? { quality_rating: n.quality_rating } : {}),
     }
   })
-  await putNumbers(call.db, list)
-  return ok({ success: true })
+  await upsertSandboxNumbers(call.db, list)
+  return okResponse({ success: true })
 }
 
-const number = async (call: Call): Promise<Response> => {
+const handleChangeNumber = async (call: SandboxCall): Promise<Response> => {
   const { id } = call.body
-  if (!isText(id)) throw required('id')
+  if (!isNonEmptyText(id)) throw parameterRequired('id')
   const text = (name: string): string | undefined =>
-    isText(call.body[name]) ? (call.body[name] as string).slice(0, 100) : undefined
-  return await within(call.db, async (tx) => {
-    const before = await findNumber(tx, id)
-    const after = await changeNumber(tx, id, {
+    isNonEmptyText(call.body[name]) ? (call.body[name] as string).slice(0, 100) : undefined
+  return await inTransaction(call.db, async (tx) => {
+    const before = await findSandboxNumber(tx, id)
+    const after = await updateSandboxNumber(tx, id, {
       status: text('status'),
       quality_rating: text('quality_rating'),
       verified_name: text('verified_name'),
     })
-    if (!before || !after) throw absent('number', id)
+    if (!before || !after) throw notFoundError('number', id)
     if (before.quality_rating !== after.quality_rating)
-      await enqueueUpdates(tx, [qualityUpdate(after, before.quality_rating)])
-    return ok({ success: true })
+      await insertSandboxUpdates(tx, [qualityUpdate(after, before.quality_rating)])
+    return okResponse({ success: true })
   })
 }
 
-const templates = async (call: Call): Promise<Response> => {
-  const list = listOf(call.body, 'templates')
+const handlePutTemplates = async (call: SandboxCall): Promise<Response> => {
+  const list = requireObjects(call.body, 'templates')
   let added = 0
-  await within(call.db, async (tx) => {
-    for (const template of list) if (await keepTemplate({ ...call, db: tx }, template)) added++
+  await inTransaction(call.db, async (tx) => {
+    for (const template of list) if (await importTemplate({ ...call, db: tx }, template)) added++
   })
-  return ok({ success: true, added })
+  return okResponse({ success: true, added })
 }
 
-const clock = async (call: Call): Promise<Response> => {
-  const offset = whole(call.body, 'offset_ms', -315_360_000_000, 315_360_000_000)
-  if (offset === undefined) throw required('offset_ms')
-  if (!call.clock) throw invalid('This sandbox has no clock of its own.')
+const handleSetClock = async (call: SandboxCall): Promise<Response> => {
+  const offset = parseInteger(call.body, 'offset_ms', -315_360_000_000, 315_360_000_000)
+  if (offset === undefined) throw parameterRequired('offset_ms')
+  if (!call.clock) throw invalidParameter('This sandbox has no clock of its own.')
   await call.clock.setOffset(offset)
-  return ok({ offset_ms: call.clock.offsetMs(), now: call.now() })
+  return okResponse({ offset_ms: call.clock.offsetMs(), now: call.now() })
 }
 
-const decide = async (call: Call): Promise<Response> => {
+const handleReview = async (call: SandboxCall): Promise<Response> => {
   const { template_id: id, reason, category } = call.body
-  if (!isText(id)) throw required('template_id')
-  const decision = oneOf<Decision>(call.body, 'decision', [
+  if (!isNonEmptyText(id)) throw parameterRequired('template_id')
+  const decision = requireOneOf<ReviewDecision>(call.body, 'decision', [
     'approve',
     'reject',
     'pause',
     'disable',
     'category',
   ])
-  if (decision === 'category') oneOf(call.body, 'category', CATEGORIES)
-  return await within(call.db, async (tx) => {
+  if (decision === 'category') requireOneOf(call.body, 'category', TEMPLATE_CATEGORIES)
+  return await inTransaction(call.db, async (tx) => {
     const template = await lockSandboxTemplate(tx, id)
-    if (!template) throw absent('template', id)
-    const after = await review(tx, template, decision, {
-      reason: isText(reason) ? reason : undefined,
-      category: isText(category) ? category : undefined,
+    if (!template) throw notFoundError('template', id)
+    const after = await reviewTemplate(tx, template, decision, {
+      reason: isNonEmptyText(reason) ? reason : undefined,
+      category: isNonEmptyText(category) ? category : undefined,
     })
-    return ok(templateNode(after))
+    return okResponse(templateNode(after))
   })
 }
 
-/** What becomes of a message, in any order. */
-const status = async (call: Call): Promise<Response> => {
+/** Sets the delivery status of a message, in any order. */
+const handleSetStatus = async (call: SandboxCall): Promise<Response> => {
   const { message_id: id } = call.body
-  if (!isText(id)) throw required('message_id')
-  const to = oneOf<'sent' | 'delivered' | 'read' | 'failed'>(call.body, 'status', [
+  if (!isNonEmptyText(id)) throw parameterRequired('message_id')
+  const to = requireOneOf<'sent' | 'delivered' | 'read' | 'failed'>(call.body, 'status', [
     'sent',
     'delivered',
     'read',
     'failed',
   ])
-  const code = whole(call.body, 'code', 0, 9_999_999) ?? 131026
-  return await within(call.db, async (tx) => {
+  const code = parseInteger(call.body, 'code', 0, 9_999_999) ?? 131026
+  return await inTransaction(call.db, async (tx) => {
     const message = await findSandboxMessage(tx, id)
-    if (!message || message.inbound) throw absent('message', id)
-    const about = (await findNumber(tx, message.number_id))!
-    const customer = (await findCustomer(tx, message.number_id, { user_id: message.user_id })) ?? {
+    if (!message || message.inbound) throw notFoundError('message', id)
+    const number = (await findSandboxNumber(tx, message.number_id))!
+    const customer = (await findSandboxCustomer(tx, message.number_id, { user_id: message.user_id })) ?? {
       user_id: message.user_id,
       wa_id: message.wa_id,
       name: null,
     }
-    await setMessageStatus(tx, id, to as MessageStatus)
-    await enqueueUpdates(tx, [
-      statusUpdate(about, customer, message, {
+    await setSandboxMessageStatus(tx, id, to as SandboxMessageStatus)
+    await insertSandboxUpdates(tx, [
+      statusUpdate(number, customer, message, {
         status: to,
         at: call.now(),
         ...(to === 'failed'
@@ -177,34 +189,34 @@ const status = async (call: Call): Promise<Response> => {
             }),
       }),
     ])
-    return ok({ success: true })
+    return okResponse({ success: true })
   })
 }
 
-/** A customer stops or resumes marketing messages. */
-const preference = async (call: Call): Promise<Response> => {
+/** Stops or resumes marketing messages for a customer. */
+const handleSetPreference = async (call: SandboxCall): Promise<Response> => {
   const { number_id: numberId } = call.body
-  if (!isText(numberId)) throw required('number_id')
-  const choice = oneOf<'stop' | 'resume'>(call.body, 'marketing', ['stop', 'resume'])
-  const who = customerOf(call.body)
-  return await within(call.db, async (tx) => {
-    const about = await findNumber(tx, numberId)
-    if (!about) throw absent('number', numberId)
-    const customer = await findCustomer(tx, numberId, who)
-    if (!customer) throw absent('customer', who.wa_id ?? who.user_id!)
+  if (!isNonEmptyText(numberId)) throw parameterRequired('number_id')
+  const choice = requireOneOf<'stop' | 'resume'>(call.body, 'marketing', ['stop', 'resume'])
+  const key = parseCustomer(call.body)
+  return await inTransaction(call.db, async (tx) => {
+    const number = await findSandboxNumber(tx, numberId)
+    if (!number) throw notFoundError('number', numberId)
+    const customer = await findSandboxCustomer(tx, numberId, key)
+    if (!customer) throw notFoundError('customer', key.wa_id ?? key.user_id!)
     await setMarketingStopped(tx, numberId, customer.user_id, choice === 'stop')
-    await enqueueUpdates(tx, [preferenceUpdate(about, customer, choice, call.now())])
-    return ok({ success: true })
+    await insertSandboxUpdates(tx, [preferenceUpdate(number, customer, choice, call.now())])
+    return okResponse({ success: true })
   })
 }
 
-const fault = async (call: Call): Promise<Response> => {
+const handleAddFault = async (call: SandboxCall): Promise<Response> => {
   const { body } = call
-  const on = oneOf<FaultKind>(body, 'on', ['messages', 'templates', 'links', 'media'])
-  const to = body.to === undefined ? null : isText(body.to) ? person(body.to)! : ''
-  if (to === '') throw invalid('Param to must be a phone number or a user ID.')
-  const code = whole(body, 'code', 0, 9_999_999)
-  const latency = whole(body, 'latency_ms', 0, 600_000)
+  const on = requireOneOf<FaultKind>(body, 'on', ['messages', 'templates', 'links', 'media'])
+  const to = body.to === undefined ? null : isNonEmptyText(body.to) ? normalizeRecipient(body.to)! : ''
+  if (to === '') throw invalidParameter('Param to must be a phone number or a user ID.')
+  const code = parseInteger(body, 'code', 0, 9_999_999)
+  const latency = parseInteger(body, 'latency_ms', 0, 600_000)
   const effect: FaultEffect = {
     ...(code === undefined ? {} : { code }),
     ...(latency === undefined ? {} : { latency_ms: latency }),
@@ -212,47 +224,49 @@ const fault = async (call: Call): Promise<Response> => {
     ...(body.async === true ? { async: true } : {}),
   }
   if (Object.keys(effect).length === 0)
-    throw invalid('A fault needs one of code, drop_answer, latency_ms and async.')
-  return ok({ id: await addFault(call.db, on, to, effect, whole(body, 'times', 1, 1_000_000) ?? null) })
+    throw invalidParameter('A fault needs one of code, drop_answer, latency_ms and async.')
+  return okResponse({
+    id: await insertFault(call.db, on, to, effect, parseInteger(body, 'times', 1, 1_000_000) ?? null),
+  })
 }
 
-/** Null lifts a limit. */
-const limit = (body: Record<string, unknown>, name: string, most: number): number | null | undefined =>
-  body[name] === null ? null : whole(body, name, 1, most)
-const flag = (body: Record<string, unknown>, name: string): boolean | undefined => {
+/** Returns a limit; null removes it. */
+const parseLimit = (body: Record<string, unknown>, name: string, max: number): number | null | undefined =>
+  body[name] === null ? null : parseInteger(body, name, 1, max)
+const parseFlag = (body: Record<string, unknown>, name: string): boolean | undefined => {
   if (body[name] !== undefined && typeof body[name] !== 'boolean')
-    throw invalid(`Param ${name} must be a boolean.`)
+    throw invalidParameter(`Param ${name} must be a boolean.`)
   return body[name] as boolean | undefined
 }
 
-/** How webhooks are sent, how the reviewer works and what is limited; what is not given stays. */
-const settings = async (call: Call): Promise<Response> => {
+/** Changes how webhooks are sent, how the reviewer works and what is limited; the rest stays unchanged. */
+const handleChangeSettings = async (call: SandboxCall): Promise<Response> => {
   const { body } = call
   const change: Record<keyof SandboxSettings, unknown> = {
-    duplicates: whole(body, 'duplicates', 0, 100),
-    shuffle: flag(body, 'shuffle'),
-    batch: whole(body, 'batch', 1, 1000),
-    free_entry: flag(body, 'free_entry'),
-    review_seconds: body.review_seconds === null ? null : whole(body, 'review_seconds', 0, 31_536_000),
-    throughput: limit(body, 'throughput', 100_000),
-    pair_burst: limit(body, 'pair_burst', 100_000),
-    pair_seconds: whole(body, 'pair_seconds', 1, 3600),
+    duplicates: parseInteger(body, 'duplicates', 0, 100),
+    shuffle: parseFlag(body, 'shuffle'),
+    batch: parseInteger(body, 'batch', 1, 1000),
+    free_entry: parseFlag(body, 'free_entry'),
+    review_seconds: body.review_seconds === null ? null : parseInteger(body, 'review_seconds', 0, 31_536_000),
+    throughput: parseLimit(body, 'throughput', 100_000),
+    pair_burst: parseLimit(body, 'pair_burst', 100_000),
+    pair_seconds: parseInteger(body, 'pair_seconds', 1, 3600),
   }
-  const given = Object.fromEntries(
+  const changed = Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),
   ) as Partial<SandboxSettings>
-  return ok(await changeSandboxSettings(call.db, given))
+  return okResponse(await updateSandboxSettings(call.db, changed))
 }
 
-const text = (call: Call, name: string): string | undefined => call.query.get(name) || undefined
+const queryText = (call: SandboxCall, name: string): string | undefined => call.query.get(name) || undefined
 
-const messagesSent = async (call: Call): Promise<Response> => {
-  const rows = await sentMessages(call.db, {
-    numberId: text(call, 'number_id'),
-    accountId: text(call, 'account_id'),
-    to: person(text(call, 'to')),
+const handleListSentMessages = async (call: SandboxCall): Promise<Response> => {
+  const rows = await listSentMessages(call.db, {
+    numberId: queryText(call, 'number_id'),
+    accountId: queryText(call, 'account_id'),
+    to: normalizeRecipient(queryText(call, 'to')),
   })
-  return ok({
+  return okResponse({
     data: rows.map(({ body, id, status: now, created_at, number_id }) => ({
       ...body,
       id,
@@ -263,45 +277,45 @@ const messagesSent = async (call: Call): Promise<Response> => {
   })
 }
 
-const MOST = 10_000
+const MAX_ROWS = 10_000
 
-const templatesKept = async (call: Call): Promise<Response> =>
-  ok({
-    data: (await listSandboxTemplates(call.db, text(call, 'account_id'), {}, MOST)).map((t) => ({
+const handleListAllTemplates = async (call: SandboxCall): Promise<Response> =>
+  okResponse({
+    data: (await listSandboxTemplates(call.db, queryText(call, 'account_id'), {}, MAX_ROWS)).map((t) => ({
       ...templateNode(t),
       account_id: t.account_id,
     })),
   })
 
-const linksKept = async (call: Call): Promise<Response> =>
-  ok({
-    data: (await listSandboxLinks(call.db, text(call, 'number_id'), {}, MOST)).map((link) => ({
+const handleListAllLinks = async (call: SandboxCall): Promise<Response> =>
+  okResponse({
+    data: (await listSandboxLinks(call.db, queryText(call, 'number_id'), {}, MAX_ROWS)).map((link) => ({
       ...linkNode(call, link, 'PNG'),
       number_id: link.number_id,
     })),
   })
 
-/** How the sandbox is told what happens. */
-export const controls: Readonly<Record<string, (call: Call) => Promise<Response>>> = {
-  'GET ': state,
-  'PUT numbers': numbers,
-  'POST number': number,
-  'PUT templates': templates,
-  'POST say': say,
-  'POST clock': clock,
-  'POST review': decide,
-  'POST status': status,
-  'POST preferences': preference,
-  'POST faults': fault,
-  'GET faults': async (call) => ok({ data: await listFaults(call.db) }),
+/** Endpoints below `control/`, which set what happens in the sandbox. */
+export const controlEndpoints: Readonly<Record<string, (call: SandboxCall) => Promise<Response>>> = {
+  'GET ': handleState,
+  'PUT numbers': handlePutNumbers,
+  'POST number': handleChangeNumber,
+  'PUT templates': handlePutTemplates,
+  'POST say': handleSay,
+  'POST clock': handleSetClock,
+  'POST review': handleReview,
+  'POST status': handleSetStatus,
+  'POST preferences': handleSetPreference,
+  'POST faults': handleAddFault,
+  'GET faults': async (call) => okResponse({ data: await listFaults(call.db) }),
   'DELETE faults': async (call) => {
-    await clearFaults(call.db)
-    return ok({ success: true })
+    await deleteFaults(call.db)
+    return okResponse({ success: true })
   },
-  'POST webhooks': settings,
-  'POST settings': settings,
-  'GET settings': async (call) => ok(await readSandboxSettings(call.db)),
-  'GET messages': messagesSent,
-  'GET templates': templatesKept,
-  'GET links': linksKept,
+  'POST webhooks': handleChangeSettings,
+  'POST settings': handleChangeSettings,
+  'GET settings': async (call) => okResponse(await loadSandboxSettings(call.db)),
+  'GET messages': handleListSentMessages,
+  'GET templates': handleListAllTemplates,
+  'GET links': handleListAllLinks,
 }

@@ -1,73 +1,75 @@
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { dropExpiredMedia } from '../../../storage/sandbox/files.ts'
-import { readSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
+import { deleteExpiredSandboxMedia } from '../../../storage/sandbox/files.ts'
+import { loadSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
 import {
-  areUpdatesUnderWay,
-  dropStaleUpdates,
-  type DueUpdate,
-  finishUpdates,
-  postponeUpdates,
-  takeUpdates,
+  hasSandboxUpdatesInFlight,
+  deleteStaleSandboxUpdates,
+  type DueSandboxUpdate,
+  completeSandboxUpdates,
+  postponeSandboxUpdates,
+  claimSandboxUpdates,
 } from '../../../storage/sandbox/updates.ts'
-import { type SandboxOptions, unixOf } from './call.ts'
-import { reviewDue } from './reviewer.ts'
+import { type SandboxOptions, toUnixSeconds } from './call.ts'
+import { reviewDueTemplates } from './reviewer.ts'
 
-const AT_ONCE = 1000
-/** The provider's webhooks are 3 MB at most. */
-const MOST_BYTES = 2_900_000
-const ANSWER_MS = 10_000
-const POLL_MS = 200
-/** No update that is on time is due later than this. */
-const USUAL_MS = 1_000
-const CHORES_MS = 600_000
+const BATCH_SIZE = 1000
+/** The provider's webhooks have at most 3 MB. */
+const MAX_WEBHOOK_BYTES = 2_900_000
+const RESPONSE_TIMEOUT_MS = 10_000
+const POLL_INTERVAL_MS = 200
+/** An update without an ordered delay is due at the latest after this time. */
+const MAX_REGULAR_DELAY_MS = 1_000
+const CLEANUP_INTERVAL_MS = 600_000
 
-export type Delivery = {
+export type UpdateDelivery = {
+  /** Delivers the updates that are due; returns how many the app accepted. */
   pump: () => Promise<number>
-  settle: () => Promise<void>
+  /** Delivers until no regular update is left. */
+  drain: () => Promise<void>
+  /** Starts to deliver in the background; returns a function that stops it. */
   start: () => () => Promise<void>
 }
 
-/** The provider escapes what is not ASCII in the bytes that it signs. */
-const asciiJson = (value: unknown): string =>
+type DeliveryCounts = { attempted: number; accepted: number }
+
+/** The provider escapes non-ASCII characters in the bytes that it signs. */
+const toAsciiJson = (value: unknown): string =>
   JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,
     (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
 
-const signatureOf = (appSecret: string, body: string): string =>
+const sign = (appSecret: string, body: string): string =>
   `sha256=${createHmac('sha256', appSecret).update(body).digest('hex')}`
 
-/** One body; neighbours of one account share an entry, so that the order stays. */
-const envelope = (updates: readonly DueUpdate[], now: string): string => {
+/** Formats one webhook. Consecutive updates of one account share an entry, which keeps the order. */
+const formatWebhook = (updates: readonly DueSandboxUpdate[], now: string): string => {
   const entry: { id: string; time: number; changes: { value: unknown; field: string }[] }[] = []
   for (const { account_id: id, value, field } of updates) {
-    if (entry.at(-1)?.id !== id) entry.push({ id, time: Number(unixOf(now)), changes: [] })
+    if (entry.at(-1)?.id !== id) entry.push({ id, time: Number(toUnixSeconds(now)), changes: [] })
     entry.at(-1)!.changes.push({ value, field })
   }
-  return asciiJson({ object: 'whatsapp_business_account', entry })
+  return toAsciiJson({ object: 'whatsapp_business_account', entry })
 }
 
-const shuffled = <T>(list: readonly T[]): T[] =>
+const shuffleItems = <T>(list: readonly T[]): T[] =>
   list
     .map((item) => ({ item, at: Math.random() }))
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item)
 
-/**
- * The updates as they go out: repeated and mixed as the settings have it, in webhooks that are not too
- * large.
- */
-const webhooksOf = (
-  updates: readonly DueUpdate[],
+/** Groups updates into webhooks of limited size, duplicated and shuffled according to the settings. */
+const batchUpdates = (
+  updates: readonly DueSandboxUpdate[],
   { duplicates, shuffle, batch }: SandboxSettings,
-): DueUpdate[][] => {
+): DueSandboxUpdate[][] => {
   const repeated = Array.from({ length: duplicates + 1 }, () => updates).flat()
-  const webhooks: DueUpdate[][] = []
+  const webhooks: DueSandboxUpdate[][] = []
   let bytes = Infinity
-  for (const update of shuffle ? shuffled(repeated) : repeated) {
-    const size = asciiJson(update.value).length + 100
-    if (bytes + size > MOST_BYTES || webhooks.at(-1)!.length >= batch) {
+  for (const update of shuffle ? shuffleItems(repeated) : repeated) {
+    const size = toAsciiJson(update.value).length + 100
+    if (bytes + size > MAX_WEBHOOK_BYTES || webhooks.at(-1)!.length >= batch) {
       webhooks.push([])
       bytes = 0
     }
@@ -77,78 +79,81 @@ const webhooksOf = (
   return webhooks
 }
 
-const post = async ({ appSecret, log }: SandboxOptions, callback: string, body: string): Promise<boolean> => {
+const postWebhook = async (
+  { appSecret, log }: SandboxOptions,
+  callback: string,
+  body: string,
+): Promise<boolean> => {
   try {
-    const answer = await fetch(callback, {
+    const response = await fetch(callback, {
       method: 'POST',
       body,
       redirect: 'error',
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
       headers: {
         'Content-Type': 'application/json',
         'User-Agent': 'wcrm-sandbox',
-        'X-Hub-Signature-256': signatureOf(appSecret, body),
+        'X-Hub-Signature-256': sign(appSecret, body),
       },
     })
-    await answer.text()
-    if (answer.status !== 200)
-      log.warn({ status: answer.status }, 'sandbox: a webhook was not answered with 200')
-    return answer.status === 200
+    await response.text()
+    if (response.status !== 200)
+      log.warn({ status: response.status }, 'Sandbox webhook was not accepted with status 200')
+    return response.status === 200
   } catch {
-    log.warn('sandbox: a webhook was not answered')
+    log.warn('Sandbox webhook got no response')
     return false
   }
 }
 
 /**
- * Delivers what is due, or will be within `aheadMs`; answers how many updates were tried and how many were
- * taken with 200.
+ * Delivers the updates that are due within `aheadMs`. Returns the counts of updates that were attempted and
+ * that the app accepted with 200.
  */
-const deliver = async (
-  options: SandboxOptions,
-  aheadMs: number,
-): Promise<{ tried: number; done: number }> => {
+const deliverDueUpdates = async (options: SandboxOptions, aheadMs: number): Promise<DeliveryCounts> => {
   const { db, now } = options
-  const result = { tried: 0, done: 0 }
-  await reviewDue(db, now())
+  const counts: DeliveryCounts = { attempted: 0, accepted: 0 }
+  await reviewDueTemplates(db, now())
   for (;;) {
-    const updates = await takeUpdates(db, options.callbackUrl?.(), AT_ONCE, aheadMs)
-    if (updates.length === 0) return result
-    result.tried += updates.length
-    const settings = await readSandboxSettings(db)
+    const updates = await claimSandboxUpdates(db, options.callbackUrl?.(), BATCH_SIZE, aheadMs)
+    if (updates.length === 0) return counts
+    counts.attempted += updates.length
+    const settings = await loadSandboxSettings(db)
     for (const [callback, own] of Map.groupBy(updates, (update) => update.callback)) {
       const ids = own.map((update) => update.id)
-      let taken = true
-      for (const webhook of webhooksOf(own, settings))
-        taken = (await post(options, callback, envelope(webhook, now()))) && taken
-      if (taken) result.done += ids.length
-      await (taken ? finishUpdates(db, ids) : postponeUpdates(db, ids))
+      let accepted = true
+      for (const webhook of batchUpdates(own, settings)) {
+        const posted = await postWebhook(options, callback, formatWebhook(webhook, now()))
+        accepted &&= posted
+      }
+      if (accepted) counts.accepted += ids.length
+      await (accepted ? completeSandboxUpdates(db, ids) : postponeSandboxUpdates(db, ids))
     }
   }
 }
 
-/** Carries updates to the app, one batch after another. */
-export const createDelivery = (options: SandboxOptions): Delivery => {
+/** Delivers updates to the app, one batch after another. */
+export const createUpdateDelivery = (options: SandboxOptions): UpdateDelivery => {
   let last: Promise<unknown> = Promise.resolve()
-  const inTurn = (aheadMs: number): Promise<{ tried: number; done: number }> => {
-    const mine = last.then(() => deliver(options, aheadMs))
-    last = mine.catch(() => {})
-    return mine
+  const deliverInTurn = (aheadMs: number): Promise<DeliveryCounts> => {
+    const delivery = last.then(() => deliverDueUpdates(options, aheadMs))
+    last = delivery.catch(() => {})
+    return delivery
   }
-  const settle = async (): Promise<void> => {
+  const drain = async (): Promise<void> => {
     for (;;) {
-      const { tried } = await inTurn(USUAL_MS)
-      if (tried > 0) continue
-      if (!(await areUpdatesUnderWay(options.db, USUAL_MS))) return
+      const { attempted } = await deliverInTurn(MAX_REGULAR_DELAY_MS)
+      if (attempted > 0) continue
+      if (!(await hasSandboxUpdatesInFlight(options.db, MAX_REGULAR_DELAY_MS))) return
       await sleep(20)
     }
   }
   return {
-    pump: async () => (await inTurn(0)).done,
-    settle,
+    pump: async () => (await deliverInTurn(0)).accepted,
+    drain,
     start: () =>
       startPump(options, async () => {
-        await inTurn(0)
+        await deliverInTurn(0)
       }),
   }
 }
@@ -156,22 +161,19 @@ export const createDelivery = (options: SandboxOptions): Delivery => {
 const startPump = ({ db, now, log }: SandboxOptions, pump: () => Promise<void>): (() => Promise<void>) => {
   const stopping = new AbortController()
   const run = async (): Promise<void> => {
-    let cleaned = -Infinity
+    let lastCleanup = -Infinity
     while (!stopping.signal.aborted) {
       try {
         await pump()
-        if (performance.now() - cleaned > CHORES_MS) {
-          cleaned = performance.now()
-          await dropStaleUpdates(db)
-          await dropExpiredMedia(db, now())
+        if (performance.now() - lastCleanup > CLEANUP_INTERVAL_MS) {
+          lastCleanup = performance.now()
+          await deleteStaleSandboxUpdates(db)
+          await deleteExpiredSandboxMedia(db, now())
         }
       } catch (error) {
-        log.warn(
-          { code: (error as { code?: string }).code },
-          'sandbox: updates could not be delivered; they are tried again',
-        )
+        log.warn({ code: (error as { code?: string }).code }, 'Cannot deliver sandbox updates; retrying')
       }
-      await sleep(POLL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
+      await sleep(POLL_INTERVAL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }
   }
   const running = run()

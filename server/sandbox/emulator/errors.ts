@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 
-/** The provider's error, as an `Error` to be thrown: `refusal` holds what is answered. */
-export type Refusal = {
+/** The members of a provider's error response. */
+export type ProviderErrorFields = {
   status: number
   code: number
   message: string
@@ -13,13 +13,14 @@ export type Refusal = {
   transient?: boolean | undefined
   headers?: Record<string, string> | undefined
 }
-export type RefusalError = Error & { refusal: Refusal }
+/** An error of the provider to be thrown; `refusal` is what the client gets. */
+export type ProviderError = Error & { refusal: ProviderErrorFields }
 
 /**
- * HTTP status and title of each code, from the provider's table of errors. Titles are what its messages and
- * statuses say.
+ * HTTP status and title of each code, from the provider's table of errors. Titles appear in its error
+ * messages and in statuses.
  */
-const codes: Readonly<Record<number, readonly [status: number, title: string]>> = {
+const ERROR_CODES: Readonly<Record<number, readonly [status: number, title: string]>> = {
   0: [401, 'AuthException'],
   1: [500, 'An unknown error occurred'],
   2: [503, 'Service temporarily unavailable'],
@@ -83,55 +84,69 @@ const codes: Readonly<Record<number, readonly [status: number, title: string]>> 
   137000: [400, 'Identity key mismatch'],
 }
 
-/** What the provider says in `error_data.details` where nothing more is to be said. */
-const usual: Readonly<Record<number, string>> = {
+/** The provider's `error_data.details` where nothing more specific applies. */
+const DEFAULT_DETAILS: Readonly<Record<number, string>> = {
   130429:
-    'Message failed to send because there were too many messages sent from this phone number in a short period of time.',
+    'Message failed to send because there were too many messages sent from this phone number ' +
+    'in a short period of time.',
   131000: 'Message failed to send due to an unknown error.',
   131026: 'Message Undeliverable.',
   131047:
-    'Message failed to send because more than 24 hours have passed since the customer last replied to this number.',
+    'Message failed to send because more than 24 hours have passed ' +
+    'since the customer last replied to this number.',
   131048:
-    'Message failed to send because there are restrictions on how many messages can be sent from this phone number. This may be because too many previous messages were blocked or flagged as spam.',
+    'Message failed to send because there are restrictions on how many messages can be sent ' +
+    'from this phone number. ' +
+    'This may be because too many previous messages were blocked or flagged as spam.',
   131049: 'In order to maintain a healthy ecosystem engagement, the message failed to be delivered.',
   131050:
-    'Unable to deliver the message. This recipient has chosen to stop receiving marketing messages on WhatsApp from your business.',
+    'Unable to deliver the message. ' +
+    'This recipient has chosen to stop receiving marketing messages on WhatsApp from your business.',
   131056:
-    'Message failed to send because there were too many messages sent from this phone number to the same phone number in a short period of time.',
+    'Message failed to send because there were too many messages sent from this phone number ' +
+    'to the same phone number in a short period of time.',
   131021: 'Recipient phone number cannot be the same as the sender phone number.',
 }
 
-const RETRY_SECONDS: Readonly<Record<number, number>> = { 4: 60, 80007: 60, 80008: 60, 130429: 1, 131056: 6 }
-const TRANSIENT = new Set([1, 2, 4, 131000, 131016, 131057])
+const RETRY_AFTER_SECONDS: Readonly<Record<number, number>> = {
+  4: 60,
+  80007: 60,
+  80008: 60,
+  130429: 1,
+  131056: 6,
+}
+const TRANSIENT_CODES = new Set([1, 2, 4, 131000, 131016, 131057])
 
-const titleOf = (code: number): string => codes[code]?.[1] ?? 'Unknown error'
-const usualDetails = (code: number): string => usual[code] ?? `${titleOf(code).replace(/\.$/, '')}.`
+const titleOf = (code: number): string => ERROR_CODES[code]?.[1] ?? 'Unknown error'
+const defaultDetails = (code: number): string =>
+  DEFAULT_DETAILS[code] ?? `${titleOf(code).replace(/\.$/, '')}.`
 
-const asError = (refusal: Refusal): RefusalError => Object.assign(new Error(refusal.message), { refusal })
+const asError = (refusal: ProviderErrorFields): ProviderError =>
+  Object.assign(new Error(refusal.message), { refusal })
 
-/** A refusal by its code; messages carry `(#code)` before the title, and `details`. */
-export const refuse = (
+/** Creates the error of a code; its message has `(#code)` before the title. */
+export const providerError = (
   code: number,
-  details: string = usualDetails(code),
-  more: Partial<Refusal> = {},
-): RefusalError => {
-  const [status, title] = codes[code] ?? [400, 'Unknown error']
+  details: string = defaultDetails(code),
+  more: Partial<ProviderErrorFields> = {},
+): ProviderError => {
+  const [status, title] = ERROR_CODES[code] ?? [400, 'Unknown error']
   return asError({
     status,
     code,
     type: 'OAuthException',
     message: `(#${code}) ${title}`,
     details,
-    transient: TRANSIENT.has(code) || undefined,
+    transient: TRANSIENT_CODES.has(code) || undefined,
     headers: throttleHeaders(code),
     ...more,
   })
 }
 
-/** Throttled callers are told when to come back, in seconds and in the provider's own header, in minutes. */
+/** When to retry after throttling: in seconds, and in minutes in the provider's own header. */
 const throttleHeaders = (code: number): Record<string, string> | undefined => {
-  if (codes[code]?.[0] !== 429 || code === 131047) return undefined
-  const seconds = RETRY_SECONDS[code] ?? 60
+  if (ERROR_CODES[code]?.[0] !== 429 || code === 131047) return undefined
+  const seconds = RETRY_AFTER_SECONDS[code] ?? 60
   return {
     'Retry-After': String(seconds),
     'X-Business-Use-Case-Usage': JSON.stringify({
@@ -148,17 +163,17 @@ const throttleHeaders = (code: number): Record<string, string> | undefined => {
   }
 }
 
-/** `(#100) …` with a sentence of its own. */
-export const invalid = (sentence: string): RefusalError =>
-  refuse(100, undefined, { message: `(#100) ${sentence}`, details: sentence })
-export const required = (parameter: string): RefusalError =>
-  invalid(`The parameter ${parameter} is required.`)
-/** A required part within a message. */
-export const missing = (details: string): RefusalError => refuse(131008, details)
-export const badValue = (details: string): RefusalError => refuse(131009, details)
+/** Creates the error `(#100) …` with this sentence. */
+export const invalidParameter = (sentence: string): ProviderError =>
+  providerError(100, undefined, { message: `(#100) ${sentence}`, details: sentence })
+export const parameterRequired = (parameter: string): ProviderError =>
+  invalidParameter(`The parameter ${parameter} is required.`)
+/** A required part of a message is missing. */
+export const missingPart = (details: string): ProviderError => providerError(131008, details)
+export const badParameterValue = (details: string): ProviderError => providerError(131009, details)
 
-/** What `message_qrdls` says instead. */
-const ofLinks: Readonly<Record<number, Partial<Refusal>>> = {
+/** What the endpoints of `message_qrdls` return instead. */
+const LINK_ERRORS: Readonly<Record<number, Partial<ProviderErrorFields>>> = {
   2: {
     status: 500,
     type: 'GraphMethodException',
@@ -176,43 +191,54 @@ const ofLinks: Readonly<Record<number, Partial<Refusal>>> = {
   803: { status: 404, type: 'GraphMethodException', message: 'Phone number not found' },
 }
 
-/** The error of an ordered fault, as the endpoint would say it. */
-export const faulty = (kind: 'messages' | 'templates' | 'links' | 'media', code: number): RefusalError =>
-  refuse(
+/** Creates the error of an ordered fault, as the endpoint would return it. */
+export const faultError = (kind: 'messages' | 'templates' | 'links' | 'media', code: number): ProviderError =>
+  providerError(
     code,
-    kind === 'messages' ? usualDetails(code) : undefined,
+    kind === 'messages' ? defaultDetails(code) : undefined,
     kind === 'links'
-      ? { details: undefined, ...ofLinks[code] }
+      ? { details: undefined, ...LINK_ERRORS[code] }
       : kind === 'messages'
         ? {}
         : { details: undefined },
   )
 
-/** An id that names nothing (`33` below code 100), as it is answered to reads and to writes. */
-export const noObject = (id: string, method = 'GET'): RefusalError =>
-  refuse(100, undefined, {
+/** An id that names no object (subcode 33 of code 100), for reads and writes alike. */
+export const unknownObject = (id: string, method = 'GET'): ProviderError =>
+  providerError(100, undefined, {
     status: 400,
     type: 'GraphMethodException',
     subcode: 33,
     details: undefined,
-    message: `Unsupported ${method.toLowerCase()} request. Object with ID '${id}' does not exist, cannot be loaded due to missing permissions, or does not support this operation. Please read the Graph API documentation at https://developers.facebook.com/docs/graph-api`,
+    message:
+      `Unsupported ${method.toLowerCase()} request. Object with ID '${id}' does not exist, ` +
+      'cannot be loaded due to missing permissions, or does not support this operation. ' +
+      'Please read the Graph API documentation at https://developers.facebook.com/docs/graph-api',
   })
-export const noField = (field: string, node: string): RefusalError =>
-  refuse(100, undefined, {
+export const unknownField = (field: string, node: string): ProviderError =>
+  providerError(100, undefined, {
     message: `(#100) Tried accessing nonexisting field (${field}) on node type (${node})`,
     details: undefined,
   })
-export const badToken = (): RefusalError =>
-  refuse(190, undefined, { message: 'Invalid OAuth access token', subcode: 463, details: undefined })
-export const noPath = (path: string): RefusalError =>
-  refuse(100, undefined, { code: 2500, message: `Unknown path components: ${path}`, details: undefined })
+export const invalidToken = (): ProviderError =>
+  providerError(190, undefined, { message: 'Invalid OAuth access token', subcode: 463, details: undefined })
+export const unknownPath = (path: string): ProviderError =>
+  providerError(100, undefined, {
+    code: 2500,
+    message: `Unknown path components: ${path}`,
+    details: undefined,
+  })
 
 /**
- * A template that the provider does not take: code 100 with a subcode, where one is known, a title and a
- * sentence for people.
+ * A template that the provider does not accept: code 100 with a subcode, where one is known, a title and a
+ * sentence for users.
  */
-export const badTemplate = (subcode: number | undefined, title: string, sentence: string): RefusalError =>
-  refuse(100, undefined, {
+export const invalidTemplate = (
+  subcode: number | undefined,
+  title: string,
+  sentence: string,
+): ProviderError =>
+  providerError(100, undefined, {
     message: 'Invalid parameter',
     subcode,
     title,
@@ -221,10 +247,11 @@ export const badTemplate = (subcode: number | undefined, title: string, sentence
     transient: false,
   })
 
-export const refusalOf = (error: unknown): Refusal | undefined => (error as Partial<RefusalError>).refusal
+export const errorFieldsOf = (error: unknown): ProviderErrorFields | undefined =>
+  (error as Partial<ProviderError>).refusal
 
-/** The envelope of every error. */
-export const refusalBody = (r: Refusal): Record<string, unknown> => ({
+/** Formats the body of an error response. */
+export const formatErrorBody = (r: ProviderErrorFields): Record<string, unknown> => ({
   error: {
     message: r.message,
     type: r.type,
@@ -238,8 +265,11 @@ export const refusalBody = (r: Refusal): Record<string, unknown> => ({
   },
 })
 
-/** The same error in a `failed` status. */
-export const statusError = (code: number, details: string = usualDetails(code)): Record<string, unknown> => ({
+/** Formats the same error for a `failed` status. */
+export const statusError = (
+  code: number,
+  details: string = defaultDetails(code),
+): Record<string, unknown> => ({
   code,
   title: titleOf(code),
   message: titleOf(code),

@@ -1,36 +1,61 @@
 import { createHash } from 'node:crypto'
-import { deleteMedia, findMedia, insertMedia, mediaBytes } from '../../../storage/sandbox/files.ts'
-import { type Call, isText, later, ok, requireClean } from './call.ts'
-import { badValue, invalid, refuse, required } from './errors.ts'
+import {
+  deleteSandboxMedia,
+  findSandboxMedia,
+  insertSandboxMedia,
+  loadSandboxMediaBytes,
+} from '../../../storage/sandbox/files.ts'
+import { type SandboxCall, isNonEmptyText, addMs, okResponse, requireStorable } from './call.ts'
+import { badParameterValue, invalidParameter, providerError, parameterRequired } from './errors.ts'
 import { newObjectId } from './ids.ts'
-import { senderOf } from './messages.ts'
-import { isFresh, signed } from './signed.ts'
+import { requireSender } from './messages.ts'
+import { isSignedUrlValid, signUrl } from './signed-urls.ts'
 
 const MB = 1024 * 1024
 const DAY_MS = 86_400_000
-/** Uploads by the business live 30 days, what customers send 7. */
-const UPLOAD_MS = 30 * DAY_MS
-export const RECEIVED_MS = 7 * DAY_MS
-const URL_MS = 300_000
+/** Uploads of the business are kept for 30 days, files of customers for 7. */
+const UPLOADED_MEDIA_TTL_MS = 30 * DAY_MS
+export const INBOUND_MEDIA_TTL_MS = 7 * DAY_MS
+const MEDIA_URL_TTL_MS = 300_000
 
-/** What may be uploaded, and how large, in bytes. */
-const kinds: readonly { types: RegExp; most: number }[] = [
-  { types: /^audio\/(?:aac|amr|mpeg|mp4|ogg|opus)$/, most: 16 * MB },
-  { types: /^video\/(?:mp4|3gp|3gpp)$/, most: 16 * MB },
-  { types: /^image\/(?:jpeg|png)$/, most: 5 * MB },
-  { types: /^image\/webp$/, most: MB / 2 },
-  {
-    types:
-      /^text\/plain$|^application\/(?:pdf|msword|vnd\.ms-(?:excel|powerpoint)|vnd\.openxmlformats-officedocument\.[\w.]+)$/,
-    most: 100 * MB,
-  },
+/** The types that can be uploaded, and their maximum sizes in bytes. */
+const UPLOAD_KINDS: readonly { types: RegExp; maxBytes: number }[] = [
+  { types: /^audio\/(?:aac|amr|mpeg|mp4|ogg|opus)$/, maxBytes: 16 * MB },
+  { types: /^video\/(?:mp4|3gp|3gpp)$/, maxBytes: 16 * MB },
+  { types: /^image\/(?:jpeg|png)$/, maxBytes: 5 * MB },
+  { types: /^image\/webp$/, maxBytes: MB / 2 },
+  { types: /^text\/plain$|^application\/(?:pdf|msword|vnd\.ms-(?:excel|powerpoint))$/, maxBytes: 100 * MB },
+  { types: /^application\/vnd\.openxmlformats-officedocument\.[\w.]+$/, maxBytes: 100 * MB },
+]
+
+/** As the provider's error lists them. */
+const ALLOWED_TYPES = [
+  'audio/aac',
+  'audio/mp4',
+  'audio/mpeg',
+  'audio/amr',
+  'audio/ogg',
+  'audio/opus',
+  'application/vnd.ms-powerpoint',
+  'application/msword',
+  'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  'application/vnd.openxmlformats-officedocument.presentationml.presentation',
+  'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+  'application/pdf',
+  'text/plain',
+  'application/vnd.ms-excel',
+  'image/jpeg',
+  'image/png',
+  'image/webp',
+  'video/mp4',
+  'video/3gpp',
 ]
 
 export const storeMedia = async (
-  call: Call,
+  call: SandboxCall,
   numberId: string,
   file: { mime_type: string; bytes: Uint8Array },
-  livesMs: number,
+  ttlMs: number,
 ): Promise<{ id: string; sha256: string; mime_type: string }> => {
   const media = {
     id: newObjectId(),
@@ -38,52 +63,53 @@ export const storeMedia = async (
     mime_type: file.mime_type,
     sha256: createHash('sha256').update(file.bytes).digest('base64'),
   }
-  await insertMedia(call.db, { ...media, expires_at: later(call.now(), livesMs) }, file.bytes)
+  await insertSandboxMedia(call.db, { ...media, expires_at: addMs(call.now(), ttlMs) }, file.bytes)
   return { id: media.id, sha256: media.sha256, mime_type: media.mime_type }
 }
 
-/** `POST /{phone}/media`, a form with `file`, `type` and `messaging_product`. */
-export const uploadMedia = async (call: Call): Promise<Response> => {
-  const number = await senderOf(call)
-  const form = await formOf(call)
-  if (form.get('messaging_product') !== 'whatsapp') throw required('messaging_product')
+/** Serves `POST /{phone}/media`, a form with `file`, `type` and `messaging_product`. */
+export const handleUploadMedia = async (call: SandboxCall): Promise<Response> => {
+  const number = await requireSender(call)
+  const form = await readForm(call)
+  if (form.get('messaging_product') !== 'whatsapp') throw parameterRequired('messaging_product')
   const file = form.get('file')
-  if (!(file instanceof File)) throw required('file')
+  if (!(file instanceof File)) throw parameterRequired('file')
   const given = form.get('type')
-  const type = (isText(given) ? given : file.type).split(';')[0]!.trim().toLowerCase()
-  requireClean(type)
-  const kind = kinds.find(({ types }) => types.test(type))
+  const type = (isNonEmptyText(given) ? given : file.type).split(';')[0]!.trim().toLowerCase()
+  requireStorable(type)
+  const kind = UPLOAD_KINDS.find(({ types }) => types.test(type))
   if (!kind)
-    throw invalid(
-      `Param file must be a file with one of the following types: audio/aac, audio/mp4, audio/mpeg, audio/amr, audio/ogg, audio/opus, application/vnd.ms-powerpoint, application/msword, application/vnd.openxmlformats-officedocument.wordprocessingml.document, application/vnd.openxmlformats-officedocument.presentationml.presentation, application/vnd.openxmlformats-officedocument.spreadsheetml.sheet, application/pdf, text/plain, application/vnd.ms-excel, image/jpeg, image/png, image/webp, video/mp4, video/3gpp. Received file of type '${type.slice(0, 100)}'.`,
+    throw invalidParameter(
+      `Param file must be a file with one of the following types: ${ALLOWED_TYPES.join(', ')}. ` +
+        `Received file of type '${type.slice(0, 100)}'.`,
     )
-  if (file.size === 0) throw badValue('Param file is empty.')
-  if (file.size > kind.most)
-    throw refuse(131053, `File size is larger than ${kind.most} bytes, the most for ${type}.`)
+  if (file.size === 0) throw badParameterValue('Param file is empty.')
+  if (file.size > kind.maxBytes)
+    throw providerError(131053, `File size is larger than ${kind.maxBytes} bytes, the most for ${type}.`)
   const { id } = await storeMedia(
     call,
     number.id,
     { mime_type: type, bytes: new Uint8Array(await file.arrayBuffer()) },
-    UPLOAD_MS,
+    UPLOADED_MEDIA_TTL_MS,
   )
-  return ok({ id })
+  return okResponse({ id })
 }
 
-const formOf = async (call: Call): Promise<FormData> => {
+const readForm = async (call: SandboxCall): Promise<FormData> => {
   try {
     return await call.request.formData()
   } catch {
-    throw invalid('The body must be multipart/form-data with file, type and messaging_product.')
+    throw invalidParameter('The body must be multipart/form-data with file, type and messaging_product.')
   }
 }
 
-/** `GET /{media}`: where its bytes are for the next five minutes; undefined when there is no such media. */
-export const readMedia = async (call: Call): Promise<Response | undefined> => {
-  const media = await findMedia(call.db, call.path.id!, call.now())
+/** Serves `GET /{media}`: a URL of the bytes for five minutes; undefined when the id is not of media. */
+export const handleReadMedia = async (call: SandboxCall): Promise<Response | undefined> => {
+  const media = await findSandboxMedia(call.db, call.path.id!, call.now())
   if (!media) return undefined
-  const url = signed(call, `/cdn/media/${media.id}`, URL_MS)
+  const url = signUrl(call, `/cdn/media/${media.id}`, MEDIA_URL_TTL_MS)
   // Webhooks carry the digest in base64, this in hexadecimal.
-  return ok({
+  return okResponse({
     url,
     mime_type: media.mime_type,
     sha256: Buffer.from(media.sha256, 'base64').toString('hex'),
@@ -93,18 +119,18 @@ export const readMedia = async (call: Call): Promise<Response | undefined> => {
   })
 }
 
-export const removeMedia = async (call: Call): Promise<Response | undefined> =>
-  (await deleteMedia(call.db, call.path.id!)) ? ok({ success: true }) : undefined
+export const handleDeleteMedia = async (call: SandboxCall): Promise<Response | undefined> =>
+  (await deleteSandboxMedia(call.db, call.path.id!)) ? okResponse({ success: true }) : undefined
 
-/** The bytes behind a media URL; the bearer is asked for here too. */
-export const downloadMedia = async (call: Call): Promise<Response> => {
+/** Serves the bytes of a media URL, which needs the token too. */
+export const handleDownloadMedia = async (call: SandboxCall): Promise<Response> => {
   const { id } = call.path
   const media =
-    isFresh(call, `/cdn/media/${id}`) && (await findMedia(call.db, id!, call.now()))
-      ? await mediaBytes(call.db, id!)
+    isSignedUrlValid(call, `/cdn/media/${id}`) && (await findSandboxMedia(call.db, id!, call.now()))
+      ? await loadSandboxMediaBytes(call.db, id!)
       : undefined
   if (!media)
-    throw refuse(100, undefined, {
+    throw providerError(100, undefined, {
       status: 404,
       message: 'The media URL has expired. Ask for it again.',
       details: undefined,

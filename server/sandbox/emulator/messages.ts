@@ -1,149 +1,185 @@
-import { leaseTokens } from '../../../storage/rate-limits.ts'
-import { type Customer, findCustomer, keepCustomer } from '../../../storage/sandbox/customers.ts'
+import { isObject } from '../../../catalog/values.ts'
+import { takeSandboxToken } from '../../../storage/sandbox/rate-limits.ts'
 import {
-  findByReference,
+  type SandboxCustomer,
+  findSandboxCustomer,
+  upsertSandboxCustomer,
+} from '../../../storage/sandbox/customers.ts'
+import {
+  findSandboxMessagesByReference,
   findSandboxMessage,
   insertSandboxMessage,
   type SandboxMessage,
-  setMessageStatus,
+  setSandboxMessageStatus,
 } from '../../../storage/sandbox/messages.ts'
-import { findNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
-import { readSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
-import { type SandboxTemplate, templateByName } from '../../../storage/sandbox/templates.ts'
-import { enqueueUpdates } from '../../../storage/sandbox/updates.ts'
-import { type Call, digitsOf, isObject, isText, later, ok, within } from './call.ts'
-import { badValue, invalid, noObject, refuse, required } from './errors.ts'
-import { isUserId, newWamid, userIdOf } from './ids.ts'
+import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
+import { loadSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
+import { type SandboxTemplate, findSandboxTemplateByName } from '../../../storage/sandbox/templates.ts'
+import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
+import {
+  type SandboxCall,
+  toDigits,
+  isNonEmptyText,
+  addMs,
+  okResponse,
+  inTransaction,
+} from './call.ts'
+import {
+  badParameterValue,
+  invalidParameter,
+  unknownObject,
+  providerError,
+  parameterRequired,
+} from './errors.ts'
+import { isUserId, newWamid, deriveUserId } from './ids.ts'
 import { checkFreeForm, isFreeForm } from './message-checks.ts'
 import { checkComponents } from './template-params.ts'
 import { type Billing, statusUpdate } from './updates.ts'
 
-/** Who a message is for: phone digits or a user id, and the words it was said in. */
+/** Recipient of a message: phone digits or a user id, and the input that named it. */
 type Recipient = { input: string; wa_id?: string; user_id?: string }
 
-const DELIVERY_MS = 300
-const SHUFFLED_MS = 800
+const DELIVERY_DELAY_MS = 300
+const MAX_SHUFFLE_DELAY_MS = 800
 const HOUR_MS = 3_600_000
 
-export const senderOf = async (call: Call): Promise<SandboxNumber> => {
-  const number = await findNumber(call.db, call.path.id!)
-  if (!number) throw noObject(call.path.id!, call.method)
+/** As the provider's error lists them. */
+const MESSAGE_TYPES = [
+  'AUDIO',
+  'CONTACTS',
+  'DOCUMENT',
+  'IMAGE',
+  'INTERACTIVE',
+  'LOCATION',
+  'REACTION',
+  'STICKER',
+  'TEMPLATE',
+  'TEXT',
+  'VIDEO',
+]
+
+export const requireSender = async (call: SandboxCall): Promise<SandboxNumber> => {
+  const number = await findSandboxNumber(call.db, call.path.id!)
+  if (!number) throw unknownObject(call.path.id!, call.method)
   return number
 }
 
-/** `POST /{phone}/messages` and `/marketing_messages`. */
-export const postMessage = async (call: Call): Promise<Response> => {
+/** Serves `POST /{phone}/messages` and `/marketing_messages`. */
+export const handlePostMessage = async (call: SandboxCall): Promise<Response> => {
   const { body } = call
-  const number = await senderOf(call)
-  if (body.messaging_product === undefined) throw required('messaging_product')
+  const number = await requireSender(call)
+  if (body.messaging_product === undefined) throw parameterRequired('messaging_product')
   if (body.messaging_product !== 'whatsapp')
-    throw invalid('Param messaging_product must be one of {whatsapp}.')
-  if (body.status !== undefined) return await markRead(call, number)
-  if (number.status !== 'CONNECTED') throw refuse(133010)
-  const to = recipientOf(body)
+    throw invalidParameter('Param messaging_product must be one of {whatsapp}.')
+  if (body.status !== undefined) return await handleMarkRead(call, number)
+  if (number.status !== 'CONNECTED') throw providerError(133010)
+  const to = parseRecipient(body)
   const type = body.type === undefined ? 'text' : body.type
   if (typeof type !== 'string' || (type !== 'template' && !isFreeForm(type)))
-    throw badValue(
-      'Param type must be one of {AUDIO, CONTACTS, DOCUMENT, IMAGE, INTERACTIVE, LOCATION, REACTION, STICKER, TEMPLATE, TEXT, VIDEO}.',
-    )
-  if (to.wa_id !== undefined && to.wa_id === number.digits) throw refuse(131021)
-  const reference = referenceOf(body)
-  if (body.context !== undefined && (!isObject(body.context) || !isText(body.context.message_id)))
-    throw badValue("Param context['message_id'] must be the id of a message.")
+    throw badParameterValue(`Param type must be one of {${MESSAGE_TYPES.join(', ')}}.`)
+  if (to.wa_id !== undefined && to.wa_id === number.digits) throw providerError(131021)
+  const reference = parseReference(body)
+  if (body.context !== undefined && (!isObject(body.context) || !isNonEmptyText(body.context.message_id)))
+    throw badParameterValue("Param context['message_id'] must be the id of a message.")
   const template = type === 'template' ? await checkTemplate(call, number, to) : undefined
   if (call.path.edge === 'marketing_messages' && template?.category !== 'MARKETING')
-    throw invalid('Only marketing template messages can be sent by this endpoint.')
+    throw invalidParameter('Only marketing template messages can be sent by this endpoint.')
   if (!template) await checkFreeForm(call, type, body)
-  const settings = await readSandboxSettings(call.db)
+  const settings = await loadSandboxSettings(call.db)
   await limitRate(call, settings, number, to)
-  return await within(call.db, (tx) =>
-    accept({ ...call, db: tx }, settings, number, to, { type, template, reference }),
+  return await inTransaction(call.db, (tx) =>
+    acceptMessage({ ...call, db: tx }, settings, number, to, { type, template, reference }),
   )
 }
 
-const recipientOf = ({ to, recipient }: Record<string, unknown>): Recipient => {
+const parseRecipient = ({ to, recipient }: Record<string, unknown>): Recipient => {
   if (recipient !== undefined && to === undefined) {
     if (typeof recipient !== 'string' || !isUserId(recipient))
-      throw badValue('Param recipient is not a valid user ID.')
+      throw badParameterValue('Param recipient is not a valid user ID.')
     return { input: recipient, user_id: recipient }
   }
-  if (to === undefined) throw required('to')
-  const digits = typeof to === 'string' && /^\+?[\d\s().-]+$/.test(to) ? digitsOf(to) : ''
+  if (to === undefined) throw parameterRequired('to')
+  const digits = typeof to === 'string' && /^\+?[\d\s().-]+$/.test(to) ? toDigits(to) : ''
   if (typeof to !== 'string' || digits.length < 5 || digits.length > 15)
-    throw badValue('Param to is not a valid phone number.')
+    throw badParameterValue('Param to is not a valid phone number.')
   return { input: to, wa_id: digits }
 }
 
-const referenceOf = (body: Record<string, unknown>): string | null => {
+const parseReference = (body: Record<string, unknown>): string | null => {
   const reference = body.biz_opaque_callback_data
   if (reference === undefined) return null
   if (typeof reference !== 'string' || reference.length > 512)
-    throw badValue('Param biz_opaque_callback_data must be at most 512 characters long.')
+    throw badParameterValue('Param biz_opaque_callback_data must be at most 512 characters long.')
   return reference
 }
 
-/** The template of a send, whose parameters fit it. */
-const checkTemplate = async (call: Call, number: SandboxNumber, to: Recipient): Promise<SandboxTemplate> => {
+/** Returns the template of a send. Throws when it cannot be sent or the parameters do not fit it. */
+const checkTemplate = async (
+  call: SandboxCall,
+  number: SandboxNumber,
+  to: Recipient,
+): Promise<SandboxTemplate> => {
   const part = call.body.template
-  if (!isObject(part)) throw required('template')
-  if (!isText(part.name)) throw required("template['name']")
+  if (!isObject(part)) throw parameterRequired('template')
+  if (!isNonEmptyText(part.name)) throw parameterRequired("template['name']")
   const language = isObject(part.language) ? part.language.code : undefined
-  if (!isText(language)) throw required("template['language']['code']")
-  const template = await templateByName(call.db, number.account_id, part.name, language)
+  if (!isNonEmptyText(language)) throw parameterRequired("template['language']['code']")
+  const template = await findSandboxTemplateByName(call.db, number.account_id, part.name, language)
   if (template?.status === 'PAUSED')
-    throw refuse(132015, `template name (${part.name}) is paused due to low quality.`)
-  if (template?.status === 'DISABLED') throw refuse(132016, `template name (${part.name}) is disabled.`)
+    throw providerError(132015, `template name (${part.name}) is paused due to low quality.`)
+  if (template?.status === 'DISABLED')
+    throw providerError(132016, `template name (${part.name}) is disabled.`)
   if (template?.status !== 'APPROVED')
-    throw refuse(
+    throw providerError(
       132001,
       `template name (${part.name.slice(0, 512)}) does not exist in ${language.slice(0, 20)}`,
     )
   const components = part.components ?? []
   if (!Array.isArray(components) || !components.every(isObject))
-    throw badValue("Param template['components'] must be a list of objects.")
+    throw badParameterValue("Param template['components'] must be a list of objects.")
   await checkComponents(call, template.components, components, template)
-  if (template.category === 'AUTHENTICATION' && to.user_id !== undefined) throw refuse(131062)
+  if (template.category === 'AUTHENTICATION' && to.user_id !== undefined) throw providerError(131062)
   return template
 }
 
-/** On real time, and exact over all servers. */
+/** Throws when the number or the pair of number and recipient sends too fast, measured on real time. */
 const limitRate = async (
-  call: Call,
+  call: SandboxCall,
   { throughput, pair_burst: burst, pair_seconds: seconds }: SandboxSettings,
   number: SandboxNumber,
   to: Recipient,
 ): Promise<void> => {
-  const take = async (bucket: string, capacity: number, window: number) =>
-    (await leaseTokens(call.db, `sandbox ${bucket}`, capacity, window, 1, 0)).granted > 0
-  if (throughput !== null && !(await take(`number ${number.id}`, throughput, 1))) throw refuse(130429)
+  const take = (bucket: string, capacity: number, windowSeconds: number): Promise<boolean> =>
+    takeSandboxToken(call.db, bucket, capacity, windowSeconds)
+  if (throughput !== null && !(await take(`number ${number.id}`, throughput, 1))) throw providerError(130429)
   if (burst !== null && !(await take(`pair ${number.id} ${to.input}`, burst, burst * seconds)))
-    throw refuse(131056)
+    throw providerError(131056)
 }
 
-type Checked = { type: string; template: SandboxTemplate | undefined; reference: string | null }
+type CheckedMessage = { type: string; template: SandboxTemplate | undefined; reference: string | null }
 
-/** Keeps the message and what its statuses will say, in one transaction. */
-const accept = async (
-  call: Call,
+/** Stores the message and its coming statuses; `call.db` is a transaction. */
+const acceptMessage = async (
+  call: SandboxCall,
   settings: SandboxSettings,
   number: SandboxNumber,
   to: Recipient,
-  { template, reference }: Checked,
+  { template, reference }: CheckedMessage,
 ): Promise<Response> => {
   const now = call.now()
-  const known = await findCustomer(call.db, number.id, to)
-  if (!known && to.wa_id === undefined) throw refuse(131026)
+  const known = await findSandboxCustomer(call.db, number.id, to)
+  if (!known && to.wa_id === undefined) throw providerError(131026)
   const customer =
     known ??
-    (await keepCustomer(call.db, {
+    (await upsertSandboxCustomer(call.db, {
       number_id: number.id,
-      user_id: userIdOf(number.account_id, to.wa_id!),
+      user_id: deriveUserId(number.account_id, to.wa_id!),
       wa_id: to.wa_id!,
       name: null,
     }))
-  const window = windowOf(customer, settings, now)
-  const failure = failureOf(call, customer, window.open, template)
-  if (failure !== undefined && !failure.later) throw refuse(failure.code)
+  const window = readWindow(customer, settings, now)
+  const failure = findFailure(call, customer, window.open, template)
+  if (failure !== undefined && !failure.later) throw providerError(failure.code)
   const message: SandboxMessage = {
     id: newWamid(),
     number_id: number.id,
@@ -159,29 +195,29 @@ const accept = async (
   }
   await insertSandboxMessage(call.db, message)
   const delay = (usual: number): number =>
-    settings.shuffle ? Math.floor(Math.random() * SHUFFLED_MS) : usual
+    settings.shuffle ? Math.floor(Math.random() * MAX_SHUFFLE_DELAY_MS) : usual
   if (failure)
-    await enqueueUpdates(call.db, [
+    await insertSandboxUpdates(call.db, [
       statusUpdate(number, customer, message, {
         status: 'failed',
         at: now,
         code: failure.code,
-        delayMs: delay(DELIVERY_MS),
+        delayMs: delay(DELIVERY_DELAY_MS),
       }),
     ])
   else {
     const billing = billingOf(window, template)
-    await enqueueUpdates(call.db, [
+    await insertSandboxUpdates(call.db, [
       statusUpdate(number, customer, message, { status: 'sent', at: now, billing, delayMs: delay(0) }),
       statusUpdate(number, customer, message, {
         status: 'delivered',
-        at: later(now, DELIVERY_MS),
+        at: addMs(now, DELIVERY_DELAY_MS),
         billing,
-        delayMs: delay(DELIVERY_MS),
+        delayMs: delay(DELIVERY_DELAY_MS),
       }),
     ])
   }
-  return ok({
+  return okResponse({
     messaging_product: 'whatsapp',
     contacts: [
       to.wa_id === undefined
@@ -194,21 +230,20 @@ const accept = async (
 
 type WindowState = { open: boolean; free: boolean }
 
-/** A customer's message opens the window for 24 hours; an ad, for 72, where the sandbox is told so. */
-const windowOf = (customer: Customer, settings: SandboxSettings, now: string): WindowState => {
-  const within = (time: string | null, hours: number): boolean =>
+/** A customer's message opens the window for 24 hours; an ad for 72, where the settings have `free_entry`. */
+const readWindow = (customer: SandboxCustomer, settings: SandboxSettings, now: string): WindowState => {
+  const isWithin = (time: string | null, hours: number): boolean =>
     time !== null && Date.parse(now) < Date.parse(time) + hours * HOUR_MS
-  const free = within(customer.free_entry_at, 72)
-  return { open: within(customer.last_inbound_at, 24) || (settings.free_entry && free), free }
+  const free = isWithin(customer.free_entry_at, 72)
+  return { open: isWithin(customer.last_inbound_at, 24) || (settings.free_entry && free), free }
 }
 
 /**
- * Why a message that is well made does not arrive; `later`: a status says it, after the message was
- * accepted.
+ * Why a valid message is not delivered. `later`: a status reports it, after the message was accepted.
  */
-const failureOf = (
-  call: Call,
-  customer: Customer,
+const findFailure = (
+  call: SandboxCall,
+  customer: SandboxCustomer,
   open: boolean,
   template: SandboxTemplate | undefined,
 ): { code: number; later: boolean } | undefined => {
@@ -231,26 +266,26 @@ const billingOf = ({ open, free }: WindowState, template: SandboxTemplate | unde
   }
 }
 
-/** Marks a customer's message as read, and shows that somebody types. */
-const markRead = async (call: Call, number: SandboxNumber): Promise<Response> => {
+/** Marks a customer's message as read, with or without a typing indicator. */
+const handleMarkRead = async (call: SandboxCall, number: SandboxNumber): Promise<Response> => {
   const { status, message_id: id, typing_indicator: typing } = call.body
-  if (status !== 'read') throw invalid('Param status must be one of {read}.')
-  if (!isText(id)) throw required('message_id')
+  if (status !== 'read') throw invalidParameter('Param status must be one of {read}.')
+  if (!isNonEmptyText(id)) throw parameterRequired('message_id')
   if (typing !== undefined && (!isObject(typing) || typing.type !== 'text'))
-    throw badValue("Param typing_indicator['type'] must be one of {text}.")
+    throw badParameterValue("Param typing_indicator['type'] must be one of {text}.")
   const message = await findSandboxMessage(call.db, id)
-  if (!message?.inbound || message.number_id !== number.id) throw badValue('Message ID is invalid.')
-  await setMessageStatus(call.db, id, 'read')
-  return ok({ success: true })
+  if (!message?.inbound || message.number_id !== number.id) throw badParameterValue('Message ID is invalid.')
+  await setSandboxMessageStatus(call.db, id, 'read')
+  return okResponse({ success: true })
 }
 
 /**
- * Not of the true provider: which messages carry this callback data, so that a send whose answer was lost
- * is found for certain.
+ * Lists the messages with this callback data, so that a send whose response was lost is found for certain.
+ * The true provider has no such endpoint.
  */
-export const findMessages = async (call: Call): Promise<Response> => {
-  const number = await senderOf(call)
+export const handleFindMessages = async (call: SandboxCall): Promise<Response> => {
+  const number = await requireSender(call)
   const reference = call.query.get('biz_opaque_callback_data')
-  if (!reference) throw required('biz_opaque_callback_data')
-  return ok({ data: await findByReference(call.db, number.id, reference) })
+  if (!reference) throw parameterRequired('biz_opaque_callback_data')
+  return okResponse({ data: await findSandboxMessagesByReference(call.db, number.id, reference) })
 }

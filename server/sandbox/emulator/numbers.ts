@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
 import {
-  findNumber,
-  hasAccount,
-  numbersOfAccount,
-  readSubscription,
+  findSandboxNumber,
+  hasSandboxAccount,
+  listSandboxNumbers,
+  findSubscription,
   type SandboxNumber,
-  writeSubscription,
+  upsertSubscription,
 } from '../../../storage/sandbox/numbers.ts'
-import { type Call, isText, ok } from './call.ts'
-import { invalid, noObject, refuse, required } from './errors.ts'
-import { fieldsOf, page, pageQuery, pick } from './pages.ts'
+import { type SandboxCall, isNonEmptyText, okResponse } from './call.ts'
+import { invalidParameter, unknownObject, providerError, parameterRequired } from './errors.ts'
+import { parseFieldList, formatPage, parsePageQuery, pickFields } from './pages.ts'
 
 const FIELDS = [
   'id',
@@ -32,7 +32,7 @@ const FIELDS = [
   'is_official_business_account',
   'webhook_configuration',
 ]
-const USUAL = FIELDS
+const DEFAULT_FIELDS = FIELDS
 
 const countryOf = (digits: string): Record<string, unknown> => {
   const phone = parsePhoneNumberFromString(`+${digits}`)
@@ -60,30 +60,36 @@ const numberNode = (n: SandboxNumber): Record<string, unknown> => ({
   is_official_business_account: false,
 })
 
-/** `GET /{waba}/phone_numbers`. */
-export const listNumbers = async (call: Call): Promise<Response> => {
+/** Serves `GET /{waba}/phone_numbers`. */
+export const handleListNumbers = async (call: SandboxCall): Promise<Response> => {
   const account = await requireAccount(call)
-  const fields = fieldsOf(call.query, 'WhatsAppBusinessPhoneNumber', FIELDS, USUAL)
-  const wanted = pageQuery(call.query, 25, 100)
-  const all = await numbersOfAccount(call.db, account)
+  const fields = parseFieldList(call.query, 'WhatsAppBusinessPhoneNumber', FIELDS, DEFAULT_FIELDS)
+  const wanted = parsePageQuery(call.query, 25, 100)
+  const all = await listSandboxNumbers(call.db, account)
   const rows =
     wanted.before === undefined
       ? all.filter((n) => BigInt(n.seq) > BigInt(wanted.after ?? 0)).slice(0, wanted.limit + 1)
       : all.filter((n) => BigInt(n.seq) < BigInt(wanted.before!)).slice(-wanted.limit - 1)
-  return ok(page(rows, wanted, call.request.url, (n) => pick(numberNode(n), fields)))
+  return okResponse(formatPage(rows, wanted, call.request.url, (n) => pickFields(numberNode(n), fields)))
 }
 
-/** `GET /{phone}`; undefined when there is no such number. */
-export const readNumber = async (call: Call): Promise<Response | undefined> => {
-  const number = await findNumber(call.db, call.path.id!)
+/** Serves `GET /{phone}`; undefined when the id is not of a number. */
+export const handleReadNumber = async (call: SandboxCall): Promise<Response | undefined> => {
+  const number = await findSandboxNumber(call.db, call.path.id!)
   return (
-    number && ok(pick(numberNode(number), fieldsOf(call.query, 'WhatsAppBusinessPhoneNumber', FIELDS, USUAL)))
+    number &&
+    okResponse(
+      pickFields(
+        numberNode(number),
+        parseFieldList(call.query, 'WhatsAppBusinessPhoneNumber', FIELDS, DEFAULT_FIELDS),
+      ),
+    )
   )
 }
 
-const requireAccount = async (call: Call): Promise<string> => {
+const requireAccount = async (call: SandboxCall): Promise<string> => {
   const id = call.path.id!
-  if (!(await hasAccount(call.db, id))) throw noObject(id, call.method)
+  if (!(await hasSandboxAccount(call.db, id))) throw unknownObject(id, call.method)
   return id
 }
 
@@ -97,33 +103,33 @@ const subscribedApp = (callback: string | null) => ({
 })
 
 /**
- * `POST /{waba}/subscribed_apps`: updates of this account go to the app, or to a callback of the account's
- * own, which must prove itself.
+ * Serves `POST /{waba}/subscribed_apps`: updates of this account go to the app, or to a callback of the
+ * account's own, which must pass the handshake.
  */
-export const subscribe = async (call: Call): Promise<Response> => {
+export const handleSubscribe = async (call: SandboxCall): Promise<Response> => {
   const account = await requireAccount(call)
   const { override_callback_uri: callback, verify_token: token } = call.body
   if (callback === undefined) {
-    await writeSubscription(call.db, account, { subscribed: true, callback: null })
-    return ok({ success: true })
+    await upsertSubscription(call.db, account, { subscribed: true, callback: null })
+    return okResponse({ success: true })
   }
-  if (!isText(callback) || !URL.canParse(callback) || !/^https?:$/.test(new URL(callback).protocol))
-    throw invalid('Param override_callback_uri must be a valid URL.')
-  if (!isText(token)) throw required('verify_token')
-  if (!(await provesItself(callback, token)))
-    throw refuse(100, undefined, {
+  if (!isNonEmptyText(callback) || !URL.canParse(callback) || !/^https?:$/.test(new URL(callback).protocol))
+    throw invalidParameter('Param override_callback_uri must be a valid URL.')
+  if (!isNonEmptyText(token)) throw parameterRequired('verify_token')
+  if (!(await verifyCallback(callback, token)))
+    throw providerError(100, undefined, {
       status: 422,
       message: 'Webhook callback URL is not reachable or invalid',
       details: undefined,
     })
-  await writeSubscription(call.db, account, { subscribed: true, callback })
-  return ok({ success: true, data: [subscribedApp(callback)] })
+  await upsertSubscription(call.db, account, { subscribed: true, callback })
+  return okResponse({ success: true, data: [subscribedApp(callback)] })
 }
 
-const HANDSHAKE_MS = 5_000
+const HANDSHAKE_TIMEOUT_MS = 5_000
 
-/** The handshake: the callback repeats a challenge when it knows the token. */
-const provesItself = async (callback: string, token: string): Promise<boolean> => {
+/** The handshake: whether the callback repeats a challenge, which it does when it knows the token. */
+const verifyCallback = async (callback: string, token: string): Promise<boolean> => {
   const challenge = String(randomBytes(4).readUInt32BE())
   const url = new URL(callback)
   for (const [name, value] of [
@@ -133,31 +139,34 @@ const provesItself = async (callback: string, token: string): Promise<boolean> =
   ] as const)
     url.searchParams.set(name, value)
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(HANDSHAKE_MS), redirect: 'error' })
-    return answer.status === 200 && (await answer.text()).trim() === challenge
+    const response = await fetch(url, {
+      signal: AbortSignal.timeout(HANDSHAKE_TIMEOUT_MS),
+      redirect: 'error',
+    })
+    return response.status === 200 && (await response.text()).trim() === challenge
   } catch {
     return false
   }
 }
 
-export const listSubscriptions = async (call: Call): Promise<Response> => {
-  const subscription = (await readSubscription(call.db, await requireAccount(call))) ?? {
+export const handleListSubscriptions = async (call: SandboxCall): Promise<Response> => {
+  const subscription = (await findSubscription(call.db, await requireAccount(call))) ?? {
     subscribed: true,
     callback: null,
   }
-  return ok({ data: subscription.subscribed ? [subscribedApp(subscription.callback)] : [] })
+  return okResponse({ data: subscription.subscribed ? [subscribedApp(subscription.callback)] : [] })
 }
 
-export const unsubscribe = async (call: Call): Promise<Response> => {
-  await writeSubscription(call.db, await requireAccount(call), { subscribed: false, callback: null })
-  return ok({ success: true })
+export const handleUnsubscribe = async (call: SandboxCall): Promise<Response> => {
+  await upsertSubscription(call.db, await requireAccount(call), { subscribed: false, callback: null })
+  return okResponse({ success: true })
 }
 
-/** `GET /debug_token`: what the token may do. */
-export const debugToken = async (call: Call): Promise<Response> => {
+/** Serves `GET /debug_token`: what the token is allowed to do. */
+export const handleDebugToken = async (call: SandboxCall): Promise<Response> => {
   const valid = call.query.get('input_token') === call.token
   const scopes = ['whatsapp_business_management', 'whatsapp_business_messaging']
-  return ok({
+  return okResponse({
     data: {
       app_id: 'sandbox',
       type: 'SYSTEM_USER',

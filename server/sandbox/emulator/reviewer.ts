@@ -1,97 +1,100 @@
 import type { Db } from '../../../storage/database.ts'
 import {
-  hasDueTemplates,
-  lockDueTemplates,
+  hasDueSandboxTemplates,
+  lockDueSandboxTemplates,
   type SandboxTemplate,
-  type TemplateChange,
-  writeSandboxTemplate,
+  type SandboxTemplateChange,
+  updateSandboxTemplate,
 } from '../../../storage/sandbox/templates.ts'
-import { enqueueUpdates } from '../../../storage/sandbox/updates.ts'
-import { later, within } from './call.ts'
-import { findingIn } from './template-checks.ts'
+import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
+import { addMs, inTransaction } from './call.ts'
+import { findReviewFinding } from './template-checks.ts'
 import { ARCHIVE_DAYS } from './templates.ts'
 import { categoryUpdate, templateUpdate } from './updates.ts'
 
-export type Decision = 'approve' | 'reject' | 'pause' | 'disable' | 'category'
+export type ReviewDecision = 'approve' | 'reject' | 'pause' | 'disable' | 'category'
 
-/** Reasons of the provider's own list; any other text is told as the reviewer's words. */
+/** Reasons of the provider's own list; any other text is reported as the reviewer's explanation. */
 const REASONS = ['ABUSIVE_CONTENT', 'INVALID_FORMAT', 'PROMOTIONAL', 'TAG_CONTENT_MISMATCH', 'SCAM', 'NONE']
 
 /** `recommendation`: what to do about a rejection. */
-export type Grounds = {
+export type ReviewGrounds = {
   reason?: string | undefined
   recommendation?: string | undefined
   category?: string | undefined
 }
 
-/** Decides on a locked template, whatever its status, and tells it. */
-export const review = async (
+/** Decides on a locked template, whatever its status, and enqueues the update. Returns it as it is now. */
+export const reviewTemplate = async (
   tx: Db,
   template: SandboxTemplate,
-  decision: Decision,
+  decision: ReviewDecision,
   {
     reason = 'INVALID_FORMAT',
     recommendation = 'Edit the template and submit it again.',
     category,
-  }: Grounds = {},
+  }: ReviewGrounds = {},
 ): Promise<SandboxTemplate> => {
-  const write = (change: TemplateChange) =>
-    writeSandboxTemplate(tx, template, { review_at: null, archived_at: null, kept_status: null, ...change })
+  const write = (change: SandboxTemplateChange) =>
+    updateSandboxTemplate(tx, template, { review_at: null, archived_at: null, kept_status: null, ...change })
   switch (decision) {
     case 'approve':
-      return await told(tx, await write({ status: 'APPROVED', rejected_reason: 'NONE' }), 'APPROVED')
+      return await enqueueStatusUpdate(
+        tx,
+        await write({ status: 'APPROVED', rejected_reason: 'NONE' }),
+        'APPROVED',
+      )
     case 'pause':
-      return await told(tx, await write({ status: 'PAUSED' }), 'PAUSED')
+      return await enqueueStatusUpdate(tx, await write({ status: 'PAUSED' }), 'PAUSED')
     case 'disable':
-      return await told(tx, await write({ status: 'DISABLED' }), 'DISABLED')
+      return await enqueueStatusUpdate(tx, await write({ status: 'DISABLED' }), 'DISABLED')
     case 'reject': {
       const known = REASONS.includes(reason)
       const rejected = await write({ status: 'REJECTED', rejected_reason: known ? reason : 'INVALID_FORMAT' })
-      return await told(tx, rejected, 'REJECTED', {
+      return await enqueueStatusUpdate(tx, rejected, 'REJECTED', {
         reason: known ? `The template was rejected: ${reason}.` : reason,
         recommendation,
       })
     }
     case 'category': {
-      const changed = await writeSandboxTemplate(tx, template, {
+      const changed = await updateSandboxTemplate(tx, template, {
         category: category!,
         previous_category: template.category,
       })
-      await enqueueUpdates(tx, [categoryUpdate(changed, template.category)])
+      await insertSandboxUpdates(tx, [categoryUpdate(changed, template.category)])
       return changed
     }
   }
 }
 
-const told = async (
+const enqueueStatusUpdate = async (
   tx: Db,
   template: SandboxTemplate,
   event: string,
   rejection?: { reason: string; recommendation: string },
 ): Promise<SandboxTemplate> => {
-  await enqueueUpdates(tx, [templateUpdate(template, event, rejection)])
+  await insertSandboxUpdates(tx, [templateUpdate(template, event, rejection)])
   return template
 }
 
-const decide = async (tx: Db, template: SandboxTemplate): Promise<void> => {
-  const finding = findingIn(template.components, template.parameter_format === 'NAMED')
-  await (finding ? review(tx, template, 'reject', finding) : review(tx, template, 'approve'))
+const reviewAutomatically = async (tx: Db, template: SandboxTemplate): Promise<void> => {
+  const finding = findReviewFinding(template.components, template.parameter_format === 'NAMED')
+  await (finding ? reviewTemplate(tx, template, 'reject', finding) : reviewTemplate(tx, template, 'approve'))
 }
 
 /**
- * Approves what has waited long enough, or rejects what a reviewer would, and deletes for good what was
- * archived too long ago.
+ * Approves or rejects templates whose review is due, and deletes those whose time in the archive is over.
  */
-export const reviewDue = async (db: Db, now: string): Promise<void> => {
-  const gone = later(now, -ARCHIVE_DAYS * 86_400_000)
-  if (!(await hasDueTemplates(db, now, gone))) return
-  await within(db, async (tx) => {
-    for (const template of await lockDueTemplates(tx, now, gone)) {
-      if (template.archived_at === null) await decide(tx, template)
+export const reviewDueTemplates = async (db: Db, now: string): Promise<void> => {
+  const archivedBefore = addMs(now, -ARCHIVE_DAYS * 86_400_000)
+  if (!(await hasDueSandboxTemplates(db, now, archivedBefore))) return
+  await inTransaction(db, async (tx) => {
+    for (const template of await lockDueSandboxTemplates(tx, now, archivedBefore)) {
+      if (template.archived_at === null) await reviewAutomatically(tx, template)
       else
-        await told(
+        await enqueueStatusUpdate(
           tx,
-          await writeSandboxTemplate(tx, template, {
+          await updateSandboxTemplate(tx, template, {
             status: 'DELETED',
             deleted_at: now,
             review_at: null,

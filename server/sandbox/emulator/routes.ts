@@ -1,100 +1,112 @@
 import type { FaultKind } from '../../../storage/sandbox/faults.ts'
 import { findSandboxTemplate } from '../../../storage/sandbox/templates.ts'
-import type { Call } from './call.ts'
-import { noObject } from './errors.ts'
-import { deleteLink, listLinks, qrImage, writeLink } from './links.ts'
-import { downloadMedia, readMedia, removeMedia, uploadMedia } from './media.ts'
-import { findMessages, postMessage } from './messages.ts'
-import { debugToken, listNumbers, listSubscriptions, readNumber, subscribe, unsubscribe } from './numbers.ts'
+import type { SandboxCall } from './call.ts'
+import { unknownObject } from './errors.ts'
+import { handleDeleteLink, handleListLinks, handleQrImage, handleWriteLink } from './links.ts'
+import { handleDownloadMedia, handleReadMedia, handleDeleteMedia, handleUploadMedia } from './media.ts'
+import { handleFindMessages, handlePostMessage } from './messages.ts'
 import {
-  archiveTemplates,
-  createTemplate,
-  deleteTemplates,
-  editTemplate,
-  listTemplates,
-  readTemplate,
-  unpauseTemplate,
+  handleDebugToken,
+  handleListNumbers,
+  handleListSubscriptions,
+  handleReadNumber,
+  handleSubscribe,
+  handleUnsubscribe,
+} from './numbers.ts'
+import {
+  handleArchiveTemplates,
+  handleCreateTemplate,
+  handleDeleteTemplates,
+  handleEditTemplate,
+  handleListTemplates,
+  handleReadTemplate,
+  handleUnpauseTemplate,
 } from './templates.ts'
-import { continueUpload, readUpload, startUpload } from './uploads.ts'
+import { handleContinueUpload, handleReadUpload, handleStartUpload } from './uploads.ts'
 
-export type Route = {
-  serve: (call: Call) => Promise<Response>
-  /** What kind of ordered fault it meets. */
-  faults?: FaultKind | ((call: Call) => Promise<FaultKind | undefined>)
-  /** It reads the body itself. */
+export type SandboxRoute = {
+  serve: (call: SandboxCall) => Promise<Response>
+  /** The kind of faults that apply to it. */
+  faults?: FaultKind | ((call: SandboxCall) => Promise<FaultKind | undefined>)
+  /** The endpoint reads the body itself. */
   raw?: boolean
-  /** It needs no token. */
+  /** Needs no token. */
   open?: boolean
 }
 
-/** An id alone does not say what it is of; the first that knows it answers. */
-const firstOf =
-  (...tries: ((call: Call) => Promise<Response | undefined>)[]) =>
-  async (call: Call): Promise<Response> => {
-    for (const one of tries) {
-      const response = await one(call)
+/** Tries several endpoints, since an id does not say what kind of object it names; the first match counts. */
+const firstMatching =
+  (...endpoints: ((call: SandboxCall) => Promise<Response | undefined>)[]) =>
+  async (call: SandboxCall): Promise<Response> => {
+    for (const endpoint of endpoints) {
+      const response = await endpoint(call)
       if (response) return response
     }
-    throw noObject(call.path.id!, call.method)
+    throw unknownObject(call.path.id!, call.method)
   }
 
-const ofObject = async (call: Call): Promise<FaultKind> =>
+const faultKindOfObject = async (call: SandboxCall): Promise<FaultKind> =>
   (await findSandboxTemplate(call.db, call.path.id!)) ? 'templates' : 'media'
 
-/** Edges of business accounts, numbers and apps first; what is left is an object by its id. */
-const routes: Readonly<Record<string, Route>> = {
-  'GET debug_token': { serve: debugToken },
-  'GET cdn/media/:id': { serve: downloadMedia, faults: 'media' },
-  'GET cdn/qr/:file': { serve: qrImage, open: true },
-  'POST :id/messages': { serve: postMessage, faults: 'messages' },
-  'GET :id/messages': { serve: findMessages },
+/** Edges of business accounts, numbers and apps come first; any other path is an object by its id. */
+const routes: Readonly<Record<string, SandboxRoute>> = {
+  'GET debug_token': { serve: handleDebugToken },
+  'GET cdn/media/:id': { serve: handleDownloadMedia, faults: 'media' },
+  'GET cdn/qr/:file': { serve: handleQrImage, open: true },
+  'POST :id/messages': { serve: handlePostMessage, faults: 'messages' },
+  'GET :id/messages': { serve: handleFindMessages },
   'POST :id/marketing_messages': {
-    serve: (call) => postMessage({ ...call, path: { ...call.path, edge: 'marketing_messages' } }),
+    serve: (call) => handlePostMessage({ ...call, path: { ...call.path, edge: 'marketing_messages' } }),
     faults: 'messages',
   },
-  'POST :id/media': { serve: uploadMedia, faults: 'media', raw: true },
-  'POST :id/message_templates': { serve: createTemplate, faults: 'templates' },
-  'GET :id/message_templates': { serve: listTemplates, faults: 'templates' },
-  'DELETE :id/message_templates': { serve: deleteTemplates, faults: 'templates' },
-  'POST :id/message_templates/archive': { serve: archiveTemplates, faults: 'templates' },
+  'POST :id/media': { serve: handleUploadMedia, faults: 'media', raw: true },
+  'POST :id/message_templates': { serve: handleCreateTemplate, faults: 'templates' },
+  'GET :id/message_templates': { serve: handleListTemplates, faults: 'templates' },
+  'DELETE :id/message_templates': { serve: handleDeleteTemplates, faults: 'templates' },
+  'POST :id/message_templates/archive': { serve: handleArchiveTemplates, faults: 'templates' },
   'POST :id/message_templates/unarchive': {
-    serve: (call) => archiveTemplates({ ...call, path: { ...call.path, edge: 'unarchive' } }),
+    serve: (call) => handleArchiveTemplates({ ...call, path: { ...call.path, edge: 'unarchive' } }),
     faults: 'templates',
   },
-  'POST :id/unpause': { serve: unpauseTemplate, faults: 'templates' },
-  'POST :id/message_qrdls': { serve: writeLink, faults: 'links' },
-  'GET :id/message_qrdls': { serve: listLinks, faults: 'links' },
-  'GET :id/message_qrdls/:code': { serve: listLinks, faults: 'links' },
-  'DELETE :id/message_qrdls/:code': { serve: deleteLink, faults: 'links' },
-  'GET :id/phone_numbers': { serve: listNumbers },
-  'POST :id/subscribed_apps': { serve: subscribe },
-  'GET :id/subscribed_apps': { serve: listSubscriptions },
-  'DELETE :id/subscribed_apps': { serve: unsubscribe },
-  'POST :id/uploads': { serve: startUpload, faults: 'templates' },
-  'GET :id': { serve: firstOf(readTemplate, readNumber, readMedia), faults: ofObject },
-  'POST :id': { serve: firstOf(editTemplate), faults: 'templates' },
-  'DELETE :id': { serve: firstOf(removeMedia), faults: 'media' },
+  'POST :id/unpause': { serve: handleUnpauseTemplate, faults: 'templates' },
+  'POST :id/message_qrdls': { serve: handleWriteLink, faults: 'links' },
+  'GET :id/message_qrdls': { serve: handleListLinks, faults: 'links' },
+  'GET :id/message_qrdls/:code': { serve: handleListLinks, faults: 'links' },
+  'DELETE :id/message_qrdls/:code': { serve: handleDeleteLink, faults: 'links' },
+  'GET :id/phone_numbers': { serve: handleListNumbers },
+  'POST :id/subscribed_apps': { serve: handleSubscribe },
+  'GET :id/subscribed_apps': { serve: handleListSubscriptions },
+  'DELETE :id/subscribed_apps': { serve: handleUnsubscribe },
+  'POST :id/uploads': { serve: handleStartUpload, faults: 'templates' },
+  'GET :id': {
+    serve: firstMatching(handleReadTemplate, handleReadNumber, handleReadMedia),
+    faults: faultKindOfObject,
+  },
+  'POST :id': { serve: firstMatching(handleEditTemplate), faults: 'templates' },
+  'DELETE :id': { serve: firstMatching(handleDeleteMedia), faults: 'media' },
 }
 
-const uploads: Readonly<Record<string, Route>> = {
-  GET: { serve: readUpload },
-  POST: { serve: continueUpload, raw: true, faults: 'templates' },
+const uploadRoutes: Readonly<Record<string, SandboxRoute>> = {
+  GET: { serve: handleReadUpload },
+  POST: { serve: handleContinueUpload, raw: true, faults: 'templates' },
 }
 
-const table = Object.entries(routes).map(([key, route]) => {
+const routeTable = Object.entries(routes).map(([key, route]) => {
   const [method, pattern] = key.split(' ') as [string, string]
   return { method, parts: pattern.split('/'), route }
 })
 
-/** The route of a path without its version, and what the path names. */
-export const findRoute = (
+/** Finds the route of a path without its version, and the parameters of the path. */
+export const matchRoute = (
   method: string,
   parts: readonly string[],
-): { route: Route; path: Record<string, string> } | undefined => {
+): { route: SandboxRoute; path: Record<string, string> } | undefined => {
   const [first = ''] = parts
   if (parts.length === 1 && first.startsWith('upload:'))
-    return Object.hasOwn(uploads, method) ? { route: uploads[method]!, path: { id: first } } : undefined
-  for (const entry of table) {
+    return Object.hasOwn(uploadRoutes, method)
+      ? { route: uploadRoutes[method]!, path: { id: first } }
+      : undefined
+  for (const entry of routeTable) {
     if (
       entry.method !== method ||
       entry.parts.length !== parts.length ||

@@ -1,35 +1,44 @@
+import { isObject } from '../../../catalog/values.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type FaultEffect, type FaultKind, takeFault } from '../../../storage/sandbox/faults.ts'
-import { type Call, digitsOf, isObject, requireClean, type SandboxOptions } from './call.ts'
-import { controls } from './control.ts'
-import { createDelivery, type Delivery } from './deliver.ts'
-import { badToken, faulty, invalid, noPath, refusalBody, refusalOf, refuse } from './errors.ts'
-import { findRoute, type Route } from './routes.ts'
+import { type FaultEffect, type FaultKind, consumeFault } from '../../../storage/sandbox/faults.ts'
+import { type SandboxCall, toDigits, requireStorable, type SandboxOptions } from './call.ts'
+import { controlEndpoints } from './control.ts'
+import { createUpdateDelivery, type UpdateDelivery } from './deliver.ts'
+import {
+  invalidToken,
+  faultError,
+  invalidParameter,
+  unknownPath,
+  formatErrorBody,
+  errorFieldsOf,
+  providerError,
+} from './errors.ts'
+import { matchRoute, type SandboxRoute } from './routes.ts'
 
 export type { SandboxOptions } from './call.ts'
 
 /**
- * The messaging provider's own side, as far as clients can tell. All it knows is in the database, so that
- * several servers may be one sandbox, and a message and the updates that it causes are kept together or not
- * at all.
+ * Emulates the messaging provider's side as clients see it. All of its state is in the database, so that
+ * several servers can be one sandbox, and a message and the updates that it causes are stored together or
+ * not at all.
  */
-export type Sandbox = Delivery & {
+export type Sandbox = UpdateDelivery & {
   /**
-   * Answers one request. `path`: the part of its path below the base. An answer that is to be lost is
-   * `Response.error()`, upon which the server is to break the connection off.
+   * Serves one request. `path`: the part of its path below the base. Returns `Response.error()` for a
+   * response that is to be lost; the server then closes the connection.
    */
   fetch: (request: Request, path: string) => Promise<Response>
 }
 
 export const createSandbox = (options: SandboxOptions): Sandbox => ({
-  ...createDelivery(options),
+  ...createUpdateDelivery(options),
   fetch: async (request, path) => {
     try {
-      return await answer(options, request, path)
+      return await handleRequest(options, request, path)
     } catch (error) {
-      const refusal = refusalOf(error) ?? unforeseen(options, error)
-      return new Response(JSON.stringify(refusalBody(refusal)), {
+      const refusal = errorFieldsOf(error) ?? logUnexpected(options, error)
+      return new Response(JSON.stringify(formatErrorBody(refusal)), {
         status: refusal.status,
         headers: { 'Content-Type': 'application/json; charset=UTF-8', ...refusal.headers },
       })
@@ -37,50 +46,56 @@ export const createSandbox = (options: SandboxOptions): Sandbox => ({
   },
 })
 
-const unforeseen = ({ log }: SandboxOptions, error: unknown) => {
+const logUnexpected = ({ log }: SandboxOptions, error: unknown) => {
   log.error(
     { code: (error as { code?: string }).code, stack: (error as Error).stack },
-    'sandbox: a request failed',
+    'Sandbox request failed',
   )
-  return refusalOf(refuse(1))!
+  return errorFieldsOf(providerError(1))!
 }
 
-const answer = async (options: SandboxOptions, request: Request, mounted: string): Promise<Response> => {
+const handleRequest = async (
+  options: SandboxOptions,
+  request: Request,
+  mounted: string,
+): Promise<Response> => {
   const url = new URL(request.url)
   const below = mounted.split('?')[0]!.replace(/^\/*/, '/')
-  const parts = partsOf(below)
-  requireClean([...url.searchParams].flat())
-  const found =
-    parts[0] === 'control' ? controlRoute(request.method, parts.slice(1)) : findRoute(request.method, parts)
-  if (!found?.route.open) requireToken(options, request, url)
-  if (!found) throw noPath(below.slice(0, 200))
+  const parts = splitPath(below)
+  requireStorable([...url.searchParams].flat())
+  const match =
+    parts[0] === 'control' ? controlRoute(request.method, parts.slice(1)) : matchRoute(request.method, parts)
+  if (!match?.route.open) requireToken(options, request, url)
+  if (!match) throw unknownPath(below.slice(0, 200))
   const base = `${url.origin}${url.pathname.endsWith(below) ? url.pathname.slice(0, -below.length) : ''}`
-  const call: Call = {
+  const call: SandboxCall = {
     ...options,
     method: request.method,
-    path: found.path,
+    path: match.path,
     query: url.searchParams,
-    body: found.route.raw ? {} : await bodyOf(request),
+    body: match.route.raw ? {} : await parseBody(request),
     request,
     base,
   }
-  const { kind, fault } = await faultOf(call, found.route)
+  const { kind, fault } = await takeRequestFault(call, match.route)
   if (fault?.latency_ms) await sleep(fault.latency_ms)
-  if (kind !== undefined && fault?.code !== undefined && !fault.async) throw faulty(kind, fault.code)
-  const response = await again(() => found.route.serve({ ...call, fault }))
+  if (kind !== undefined && fault?.code !== undefined && !fault.async) throw faultError(kind, fault.code)
+  const response = await retryOnConflict(() => match.route.serve({ ...call, fault }))
   return fault?.drop_answer ? Response.error() : response
 }
 
 const controlRoute = (
   method: string,
   parts: readonly string[],
-): { route: Route; path: Record<string, string> } | undefined => {
+): { route: SandboxRoute; path: Record<string, string> } | undefined => {
   const key = `${method} ${parts.join('/')}`
-  return Object.hasOwn(controls, key) ? { route: { serve: controls[key]! }, path: {} } : undefined
+  return Object.hasOwn(controlEndpoints, key)
+    ? { route: { serve: controlEndpoints[key]! }, path: {} }
+    : undefined
 }
 
-/** The path's parts, decoded, without the version that they may begin with. */
-const partsOf = (path: string): string[] => {
+/** Returns the decoded parts of a path, without a leading API version. */
+const splitPath = (path: string): string[] => {
   let parts: string[]
   try {
     parts = path
@@ -88,45 +103,45 @@ const partsOf = (path: string): string[] => {
       .filter((part) => part !== '')
       .map(decodeURIComponent)
   } catch {
-    throw noPath(path.slice(0, 200))
+    throw unknownPath(path.slice(0, 200))
   }
-  requireClean(parts)
+  requireStorable(parts)
   return /^v\d{1,3}\.\d$/.test(parts[0] ?? '') ? parts.slice(1) : parts
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-const requireToken = ({ token }: SandboxOptions, request: Request, url: URL): void => {
-  const given =
+const requireToken = (options: SandboxOptions, request: Request, url: URL): void => {
+  const token =
     /^(?:bearer|oauth)\s+(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1] ??
     url.searchParams.get('access_token') ??
     ''
-  if (!timingSafeEqual(digest(given), digest(token))) throw badToken()
+  if (!timingSafeEqual(digest(token), digest(options.token))) throw invalidToken()
 }
 
-/** A JSON object, or the fields of a form, whose values may be JSON. */
-const bodyOf = async (request: Request): Promise<Record<string, unknown>> => {
+/** Parses a JSON object, or the fields of a form, whose values may be JSON. */
+const parseBody = async (request: Request): Promise<Record<string, unknown>> => {
   if (request.method === 'GET' || request.method === 'HEAD') return {}
   const text = await request.text()
   if (text === '') return {}
   const form = /^application\/x-www-form-urlencoded\b/i.test(request.headers.get('content-type') ?? '')
   const value = form
-    ? Object.fromEntries([...new URLSearchParams(text)].map(([name, field]) => [name, fieldOf(field)]))
-    : parsed(text)
-  if (!isObject(value)) throw invalid('The body must be a JSON object.')
-  requireClean(value)
+    ? Object.fromEntries([...new URLSearchParams(text)].map(([name, field]) => [name, parseFormField(field)]))
+    : parseJsonText(text)
+  if (!isObject(value)) throw invalidParameter('The body must be a JSON object.')
+  requireStorable(value)
   return value
 }
 
-const parsed = (text: string): unknown => {
+const parseJsonText = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
-    throw invalid('The body is not valid JSON.')
+    throw invalidParameter('The body is not valid JSON.')
   }
 }
 
-const fieldOf = (text: string): unknown => {
+const parseFormField = (text: string): unknown => {
   if (!/^[[{]/.test(text)) return text
   try {
     return JSON.parse(text)
@@ -135,31 +150,31 @@ const fieldOf = (text: string): unknown => {
   }
 }
 
-/** The fault that was ordered for this call; those of messages may be for one customer. */
-const faultOf = async (
-  call: Call,
-  { faults }: Route,
+/** Takes the fault that was ordered for this call; faults of messages may be limited to one customer. */
+const takeRequestFault = async (
+  call: SandboxCall,
+  { faults }: SandboxRoute,
 ): Promise<{ kind?: FaultKind; fault?: FaultEffect | undefined }> => {
   const kind: FaultKind | undefined = typeof faults === 'function' ? await faults(call) : faults
   if (kind === undefined || (kind === 'messages' && call.body.status !== undefined)) return {}
   const { to, recipient } = call.body
   return {
     kind,
-    fault: await takeFault(call.db, kind, [
-      typeof to === 'string' ? digitsOf(to) : '',
+    fault: await consumeFault(call.db, kind, [
+      typeof to === 'string' ? toDigits(to) : '',
       typeof recipient === 'string' ? recipient : '',
     ]),
   }
 }
 
-/** Two servers, or two calls, that write the same at once: the later one is done anew. */
-const MET = new Set(['23505', '40001', '40P01'])
+/** Errors of two servers or calls that write the same rows at once; the later one is run again. */
+const CONFLICT_CODES = new Set(['23505', '40001', '40P01'])
 
-const again = async (work: () => Promise<Response>): Promise<Response> => {
+const retryOnConflict = async (work: () => Promise<Response>): Promise<Response> => {
   try {
     return await work()
   } catch (error) {
-    if (!MET.has((error as { code?: string }).code ?? '')) throw error
+    if (!CONFLICT_CODES.has((error as { code?: string }).code ?? '')) throw error
     return await work()
   }
 }

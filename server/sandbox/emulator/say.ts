@@ -1,15 +1,16 @@
-import { findCustomer, keepCustomer } from '../../../storage/sandbox/customers.ts'
+import { isObject } from '../../../catalog/values.ts'
+import { findSandboxCustomer, upsertSandboxCustomer } from '../../../storage/sandbox/customers.ts'
 import { insertSandboxMessage } from '../../../storage/sandbox/messages.ts'
-import { findNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
-import { enqueueUpdates } from '../../../storage/sandbox/updates.ts'
-import { type Call, digitsOf, isObject, isText, ok, within } from './call.ts'
-import { invalid, noObject, required } from './errors.ts'
-import { isUserId, newWamid, userIdOf } from './ids.ts'
-import { RECEIVED_MS, storeMedia } from './media.ts'
-import { MEDIA } from './part-checks.ts'
+import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
+import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
+import { type SandboxCall, toDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
+import { invalidParameter, unknownObject, parameterRequired } from './errors.ts'
+import { isUserId, newWamid, deriveUserId } from './ids.ts'
+import { INBOUND_MEDIA_TTL_MS, storeMedia } from './media.ts'
+import { MEDIA_TYPES } from './part-checks.ts'
 import { inboundUpdate } from './updates.ts'
 
-/** A picture of one pixel, for customers who send one without bringing it. */
+/** A picture of one pixel, for messages without image data. */
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='
 
@@ -21,7 +22,7 @@ const samples: Readonly<Record<string, { mime_type: string; data: string }>> = {
   document: { mime_type: 'application/pdf', data: Buffer.from('%PDF-1.4\n%%EOF\n').toString('base64') },
 }
 
-/** What the provider tells of an ad that a customer came from. */
+/** The provider's data of an ad that a customer came from. */
 const referral = {
   source_url: 'https://fb.me/3cr4Wqqkv',
   source_id: '120226305854810726',
@@ -35,29 +36,29 @@ const referral = {
 
 const RESERVED = ['id', 'from', 'from_user_id', 'timestamp']
 
-/** `POST control/say`: a customer writes. Answers the message's id. */
-export const say = async (call: Call): Promise<Response> => {
+/** Serves `POST control/say`: a customer writes a message. Returns its id. */
+export const handleSay = async (call: SandboxCall): Promise<Response> => {
   const { body } = call
-  if (!isText(body.number_id)) throw required('number_id')
-  const number = await findNumber(call.db, body.number_id)
-  if (!number) throw noObject(body.number_id, call.method)
-  const who = customerOf(body)
-  const part = await partOf(call, number)
+  if (!isNonEmptyText(body.number_id)) throw parameterRequired('number_id')
+  const number = await findSandboxNumber(call.db, body.number_id)
+  if (!number) throw unknownObject(body.number_id, call.method)
+  const customerKey = parseCustomer(body)
+  const part = await parseMessagePart(call, number)
   const extra = {
-    ...(isText(body.reply_to) ? { context: { from: number.digits, id: body.reply_to } } : {}),
+    ...(isNonEmptyText(body.reply_to) ? { context: { from: number.digits, id: body.reply_to } } : {}),
     ...(body.ad === undefined || body.ad === false
       ? {}
       : { referral: { ...referral, ...(isObject(body.ad) ? body.ad : {}) } }),
   }
-  return await within(call.db, async (tx) => {
+  return await inTransaction(call.db, async (tx) => {
     const at = call.now()
-    const known = await findCustomer(tx, number.id, who)
+    const known = await findSandboxCustomer(tx, number.id, customerKey)
     const ad = 'referral' in extra || 'referral' in part
-    const customer = await keepCustomer(tx, {
+    const customer = await upsertSandboxCustomer(tx, {
       number_id: number.id,
-      user_id: known?.user_id ?? who.user_id ?? userIdOf(number.account_id, who.wa_id!),
-      wa_id: known?.wa_id ?? who.wa_id ?? null,
-      name: isText(body.name) ? body.name : null,
+      user_id: known?.user_id ?? customerKey.user_id ?? deriveUserId(number.account_id, customerKey.wa_id!),
+      wa_id: known?.wa_id ?? customerKey.wa_id ?? null,
+      name: isNonEmptyText(body.name) ? body.name : null,
       last_inbound_at: at,
       free_entry_at: ad ? at : null,
     })
@@ -76,22 +77,22 @@ export const say = async (call: Call): Promise<Response> => {
       status: 'received',
       created_at: at,
     })
-    await enqueueUpdates(tx, [inboundUpdate(number, customer, { id, at, part: message })])
-    return ok({ id })
+    await insertSandboxUpdates(tx, [inboundUpdate(number, customer, { id, at, part: message })])
+    return okResponse({ id })
   })
 }
 
-/** `from`: a phone number; `user_id`: of a customer who shows none. At least one of them. */
-export const customerOf = ({
+/** Parses `from`, a phone number, and `user_id`, of a customer who hides it. One of them is required. */
+export const parseCustomer = ({
   from,
   user_id: userId,
 }: Record<string, unknown>): { wa_id?: string; user_id?: string } => {
-  const digits = typeof from === 'string' ? digitsOf(from) : undefined
+  const digits = typeof from === 'string' ? toDigits(from) : undefined
   if (from !== undefined && (digits === undefined || digits.length < 5 || digits.length > 15))
-    throw invalid('Param from must be a phone number of 5 to 15 digits.')
+    throw invalidParameter('Param from must be a phone number of 5 to 15 digits.')
   if (userId !== undefined && (typeof userId !== 'string' || !isUserId(userId)))
-    throw invalid('Param user_id must look like US.13491208655302741918.')
-  if (digits === undefined && userId === undefined) throw required('from')
+    throw invalidParameter('Param user_id must look like US.13491208655302741918.')
+  if (digits === undefined && userId === undefined) throw parameterRequired('from')
   return {
     ...(digits === undefined ? {} : { wa_id: digits }),
     ...(userId === undefined ? {} : { user_id: userId as string }),
@@ -99,18 +100,21 @@ export const customerOf = ({
 }
 
 /**
- * The message without its envelope: `text`, or `message` as the provider would put it; files are brought
- * along in `data`, or made up.
+ * Returns the message without its envelope: of `text`, or of `message` in the provider's form. Files are in
+ * `data` as base64, or made up.
  */
-const partOf = async (call: Call, number: SandboxNumber): Promise<Record<string, unknown>> => {
+const parseMessagePart = async (
+  call: SandboxCall,
+  number: SandboxNumber,
+): Promise<Record<string, unknown>> => {
   const { text, message } = call.body
   if (message === undefined) {
-    if (!isText(text) || text.length > 4096)
-      throw invalid('Param text must be 1 to 4096 characters long, or message must be given.')
+    if (!isNonEmptyText(text) || text.length > 4096)
+      throw invalidParameter('Param text must be 1 to 4096 characters long, or message must be given.')
     return { type: 'text', text: { body: text } }
   }
-  if (!isObject(message) || !isText(message.type) || message.type.length > 40)
-    throw invalid('Param message must have a type.')
+  if (!isObject(message) || !isNonEmptyText(message.type) || message.type.length > 40)
+    throw invalidParameter('Param message must have a type.')
   const part = Object.fromEntries(Object.entries(message).filter(([name]) => !RESERVED.includes(name)))
   if (message.type === 'unsupported')
     return {
@@ -124,27 +128,33 @@ const partOf = async (call: Call, number: SandboxNumber): Promise<Record<string,
       ],
       ...part,
     }
-  if (!(MEDIA as readonly string[]).includes(message.type)) return part
+  if (!(MEDIA_TYPES as readonly string[]).includes(message.type)) return part
   const file = message[message.type] ?? {}
-  if (!isObject(file)) throw invalid(`Param message['${message.type}'] must be an object.`)
-  return { ...part, [message.type]: isText(file.id) ? file : await brought(call, number, message.type, file) }
+  if (!isObject(file)) throw invalidParameter(`Param message['${message.type}'] must be an object.`)
+  return {
+    ...part,
+    [message.type]: isNonEmptyText(file.id)
+      ? file
+      : await storeMessageMedia(call, number, message.type, file),
+  }
 }
 
-const brought = async (
-  call: Call,
+const storeMessageMedia = async (
+  call: SandboxCall,
   number: SandboxNumber,
   type: string,
   { data, ...file }: Record<string, unknown>,
 ): Promise<Record<string, unknown>> => {
   if (data !== undefined && (typeof data !== 'string' || !/^[A-Za-z0-9+/]*={0,2}$/.test(data)))
-    throw invalid(`Param message['${type}']['data'] must be base64.`)
+    throw invalidParameter(`Param message['${type}']['data'] must be base64.`)
   const sample = samples[type]!
-  const mimeType = isText(file.mime_type) && file.mime_type.length <= 200 ? file.mime_type : sample.mime_type
+  const mimeType =
+    isNonEmptyText(file.mime_type) && file.mime_type.length <= 200 ? file.mime_type : sample.mime_type
   const stored = await storeMedia(
     call,
     number.id,
     { mime_type: mimeType, bytes: Buffer.from((data as string | undefined) ?? sample.data, 'base64') },
-    RECEIVED_MS,
+    INBOUND_MEDIA_TTL_MS,
   )
   return {
     ...(type === 'audio'

@@ -1,26 +1,27 @@
-import { isObject, isText } from './call.ts'
-import { badTemplate, invalid, required } from './errors.ts'
+import { isObject } from '../../../catalog/values.ts'
+import { isNonEmptyText } from './call.ts'
+import { invalidTemplate, invalidParameter, parameterRequired } from './errors.ts'
 import { checkButtons } from './template-buttons.ts'
 import { checkCarousel, checkOffer } from './template-cards.ts'
 import { checkBody, checkFooter, checkHeader } from './template-parts.ts'
 import { hasAdjacentVariables, readTemplateText } from './template-texts.ts'
 
-export const CATEGORIES: readonly string[] = ['MARKETING', 'UTILITY', 'AUTHENTICATION']
+export const TEMPLATE_CATEGORIES: readonly string[] = ['MARKETING', 'UTILITY', 'AUTHENTICATION']
 
 type Part = Record<string, unknown>
 
-/** The name, language and category of a template to be made. */
+/** Returns the name, language and category of a new template; throws when one is invalid. */
 export const checkEnvelope = (body: Part): { name: string; language: string; category: string } => {
   const { name, language, category } = body
-  if (name === undefined) throw required('name')
+  if (name === undefined) throw parameterRequired('name')
   if (typeof name !== 'string' || !/^[a-z0-9_]{1,512}$/.test(name))
-    throw invalid('Param name must be 1 to 512 lowercase letters, digits and underscores.')
-  if (language === undefined) throw required('language')
+    throw invalidParameter('Param name must be 1 to 512 lowercase letters, digits and underscores.')
+  if (language === undefined) throw parameterRequired('language')
   if (typeof language !== 'string' || !/^[a-z]{2,3}(?:_[A-Z]{2})?$/.test(language))
-    throw invalid('Param language is not a supported language.')
-  if (category === undefined) throw required('category')
-  if (typeof category !== 'string' || !CATEGORIES.includes(category))
-    throw invalid(`Param category must be one of {${CATEGORIES.join(', ')}}.`)
+    throw invalidParameter('Param language is not a supported language.')
+  if (category === undefined) throw parameterRequired('category')
+  if (typeof category !== 'string' || !TEMPLATE_CATEGORIES.includes(category))
+    throw invalidParameter(`Param category must be one of {${TEMPLATE_CATEGORIES.join(', ')}}.`)
   return { name, language, category }
 }
 
@@ -33,20 +34,20 @@ const TYPES = [
   'LIMITED_TIME_OFFER',
   'CALL_PERMISSION_REQUEST',
 ]
-const OF_AUTHENTICATION = ['BODY', 'FOOTER', 'BUTTONS']
+const AUTHENTICATION_TYPES = ['BODY', 'FOOTER', 'BUTTONS']
 
-/** The components of a template to be made, when the provider would take them. */
+/** Returns the components of a new template; throws when the provider would not accept them. */
 export const checkTemplateComponents = (components: unknown, category: string, named: boolean): Part[] => {
-  if (components === undefined) throw required('components')
+  if (components === undefined) throw parameterRequired('components')
   if (
     !Array.isArray(components) ||
     components.length === 0 ||
     components.length > 20 ||
     !components.every(isObject)
   )
-    throw invalid('Param components must be a list of objects.')
-  const strange = components.find((c) => typeof c.type !== 'string' || !TYPES.includes(c.type.toUpperCase()))
-  if (strange) throw invalid(`Param components[..]['type'] must be one of {${TYPES.join(', ')}}.`)
+    throw invalidParameter('Param components must be a list of objects.')
+  const unknown = components.find((c) => typeof c.type !== 'string' || !TYPES.includes(c.type.toUpperCase()))
+  if (unknown) throw invalidParameter(`Param components[..]['type'] must be one of {${TYPES.join(', ')}}.`)
   const typed = components.map((c) => ({ ...c, type: String(c.type).toUpperCase() }) as Part)
   checkParts(typed, category, named)
   return typed
@@ -57,21 +58,21 @@ const checkParts = (parts: readonly Part[], category: string, named: boolean): v
   const find = (type: string): Part | undefined => parts.find((part) => part.type === type)
   const body = find('BODY')
   if (!body)
-    throw badTemplate(
+    throw invalidTemplate(
       2388072,
       'Message template body is missing',
       'A template needs exactly one component of type BODY.',
     )
   const twice = parts.find((part) => find(String(part.type)) !== part)
   if (twice)
-    throw badTemplate(
+    throw invalidTemplate(
       undefined,
       'Message template has a component twice',
       `A template can have only one component of type ${String(twice.type)}.`,
     )
-  const unfit = authentication && parts.find((part) => !OF_AUTHENTICATION.includes(String(part.type)))
+  const unfit = authentication && parts.find((part) => !AUTHENTICATION_TYPES.includes(String(part.type)))
   if (unfit)
-    throw badTemplate(
+    throw invalidTemplate(
       undefined,
       'Authentication templates have a fixed form',
       `An authentication template can't have a component of type ${String(unfit.type)}.`,
@@ -97,27 +98,28 @@ const checkParts = (parts: readonly Part[], category: string, named: boolean): v
     )
 }
 
-/** What the reviewer finds in a template that was taken: `reason` and what to do. */
-export type Finding = { reason: string; recommendation: string }
+/** Why the reviewer rejects a template that was accepted at first: `reason` and what to do. */
+export type ReviewFinding = { reason: string; recommendation: string }
 
-const bodiesOf = (components: unknown): string[] => {
+const listBodies = (components: unknown): string[] => {
   if (!Array.isArray(components)) return []
   return components
     .filter(isObject)
     .flatMap((part) => [
-      ...(String(part.type).toUpperCase() === 'BODY' && isText(part.text) ? [part.text] : []),
+      ...(String(part.type).toUpperCase() === 'BODY' && isNonEmptyText(part.text) ? [part.text] : []),
       ...(Array.isArray(part.cards)
-        ? part.cards.filter(isObject).flatMap((card) => bodiesOf(card.components))
+        ? part.cards.filter(isObject).flatMap((card) => listBodies(card.components))
         : []),
     ])
 }
 
-/** Variables that stand next to each other are taken at first, and rejected later. */
-export const findingIn = (components: readonly Part[], named: boolean): Finding | undefined =>
-  bodiesOf(components).some((text) => hasAdjacentVariables(readTemplateText(text, named)))
+/** Adjacent variables are accepted at first, and rejected in review. */
+export const findReviewFinding = (components: readonly Part[], named: boolean): ReviewFinding | undefined =>
+  listBodies(components).some((text) => hasAdjacentVariables(readTemplateText(text, named)))
     ? {
         reason:
-          'Your template has parameters placed next to each other (like {{1}}{{2}}) without text or punctuation between them.',
+          'Your template has parameters placed next to each other (like {{1}}{{2}}) ' +
+          'without text or punctuation between them.',
         recommendation:
           'Separate parameters with descriptive text and ensure each parameter is clearly contextualized.',
       }

@@ -1,45 +1,46 @@
-import { isObject, isText } from './call.ts'
-import { badTemplate, invalid } from './errors.ts'
+import { isObject } from '../../../catalog/values.ts'
+import { isNonEmptyText } from './call.ts'
+import { invalidTemplate, invalidParameter } from './errors.ts'
 import {
-  holdsEmoji,
-  holdsNewline,
-  holdsWideSpace,
-  isBlank,
-  opensVariable,
+  containsEmoji,
+  containsNewline,
+  containsWideSpace,
+  isBlankText,
+  containsVariable,
   readTemplateText,
   requireLength,
   requireVariables,
   type TemplateText,
-  wordsIn,
+  countWords,
 } from './template-texts.ts'
 
 type Part = Record<string, unknown>
 
-const MOST_BODY = 1024
-const MOST_CARD_BODY = 160
-const MOST_HEADER = 60
-const MOST_FOOTER = 60
+const MAX_BODY_LENGTH = 1024
+const MAX_CARD_BODY_LENGTH = 160
+const MAX_HEADER_LENGTH = 60
+const MAX_FOOTER_LENGTH = 60
 
 const BAD_BODY = 'Message template body is incorrect'
 const BAD_HEADER = 'Message header format is incorrect'
 const BAD_FOOTER = 'Message footer format is incorrect'
-const LACKS = 'Message template "components" param is missing expected field(s)'
+const MISSING_FIELDS = 'Message template "components" param is missing expected field(s)'
 
-/** A body without the words of an example, or with words that cannot be sent. */
+/** Checks that a body has one sample for each variable, and that each could be sent. */
 const checkSamples = (samples: unknown, count: number, named: boolean): void => {
   if (samples === undefined && count === 0) return
   const texts = Array.isArray(samples)
     ? samples.map((s: unknown) => (named && isObject(s) ? s.example : s))
     : []
-  if (texts.length !== count || texts.some(isBlank)) {
-    throw badTemplate(
+  if (texts.length !== count || texts.some(isBlankText)) {
+    throw invalidTemplate(
       2388043,
-      LACKS,
+      MISSING_FIELDS,
       `component of type BODY is missing expected field(s) (example): ${count} needed, one for each variable`,
     )
   }
-  if (texts.some((t) => holdsWideSpace(t as string)))
-    throw badTemplate(
+  if (texts.some((t) => containsWideSpace(t as string)))
+    throw invalidTemplate(
       2388072,
       BAD_BODY,
       "Sample values can't have new lines, tabs or more than four spaces in a row.",
@@ -53,9 +54,9 @@ const samplesOf = (body: Part, named: boolean): unknown => {
   return Array.isArray(rows) ? (rows[0] ?? []) : rows
 }
 
-const requireEdges = ({ pieces, variables }: TemplateText): void => {
-  if (variables.length > 0 && (isBlank(pieces[0]) || isBlank(pieces.at(-1)))) {
-    throw badTemplate(
+const requireTextAtEdges = ({ pieces, variables }: TemplateText): void => {
+  if (variables.length > 0 && (isBlankText(pieces[0]) || isBlankText(pieces.at(-1)))) {
+    throw invalidTemplate(
       2388299,
       "Variables can't be at the start or end of the template",
       'Leading or trailing params are not allowed.',
@@ -63,16 +64,16 @@ const requireEdges = ({ pieces, variables }: TemplateText): void => {
   }
 }
 
-/** The message, or with `card` the text of a carousel's card, which may be short for its variables. */
+/** Checks the body text; that of a carousel card (`card`) may be short for its variables. */
 export const checkBodyText = (body: Part, named: boolean, card = false): void => {
-  if (typeof body.text !== 'string' || isBlank(body.text))
-    throw badTemplate(2388072, 'Message template body is missing', 'The body of a template needs text.')
-  requireLength(body.text, card ? MOST_CARD_BODY : MOST_BODY, 'The body')
+  if (typeof body.text !== 'string' || isBlankText(body.text))
+    throw invalidTemplate(2388072, 'Message template body is missing', 'The body of a template needs text.')
+  requireLength(body.text, card ? MAX_CARD_BODY_LENGTH : MAX_BODY_LENGTH, 'The body')
   const text = readTemplateText(body.text, named)
   const { length: count } = requireVariables(text, named, 2388072, 'Invalid parameters')
-  requireEdges(text)
-  if (!card && count > 0 && wordsIn(text) < 2 * count + 1) {
-    throw badTemplate(
+  requireTextAtEdges(text)
+  if (!card && count > 0 && countWords(text) < 2 * count + 1) {
+    throw invalidTemplate(
       2388293,
       'This template has too many variables for its length',
       'Reduce the number of variables or increase the message length.',
@@ -81,39 +82,43 @@ export const checkBodyText = (body: Part, named: boolean, card = false): void =>
   checkSamples(samplesOf(body, named), count, named)
 }
 
-/** The text of an authentication template is the provider's own. */
+/** Checks the body; the provider writes the text of an authentication template itself. */
 export const checkBody = (body: Part, authentication: boolean, named: boolean): void => {
   const { add_security_recommendation: recommendation } = body
   if (recommendation !== undefined && typeof recommendation !== 'boolean')
-    throw invalid('Param add_security_recommendation must be a boolean.')
+    throw invalidParameter('Param add_security_recommendation must be a boolean.')
   if (!authentication) {
     if (recommendation === true)
-      throw badTemplate(
+      throw invalidTemplate(
         2388072,
         BAD_BODY,
         'Only authentication templates can have a security recommendation.',
       )
     return checkBodyText(body, named)
   }
-  if (!isBlank(body.text))
-    throw badTemplate(2388072, BAD_BODY, "The body of an authentication template can't have text of its own.")
+  if (!isBlankText(body.text))
+    throw invalidTemplate(
+      2388072,
+      BAD_BODY,
+      "The body of an authentication template can't have text of its own.",
+    )
   const samples = samplesOf(body, named)
   if (samples !== undefined && !(Array.isArray(samples) && samples.length === 0))
-    throw badTemplate(2388072, BAD_BODY, 'The body of an authentication template has no samples.')
+    throw invalidTemplate(2388072, BAD_BODY, 'The body of an authentication template has no samples.')
 }
 
 const FORMATS = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT', 'LOCATION', 'PRODUCT', 'GIF']
 const MEDIA = ['IMAGE', 'VIDEO', 'DOCUMENT', 'GIF']
 
-const lacks = (what: string) =>
-  badTemplate(2388043, LACKS, `component of type HEADER is missing expected field(s) (${what})`)
+const missingHeaderField = (what: string) =>
+  invalidTemplate(2388043, MISSING_FIELDS, `component of type HEADER is missing expected field(s) (${what})`)
 
 const checkHeaderText = (header: Part, named: boolean): void => {
-  if (typeof header.text !== 'string' || isBlank(header.text)) throw lacks('text')
-  requireLength(header.text, MOST_HEADER, 'The header')
+  if (typeof header.text !== 'string' || isBlankText(header.text)) throw missingHeaderField('text')
+  requireLength(header.text, MAX_HEADER_LENGTH, 'The header')
   const text = readTemplateText(header.text, named)
-  if (text.pieces.some((piece) => /[*_~`]/.test(piece) || holdsNewline(piece) || holdsEmoji(piece))) {
-    throw badTemplate(
+  if (text.pieces.some((piece) => /[*_~`]/.test(piece) || containsNewline(piece) || containsEmoji(piece))) {
+    throw invalidTemplate(
       2388047,
       BAD_HEADER,
       "The message header can't have new lines, formatting characters, emojis or asterisks.",
@@ -121,7 +126,7 @@ const checkHeaderText = (header: Part, named: boolean): void => {
   }
   requireVariables(text, named, 2388047, BAD_HEADER)
   if (text.variables.length > 1)
-    throw badTemplate(2388047, BAD_HEADER, 'The message header can have one variable at most.')
+    throw invalidTemplate(2388047, BAD_HEADER, 'The message header can have one variable at most.')
   if (text.variables.length === 0) return
   const given = isObject(header.example)
     ? named
@@ -131,9 +136,9 @@ const checkHeaderText = (header: Part, named: boolean): void => {
   const [sample] = Array.isArray(given)
     ? given.map((s: unknown) => (named && isObject(s) ? s.example : s))
     : []
-  if (isBlank(sample)) throw lacks('example')
-  if (holdsWideSpace(sample as string))
-    throw badTemplate(
+  if (isBlankText(sample)) throw missingHeaderField('example')
+  if (containsWideSpace(sample as string))
+    throw invalidTemplate(
       2388047,
       BAD_HEADER,
       "Sample values can't have new lines, tabs or more than four spaces in a row.",
@@ -143,30 +148,39 @@ const checkHeaderText = (header: Part, named: boolean): void => {
 export const checkHeader = (header: Part, named: boolean): void => {
   const format = String(header.format).toUpperCase()
   if (!FORMATS.includes(format))
-    throw invalid(`Param components[..]['format'] must be one of {${FORMATS.join(', ')}}.`)
+    throw invalidParameter(`Param components[..]['format'] must be one of {${FORMATS.join(', ')}}.`)
   if (format === 'TEXT') return checkHeaderText(header, named)
   if (!MEDIA.includes(format)) return
   const handles = isObject(header.example) ? header.example.header_handle : undefined
-  if (!Array.isArray(handles) || isBlank(handles[0])) throw lacks('example')
+  if (!Array.isArray(handles) || isBlankText(handles[0])) throw missingHeaderField('example')
 }
 
 export const checkFooter = (footer: Part, authentication: boolean): void => {
   const { code_expiration_minutes: minutes, text } = footer
   if (authentication) {
-    if (!isBlank(text))
-      throw badTemplate(
+    if (!isBlankText(text))
+      throw invalidTemplate(
         2388073,
         BAD_FOOTER,
         "The footer of an authentication template can't have text of its own.",
       )
     if (!Number.isInteger(minutes) || (minutes as number) < 1 || (minutes as number) > 90)
-      throw badTemplate(2388073, BAD_FOOTER, 'code_expiration_minutes must be a whole number from 1 to 90.')
+      throw invalidTemplate(
+        2388073,
+        BAD_FOOTER,
+        'code_expiration_minutes must be a whole number from 1 to 90.',
+      )
     return
   }
   if (minutes !== undefined)
-    throw badTemplate(2388073, BAD_FOOTER, 'Only authentication templates have an expiration.')
-  if (!isText(text) || isBlank(text)) throw badTemplate(2388073, BAD_FOOTER, 'The footer needs text.')
-  requireLength(text, MOST_FOOTER, 'The footer')
-  if (opensVariable(text) || holdsNewline(text) || holdsEmoji(text))
-    throw badTemplate(2388073, BAD_FOOTER, "The message footer can't have variables, new lines or emojis.")
+    throw invalidTemplate(2388073, BAD_FOOTER, 'Only authentication templates have an expiration.')
+  if (!isNonEmptyText(text) || isBlankText(text))
+    throw invalidTemplate(2388073, BAD_FOOTER, 'The footer needs text.')
+  requireLength(text, MAX_FOOTER_LENGTH, 'The footer')
+  if (containsVariable(text) || containsNewline(text) || containsEmoji(text))
+    throw invalidTemplate(
+      2388073,
+      BAD_FOOTER,
+      "The message footer can't have variables, new lines or emojis.",
+    )
 }

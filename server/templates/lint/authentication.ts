@@ -1,36 +1,37 @@
-import { fine, found, type Rule } from './rule.ts'
-import { isBlank, quote } from './text.ts'
+import { isBlank } from '../../../catalog/values.ts'
+import { noFindings, finding, type LintRule } from './rule.ts'
+import { quote } from './text.ts'
 
-const LONGEST_EXPIRATION = 90
+const MAX_EXPIRATION_MINUTES = 90
 
-export const authenticationRules: readonly Rule[] = [
+export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.body_text',
     severity: 'error',
-    about: "No text of one's own: the provider writes it.",
+    about: 'No text: the provider writes it.',
     find: ({ draft: { body }, isCode }) =>
       isCode && !isBlank(body.text)
-        ? found(
+        ? finding(
             'body.text',
             'The provider writes the text of AUTHENTICATION templates.',
             'Leave out body.text; add_security_recommendation adds a sentence.',
           )
-        : fine,
+        : noFindings,
     breaks: { base: 'code', set: { 'body.text': 'Your code is {{1}}.' }, at: 'body.text' },
     passes: { base: 'code', set: { body: {} } },
   },
   {
     id: 'authentication.body_examples',
     severity: 'error',
-    about: "No samples: the text is the provider's.",
+    about: 'No samples: the provider writes the text.',
     find: ({ draft: { body }, isCode }) =>
       isCode && (body.examples ?? []).length > 0
-        ? found(
+        ? finding(
             'body.examples',
-            "The text of an AUTHENTICATION template is the provider's and takes no samples.",
+            'The provider writes the text of an AUTHENTICATION template, which takes no samples.',
             'Leave out body.examples.',
           )
-        : fine,
+        : noFindings,
     breaks: { base: 'code', set: { 'body.examples': ['123456'] }, at: 'body.examples' },
     passes: { base: 'code', set: { 'body.examples': [] } },
   },
@@ -40,23 +41,23 @@ export const authenticationRules: readonly Rule[] = [
     about: 'No header.',
     find: ({ draft: { header }, isCode }) =>
       isCode && header
-        ? found('header', 'AUTHENTICATION templates have no header.', 'Leave out the header.')
-        : fine,
+        ? finding('header', 'AUTHENTICATION templates have no header.', 'Leave out the header.')
+        : noFindings,
     breaks: { base: 'code', set: { header: { format: 'TEXT', text: 'Your code' } }, at: 'header' },
     passes: { base: 'code' },
   },
   {
     id: 'authentication.footer_text',
     severity: 'error',
-    about: 'No footer text; only the minutes that a code lasts.',
+    about: 'No footer text; only the minutes until the code expires.',
     find: ({ draft: { footer }, isCode }) =>
       isCode && !isBlank(footer?.text)
-        ? found(
+        ? finding(
             'footer.text',
             'The provider writes the footer of AUTHENTICATION templates.',
             'Leave out footer.text; give code_expiration_minutes instead.',
           )
-        : fine,
+        : noFindings,
     breaks: { base: 'code', set: { 'footer.text': 'Lasts ten minutes' }, at: 'footer.text' },
     passes: { base: 'code', set: { 'footer.code_expiration_minutes': 10 } },
   },
@@ -65,17 +66,17 @@ export const authenticationRules: readonly Rule[] = [
     severity: 'error',
     about: 'Exactly one button, of the type `OTP`.',
     find: ({ draft: { buttons = [] }, isCode }) => {
-      if (!isCode) return fine
-      const fix = 'Have one button: {"type": "OTP", "otp_type": "COPY_CODE"}.'
+      if (!isCode) return noFindings
+      const fix = 'Use one button: {"type": "OTP", "otp_type": "COPY_CODE"}.'
       if (buttons.length !== 1)
-        return found(
+        return finding(
           'buttons',
           `AUTHENTICATION templates have one OTP button; here ${buttons.length === 0 ? 'is no button' : `are ${buttons.length} buttons`}.`,
           fix,
         )
       return buttons[0]!.type === 'OTP'
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'buttons[0].type',
             `The button of an AUTHENTICATION template is of the type OTP, not ${buttons[0]!.type}.`,
             fix,
@@ -90,8 +91,8 @@ export const authenticationRules: readonly Rule[] = [
     about: 'No carousel.',
     find: ({ draft: { carousel }, isCode }) =>
       isCode && carousel
-        ? found('carousel', 'AUTHENTICATION templates have no carousel.', 'Leave out the carousel.')
-        : fine,
+        ? finding('carousel', 'AUTHENTICATION templates have no carousel.', 'Leave out the carousel.')
+        : noFindings,
     breaks: { base: 'code', set: { carousel: { cards: [] } }, at: 'carousel', also: ['carousel.top_level'] },
     passes: { base: 'carousel' },
   },
@@ -101,42 +102,42 @@ export const authenticationRules: readonly Rule[] = [
     about: 'No limited-time offer.',
     find: ({ draft, isCode }) =>
       isCode && draft.limited_time_offer
-        ? found(
+        ? finding(
             'limited_time_offer',
             'AUTHENTICATION templates have no limited-time offer.',
             'Leave out the offer.',
           )
-        : fine,
+        : noFindings,
     breaks: { base: 'code', set: { limited_time_offer: { text: 'Spring offer' } }, at: 'limited_time_offer' },
     passes: { base: 'offer' },
   },
   {
     id: 'footer.expiration_required',
     severity: 'error',
-    about: 'A footer beside a code has the minutes that the code lasts.',
+    about: 'The footer of a code has the minutes until the code expires.',
     find: ({ draft: { footer }, isCode }) =>
       isCode && footer && isBlank(footer.text) && footer.code_expiration_minutes === undefined
-        ? found(
+        ? finding(
             'footer.code_expiration_minutes',
             'The footer is empty.',
             'Give code_expiration_minutes, or leave out the footer.',
           )
-        : fine,
+        : noFindings,
     breaks: { base: 'code', set: { footer: {} }, at: 'footer.code_expiration_minutes' },
     passes: { base: 'code', set: { 'footer.code_expiration_minutes': 10 } },
   },
   {
     id: 'footer.expiration_range',
     severity: 'error',
-    about: `A code lasts 1 to ${LONGEST_EXPIRATION} minutes.`,
+    about: `A code expires after 1 to ${MAX_EXPIRATION_MINUTES} minutes.`,
     find: ({ draft: { footer }, isCode }) => {
       const minutes = footer?.code_expiration_minutes
-      return !isCode || minutes === undefined || (minutes >= 1 && minutes <= LONGEST_EXPIRATION)
-        ? fine
-        : found(
+      return !isCode || minutes === undefined || (minutes >= 1 && minutes <= MAX_EXPIRATION_MINUTES)
+        ? noFindings
+        : finding(
             'footer.code_expiration_minutes',
-            `A code lasts 1 to ${LONGEST_EXPIRATION} minutes, not ${minutes}.`,
-            `Write ${minutes < 1 ? 1 : LONGEST_EXPIRATION}, or another number between.`,
+            `A code expires after 1 to ${MAX_EXPIRATION_MINUTES} minutes, not ${minutes}.`,
+            `Write ${minutes < 1 ? 1 : MAX_EXPIRATION_MINUTES}, or another number in between.`,
           )
     },
     breaks: {
@@ -149,15 +150,15 @@ export const authenticationRules: readonly Rule[] = [
   {
     id: 'footer.expiration_category',
     severity: 'error',
-    about: 'Minutes that a code lasts belong to `AUTHENTICATION`.',
+    about: 'The minutes until a code expires are only for `AUTHENTICATION`.',
     find: ({ draft: { footer }, isCode }) =>
       !isCode && footer?.code_expiration_minutes !== undefined
-        ? found(
+        ? finding(
             'footer.code_expiration_minutes',
             'Only codes expire: the template is not of the category AUTHENTICATION.',
             'Leave out code_expiration_minutes.',
           )
-        : fine,
+        : noFindings,
     breaks: {
       set: { footer: { text: 'Thank you', code_expiration_minutes: 10 } },
       at: 'footer.code_expiration_minutes',
@@ -167,16 +168,16 @@ export const authenticationRules: readonly Rule[] = [
   {
     id: 'buttons.otp_category',
     severity: 'error',
-    about: 'OTP buttons belong to `AUTHENTICATION`.',
+    about: 'OTP buttons are only for `AUTHENTICATION`.',
     find: ({ buttons, isCode }) =>
       buttons.flatMap(({ path, button }) =>
         !isCode && button.type === 'OTP'
-          ? found(
+          ? finding(
               `${path}.type`,
               'Only AUTHENTICATION templates have an OTP button.',
               'Choose the category AUTHENTICATION, or another type of button.',
             )
-          : fine,
+          : noFindings,
       ),
     breaks: { set: { buttons: [{ type: 'OTP' }] }, at: 'buttons[0].type' },
     passes: { base: 'code' },
@@ -184,16 +185,16 @@ export const authenticationRules: readonly Rule[] = [
   {
     id: 'otp.apps_required',
     severity: 'error',
-    about: 'ONE_TAP and ZERO_TAP name the apps that take the code.',
+    about: 'ONE_TAP and ZERO_TAP name the apps that receive the code.',
     find: ({ buttons, isCode }) =>
       buttons.flatMap(({ path, button: { type, otp_type: kind = 'COPY_CODE', supported_apps: apps = [] } }) =>
         isCode && type === 'OTP' && kind !== 'COPY_CODE' && apps.length === 0
-          ? found(
+          ? finding(
               `${path}.supported_apps`,
-              `${kind} names no app that takes the code.`,
+              `${kind} names no app that receives the code.`,
               'Give package_name and signature_hash of the app, or choose COPY_CODE.',
             )
-          : fine,
+          : noFindings,
       ),
     breaks: { base: 'code', set: { 'buttons[0].otp_type': 'ONE_TAP' }, at: 'buttons[0].supported_apps' },
     passes: {
@@ -207,8 +208,8 @@ export const authenticationRules: readonly Rule[] = [
   ...appRules(),
 ]
 
-/** Apps are looked at where they are sent: not beside COPY_CODE, where `buttons.unused` tells of them. */
-function appRules(): Rule[] {
+/** Apps are checked where they are sent: not with COPY_CODE, where `buttons.unused` reports them. */
+function appRules(): LintRule[] {
   const rule = (
     name: string,
     field: 'package_name' | 'signature_hash',
@@ -216,20 +217,20 @@ function appRules(): Rule[] {
     about: string,
     fix: string,
     bad: string,
-  ): Rule => ({
+  ): LintRule => ({
     id: `otp.${name}`,
     severity: 'error',
     about,
     find: ({ buttons, isCode }) =>
       buttons.flatMap(({ path, button }) =>
         !isCode || button.type !== 'OTP' || (button.otp_type ?? 'COPY_CODE') === 'COPY_CODE'
-          ? fine
+          ? noFindings
           : (button.supported_apps ?? []).flatMap((app, i) =>
               form.test(app[field])
-                ? fine
-                : found(
+                ? noFindings
+                : finding(
                     `${path}.supported_apps[${i}].${field}`,
-                    `${quote(app[field])} is no ${name.replace('_', ' ')}.`,
+                    `${quote(app[field])} is not a ${name.replace('_', ' ')}.`,
                     fix,
                   ),
             ),
@@ -250,8 +251,8 @@ function appRules(): Rule[] {
       'package_name',
       'package_name',
       /^[A-Za-z]\w*(\.[A-Za-z]\w*)+$/,
-      'The name of an Android package: two or more parts of letters, digits and underscores, with dots between.',
-      'Write it as the app has it, such as "com.example.shop".',
+      'The name of an Android package: two or more parts of letters, digits and underscores, joined by dots.',
+      'Write it as in the app, such as "com.example.shop".',
       'shop',
     ),
     rule(
@@ -259,7 +260,7 @@ function appRules(): Rule[] {
       'signature_hash',
       /^[A-Za-z0-9+/=]{11}$/,
       'A signature hash has 11 characters of base64.',
-      "Write the 11 characters that the app's signing key makes.",
+      "Write the 11 characters of the hash of the app's signing key.",
       'K8a',
     ),
   ]

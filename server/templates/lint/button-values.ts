@@ -1,30 +1,35 @@
+import { isBlank } from '../../../catalog/values.ts'
 import { parsePhone } from '../../contacts/phone.ts'
-import { type Button, fine, type Finding, found, type Rule, type Subject } from './rule.ts'
-import { excess, isBlank, lengthOf, quote, suggest } from './text.ts'
-import { fixedPart, hostOf, isDynamic, isHttpsUrl, sampleUrl } from './urls.ts'
+import {
+  type DraftButton,
+  noFindings,
+  type LintFinding,
+  finding,
+  type LintRule,
+  type LintSubject,
+} from './rule.ts'
+import { excessLength, lengthOf, quote, suggest } from './text.ts'
+import { fixedPrefix, hostOf, isDynamic, isHttpsUrl, sampleUrl } from './urls.ts'
 
-const LONGEST_URL = 2000
-const LONGEST_PHONE = 20
-/**
- * The provider is given the number as it is written, so what we read ourselves, such as "00" for "+", is
- * too much for it.
- */
+const MAX_URL_LENGTH = 2000
+const MAX_PHONE_LENGTH = 20
+/** The provider gets the number unchanged, and does not accept all that we parse, such as "00" for "+". */
 const PHONE_FORM = /^\+?[1-9][0-9 ()./-]*$/
-const LONGEST_COUPON = 20
-/** Longer ones pass in a template, but no send may have them (reference 2.3). */
-const LONGEST_SENT_COUPON = 15
+const MAX_COUPON_LENGTH = 20
+/** Longer codes are accepted in a template, but refused in every send (reference 2.3). */
+const MAX_SENT_COUPON_LENGTH = 15
 
-const on =
-  (type: Button['type'], find: (button: Button, path: string) => Finding[]) =>
-  ({ buttons }: Subject): Finding[] =>
-    buttons.flatMap(({ path, button }) => (button.type === type ? find(button, path) : fine))
+const checkButtons =
+  (type: DraftButton['type'], find: (button: DraftButton, path: string) => LintFinding[]) =>
+  ({ buttons }: LintSubject): LintFinding[] =>
+    buttons.flatMap(({ path, button }) => (button.type === type ? find(button, path) : noFindings))
 
-const onUrl = (find: (url: string, path: string, button: Button) => Finding[]) =>
-  on('URL', (button, path) => (isBlank(button.url) ? fine : find(button.url!, path, button)))
+const checkUrls = (find: (url: string, path: string, button: DraftButton) => LintFinding[]) =>
+  checkButtons('URL', (button, path) => (isBlank(button.url) ? noFindings : find(button.url!, path, button)))
 
-const onCoupon = (find: (code: string, path: string) => Finding[]) =>
-  on('COPY_CODE', (button, path) =>
-    isBlank(button.coupon_code) ? fine : find(button.coupon_code!, `${path}.coupon_code`),
+const checkCoupons = (find: (code: string, path: string) => LintFinding[]) =>
+  checkButtons('COPY_CODE', (button, path) =>
+    isBlank(button.coupon_code) ? noFindings : find(button.coupon_code!, `${path}.coupon_code`),
   )
 
 const url = (address: string, more: object = {}) => ({
@@ -42,15 +47,15 @@ const coupon = (code: string | undefined) => ({
 })
 const flow = (more: object) => ({ set: { buttons: [{ type: 'FLOW', text: 'Book', ...more }] } })
 
-const urlRules: readonly Rule[] = [
+const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_required',
     severity: 'error',
     about: 'A URL button has a URL.',
-    find: on('URL', (button, path) =>
+    find: checkButtons('URL', (button, path) =>
       isBlank(button.url)
-        ? found(`${path}.url`, 'The URL button has no URL.', 'Give the https address that it opens.')
-        : fine,
+        ? finding(`${path}.url`, 'The URL button has no URL.', 'Give the https URL that it opens.')
+        : noFindings,
     ),
     breaks: { ...url(''), at: 'buttons[0].url' },
     passes: url('https://shop.example'),
@@ -58,14 +63,14 @@ const urlRules: readonly Rule[] = [
   {
     id: 'buttons.url_length',
     severity: 'error',
-    about: `At most ${LONGEST_URL} characters.`,
-    find: onUrl((address, path) => {
-      const over = excess(address, LONGEST_URL)
+    about: `At most ${MAX_URL_LENGTH} characters.`,
+    find: checkUrls((address, path) => {
+      const over = excessLength(address, MAX_URL_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             `${path}.url`,
-            `The URL has ${LONGEST_URL + over} characters; the provider takes ${LONGEST_URL}.`,
+            `The URL has ${MAX_URL_LENGTH + over} characters; the provider accepts ${MAX_URL_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -76,15 +81,15 @@ const urlRules: readonly Rule[] = [
     id: 'buttons.url_form',
     severity: 'error',
     about: 'An absolute https URL with a host and without spaces.',
-    find: onUrl((address, path) =>
+    find: checkUrls((address, path) =>
       isHttpsUrl(sampleUrl(address))
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             `${path}.url`,
             `${quote(address)} is not an https URL.`,
             suggest(
-              httpsOf(address),
-              'Write a whole address such as "https://shop.example/orders", with special characters percent-encoded.',
+              toHttpsUrl(address),
+              'Write a whole URL such as "https://shop.example/orders", with special characters percent-encoded.',
             ),
           ),
     ),
@@ -95,13 +100,13 @@ const urlRules: readonly Rule[] = [
     id: 'buttons.url_variable',
     severity: 'error',
     about: 'At most one variable, `{{1}}`, at the very end.',
-    find: onUrl((address, path, button) =>
-      !isDynamic(address) || fixedPart(button) !== undefined
-        ? fine
-        : found(
+    find: checkUrls((address, path, button) =>
+      !isDynamic(address) || fixedPrefix(button) !== undefined
+        ? noFindings
+        : finding(
             `${path}.url`,
             `The URL ${quote(address)} has a variable that is not one {{1}} at its end.`,
-            suggest(movedToEnd(address), 'Keep one {{1}}, at the very end.'),
+            suggest(moveVariableToEnd(address), 'Keep one {{1}}, at the very end.'),
           ),
     ),
     breaks: {
@@ -114,15 +119,15 @@ const urlRules: readonly Rule[] = [
     id: 'buttons.url_chat_link',
     severity: 'error',
     about: 'No link into the messaging app itself (`wa.me`, `api.whatsapp.com`).',
-    find: onUrl((address, path) => {
+    find: checkUrls((address, path) => {
       const host = hostOf(address)
       return host === 'wa.me' || host === 'api.whatsapp.com'
-        ? found(
+        ? finding(
             `${path}.url`,
             `The URL leads to ${host}, a link into the messaging app itself.`,
-            'Lead to a page of your own, or use a quick reply.',
+            'Link to a page of your own, or use a quick reply.',
           )
-        : fine
+        : noFindings
     }),
     breaks: { ...url('https://wa.me/15550100001'), at: 'buttons[0].url' },
     passes: url('https://shop.example/wa.me'),
@@ -130,15 +135,15 @@ const urlRules: readonly Rule[] = [
   {
     id: 'buttons.url_example_missing',
     severity: 'error',
-    about: 'A URL with a variable has an example of the whole address.',
-    find: on('URL', (button, path) => {
-      const fixed = fixedPart(button)
+    about: 'A URL with a variable has an example of the whole URL.',
+    find: checkButtons('URL', (button, path) => {
+      const fixed = fixedPrefix(button)
       return fixed === undefined || !isBlank(button.url_example)
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             `${path}.url_example`,
-            'The URL has a variable and no example.',
-            suggest(exampleOf(fixed), 'Write the whole address with the variable filled.'),
+            'The URL has a variable but no example.',
+            suggest(exampleUrl(fixed), 'Write the whole URL with its variable filled.'),
           )
     }),
     breaks: { ...url('https://shop.example/{{1}}'), at: 'buttons[0].url_example' },
@@ -147,20 +152,20 @@ const urlRules: readonly Rule[] = [
   {
     id: 'buttons.url_example_form',
     severity: 'error',
-    about: 'The example is an https URL that begins as the URL does, and goes on.',
-    find: on('URL', (button, path) => {
-      const fixed = fixedPart(button)
+    about: 'The example is an https URL that begins like the URL and is longer than its fixed part.',
+    find: checkButtons('URL', (button, path) => {
+      const fixed = fixedPrefix(button)
       const example = button.url_example
       if (
         fixed === undefined ||
         isBlank(example) ||
         (isHttpsUrl(example!) && example!.startsWith(fixed) && example!.length > fixed.length)
       )
-        return fine
-      return found(
+        return noFindings
+      return finding(
         `${path}.url_example`,
         `${quote(example!)} is not the URL with its variable filled.`,
-        suggest(exampleOf(fixed, example), 'Write the whole address with the variable filled.'),
+        suggest(exampleUrl(fixed, example), 'Write the whole URL with its variable filled.'),
       )
     }),
     breaks: { ...url('https://shop.example/{{1}}', { url_example: '17' }), at: 'buttons[0].url_example' },
@@ -168,41 +173,41 @@ const urlRules: readonly Rule[] = [
   },
 ]
 
-/** The address with https, where that is all it lacks. */
-const httpsOf = (address: string): string => {
-  const mended = `https://${address.trim().replace(/^(?:https?:)?\/*/i, '')}`
+/** Returns the address with https, where only that is missing; empty otherwise. */
+const toHttpsUrl = (address: string): string => {
+  const fixed = `https://${address.trim().replace(/^(?:https?:)?\/*/i, '')}`
   return /^[a-z][\w+.-]*:\/\//i.test(address.trim()) && !/^https?:/i.test(address.trim())
     ? ''
-    : isHttpsUrl(sampleUrl(mended)) && hostOf(mended).includes('.')
-      ? mended
+    : isHttpsUrl(sampleUrl(fixed)) && hostOf(fixed).includes('.')
+      ? fixed
       : ''
 }
 
-/** An example of an address: with what was given, where that may be its end. */
-const exampleOf = (fixed: string, given = ''): string => {
+/** Returns an example URL, which ends with the given value where possible; empty when it is no URL. */
+const exampleUrl = (fixed: string, given = ''): string => {
   const example = fixed + (/^[\w.~%-]+$/.test(given) ? given : '17')
   return isHttpsUrl(example) ? example : ''
 }
 
-/** The address with its variable last. */
-const movedToEnd = (address: string): string => {
+/** Returns the address with its variable at the end; empty when it is no URL. */
+const moveVariableToEnd = (address: string): string => {
   const rest = address.replaceAll(/\/?\{\{[^{}]*\}\}/g, '').replaceAll(/\{\{|\}\}/g, '')
   return isHttpsUrl(rest) ? `${rest}${/[=/]$/.test(rest) ? '' : '/'}{{1}}` : ''
 }
 
-const otherRules: readonly Rule[] = [
+const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.phone_required',
     severity: 'error',
     about: 'A PHONE_NUMBER button has a number.',
-    find: on('PHONE_NUMBER', (button, path) =>
+    find: checkButtons('PHONE_NUMBER', (button, path) =>
       isBlank(button.phone_number)
-        ? found(
+        ? finding(
             `${path}.phone_number`,
             'The PHONE_NUMBER button has no number.',
             'Give it with its country code, such as "+15550100001".',
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...phone(undefined), at: 'buttons[0].phone_number' },
     passes: phone('+15550100001'),
@@ -210,23 +215,23 @@ const otherRules: readonly Rule[] = [
   {
     id: 'buttons.phone_form',
     severity: 'error',
-    about: `An international phone number of at most ${LONGEST_PHONE} characters.`,
-    find: on('PHONE_NUMBER', ({ phone_number: given }, path) => {
-      if (isBlank(given)) return fine
+    about: `An international phone number of at most ${MAX_PHONE_LENGTH} characters.`,
+    find: checkButtons('PHONE_NUMBER', ({ phone_number: given }, path) => {
+      if (isBlank(given)) return noFindings
       const parsed = parsePhone(given!)
-      if ('fault' in parsed)
-        return found(`${path}.phone_number`, `${quote(given!)} ${parsed.fault}.`, parsed.fix)
+      if ('error' in parsed)
+        return finding(`${path}.phone_number`, `${quote(given!)} ${parsed.error}.`, parsed.fix)
       if (!PHONE_FORM.test(given!))
-        return found(
+        return finding(
           `${path}.phone_number`,
           `${quote(given!)} is not written as an international number.`,
           `Write "+${parsed.digits}".`,
         )
-      return lengthOf(given!) <= LONGEST_PHONE
-        ? fine
-        : found(
+      return lengthOf(given!) <= MAX_PHONE_LENGTH
+        ? noFindings
+        : finding(
             `${path}.phone_number`,
-            `The number has ${lengthOf(given!)} characters; the provider takes ${LONGEST_PHONE}.`,
+            `The number has ${lengthOf(given!)} characters; the provider accepts ${MAX_PHONE_LENGTH}.`,
             `Write "+${parsed.digits}".`,
           )
     }),
@@ -237,14 +242,14 @@ const otherRules: readonly Rule[] = [
     id: 'buttons.coupon_required',
     severity: 'error',
     about: 'A COPY_CODE button has a sample code.',
-    find: on('COPY_CODE', (button, path) =>
+    find: checkButtons('COPY_CODE', (button, path) =>
       isBlank(button.coupon_code)
-        ? found(
+        ? finding(
             `${path}.coupon_code`,
             'The COPY_CODE button has no sample code.',
             'Give one in coupon_code, such as "SPRING25".',
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...coupon(undefined), at: 'buttons[0].coupon_code' },
     passes: coupon('SPRING25'),
@@ -252,14 +257,14 @@ const otherRules: readonly Rule[] = [
   {
     id: 'buttons.coupon_length',
     severity: 'error',
-    about: `At most ${LONGEST_COUPON} characters.`,
-    find: onCoupon((code, path) => {
-      const over = excess(code, LONGEST_COUPON)
+    about: `At most ${MAX_COUPON_LENGTH} characters.`,
+    find: checkCoupons((code, path) => {
+      const over = excessLength(code, MAX_COUPON_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             path,
-            `The code has ${LONGEST_COUPON + over} characters; the provider takes ${LONGEST_COUPON}.`,
+            `The code has ${MAX_COUPON_LENGTH + over} characters; the provider accepts ${MAX_COUPON_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -269,14 +274,14 @@ const otherRules: readonly Rule[] = [
   {
     id: 'buttons.coupon_long',
     severity: 'warning',
-    about: `A code of more than ${LONGEST_SENT_COUPON} characters is refused when it is sent.`,
-    find: onCoupon((code, path) =>
-      excess(code, LONGEST_SENT_COUPON) === 0 || excess(code, LONGEST_COUPON) > 0
-        ? fine
-        : found(
+    about: `Codes of more than ${MAX_SENT_COUPON_LENGTH} characters are refused when sending.`,
+    find: checkCoupons((code, path) =>
+      excessLength(code, MAX_SENT_COUPON_LENGTH) === 0 || excessLength(code, MAX_COUPON_LENGTH) > 0
+        ? noFindings
+        : finding(
             path,
-            `The code has ${lengthOf(code)} characters; when sending it may have ${LONGEST_SENT_COUPON}.`,
-            `Choose codes of at most ${LONGEST_SENT_COUPON} characters.`,
+            `The code has ${lengthOf(code)} characters; a send accepts ${MAX_SENT_COUPON_LENGTH}.`,
+            `Choose codes of at most ${MAX_SENT_COUPON_LENGTH} characters.`,
           ),
     ),
     breaks: { ...coupon('SPRING25SPRING25'), at: 'buttons[0].coupon_code' },
@@ -286,14 +291,14 @@ const otherRules: readonly Rule[] = [
     id: 'buttons.coupon_characters',
     severity: 'error',
     about: 'No spaces or line breaks in a code.',
-    find: onCoupon((code, path) =>
+    find: checkCoupons((code, path) =>
       /\s/.test(code)
-        ? found(
+        ? finding(
             path,
-            `The code ${quote(code)} holds white space.`,
-            suggest(code.replaceAll(/\s/g, ''), 'Write letters and digits alone.'),
+            `The code ${quote(code)} contains white space.`,
+            suggest(code.replaceAll(/\s/g, ''), 'Write only letters and digits.'),
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...coupon('SPRING 25'), at: 'buttons[0].coupon_code' },
     passes: coupon('SPRING-25'),
@@ -302,10 +307,10 @@ const otherRules: readonly Rule[] = [
     id: 'buttons.flow_required',
     severity: 'error',
     about: 'A FLOW button names its flow.',
-    find: on('FLOW', (button, path) =>
+    find: checkButtons('FLOW', (button, path) =>
       isBlank(button.flow_id)
-        ? found(`${path}.flow_id`, 'The FLOW button names no flow.', "Give the flow's id in flow_id.")
-        : fine,
+        ? finding(`${path}.flow_id`, 'The FLOW button names no flow.', "Give the flow's id in flow_id.")
+        : noFindings,
     ),
     breaks: { ...flow({ navigate_screen: 'START' }), at: 'buttons[0].flow_id' },
     passes: flow({ flow_id: '123', navigate_screen: 'START' }),
@@ -314,19 +319,19 @@ const otherRules: readonly Rule[] = [
     id: 'buttons.flow_screen',
     severity: 'error',
     about: 'A flow that navigates names its first screen.',
-    find: on('FLOW', (button, path) =>
+    find: checkButtons('FLOW', (button, path) =>
       button.flow_action !== 'DATA_EXCHANGE' && isBlank(button.navigate_screen)
-        ? found(
+        ? finding(
             `${path}.navigate_screen`,
-            'The flow navigates, and its first screen is not named.',
+            'The flow navigates, but its first screen is not named.',
             'Give navigate_screen, or choose flow_action DATA_EXCHANGE.',
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...flow({ flow_id: '123' }), at: 'buttons[0].navigate_screen' },
     passes: flow({ flow_id: '123', flow_action: 'DATA_EXCHANGE' }),
   },
 ]
 
-/** What buttons of one type have. */
-export const buttonValueRules: readonly Rule[] = [...urlRules, ...otherRules]
+/** Rules for the fields of one type of button. */
+export const buttonValueRules: readonly LintRule[] = [...urlRules, ...otherRules]

@@ -1,24 +1,25 @@
+import { isBlank } from '../../../catalog/values.ts'
 import {
-  type Button,
+  type DraftButton,
   type Draft,
-  fine,
-  type Finding,
-  found,
-  type Placed,
-  type Rule,
-  type Subject,
+  noFindings,
+  type LintFinding,
+  finding,
+  type PlacedButton,
+  type LintRule,
+  type LintSubject,
 } from './rule.ts'
-import { excess, hasEmoji, hasNewline, isBlank, oneLine, quote, suggest, withoutEmoji } from './text.ts'
+import { excessLength, hasEmoji, hasNewline, oneLine, quote, suggest, withoutEmoji } from './text.ts'
 import { isDynamic } from './urls.ts'
 
-const MOST_BUTTONS = 10
-const LONGEST_LABEL = 25
+const MAX_BUTTONS = 10
+const MAX_LABEL_LENGTH = 25
 
-type ButtonType = Button['type']
-type ButtonField = Exclude<keyof Button, 'type'>
+type ButtonType = DraftButton['type']
+type ButtonField = Exclude<keyof DraftButton, 'type'>
 
-/** How many of a type there may be; of others as many as buttons. */
-const mostOf: Partial<Record<ButtonType, number>> = {
+/** The maximum number of buttons of a type; other types have no limit of their own. */
+const MAX_PER_TYPE: Partial<Record<ButtonType, number>> = {
   URL: 2,
   PHONE_NUMBER: 1,
   COPY_CODE: 1,
@@ -40,13 +41,13 @@ const fields: readonly ButtonField[] = [
   'supported_apps',
 ]
 
-/** The fields that say something on this button. */
-const usedBy = ({
+/** The fields that this button uses. */
+const usedFields = ({
   type,
   url,
   flow_action: action,
   otp_type: kind = 'COPY_CODE',
-}: Button): readonly ButtonField[] => {
+}: DraftButton): readonly ButtonField[] => {
   switch (type) {
     case 'URL':
       return ['text', 'url', ...(isDynamic(url ?? '') ? (['url_example'] as const) : [])]
@@ -68,24 +69,25 @@ const usedBy = ({
   }
 }
 
-/** Says nothing: clients send empty fields along. */
-const isEmpty = (value: Button[ButtonField]): boolean =>
+/** Empty fields are ignored: clients send them along. */
+const isEmpty = (value: DraftButton[ButtonField]): boolean =>
   value === undefined || (typeof value === 'string' ? isBlank(value) : value.length === 0)
 
-/** Runs over every button that has a label. */
-const onLabel =
-  (find: (text: string, placed: Placed) => Finding[]) =>
-  ({ buttons }: Subject): Finding[] =>
+/** Checks every button that has a label. */
+const checkLabels =
+  (find: (text: string, placed: PlacedButton) => LintFinding[]) =>
+  ({ buttons }: LintSubject): LintFinding[] =>
     buttons.flatMap((placed) =>
       placed.button.type === 'COPY_CODE' || isBlank(placed.button.text)
-        ? fine
+        ? noFindings
         : find(placed.button.text!, placed),
     )
 
-/** The buttons of the message itself. */
-const ownButtons = ({ draft }: Subject): readonly Button[] => (draft.carousel ? [] : (draft.buttons ?? []))
+/** The buttons of the message itself, not of cards. */
+const ownButtons = ({ draft }: LintSubject): readonly DraftButton[] =>
+  draft.carousel ? [] : (draft.buttons ?? [])
 
-const labels = (buttons: readonly Button[]): string =>
+const formatLabels = (buttons: readonly DraftButton[]): string =>
   buttons.map(({ text, type }) => (isBlank(text) ? type : quote(text!))).join(', ')
 
 const replies = (...texts: string[]) => texts.map((text) => ({ type: 'QUICK_REPLY', text }))
@@ -93,20 +95,20 @@ const shop = { type: 'URL', text: 'Shop', url: 'https://shop.example/' }
 const call = { type: 'PHONE_NUMBER', text: 'Call', phone_number: '+15550100001' }
 const buttons = (...all: NonNullable<Draft['buttons']> | object[]) => ({ set: { buttons: all } })
 
-/** All buttons together, and what every type has. */
-export const buttonRules: readonly Rule[] = [
+/** Rules for all buttons together, and for fields that every type has. */
+export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.count',
     severity: 'error',
-    about: `At most ${MOST_BUTTONS} buttons.`,
+    about: `At most ${MAX_BUTTONS} buttons.`,
     find: (subject) => {
       const { length } = ownButtons(subject)
-      return length <= MOST_BUTTONS
-        ? fine
-        : found(
+      return length <= MAX_BUTTONS
+        ? noFindings
+        : finding(
             'buttons',
-            `There are ${length} buttons; the provider takes ${MOST_BUTTONS}.`,
-            `Leave out ${length - MOST_BUTTONS}.`,
+            `There are ${length} buttons; the provider accepts ${MAX_BUTTONS}.`,
+            `Leave out ${length - MAX_BUTTONS}.`,
           )
     },
     breaks: { ...buttons(...replies(...'ABCDEFGHIJK')), at: 'buttons' },
@@ -117,14 +119,14 @@ export const buttonRules: readonly Rule[] = [
     severity: 'error',
     about: 'At most two URL buttons and one each of PHONE_NUMBER, COPY_CODE, FLOW, VOICE_CALL and OTP.',
     find: (subject) =>
-      Object.entries(mostOf).flatMap(([type, most]) => {
+      Object.entries(MAX_PER_TYPE).flatMap(([type, max]) => {
         const places = ownButtons(subject).flatMap((button, i) => (button.type === type ? [i] : []))
-        return places.length <= most
-          ? fine
-          : found(
-              `buttons[${places[most]}]`,
-              `There are ${places.length} ${type} buttons; the provider takes ${most}.`,
-              `Leave out ${places.length - most}.`,
+        return places.length <= max
+          ? noFindings
+          : finding(
+              `buttons[${places[max]}]`,
+              `There are ${places.length} ${type} buttons; the provider accepts ${max}.`,
+              `Leave out ${places.length - max}.`,
             )
       }),
     breaks: { ...buttons(shop, { ...shop, text: 'Sale' }, { ...shop, text: 'Help' }), at: 'buttons[2]' },
@@ -133,21 +135,21 @@ export const buttonRules: readonly Rule[] = [
   {
     id: 'buttons.grouping',
     severity: 'error',
-    about: 'Quick replies stand together, before or after all other buttons.',
+    about: 'Quick replies are together, before or after all other buttons.',
     find: (subject) => {
       const all = ownButtons(subject)
       const turns = all.filter(
         (button, i) => i > 0 && (button.type === 'QUICK_REPLY') !== (all[i - 1]!.type === 'QUICK_REPLY'),
       ).length
-      if (turns <= 1) return fine
+      if (turns <= 1) return noFindings
       const order = [
         ...all.filter(({ type }) => type === 'QUICK_REPLY'),
         ...all.filter(({ type }) => type !== 'QUICK_REPLY'),
       ]
-      return found(
+      return finding(
         'buttons',
-        `Quick replies and other buttons are mixed: ${labels(all)}.`,
-        `Put the quick replies together: ${labels(order)}.`,
+        `Quick replies and other buttons are mixed: ${formatLabels(all)}.`,
+        `Put the quick replies together: ${formatLabels(order)}.`,
       )
     },
     breaks: { ...buttons(...replies('Yes'), shop, ...replies('No')), at: 'buttons' },
@@ -156,16 +158,16 @@ export const buttonRules: readonly Rule[] = [
   {
     id: 'buttons.text_required',
     severity: 'error',
-    about: 'Every button has a label, but for COPY_CODE and OTP.',
+    about: 'Every button has a label, except for COPY_CODE and OTP.',
     find: ({ buttons: all }) =>
       all.flatMap(({ path, button }) =>
         button.type !== 'COPY_CODE' && button.type !== 'OTP' && isBlank(button.text)
-          ? found(
+          ? finding(
               `${path}.text`,
               `The ${button.type} button has no label.`,
               'Write in text what it does, in one to three words.',
             )
-          : fine,
+          : noFindings,
       ),
     breaks: { ...buttons({ type: 'VOICE_CALL' }), at: 'buttons[0].text' },
     passes: buttons({ type: 'COPY_CODE', coupon_code: 'SPRING25' }),
@@ -173,14 +175,14 @@ export const buttonRules: readonly Rule[] = [
   {
     id: 'buttons.text_length',
     severity: 'error',
-    about: `At most ${LONGEST_LABEL} characters.`,
-    find: onLabel((text, { path }) => {
-      const over = excess(text, LONGEST_LABEL)
+    about: `At most ${MAX_LABEL_LENGTH} characters.`,
+    find: checkLabels((text, { path }) => {
+      const over = excessLength(text, MAX_LABEL_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             `${path}.text`,
-            `The label has ${LONGEST_LABEL + over} characters; the provider takes ${LONGEST_LABEL}.`,
+            `The label has ${MAX_LABEL_LENGTH + over} characters; the provider accepts ${MAX_LABEL_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -191,7 +193,7 @@ export const buttonRules: readonly Rule[] = [
     id: 'buttons.text_characters',
     severity: 'error',
     about: 'No line breaks, emoji or variables in labels.',
-    find: onLabel((text, { path }) => {
+    find: checkLabels((text, { path }) => {
       const bad = hasNewline(text)
         ? 'a line break'
         : hasEmoji(text)
@@ -200,10 +202,10 @@ export const buttonRules: readonly Rule[] = [
             ? 'a variable'
             : undefined
       return bad === undefined
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             `${path}.text`,
-            `The label ${quote(text)} holds ${bad}.`,
+            `The label ${quote(text)} contains ${bad}.`,
             suggest(
               oneLine(withoutEmoji(text.replaceAll(/\{\{[^{}]*\}\}/g, '').replaceAll('{{', ''))),
               'Write plain words on one line.',
@@ -217,16 +219,16 @@ export const buttonRules: readonly Rule[] = [
     id: 'buttons.text_unique',
     severity: 'error',
     about: 'No two buttons, of the message or of one card, have the same label.',
-    find: onLabel((text, { path, place, neighbours }) =>
+    find: checkLabels((text, { path, place, neighbours }) =>
       neighbours
         .slice(0, place)
         .some((other) => other.type !== 'COPY_CODE' && other.text?.trim() === text.trim())
-        ? found(
+        ? finding(
             `${path}.text`,
-            `Another button has the label ${quote(text.trim())} too.`,
+            `Another button also has the label ${quote(text.trim())}.`,
             'Give each button a label of its own.',
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...buttons(...replies('Yes', 'Yes ')), at: 'buttons[1].text' },
     passes: buttons(...replies('Yes', 'yes')),
@@ -234,13 +236,17 @@ export const buttonRules: readonly Rule[] = [
   {
     id: 'buttons.unused',
     severity: 'warning',
-    about: 'No field that the type of button does not use: it is left out.',
+    about: 'No fields that the type of button does not use; they are ignored.',
     find: ({ buttons: all }) =>
       all.flatMap(({ path, button }) => {
-        const used = usedBy(button)
+        const used = usedFields(button)
         const idle = fields.filter((field) => !used.includes(field) && !isEmpty(button[field]))
         return idle.flatMap((field) =>
-          found(`${path}.${field}`, `${whatOf(button, field)} does not use ${field}.`, `Leave out ${field}.`),
+          finding(
+            `${path}.${field}`,
+            `${describeButton(button, field)} does not use ${field}.`,
+            `Leave out ${field}.`,
+          ),
         )
       }),
     breaks: { ...buttons({ ...shop, url_example: 'https://shop.example/17' }), at: 'buttons[0].url_example' },
@@ -248,11 +254,11 @@ export const buttonRules: readonly Rule[] = [
   },
 ]
 
-const whatOf = ({ type }: Button, field: ButtonField): string =>
+const describeButton = ({ type }: DraftButton, field: ButtonField): string =>
   type === 'URL' && field === 'url_example'
     ? 'A URL without a variable'
     : type === 'OTP' && field === 'supported_apps'
-      ? 'An OTP button of the kind COPY_CODE'
+      ? 'An OTP button of type COPY_CODE'
       : type === 'FLOW' && field === 'navigate_screen'
         ? 'A flow with DATA_EXCHANGE'
         : `A ${type} button`

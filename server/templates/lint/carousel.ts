@@ -1,33 +1,42 @@
-import { type Card, cardButtonTypes, fine, type Finding, found, type Rule, type Subject } from './rule.ts'
-import { isBlank, list } from './text.ts'
+import { isBlank } from '../../../catalog/values.ts'
+import {
+  type DraftCard,
+  cardButtonTypes,
+  noFindings,
+  type LintFinding,
+  finding,
+  type LintRule,
+  type LintSubject,
+} from './rule.ts'
+import { joinWords } from './text.ts'
 
-/** Codes have no carousel at all, which a rule of theirs says. */
-const onCards =
-  (find: (cards: readonly Card[], subject: Subject) => Finding[]) =>
-  (subject: Subject): Finding[] => {
+/** Authentication templates may have no carousel, which a rule of theirs reports. */
+const checkCards =
+  (find: (cards: readonly DraftCard[], subject: LintSubject) => LintFinding[]) =>
+  (subject: LintSubject): LintFinding[] => {
     const carousel = subject.isCode ? undefined : subject.draft.carousel
-    return carousel ? find(carousel.cards, subject) : fine
+    return carousel ? find(carousel.cards, subject) : noFindings
   }
 
-const onEach = (find: (card: Card, path: string, first: Card) => Finding[]) =>
-  onCards((cards) => cards.flatMap((card, i) => find(card, `carousel.cards[${i}]`, cards[0]!)))
+const checkEachCard = (find: (card: DraftCard, path: string, first: DraftCard) => LintFinding[]) =>
+  checkCards((cards) => cards.flatMap((card, i) => find(card, `carousel.cards[${i}]`, cards[0]!)))
 
-const layoutOf = ({ buttons }: Card): string => buttons.map(({ type }) => type).join(', ')
+const formatLayout = ({ buttons }: DraftCard): string => buttons.map(({ type }) => type).join(', ')
 
 const card = (set: Record<string, unknown>) => ({ base: 'carousel' as const, set })
 const reply = { type: 'QUICK_REPLY', text: 'Tell me more' }
 const order = { type: 'URL', text: 'Order', url: 'https://shop.example/' }
 const passes = { base: 'carousel' as const }
 
-export const carouselRules: readonly Rule[] = [
+export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.category',
     severity: 'error',
-    about: 'Carousels belong to `MARKETING`.',
-    find: onCards((_, { category }) =>
+    about: 'Carousels are only for `MARKETING`.',
+    find: checkCards((_, { category }) =>
       category === 'MARKETING'
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'carousel',
             'Only MARKETING templates have a carousel.',
             'Choose the category MARKETING, or leave out the carousel.',
@@ -39,18 +48,18 @@ export const carouselRules: readonly Rule[] = [
   {
     id: 'carousel.top_level',
     severity: 'error',
-    about: 'No header, footer or buttons beside the cards.',
+    about: 'No header, footer or buttons besides the cards.',
     find: ({ draft: { header, footer, buttons = [], carousel } }) =>
       !carousel
-        ? fine
+        ? noFindings
         : [
             ...(header ? ['header'] : []),
             ...(footer ? ['footer'] : []),
             ...(buttons.length > 0 ? ['buttons'] : []),
           ].flatMap((path) =>
-            found(
+            finding(
               path,
-              `A carousel has no ${path} beside its cards.`,
+              `A carousel has no ${path} besides its cards.`,
               `Leave out ${path}${path === 'footer' ? '' : `, or move ${path === 'header' ? 'it' : 'them'} to the cards`}.`,
             ),
           ),
@@ -61,10 +70,10 @@ export const carouselRules: readonly Rule[] = [
     id: 'carousel.cards_count',
     severity: 'error',
     about: '2 to 10 cards.',
-    find: onCards(({ length }) =>
+    find: checkCards(({ length }) =>
       length >= 2 && length <= 10
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'carousel.cards',
             `A carousel has 2 to 10 cards, not ${length}.`,
             length < 2
@@ -83,11 +92,11 @@ export const carouselRules: readonly Rule[] = [
   {
     id: 'carousel.header_same',
     severity: 'error',
-    about: 'All cards have the header format of the first.',
-    find: onEach(({ header_format: format }, path, first) =>
+    about: 'All cards have the same header format.',
+    find: checkEachCard(({ header_format: format }, path, first) =>
       format === first.header_format
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             `${path}.header_format`,
             `The card has a header of ${format}, and the first card of ${first.header_format}.`,
             `Make it ${first.header_format}, with a sample of that kind.`,
@@ -103,14 +112,14 @@ export const carouselRules: readonly Rule[] = [
     id: 'carousel.media_required',
     severity: 'error',
     about: 'Every card has the handle of an uploaded sample.',
-    find: onEach(({ media_handle: handle }, path) =>
+    find: checkEachCard(({ media_handle: handle }, path) =>
       isBlank(handle)
-        ? found(
+        ? finding(
             `${path}.media_handle`,
             'The card has no sample for its header.',
             'Upload one with messaging_upload_template_sample, and give its media_handle.',
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...card({ 'carousel.cards[1].media_handle': '' }), at: 'carousel.cards[1].media_handle' },
     passes,
@@ -119,10 +128,10 @@ export const carouselRules: readonly Rule[] = [
     id: 'carousel.buttons_count',
     severity: 'error',
     about: 'Every card has one or two buttons.',
-    find: onEach(({ buttons: { length } }, path) =>
+    find: checkEachCard(({ buttons: { length } }, path) =>
       length === 1 || length === 2
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             `${path}.buttons`,
             `A card has 1 or 2 buttons, not ${length}.`,
             length === 0 ? 'Add a QUICK_REPLY, URL or PHONE_NUMBER button.' : `Leave out ${length - 2}.`,
@@ -138,15 +147,15 @@ export const carouselRules: readonly Rule[] = [
   {
     id: 'carousel.button_type',
     severity: 'error',
-    about: `Buttons of cards are of the types ${list(cardButtonTypes)}.`,
-    find: onEach(({ buttons }, path) =>
+    about: `Buttons of cards are of the types ${joinWords(cardButtonTypes)}.`,
+    find: checkEachCard(({ buttons }, path) =>
       buttons.flatMap(({ type }, i) =>
         cardButtonTypes.includes(type)
-          ? fine
-          : found(
+          ? noFindings
+          : finding(
               `${path}.buttons[${i}].type`,
               `Cards have no ${type} buttons.`,
-              `Choose ${list(cardButtonTypes).replace(' and ', ' or ')}.`,
+              `Choose ${joinWords(cardButtonTypes).replace(' and ', ' or ')}.`,
             ),
       ),
     ),
@@ -163,14 +172,14 @@ export const carouselRules: readonly Rule[] = [
   {
     id: 'carousel.buttons_same',
     severity: 'error',
-    about: 'All cards have the types of buttons of the first, in its order.',
-    find: onEach((one, path, first) =>
-      layoutOf(one) === layoutOf(first)
-        ? fine
-        : found(
+    about: 'All cards have the same types of buttons in the same order.',
+    find: checkEachCard((one, path, first) =>
+      formatLayout(one) === formatLayout(first)
+        ? noFindings
+        : finding(
             `${path}.buttons`,
-            `The card has ${layoutOf(one) || 'no buttons'}, and the first card ${layoutOf(first) || 'none'}.`,
-            `Give all cards the same buttons in the same order${first.buttons.length > 0 ? `: ${layoutOf(first)}` : ''}.`,
+            `The card has ${formatLayout(one) || 'no buttons'}, and the first card ${formatLayout(first) || 'none'}.`,
+            `Give all cards the same buttons in the same order${first.buttons.length > 0 ? `: ${formatLayout(first)}` : ''}.`,
           ),
     ),
     breaks: { ...card({ 'carousel.cards[1].buttons': [reply, order] }), at: 'carousel.cards[1].buttons' },
@@ -183,12 +192,12 @@ export const carouselRules: readonly Rule[] = [
     id: 'carousel.body_same',
     severity: 'error',
     about: 'Either all cards have a text, or none.',
-    find: onCards((cards) => {
+    find: checkCards((cards) => {
       const without = cards.flatMap(({ body }, i) => (isBlank(body?.text) ? [i] : []))
       return without.length === cards.length
-        ? fine
+        ? noFindings
         : without.flatMap((i) =>
-            found(
+            finding(
               `carousel.cards[${i}].body.text`,
               'The card has no text, and others have one.',
               "Write a text for it, or leave out the others'.",

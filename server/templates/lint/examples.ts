@@ -1,4 +1,4 @@
-import type { Draft, Example } from './rule.ts'
+import type { Draft, RuleExample } from './rule.ts'
 
 const card = {
   header_format: 'IMAGE',
@@ -8,8 +8,8 @@ const card = {
 }
 const more = { ...card, body: { text: 'Dark and strong.' } }
 
-/** The drafts that examples change; each passes every rule. */
-export const bases = {
+/** The drafts that examples start from; each passes every rule. */
+export const exampleDrafts = {
   plain: {
     name: 'order_update',
     language: 'en_US',
@@ -40,8 +40,8 @@ export const bases = {
   },
 } as const
 
-/** `carousel.cards[1].body` as its steps. */
-export const stepsOf = (path: string): (string | number)[] =>
+/** Splits a path such as `carousel.cards[1].body`. */
+export const parsePath = (path: string): (string | number)[] =>
   path
     .split(/[.[\]]+/)
     .filter(Boolean)
@@ -49,8 +49,8 @@ export const stepsOf = (path: string): (string | number)[] =>
 
 type Node = Record<string | number, unknown>
 
-const put = (draft: Node, path: string, value: unknown): void => {
-  const steps = stepsOf(path)
+const setPath = (draft: Node, path: string, value: unknown): void => {
+  const steps = parsePath(path)
   let node = draft
   for (const [i, step] of steps.slice(0, -1).entries())
     node = (node[step] ??= typeof steps[i + 1] === 'number' ? [] : {}) as Node
@@ -58,9 +58,9 @@ const put = (draft: Node, path: string, value: unknown): void => {
   else node[steps.at(-1)!] = value
 }
 
-/** The draft that an example stands for. */
-export const draftOf = ({ base = 'plain', set = {} }: Example): Draft => {
-  const draft = structuredClone(bases[base]) as unknown as Node
-  for (const [path, value] of Object.entries(set)) put(draft, path, structuredClone(value))
+/** Builds the draft of an example. */
+export const buildExample = ({ base = 'plain', set = {} }: RuleExample): Draft => {
+  const draft = structuredClone(exampleDrafts[base]) as unknown as Node
+  for (const [path, value] of Object.entries(set)) setPath(draft, path, structuredClone(value))
   return draft as Draft
 }

@@ -1,41 +1,42 @@
-import { fine, type Finding, found, type Rule, type Subject } from './rule.ts'
-import { excess, hasEmoji, hasNewline, isBlank, oneLine, suggest, withoutEmoji } from './text.ts'
+import { isBlank } from '../../../catalog/values.ts'
+import { noFindings, type LintFinding, finding, type LintRule, type LintSubject } from './rule.ts'
+import { excessLength, hasEmoji, hasNewline, oneLine, suggest, withoutEmoji } from './text.ts'
 
-const LONGEST_FOOTER = 60
+const MAX_FOOTER_LENGTH = 60
 
-/** Looks at the footer's text, where there may be one and there is. */
-const onText =
-  (find: (text: string) => Finding[]) =>
-  ({ draft, isCode }: Subject): Finding[] => {
+/** Checks the footer's text, where one is allowed and present. */
+const checkText =
+  (find: (text: string) => LintFinding[]) =>
+  ({ draft, isCode }: LintSubject): LintFinding[] => {
     const text = isCode || draft.carousel ? undefined : draft.footer?.text
-    return text === undefined || isBlank(text) ? fine : find(text)
+    return text === undefined || isBlank(text) ? noFindings : find(text)
   }
 
 const footer = (text: string) => ({ set: { footer: { text } } })
 
-export const footerRules: readonly Rule[] = [
+export const footerRules: readonly LintRule[] = [
   {
     id: 'footer.text_required',
     severity: 'error',
-    about: 'A footer has a text, but for `AUTHENTICATION`.',
+    about: 'A footer has a text, except for `AUTHENTICATION`.',
     find: ({ draft, isCode }) =>
       !isCode && !draft.carousel && draft.footer && isBlank(draft.footer.text)
-        ? found('footer.text', 'The footer has no text.', 'Write footer.text, or leave out the footer.')
-        : fine,
+        ? finding('footer.text', 'The footer has no text.', 'Write footer.text, or leave out the footer.')
+        : noFindings,
     breaks: { ...footer(''), at: 'footer.text' },
     passes: footer('Thank you'),
   },
   {
     id: 'footer.length',
     severity: 'error',
-    about: `At most ${LONGEST_FOOTER} characters.`,
-    find: onText((text) => {
-      const over = excess(text, LONGEST_FOOTER)
+    about: `At most ${MAX_FOOTER_LENGTH} characters.`,
+    find: checkText((text) => {
+      const over = excessLength(text, MAX_FOOTER_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'footer.text',
-            `The footer has ${LONGEST_FOOTER + over} characters; the provider takes ${LONGEST_FOOTER}.`,
+            `The footer has ${MAX_FOOTER_LENGTH + over} characters; the provider accepts ${MAX_FOOTER_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -46,17 +47,17 @@ export const footerRules: readonly Rule[] = [
     id: 'footer.variables',
     severity: 'error',
     about: 'No variables.',
-    find: onText((text) =>
+    find: checkText((text) =>
       text.includes('{{')
-        ? found(
+        ? finding(
             'footer.text',
-            'The footer holds a variable.',
+            'The footer contains a variable.',
             suggest(
               oneLine(text.replaceAll(/\{\{[^{}]*\}\}/g, '').replaceAll('{{', '')),
               'Write words for it, or move it into the body.',
             ),
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...footer('Thank you, {{1}}'), at: 'footer.text' },
     passes: footer('Thank you {friend}'),
@@ -65,10 +66,14 @@ export const footerRules: readonly Rule[] = [
     id: 'footer.newline',
     severity: 'error',
     about: 'No line breaks.',
-    find: onText((text) =>
+    find: checkText((text) =>
       hasNewline(text)
-        ? found('footer.text', 'The footer has a line break.', suggest(oneLine(text), 'Put it on one line.'))
-        : fine,
+        ? finding(
+            'footer.text',
+            'The footer has a line break.',
+            suggest(oneLine(text), 'Put it on one line.'),
+          )
+        : noFindings,
     ),
     breaks: { ...footer('Thank\nyou'), at: 'footer.text' },
     passes: footer('Thank you'),
@@ -77,14 +82,14 @@ export const footerRules: readonly Rule[] = [
     id: 'footer.emoji',
     severity: 'error',
     about: 'No emoji.',
-    find: onText((text) =>
+    find: checkText((text) =>
       hasEmoji(text)
-        ? found(
+        ? finding(
             'footer.text',
-            'The footer holds an emoji.',
+            'The footer contains an emoji.',
             suggest(withoutEmoji(text), 'Write words instead.'),
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { ...footer('Thank you ☕'), at: 'footer.text' },
     passes: footer('Demo Coffee™ since 1999'),

@@ -1,33 +1,33 @@
+import { isBlank } from '../../../catalog/values.ts'
 import { parseVariables } from '../variables.ts'
-import { type Draft, fine, found, type Rule, type Subject } from './rule.ts'
+import { type Draft, noFindings, finding, type LintRule, type LintSubject } from './rule.ts'
 import {
-  badSpace,
-  excess,
+  findBadSpace,
+  excessLength,
   hasEmoji,
   hasNewline,
-  isBlank,
-  list,
+  joinWords,
   oneLine,
   quote,
   suggest,
   withoutEmoji,
 } from './text.ts'
 
-const LONGEST_HEADER = 60
+const MAX_HEADER_LENGTH = 60
 
 type Header = NonNullable<Draft['header']>
 
-/** The header, where there may be one. */
-const headerOf = ({ draft, isCode }: Subject): Header | undefined =>
+/** The header, where one is allowed. */
+const headerOf = ({ draft, isCode }: LintSubject): Header | undefined =>
   isCode || draft.carousel ? undefined : draft.header
 
-/** The header's text, where it is looked at. */
-const textOf = (subject: Subject): string | undefined => {
+/** The text of a text header, when it is not blank. */
+const textOf = (subject: LintSubject): string | undefined => {
   const header = headerOf(subject)
   return header?.format === 'TEXT' && !isBlank(header.text) ? header.text : undefined
 }
 
-const sampleOf = (subject: Subject): string | undefined => {
+const sampleOf = (subject: LintSubject): string | undefined => {
   const text = textOf(subject)
   return text !== undefined &&
     parseVariables(text).places.length > 0 &&
@@ -38,37 +38,37 @@ const sampleOf = (subject: Subject): string | undefined => {
 
 const isMedia = (format: string): boolean => ['IMAGE', 'VIDEO', 'DOCUMENT'].includes(format)
 
-/** Header variables that a send has to fill. */
-export const headerVariables = (subject: Subject): number =>
+/** The number of header variables that a send has to fill. */
+export const countHeaderVariables = (subject: LintSubject): number =>
   parseVariables(textOf(subject) ?? '').names.length
 
 const text = (value: string, more: object = {}) => ({
   set: { header: { format: 'TEXT', text: value, ...more } },
 })
 
-export const headerRules: readonly Rule[] = [
+export const headerRules: readonly LintRule[] = [
   {
     id: 'header.text_required',
     severity: 'error',
     about: 'A TEXT header has a text.',
     find: (subject) =>
       headerOf(subject)?.format === 'TEXT' && textOf(subject) === undefined
-        ? found('header.text', 'The header has no text.', 'Write header.text, or leave out the header.')
-        : fine,
+        ? finding('header.text', 'The header has no text.', 'Write header.text, or leave out the header.')
+        : noFindings,
     breaks: { set: { header: { format: 'TEXT' } }, at: 'header.text' },
     passes: text('News'),
   },
   {
     id: 'header.text_length',
     severity: 'error',
-    about: `At most ${LONGEST_HEADER} characters.`,
+    about: `At most ${MAX_HEADER_LENGTH} characters.`,
     find: (subject) => {
-      const over = excess(textOf(subject) ?? '', LONGEST_HEADER)
+      const over = excessLength(textOf(subject) ?? '', MAX_HEADER_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'header.text',
-            `The header has ${LONGEST_HEADER + over} characters; the provider takes ${LONGEST_HEADER}.`,
+            `The header has ${MAX_HEADER_LENGTH + over} characters; the provider accepts ${MAX_HEADER_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     },
@@ -87,13 +87,13 @@ export const headerRules: readonly Rule[] = [
         ...(/[*_~`]/.test(given) ? [`the formatting sign ${quote(/[*_~`]/.exec(given)![0])}`] : []),
       ]
       return bad.length === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'header.text',
-            `The header holds ${list(bad)}.`,
+            `The header contains ${joinWords(bad)}.`,
             suggest(
               oneLine(withoutEmoji(given).replaceAll(/[*_~`]/g, '')),
-              'Leave it to letters, digits and punctuation.',
+              'Use only letters, digits and punctuation.',
             ),
           )
     },
@@ -103,15 +103,15 @@ export const headerRules: readonly Rule[] = [
   {
     id: 'header.variables_form',
     severity: 'error',
-    about: 'Double braces stand for the variable alone: `{{1}}`.',
+    about: 'Double braces are only for the variable: `{{1}}`.',
     find: (subject) =>
       parseVariables(textOf(subject) ?? '').leftover
-        ? found(
+        ? finding(
             'header.text',
-            `The header holds double braces that make no variable: ${quote(textOf(subject)!)}.`,
+            `The header contains double braces that form no variable: ${quote(textOf(subject)!)}.`,
             'Write the variable as {{1}}, or leave out the braces.',
           )
-        : fine,
+        : noFindings,
     breaks: { ...text('News for {{name}}'), at: 'header.text' },
     passes: text('News for {{1}}', { example: 'Ada' }),
   },
@@ -121,14 +121,14 @@ export const headerRules: readonly Rule[] = [
     about: 'At most one variable, `{{1}}`, once.',
     find: (subject) => {
       const { places } = parseVariables(textOf(subject) ?? '')
-      if (places.length === 0 || (places.length === 1 && places[0]!.name === '1')) return fine
+      if (places.length === 0 || (places.length === 1 && places[0]!.name === '1')) return noFindings
       return places.length > 1
-        ? found(
+        ? finding(
             'header.text',
             `The header has ${places.length} variables; it may have one.`,
             'Keep one {{1}}, and write the rest as words or in the body.',
           )
-        : found(
+        : finding(
             'header.text',
             'The variable of the header is not {{1}}.',
             suggest(textOf(subject)!.replaceAll(/\{\{\d+\}\}/g, '{{1}}'), 'Write it as {{1}}.'),
@@ -143,12 +143,12 @@ export const headerRules: readonly Rule[] = [
     about: 'The variable has a sample.',
     find: (subject) =>
       parseVariables(textOf(subject) ?? '').places.length > 0 && sampleOf(subject) === undefined
-        ? found(
+        ? finding(
             'header.example',
             'The variable of the header has no sample.',
             'Give in header.example what a customer might read there.',
           )
-        : fine,
+        : noFindings,
     breaks: { ...text('News for {{1}}'), at: 'header.example' },
     passes: text('News for {{1}}', { example: 'Ada' }),
   },
@@ -158,10 +158,10 @@ export const headerRules: readonly Rule[] = [
     about: 'The sample has no line breaks, no tabs and at most four spaces in a row.',
     find: (subject) => {
       const sample = sampleOf(subject) ?? ''
-      const bad = badSpace(sample)
+      const bad = findBadSpace(sample)
       return bad === undefined
-        ? fine
-        : found('header.example', `The sample has ${bad}.`, suggest(oneLine(sample), 'Put it on one line.'))
+        ? noFindings
+        : finding('header.example', `The sample has ${bad}.`, suggest(oneLine(sample), 'Put it on one line.'))
     },
     breaks: { ...text('News for {{1}}', { example: 'Ada\tL.' }), at: 'header.example' },
     passes: text('News for {{1}}', { example: 'Ada L.' }),
@@ -173,12 +173,12 @@ export const headerRules: readonly Rule[] = [
     find: (subject) => {
       const header = headerOf(subject)
       return header && isMedia(header.format) && isBlank(header.media_handle)
-        ? found(
+        ? finding(
             'header.media_handle',
             `The ${header.format} header has no sample.`,
             'Upload one with messaging_upload_template_sample, and give its media_handle.',
           )
-        : fine
+        : noFindings
     },
     breaks: { set: { header: { format: 'IMAGE' } }, at: 'header.media_handle' },
     passes: { set: { header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' } } },
@@ -186,10 +186,10 @@ export const headerRules: readonly Rule[] = [
   {
     id: 'header.unused',
     severity: 'warning',
-    about: 'No field that the format does not use: it is left out.',
+    about: 'No fields that the format does not use; they are ignored.',
     find: (subject) => {
       const header = headerOf(subject)
-      if (!header) return fine
+      if (!header) return noFindings
       const uses =
         header.format === 'TEXT'
           ? ['text', ...(header.text?.includes('{{') ? ['example'] : [])]
@@ -198,8 +198,8 @@ export const headerRules: readonly Rule[] = [
             : []
       return (['text', 'example', 'media_handle'] as const).flatMap((field) =>
         uses.includes(field) || isBlank(header[field])
-          ? fine
-          : found(
+          ? noFindings
+          : finding(
               `header.${field}`,
               `A ${header.format} header ${field === 'example' && header.format === 'TEXT' ? 'without a variable ' : ''}does not use ${field}.`,
               `Leave out header.${field}.`,

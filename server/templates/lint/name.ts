@@ -1,12 +1,13 @@
-import { nearest } from '../../nearest.ts'
+import { isBlank } from '../../../catalog/values.ts'
+import { findNearestName } from '../../nearest-name.ts'
 import { languages } from './languages.ts'
-import { categories, fine, found, type Rule } from './rule.ts'
-import { excess, isBlank, quote, suggest } from './text.ts'
+import { categories, noFindings, finding, type LintRule } from './rule.ts'
+import { excessLength, quote, suggest } from './text.ts'
 
-const LONGEST_NAME = 512
+const MAX_NAME_LENGTH = 512
 
-/** A name of the allowed characters that says the same. */
-const nameFrom = (text: string): string =>
+/** Converts a text to a name of the allowed characters. */
+const toTemplateName = (text: string): string =>
   text
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
@@ -15,17 +16,17 @@ const nameFrom = (text: string): string =>
     .replaceAll(/[^a-z0-9]+/g, '_')
     .replaceAll(/^_+|_+$/g, '')
 
-/** `PT-br` as `pt_BR`. */
-const languageFrom = (text: string): string => {
+/** Converts `PT-br` to `pt_BR`; empty when no language is similar. */
+const toLanguageCode = (text: string): string => {
   const [language = '', region] = text.trim().split(/[-_ ]+/)
   const code =
     region === undefined ? language.toLowerCase() : `${language.toLowerCase()}_${region.toUpperCase()}`
-  return languages.includes(code) ? code : (nearest(code, languages) ?? '')
+  return languages.includes(code) ? code : (findNearestName(code, languages) ?? '')
 }
 
-const HAS_FORM = /^[a-z]{2,3}(_[A-Z]{2})?$/
+const LANGUAGE_CODE = /^[a-z]{2,3}(_[A-Z]{2})?$/
 
-/** What no message about an order or an account says. */
+/** Words that no message about an order or an account contains. */
 const PROMOTIONAL = new RegExp(
   `(?<![\\p{L}\\p{M}\\p{N}])(?:${[
     '\\d+ ?% ?off',
@@ -85,15 +86,15 @@ const PROMOTIONAL = new RegExp(
   'iu',
 )
 
-export const nameRules: readonly Rule[] = [
+export const nameRules: readonly LintRule[] = [
   {
     id: 'name.required',
     severity: 'error',
-    about: 'There is a name.',
+    about: 'A name is required.',
     find: ({ draft: { name } }) =>
       isBlank(name)
-        ? found('name', 'The template has no name.', 'Name it by what it is for, such as "order_update".')
-        : fine,
+        ? finding('name', 'The template has no name.', 'Name it by what it is for, such as "order_update".')
+        : noFindings,
     breaks: { set: { name: ' ' }, at: 'name' },
     passes: { set: { name: 'x' } },
   },
@@ -103,11 +104,11 @@ export const nameRules: readonly Rule[] = [
     about: 'Lowercase letters a to z, digits and underscores.',
     find: ({ draft: { name } }) =>
       isBlank(name) || /^[a-z0-9_]+$/.test(name)
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'name',
-            `The name ${quote(name)} holds other characters than lowercase letters, digits and underscores.`,
-            suggest(nameFrom(name), 'Use a to z, 0 to 9 and _ alone.'),
+            `The name ${quote(name)} contains characters other than lowercase letters, digits and underscores.`,
+            suggest(toTemplateName(name), 'Use only a to z, 0 to 9 and _.'),
           ),
     breaks: { set: { name: 'Order Update' }, at: 'name' },
     passes: { set: { name: 'order_update_2' } },
@@ -115,14 +116,14 @@ export const nameRules: readonly Rule[] = [
   {
     id: 'name.length',
     severity: 'error',
-    about: `At most ${LONGEST_NAME} characters.`,
+    about: `At most ${MAX_NAME_LENGTH} characters.`,
     find: ({ draft: { name } }) => {
-      const over = isBlank(name) ? 0 : excess(name, LONGEST_NAME)
+      const over = isBlank(name) ? 0 : excessLength(name, MAX_NAME_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'name',
-            `The name has ${LONGEST_NAME + over} characters; the provider takes ${LONGEST_NAME}.`,
+            `The name has ${MAX_NAME_LENGTH + over} characters; the provider accepts ${MAX_NAME_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     },
@@ -132,15 +133,15 @@ export const nameRules: readonly Rule[] = [
   {
     id: 'language.required',
     severity: 'error',
-    about: 'There is a language.',
+    about: 'A language is required.',
     find: ({ draft: { language } }) =>
       isBlank(language)
-        ? found(
+        ? finding(
             'language',
             'The template has no language.',
             'Give the code of the language it is written in, such as "en_US".',
           )
-        : fine,
+        : noFindings,
     breaks: { set: { language: '' }, at: 'language' },
     passes: { set: { language: 'en' } },
   },
@@ -148,14 +149,14 @@ export const nameRules: readonly Rule[] = [
     id: 'language.form',
     severity: 'error',
     about:
-      'Two or three lowercase letters, and a country of two capitals after an underscore where one is meant.',
+      'Two or three lowercase letters, optionally with an underscore and a country of two capital letters.',
     find: ({ draft: { language } }) =>
-      isBlank(language) || HAS_FORM.test(language)
-        ? fine
-        : found(
+      isBlank(language) || LANGUAGE_CODE.test(language)
+        ? noFindings
+        : finding(
             'language',
             `${quote(language)} is not a language code.`,
-            suggest(languageFrom(language), 'Write a code such as "en", "en_US" or "pt_BR".'),
+            suggest(toLanguageCode(language), 'Write a code such as "en", "en_US" or "pt_BR".'),
           ),
     breaks: { set: { language: 'en-US' }, at: 'language' },
     passes: { set: { language: 'fil' } },
@@ -163,12 +164,12 @@ export const nameRules: readonly Rule[] = [
   {
     id: 'language.unknown',
     severity: 'warning',
-    about: "The provider's list has the language.",
+    about: "The language is in the provider's list.",
     find: ({ draft: { language } }) => {
-      if (!HAS_FORM.test(language) || languages.includes(language)) return fine
+      if (!LANGUAGE_CODE.test(language) || languages.includes(language)) return noFindings
       const general = language.slice(0, language.indexOf('_'))
-      const known = languages.includes(general) ? general : (nearest(language, languages) ?? '')
-      return found(
+      const known = languages.includes(general) ? general : (findNearestName(language, languages) ?? '')
+      return finding(
         'language',
         `The provider's list of languages has no ${quote(language)}.`,
         suggest(known, "Choose a code from the provider's list of languages."),
@@ -183,13 +184,14 @@ export const nameRules: readonly Rule[] = [
     about: 'The category is `MARKETING`, `UTILITY` or `AUTHENTICATION`.',
     find: ({ draft: { category }, category: taken }) =>
       categories.some((known) => known === category)
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'category',
             `${quote(category)} is not a category.`,
             category.trim().toUpperCase() === taken
               ? `Write "${taken}".`
-              : 'Write "MARKETING" for advertising, "UTILITY" for news of an order or account, "AUTHENTICATION" for codes.',
+              : 'Write "MARKETING" for advertising, "UTILITY" for news of an order or account, ' +
+                  '"AUTHENTICATION" for codes.',
           ),
     breaks: { set: { category: 'Service' }, at: 'category' },
     passes: { set: { category: 'MARKETING' } },
@@ -201,11 +203,11 @@ export const nameRules: readonly Rule[] = [
     find: ({ draft: { category, body } }) => {
       const word = category === 'UTILITY' ? PROMOTIONAL.exec(body.text ?? '')?.[0] : undefined
       return word === undefined
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'category',
             `${quote(word)} in the body advertises, so the provider may make the template MARKETING or reject it.`,
-            'Choose MARKETING, or tell of the order or account alone.',
+            'Choose MARKETING, or write only about the order or account.',
           )
     },
     breaks: { set: { 'body.text': 'Your order came. Get 20% off the next one.' }, at: 'category' },

@@ -1,26 +1,27 @@
-import { type Draft, fine, type Finding, found, type Rule, type Subject } from './rule.ts'
-import { excess, hasNewline, isBlank, oneLine, suggest } from './text.ts'
+import { isBlank } from '../../../catalog/values.ts'
+import { type Draft, noFindings, type LintFinding, finding, type LintRule, type LintSubject } from './rule.ts'
+import { excessLength, hasNewline, oneLine, suggest } from './text.ts'
 
-const LONGEST_OFFER = 16
-const LONGEST_OFFER_BODY = 600
+const MAX_OFFER_LENGTH = 16
+const MAX_OFFER_BODY_LENGTH = 600
 
-/** Codes have no offer at all, which a rule of theirs says. */
-const onOffer =
-  (find: (offer: NonNullable<Draft['limited_time_offer']>, subject: Subject) => Finding[]) =>
-  (subject: Subject): Finding[] => {
+/** Authentication templates may have no offer, which a rule of theirs reports. */
+const checkOffer =
+  (find: (offer: NonNullable<Draft['limited_time_offer']>, subject: LintSubject) => LintFinding[]) =>
+  (subject: LintSubject): LintFinding[] => {
     const offer = subject.isCode ? undefined : subject.draft.limited_time_offer
-    return offer ? find(offer, subject) : fine
+    return offer ? find(offer, subject) : noFindings
   }
 
-export const offerRules: readonly Rule[] = [
+export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.category',
     severity: 'error',
-    about: 'Limited-time offers belong to `MARKETING`.',
-    find: onOffer((_, { category }) =>
+    about: 'Limited-time offers are only for `MARKETING`.',
+    find: checkOffer((_, { category }) =>
       category === 'MARKETING'
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'limited_time_offer',
             'Only MARKETING templates have a limited-time offer.',
             'Choose the category MARKETING, or leave out the offer.',
@@ -32,11 +33,11 @@ export const offerRules: readonly Rule[] = [
   {
     id: 'offer.copy_code',
     severity: 'error',
-    about: 'There is a COPY_CODE button with the code of the offer.',
-    find: onOffer((_, { draft: { buttons = [], carousel } }) =>
+    about: 'A COPY_CODE button has the code of the offer.',
+    find: checkOffer((_, { draft: { buttons = [], carousel } }) =>
       carousel || buttons.some(({ type }) => type === 'COPY_CODE')
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'buttons',
             'The limited-time offer has no COPY_CODE button.',
             'Add a button such as {"type": "COPY_CODE", "coupon_code": "SPRING25"}.',
@@ -49,14 +50,14 @@ export const offerRules: readonly Rule[] = [
     id: 'offer.text_required',
     severity: 'error',
     about: 'An offer has a text.',
-    find: onOffer(({ text }) =>
+    find: checkOffer(({ text }) =>
       isBlank(text)
-        ? found(
+        ? finding(
             'limited_time_offer.text',
             'The limited-time offer has no text.',
             'Write it in a few words, such as "Spring offer".',
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { base: 'offer', set: { 'limited_time_offer.text': '' }, at: 'limited_time_offer.text' },
     passes: { base: 'offer' },
@@ -64,14 +65,14 @@ export const offerRules: readonly Rule[] = [
   {
     id: 'offer.text_length',
     severity: 'error',
-    about: `At most ${LONGEST_OFFER} characters.`,
-    find: onOffer(({ text }) => {
-      const over = isBlank(text) ? 0 : excess(text, LONGEST_OFFER)
+    about: `At most ${MAX_OFFER_LENGTH} characters.`,
+    find: checkOffer(({ text }) => {
+      const over = isBlank(text) ? 0 : excessLength(text, MAX_OFFER_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'limited_time_offer.text',
-            `The offer's text has ${LONGEST_OFFER + over} characters; the provider takes ${LONGEST_OFFER}.`,
+            `The offer's text has ${MAX_OFFER_LENGTH + over} characters; the provider accepts ${MAX_OFFER_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -86,17 +87,17 @@ export const offerRules: readonly Rule[] = [
     id: 'offer.text_characters',
     severity: 'error',
     about: 'No line breaks and no variables.',
-    find: onOffer(({ text }) =>
+    find: checkOffer(({ text }) =>
       !isBlank(text) && (hasNewline(text) || text.includes('{{'))
-        ? found(
+        ? finding(
             'limited_time_offer.text',
-            `The offer's text holds ${hasNewline(text) ? 'a line break' : 'a variable'}.`,
+            `The offer's text contains ${hasNewline(text) ? 'a line break' : 'a variable'}.`,
             suggest(
               oneLine(text.replaceAll(/\{\{[^{}]*\}\}/g, '').replaceAll('{{', '')),
               'Write plain words on one line.',
             ),
           )
-        : fine,
+        : noFindings,
     ),
     breaks: { base: 'offer', set: { 'limited_time_offer.text': '{{1}} off' }, at: 'limited_time_offer.text' },
     passes: { base: 'offer', set: { 'limited_time_offer.text': '25% off' } },
@@ -104,11 +105,15 @@ export const offerRules: readonly Rule[] = [
   {
     id: 'offer.footer',
     severity: 'warning',
-    about: 'No footer beside an offer: it is not shown.',
-    find: onOffer((_, { draft: { footer, carousel } }) =>
+    about: 'No footer together with an offer: it is not shown.',
+    find: checkOffer((_, { draft: { footer, carousel } }) =>
       footer && !carousel
-        ? found('footer', 'Beside a limited-time offer no footer is shown.', 'Leave out the footer.')
-        : fine,
+        ? finding(
+            'footer',
+            'The footer is not shown together with a limited-time offer.',
+            'Leave out the footer.',
+          )
+        : noFindings,
     ),
     breaks: { base: 'offer', set: { footer: { text: 'Thank you' } }, at: 'footer' },
     passes: { base: 'offer' },
@@ -116,14 +121,15 @@ export const offerRules: readonly Rule[] = [
   {
     id: 'offer.body_length',
     severity: 'warning',
-    about: `Beside an offer the body has at most ${LONGEST_OFFER_BODY} characters.`,
-    find: onOffer((_, { draft: { body } }) => {
-      const over = excess(body.text ?? '', LONGEST_OFFER_BODY)
+    about: `Together with an offer the body has at most ${MAX_OFFER_BODY_LENGTH} characters.`,
+    find: checkOffer((_, { draft: { body } }) => {
+      const over = excessLength(body.text ?? '', MAX_OFFER_BODY_LENGTH)
       return over === 0
-        ? fine
-        : found(
+        ? noFindings
+        : finding(
             'body.text',
-            `Beside a limited-time offer the body should have at most ${LONGEST_OFFER_BODY} characters; it has ${LONGEST_OFFER_BODY + over}.`,
+            `Together with a limited-time offer the body should have at most ${MAX_OFFER_BODY_LENGTH} characters; ` +
+              `it has ${MAX_OFFER_BODY_LENGTH + over}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -134,14 +140,14 @@ export const offerRules: readonly Rule[] = [
     id: 'offer.carousel',
     severity: 'error',
     about: 'No offer together with a carousel.',
-    find: onOffer((_, { draft: { carousel } }) =>
+    find: checkOffer((_, { draft: { carousel } }) =>
       carousel
-        ? found(
+        ? finding(
             'limited_time_offer',
             'A carousel has no limited-time offer.',
             'Leave out the offer or the carousel.',
           )
-        : fine,
+        : noFindings,
     ),
     breaks: {
       base: 'carousel',

@@ -1,39 +1,36 @@
-import type { TemplateDraft } from '../../../catalog/templates.ts'
+import { isBlank } from '../../../catalog/values.ts'
+import type { TemplateDraft } from '../../../catalog/templates/schemas.ts'
 import { parseVariables, type Variables } from '../variables.ts'
-import { isBlank } from './text.ts'
 
 export type Draft = TemplateDraft
-export type Button = NonNullable<Draft['buttons']>[number]
-export type Card = NonNullable<Draft['carousel']>['cards'][number]
-export type Category = 'MARKETING' | 'UTILITY' | 'AUTHENTICATION'
+export type DraftButton = NonNullable<Draft['buttons']>[number]
+export type DraftCard = NonNullable<Draft['carousel']>['cards'][number]
+export type TemplateCategory = 'MARKETING' | 'UTILITY' | 'AUTHENTICATION'
 
-/** Where, what is wrong, and the mend: two sentences. */
-export type Finding = { path: string; message: string; fix: string }
+/** Where, what is wrong, and how to fix it: two sentences. */
+export type LintFinding = { path: string; message: string; fix: string }
 
-/**
- * A draft by what it changes in one of the plain drafts (examples.ts): values by path, null for what is
- * left out.
- */
-export type Example = {
+/** A draft as changes to one of the example drafts (examples.ts): values by path, null to leave one out. */
+export type RuleExample = {
   base?: 'plain' | 'code' | 'offer' | 'carousel'
   set?: Readonly<Record<string, unknown>>
 }
 
 /**
- * One rule. `about` completes the page of rules; `breaks` raises it at `at` (and whatever `also` names),
- * `passes` does not.
+ * One rule. `about` is its text in docs/template-rules.md. The example `breaks` raises it at the path `at`
+ * (and the rules in `also`), `passes` does not.
  */
-export type Rule = {
+export type LintRule = {
   id: string
   severity: 'error' | 'warning'
   about: string
-  find: (subject: Subject) => Finding[]
-  breaks: Example & { at: string; also?: readonly string[] }
-  passes: Example
+  find: (subject: LintSubject) => LintFinding[]
+  breaks: RuleExample & { at: string; also?: readonly string[] }
+  passes: RuleExample
 }
 
 /** The text of the message or of a card. */
-export type Body = {
+export type DraftBody = {
   path: string
   card: boolean
   text: string
@@ -41,44 +38,48 @@ export type Body = {
   variables: Variables
 }
 
-/** A button that the per-button rules hold for; `place` among its neighbours. */
-export type Placed = { path: string; button: Button; place: number; neighbours: readonly Button[] }
-
-/** A draft, read once for all rules. */
-export type Subject = {
-  draft: Draft
-  /** The category whose rules hold: an unknown one is taken for the one it looks like, else for UTILITY. */
-  category: Category
-  /** The category is AUTHENTICATION: the provider writes the texts. */
-  isCode: boolean
-  /** The texts that the body rules hold for, none that is blank. */
-  bodies: readonly Body[]
-  buttons: readonly Placed[]
+/** A button that is checked by itself; `place`: its index among its neighbours. */
+export type PlacedButton = {
+  path: string
+  button: DraftButton
+  place: number
+  neighbours: readonly DraftButton[]
 }
 
-export const categories: readonly Category[] = ['MARKETING', 'UTILITY', 'AUTHENTICATION']
+/** A draft, parsed once for all rules. */
+export type LintSubject = {
+  draft: Draft
+  /** The category whose rules apply: for an unknown one the one it resembles, else UTILITY. */
+  category: TemplateCategory
+  /** The category is AUTHENTICATION: the provider writes the texts. */
+  isCode: boolean
+  /** The texts that the body rules apply to, without blank ones. */
+  bodies: readonly DraftBody[]
+  buttons: readonly PlacedButton[]
+}
+
+export const categories: readonly TemplateCategory[] = ['MARKETING', 'UTILITY', 'AUTHENTICATION']
 export const cardButtonTypes: readonly string[] = ['QUICK_REPLY', 'URL', 'PHONE_NUMBER']
 
-const categoryOf = (given: string): Category =>
+const parseCategory = (given: string): TemplateCategory =>
   categories.find((category) => category === given.trim().toUpperCase()) ?? 'UTILITY'
 
-const bodyOf = (
+const parseBody = (
   path: string,
   card: boolean,
   body: { text?: string | undefined; examples?: string[] | undefined } = {},
-): Body[] =>
+): DraftBody[] =>
   isBlank(body.text)
     ? []
     : [{ path, card, text: body.text!, examples: body.examples ?? [], variables: parseVariables(body.text!) }]
 
-const placed = (path: string, neighbours: readonly Button[]): Placed[] =>
+const placeButtons = (path: string, neighbours: readonly DraftButton[]): PlacedButton[] =>
   neighbours.map((button, place) => ({ path: `${path}[${place}]`, button, place, neighbours }))
 
-export const readDraft = (draft: Draft): Subject => {
-  const category = categoryOf(draft.category)
+export const parseDraft = (draft: Draft): LintSubject => {
+  const category = parseCategory(draft.category)
   const isCode = category === 'AUTHENTICATION'
-  // Nothing that stands beside a carousel is looked at more closely, nor a carousel of codes: neither may
-  // be there.
+  // What stands beside a carousel and a carousel of codes are not checked in detail: neither is allowed.
   const cards = isCode ? [] : (draft.carousel?.cards ?? [])
   return {
     draft,
@@ -87,18 +88,18 @@ export const readDraft = (draft: Draft): Subject => {
     bodies: isCode
       ? []
       : [
-          ...bodyOf('body', false, draft.body),
-          ...cards.flatMap((card, i) => bodyOf(`carousel.cards[${i}].body`, true, card.body)),
+          ...parseBody('body', false, draft.body),
+          ...cards.flatMap((card, i) => parseBody(`carousel.cards[${i}].body`, true, card.body)),
         ],
     buttons: draft.carousel
       ? cards.flatMap((card, i) =>
-          placed(`carousel.cards[${i}].buttons`, card.buttons).filter(({ button }) =>
+          placeButtons(`carousel.cards[${i}].buttons`, card.buttons).filter(({ button }) =>
             cardButtonTypes.includes(button.type),
           ),
         )
-      : placed('buttons', draft.buttons ?? []),
+      : placeButtons('buttons', draft.buttons ?? []),
   }
 }
 
-export const fine: Finding[] = []
-export const found = (path: string, message: string, fix: string): Finding[] => [{ path, message, fix }]
+export const noFindings: LintFinding[] = []
+export const finding = (path: string, message: string, fix: string): LintFinding[] => [{ path, message, fix }]

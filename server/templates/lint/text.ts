@@ -1,18 +1,16 @@
-/** Nothing to read in it. */
-export const isBlank = (text: string | undefined): boolean => text === undefined || text.trim() === ''
-
-/** In Unicode code points, as the provider counts. */
+import { isBlank } from '../../../catalog/values.ts'
+/** The length in Unicode code points, as the provider counts. */
 export const lengthOf = (text: string): number => {
   let length = 0
   for (let i = 0; i < text.length; i++, length++) if (text.codePointAt(i)! > 0xffff) i++
   return length
 }
 
-/** How far a text is over a bound; 0: it fits. */
-export const excess = (text: string, most: number): number =>
-  text.length <= most ? 0 : Math.max(0, lengthOf(text) - most)
+/** The number of code points above the maximum; 0 when the text fits. */
+export const excessLength = (text: string, max: number): number =>
+  text.length <= max ? 0 : Math.max(0, lengthOf(text) - max)
 
-/** Pictures, flags and keycaps, but not the signs ©, ® and ™ or plain digits. */
+/** Pictographs, flags and keycaps, but not the signs ©, ® and ™ or plain digits. */
 const EMOJI = /(?![©®™])\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3/u
 
 export const hasEmoji = (text: string): boolean => EMOJI.test(text)
@@ -33,30 +31,30 @@ export const oneLine = (text: string): string =>
     .replaceAll(/ {2,}/g, ' ')
     .trim()
 
-/** The first characters. */
-const clip = (text: string, most: number): string => {
-  const start = text.slice(0, 2 * most)
+/** Returns the first `max` code points. */
+const clip = (text: string, max: number): string => {
+  const start = text.slice(0, 2 * max)
   const characters = Array.from(start)
-  return characters.length <= most && start.length === text.length
+  return characters.length <= max && start.length === text.length
     ? text
-    : `${characters.slice(0, most).join('')}…`
+    : `${characters.slice(0, max).join('')}…`
 }
 
-/** A value as messages name it. */
+/** Quotes a value for a message, shortened. */
 export const quote = (text: string): string => JSON.stringify(clip(text, 40))
 
-/** The corrected text where it is short enough to read, and is one; else words. */
+/** Suggests the corrected text; `otherwise` when it is blank or too long to read. */
 export const suggest = (corrected: string, otherwise: string): string =>
   isBlank(corrected) || corrected.length > 160 ? otherwise : `Write ${JSON.stringify(corrected)}.`
 
 export const plural = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 
 /** `a, b and c`. */
-export const list = (words: readonly string[]): string =>
+export const joinWords = (words: readonly string[]): string =>
   words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 
-/** What no sample may hold; undefined: it is fine. */
-export const badSpace = (text: string): string | undefined =>
+/** Describes white space that no sample may have; undefined without any. */
+export const findBadSpace = (text: string): string | undefined =>
   hasNewline(text)
     ? 'a line break'
     : text.includes('\t')

@@ -1,29 +1,26 @@
 import { lookup } from 'node:dns/promises'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 
-/**
- * Every address of a name. Rejects with the code `ENOTFOUND` when it has none, with another when nobody
- * knows.
- */
-export type Resolve = (name: string) => Promise<string[]>
+/** All addresses of a name. Rejects with the code `ENOTFOUND` when it has none, else with another code. */
+export type ResolveHost = (name: string) => Promise<string[]>
 
-const LONGEST_MS = 3_000
+const RESOLVE_TIMEOUT_MS = 3_000
 
-/** As this machine resolves names, its hosts file among the sources. */
-export const systemResolve: Resolve = async (name) =>
+/** Resolves names as this machine does, its hosts file included. */
+export const resolveWithSystem: ResolveHost = async (name) =>
   (await lookup(name, { all: true, order: 'verbatim' })).map(({ address }) => address)
 
-/** Resolves within three seconds: a check holds a transaction. */
-export const resolveInTime = async (resolve: Resolve, name: string): Promise<string[]> => {
-  const given = new AbortController()
+/** Resolves within three seconds: a check is made within a transaction. Rejects with `EAI_AGAIN` after it. */
+export const resolveWithTimeout = async (resolve: ResolveHost, name: string): Promise<string[]> => {
+  const timeout = new AbortController()
   try {
     return await Promise.race([
       resolve(name),
-      pause(LONGEST_MS, undefined, { signal: given.signal, ref: false }).then(() => {
+      delay(RESOLVE_TIMEOUT_MS, undefined, { signal: timeout.signal, ref: false }).then(() => {
         throw Object.assign(new Error('the name server does not answer'), { code: 'EAI_AGAIN' })
       }),
     ])
   } finally {
-    given.abort()
+    timeout.abort()
   }
 }

@@ -1,16 +1,16 @@
 import { isIP } from 'node:net'
-import { contains, isPublicAddress } from './addresses.ts'
-import { type Allow, hostKey } from './allow.ts'
+import { containsAddress, isPublicAddress } from './addresses.ts'
+import { type AllowList, hostKey } from './allow.ts'
 
-/** Where something is to be connected to. `hostname`: as a URL has it, IPv6 in brackets. */
-export type Target = Pick<URL, 'protocol' | 'hostname' | 'port'>
-export type Fault = { code: string; detail: string; fix: string }
+/** What to connect to. `hostname`: as in a URL, IPv6 in brackets. */
+export type ConnectTarget = Pick<URL, 'protocol' | 'hostname' | 'port'>
+export type UrlFault = { code: string; detail: string; fix: string }
 
 const PUBLIC = 'Give a public https address, such as https://example.com/hooks.'
 const privateName = /\.(local|localhost|internal|localdomain|home\.arpa)$/
 
-/** The address that a host is written as, without brackets; undefined for a name. */
-export const literalOf = (hostname: string): string | undefined => {
+/** The IP address that a host is, without brackets; undefined for a name. */
+export const parseIpLiteral = (hostname: string): string | undefined => {
   const bare = hostname.replace(/^\[|\]$/g, '')
   return isIP(bare) === 0 ? undefined : bare
 }
@@ -18,12 +18,13 @@ export const literalOf = (hostname: string): string | undefined => {
 const isName = (host: string): boolean =>
   host.length <= 253 && host.split('.').every((label) => label.length > 0 && label.length <= 63)
 
-/** What is wrong with a target by its form, whatever it resolves to. */
-export const formFault = ({ protocol, hostname, port }: Target): Fault | undefined => {
+/** What is wrong with the form of a target, whatever it resolves to; undefined when nothing is. */
+export const findUrlFault = ({ protocol, hostname, port }: ConnectTarget): UrlFault | undefined => {
   const host = hostname.replace(/\.$/, '')
   if (protocol !== 'https:') return { code: 'not_https', detail: 'must begin with https://', fix: PUBLIC }
-  if (literalOf(hostname) === undefined) {
-    if (!isName(host)) return { code: 'name_invalid', detail: 'has a host that is no name', fix: PUBLIC }
+  if (parseIpLiteral(hostname) === undefined) {
+    if (!isName(host))
+      return { code: 'name_invalid', detail: 'has a host that is not a valid name', fix: PUBLIC }
     if (!host.includes('.') || privateName.test(host))
       return { code: 'name_not_public', detail: 'has a name of a private network', fix: PUBLIC }
   }
@@ -36,18 +37,22 @@ export const formFault = ({ protocol, hostname, port }: Target): Fault | undefin
   return undefined
 }
 
-/** Whether the exceptions name this very host and port. */
-export const isExempt = (target: Target, allow: Allow): boolean => allow.hosts.has(hostKey(target))
+/** Whether the exceptions name exactly this host and port. */
+export const isExempt = (target: ConnectTarget, allow: AllowList): boolean => allow.hosts.has(hostKey(target))
 
 /**
- * Whether each of these addresses may be connected to for this target. What is wrong by its form needs
- * exceptions for all of them.
+ * Whether each of these addresses may be connected to for this target. A target of faulty form needs an
+ * exception for every address.
  */
-export const mayConnect = (target: Target, addresses: readonly string[], allow: Allow): boolean => {
+export const isConnectAllowed = (
+  target: ConnectTarget,
+  addresses: readonly string[],
+  allow: AllowList,
+): boolean => {
   if (addresses.length === 0) return false
   if (isExempt(target, allow)) return true
-  const wellFormed = formFault(target) === undefined
+  const wellFormed = findUrlFault(target) === undefined
   return addresses.every(
-    (address) => contains(allow.nets, address) || (wellFormed && isPublicAddress(address)),
+    (address) => containsAddress(allow.nets, address) || (wellFormed && isPublicAddress(address)),
   )
 }

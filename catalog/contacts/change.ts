@@ -1,0 +1,117 @@
+import { z } from 'zod'
+import { IdInput, bulkResult, deleted } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { Attributes, Contact, ContactId, Email, Name, TagName, contact, since } from './schemas.ts'
+
+const contactIds = z.array(IdInput).min(1).max(500).describe('1 to 500 contact ids; duplicates count once.')
+
+export const updateContact = defineOperation({
+  name: 'crm_update_contact',
+  cli: 'contacts update',
+  routes: ['PATCH /v1/contacts/{contact_id}'],
+  since,
+  stability: 'stable',
+  summary: 'Change a contact',
+  description: 'Omitted fields stay.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['contact.updated/1'],
+  input: z.object({
+    contact_id: ContactId,
+    name: Name.nullable().optional().describe('Name, 1 to 255 characters; null clears it.'),
+    email: Email.nullable()
+      .optional()
+      .describe('Email address, at most 255 characters; null or empty clears it.'),
+    attributes: Attributes.optional(),
+    dnd: z.boolean().optional().describe('Do-not-disturb.'),
+    starred: z.boolean().optional().describe('Starred.'),
+  }),
+  output: z.object(Contact.shape),
+  errors: ['not_found', 'forbidden', 'conflict'],
+  examples: [
+    {
+      title: 'Star a contact',
+      input: { contact_id: '42', starred: true },
+      output: { ...contact, starred: true },
+    },
+  ],
+})
+
+export const deleteContact = defineOperation({
+  name: 'crm_delete_contact',
+  cli: 'contacts delete',
+  routes: ['DELETE /v1/contacts/{contact_id}'],
+  since,
+  stability: 'stable',
+  summary: 'Delete a contact',
+  description: 'Its conversations stay, without a contact.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: ['contact.deleted/1'],
+  input: z.object({ contact_id: ContactId }),
+  output: z.object(deleted),
+  errors: ['not_found', 'conflict', 'confirm_required'],
+  examples: [{ title: 'Delete a contact', input: { contact_id: '42' }, output: { id: '42', deleted: true } }],
+})
+
+const bulk = {
+  requested: 2,
+  succeeded: 1,
+  failed: 1,
+  failures: [{ id: '43', code: 'not_found', message: 'No contact with the id 43.' }],
+  stopped_early: false,
+  matched: 1,
+}
+
+export const tagContacts = defineOperation({
+  name: 'crm_tag_contacts',
+  cli: 'contacts tag',
+  routes: ['POST /v1/contacts/tag'],
+  since,
+  stability: 'stable',
+  summary: 'Add tags to contacts',
+  description: 'Unknown tag names are created. Tagging twice is harmless.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['contact.tags_added/1'],
+  input: z.object({
+    contact_ids: contactIds,
+    tags: z.array(TagName).min(1).max(20).describe('1 to 20 tag names or ids.'),
+  }),
+  output: z.object(bulkResult),
+  errors: ['conflict'],
+  examples: [
+    { title: 'One of two is missing', input: { contact_ids: ['42', '43'], tags: ['VIP'] }, output: bulk },
+  ],
+})
+
+export const untagContacts = defineOperation({
+  name: 'crm_untag_contacts',
+  cli: 'contacts untag',
+  routes: ['POST /v1/contacts/untag'],
+  since,
+  stability: 'stable',
+  summary: 'Remove tags from contacts',
+  description: 'Unknown tags are ignored.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['contact.tags_removed/1'],
+  input: z.object({
+    contact_ids: contactIds,
+    tags: z.array(TagName).min(1).max(20).describe('1 to 20 tag names or ids.'),
+  }),
+  output: z.object(bulkResult),
+  errors: ['conflict'],
+  examples: [
+    { title: 'One of two is missing', input: { contact_ids: ['42', '43'], tags: ['VIP'] }, output: bulk },
+  ],
+})

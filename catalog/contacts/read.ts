@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import { Cursor, IdInput, Limit, NextCursor, Total } from '../fields.ts'
+import { Filter, ResolvedDates, SavedFilterIdInput, Warnings } from '../filters.ts'
+import { defineOperation } from '../operation.ts'
+import { Contact, ContactId, contact, since } from './schemas.ts'
+
+const { email: _email, tags: _tags, groups: _groups, ...summary } = contact
+
+const list = {
+  data: z.array(Contact).describe('The rows of this page.'),
+  total: Total,
+  approximate: z.boolean().nullable().describe('True: `total` is an estimate; null where `total` is.'),
+  resolved_dates: ResolvedDates,
+  warnings: Warnings,
+  next_cursor: NextCursor,
+}
+
+export const searchContacts = defineOperation({
+  name: 'crm_search_contacts',
+  cli: 'contacts search',
+  since,
+  stability: 'stable',
+  routes: [
+    {
+      route: 'GET /v1/contacts',
+      fields: [
+        'query',
+        'group_ids',
+        'tag_ids',
+        'starred',
+        'dnd',
+        'not_in_any_group',
+        'detail',
+        'limit',
+        'cursor',
+      ],
+    },
+    {
+      route: 'POST /v1/contacts/search',
+      fields: ['filter', 'saved_filter_id', 'sort', 'detail', 'limit', 'cursor'],
+    },
+  ],
+  summary: 'List or search contacts',
+  description:
+    'Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with the first page; `approximate` says when it is an estimate. ' +
+    "Where phones are hidden from the key's owner, digits in `query`, and comparing or sorting by phone, are refused with the reason `phone_hidden`.",
+  scope: 'mcp:read',
+  input: z.object({
+    query: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Name or phone contains this, ignoring case; `%` and `_` are taken literally.'),
+    group_ids: z.array(IdInput).max(50).optional().describe('In any of these groups, at most 50.'),
+    tag_ids: z.array(IdInput).max(50).optional().describe('With any of these tags, at most 50.'),
+    starred: z.boolean().optional().describe('Only starred, or only not starred.'),
+    dnd: z.boolean().optional().describe('Only do-not-disturb, or only not.'),
+    not_in_any_group: z
+      .boolean()
+      .optional()
+      .describe('True: only contacts in no group; false: only contacts in at least one.'),
+    filter: Filter.optional(),
+    saved_filter_id: SavedFilterIdInput.optional(),
+    sort: z
+      .strictObject({
+        field: z.enum(['createdAt', 'updatedAt', 'name', 'phoneNumber', 'id']).describe('What to sort by.'),
+        direction: z.enum(['asc', 'desc']).default('desc').describe('Direction; `desc` when absent.'),
+      })
+      .optional()
+      .describe(
+        'Order; `createdAt` descending when absent. Contacts without a name or phone sort as empty text.',
+      ),
+    detail: z.enum(['summary', 'full']).default('summary').describe('`full` adds email, tags and groups.'),
+    limit: Limit,
+    cursor: Cursor,
+  }),
+  output: z.object(list),
+  errors: ['forbidden', 'not_found', 'service_unconfigured'],
+  examples: [
+    {
+      title: 'Find by name',
+      input: { query: 'ada', limit: 1 },
+      output: {
+        data: [summary],
+        total: 1,
+        approximate: false,
+        resolved_dates: [],
+        warnings: [],
+        next_cursor: null,
+      },
+    },
+    {
+      title: 'New this week, by name',
+      input: { filter: { createdAt: { gte: '-7d' } }, sort: { field: 'name', direction: 'asc' as const } },
+      output: {
+        data: [summary],
+        total: 1,
+        approximate: false,
+        resolved_dates: [{ path: '#/filter/createdAt/gte', input: '-7d', value: '2026-09-24T09:30:00.000Z' }],
+        warnings: [],
+        next_cursor: null,
+      },
+    },
+  ],
+})
+
+export const getContact = defineOperation({
+  name: 'crm_get_contact',
+  cli: 'contacts get',
+  routes: ['GET /v1/contacts/{contact_id}'],
+  since,
+  stability: 'stable',
+  summary: 'Read one contact in full',
+  scope: 'mcp:read',
+  input: z.object({ contact_id: ContactId }),
+  output: z.object(Contact.shape),
+  errors: ['not_found'],
+  examples: [{ title: 'Read a contact', input: { contact_id: '42' }, output: contact }],
+})

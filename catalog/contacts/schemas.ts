@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { Id, IdOrName, Timestamp } from '../fields.ts'
+import { GroupRef } from '../groups.ts'
+import { TagRef } from '../tags.ts'
+
+export const since = '2026-10-01'
+
+export const Attribute = z.object({
+  key: z.string().describe('Custom field key.'),
+  label: z.string().nullable().describe('What people see.'),
+  type: z.string().nullable().describe('Custom field type.'),
+  value: z
+    .union([z.string(), z.number()])
+    .nullable()
+    .describe(
+      'As the panel shows it: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, ' +
+        'int, float and number as numbers, decimal as a string with 8 decimals.',
+    ),
+  display: z
+    .string()
+    .nullable()
+    .describe('The value as text; option labels for select, radio and multiselect.'),
+  typed_value: z
+    .union([z.string(), z.number(), z.boolean(), z.array(z.string())])
+    .nullable()
+    .describe(
+      'Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by type; null when empty or unreadable.',
+    ),
+})
+
+const ContactConversation = z.object({
+  id: Id.describe('Conversation id.'),
+  channel_id: Id.nullable().describe('Channel.'),
+  state: z.string().nullable().describe('`open` or `closed`.'),
+  assigned: z.boolean().describe('True: a staff member or a team has it.'),
+  assigned_staff_id: Id.nullable().describe('Staff member who has it.'),
+  created_at: Timestamp.nullable().describe('When it began.'),
+  last_activity_at: Timestamp.nullable().describe('Latest activity.'),
+})
+
+export const Contact = z
+  .object({
+    id: Id.describe('Contact id.'),
+    name: z.string().nullable().describe('Name.'),
+    phone: z
+      .string()
+      .nullable()
+      .describe("E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner."),
+    phone_masked: z.boolean().describe('True: `phone` is masked.'),
+    chatapp_user_id: z
+      .string()
+      .nullable()
+      .describe('Id at the messaging app; shows no phone digits to staff from whom phones are hidden.'),
+    dnd: z.boolean().describe('Do-not-disturb: receives no broadcasts or marketing.'),
+    starred: z.boolean().nullable().describe('Starred; null only when it could not be read.'),
+    created_at: Timestamp.nullable().describe('When it was made.'),
+    updated_at: Timestamp.nullable().describe('When it was last changed.'),
+    email: z
+      .string()
+      .nullable()
+      .optional()
+      .describe('Value of the `email` custom field; absent from summary rows.'),
+    web_visitor_id: z.string().nullable().describe('Id of the web chat visitor.'),
+    tags: z.array(TagRef).optional().describe('Tags by name; absent from summary rows.'),
+    groups: z.array(GroupRef).optional().describe('Groups by name; absent from summary rows.'),
+    attributes: z
+      .array(Attribute)
+      .max(100)
+      .describe(
+        'Custom field values that the staff member may see, at most 100; text over 2000 characters is clipped.',
+      ),
+    conversations: z.array(ContactConversation).max(10).describe('Newest first, at most 10.'),
+    last_activity_at: Timestamp.nullable().describe('Latest conversation activity.'),
+    unavailable: z
+      .array(z.enum(['profile_extras', 'conversations']))
+      .optional()
+      .describe('Parts that could not be read this time; retry later.'),
+  })
+  .meta({ id: 'Contact' })
+
+export const Name = z.string().trim().min(1).max(255)
+
+export const Email = z.union(
+  [z.literal(''), z.email().max(255)],
+  'must be an email address of at most 255 characters, or empty to clear it',
+)
+
+export const Attributes = z
+  .record(z.string(), z.unknown())
+  .describe(
+    'Custom field key to value; null or an empty string clears a value. Unknown keys are refused with the list of valid ones.',
+  )
+  .meta({ examples: [{ plan: 'pro' }] })
+
+export const TagName = IdOrName(100)
+
+export const ContactId = Id.describe('Contact id.')
+
+export const contact = {
+  id: '42',
+  name: 'Ada Lovelace',
+  phone: '15550100042',
+  phone_masked: false,
+  chatapp_user_id: '15550100042',
+  dnd: false,
+  starred: false,
+  created_at: '2026-10-01T09:30:00.000Z',
+  updated_at: '2026-10-01T09:30:00.000Z',
+  email: 'ada@example.com',
+  web_visitor_id: null,
+  tags: [{ id: '7', name: 'VIP' }],
+  groups: [],
+  attributes: [
+    {
+      key: 'email',
+      label: 'Email',
+      type: 'email',
+      value: 'ada@example.com',
+      display: 'ada@example.com',
+      typed_value: 'ada@example.com',
+    },
+    { key: 'plan', label: 'Plan', type: 'select', value: 'pro', display: 'Pro', typed_value: 'pro' },
+  ],
+  conversations: [],
+  last_activity_at: null,
+}

@@ -1,0 +1,182 @@
+import { z } from 'zod'
+import { Id, IdInput } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { TagRef } from '../tags.ts'
+import { Attributes, Contact, Email, Name, TagName, contact, since } from './schemas.ts'
+
+/** What a contact's answer looks like where a dry run may have made it. */
+const WouldBeContact = z.object({
+  ...Contact.shape,
+  id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
+  tags: z
+    .array(
+      z.object({
+        ...TagRef.shape,
+        id: Id.nullable().describe('Tag id; null when a dry run would create it.'),
+      }),
+    )
+    .describe('Tags by name.'),
+})
+
+const upsertFields = {
+  phone: z
+    .string()
+    .trim()
+    .min(3)
+    .max(32)
+    .describe(
+      'International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused.',
+    )
+    .meta({ examples: ['+15550100042'] }),
+  name: Name.optional().describe('Name, 1 to 255 characters.'),
+  email: Email.optional().describe('Email address, at most 255 characters; empty clears it.'),
+  attributes: Attributes.optional(),
+  group_ids: z.array(IdInput).max(50).optional().describe('Groups to add, at most 50.'),
+  tags: z.array(TagName).max(20).optional().describe('Tags to add, at most 20 names or ids.'),
+}
+
+export const upsertContact = defineOperation({
+  name: 'crm_upsert_contact',
+  cli: 'contacts upsert',
+  routes: ['POST /v1/contacts'],
+  since,
+  stability: 'stable',
+  summary: 'Create a contact, or update the one with this phone number',
+  description:
+    'Repeated calls are safe. Groups and tags passed are added; those it has are kept. Unknown tag names are created; unknown group ids are refused.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
+  input: z.object(upsertFields),
+  output: z.object({
+    id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
+    action: z.enum(['created', 'updated', 'unchanged']).describe('What was done.'),
+    contact: WouldBeContact.describe('The contact in full.'),
+  }),
+  errors: ['forbidden', 'conflict', 'upstream_error'],
+  examples: [
+    {
+      title: 'A contact with an attribute and a tag',
+      input: {
+        phone: '+1 555 010 0042',
+        name: 'Ada Lovelace',
+        email: 'ada@example.com',
+        attributes: { plan: 'pro' },
+        tags: ['VIP'],
+      },
+      output: { id: '42', action: 'created', contact },
+    },
+  ],
+})
+
+/**
+ * A row of an import: what an upsert takes. Each is checked by itself, so that a bad one does not stop the
+ * others.
+ */
+export const ImportRow = z.strictObject(upsertFields)
+
+export const importContacts = defineOperation({
+  name: 'crm_import_contacts',
+  cli: 'contacts import',
+  routes: ['POST /v1/contacts/import'],
+  since,
+  stability: 'stable',
+  summary: 'Create or update up to 500 contacts in one call',
+  description:
+    'Each row is an upsert and is checked by itself: rows that are wrong are answered in `failures`, the others are done. All of them are one transaction, in their order, so that ' +
+    'two rows with one phone make one contact. Unknown tag names are created; unknown group ids fail their row.',
+  scope: 'crm:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  itemwise: 'rows',
+  maxBytes: 24 * 1024 * 1024,
+  emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
+  input: z.object({
+    // Documents show what a row is; the handler checks it.
+    rows: z
+      .array(z.unknown().meta(z.toJSONSchema(ImportRow, { io: 'input' })))
+      .min(1)
+      .max(500)
+      .describe(
+        '1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, `attributes`, `group_ids`, `tags`.',
+      ),
+  }),
+  output: z.object({
+    requested: z.int().describe('Rows sent.'),
+    succeeded: z.int().describe('Rows done.'),
+    failed: z.int().describe('Rows that failed.'),
+    created: z.int().describe('Contacts created.'),
+    updated: z.int().describe('Rows that changed a contact.'),
+    unchanged: z.int().describe('Rows whose contact was so already.'),
+    results: z
+      .array(
+        z.object({
+          row: z.int().describe('Which row, from 0.'),
+          action: z.enum(['created', 'updated', 'unchanged', 'failed']).describe('What was done.'),
+          id: Id.nullable().describe(
+            'Contact id; null for a row that failed, and for one that a dry run would create.',
+          ),
+        }),
+      )
+      .describe('A result for each row, in their order.'),
+    failures: z
+      .array(
+        z.object({
+          row: z.int().describe('Which row, from 0.'),
+          code: z.string().describe('Error code, such as `invalid_input`.'),
+          message: z.string().describe('What is wrong, in one sentence.'),
+          errors: z
+            .array(
+              z.object({
+                pointer: z.string().describe('Which field, as a JSON Pointer into the request.'),
+                code: z.string().describe('What kind of fault.'),
+                detail: z.string().describe('What is wrong.'),
+                fix: z.string().optional().describe('The mend.'),
+                allowed: z.array(z.unknown()).optional().describe('What may stand there.'),
+              }),
+            )
+            .describe('The fields that are wrong, the first 5 of them.'),
+        }),
+      )
+      .describe('The rows that failed.'),
+  }),
+  errors: ['conflict', 'upstream_error'],
+  examples: [
+    {
+      title: 'One of two rows is wrong',
+      input: {
+        rows: [{ phone: '+1 555 010 0042', name: 'Ada Lovelace', tags: ['VIP'] }, { phone: '030 1234' }],
+      },
+      output: {
+        requested: 2,
+        succeeded: 1,
+        failed: 1,
+        created: 1,
+        updated: 0,
+        unchanged: 0,
+        results: [
+          { row: 0, action: 'created', id: '42' },
+          { row: 1, action: 'failed', id: null },
+        ],
+        failures: [
+          {
+            row: 1,
+            code: 'invalid_input',
+            message: 'phone is a local number: it starts with 0.',
+            errors: [
+              {
+                pointer: '#/rows/1/phone',
+                code: 'invalid_phone',
+                detail: 'is a local number: it starts with 0',
+                fix: 'Send it in international format, with the country code and without the leading 0.',
+              },
+            ],
+          },
+        ],
+      },
+    },
+  ],
+})

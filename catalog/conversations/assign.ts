@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { Id } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { Changed, ConversationId, ConversationRef, ref, since } from './schemas.ts'
+
+export const assignConversation = defineOperation({
+  name: 'inbox_assign_conversation',
+  cli: 'conversations assign',
+  routes: ['PUT /v1/conversations/{conversation_id}/assignment'],
+  since,
+  stability: 'stable',
+  summary: 'Assign a conversation to a staff member or a team',
+  description:
+    'Send exactly one of `staff_id` and `team_id`. A team takes the place of the staff member. With `only_if_unassigned`, one of many who claim at once wins; the others get 409.',
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['conversation.assigned/1'],
+  input: z.object({
+    conversation_id: ConversationId,
+    staff_id: Id.optional().describe('Staff member to assign it to.'),
+    team_id: Id.optional().describe('Team to assign it to.'),
+    only_if_unassigned: z
+      .boolean()
+      .default(false)
+      .describe('Refuse instead of taking it from whoever has it.'),
+  }),
+  output: z.object({
+    conversation: ConversationRef.describe('The conversation as it is now.'),
+    assigned_to: z.string().describe('Name of the assignee.'),
+  }),
+  errors: ['not_found', 'forbidden', 'conflict'],
+  examples: [
+    {
+      title: 'Claim it',
+      input: { conversation_id: '77', staff_id: '5', only_if_unassigned: true },
+      output: { conversation: ref, assigned_to: 'Grace' },
+    },
+  ],
+})
+
+export const unassignConversation = defineOperation({
+  name: 'inbox_unassign_conversation',
+  cli: 'conversations unassign',
+  routes: ['DELETE /v1/conversations/{conversation_id}/assignment'],
+  since,
+  stability: 'stable',
+  summary: 'Put a conversation back into the unassigned queue',
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['conversation.unassigned/1'],
+  input: z.object({ conversation_id: ConversationId }),
+  output: z.object({
+    conversation: ConversationRef.describe('The conversation as it is now.'),
+    changed: Changed,
+  }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'Give it back',
+      input: { conversation_id: '77' },
+      output: { conversation: { ...ref, assignee_staff_id: null }, changed: true },
+    },
+  ],
+})

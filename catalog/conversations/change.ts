@@ -1,0 +1,178 @@
+import { z } from 'zod'
+import { Id, IdOrName, Timestamp } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { TagRef } from '../tags.ts'
+import { Changed, ConversationId, ConversationRef, ref, since } from './schemas.ts'
+
+export const closeConversation = defineOperation({
+  name: 'inbox_close_conversation',
+  cli: 'conversations close',
+  routes: ['POST /v1/conversations/{conversation_id}/close'],
+  since,
+  stability: 'stable',
+  summary: 'Close a conversation',
+  description: 'It opens again by itself when the customer writes.',
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['conversation.closed/1'],
+  input: z.object({
+    conversation_id: ConversationId,
+    reason: z.string().trim().max(200).optional().describe('Why it is closed, at most 200 characters.'),
+  }),
+  output: z.object({
+    conversation: ConversationRef.describe('The conversation as it is now.'),
+    changed: Changed,
+  }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'Done',
+      input: { conversation_id: '77', reason: 'Delivered' },
+      output: { conversation: { ...ref, state: 'closed' }, changed: true },
+    },
+  ],
+})
+
+export const reopenConversation = defineOperation({
+  name: 'inbox_reopen_conversation',
+  cli: 'conversations reopen',
+  routes: ['POST /v1/conversations/{conversation_id}/reopen'],
+  since,
+  stability: 'beta',
+  summary: 'Open a closed conversation again, as a new episode',
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['conversation.reopened/1'],
+  input: z.object({
+    conversation_id: ConversationId,
+    title: z
+      .string()
+      .trim()
+      .min(1)
+      .max(120)
+      .optional()
+      .describe('Title of the new episode, 1 to 120 characters.'),
+  }),
+  output: z.object({
+    conversation: ConversationRef.describe('The conversation as it is now.'),
+    changed: Changed,
+  }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'A second question',
+      input: { conversation_id: '77', title: 'Return' },
+      output: { conversation: ref, changed: true },
+    },
+  ],
+})
+
+const tagList = z.array(IdOrName(100)).max(20)
+
+/** A tag that a dry run would create has no id. */
+const NewTagRef = TagRef.extend({
+  id: Id.nullable().describe('Tag id; null for one that a dry run would create.'),
+})
+
+export const tagConversation = defineOperation({
+  name: 'inbox_tag_conversation',
+  cli: 'conversations tag',
+  routes: ['POST /v1/conversations/{conversation_id}/tags'],
+  since,
+  stability: 'stable',
+  summary: 'Add tags to a conversation and remove others',
+  description:
+    'Unknown names to add are created; unknown names to remove are ignored. Send at least one of `add` and `remove`.',
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({
+    conversation_id: ConversationId,
+    add: tagList.optional().describe('Tag names or ids to add, at most 20.'),
+    remove: tagList.optional().describe('Tag names or ids to remove, at most 20.'),
+  }),
+  output: z.object({
+    conversation: ConversationRef.extend({ tags: z.array(NewTagRef).describe('Tags by name.') }).describe(
+      'The conversation as it is now.',
+    ),
+    changed: Changed,
+  }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'One on, one off',
+      input: { conversation_id: '77', add: ['VIP'], remove: ['lead'] },
+      output: { conversation: ref, changed: true },
+    },
+  ],
+})
+
+export const setReminder = defineOperation({
+  name: 'inbox_set_reminder',
+  cli: 'conversations remind',
+  routes: ['PUT /v1/conversations/{conversation_id}/reminder'],
+  since,
+  stability: 'stable',
+  summary: 'Set or clear the reminder of a conversation',
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({
+    conversation_id: ConversationId,
+    at: z.iso
+      .datetime({ offset: true })
+      .nullable()
+      .describe('When, ISO 8601 with a zone, in the future; null clears it.'),
+  }),
+  output: z.object({
+    conversation: ConversationRef.extend({
+      reminder_at: Timestamp.nullable().describe('Reminder.'),
+    }).describe('The conversation as it is now.'),
+    changed: Changed,
+  }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'Tomorrow morning',
+      input: { conversation_id: '77', at: '2099-10-02T09:00:00Z' },
+      output: { conversation: { ...ref, reminder_at: '2099-10-02T09:00:00.000Z' }, changed: true },
+    },
+  ],
+})
+
+export const markRead = defineOperation({
+  name: 'inbox_mark_read',
+  cli: 'conversations read',
+  routes: ['POST /v1/conversations/{conversation_id}/read'],
+  since,
+  stability: 'stable',
+  summary: 'Mark the messages of a conversation as read by the team',
+  scope: 'inbox:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({ conversation_id: ConversationId }),
+  output: z.object({
+    conversation: ConversationRef.extend({ unread_count: z.int().describe('Unread messages.') }).describe(
+      'The conversation as it is now.',
+    ),
+    changed: Changed,
+  }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'Seen',
+      input: { conversation_id: '77' },
+      output: { conversation: { ...ref, unread_count: 0 }, changed: true },
+    },
+  ],
+})

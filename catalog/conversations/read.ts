@@ -1,0 +1,191 @@
+import { z } from 'zod'
+import { Cursor, Id, Limit, NextCursor, Timestamp } from '../fields.ts'
+import { LastMessage } from '../messages.ts'
+import { defineOperation } from '../operation.ts'
+import { TagRef } from '../tags.ts'
+import { ConversationId, since } from './schemas.ts'
+
+const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const
+
+export const Window = z
+  .object({
+    applies: z
+      .boolean()
+      .describe('True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`.'),
+    open: z
+      .boolean()
+      .describe(
+        'True: a free-form reply can be sent now. False: only an approved template reaches the customer.',
+      ),
+    kind: z
+      .string()
+      .nullable()
+      .describe(
+        '`service` (24 h), `free_entry` (72 h after an ad), `standard` (24 h), `videoapp` (48 h) or `web`.',
+      ),
+    closes_at: Timestamp.nullable().describe(
+      'When an open window closes; null when unknown or not applicable.',
+    ),
+    closed_at: Timestamp.nullable().describe('When a closed window closed.'),
+    reason: z.string().nullable().describe('Why it is closed: `no_window`, `expired` or `never_opened`.'),
+  })
+  .meta({ id: 'Window' })
+
+export const Sla = z.object({
+  status: z
+    .string()
+    .describe(
+      '`running`: a clock runs and nothing is late; `breached`: something is, or was, late; `met`: nothing is due.',
+    ),
+  next_due_at: Timestamp.nullable().describe('When the next clock runs out.'),
+  next_due_metric: z.string().nullable().describe('`first_response`, `next_response` or `resolution`.'),
+  policy: z.string().nullable().describe('Name of the policy.'),
+})
+
+export const Conversation = z
+  .object({
+    id: Id.describe('Conversation id.'),
+    state: z.enum(['open', 'closed']).describe('`open` or `closed`.'),
+    contact: z
+      .object({
+        id: Id.describe('Contact id.'),
+        name: z.string().nullable().describe('Name.'),
+        phone: z.string().nullable().describe('E.164 digits, or masked.'),
+        dnd_enabled: z.boolean().describe('Do-not-disturb.'),
+        groups: z.array(z.string()).describe("Names of the contact's groups."),
+      })
+      .nullable()
+      .describe('The customer; null when the contact was deleted.'),
+    channel: z
+      .object({
+        id: Id.describe('Channel id.'),
+        name: z.string().nullable().describe('Channel name.'),
+        type: z.string().nullable().describe('Channel type.'),
+      })
+      .nullable()
+      .describe('Where it takes place; null when the channel is gone.'),
+    assignee: z
+      .object({ staff_id: Id.describe('Staff member.'), name: z.string().nullable().describe('Name.') })
+      .nullable()
+      .describe('Who has it.'),
+    team_id: Id.nullable().describe('The team that has it.'),
+    assigned_at: Timestamp.nullable().describe('When it was assigned.'),
+    tags: z.array(TagRef).describe('Tags by name.'),
+    starred: z.boolean().describe('The contact is starred.'),
+    unread_count: z.int().describe('Messages of the customer that nobody has read.'),
+    reply_status: z
+      .string()
+      .nullable()
+      .describe('`incoming_no_reply`: the customer waits; `outgoing_no_response`: we wait for the customer.'),
+    sla: Sla.nullable().describe('Service level; null where no policy applies.'),
+    reminder_at: Timestamp.nullable().describe('Reminder.'),
+    chatapp_window_expires_at: Timestamp.nullable().describe(
+      'Raw stored value, kept for compatibility; decide with `window`.',
+    ),
+    window: Window.describe('Whether a free-form reply can be sent, decided exactly as a send decides it.'),
+    bot_active: z.boolean().describe('A chatbot answers.'),
+    last_message: LastMessage.nullable().describe('The newest message that is not a note.'),
+    created_at: Timestamp.describe('When it began.'),
+    updated_at: Timestamp.describe('When it last changed.'),
+  })
+  .meta({ id: 'Conversation' })
+
+const row = {
+  id: '77',
+  state: 'open' as const,
+  contact: { id: '42', name: 'Ada Lovelace', phone: '15550100042', dnd_enabled: false, groups: ['VIP'] },
+  channel: { id: '1', name: 'Shop', type: 'chatapp' },
+  assignee: { staff_id: '5', name: 'Grace' },
+  team_id: null,
+  assigned_at: '2026-10-01T09:31:00.000Z',
+  tags: [{ id: '7', name: 'VIP' }],
+  starred: false,
+  unread_count: 1,
+  reply_status: 'incoming_no_reply',
+  sla: {
+    status: 'running',
+    next_due_at: '2026-10-01T10:30:00.000Z',
+    next_due_metric: 'first_response',
+    policy: 'Standard',
+  },
+  reminder_at: null,
+  chatapp_window_expires_at: '2026-10-02T09:30:00.000Z',
+  window: {
+    applies: true,
+    open: true,
+    kind: 'service',
+    closes_at: '2026-10-02T09:30:00.000Z',
+    closed_at: null,
+    reason: null,
+  },
+  bot_active: false,
+  last_message: {
+    id: '901',
+    conversation_id: '77',
+    type: 'TEXT' as const,
+    direction: 'inbound' as const,
+    status: 'received' as const,
+    text: 'Is my order on its way?',
+    text_truncated: false,
+    has_media: false,
+    from: null,
+    reply_to_id: null,
+    error: null,
+    created_at: '2026-10-01T09:30:00.000Z',
+  },
+  created_at: '2026-10-01T09:30:00.000Z',
+  updated_at: '2026-10-01T09:31:00.000Z',
+}
+
+export const searchConversations = defineOperation({
+  name: 'inbox_search_conversations',
+  cli: 'conversations search',
+  routes: ['GET /v1/conversations'],
+  since,
+  stability: 'beta',
+  summary: 'Find conversations, newest activity first',
+  description:
+    "Staff with access to some channels only see the conversations of those. While phones are hidden from the key's owner, digits in `query` are refused.",
+  scope: 'mcp:read',
+  input: z.object({
+    query: z
+      .string()
+      .trim()
+      .min(1)
+      .max(255)
+      .optional()
+      .describe('Contact name or phone contains this, ignoring case.'),
+    state: z.enum(['open', 'closed']).optional().describe('Only in this state.'),
+    assigned: z.boolean().optional().describe('False: the unassigned queue.'),
+    channel_id: Id.optional().describe('Only of this channel.'),
+    reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
+    limit: Limit,
+    cursor: Cursor,
+  }),
+  output: z.object({
+    data: z.array(Conversation).describe('The rows of this page.'),
+    next_cursor: NextCursor,
+  }),
+  errors: ['forbidden'],
+  examples: [
+    {
+      title: 'The unassigned queue',
+      input: { state: 'open', assigned: false },
+      output: { data: [{ ...row, assignee: null, assigned_at: null }], next_cursor: null },
+    },
+  ],
+})
+
+export const getConversation = defineOperation({
+  name: 'inbox_get_conversation',
+  cli: 'conversations get',
+  routes: ['GET /v1/conversations/{conversation_id}'],
+  since,
+  stability: 'beta',
+  summary: 'Get one conversation with its reply window and last message',
+  scope: 'mcp:read',
+  input: z.object({ conversation_id: ConversationId }),
+  output: Conversation,
+  errors: ['not_found'],
+  examples: [{ title: 'A waiting customer', input: { conversation_id: '77' }, output: row }],
+})

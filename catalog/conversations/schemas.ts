@@ -1,0 +1,26 @@
+import { z } from 'zod'
+import { Id } from '../fields.ts'
+import { TagRef } from '../tags.ts'
+
+export const since = '2026-10-01'
+
+/** What changes of a conversation answer. */
+export const ConversationRef = z.object({
+  id: Id.describe('Conversation id.'),
+  state: z.string().nullable().describe('`open` or `closed`.'),
+  assignee_staff_id: Id.nullable().describe('Staff member who has it.'),
+  team_id: Id.nullable().describe('Team that has it.'),
+  tags: z.array(TagRef).describe('Tags by name.'),
+})
+
+export const ConversationId = Id.describe('Conversation id.')
+
+export const Changed = z.boolean().describe('False: it was so already.')
+
+export const ref = {
+  id: '77',
+  state: 'open',
+  assignee_staff_id: '5',
+  team_id: null,
+  tags: [{ id: '7', name: 'VIP' }],
+}

@@ -1,0 +1,172 @@
+import { z } from 'zod'
+import { Id, IdInput } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
+
+const payload = [
+  { type: 'BODY', text: 'Hello {{1}}, your order is on its way.', example: { body_text: [['Ada']] } },
+]
+
+const created = { ...draft, name: 'order_delayed' }
+
+const submitted = {
+  submitted: true,
+  id: '11',
+  name: 'order_update',
+  language: 'en_US',
+  category: 'UTILITY',
+  status: 'PENDING',
+  business_account_id: '5467539754836534',
+  business_account_name: 'Demo Coffee',
+  lint,
+  payload_preview: payload,
+}
+
+const Payload = z
+  .array(z.record(z.string(), z.unknown()))
+  .describe('The exact components that the provider receives.')
+
+const submission = {
+  submitted: z.boolean().describe('False in a dry run.'),
+  id: Id.nullable().describe('Template id; null for one that a dry run would create.'),
+  name: z.string().describe('Name.'),
+  language: z.string().describe('Language.'),
+  category: z.string().nullable().describe('Category, as the provider settled it.'),
+  status: z.string().nullable().describe('Review status, normally `PENDING`; null in a dry run.'),
+  business_account_id: z.string().nullable().describe('Account at the provider.'),
+  business_account_name: z.string().nullable().describe('Its name.'),
+  lint: LintResult.describe('What lint says of the draft.'),
+  payload_preview: Payload,
+}
+
+export const createTemplate = defineOperation({
+  name: 'messaging_create_template',
+  cli: 'templates create',
+  routes: [{ route: 'POST /v1/templates', status: 201 }],
+  since,
+  stability: 'beta',
+  summary: 'Submit a message template for review',
+  description: 'Lint errors refuse it: `template_rules`. `messaging_get_template` tells the outcome.',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'required',
+  confirm: 'submit',
+  repeatable: false,
+  emits: ['template.submitted/1'],
+  input: z.object({
+    template: TemplateDraft.describe('Draft.'),
+    business_account_id: z.string().max(64).optional().describe('Account, if several.'),
+    channel_id: z.string().max(64).optional().describe('A channel of it, instead.'),
+    allow_category_change: z
+      .boolean()
+      .default(true)
+      .describe('The provider may change the category instead of rejecting.'),
+  }),
+  output: z.object(submission),
+  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'upstream_error'],
+  examples: [
+    {
+      title: 'An order update',
+      input: { template: created },
+      output: { ...submitted, name: 'order_delayed' },
+    },
+  ],
+})
+
+export const updateTemplate = defineOperation({
+  name: 'messaging_update_template',
+  cli: 'templates update',
+  routes: ['PATCH /v1/templates/{template_id}'],
+  since,
+  stability: 'beta',
+  summary: 'Submit a changed template for review again',
+  description:
+    'The whole draft, with the same checks. Name and language stay; a template in review, archived or disabled cannot be changed, nor the category of an approved one.',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'submit',
+  repeatable: true,
+  emits: ['template.submitted/1'],
+  input: z.object({
+    template_id: Id.describe('Template id.'),
+    template: TemplateDraft.describe('The edited draft.'),
+  }),
+  output: z.object(submission),
+  errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error'],
+  examples: [{ title: 'Another wording', input: { template_id: '11', template: draft }, output: submitted }],
+})
+
+export const archiveTemplates = defineOperation({
+  name: 'messaging_archive_templates',
+  cli: 'templates archive',
+  routes: ['POST /v1/templates/archive'],
+  since,
+  stability: 'stable',
+  summary: 'Archive templates, so that they can no longer be sent',
+  description: 'Whatever uses them begins to fail. They can be restored at the provider for 28 days.',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'archive',
+  repeatable: true,
+  emits: ['template.archived/1'],
+  input: z.object({ ids: z.array(IdInput).min(1).max(20).describe('1 to 20 template ids.') }),
+  output: z.object({
+    archived: z.array(Id).describe('Archived now, or before.'),
+    failed: z
+      .array(
+        z.object({
+          id: z.string().describe('Template id.'),
+          name: z.string().optional().describe('Its name, where it is known.'),
+          code: z
+            .enum(['not_found', 'account_not_connected', 'not_submitted', 'refused_by_whatsapp'])
+            .describe('Why.'),
+          reason: z.string().describe('The same as a sentence.'),
+        }),
+      )
+      .describe('What could not be archived.'),
+  }),
+  errors: ['confirm_required', 'upstream_error'],
+  examples: [
+    {
+      title: 'One of two',
+      input: { ids: ['11', '12'] },
+      output: {
+        archived: ['11'],
+        failed: [{ id: '12', code: 'not_found', reason: 'There is no such template in this workspace.' }],
+      },
+    },
+  ],
+})
+
+export const uploadSample = defineOperation({
+  name: 'messaging_upload_template_sample',
+  cli: 'templates upload-sample',
+  routes: [{ route: 'POST /v1/templates/samples', status: 201 }],
+  since,
+  stability: 'stable',
+  summary: 'Upload the sample of a media header',
+  description:
+    'Answers the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up to 16 MB, PDF documents up to 16 MB.',
+  scope: 'messaging:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  maxBytes: 24 * 1024 * 1024,
+  input: z.object({
+    file_name: z.string().min(1).max(200).describe('File name.'),
+    content_type: z.enum(['image/jpeg', 'image/png', 'video/mp4', 'application/pdf']).describe('What it is.'),
+    data: z.base64().min(4).max(22_500_000).describe('The bytes in base64.'),
+  }),
+  output: z.object({ media_handle: z.string().nullable().describe('Handle; null in a dry run.') }),
+  errors: ['upstream_error', 'service_unconfigured'],
+  examples: [
+    {
+      title: 'A picture',
+      input: { file_name: 'sale.png', content_type: 'image/png', data: 'iVBORw0KGgo=' },
+      output: { media_handle: '4::aW1hZ2UvcG5n:ARa' },
+    },
+  ],
+})

@@ -1,0 +1,6 @@
+/** True for objects that are not arrays. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/** True for text of white space alone, and for everything that is not text. */
+export const isBlank = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''

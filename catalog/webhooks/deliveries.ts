@@ -1,0 +1,163 @@
+import { z } from 'zod'
+import { Timestamp, list, page } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { EndpointId, EventTypeIdInput, delivery, endpoint, prefixed, since } from './schemas.ts'
+
+const DeliveryId = prefixed('dlv').describe('Delivery id.')
+
+const Delivery = z
+  .object({
+    id: DeliveryId,
+    endpoint_id: EndpointId,
+    event_id: z.string().describe('Event; `webhook-id` of every attempt.'),
+    event_type_id: z.string().describe('Event type.'),
+    status: z
+      .enum(['pending', 'delivered', 'failed', 'dead', 'skipped'])
+      .describe('`failed`: it is tried again; `dead`: it is not; `skipped`: dropped with its endpoint.'),
+    attempts: z.int().describe('Attempts made.'),
+    next_attempt_at: Timestamp.nullable().describe('When it is tried again.'),
+    last_response_status: z.int().nullable().describe('HTTP status of the last answer.'),
+    created_at: Timestamp.describe('When it was made.'),
+    delivered_at: Timestamp.nullable().describe('When the endpoint took it.'),
+  })
+  .meta({ id: 'WebhookDelivery' })
+
+const Attempt = z.object({
+  number: z.int().describe('1, then one more each time.'),
+  started_at: Timestamp.describe('When it began.'),
+  duration_ms: z.int().describe('Milliseconds until the answer, or until it failed.'),
+  response_status: z.int().optional().describe('HTTP status.'),
+  response_excerpt: z.string().optional().describe('Beginning of the answer, at most 1 KB.'),
+  error: z.string().optional().describe('Why no answer came.'),
+  trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused it.'),
+})
+
+export const listDeliveries = defineOperation({
+  name: 'webhooks_list_deliveries',
+  cli: 'webhooks deliveries',
+  routes: ['GET /v1/webhooks/endpoints/{endpoint_id}/deliveries'],
+  since,
+  stability: 'stable',
+  summary: 'List the deliveries of an endpoint, newest first',
+  description: 'Also of one that was deleted.',
+  scope: 'mcp:read',
+  input: z.object({
+    endpoint_id: EndpointId,
+    status: z
+      .enum(['pending', 'delivered', 'failed', 'dead', 'skipped'])
+      .optional()
+      .describe('Only in this status.'),
+    event_type_id: EventTypeIdInput.optional().describe('Only of this type.'),
+    from: z.iso.datetime({ offset: true }).optional().describe('Made at this time or later.'),
+    to: z.iso.datetime({ offset: true }).optional().describe('Made before this time.'),
+    ...page,
+  }),
+  output: z.object(list(Delivery)),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'What did not arrive',
+      input: { endpoint_id: endpoint.id, status: 'dead' },
+      output: {
+        data: [{ ...delivery, status: 'dead', attempts: 10, last_response_status: 500, delivered_at: null }],
+        next_cursor: null,
+      },
+    },
+  ],
+})
+
+export const getDelivery = defineOperation({
+  name: 'webhooks_get_delivery',
+  cli: 'webhooks delivery',
+  routes: ['GET /v1/webhooks/deliveries/{delivery_id}'],
+  since,
+  stability: 'stable',
+  summary: 'Get one delivery with every attempt',
+  scope: 'mcp:read',
+  input: z.object({ delivery_id: DeliveryId }),
+  output: Delivery.extend({ attempts_made: z.array(Attempt).describe('Every attempt, oldest first.') }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'At the first try',
+      input: { delivery_id: delivery.id },
+      output: {
+        ...delivery,
+        attempts_made: [
+          {
+            number: 1,
+            started_at: '2026-10-01T09:30:00.020Z',
+            duration_ms: 100,
+            response_status: 200,
+            response_excerpt: 'ok',
+            trigger: 'scheduled',
+          },
+        ],
+      },
+    },
+  ],
+})
+
+export const replayDelivery = defineOperation({
+  name: 'webhooks_replay_delivery',
+  cli: 'webhooks replay',
+  routes: [{ route: 'POST /v1/webhooks/deliveries/{delivery_id}/replay', status: 202 }],
+  since,
+  stability: 'stable',
+  summary: 'Send a delivery once more',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
+  input: z.object({ delivery_id: DeliveryId }),
+  output: z.object({ delivery: Delivery.describe('The delivery, pending again.') }),
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'Once more',
+      input: { delivery_id: delivery.id },
+      output: {
+        delivery: {
+          ...delivery,
+          status: 'pending',
+          next_attempt_at: '2026-10-01T10:00:00.000Z',
+          delivered_at: null,
+        },
+      },
+    },
+  ],
+})
+
+export const recoverEndpoint = defineOperation({
+  name: 'webhooks_recover_endpoint',
+  cli: 'webhooks recover',
+  routes: [{ route: 'POST /v1/webhooks/endpoints/{endpoint_id}/recover', status: 202 }],
+  since,
+  stability: 'stable',
+  summary: 'Send what an endpoint missed in a span of time',
+  description:
+    'Events of its subscriptions that it never took: failed for good, or made while it was disabled.',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({
+    endpoint_id: EndpointId,
+    from: z.iso.datetime({ offset: true }).describe('Begin; at most 14 days before `to`.'),
+    to: z.iso.datetime({ offset: true }).describe('End, exclusive.'),
+  }),
+  output: z.object({
+    endpoint_id: EndpointId,
+    recovered: z.int().describe('Deliveries that were made pending.'),
+  }),
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'An outage',
+      input: { endpoint_id: endpoint.id, from: '2026-10-01T00:00:00Z', to: '2026-10-01T06:00:00Z' },
+      output: { endpoint_id: endpoint.id, recovered: 120 },
+    },
+  ],
+})

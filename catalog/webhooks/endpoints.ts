@@ -1,0 +1,247 @@
+import { z } from 'zod'
+import { Timestamp, list, page } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { Changed, Endpoint, EndpointId, SubscriptionList, endpoint, since } from './schemas.ts'
+
+const NewEndpoint = Endpoint.extend({
+  id: EndpointId.nullable().describe('Endpoint id; null when a dry run would create it.'),
+})
+
+const Url = z.string().min(1).max(2048).describe('Public https address, 1 to 2048 characters.')
+
+const Description = z
+  .string()
+  .max(500)
+  .nullable()
+  .describe('Description, at most 500 characters; null clears it.')
+
+const CustomHeaders = z
+  .record(z.string().min(1).max(100), z.string().max(1000))
+  .describe(
+    'Headers to send along; replaces the whole set, `{}` removes all. Reserved: `Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.',
+  )
+
+const PayloadFormat = z.enum(['envelope', 'data'])
+
+const secret = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDu1Iq1FQ8k3Jd'
+
+export const listEndpoints = defineOperation({
+  name: 'webhooks_list_endpoints',
+  cli: 'webhooks list',
+  routes: ['GET /v1/webhooks/endpoints'],
+  since,
+  stability: 'stable',
+  summary: 'List webhook endpoints, newest first',
+  scope: 'mcp:read',
+  input: z.object({
+    status: z.enum(['active', 'disabled', 'paused']).optional().describe('Only in this status.'),
+    url_contains: z.string().min(1).max(200).optional().describe('Address contains this, ignoring case.'),
+    ...page,
+  }),
+  output: z.object(list(Endpoint)),
+  errors: [],
+  examples: [
+    {
+      title: 'Those that work',
+      input: { status: 'active' },
+      output: { data: [endpoint], next_cursor: null },
+    },
+  ],
+})
+
+export const getEndpoint = defineOperation({
+  name: 'webhooks_get_endpoint',
+  cli: 'webhooks get',
+  routes: ['GET /v1/webhooks/endpoints/{endpoint_id}'],
+  since,
+  stability: 'stable',
+  summary: 'Get one webhook endpoint',
+  scope: 'mcp:read',
+  input: z.object({ endpoint_id: EndpointId }),
+  output: Endpoint,
+  errors: ['not_found'],
+  examples: [{ title: 'One endpoint', input: { endpoint_id: endpoint.id }, output: endpoint }],
+})
+
+export const createEndpoint = defineOperation({
+  name: 'webhooks_create_endpoint',
+  cli: 'webhooks create',
+  routes: [{ route: 'POST /v1/webhooks/endpoints', status: 201 }],
+  since,
+  stability: 'stable',
+  summary: 'Register an address that events are sent to',
+  description:
+    'The signing secret is shown in this answer alone. A new endpoint gets no events until `event_types` or `webhooks_set_subscriptions` names some.',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: false,
+  emits: [],
+  secret: true,
+  input: z.object({
+    url: Url,
+    description: Description.optional(),
+    custom_headers: CustomHeaders.optional(),
+    payload_format: PayloadFormat.default('envelope').describe('What is sent.'),
+    event_types: SubscriptionList.optional(),
+  }),
+  output: z.object({
+    endpoint: NewEndpoint.describe('The endpoint.'),
+    signing_secret: z.string().nullable().describe('The secret, this once; null in a dry run.'),
+  }),
+  errors: ['forbidden'],
+  examples: [
+    {
+      title: 'Incoming messages',
+      input: { url: endpoint.url, description: 'Orders', event_types: ['message.received/1'] },
+      output: { endpoint, signing_secret: secret },
+    },
+  ],
+})
+
+export const updateEndpoint = defineOperation({
+  name: 'webhooks_update_endpoint',
+  cli: 'webhooks update',
+  routes: ['PATCH /v1/webhooks/endpoints/{endpoint_id}'],
+  since,
+  stability: 'stable',
+  summary: 'Change address, description, headers or format of an endpoint',
+  description: 'Omitted fields stay. Event types are changed with `webhooks_set_subscriptions`.',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({
+    endpoint_id: EndpointId,
+    url: Url.optional(),
+    description: Description.optional(),
+    custom_headers: CustomHeaders.optional(),
+    payload_format: PayloadFormat.optional().describe('What is sent.'),
+  }),
+  output: z.object({
+    endpoint: Endpoint.describe('The endpoint.'),
+    changed: z.array(z.string()).describe('Names of the fields that changed.'),
+  }),
+  errors: ['not_found', 'forbidden'],
+  examples: [
+    {
+      title: 'Another address',
+      input: { endpoint_id: endpoint.id, url: 'https://example.com/new' },
+      output: { endpoint: { ...endpoint, url: 'https://example.com/new' }, changed: ['url'] },
+    },
+  ],
+})
+
+export const deleteEndpoint = defineOperation({
+  name: 'webhooks_delete_endpoint',
+  cli: 'webhooks delete',
+  routes: ['DELETE /v1/webhooks/endpoints/{endpoint_id}'],
+  since,
+  stability: 'stable',
+  summary: 'Delete an endpoint with its subscriptions; its delivery log stays',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  confirm: 'delete',
+  repeatable: true,
+  emits: [],
+  input: z.object({ endpoint_id: EndpointId }),
+  output: z.object({ id: EndpointId, deleted: z.boolean().describe('True: it is gone.') }),
+  errors: ['not_found', 'confirm_required'],
+  examples: [
+    { title: 'Gone', input: { endpoint_id: endpoint.id }, output: { id: endpoint.id, deleted: true } },
+  ],
+})
+
+export const rotateSecret = defineOperation({
+  name: 'webhooks_rotate_secret',
+  cli: 'webhooks rotate-secret',
+  routes: ['POST /v1/webhooks/endpoints/{endpoint_id}/rotate-secret'],
+  since,
+  stability: 'stable',
+  summary: 'Give an endpoint a new signing secret',
+  description:
+    'Shown in this answer alone. The old one stays valid for 24 hours, during which deliveries carry both signatures.',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'required',
+  confirm: 'rotate',
+  repeatable: false,
+  emits: [],
+  secret: true,
+  input: z.object({ endpoint_id: EndpointId }),
+  output: z.object({
+    endpoint: Endpoint.describe('The endpoint.'),
+    signing_secret: z.string().nullable().describe('The new secret, this once; null in a dry run.'),
+    old_secret_valid_until: Timestamp.describe('Until when the old one signs too.'),
+    warning: z.string().describe('What to do now.'),
+  }),
+  errors: ['not_found', 'forbidden', 'confirm_required'],
+  examples: [
+    {
+      title: 'A new secret',
+      input: { endpoint_id: endpoint.id },
+      output: {
+        endpoint,
+        signing_secret: secret,
+        old_secret_valid_until: '2026-10-02T09:30:00.000Z',
+        warning: 'Store the new secret now: it is not shown again. The old one stops signing in 24 hours.',
+      },
+    },
+  ],
+})
+
+export const disableEndpoint = defineOperation({
+  name: 'webhooks_disable_endpoint',
+  cli: 'webhooks disable',
+  routes: ['POST /v1/webhooks/endpoints/{endpoint_id}/disable'],
+  since,
+  stability: 'stable',
+  summary: 'Stop sending events to an endpoint',
+  description:
+    'Deliveries pending now wait until it is enabled. Events that happen meanwhile get none; `webhooks_recover_endpoint` is the way back.',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['webhook.endpoint_disabled/1'],
+  input: z.object({ endpoint_id: EndpointId }),
+  output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
+  errors: ['not_found'],
+  examples: [
+    {
+      title: 'Switched off',
+      input: { endpoint_id: endpoint.id },
+      output: {
+        endpoint: {
+          ...endpoint,
+          status: 'disabled',
+          disabled_at: '2026-10-01T10:00:00.000Z',
+          disabled_reason: 'manual',
+        },
+        changed: true,
+      },
+    },
+  ],
+})
+
+export const enableEndpoint = defineOperation({
+  name: 'webhooks_enable_endpoint',
+  cli: 'webhooks enable',
+  routes: ['POST /v1/webhooks/endpoints/{endpoint_id}/enable'],
+  since,
+  stability: 'stable',
+  summary: 'Send events to an endpoint again',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({ endpoint_id: EndpointId }),
+  output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
+  errors: ['not_found', 'forbidden'],
+  examples: [
+    { title: 'Switched on', input: { endpoint_id: endpoint.id }, output: { endpoint, changed: true } },
+  ],
+})

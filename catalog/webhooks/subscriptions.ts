@@ -1,0 +1,120 @@
+import { z } from 'zod'
+import { list, page } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import {
+  Changed,
+  Endpoint,
+  EndpointId,
+  EventTypeIdInput,
+  SubscriptionList,
+  delivery,
+  endpoint,
+  prefixed,
+  since,
+} from './schemas.ts'
+
+export const EventId = prefixed('evt')
+
+export const sendTestEvent = defineOperation({
+  name: 'webhooks_send_test',
+  cli: 'webhooks test',
+  routes: [{ route: 'POST /v1/webhooks/endpoints/{endpoint_id}/test', status: 202 }],
+  since,
+  stability: 'stable',
+  summary: 'Send one signed test event that looks like a real one',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'required',
+  repeatable: false,
+  emits: [],
+  input: z.object({
+    endpoint_id: EndpointId,
+    event_type_id: EventTypeIdInput.describe('Event type, such as `contact.created/1`.'),
+    payload: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .describe('Data of the event; a sample when absent.'),
+  }),
+  output: z.object({
+    event_id: EventId.nullable().describe('The event; null in a dry run.'),
+    endpoint_id: EndpointId,
+  }),
+  errors: ['not_found', 'conflict'],
+  examples: [
+    {
+      title: 'A contact that is not there',
+      input: { endpoint_id: endpoint.id, event_type_id: 'contact.created/1' },
+      output: { event_id: delivery.event_id, endpoint_id: endpoint.id },
+    },
+  ],
+})
+
+export const setSubscriptions = defineOperation({
+  name: 'webhooks_set_subscriptions',
+  cli: 'webhooks subscribe',
+  routes: ['PUT /v1/webhooks/endpoints/{endpoint_id}/subscriptions'],
+  since,
+  stability: 'stable',
+  summary: 'Settle which events an endpoint gets',
+  scope: 'webhooks:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: [],
+  input: z.object({ endpoint_id: EndpointId, event_types: SubscriptionList }),
+  output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
+  errors: ['not_found', 'forbidden'],
+  examples: [
+    {
+      title: 'Incoming messages',
+      input: { endpoint_id: endpoint.id, event_types: ['message.received/1'] },
+      output: { endpoint, changed: true },
+    },
+  ],
+})
+
+export const listEventTypes = defineOperation({
+  name: 'webhooks_list_event_types',
+  cli: 'webhooks event-types',
+  routes: ['GET /v1/webhooks/event-types'],
+  since,
+  stability: 'stable',
+  summary: 'List every event type with its schema and a sample',
+  scope: 'mcp:read',
+  input: z.object({
+    search: z.string().trim().min(1).max(100).optional().describe('Id contains this.'),
+    ...page,
+  }),
+  output: z.object(
+    list(
+      z.object({
+        id: z.string().describe('Event type id.'),
+        description: z.string().describe('What happened.'),
+        operations: z
+          .array(z.string())
+          .describe('Operations that cause it; others come from customers and the provider.'),
+        schema: z.record(z.string(), z.unknown()).describe('JSON Schema of `data`.'),
+        sample: z.record(z.string(), z.unknown()).describe('A sample of `data`.'),
+      }),
+    ),
+  ),
+  errors: [],
+  examples: [
+    {
+      title: 'About groups',
+      input: { search: 'group.deleted' },
+      output: {
+        data: [
+          {
+            id: 'group.deleted/1',
+            description: 'A group was deleted.',
+            operations: ['crm_delete_group'],
+            schema: { type: 'object' },
+            sample: { group: { id: '3', name: 'VIP', emoji: '⭐' } },
+          },
+        ],
+        next_cursor: null,
+      },
+    },
+  ],
+})

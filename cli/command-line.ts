@@ -1,0 +1,70 @@
+import { usageError } from './error.ts'
+import type { CommandSpec } from './manifest.ts'
+import type { JsonFlag } from './operation-command.ts'
+
+/** A command line from which what commander cannot parse was removed or rewritten. */
+export type CommandLine = {
+  readonly words: string[]
+  readonly json: JsonFlag
+  readonly spec: CommandSpec | undefined
+}
+
+/** Options of the program itself that take a value; they precede the group. */
+const GLOBAL_FLAGS_WITH_VALUE = ['--url', '--server']
+
+/** Returns the index of the group, which follows the program's own options. */
+export const findGroupIndex = (words: readonly string[]): number => {
+  let at = 0
+  while (words[at]?.startsWith('-')) at += GLOBAL_FLAGS_WITH_VALUE.includes(words[at]!) ? 2 : 1
+  return at
+}
+
+/**
+ * Removes `--json` before commander parses the words: it may occur anywhere and must not consume the word
+ * after it.
+ */
+const extractJsonFlag = (argv: readonly string[]): { words: string[]; json: JsonFlag } => {
+  const end = argv.indexOf('--') === -1 ? argv.length : argv.indexOf('--')
+  const isJson = (word: string, i: number): boolean =>
+    i < end && (word === '--json' || word.startsWith('--json='))
+  const fields = argv
+    .filter(isJson)
+    .map((word) => word.slice('--json='.length))
+    .filter((text) => text !== '')
+    .at(-1)
+  return {
+    words: argv.filter((word, i) => !isJson(word, i)),
+    json: { on: argv.some(isJson), ...(fields === undefined ? {} : { fields }) },
+  }
+}
+
+/**
+ * Rewrites `--starred=false` to `--no-starred`: for commander a flag takes a value either always or never.
+ */
+const rewriteBooleanFlags = (words: readonly string[], spec: CommandSpec): string[] => {
+  const flags = [...spec.fields.filter((f) => f.type === 'boolean').map((f) => f.flag), '--dry-run', '--all']
+  return words.map((word) => {
+    const [flag, value] = [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)]
+    if (!word.includes('=') || !flags.includes(flag)) return word
+    if (value === 'true') return flag
+    if (value === 'false') return flag.replace('--', '--no-')
+    if (value === 'null' && spec.fields.some((f) => f.flag === flag && f.nullable))
+      return flag.replace('--', '--null-')
+    throw usageError(
+      `${flag} must be true or false, not "${value}".`,
+      flag,
+      `Use ${flag}, ${flag}=false or ${flag.replace('--', '--no-')}.`,
+    )
+  })
+}
+
+export const parseCommandLine = (argv: readonly string[], commands: readonly CommandSpec[]): CommandLine => {
+  const { words, json } = extractJsonFlag(argv)
+  const at = findGroupIndex(words) + (words[findGroupIndex(words)] === 'help' ? 1 : 0)
+  const spec = commands.find((c) => c.group === words[at] && (c.verb === '' || c.verb === words[at + 1]))
+  return { words, json, spec }
+}
+
+/** Returns the words for commander. Throws a usage error for a boolean flag with another value. */
+export const commanderWords = (line: CommandLine): string[] =>
+  line.spec ? rewriteBooleanFlags(line.words, line.spec) : line.words

@@ -1,0 +1,112 @@
+import type { Io } from '../io.ts'
+import { callOperation, type ServerConnection } from '../remote.ts'
+import type { FailureSink, RowFailure } from './failures.ts'
+import type { GroupIds } from './groups.ts'
+import type { ImportProgress } from './progress.ts'
+import type { ImportRow } from './rows.ts'
+import { callWithRetry, createBatches, type ImportBatch, sendInOrder } from './send.ts'
+import { createSha256 } from './source.ts'
+import type { ImportState } from './state.ts'
+
+type BatchResponse = {
+  created: number
+  updated: number
+  unchanged: number
+  dry_run?: true
+  failures: readonly { row: number; code: string; message: string; errors: readonly { pointer: string }[] }[]
+}
+
+export type UploadOptions = {
+  readonly io: Io
+  readonly to: ServerConnection
+  readonly operation: string
+  readonly rows: AsyncIterable<ImportRow>
+  readonly totalRows: number
+  readonly groupIds: GroupIds
+  readonly dryRun: boolean
+  readonly progress: ImportProgress
+  readonly failures: FailureSink
+  /** Updated after each batch. Its first batches were done before and are skipped. */
+  readonly state: ImportState
+  readonly saveState: (state: ImportState) => void
+}
+
+/**
+ * Sends the rows in batches, each under an idempotency key of its own, and records the progress in `state`.
+ * Returns true when the server treated the calls as dry runs, as it does for test keys.
+ */
+export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
+  const { io, to, operation, dryRun, progress, state } = options
+  let stopped = false
+  let wasDryRun = false
+
+  const send = async (batch: ImportBatch): Promise<BatchResponse> => {
+    const rows = sendableRows(batch).map((row) => toRequestRow(row, options.groupIds))
+    if (batch.index < state.batches || rows.length === 0)
+      return { created: 0, updated: 0, unchanged: 0, failures: [] }
+    const idempotencyKey = createSha256()
+      .update(JSON.stringify([state.run, batch.index, rows]))
+      .digest('hex')
+    const input = { rows, ...(dryRun ? { dry_run: true } : {}) }
+    try {
+      const { value } = await callWithRetry(
+        () => callOperation(io, to, operation, input, { idempotencyKey }),
+        { onWait: progress.showWait, isStopped: () => stopped },
+      )
+      return value as unknown as BatchResponse
+    } catch (error) {
+      stopped = true
+      throw error
+    }
+  }
+
+  const complete = (batch: ImportBatch, response: BatchResponse): void => {
+    if (batch.index < state.batches) return
+    const failures = collectFailures(batch, response, options.groupIds)
+    wasDryRun ||= response.dry_run === true
+    const { totals } = state
+    state.failuresBytes = options.failures.write(failures)
+    state.batches = batch.index + 1
+    state.totals = {
+      rows: totals.rows + batch.rows.length,
+      created: totals.created + response.created,
+      updated: totals.updated + response.updated,
+      unchanged: totals.unchanged + response.unchanged,
+      failed: totals.failed + failures.length,
+    }
+    options.saveState(state)
+    progress.showTotals(state.totals, options.totalRows)
+  }
+
+  options.saveState(state)
+  await sendInOrder(createBatches(options.rows), send, complete)
+  return wasDryRun
+}
+
+const sendableRows = (batch: ImportBatch): ImportRow[] => batch.rows.filter((row) => !row.rejection)
+
+/** Replaces the names of groups by their ids. */
+const toRequestRow = (
+  { draft: { groups, ...row } }: ImportRow,
+  groupIds: GroupIds,
+): Record<string, unknown> => {
+  if (groups === undefined) return row
+  const ids = groups.map((name) => groupIds.get(name)).filter((id) => id !== null)
+  return { ...row, group_ids: [...((row['group_ids'] ?? []) as unknown[]), ...ids] }
+}
+
+/** Returns the rejected rows and those that the server refused, in file order, with pointers into the row. */
+const collectFailures = (batch: ImportBatch, response: BatchResponse, groupIds: GroupIds): RowFailure[] => {
+  const sent = sendableRows(batch)
+  const rejected = batch.rows.flatMap((row) =>
+    row.rejection ? [{ line: row.line, row: toRequestRow(row, groupIds), ...row.rejection }] : [],
+  )
+  const refused = response.failures.map(({ row, code, message, errors }) => ({
+    line: sent[row]!.line,
+    row: toRequestRow(sent[row]!, groupIds),
+    code,
+    message,
+    errors: errors.map((error) => ({ ...error, pointer: error.pointer.replace(`#/rows/${row}`, '#') })),
+  }))
+  return [...rejected, ...refused].toSorted((a, b) => a.line - b.line)
+}

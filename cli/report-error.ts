@@ -1,0 +1,63 @@
+import { errors } from '../catalog/errors.ts'
+import { type CliError, cliError, isCliError } from './error.ts'
+import { hasColor, type Io } from './io.ts'
+import type { CommandSpec } from './manifest.ts'
+import { formatProblem, toProblemText } from './text.ts'
+
+/** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
+const findFix = (
+  error: CliError & { hint?: string; retryAfter?: number },
+  spec: CommandSpec | undefined,
+): string | undefined => {
+  if (error.hint) return error.hint
+  const { code } = error.problem
+  if (code === 'unauthenticated') return 'Set WCRM_API_KEY, or store a key with: wcrm login'
+  if (code === 'confirm_required')
+    return spec?.confirm
+      ? `To confirm, add: --confirm ${spec.confirm}   For a dry run, add: --dry-run`
+      : undefined
+  if (code === 'rate_limited' && error.retryAfter) return `Try again in ${error.retryAfter} s.`
+  const key = error.problem['idempotency_key']
+  if (code === 'unreachable')
+    return typeof key === 'string'
+      ? `Is the server running? It is safe to retry with: --idempotency-key ${key}`
+      : 'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.'
+  if (code === 'invalid_input') return undefined
+  return Object.hasOwn(errors, code)
+    ? errors[code as keyof typeof errors].mend.replaceAll('`', '')
+    : undefined
+}
+
+const unexpectedError = (error: unknown): CliError =>
+  cliError(1, {
+    type: 'about:blank',
+    title: 'Unexpected error',
+    code: 'internal_error',
+    detail: error instanceof Error ? error.message : String(error),
+  })
+
+/** Prints an error on stderr: as JSON, in a box on a terminal, else as lines. Returns the exit code. */
+export const reportError = async (
+  io: Io,
+  error: unknown,
+  spec: CommandSpec | undefined,
+  json: boolean,
+): Promise<number> => {
+  const reported = isCliError(error) ? error : unexpectedError(error)
+  if (json) {
+    io.stderr.write(`${(reported.body ?? JSON.stringify(reported.problem)).trimEnd()}\n`)
+    return reported.exitCode
+  }
+  const text = toProblemText(reported.problem, spec, findFix(reported, spec))
+  if (io.stderr.isTTY && io.stdin.isTTY) {
+    const { drawProblem } = await import('./views.ts')
+    io.stderr.write(drawProblem(text, { width: io.stderr.columns || 80, color: hasColor(io) }))
+  } else {
+    io.stderr.write(
+      formatProblem(text)
+        .map((line) => `${line}\n`)
+        .join(''),
+    )
+  }
+  return reported.exitCode
+}

@@ -1,0 +1,88 @@
+import { chmodSync, cpSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { migrate, openStorage } from '../storage/open.ts'
+import { postgresBinaries, startCluster } from './cluster.ts'
+
+/** What tests find in their environment (`tests/databases.ts`), and how it is taken away again. */
+export type TestEnvironment = { env: Record<string, string>; remove: () => Promise<void> }
+
+const MEMORY_FOLDER = '/dev/shm'
+const MEMORY_NEEDED_BYTES = 3 * 1024 ** 3
+
+/** Where databases are made: in memory where there is room, since they are many and none outlives the run. */
+const temporaryFolder = (): string => {
+  const stats = existsSync(MEMORY_FOLDER) ? statfsSync(MEMORY_FOLDER) : undefined
+  const roomy = stats !== undefined && stats.bavail * stats.bsize >= MEMORY_NEEDED_BYTES
+  return mkdtempSync(join(roomy ? MEMORY_FOLDER : tmpdir(), 'wcrm-tests-'))
+}
+
+/** An embedded database takes seconds to make; tests copy these two. */
+const prepareEmbedded = async (empty: string, migrated: string): Promise<void> => {
+  await (await openStorage({ dataDir: empty })).close()
+  cpSync(empty, migrated, { recursive: true })
+  const storage = await openStorage({ dataDir: migrated })
+  await migrate(storage.db)
+  await storage.close()
+}
+
+/** Makes a database with the newest schema, of which PostgreSQL makes copies by its name. */
+const preparePostgres = async (url: string, name: string): Promise<void> => {
+  const admin = postgres(url, { max: 1 })
+  await admin.unsafe(`create database ${name}`)
+  await admin.end()
+  const databaseUrl = Object.assign(new URL(url), { pathname: `/${name}` }).href
+  const storage = await openStorage({ databaseUrl })
+  await migrate(storage.db)
+  await storage.close()
+}
+
+const dropDatabase = async (url: string, name: string): Promise<void> => {
+  const admin = postgres(url, { max: 1 })
+  await admin.unsafe(`drop database ${name} with (force)`)
+  await admin.end()
+}
+
+/**
+ * Makes the databases that tests copy. Brings up PostgreSQL in a cluster of its own, unless
+ * `WCRM_TEST_POSTGRES_URL` names one that runs, or `embeddedOnly` is set, or none is installed.
+ */
+export const createTestEnvironment = async ({
+  embeddedOnly,
+}: {
+  embeddedOnly: boolean
+}): Promise<TestEnvironment> => {
+  const compileCache = join(tmpdir(), 'node-compile-cache')
+  const folder = temporaryFolder()
+  // The user `postgres` must reach its data in it.
+  chmodSync(folder, 0o711)
+  process.env.TMPDIR = folder
+  const given = embeddedOnly ? undefined : process.env.WCRM_TEST_POSTGRES_URL
+  const binaries = embeddedOnly || given ? undefined : postgresBinaries()
+  // Nothing here outlives the run, so nothing is made to survive a power cut.
+  const cluster = binaries
+    ? await startCluster(binaries, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' })
+    : undefined
+  const url = given ?? cluster?.url
+  const name = `wcrm_template_${process.pid}`
+  const [empty, migrated] = [join(folder, 'empty'), join(folder, 'migrated')]
+  await Promise.all([prepareEmbedded(empty, migrated), url ? preparePostgres(url, name) : undefined])
+  let removed = false
+  return {
+    env: {
+      TMPDIR: folder,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compileCache,
+      WCRM_TEST_TEMPLATE: migrated,
+      WCRM_TEST_EMPTY_TEMPLATE: empty,
+      ...(url ? { WCRM_TEST_POSTGRES_URL: url, WCRM_TEST_POSTGRES_TEMPLATE: name } : {}),
+    },
+    remove: async () => {
+      if (removed) return
+      removed = true
+      if (cluster) cluster.stop()
+      else if (given) await dropDatabase(given, name)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

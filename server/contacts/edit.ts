@@ -1,0 +1,90 @@
+import {
+  type ContactChanges,
+  type ContactRow,
+  readContact,
+  updateContactRow,
+} from '../../storage/contacts.ts'
+import type { Label } from '../../storage/labels.ts'
+import type { Context } from '../core/context.ts'
+import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'
+import { eventContact } from './view.ts'
+
+/** What a call sets on one contact; an absent property stays as it is. */
+export type ContactEdit = {
+  name?: string | null | undefined
+  dnd?: boolean | undefined
+  starred?: boolean | undefined
+  values: ValueChanges
+}
+
+/** Writes what differs on a locked contact, and emits the event. Returns false when nothing differs. */
+export const editContact = async (
+  ctx: Context<'contact.updated/1'>,
+  id: string,
+  edit: ContactEdit,
+): Promise<boolean> => {
+  const workspaceId = ctx.actor.workspace.id
+  const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
+  const { changes, names } = diffContact(contact, edit)
+  if (names.length === 0) return false
+  await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
+  const { values: _values, email: _email, ...columns } = changes
+  ctx.auditChange(
+    { ...contact, ...auditValues(contact.attrs, edit.values) },
+    { ...columns, ...auditValues(changes.values?.attrs ?? contact.attrs, edit.values) },
+  )
+  ctx.emit('contact.updated/1', {
+    contact: eventContact({ ...contact, ...columns, updated_at: ctx.now }),
+    changes: names,
+  })
+  return true
+}
+
+const isEmail = ({ key }: { key: string }): boolean => key === 'email'
+
+/** The name of a field's value in events and in the audit trail. */
+const valueName = (field: { key: string }): string => (isEmail(field) ? 'email' : `attributes.${field.key}`)
+
+/** Returns the values of the fields that an edit names, by their names. */
+const auditValues = (attrs: ContactRow['attrs'], edited: ValueChanges): Record<string, unknown> =>
+  Object.fromEntries([...edited.keys()].map((field) => [valueName(field), attrs[field.id] ?? null]))
+
+/** Returns what differs, and the names of it as events carry them. */
+export const diffContact = (
+  contact: Pick<ContactRow, 'name' | 'dnd' | 'starred' | 'attrs'>,
+  edit: ContactEdit,
+): { changes: ContactChanges; names: string[] } => {
+  const changes: ContactChanges = {}
+  if (edit.name !== undefined && edit.name !== contact.name) changes.name = edit.name
+  if (edit.dnd !== undefined && edit.dnd !== contact.dnd) changes.dnd = edit.dnd
+  if (edit.starred !== undefined && edit.starred !== contact.starred) changes.starred = edit.starred
+  const { attrs, changed } = applyValues(contact.attrs, edit.values)
+  const names = [...Object.keys(changes), ...changed.map(valueName)]
+  if (changed.some(isEmail)) changes.email = findEmailChange(edit.values) ?? null
+  if (changed.length > 0) changes.values = { attrs, changed: toFieldTypes(changed) }
+  return { changes, names }
+}
+
+/**
+ * Returns the new email address, null when it is cleared, and undefined when the values hold none. The
+ * column `email` follows the custom field of that key.
+ */
+export const findEmailChange = (values: ValueChanges): string | null | undefined => {
+  for (const [field, value] of values) if (isEmail(field)) return value as string | null
+  return undefined
+}
+
+/** Emits the events of the tags and groups that one contact gained. */
+export const emitLabelsAdded = (
+  ctx: Context<'contact.tags_added/1' | 'contact.groups_added/1'>,
+  contactId: string,
+  tags: readonly Label[],
+  groups: readonly Label[],
+): void => {
+  if (tags.length > 0)
+    ctx.emit('contact.tags_added/1', {
+      contact_ids: [contactId],
+      tags: tags.map(({ id, name }) => ({ id, name })),
+    })
+  if (groups.length > 0) ctx.emit('contact.groups_added/1', { contact_ids: [contactId], groups: [...groups] })
+}

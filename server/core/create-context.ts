@@ -1,0 +1,72 @@
+import type { EventTypeId } from '../../catalog/events.ts'
+import type { Operation } from '../../catalog/index.ts'
+import { reserveContactIds } from '../../storage/contacts.ts'
+import type { Db } from '../../storage/database.ts'
+import type { DeferredWrite } from '../../storage/deferred-write.ts'
+import type { EventRow } from '../../storage/events.ts'
+import type { RecordChange } from '../audit/entry.ts'
+import { createMediaUrls } from '../media/urls.ts'
+import { checkWebhookUrl } from '../webhooks/guard.ts'
+import type { App } from './app.ts'
+import type { Actor, Context } from './context.ts'
+import { createCursors } from './cursors.ts'
+import { createEmit } from './emit.ts'
+import { getAllowances } from './steps/rate-limit.ts'
+
+/** What a handler leaves to the end of the call. */
+export type PendingWrites = { events: EventRow[]; deferred?: DeferredWrite; change?: RecordChange }
+
+type ContextOptions = {
+  tx: Db
+  actor: Actor
+  op: Operation
+  input: Record<string, unknown>
+  dryRun?: boolean
+  /** Collects what the handler leaves to the end of the call. */
+  pending?: PendingWrites
+  attempt?: number
+}
+
+/** Contact ids that a server takes at a time, so that a contact's id is known before it is written. */
+const CONTACT_ID_BATCH = 64
+
+const takeContactId = async (app: App, tx: Db, attempt: number): Promise<string> => {
+  // A database that crashed may have lost that it gave these ids, and have given them to others.
+  if (attempt > 2) app.contactIdPool.length = 0
+  const pooled = app.contactIdPool.pop()
+  if (pooled !== undefined) return pooled
+  const [first, ...rest] = await reserveContactIds(tx, CONTACT_ID_BATCH)
+  // Taken from the end, so that ids grow in the order in which contacts are made.
+  app.contactIdPool.push(...rest.reverse())
+  return first!
+}
+
+/** Returns the context of one run of a handler. */
+export const createContext = (
+  app: App,
+  { tx, actor, op, input, dryRun = false, pending = { events: [] }, attempt = 1 }: ContextOptions,
+): Context<EventTypeId> => {
+  const now = app.now()
+  return {
+    tx,
+    actor,
+    now,
+    dryRun,
+    attempt,
+    publicUrl: app.config.publicUrl,
+    filters: app.config.filters,
+    cursors: createCursors(app.cursorSealer, actor, op.name, input, now),
+    limits: () => getAllowances(app, actor),
+    deferWrite: (write) => {
+      pending.deferred = write
+    },
+    newContactId: () => takeContactId(app, tx, attempt),
+    mediaUrl: createMediaUrls(app.mediaSealer, app.config.publicUrl, actor.workspace.id),
+    checkWebhookUrl: async (text) => (await checkWebhookUrl(text, app.webhookGuard)).url.href,
+    webhookSealer: app.webhookSealer,
+    auditChange: (before, after) => {
+      pending.change = { before, after } as RecordChange
+    },
+    emit: createEmit(pending.events, now),
+  }
+}

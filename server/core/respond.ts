@@ -1,0 +1,41 @@
+import { type Problem, type ProblemDocument, toProblemDocument } from './problem.ts'
+
+/** What a transport sends: a status, headers and JSON text. `problem` is the parsed body of an error. */
+export type CallResponse = {
+  status: number
+  headers: Record<string, string>
+  body: string
+  problem?: ProblemDocument
+}
+
+type ResponseOptions = {
+  publicUrl: string
+  requestId: string
+  /** Headers beside those of the problem, which win. */
+  headers?: Record<string, string>
+}
+
+/** Returns an error as `application/problem+json` (RFC 9457). */
+export const toProblemResult = (
+  problem: Problem,
+  { publicUrl, requestId, headers = {} }: ResponseOptions,
+): CallResponse & { problem: ProblemDocument } => {
+  const document = toProblemDocument(problem, publicUrl, requestId)
+  return {
+    status: problem.status,
+    body: JSON.stringify(document),
+    problem: document,
+    headers: {
+      'Request-Id': requestId,
+      ...headers,
+      ...problem.headers,
+      'Content-Type': 'application/problem+json',
+    },
+  }
+}
+
+/** The same as a `Response`. */
+export const toProblemResponse = (problem: Problem, options: ResponseOptions): Response => {
+  const { status, headers, body } = toProblemResult(problem, options)
+  return new Response(body, { status, headers })
+}

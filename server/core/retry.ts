@@ -1,0 +1,34 @@
+import { isExpectationFailed } from '../../storage/deferred-write.ts'
+
+const MAX_ATTEMPTS = 4
+const SERIALIZATION_FAILURE = '40001'
+const DEADLOCK_DETECTED = '40P01'
+const UNIQUE_VIOLATION = '23505'
+
+/**
+ * True for failures that a new transaction may not meet: serialization failures, deadlocks, a deferred write
+ * that did not write its row, and the race of two requests for one idempotency key.
+ */
+const isRetryable = (error: unknown): boolean => {
+  const { code, constraint_name: constraint } = error as { code?: string; constraint_name?: string }
+  return (
+    code === SERIALIZATION_FAILURE ||
+    code === DEADLOCK_DETECTED ||
+    isExpectationFailed(error) ||
+    (code === UNIQUE_VIOLATION && constraint === 'idempotency_pkey')
+  )
+}
+
+/** Runs `work`, which must begin its own transaction, again while it fails with a retryable error. */
+export const withRetries = async <T>(
+  work: (attempt: number) => Promise<T>,
+  maxAttempts = MAX_ATTEMPTS,
+): Promise<T> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work(attempt)
+    } catch (error) {
+      if (attempt >= maxAttempts || !isRetryable(error)) throw error
+    }
+  }
+}

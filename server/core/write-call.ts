@@ -1,0 +1,148 @@
+import type { ControlledTransaction } from 'kysely'
+import type { Operation } from '../../catalog/index.ts'
+import type { AuditEntry } from '../../storage/audit.ts'
+import type { Database, Db } from '../../storage/database.ts'
+import {
+  deleteRecord,
+  type CompletedRecord,
+  type IdempotencyRecord,
+  reserveKey,
+} from '../../storage/idempotency.ts'
+import { type CallOutcome, type CallTrace, toAuditEntry } from '../audit/entry.ts'
+import type { App } from './app.ts'
+import type { Actor } from './context.ts'
+import type { PendingWrites } from './create-context.ts'
+import type { AnyHandler, ExternalHandler, LocalHandler } from './handler.ts'
+import type { Problem } from './problem.ts'
+import {
+  computeFingerprint,
+  openBody,
+  RECORD_TTL_MS,
+  requireSameRequest,
+  sealBody,
+  stillRunningProblem,
+} from './steps/idempotency.ts'
+
+/** A validated call of an operation that changes data. */
+export type WriteCall = {
+  actor: Actor
+  op: Operation
+  input: Record<string, unknown>
+  /** The idempotency key. */
+  key: string
+  trace: CallTrace
+  /** The key was generated for this call: nobody can have used it, so it is not looked up (one round trip less). */
+  fresh?: boolean
+}
+
+/**
+ * The final result of a call: what is sent, and what a retry with the same key is sent again. The body of an
+ * error is its problem without the request id.
+ */
+export type ExecutionResult = { status: number; body: string; replayed?: boolean; problem?: Problem }
+
+export const WRITE_DEADLINE_MS = 30_000
+
+type ErasedHandler = LocalHandler<unknown> | ExternalHandler<unknown>
+
+/** Returns the handler of an operation, whose input was validated against the operation's schema. */
+export const getHandler = (app: App, op: Operation): ErasedHandler =>
+  app.handlers[op.name] as AnyHandler as ErasedHandler
+
+/** Returns the status of a success, which is the same for all transports. */
+export const getSuccessStatus = ({ routes: [route] }: Operation): number =>
+  typeof route === 'object' ? (route.status ?? 200) : 200
+
+export const toRecordKey = ({ actor, key }: WriteCall) => ({
+  workspaceId: actor.workspace.id,
+  staffId: actor.staff.id,
+  key,
+})
+
+/** Returns the audit row of a call; undefined when the audit trail is turned off. */
+export const toCallAudit = (app: App, call: WriteCall, outcome: CallOutcome): AuditEntry | undefined =>
+  app.config.audit ? toAuditEntry({ ...call, dryRun: false }, outcome) : undefined
+
+/** Returns the outcome of a successful run of the handler. */
+export const toSuccess = (output: unknown, { change }: PendingWrites): Omit<CallOutcome, 'at'> => ({
+  outcome: 'done',
+  output: output as Record<string, unknown>,
+  change,
+})
+
+/** Returns the idempotency record of a call, with its audit row unless `outcome` is absent. */
+export const toFinalRecord = (
+  app: App,
+  call: WriteCall,
+  status: number,
+  body: string,
+  outcome?: Omit<CallOutcome, 'at'>,
+): CompletedRecord => {
+  const now = app.now()
+  return {
+    ...toRecordKey(call),
+    operation: call.op.name,
+    fingerprint: computeFingerprint(call.op, call.input),
+    status,
+    body: sealBody(app, call, body),
+    now,
+    expiresAt: new Date(Date.parse(now) + RECORD_TTL_MS).toISOString(),
+    audit: outcome && toCallAudit(app, call, { at: now, ...outcome }),
+  }
+}
+
+/** Returns the stored result of a finished call. */
+export const toReplay = (
+  app: App,
+  call: WriteCall,
+  { status, body }: Pick<IdempotencyRecord, 'status' | 'body'>,
+): ExecutionResult => ({ status: status!, body: openBody(app, call, body!), replayed: true })
+
+/**
+ * Reserves the key in this transaction. Returns the result to replay, or the record of an external call that
+ * was not completed; neither for a new call. Throws 409 while another request with the key is running.
+ */
+export const reserve = async (
+  app: App,
+  tx: Db,
+  call: WriteCall,
+): Promise<{ replay?: ExecutionResult; unfinished?: IdempotencyRecord }> => {
+  const { locked, record } = await reserveKey(tx, toRecordKey(call), app.now())
+  if (!locked) throw stillRunningProblem()
+  if (!record) return {}
+  if (record.expired && record.state === 'done') {
+    await deleteRecord(tx, toRecordKey(call))
+    return {}
+  }
+  requireSameRequest(record, computeFingerprint(call.op, call.input))
+  if (record.state === 'done') return { replay: toReplay(app, call, record) }
+  if (!record.lease_over) throw stillRunningProblem()
+  return { unfinished: record }
+}
+
+export type Transaction = ControlledTransaction<Database>
+
+/**
+ * Commits after the last statement and returns its result. Most last statements carry the commit with them
+ * (storage/driver.ts).
+ */
+export const commitWith = async <T>(tx: Transaction, last: Promise<T>): Promise<T> => {
+  const result = await last
+  await tx.commit().execute()
+  return result
+}
+
+/** Runs `work`, which commits or rolls back itself; rolls back when it throws. */
+export const withTransaction = async <T>(app: App, work: (tx: Transaction) => Promise<T>): Promise<T> => {
+  const tx = await app.db.startTransaction().execute()
+  try {
+    return await work(tx)
+  } catch (error) {
+    if (!tx.isCommitted)
+      await tx
+        .rollback()
+        .execute()
+        .catch(() => {})
+    throw error
+  }
+}

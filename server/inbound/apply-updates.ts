@@ -1,0 +1,228 @@
+import type { EventTypeId } from '../../catalog/events.ts'
+import type { Db } from '../../storage/database.ts'
+import { type EventRow, insertEvents } from '../../storage/events.ts'
+import { type CustomerRow, findChannelsByNumber, type InboundChannel } from '../../storage/inbound.ts'
+import {
+  type ClaimedUpdate,
+  completeProviderUpdates,
+  hasLaterUpdate,
+  postponeProviderUpdates,
+  setAsideProviderUpdates,
+} from '../../storage/provider-updates.ts'
+import { createEmit } from '../core/emit.ts'
+import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { applyStatus, type MessageStatusUpdate } from '../messaging/message-status.ts'
+import { applyChannelChange, applyTemplateChange } from './changes.ts'
+import { parseContent } from './content.ts'
+import {
+  findOrCreateContacts,
+  type InboundCustomer,
+  parseCustomer,
+  updateContactFields,
+} from './customers.ts'
+import { asNumber, asObject, asObjects, asText } from './json.ts'
+import { applyPhoneChange, isPhoneChange, receiveMessages } from './messages.ts'
+import {
+  changePrefix,
+  type ChangePayload,
+  type MessagePayload,
+  preferencePrefix,
+  type PreferencePayload,
+  type StatusPayload,
+} from './parse-updates.ts'
+import { toEventTime } from './event-time.ts'
+
+/**
+ * The updates of a batch that are not done. `unmatched`: they concern nothing of any workspace. `deferred`:
+ * what they are about may still arrive.
+ */
+type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[] }
+
+/**
+ * Seconds to wait for what an update is about, such as a message whose send is in progress; after the last
+ * retry it is unmatched.
+ */
+const RETRY_DELAYS_SECONDS = [1, 2, 5, 15, 60, 300, 900]
+
+/** Applies claimed updates: writes their effects, their events and their state in this transaction. */
+export const applyUpdates = async (tx: Db, updates: readonly ClaimedUpdate[], now: string): Promise<void> => {
+  const contexts = new Map<string, { context: ConversationContext<EventTypeId>; events: EventRow[] }>()
+  const contextOf = (workspaceId: string): ConversationContext<EventTypeId> => {
+    const known = contexts.get(workspaceId)
+    if (known) return known.context
+    const events: EventRow[] = []
+    const context = { tx, workspaceId, now, emit: createEmit(events, now) }
+    contexts.set(workspaceId, { context, events })
+    return context
+  }
+  const unfinished: UnfinishedUpdates = { unmatched: [], deferred: [] }
+  const routed = await routeUpdates(tx, updates, unfinished)
+  const byWorkspace = Map.groupBy(routed, ({ channel }) => channel.workspace_id)
+  // The same order on every server, so that two never deadlock.
+  for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b))))
+    await applyWorkspaceUpdates(contextOf(workspaceId), group, unfinished)
+  const changes = updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byTime)
+  for (const update of changes) {
+    const payload = update.payload as ChangePayload
+    if (payload.time !== null && (await hasLaterUpdate(tx, changePrefix(payload), update.dedupe))) continue
+    const apply = update.kind === 'template' ? applyTemplateChange : applyChannelChange
+    if (!(await apply(tx, contextOf, payload))) unfinished.deferred.push(update)
+  }
+  for (const [workspaceId, { events }] of contexts) await insertEvents(tx, workspaceId, events)
+  await finishBatch(tx, updates, unfinished)
+}
+
+/** An update that is addressed to a phone number, with the channel of the number. */
+type RoutedUpdate = { update: ClaimedUpdate; channel: InboundChannel }
+
+const isAddressedToNumber = ({ kind }: ClaimedUpdate): boolean =>
+  kind === 'message' || kind === 'status' || kind === 'preference'
+
+const routeUpdates = async (
+  tx: Db,
+  updates: readonly ClaimedUpdate[],
+  unfinished: UnfinishedUpdates,
+): Promise<RoutedUpdate[]> => {
+  const addressed = updates
+    .filter(isAddressedToNumber)
+    .map((update) => ({ update, number: (update.payload as { number: string }).number }))
+  const channels = await findChannelsByNumber(tx, [...new Set(addressed.map(({ number }) => number))])
+  return addressed.flatMap(({ update, number }) => {
+    const channel = channels.get(number)
+    if (!channel) unfinished.unmatched.push(update.id)
+    return channel ? [{ update, channel }] : []
+  })
+}
+
+const finishBatch = async (
+  tx: Db,
+  updates: readonly ClaimedUpdate[],
+  { unmatched, deferred }: UnfinishedUpdates,
+): Promise<void> => {
+  const retries = deferred.flatMap(({ id, attempts }) => {
+    const seconds = RETRY_DELAYS_SECONDS[attempts]
+    return seconds === undefined ? [] : [{ id, seconds }]
+  })
+  const retriedIds = new Set(retries.map(({ id }) => id))
+  const unmatchedIds = [...unmatched, ...deferred.map(({ id }) => id).filter((id) => !retriedIds.has(id))]
+  const unfinishedIds = new Set([...unmatchedIds, ...retriedIds])
+  await completeProviderUpdates(
+    tx,
+    updates.map(({ id }) => id).filter((id) => !unfinishedIds.has(id)),
+  )
+  await setAsideProviderUpdates(tx, unmatchedIds, 'unmatched')
+  await postponeProviderUpdates(tx, retries)
+}
+
+const applyWorkspaceUpdates = async (
+  context: ConversationContext<EventTypeId>,
+  routed: readonly RoutedUpdate[],
+  unfinished: UnfinishedUpdates,
+): Promise<void> => {
+  const ofKind = <P>(kind: ClaimedUpdate['kind']) =>
+    routed
+      .filter(({ update }) => update.kind === kind)
+      .map(({ update, channel }) => ({ update, channel, payload: update.payload as P }))
+  const messages = ofKind<MessagePayload>('message')
+  // Before the messages: one from the new number would create a contact of its own.
+  for (const { channel, payload, update } of messages) {
+    const { message } = payload
+    if (!isPhoneChange(message)) continue
+    const createdAt = toEventTime(message['timestamp'], update.received_at)
+    await applyPhoneChange(context, channel.id, asText(message['id'])!, message, createdAt)
+  }
+  const preferences = ofKind<PreferencePayload>('preference')
+    .toSorted((a, b) => byTime(a.update, b.update))
+    .map(({ update, payload }) => ({ update, payload, customer: parsePreferenceCustomer(payload) }))
+  const received = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
+    const customer = parseCustomer(message['from'], message['from_user_id'], contact)
+    const content = isPhoneChange(message) ? null : parseContent(message)
+    if (!content) return []
+    if (!customer) {
+      // A message without a sender has no conversation to be shown in.
+      unfinished.unmatched.push(update.id)
+      return []
+    }
+    const createdAt = toEventTime(message['timestamp'], update.received_at)
+    return [{ customer, channelId: channel.id, providerId: asText(message['id'])!, content, createdAt }]
+  })
+  const findContact = await findOrCreateContacts(
+    context,
+    [...received, ...preferences].flatMap(({ customer }) => customer ?? []),
+  )
+  await receiveMessages(
+    context,
+    received.map(({ customer, ...message }) => ({ ...message, contact: findContact(customer)! })),
+  )
+  for (const { update, payload, customer } of preferences)
+    if (customer) await applyOptOut(context, update, payload, findContact(customer))
+  const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
+  for (const { update, payload } of statuses) {
+    const status = toProviderStatus(payload.status, update.received_at)
+    if (status && (await applyStatus(context, status)) === 'unknown') unfinished.deferred.push(update)
+  }
+}
+
+const parsePreferenceCustomer = ({ preference, contact }: PreferencePayload): InboundCustomer | undefined =>
+  parseCustomer(preference['wa_id'], preference['user_id'], contact)
+
+/** The same order on every server, so that two never deadlock over messages. */
+const byKey = (a: ClaimedUpdate, b: ClaimedUpdate): number => (a.dedupe < b.dedupe ? -1 : 1)
+
+/** By the second in the key, then by arrival: the provider reports no finer time. */
+const byTime = (a: ClaimedUpdate, b: ClaimedUpdate): number => {
+  const [left, right] = [a, b].map(({ dedupe }) => dedupe.slice(0, dedupe.lastIndexOf(':')))
+  return left === right ? Number(BigInt(a.id) - BigInt(b.id)) : left! < right! ? -1 : 1
+}
+
+/** The customer stopped marketing messages, or resumed them. */
+const applyOptOut = async (
+  context: ConversationContext<'contact.updated/1'>,
+  update: ClaimedUpdate,
+  payload: PreferencePayload,
+  contact: CustomerRow | undefined,
+): Promise<void> => {
+  const { value } = payload.preference
+  if (value !== 'stop' && value !== 'resume') return
+  if (await hasLaterUpdate(context.tx, preferencePrefix(payload), update.dedupe)) return
+  if (contact) await updateContactFields(context, contact, { dnd: value === 'stop' })
+}
+
+const toErrorCode = (code: unknown): number => {
+  const number = asNumber(code) ?? 0
+  return Number.isInteger(number) && Math.abs(number) < 2 ** 31 ? number : 0
+}
+
+/** `played` is to a voice message what `read` is to others. */
+const states: Readonly<Record<string, MessageStatusUpdate['status']>> = {
+  sent: 'sent',
+  delivered: 'delivered',
+  read: 'read',
+  played: 'read',
+  failed: 'failed',
+}
+
+const toProviderStatus = (
+  status: StatusPayload['status'],
+  receivedAt: string,
+): MessageStatusUpdate | undefined => {
+  const name = asText(status['status'])!
+  if (!Object.hasOwn(states, name)) return undefined
+  const reference = asText(status['biz_opaque_callback_data'])
+  const error = asObjects(status['errors'])[0]
+  return {
+    providerId: asText(status['id'])!,
+    status: states[name]!,
+    at: toEventTime(status['timestamp'], receivedAt),
+    ...(reference === null ? {} : { reference }),
+    ...(error
+      ? {
+          error: {
+            code: toErrorCode(error['code']),
+            title: asText(error['title']) ?? asText(error['message']) ?? 'The provider could not deliver it',
+            details: asText(asObject(error['error_data'])['details']),
+          },
+        }
+      : {}),
+  }
+}

@@ -1,0 +1,93 @@
+import type { Db } from '../../storage/database.ts'
+import {
+  type ClaimedUpdate,
+  claimUpdate,
+  claimUpdates,
+  findSecondsUntilNextUpdate,
+  postponeProviderUpdates,
+  setAsideProviderUpdates,
+} from '../../storage/provider-updates.ts'
+import type { App } from '../core/app.ts'
+import { withRetries } from '../core/retry.ts'
+import { notifyEvents } from '../events/signal.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import type { JobDefinition } from '../jobs/runner.ts'
+import { applyUpdates } from './apply-updates.ts'
+
+/** Updates in one transaction. The embedded database has one session: nobody else is served meanwhile. */
+const BATCH_SIZE = { embedded: 25, postgresql: 100 }
+const MAX_TRANSACTION_ATTEMPTS = 3
+/** Seconds until an update that failed is retried; after the last one it is set aside as failed. */
+const RETRY_DELAYS_SECONDS = [5, 30, 120, 600, 1800, 3600, 7200, 14_400]
+/** Updates that a server stored and could not process before it died are found this late. */
+const POLL_MS = 5000
+const MIN_DELAY_MS = 50
+
+/** Applies stored updates of the provider until none is due. The webhook wakes it after each body. */
+export const providerUpdatesJob = (app: App): JobDefinition => ({
+  name: 'provider-updates',
+  intervalMs: POLL_MS,
+  run: async (signal) => {
+    const limit = app.embedded ? BATCH_SIZE.embedded : BATCH_SIZE.postgresql
+    let processed = 0
+    let hasMessages = false
+    for (let isFull = true; isFull && !signal.aborted;) {
+      const batch = await processBatch(app, limit)
+      processed += batch.length
+      if (batch.length > 0) notifyEvents(app)
+      isFull = batch.length === limit
+      hasMessages ||= batch.some(({ kind }) => kind === 'message')
+    }
+    if (hasMessages && app.media) app.jobs.job('media-downloads').wake()
+    const seconds = await findSecondsUntilNextUpdate(app.db)
+    const nextInMs =
+      seconds === undefined ? undefined : Math.min(POLL_MS, Math.max(MIN_DELAY_MS, seconds * 1000))
+    return { processed, nextInMs }
+  },
+})
+
+const inTransaction = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+  withRetries(() => db.transaction().execute(work), MAX_TRANSACTION_ATTEMPTS)
+
+/**
+ * Processes all claimed updates in one transaction; when it fails, each in a transaction of its own, so
+ * that a bad update holds up no other.
+ */
+const processBatch = async (app: App, limit: number): Promise<ClaimedUpdate[]> => {
+  let claimed: ClaimedUpdate[] = []
+  try {
+    return await inTransaction(app.db, async (tx) => {
+      claimed = await claimUpdates(tx, limit)
+      if (claimed.length > 0) await applyUpdates(tx, claimed, app.now())
+      return claimed
+    })
+  } catch (error) {
+    if (claimed.length === 0) throw error
+    for (const { id } of claimed) await processOne(app, id)
+    return claimed
+  }
+}
+
+const processOne = async (app: App, id: string): Promise<void> => {
+  let claimed: ClaimedUpdate | undefined
+  try {
+    await inTransaction(app.db, async (tx) => {
+      claimed = await claimUpdate(tx, id)
+      if (claimed) await applyUpdates(tx, [claimed], app.now())
+    })
+  } catch (error) {
+    if (!claimed) throw error
+    const { kind, attempts } = claimed
+    const seconds = RETRY_DELAYS_SECONDS[attempts]
+    // The update itself is not logged: it holds what customers wrote.
+    app.log.error(
+      { update: id, kind, attempts: attempts + 1, cause: errorLogDetails(error) },
+      seconds === undefined
+        ? 'Cannot process an update of the provider; giving up'
+        : 'Cannot process an update of the provider; retrying',
+    )
+    await (seconds === undefined
+      ? setAsideProviderUpdates(app.db, [id], 'failed')
+      : postponeProviderUpdates(app.db, [{ id, seconds }]))
+  }
+}

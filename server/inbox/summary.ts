@@ -1,0 +1,15 @@
+import { readConversationTags } from '../../storage/conversation-changes.ts'
+import type { ConversationState } from '../../storage/conversations.ts'
+import type { Context } from '../core/context.ts'
+
+/** What changes of a conversation answer. */
+export const showConversationSummary = async (
+  ctx: Context,
+  { id, state, assigned_staff_id, assigned_team_id }: ConversationState,
+) => ({
+  id,
+  state,
+  assignee_staff_id: assigned_staff_id,
+  team_id: assigned_team_id,
+  tags: await readConversationTags(ctx.tx, ctx.actor.workspace.id, id),
+})

@@ -1,0 +1,66 @@
+import { refreshClock } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import { providerUpdatesJob } from '../inbound/updates-job.ts'
+import { mediaDownloadsJob } from '../media/downloads-job.ts'
+import { createNightlyReportJob } from '../reports/generate.ts'
+import type { SandboxControl } from '../sandbox/control/server.ts'
+import {
+  registerBacklogGauge,
+  webhookDeliveriesJob,
+  webhookDeliveryRetentionJob,
+} from '../webhooks/delivery-job.ts'
+import { reconciliationJob } from './reconcile.ts'
+import { retentionJobs } from './retention.ts'
+import type { JobDefinition } from './runner.ts'
+
+const REPORTS_INTERVAL_MS = 60_000
+const CLOCK_INTERVAL_MS = 1000
+const SANDBOX_NUMBERS_INTERVAL_MS = 5000
+
+const staffReportsJob = (app: App): JobDefinition => {
+  const generate = createNightlyReportJob(app)
+  return {
+    name: 'staff-reports',
+    intervalMs: REPORTS_INTERVAL_MS,
+    run: async () => {
+      await generate()
+      return {}
+    },
+  }
+}
+
+/** Another server, or the sandbox itself, can have advanced the clock. */
+const sandboxClockJob = (app: App, sandboxControl: SandboxControl): JobDefinition => ({
+  name: 'sandbox-clock',
+  intervalMs: CLOCK_INTERVAL_MS,
+  run: async () => {
+    if (await sandboxControl.isSandbox()) await refreshClock(app)
+    return {}
+  },
+})
+
+const sandboxNumbersJob = (sandboxControl: SandboxControl): JobDefinition => ({
+  name: 'sandbox-numbers',
+  intervalMs: SANDBOX_NUMBERS_INTERVAL_MS,
+  run: async () => {
+    if (await sandboxControl.isSandbox()) await sandboxControl.syncChanges()
+    return {}
+  },
+})
+
+/** Declares all background jobs of a server. They run when they are woken, until `app.jobs.start()`. */
+export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl): void => {
+  for (const definition of [
+    providerUpdatesJob(app),
+    ...(app.media ? [mediaDownloadsJob(app, app.media)] : []),
+    webhookDeliveriesJob(app),
+    webhookDeliveryRetentionJob(app),
+    reconciliationJob(app),
+    staffReportsJob(app),
+    sandboxClockJob(app, sandboxControl),
+    sandboxNumbersJob(sandboxControl),
+    ...retentionJobs(app),
+  ])
+    app.jobs.add(definition)
+  registerBacklogGauge(app)
+}

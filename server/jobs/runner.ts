@@ -1,0 +1,174 @@
+import type { Logger } from 'pino'
+import { errorLogDetails } from './log-details.ts'
+
+/** The background jobs of a server. A declaration in `server/jobs/background.ts` stands behind each. */
+export type JobName =
+  | 'provider-updates'
+  | 'media-downloads'
+  | 'webhook-deliveries'
+  | 'webhook-delivery-retention'
+  | 'provider-call-reconciliation'
+  | 'staff-reports'
+  | 'sandbox-clock'
+  | 'sandbox-numbers'
+  | 'idempotency-retention'
+  | 'rate-bucket-retention'
+  | 'provider-update-retention'
+  | 'event-retention'
+  | 'audit-retention'
+
+/** What a run returns; every field is optional. */
+export type JobRunResult = {
+  /** The number of items that were processed. */
+  processed?: number
+  /** Milliseconds until the next run, in place of the job's interval. */
+  nextInMs?: number | undefined
+  /** Milliseconds that a wake-up has to wait for the next run. Default 0: it starts at once. */
+  pauseMs?: number
+}
+
+export type JobDefinition = {
+  readonly name: JobName
+  /** Milliseconds from the end of a run to the start of the next one, when nothing wakes the job earlier. */
+  readonly intervalMs: number
+  /** Does the work that is due. `signal` is aborted when the job is stopped: return soon after. */
+  readonly run: (signal: AbortSignal) => Promise<JobRunResult>
+  /** Subscribes to what wakes the job, from its start to its stop. Returns the function to unsubscribe. */
+  readonly subscribe?: (wake: () => void) => () => void
+  /** Finishes work that outlives a run, such as requests in flight. Called once, after the last run. */
+  readonly drain?: () => Promise<void>
+}
+
+export type Job = {
+  /** Polls from now on. A job that was not started runs only when it is woken. */
+  start: () => void
+  /** Runs as soon as possible. A wake-up during a run causes another run after it. */
+  wake: () => void
+  /**
+   * Waits for a run that is in progress, then for one more. Returns the number of items that this one
+   * processed, 0 when the job is stopped; rejects when it failed.
+   */
+  runOnce: () => Promise<number>
+  /** Starts no other run, waits for the one in progress and drains. The storage may be closed after it. */
+  stop: () => Promise<void>
+}
+
+/** A job that keeps failing is retried after its interval, doubled with each failure up to this. */
+const MAX_BACKOFF_MS = 5000
+
+/** Runs one job; it never runs twice at once in this process. */
+export const createJob = (definition: JobDefinition, log: Logger): Job => {
+  const { name, intervalMs } = definition
+  const controller = new AbortController()
+  let started = false
+  let woken = false
+  let failures = 0
+  /** The time before which no wake-up starts a run, on the clock of `performance.now()`. */
+  let notBefore = 0
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<void> | undefined
+  let last: { processed: number } | { error: unknown } = { processed: 0 }
+  let unsubscribe: (() => void) | undefined
+  let stopping: Promise<void> | undefined
+
+  const schedule = (ms: number): void => {
+    clearTimeout(timer)
+    timer = setTimeout(() => void begin(), ms)
+    timer.unref()
+  }
+
+  const execute = async (): Promise<void> => {
+    let nextInMs: number | undefined
+    let pauseMs: number | undefined
+    try {
+      const result = await definition.run(controller.signal)
+      ;({ nextInMs, pauseMs } = result)
+      failures = 0
+      last = { processed: result.processed ?? 0 }
+    } catch (error) {
+      nextInMs = started
+        ? Math.max(intervalMs, Math.min(intervalMs * 2 ** failures, MAX_BACKOFF_MS))
+        : undefined
+      failures++
+      last = { error }
+      log.warn({ job: name, failures, ...errorLogDetails(error) }, 'Background job failed; retrying')
+    }
+    running = undefined
+    if (stopping) return
+    notBefore = performance.now() + (pauseMs ?? 0)
+    const delay = woken ? (pauseMs ?? 0) : (nextInMs ?? (started ? intervalMs : undefined))
+    if (delay !== undefined) schedule(delay)
+  }
+
+  const begin = async (): Promise<void> => {
+    if (running || stopping) return
+    clearTimeout(timer)
+    woken = false
+    running = execute()
+    await running
+  }
+
+  const wake = (): void => {
+    if (woken || stopping) return
+    woken = true
+    if (!running) schedule(Math.max(0, notBefore - performance.now()))
+  }
+
+  return {
+    start: () => {
+      if (started || stopping) return
+      started = true
+      unsubscribe = definition.subscribe?.(wake)
+      if (!running && !woken) schedule(intervalMs)
+    },
+    wake,
+    runOnce: async () => {
+      // What is in progress may have looked before the caller's own changes were committed.
+      while (running) await running
+      if (stopping) return 0
+      await begin()
+      if ('error' in last) throw last.error
+      return last.processed
+    },
+    stop: () =>
+      (stopping ??= (async () => {
+        controller.abort()
+        clearTimeout(timer)
+        unsubscribe?.()
+        await running
+        await definition.drain?.()
+      })()),
+  }
+}
+
+/** The jobs of one server, by name. */
+export type JobRunner = {
+  /** Declares a job. It runs when it is woken; it polls once the runner is started. */
+  add: (definition: JobDefinition) => void
+  /** Throws when no such job was declared. */
+  job: (name: JobName) => Job
+  start: () => void
+  /** Stops all jobs at the same time. */
+  stop: () => Promise<void>
+}
+
+export const createJobRunner = (log: Logger): JobRunner => {
+  const jobs = new Map<JobName, Job>()
+  return {
+    add: (definition) => {
+      if (jobs.has(definition.name)) throw new Error(`The job ${definition.name} is declared twice.`)
+      jobs.set(definition.name, createJob(definition, log))
+    },
+    job: (name) => {
+      const job = jobs.get(name)
+      if (!job) throw new Error(`The job ${name} is not declared.`)
+      return job
+    },
+    start: () => {
+      for (const job of jobs.values()) job.start()
+    },
+    stop: async () => {
+      await Promise.all([...jobs.values()].map((job) => job.stop()))
+    },
+  }
+}

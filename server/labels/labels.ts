@@ -1,0 +1,134 @@
+import { touchContacts } from '../../storage/contacts.ts'
+import {
+  countLabels,
+  type Label,
+  type LabelKind,
+  type LabelRow,
+  linkLabels,
+  lockContacts,
+  listLabelPage,
+  unlinkLabels,
+} from '../../storage/labels.ts'
+import type { Context } from '../core/context.ts'
+import type { InputOf, OutputOf } from '../core/handler.ts'
+import { createPage } from '../core/paging.ts'
+import { toPointer, Problem } from '../core/problem.ts'
+
+/** What tags and groups have in common: both are names that contacts carry. */
+
+/** Labels as a client gives them: ids, as numbers or digits, and for tags also names. */
+export type LabelRefs = readonly (string | number)[]
+
+/** Returns the distinct ids of a list, as text, in their order. */
+export const distinctIds = (ids: LabelRefs): string[] => [...new Set(ids.map(String))]
+
+/** Returns a 400 that points at each unknown id of `field`. */
+export const unknownLabelIds = (
+  kind: LabelKind,
+  field: string,
+  given: LabelRefs,
+  missing: readonly string[],
+): Problem =>
+  new Problem('invalid_input', `There is no ${kind} with the id ${missing.join(', ')}.`, {
+    errors: missing.map((id) => ({
+      pointer: toPointer([field, given.findIndex((g) => String(g) === id)]),
+      code: `unknown_${kind}`,
+      detail: `is not the id of a ${kind} of this workspace`,
+      fix: `List the ${kind}s to find its id.`,
+    })),
+  })
+
+type LabelPage<Out> = { data: Out[]; total: number | null; next_cursor: string | null }
+
+/** Returns a page of tags or groups, by name. */
+export const listLabels = <Out>(
+  ctx: Context,
+  kind: LabelKind,
+  input: InputOf<'crm_list_tags'>,
+  show: (row: LabelRow) => Out,
+): Promise<LabelPage<Out>> =>
+  createPage(
+    ctx.cursors,
+    input,
+    (after, limit) =>
+      listLabelPage(ctx.tx, ctx.actor.workspace.id, kind, {
+        search: input.search,
+        after: after && { nameKey: after[0]!, id: after[1]! },
+        limit,
+      }),
+    () => countLabels(ctx.tx, ctx.actor.workspace.id, kind, input.search),
+    (row) => [row.name_key, row.id],
+    show,
+  )
+
+/** The answer of all four operations that change the labels of many contacts. */
+export type BulkLabelOutput = OutputOf<'crm_tag_contacts'>
+
+/** Contacts that gained or lost the same labels; one event covers them. */
+type LabelChange = { labels: Label[]; contactIds: string[] }
+
+const MAX_FAILURES = 50
+
+/**
+ * Adds the labels to, or removes them from, all of these contacts that exist. Returns the answer, and what
+ * really changed.
+ */
+export const changeLabels = async (
+  ctx: Context,
+  kind: LabelKind,
+  action: 'add' | 'remove',
+  labels: readonly Label[],
+  contactIds: LabelRefs,
+): Promise<{ output: BulkLabelOutput; changes: LabelChange[] }> => {
+  const workspaceId = ctx.actor.workspace.id
+  const requested = distinctIds(contactIds)
+  const found = await lockContacts(ctx.tx, workspaceId, requested)
+  const output = toBulkOutput(requested, found)
+  if (found.length === 0 || labels.length === 0) return { output, changes: [] }
+  const labelIds = labels.map((label) => label.id)
+  const pairs =
+    action === 'add'
+      ? await linkLabels(ctx.tx, workspaceId, kind, labelIds, found)
+      : await unlinkLabels(ctx.tx, workspaceId, kind, labelIds, found)
+  await touchContacts(ctx.tx, workspaceId, [...new Set(pairs.map((pair) => pair.contact))], ctx.now)
+  return { output, changes: groupByLabels(labels, pairs) }
+}
+
+const toBulkOutput = (requested: readonly string[], found: readonly string[]): BulkLabelOutput => {
+  const existing = new Set(found)
+  const missing = requested.filter((id) => !existing.has(id))
+  return {
+    requested: requested.length,
+    succeeded: found.length,
+    failed: missing.length,
+    failures: missing
+      .slice(0, MAX_FAILURES)
+      .map((id) => ({ id, code: 'not_found', message: `No contact with the id ${id}.` })),
+    // Everything is done in one transaction, so nothing is left over.
+    stopped_early: false,
+    matched: found.length,
+  }
+}
+
+/** Groups contacts by the set of labels that they gained or lost. */
+const groupByLabels = (
+  labels: readonly Label[],
+  pairs: readonly { label: string; contact: string }[],
+): LabelChange[] => {
+  const idsByContact = new Map<string, Set<string>>()
+  for (const { label, contact } of pairs) {
+    const ids = idsByContact.get(contact) ?? new Set()
+    idsByContact.set(contact, ids.add(label))
+  }
+  const changes = new Map<string, LabelChange>()
+  for (const [contact, ids] of idsByContact) {
+    const key = [...ids].toSorted().join(' ')
+    const change = changes.get(key) ?? {
+      labels: labels.filter(({ id }) => ids.has(id)).map(({ id, name }) => ({ id, name })),
+      contactIds: [],
+    }
+    change.contactIds.push(contact)
+    changes.set(key, change)
+  }
+  return [...changes.values()]
+}

@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto'
+import {
+  claimMedia,
+  markMediaFailed,
+  markMediaKept,
+  findSecondsUntilNextMedia,
+  postponeMedia,
+  type ClaimedMedia,
+} from '../../storage/media.ts'
+import type { App } from '../core/app.ts'
+import { Problem } from '../core/problem.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import type { JobDefinition } from '../jobs/runner.ts'
+import { type MediaStore, mediaKey } from './store.ts'
+
+const MB = 1024 * 1024
+/** The provider's own limits for each type (reference 2.2). */
+const maxBytesByType: Readonly<Record<string, number>> = {
+  IMAGE: 5 * MB,
+  VIDEO: 16 * MB,
+  AUDIO: 16 * MB,
+  DOCUMENT: 100 * MB,
+  STICKER: 500 * 1024,
+}
+
+const LEASE_SECONDS = 180
+const DOWNLOAD_TIMEOUT_MS = 120_000
+/** Seconds until the next retry. The provider keeps a file for a week; after the last retry it is lost. */
+const RETRY_DELAYS_SECONDS = [5, 30, 120, 600, 1800, 7200, 21_600, 43_200, 86_400, 86_400, 86_400, 86_400]
+/** After so many refusals the file is given up, before the last retry. */
+const MAX_REFUSALS = 5
+/** Reasons that concern the file; an expired token, for one, says nothing about it. */
+const refusalReasons = new Set<unknown>(['provider_not_found', 'media_refused'])
+const MAX_CONCURRENT_DOWNLOADS = 4
+const POLL_MS = 5000
+const MIN_DELAY_MS = 50
+
+/** Downloads files that are due. Woken when messages have arrived; it runs again when a retry is due. */
+export const mediaDownloadsJob = (app: App, store: MediaStore): JobDefinition => ({
+  name: 'media-downloads',
+  intervalMs: POLL_MS,
+  run: async (signal) => {
+    const processed = await downloadDueMedia(app, store, signal)
+    const seconds = await findSecondsUntilNextMedia(app.db)
+    const nextInMs =
+      seconds === undefined ? undefined : Math.min(POLL_MS, Math.max(MIN_DELAY_MS, seconds * 1000))
+    return { processed, nextInMs }
+  },
+})
+
+/**
+ * Downloads files that customers sent into the media store, before the provider deletes them, until none is
+ * due. Returns the number of attempts.
+ */
+export const downloadDueMedia = async (
+  app: App,
+  store: MediaStore,
+  signal?: AbortSignal,
+): Promise<number> => {
+  for (let attempts = 0; ;) {
+    const claimed = signal?.aborted ? [] : await claimMedia(app.db, LEASE_SECONDS, MAX_CONCURRENT_DOWNLOADS)
+    if (claimed.length === 0) return attempts
+    await Promise.all(claimed.map((file) => downloadOne(app, store, file)))
+    attempts += claimed.length
+  }
+}
+
+const downloadOne = async (app: App, store: MediaStore, file: ClaimedMedia): Promise<void> => {
+  const { workspace_id: workspaceId, message_id: messageId } = file
+  try {
+    const { bytes, contentType, sha256 } = await download(app, store, file)
+    const key = mediaKey(workspaceId, messageId)
+    await store.write(key, bytes)
+    await markMediaKept(app.db, workspaceId, messageId, {
+      key,
+      content_type: contentType,
+      size: bytes.byteLength,
+      sha256,
+    })
+  } catch (error) {
+    await recordFailedDownload(app, file, error)
+  }
+}
+
+const download = async (
+  app: App,
+  store: MediaStore,
+  file: ClaimedMedia,
+): Promise<{ bytes: Uint8Array; contentType: string | null; sha256: string }> => {
+  const signal = AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)
+  const maxBytes = Math.min(maxBytesByType[file.type] ?? MB, store.maxBytes)
+  const info = await app.provider.mediaInfo(file.provider_media_id, signal)
+  if (info.size !== null && info.size > maxBytes) throw tooLarge(maxBytes)
+  // At once: the address expires after five minutes.
+  const bytes = await app.provider.downloadMedia(info.url, maxBytes, signal)
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
+  const digest = createHash('sha256').update(bytes).digest()
+  for (const reported of [info.sha256, file.sha256])
+    if (reported !== null && !isSameDigest(reported, digest))
+      throw new Error('the digest of the file is not the reported one')
+  return { bytes, contentType: file.content_type ?? info.contentType, sha256: digest.toString('hex') }
+}
+
+/** The provider writes digests in hex in some places and in base64 in others. */
+const isSameDigest = (reported: string, digest: Buffer): boolean =>
+  reported.toLowerCase() === digest.toString('hex') ||
+  reported.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '') ===
+    digest.toString('base64').replace(/=+$/, '')
+
+const tooLarge = (maxBytes: number): Problem =>
+  new Problem('payload_too_large', `The file is larger than ${maxBytes} bytes.`)
+
+const recordFailedDownload = async (
+  app: App,
+  { workspace_id: workspaceId, message_id: messageId, attempts }: ClaimedMedia,
+  error: unknown,
+): Promise<void> => {
+  if (error instanceof Problem && error.code === 'payload_too_large')
+    return await markMediaFailed(app.db, workspaceId, messageId, 'too_large', error.message)
+  const isRefused = error instanceof Problem && refusalReasons.has(error.extras.reason)
+  const seconds = isRefused && attempts >= MAX_REFUSALS ? undefined : RETRY_DELAYS_SECONDS[attempts - 1]
+  app.log.warn(
+    { message: messageId, attempts, ...errorLogDetails(error) },
+    seconds === undefined
+      ? 'Cannot download a file of a customer; giving up'
+      : 'Cannot download a file of a customer; retrying',
+  )
+  if (seconds !== undefined) return await postponeMedia(app.db, workspaceId, messageId, seconds)
+  const reason = isRefused
+    ? 'The provider no longer has the file.'
+    : 'It could not be downloaded from the provider in time.'
+  await markMediaFailed(app.db, workspaceId, messageId, 'lost', reason)
+}

@@ -1,0 +1,252 @@
+import { lockContact, readContact, updateContactRow } from '../../storage/contacts.ts'
+import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
+import { readMessage } from '../../storage/message-lists.ts'
+import {
+  type ProviderCall,
+  type DeliveryState,
+  findOutboundMessage,
+  lockOutboundMessage,
+  type OutboundMessageRow,
+  updateDeliveryState,
+  markMessageSent,
+} from '../../storage/sends.ts'
+import { eventContact } from '../contacts/view.ts'
+import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
+import { eventMessage } from './view.ts'
+
+/** Error codes of the provider that carry information about the customer (reference 2.8). */
+export const RE_ENGAGEMENT_CODE = 131047
+export const MARKETING_STOPPED_CODE = 131050
+
+/**
+ * A status that the provider reports of a message it accepted. `at`: ISO 8601 UTC. `reference`: the
+ * reference that we sent along, where the provider returned it.
+ */
+export type MessageStatusUpdate = {
+  providerId: string
+  reference?: string | undefined
+  status: 'sent' | 'delivered' | 'read' | 'failed'
+  at: string
+  error?: { code: number; title: string; details: string | null } | undefined
+}
+
+/**
+ * Locks what a change of a message may touch, in the order that every writer uses: contact, conversation,
+ * message.
+ */
+const lockMessageAndConversation = async (
+  flow: ConversationContext,
+  row: OutboundMessageRow,
+): Promise<{ message: OutboundMessageRow; conversation: ConversationState } | undefined> => {
+  if (row.contact_id !== null) await lockContact(flow.tx, flow.workspaceId, row.contact_id)
+  const conversation = await lockConversation(flow.tx, flow.workspaceId, row.conversation_id)
+  const message = await lockOutboundMessage(flow.tx, flow.workspaceId, row.id)
+  return conversation && message && { conversation, message }
+}
+
+/**
+ * Moves a pending message to sent, exactly once: on the response to the call or on a status that arrives
+ * earlier, whichever is first. Emits the events of the contact or conversation that the send created too.
+ * Returns false when the message was not pending.
+ */
+export const markSent = async (
+  flow: ConversationContext<'message.sent/1'>,
+  key: { reference: string } | { id: string },
+  providerId: string,
+  at: string,
+  emitCreated?: EmitCreated,
+): Promise<boolean> => {
+  const row = await findOutboundMessage(flow.tx, flow.workspaceId, key)
+  return row?.status === 'pending' && (await markAccepted(flow, row, providerId, at, emitCreated))
+}
+
+const markAccepted = async (
+  flow: ConversationContext<'message.sent/1'>,
+  row: OutboundMessageRow,
+  providerId: string,
+  at: string,
+  emitCreated?: EmitCreated,
+): Promise<boolean> => {
+  const locked = await lockMessageAndConversation(flow, row)
+  if (locked?.message.status !== 'pending') return false
+  const { message, conversation } = locked
+  await markMessageSent(
+    flow.tx,
+    flow.workspaceId,
+    message.id,
+    providerId,
+    clampToCreation(at, message.created_at),
+  )
+  if (message.call) await emitCreated?.(message.call, conversation)
+  await applyOutboundMessage(flow, conversation, {
+    id: message.id,
+    createdAt: message.created_at,
+    staffId: message.staff_id,
+  })
+  const sent = await loadEventMessage(flow, message.id)
+  if (sent) flow.emit('message.sent/1', sent)
+  return true
+}
+
+/** Emits the events of the contact or conversation that a send created. A reply creates neither. */
+export type EmitCreated = (
+  created: Pick<ProviderCall, 'opens' | 'makes_contact'>,
+  conversation: ConversationState,
+) => Promise<void>
+
+export const createEmitCreated =
+  (flow: ConversationContext<'contact.created/1' | 'conversation.created/1'>): EmitCreated =>
+  async ({ opens, makes_contact: makesContact }, conversation) => {
+    const contact =
+      makesContact && conversation.contact_id !== null
+        ? await readContact(flow.tx, flow.workspaceId, conversation.contact_id)
+        : undefined
+    if (contact) flow.emit('contact.created/1', { contact: eventContact(contact.contact) })
+    if (opens) flow.emit('conversation.created/1', { conversation: toEventConversation(conversation) })
+  }
+
+const loadEventMessage = async ({ tx, workspaceId }: ConversationContext, id: string) => {
+  const row = await readMessage(tx, workspaceId, id)
+  return row && { message: eventMessage(row) }
+}
+
+/** The provider's times are whole seconds; a message is never delivered before it was created. */
+const clampToCreation = (at: string, createdAt: string): string =>
+  Date.parse(at) < Date.parse(createdAt) ? createdAt : new Date(at).toISOString()
+
+const earlier = (a: string | null, b: string): string =>
+  a !== null && Date.parse(a) <= Date.parse(b) ? a : b
+
+const STATUS_RANKS: Readonly<Record<string, number>> = {
+  pending: 0,
+  sent: 1,
+  delivered: 2,
+  failed: 3,
+  read: 4,
+}
+
+/**
+ * Returns a message's delivery after a status. The result does not depend on the order in which several
+ * statuses arrive. A failure overrules `delivered`, which may refer to another device of the customer, and
+ * `read` overrules a failure. `read` implies delivery at that time at the latest.
+ */
+const mergeStatus = (
+  before: DeliveryState,
+  { status, error }: Pick<MessageStatusUpdate, 'status' | 'error'>,
+  at: string,
+): DeliveryState => {
+  const advances = STATUS_RANKS[status]! > STATUS_RANKS[before.status]!
+  const next: DeliveryState = { ...before, status: advances ? status : before.status }
+  switch (status) {
+    case 'sent':
+      return { ...next, sent_at: earlier(before.sent_at, at) }
+    case 'delivered':
+      return { ...next, delivered_at: earlier(before.delivered_at, at) }
+    case 'read':
+      return {
+        ...next,
+        delivered_at: earlier(before.delivered_at, at),
+        read_at: earlier(before.read_at, at),
+        failed_at: null,
+        error: null,
+        error_code: null,
+      }
+    case 'failed':
+      return advances
+        ? { ...next, failed_at: at, error: formatFailure(error), error_code: error?.code ?? null }
+        : before
+  }
+}
+
+const formatFailure = (error: MessageStatusUpdate['error']): string =>
+  error === undefined
+    ? 'The provider could not deliver the message and gave no reason.'
+    : error.details === null || error.details === '' || error.details === error.title
+      ? error.title
+      : `${error.title}: ${error.details}`
+
+/** The events that a status can cause: of its message, and of what the send or its failure changed. */
+export type StatusEvent =
+  | 'message.sent/1'
+  | 'message.delivered/1'
+  | 'message.read/1'
+  | 'message.failed/1'
+  | 'contact.created/1'
+  | 'contact.updated/1'
+  | 'conversation.created/1'
+
+/**
+ * Applies a status of the provider; statuses may arrive in any order and repeatedly. Returns `stale` when
+ * the status was known or another state has overtaken it (times may have become more exact, but no event is
+ * emitted), and `unknown` when no message of this workspace matches.
+ */
+export const applyStatus = async (
+  flow: ConversationContext<StatusEvent>,
+  status: MessageStatusUpdate,
+): Promise<'applied' | 'stale' | 'unknown'> => {
+  const row = await findOutboundMessage(flow.tx, flow.workspaceId, {
+    providerId: status.providerId,
+    ...(status.reference === undefined ? {} : { reference: status.reference }),
+  })
+  if (!row) return 'unknown'
+  const accepted =
+    row.status === 'pending' &&
+    (await markAccepted(flow, row, status.providerId, status.at, createEmitCreated(flow)))
+  if (accepted && status.status === 'sent') return 'applied'
+  const hasSideEffects =
+    status.status === 'failed' &&
+    (status.error?.code === RE_ENGAGEMENT_CODE || status.error?.code === MARKETING_STOPPED_CODE)
+  const locked = hasSideEffects ? await lockMessageAndConversation(flow, row) : undefined
+  const message = locked?.message ?? (await lockOutboundMessage(flow.tx, flow.workspaceId, row.id))
+  // The status may be of another message at the provider that carries our reference.
+  if (!message || message.provider_id !== status.providerId) return 'stale'
+  const next = mergeStatus(message, status, clampToCreation(status.at, message.created_at))
+  if (isSameDelivery(message, next)) return 'stale'
+  await updateDeliveryState(flow.tx, flow.workspaceId, message.id, next)
+  if (next.status === message.status) return accepted ? 'applied' : 'stale'
+  if (locked) await applyFailureSideEffects(flow, locked.conversation, status.error!.code, message.created_at)
+  const changed = next.status === 'sent' ? undefined : await loadEventMessage(flow, message.id)
+  if (changed) flow.emit(`message.${next.status as 'delivered' | 'read' | 'failed'}/1`, changed)
+  return 'applied'
+}
+
+const isSameDelivery = (a: DeliveryState, b: DeliveryState): boolean =>
+  a.status === b.status &&
+  a.sent_at === b.sent_at &&
+  a.delivered_at === b.delivered_at &&
+  a.read_at === b.read_at &&
+  a.failed_at === b.failed_at
+
+/**
+ * Records what a failure means beyond the message: that the reply window is closed, unless the customer has
+ * written since the message was created, or that the customer declines marketing. The caller has locked
+ * contact and conversation. `createdAt`: of the message, ISO 8601 UTC.
+ */
+export const applyFailureSideEffects = async (
+  flow: ConversationContext<'contact.updated/1'>,
+  conversation: ConversationState,
+  code: number | undefined,
+  createdAt: string,
+): Promise<void> => {
+  const { last_inbound_at: lastInboundAt, contact_id: contactId } = conversation
+  if (
+    code === RE_ENGAGEMENT_CODE &&
+    (lastInboundAt === null || Date.parse(lastInboundAt) <= Date.parse(createdAt))
+  )
+    await applyWindowCorrection(flow, conversation)
+  if (code === MARKETING_STOPPED_CODE && contactId !== null) await setDoNotDisturb(flow, contactId)
+}
+
+const setDoNotDisturb = async (
+  flow: ConversationContext<'contact.updated/1'>,
+  contactId: string,
+): Promise<void> => {
+  const read = await readContact(flow.tx, flow.workspaceId, contactId)
+  if (!read || read.contact.dnd) return
+  await updateContactRow(flow.tx, flow.workspaceId, read.contact, { dnd: true }, flow.now)
+  flow.emit('contact.updated/1', {
+    contact: eventContact({ ...read.contact, dnd: true, updated_at: flow.now }),
+    changes: ['dnd'],
+  })
+}

@@ -1,0 +1,188 @@
+import { buildContactInsert, lockContact, lockContactByPhone } from '../../storage/contacts.ts'
+import { runDeferredWrite } from '../../storage/deferred-write.ts'
+import { readRecipient, type Recipient, type SendingChannel } from '../../storage/sends.ts'
+import { findTemplate, type TemplateRow } from '../../storage/templates.ts'
+import { requirePhone } from '../contacts/input.ts'
+import { requireRoomForContact } from '../contacts/limit.ts'
+import type { Context } from '../core/context.ts'
+import { toConversationContext } from '../inbox/conversation-context.ts'
+import { findOrCreateConversation } from '../inbox/lifecycle.ts'
+import type { InputOf } from '../core/handler.ts'
+import { invalidField, notFound, Problem } from '../core/problem.ts'
+import { chooseChannel, requireReachable } from './channels.ts'
+import {
+  doNotDisturbProblem,
+  type SendIntent,
+  sharedSendParts,
+  completeSend,
+  undoSend,
+  insertPendingMessage,
+} from './send.ts'
+import { createEmitCreated } from './message-status.ts'
+import { defineProviderHandler } from '../core/provider-handler.ts'
+import { fillTemplate } from './template-fill.ts'
+
+type Input = InputOf<'messaging_send_template'>
+type Intent = SendIntent & { preview: string }
+
+const MAX_ERRORS = 50
+
+export const sendTemplate = defineProviderHandler<'messaging_send_template', Intent, { id: string }>({
+  ...sharedSendParts,
+  prepare: async (ctx, input) => {
+    const { known, phone } = await findRecipient(ctx, input)
+    const channel = await chooseChannel(ctx, input.channel_id, known?.id)
+    const template = await requireApprovedTemplate(ctx, channel, input)
+    const { components, preview } = fillOrThrow(ctx, template, input)
+    if (known) requireRecipientAllowed(known, template)
+    const recipient = known ? requireReachable(known) : await createContact(ctx, phone!)
+    // Events of what is created here are emitted once the provider has accepted the message.
+    const silent = { ...toConversationContext(ctx), emit: () => {} }
+    const { conversation, created } = await findOrCreateConversation(
+      silent,
+      recipient.id,
+      channel.id,
+      ctx.actor.staff.id,
+    )
+    const { name, language } = template
+    const link = input.template.header?.media_url
+    const content = {
+      type: 'TEMPLATE',
+      text: preview,
+      template_name: name,
+      template_language: language,
+      ...(link === undefined
+        ? {}
+        : {
+            media: {
+              state: 'linked' as const,
+              url: link,
+              file_name: input.template.header?.file_name ?? null,
+            },
+          }),
+    }
+    const body = {
+      type: 'template',
+      template: { name, language: { code: language }, ...(components.length > 0 ? { components } : {}) },
+    }
+    return {
+      ...(await insertPendingMessage(
+        ctx,
+        { conversation, channel, recipient, opens: created, makesContact: !known },
+        content,
+        body,
+      )),
+      preview,
+    }
+  },
+  complete: async (ctx, intent, result) => ({
+    ...(await completeSend(ctx, intent, result, createEmitCreated(toConversationContext(ctx)))),
+    preview: intent.preview,
+  }),
+  compensate: (ctx, intent, problem) =>
+    undoSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
+})
+
+/** Finds and locks the contact of the input; returns the phone when no contact has it yet. */
+const findRecipient = async (
+  ctx: Context,
+  { contact_id: id, phone: phoneText }: Input,
+): Promise<{ known?: Recipient; phone?: string }> => {
+  const workspaceId = ctx.actor.workspace.id
+  if (id === undefined && phoneText === undefined)
+    throw invalidField('contact_id', 'required', 'or phone is required', {
+      fix: 'Send contact_id, or phone.',
+    })
+  if (id !== undefined && phoneText !== undefined)
+    throw invalidField('phone', 'ambiguous', 'cannot be combined with contact_id', {
+      fix: 'Send only one of them.',
+    })
+  if (id === undefined) {
+    const phone = requirePhone(phoneText!)
+    const knownId = await lockContactByPhone(ctx.tx, workspaceId, phone)
+    return knownId === undefined ? { phone } : { known: (await readRecipient(ctx.tx, workspaceId, knownId))! }
+  }
+  if (!(await lockContact(ctx.tx, workspaceId, id))) throw notFound('contact', id)
+  return { known: (await readRecipient(ctx.tx, workspaceId, id))! }
+}
+
+/** Finds the template on the channel's account. Throws 404 without one, 409 when it is not approved. */
+const requireApprovedTemplate = async (
+  ctx: Context,
+  channel: SendingChannel,
+  { template: { name, language } }: Input,
+): Promise<TemplateRow> => {
+  const template = await findTemplate(ctx.tx, ctx.actor.workspace.id, channel.account_id, name, language)
+  if (!template)
+    throw new Problem(
+      'not_found',
+      `Channel ${channel.id} has no template ${name} in the language ${language}.`,
+    )
+  if (template.status === 'APPROVED') return template
+  throw new Problem(
+    'conflict',
+    `The template ${name} (${language}) is ${template.status}; only APPROVED templates can be sent.`,
+    { reason: 'template_not_approved', template_status: template.status },
+  )
+}
+
+/** Formats a JSON Pointer for people: `template.body[1]`. */
+const formatPointer = (pointer: string): string =>
+  pointer
+    .slice(2)
+    .split('/')
+    .map((part, i) => (/^\d+$/.test(part) ? `[${part}]` : i === 0 ? part : `.${part}`))
+    .join('')
+
+const fillOrThrow = (
+  ctx: Context,
+  { name, category, components }: TemplateRow,
+  { template: values }: Input,
+) => {
+  const filled = fillTemplate({ category, components }, values, ctx.now)
+  if ('unsupported' in filled)
+    throw new Problem(
+      'conflict',
+      `The template ${name} has a ${filled.unsupported} button, which this service cannot send.`,
+      { reason: 'template_not_supported' },
+    )
+  if (!('errors' in filled)) return filled
+  const [first, ...others] = filled.errors
+  const firstDetail = `${formatPointer(first!.pointer!)} ${first!.detail}.`
+  const detail =
+    others.length === 0
+      ? firstDetail
+      : `${filled.errors.length} values do not fit the template; the first: ${firstDetail}`
+  throw new Problem('invalid_input', detail, {
+    reason: 'template_values',
+    errors: filled.errors.slice(0, MAX_ERRORS),
+  })
+}
+
+const requireRecipientAllowed = ({ dnd, phone }: Recipient, { category }: TemplateRow): void => {
+  if (dnd && category === 'MARKETING') throw doNotDisturbProblem()
+  if (phone === null && category === 'AUTHENTICATION') {
+    throw new Problem(
+      'conflict',
+      'The contact has no phone number, and the provider sends codes only to phone numbers.',
+      { reason: 'phone_required' },
+    )
+  }
+}
+
+/** Creates a contact with this phone and nothing else, within the contact limit of the plan. */
+const createContact = async (ctx: Context, phone: string): Promise<Recipient> => {
+  const { workspace } = ctx.actor
+  await requireRoomForContact(ctx)
+  const id = await ctx.newContactId()
+  await runDeferredWrite(
+    ctx.tx,
+    buildContactInsert(
+      workspace.id,
+      id,
+      { phone, name: null, email: null, attrs: {}, types: new Map(), tagIds: [], groupIds: [] },
+      ctx.now,
+    ),
+  )
+  return { id, phone, chatapp_user_id: null, dnd: false }
+}

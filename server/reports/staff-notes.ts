@@ -1,0 +1,46 @@
+import type { OutputOf } from '../core/handler.ts'
+import type { ReportRange } from './range.ts'
+
+type Output = OutputOf<'reports_staff'>
+
+/** Returns the note on which members are counted; `maxMembers`: null when all are. */
+export const formatPopulationNote = (maxMembers: number | null): string =>
+  maxMembers === null
+    ? 'Members with nothing to count in these days are left out.'
+    : `Only the first ${maxMembers} members by id are counted; those with nothing to count are left out.`
+
+/** Returns what a reader of the report must know to read the numbers. */
+export const formatNotes = (range: ReportRange, report: Output['report'], now: string): string[] => [
+  ...(report?.covers_more_than_asked
+    ? [
+        `The numbers are those of the stored report, ${report.from} to ${report.to}: ` +
+          `more days than the ${range.days} that were requested.`,
+      ]
+    : []),
+  ...(report ? [`The numbers are as of ${report.generated_at}, when the report was generated.`] : []),
+  ...(!report && range.ended_at > now ? ['The last day is not over.'] : []),
+  'Each conversation counts once for each member, however often the member answered or closed it.',
+  'A conversation counts as assigned in these days when its present assignment was made in them; ' +
+    'earlier assignments are not kept. Conversations of nobody include those opened in these days ' +
+    'that still wait for a first answer.',
+  'Service level clocks count in the days in which they were stopped, for the member who stopped them.',
+  'workload_now is of now, whatever the days; conversations of a team but no member count for nobody.',
+]
+
+const REASONS = {
+  avg_first_response_seconds: 'Null for members without a first response in these days.',
+  avg_time_to_close_seconds: 'Null for members without a close in these days.',
+  sla_compliance_rate: 'Null for members who stopped no service level clock in these days.',
+  reason_coverage: 'Null for members without a close in these days.',
+} as const
+
+/** Returns the metrics that are null in some row of the page, and why; `stored`: of a stored report. */
+export const listUnavailable = (rows: Output['data'], stored: boolean): Output['unavailable'] => {
+  const isMissing = (metric: string): boolean => stored && metric === 'reason_coverage'
+  return (Object.keys(REASONS) as (keyof typeof REASONS)[])
+    .filter((metric) => isMissing(metric) || rows.some((row) => row[metric] === null))
+    .map((metric) => ({
+      metric: `data.${metric}`,
+      reason: isMissing(metric) ? 'Stored reports do not contain it.' : REASONS[metric],
+    }))
+}

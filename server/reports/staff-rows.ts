@@ -1,0 +1,122 @@
+import type { Db } from '../../storage/database.ts'
+import {
+  type ResponseFigures,
+  type ClosingFigures,
+  type HandlingFigures,
+  loadResponseFigures,
+  loadClosingFigures,
+  loadHandlingFigures,
+  loadReopenedFigures,
+  loadStaffNames,
+} from '../../storage/staff-figures.ts'
+import type { StaffReport } from '../../storage/staff-reports.ts'
+import type { OutputOf } from '../core/handler.ts'
+import type { ReportRange } from './range.ts'
+
+export type StaffRow = OutputOf<'reports_staff'>['data'][number]
+
+/** Storage's id for work that no member did. */
+export const NOBODY = '0'
+const round = (value: number, digits: number): number => Math.round(value * 10 ** digits) / 10 ** digits
+/** Null when the divisor is 0. */
+const ratio = (dividend: number, divisor: number, digits: number): number | null =>
+  divisor === 0 ? null : round(dividend / divisor, digits)
+
+/** The figures of one member, as storage reads them. */
+type StaffFigures = {
+  handling: HandlingFigures
+  closing: ClosingFigures
+  answering: ResponseFigures
+  reopened: number
+}
+
+const NO_FIGURES: StaffFigures = {
+  handling: { conversations: 0, handled: 0, closed: 0, replied: 0, messages: 0 },
+  closing: { closes: 0, with_reason: 0, seconds: 0, clocks: 0, late: 0 },
+  answering: { firsts: 0, seconds: 0, first_clocks: 0, first_late: 0, next_clocks: 0, next_late: 0 },
+  reopened: 0,
+}
+
+const toStaffRow = (
+  staffId: string,
+  name: string | null,
+  { handling, closing, answering, reopened }: StaffFigures,
+): StaffRow => {
+  const late = answering.first_late + answering.next_late + closing.late
+  const clocks = answering.first_clocks + answering.next_clocks + closing.clocks
+  return {
+    staff_id: staffId === NOBODY ? null : staffId,
+    name,
+    conversations: handling.conversations,
+    handled: handling.handled,
+    closed: handling.closed,
+    replied: handling.replied,
+    untouched: handling.conversations - handling.handled,
+    messages_sent: handling.messages,
+    reopened,
+    avg_first_response_seconds: ratio(answering.seconds, answering.firsts, 3),
+    avg_time_to_close_seconds: ratio(closing.seconds, closing.closes, 3),
+    sla_breaches: {
+      first_response: answering.first_late,
+      next_response: answering.next_late,
+      resolution: closing.late,
+      total: late,
+    },
+    sla_compliance_rate: ratio(clocks - late, clocks, 4),
+    reason_coverage: ratio(closing.with_reason, closing.closes, 4),
+  }
+}
+
+/** Sorts by descending count, then by name and id; work of nobody comes last among equals. */
+export const sortStaff = <T extends { staff_id: string | null; name: string | null }>(
+  rows: readonly T[],
+  count: (row: T) => number,
+): T[] =>
+  rows.toSorted(
+    (a, b) =>
+      count(b) - count(a) ||
+      compareNullsLast(a.name, b.name) ||
+      Number(a.staff_id ?? Infinity) - Number(b.staff_id ?? Infinity),
+  )
+
+const compareNullsLast = (a: string | null, b: string | null): number => {
+  if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Computes the rows of all members who did something in the range, from the data as it is now. */
+export const computeStaffRows = async (
+  tx: Db,
+  workspaceId: string,
+  { started_at: start, ended_at: end }: ReportRange,
+): Promise<StaffRow[]> => {
+  const between = { start, end }
+  const [names, handling, closing, reopened, answering] = await Promise.all([
+    loadStaffNames(tx, workspaceId),
+    loadHandlingFigures(tx, workspaceId, between),
+    loadClosingFigures(tx, workspaceId, between),
+    loadReopenedFigures(tx, workspaceId, between),
+    loadResponseFigures(tx, workspaceId, between),
+  ])
+  const ids = new Set([handling, closing, reopened, answering].flatMap((figures) => [...figures.keys()]))
+  const rows = [...ids].map((id) =>
+    toStaffRow(id, names.get(id) ?? null, {
+      handling: handling.get(id) ?? NO_FIGURES.handling,
+      closing: closing.get(id) ?? NO_FIGURES.closing,
+      answering: answering.get(id) ?? NO_FIGURES.answering,
+      reopened: reopened.get(id)?.reopened ?? NO_FIGURES.reopened,
+    }),
+  )
+  return sortStaff(rows, (row) => row.conversations ?? 0)
+}
+
+/** Returns the rows of a stored report, with the present names of the members. */
+export const parseStoredRows = (report: StaffReport, names: ReadonlyMap<string, string>): StaffRow[] =>
+  sortStaff(
+    (report.rows as StaffRow[]).map((row) => ({
+      ...row,
+      name: row.staff_id === null ? null : (names.get(row.staff_id) ?? row.name),
+      reason_coverage: null,
+    })),
+    (row) => row.conversations ?? 0,
+  )

@@ -1,0 +1,103 @@
+import { findLabels, insertTags, type Label } from '../../storage/labels.ts'
+import { fold } from '../../storage/text.ts'
+import type { Context } from '../core/context.ts'
+import type { Handler } from '../core/handler.ts'
+import { changeLabels, type LabelRefs, listLabels, unknownLabelIds } from '../labels/labels.ts'
+
+export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
+  listLabels(ctx, 'tag', input, (row) => ({
+    id: row.id,
+    name: row.name,
+    contacts_count: Number(row.contacts_count),
+    created_at: row.created_at,
+  }))
+
+export const tagContacts: Handler<'crm_tag_contacts'> = async (ctx, input) => {
+  const tags = await resolveTags(ctx, input.tags, true)
+  const { output, changes } = await changeLabels(ctx, 'tag', 'add', tags, input.contact_ids)
+  for (const { labels, contactIds } of changes)
+    ctx.emit('contact.tags_added/1', { contact_ids: contactIds, tags: labels })
+  return output
+}
+
+export const untagContacts: Handler<'crm_untag_contacts'> = async (ctx, input) => {
+  const tags = await resolveTags(ctx, input.tags, false)
+  const { output, changes } = await changeLabels(ctx, 'tag', 'remove', tags, input.contact_ids)
+  for (const { labels, contactIds } of changes)
+    ctx.emit('contact.tags_removed/1', { contact_ids: contactIds, tags: labels })
+  return output
+}
+
+/** Tags by id and by folded name. */
+export type TagIndex = { byId: ReadonlyMap<string, Label>; byName: ReadonlyMap<string, Label> }
+
+const isId = (ref: string | number): boolean => typeof ref === 'number' || /^[1-9]\d{0,18}$/.test(ref)
+
+/** Reads the tags that these refs may mean. */
+export const findTags = async (ctx: Context, refs: LabelRefs): Promise<TagIndex> => {
+  const names = refs.filter((ref) => typeof ref === 'string')
+  const found =
+    refs.length === 0
+      ? []
+      : await findLabels(
+          ctx.tx,
+          ctx.actor.workspace.id,
+          'tag',
+          refs.filter(isId).map(String),
+          names.map(fold),
+        )
+  return {
+    byId: new Map(found.map(({ id, name }) => [id, { id, name }])),
+    byName: new Map(found.map(({ id, name, name_key: key }) => [key, { id, name }])),
+  }
+}
+
+/** An integer, or a digit string that is an existing tag's id, is an id; any other string is a name. */
+const lookUpTag = ({ byId, byName }: TagIndex, ref: string | number): Label | undefined =>
+  (isId(ref) ? byId.get(String(ref)) : undefined) ??
+  (typeof ref === 'string' ? byName.get(fold(ref)) : undefined)
+
+/** Returns the distinct tags that these refs mean, in their order; unknown refs are ignored. */
+export const selectTags = (index: TagIndex, refs: LabelRefs): Label[] => [
+  ...new Map(refs.flatMap((ref) => lookUpTag(index, ref) ?? []).map((tag) => [tag.id, tag])).values(),
+]
+
+/**
+ * Returns the names that no tag has yet. Throws 400 `unknown_tag` for unknown integers, which cannot be
+ * names. `field` is the input field that holds the refs.
+ */
+export const listNewTagNames = (index: TagIndex, refs: LabelRefs, field = 'tags'): string[] => {
+  const missing = refs.filter((ref) => lookUpTag(index, ref) === undefined)
+  const unknownIds = missing.filter((ref) => typeof ref === 'number')
+  if (unknownIds.length > 0) throw unknownLabelIds('tag', field, refs, unknownIds.map(String))
+  return missing.filter((ref) => typeof ref === 'string')
+}
+
+/**
+ * Creates tags of these names, and returns the index of `refs` read again. Of several spellings of a name
+ * the first is used.
+ */
+export const createTags = async (
+  ctx: Context,
+  index: TagIndex,
+  names: readonly string[],
+  refs: LabelRefs,
+): Promise<TagIndex> => {
+  if (names.length === 0) return index
+  const firstSpellings = new Map(names.map((name) => [fold(name), name] as const).toReversed())
+  await insertTags(ctx.tx, ctx.actor.workspace.id, [...firstSpellings.values()], ctx.now)
+  return await findTags(ctx, refs)
+}
+
+/** `createdInDryRun`: the tag is rolled back with the dry run, so that its id means nothing to the caller. */
+export type ResolvedTag = Label & { createdInDryRun: boolean }
+
+/** Resolves tags given by name or id. With `create`, unknown names become tags; without, they are ignored. */
+export const resolveTags = async (ctx: Context, refs: LabelRefs, create: boolean): Promise<ResolvedTag[]> => {
+  const before = await findTags(ctx, refs)
+  const index = create ? await createTags(ctx, before, listNewTagNames(before, refs), refs) : before
+  return selectTags(index, refs).map((tag) => ({
+    ...tag,
+    createdInDryRun: ctx.dryRun && !before.byId.has(tag.id),
+  }))
+}

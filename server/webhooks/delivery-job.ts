@@ -1,0 +1,105 @@
+import { Gauge } from 'prom-client'
+import {
+  countDueDeliveries,
+  deleteDeliveriesBefore,
+  releaseDeliveries,
+  skipDeliveriesOfDeletedEndpoints,
+} from '../../storage/webhook-deliveries.ts'
+import type { App } from '../core/app.ts'
+import { onEvents } from '../events/signal.ts'
+import type { JobDefinition } from '../jobs/runner.ts'
+import { claimDueDeliveries, createDeliveryQueue, LEASE_SECONDS, waitUntilIdle } from './delivery-queue.ts'
+
+/**
+ * How often deliveries of other servers, and retries that are due, are claimed. The embedded database has
+ * one server, and one session.
+ */
+const POLL_MS = { embedded: 500, postgresql: 100 }
+/** A claim starts no sooner than this after the last one, nor sooner than that one took. */
+const MIN_PAUSE_MS = 8
+/** Without a wake-up, claims take a tenth of the time at most. */
+const IDLE_FACTOR = 10
+const DRAIN_MS = 16_000
+const RETENTION_INTERVAL_MS = 60_000
+const MAX_DUE_COUNT = 100_000
+
+/**
+ * Delivers webhooks. Woken by commits of this process and by recorded results, which make room for more.
+ * When it is stopped, requests in flight are finished and recorded, and deliveries that were not sent are
+ * released for other servers.
+ */
+export const webhookDeliveriesJob = (app: App): JobDefinition => {
+  const queue = createDeliveryQueue(app)
+  const pollMs = app.embedded ? POLL_MS.embedded : POLL_MS.postgresql
+  return {
+    name: 'webhook-deliveries',
+    intervalMs: pollMs,
+    subscribe: (wake) => {
+      queue.onProgress = wake
+      return onEvents(app, wake)
+    },
+    run: async (signal) => {
+      queue.signal = signal
+      const startedAt = performance.now()
+      const processed = await claimDueDeliveries(queue)
+      const tookMs = performance.now() - startedAt
+      return {
+        processed,
+        pauseMs: Math.max(MIN_PAUSE_MS, tookMs),
+        nextInMs: Math.max(pollMs, IDLE_FACTOR * tookMs),
+      }
+    },
+    drain: async () => {
+      await waitUntilIdle(queue, DRAIN_MS)
+      // Their leases expire if this fails.
+      await releaseDeliveries(app.db, [...queue.leased.values()]).catch(() => {})
+      await queue.recording
+    },
+  }
+}
+
+/**
+ * Sends deliveries that are due, with their results recorded, until none is due or `limit` were sent.
+ * Returns the count. For tests.
+ */
+export const deliverDue = async (app: App, limit = 10_000): Promise<number> => {
+  const queue = createDeliveryQueue(app)
+  let processed = 0
+  for (let claimed = 1; claimed > 0 && processed < limit; processed += claimed) {
+    claimed = await claimDueDeliveries(queue)
+    await waitUntilIdle(queue, 2 * LEASE_SECONDS * 1000)
+  }
+  return processed
+}
+
+/**
+ * Deletes finished deliveries after their retention period, and skips those of deleted endpoints. Returns
+ * how many were deleted.
+ */
+export const deleteOldDeliveries = async (app: App, signal?: AbortSignal): Promise<number> => {
+  const days = app.config.webhookRetentionDays
+  const before = new Date(Date.parse(app.now()) - days * 86_400_000).toISOString()
+  await skipDeliveriesOfDeletedEndpoints(app.db)
+  let deleted = 0
+  for (let count = 1; count > 0 && !signal?.aborted; deleted += count)
+    count = await deleteDeliveriesBefore(app.db, before)
+  return deleted
+}
+
+export const webhookDeliveryRetentionJob = (app: App): JobDefinition => ({
+  name: 'webhook-delivery-retention',
+  intervalMs: RETENTION_INTERVAL_MS,
+  run: async (signal) => ({ processed: await deleteOldDeliveries(app, signal) }),
+})
+
+/** Adds the backlog to the metrics. It is counted when they are read. To be called once per server. */
+export const registerBacklogGauge = (app: App): void => {
+  new Gauge({
+    name: 'wcrm_webhook_due',
+    help: `Webhook deliveries of active endpoints that are due, counted up to ${MAX_DUE_COUNT}.`,
+    registers: [app.metrics.registry],
+    async collect() {
+      this.set(await countDueDeliveries(app.db, MAX_DUE_COUNT).catch(() => Number.NaN))
+    },
+  })
+}

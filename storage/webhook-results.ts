@@ -1,0 +1,144 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import { CUSTOM_PLAN } from './driver.ts'
+import { toStorableTime } from './times.ts'
+import { isUnfinished } from './webhook-deliveries.ts'
+
+/** The result of an attempt. `lease`: as it was claimed; `retry_in`: seconds until the next attempt. */
+export type DeliveryResult = {
+  workspace_id: string
+  id: string
+  lease: string
+  status: 'delivered' | 'failed' | 'dead'
+  failures: number
+  retry_in: number | null
+  started_at: string
+  duration_ms: number
+  response_status: number | null
+  response_excerpt: string | null
+  error: string | null
+}
+
+/** The attempts of a batch to one endpoint. `failures`: since its last success in the batch, if any. */
+export type EndpointResult = {
+  workspace_id: string
+  id: string
+  succeeded: boolean
+  failures: number
+  gone: boolean
+}
+
+/**
+ * An endpoint that a batch changed, as it is now; `was`: its status before. `percent`: of the time until it
+ * is disabled, when a warning is due.
+ */
+export type ChangedEndpoint = {
+  workspace_id: string
+  id: string
+  url: string
+  consecutive_failures: number
+  status: 'active' | 'paused' | 'disabled'
+  was: 'active' | 'paused' | 'disabled'
+  disabled_reason: string | null
+  percent: number | null
+  disabled_after: string
+}
+
+/** The thresholds of the circuit breaker. */
+export type BreakerRules = {
+  pauseAfterFailures: number
+  /** Duration of an outage after which a paused endpoint is disabled. */
+  disableAfterSeconds: number
+  /** Percent of `disableAfterSeconds` at which a warning is sent. */
+  warnAtPercent: readonly number[]
+  /** A paused endpoint is probed after a fraction of its outage, within limits, plus or minus the jitter. */
+  probe: {
+    outageFraction: number
+    minSeconds: number
+    maxSeconds: number
+    jitter: number
+  }
+}
+
+/**
+ * Records the results of attempts in one statement: the deliveries, the attempts, and the endpoints that
+ * failed or recovered (`decideBreaker` in server/webhooks/breaker.ts states the rule in plain words). A
+ * result whose lease was lost counts only if it is a success: then the event did arrive. `now`: business
+ * time.
+ */
+export const recordDeliveryResults = async (
+  tx: Db,
+  results: readonly DeliveryResult[],
+  endpoints: readonly EndpointResult[],
+  { pauseAfterFailures, disableAfterSeconds, warnAtPercent, probe }: BreakerRules,
+  now: string,
+): Promise<ChangedEndpoint[]> => {
+  const disableAfter = sql`${disableAfterSeconds}::float8`
+  const at = sql`${toStorableTime(now)}::timestamptz`
+  const { rows } = await sql<ChangedEndpoint>`${sql.raw(CUSTOM_PLAN)}
+    with r as (
+      select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb) as r (
+        workspace_id bigint, id text, lease timestamptz, status text, failures smallint, retry_in float8,
+        started_at timestamptz, duration_ms integer, response_status smallint, response_excerpt text,
+        error text)
+    ), done as (
+      update webhook_deliveries d set status = r.status, attempts = d.attempts + 1, failures = r.failures,
+        lease_until = null, last_response_status = r.response_status,
+        next_attempt_at =
+          case when r.status = 'failed' then clock_timestamp() + r.retry_in * interval '1 second' end,
+        delivered_at = case when r.status = 'delivered' then ${at} end
+      from r where d.workspace_id = r.workspace_id and d.id = r.id and d.${isUnfinished}
+        and (d.lease_until = r.lease or r.status = 'delivered')
+      returning d.workspace_id, d.id, d.attempts, d.trigger
+    ), logged as (
+      insert into webhook_attempts (workspace_id, delivery_id, number, started_at, duration_ms,
+        response_status, response_excerpt, error, trigger)
+      select r.workspace_id, r.id, done.attempts, r.started_at, r.duration_ms, r.response_status,
+        r.response_excerpt, r.error, done.trigger
+      from done join r on r.workspace_id = done.workspace_id and r.id = done.id
+    ), o as (
+      select * from jsonb_to_recordset(${JSON.stringify(endpoints)}::jsonb)
+        as o (workspace_id bigint, id text, succeeded boolean, failures integer, gone boolean)
+    ), before as (
+      select e.*, o.succeeded, o.gone,
+        case when o.succeeded then o.failures else e.consecutive_failures + o.failures end as failed,
+        case when o.failures = 0 then null when o.succeeded then now()
+          else coalesce(e.failing_since, now()) end as since
+      from o join webhook_endpoints e on e.workspace_id = o.workspace_id and e.id = o.id
+      where o.gone or o.failures > 0 or e.consecutive_failures > 0 or e.status = 'paused'
+      order by e.workspace_id, e.id for update of e
+    ), timed as (
+      select b.*, extract(epoch from now() - b.since) as outage from before b
+    ), decided as (
+      select t.*, t.outage / ${disableAfter} as share,
+        case when t.status = 'disabled' or t.gone then 'disabled'
+          when t.status = 'paused' and not t.succeeded and t.outage >= ${disableAfter} then 'disabled'
+          when t.failed >= ${pauseAfterFailures} or (t.status = 'paused' and not t.succeeded) then 'paused'
+          else 'active' end as becomes
+      from timed t
+    ), warned as (
+      select d.*, coalesce((
+        select max(p) from unnest(${[...warnAtPercent]}::int[]) as p
+        where d.becomes = 'paused' and d.share * 100 >= p), 0) as level
+      from decided d
+    ), changed as (
+      update webhook_endpoints e set consecutive_failures = w.failed, failing_since = w.since,
+        status = w.becomes,
+        warned = case when w.since is null or w.succeeded then 0 else greatest(w.warned, w.level) end,
+        next_probe_at = case when w.becomes = 'paused' then now() + interval '1 second'
+          * least(${probe.maxSeconds}::float8,
+            greatest(${probe.minSeconds}::float8, w.outage * ${probe.outageFraction}::float8))
+          * (1 - ${probe.jitter}::float8 + random() * 2 * ${probe.jitter}::float8) end,
+        disabled_at = case when w.becomes <> 'disabled' then null
+          when w.status = 'disabled' then w.disabled_at else ${at} end,
+        disabled_reason = case when w.becomes <> 'disabled' then null
+          when w.status = 'disabled' then w.disabled_reason
+          when w.gone then 'gone' else 'failing' end
+      from warned w where e.workspace_id = w.workspace_id and e.id = w.id
+      returning e.workspace_id, e.id, e.url, e.consecutive_failures, e.status, w.status as was,
+        e.disabled_reason, case when w.level > w.warned then w.level end as percent,
+        coalesce(w.since, now()) + ${disableAfter} * interval '1 second' as disabled_after
+    )
+    select * from changed`.execute(tx)
+  return rows
+}

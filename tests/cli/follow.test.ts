@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { describe, it } from 'node:test'
+import { runCommandLine } from '../../cli/main.ts'
+import { eventStreamResponse, eventStreams } from '../event-streams.ts'
+
+const event = { id: '7', type: 'message.received', data: { text: 'Größe 漢字 😀' } }
+const next = { id: '8', type: 'message.received', data: { text: 'next' } }
+
+/** Follows two streams, then gets a 401; returns what was printed and the `Last-Event-ID` of each request. */
+const follow = async (first: readonly Buffer[]) => {
+  const responses = [
+    eventStreamResponse(first),
+    eventStreamResponse([Buffer.from(`id: 8\ndata: ${JSON.stringify(next)}\n\n`)]),
+    Response.json({ code: 'unauthenticated', detail: 'The key was revoked.' }, { status: 401 }),
+  ]
+  const lastEventIds: (string | null)[] = []
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+  const exit = await runCommandLine(['events', 'list', '--follow', '--json'], {
+    stdin,
+    stdout,
+    stderr,
+    env: { WCRM_URL: 'http://127.0.0.1:9', WCRM_API_KEY: 'wc_test_key', XDG_CONFIG_HOME: '/nonexistent' },
+    fetch: async (_url, init) => {
+      lastEventIds.push(new Headers(init?.headers).get('last-event-id'))
+      return responses.shift()!
+    },
+  })
+  const lines = (await stdout.end().toArray()).join('').split('\n').filter(Boolean)
+  return { exit, lastEventIds, events: lines.map((line) => JSON.parse(line) as unknown) }
+}
+
+describe('events list --follow: event stream', { concurrency: true }, () => {
+  for (const [form, chunksOf] of Object.entries(eventStreams))
+    it(`${form}: the event is printed, and the next connection resumes after its id`, async () => {
+      assert.deepEqual(await follow(chunksOf(JSON.stringify(event))), {
+        exit: 4,
+        lastEventIds: [null, '7', '8'],
+        events: [event, next],
+      })
+    })
+
+  it('an event without its closing blank line is not printed, and the connection resumes before it', async () => {
+    assert.deepEqual(await follow([Buffer.from('id: 7\ndata: {"cut":')]), {
+      exit: 4,
+      lastEventIds: [null, null, '8'],
+      events: [next],
+    })
+  })
+})

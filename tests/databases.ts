@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import type { Db } from '../storage/database.ts'
+import { type Location, migrate, type OpenOptions, openStorage, type Storage } from '../storage/open.ts'
+
+/**
+ * `scripts/test.ts` prepares databases to copy, and names them in the environment; without them every
+ * database is made from nothing, which takes seconds each.
+ *
+ * - `WCRM_TEST_POSTGRES_URL`: a superuser's URL of a PostgreSQL; absent, only the embedded one is tested.
+ * - `WCRM_TEST_POSTGRES_TEMPLATE`: the name of a database there with the newest schema.
+ * - `WCRM_TEST_TEMPLATE`, `WCRM_TEST_EMPTY_TEMPLATE`: folders of an embedded database with the newest schema
+ *   and of one without any.
+ */
+const { env } = process
+
+/** The databases that tests run on: `embedded`, and `postgresql` where there is one. */
+export const databases: readonly string[] = [
+  'embedded',
+  ...(env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : []),
+]
+
+/** A database of a test's own. */
+export type TestDatabase = {
+  location: Location
+  /** The flags by which `wcrm serve` finds it, and a data folder. */
+  flags: string[]
+  /** Deletes it; whoever is connected is disconnected. */
+  remove: () => Promise<void>
+}
+
+const newFolder = (): string => mkdtempSync(join(tmpdir(), 'wcrm-test-'))
+
+const createEmbedded = (template: string | undefined): TestDatabase => {
+  const dataDir = newFolder()
+  if (template) cpSync(template, dataDir, { recursive: true })
+  return {
+    location: { dataDir },
+    flags: ['--data', dataDir],
+    remove: async () => rmSync(dataDir, { recursive: true, force: true }),
+  }
+}
+
+/** Runs one statement on the server's own database. */
+const administer = async (url: string, statement: string): Promise<void> => {
+  const admin = postgres(url, { max: 1, onnotice: () => {} })
+  try {
+    await admin.unsafe(statement)
+  } finally {
+    await admin.end()
+  }
+}
+
+const createPostgres = async (url: string, template: string | undefined): Promise<TestDatabase> => {
+  const name = `wcrm_${randomUUID().replaceAll('-', '')}`
+  await administer(url, `create database ${name}${template ? ` template ${template}` : ''}`)
+  const dataDir = newFolder()
+  const databaseUrl = Object.assign(new URL(url), { pathname: `/${name}` }).href
+  return {
+    location: { databaseUrl },
+    flags: ['--database-url', databaseUrl, '--data', dataDir],
+    remove: async () => {
+      await administer(url, `drop database ${name} with (force)`)
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Creates a database of this kind without a schema. */
+export const createEmptyDatabase = async (database: string): Promise<TestDatabase> =>
+  database === 'embedded'
+    ? createEmbedded(env.WCRM_TEST_EMPTY_TEMPLATE)
+    : await createPostgres(env.WCRM_TEST_POSTGRES_URL!, undefined)
+
+/** Creates a database of this kind with the newest schema. */
+export const createDatabase = async (database: string): Promise<TestDatabase> => {
+  const template = database === 'embedded' ? env.WCRM_TEST_TEMPLATE : env.WCRM_TEST_POSTGRES_TEMPLATE
+  const created =
+    database === 'embedded'
+      ? createEmbedded(template)
+      : await createPostgres(env.WCRM_TEST_POSTGRES_URL!, template)
+  if (!template) await withStorage(created.location, ({ db }) => migrate(db))
+  return created
+}
+
+/** Runs `work` on a storage that is open only meanwhile: an embedded database belongs to one process. */
+export const withStorage = async <T>(
+  location: Location,
+  work: (storage: Storage) => Promise<T>,
+  options?: OpenOptions,
+): Promise<T> => {
+  const storage = await openStorage(location, options)
+  try {
+    return await work(storage)
+  } finally {
+    await storage.close()
+  }
+}
+
+const runOn = async (created: TestDatabase, work: (db: Db) => Promise<void>): Promise<void> => {
+  try {
+    await withStorage(created.location, ({ db }) => work(db))
+  } finally {
+    await created.remove()
+  }
+}
+
+/** Runs `work` on a database of its own with the newest schema. */
+export const onMigratedDatabase = async (database: string, work: (db: Db) => Promise<void>): Promise<void> =>
+  runOn(await createDatabase(database), work)
+
+/** Runs `work` on a database of its own that has no schema yet. */
+export const onEmptyDatabase = async (database: string, work: (db: Db) => Promise<void>): Promise<void> =>
+  runOn(await createEmptyDatabase(database), work)

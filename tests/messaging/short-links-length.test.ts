@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { linkLength } from '../../catalog/short-links.ts'
+
+describe("Length of a short link's message", () => {
+  const emoji = [
+    '😀',
+    '❤️',
+    '👍🏽',
+    '🇩🇪',
+    '1️⃣',
+    '#⃣',
+    '👨‍👩‍👧‍👦',
+    '👩🏽‍❤️‍💋‍👩🏽',
+    '🏳️‍🌈',
+    '🏴󠁧󠁢󠁷󠁬󠁳󠁿',
+    '❤‍🔥',
+    '🧑‍🦰',
+    '☎️',
+    '©️',
+    '🏴‍☠️',
+    '👁️‍🗨️',
+    '🏽',
+    '🕵🏻‍♀️',
+    '🫱🏻‍🫲🏿',
+  ]
+  const plain = [
+    'a',
+    'é',
+    'e\u0301',
+    'ß',
+    '中',
+    '한',
+    '7',
+    '#',
+    '*',
+    '©',
+    '™',
+    '☎',
+    '𝒳',
+    'नि',
+    '\n',
+    ' ',
+    '٧',
+    '€',
+    '→',
+  ]
+
+  it('counts an emoji sequence as two', () => {
+    for (const one of emoji) assert.equal(linkLength(one), 2, one)
+  })
+
+  it('counts other text by its characters', () => {
+    for (const one of plain) assert.equal(linkLength(one), [...one].length, one)
+  })
+
+  it('the length of a text is the sum of its parts', () => {
+    const part = fc.oneof(
+      fc.constantFrom(...emoji).map((text) => ({ text, count: 2 })),
+      fc.constantFrom(...plain).map((text) => ({ text, count: [...text].length })),
+    )
+    // A flag after half a flag, a skin tone after a hand and the like are one emoji: parts are kept apart.
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 80 }), (parts) => {
+        assert.equal(
+          linkLength(parts.map(({ text }) => text).join('.')),
+          parts.reduce((n, { count }) => n + count, 0) + Math.max(0, parts.length - 1),
+        )
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('is at least 1 and at most the number of UTF-16 units', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
+        const length = linkLength(text)
+        assert.ok(length <= text.length && (text === '' || length >= 1), JSON.stringify(text))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('combining marks after an emoji are counted', () => {
+    assert.equal(linkLength(`😀${'\u0301'.repeat(200)}`), 202)
+  })
+})

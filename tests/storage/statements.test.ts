@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { sql } from 'kysely'
+import type { Db } from '../../storage/database.ts'
+import { inSavepoint } from '../../storage/savepoint.ts'
+import { databases, onMigratedDatabase } from '../databases.ts'
+import { covers, loadStatements, type RecordedStatement, statementText } from './recorded-statements.ts'
+import { type SqlTemplate, sqlTemplates } from './sql-templates.ts'
+
+/** Templates that cannot be prepared: a text that their file holds, and why. */
+const notPreparable: readonly { file: string; text: string; reason: string }[] = [
+  { file: 'storage/savepoint.ts', text: 'savepoint part', reason: 'controls a transaction' },
+  { file: 'storage/indexes.ts', text: 'set local', reason: 'a setting' },
+]
+
+const isPreparable = (template: SqlTemplate): boolean =>
+  !notPreparable.some(
+    ({ file, text }) => file === template.file && template.chunks.some((chunk) => chunk.includes(text)),
+  )
+
+/** Has the database parse and analyze a statement, which fails when it names what does not exist. */
+const prepare = async (tx: Db, { parameterTypes, ...statement }: RecordedStatement): Promise<void> => {
+  const types = parameterTypes ? `(${parameterTypes.join(', ')})` : ''
+  await inSavepoint(tx, async () => {
+    await sql.raw(`prepare recorded${types} as ${statementText(statement)}`).execute(tx)
+    await sql`deallocate recorded`.execute(tx)
+  })
+}
+
+/** One line for each statement that the schema does not fit. */
+const failures = async (tx: Db, statements: readonly RecordedStatement[]): Promise<string[]> => {
+  const found: string[] = []
+  for (const statement of statements)
+    await prepare(tx, statement).catch((error: unknown) => {
+      found.push(`${statement.from}: ${(error as Error).message}`)
+    })
+  return found
+}
+
+describe('Recorded statements', () => {
+  it('hold every raw SQL template of storage/', () => {
+    const statements = loadStatements()
+    const missing = sqlTemplates()
+      .filter(isPreparable)
+      .filter((template) => !statements.some((statement) => covers(statement, template)))
+      .map(({ file, line, chunks }) => `${file}:${line} ${chunks.join('…').slice(0, 80)}`)
+    assert.deepEqual(missing, [], 'run npm run record-statements')
+  })
+})
+
+for (const database of databases) {
+  describe(`Recorded statements (${database})`, () => {
+    it('fit the migrated schema', async () => {
+      await onMigratedDatabase(database, async (db) => {
+        await db.transaction().execute(async (tx) => {
+          assert.deepEqual(await failures(tx, loadStatements()), [])
+        })
+      })
+    })
+
+    it('name each function that uses a column which was renamed', async () => {
+      await onMigratedDatabase(database, async (db) => {
+        await db.transaction().execute(async (tx) => {
+          await sql`alter table webhook_endpoints rename column consecutive_failures to failures_in_a_row`.execute(
+            tx,
+          )
+          const users = loadStatements().filter((s) => statementText(s).includes('consecutive_failures'))
+          assert.ok(users.length > 0)
+          assert.deepEqual(
+            (await failures(tx, loadStatements())).map((line) => line.split(':')[0]),
+            users.map(({ from }) => from),
+          )
+        })
+      })
+    })
+  })
+}
