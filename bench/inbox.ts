@@ -102,7 +102,12 @@ const farDown = async (
   return { ...input, ...(cursor ? { cursor } : {}) }
 }
 
-const time = async (app: App, inbox: InboxDataset, one: Case, bare: () => Promise<number>): Promise<Timing> => {
+const time = async (
+  app: App,
+  inbox: InboxDataset,
+  one: Case,
+  bare: () => Promise<number>,
+): Promise<Timing> => {
   const ask = asking(app, inbox[one.key ?? 'key'])
   const inputs = one.deep ? [await farDown(ask, one.inputs[0]!)] : one.inputs
   for (let i = 0; i < 8; i++) await ask(inputs[i % inputs.length]!)

@@ -39,7 +39,11 @@ const MOST = '100000000'
  * One server process, as users start it, with limits that no benchmark reaches. `profile`: a folder for a
  * CPU profile.
  */
-export const startProduct = (databaseUrl: string, launcher: string, profile?: string): Promise<RunningServer> =>
+export const startProduct = (
+  databaseUrl: string,
+  launcher: string,
+  profile?: string,
+): Promise<RunningServer> =>
   start(
     [
       ...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []),

@@ -146,7 +146,9 @@ const benchmark = async (
   }, 250)
   const lines: Line[] = []
   try {
-    for (const one of createCases(dataset).filter((c) => !flags.only || flags.only.split(',').includes(c.name))) {
+    for (const one of createCases(dataset).filter(
+      (c) => !flags.only || flags.only.split(',').includes(c.name),
+    )) {
       for (const measured of await measure(folder, one, { bare, product }, dataset.contacts)) {
         lines.push(measured)
         say(line(measured))

@@ -27,7 +27,7 @@ const AuditRow = z
       .enum(outcomes)
       .describe('`done`; `refused` for want of permission or confirmation; `failed` after the work began.'),
     code: z.string().nullable().describe('Error code of a refusal or failure.'),
-    dry_run: z.boolean().describe('A rehearsal: nothing was changed.'),
+    dry_run: z.boolean().describe('A dry run: nothing was changed.'),
     confirmed: z.boolean().describe('The confirm verb was given.'),
     changes: z
       .record(z.string(), z.unknown())
@@ -47,7 +47,7 @@ export const listAudit = defineOperation({
   stability: 'stable',
   summary: 'List who did what through which door, newest first',
   description:
-    'Changes, rehearsals, and refusals of permission or confirmation, kept for 400 days unless the server is set otherwise. Reads that succeed, wrong input and answers that were given again leave no row. For owners, admins and managers.',
+    'Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days unless the server is configured otherwise. Successful reads, invalid input and replayed responses leave no row. For owners, admins and managers.',
   scope: 'mcp:read',
   input: z.object({
     staff_id: Id.optional().describe('Only by this staff member.'),

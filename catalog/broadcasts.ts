@@ -25,7 +25,7 @@ const Broadcast = z
     template_name: z.string().nullable().describe('Template.'),
     channel_id: Id.nullable().describe('Channel.'),
     scheduled_at: Timestamp.nullable().describe('When it is to begin.'),
-    started_at: Timestamp.nullable().describe('When it began.'),
+    started_at: Timestamp.nullable().describe('When it started.'),
     totals: z
       .object({
         recipients: n('Contacts chosen.'),
@@ -53,7 +53,7 @@ const Recipient = z.object({
     .enum(['pending', 'sent', 'delivered', 'read', 'failed'])
     .describe('How far the message came.'),
   responded: z.boolean().describe('The contact answered.'),
-  opted_out: z.boolean().describe('The contact asked for no more.'),
+  opted_out: z.boolean().describe('The contact opted out.'),
   sent_at: Timestamp.nullable().describe('When it was sent.'),
   delivered_at: Timestamp.nullable().describe('When it was delivered.'),
   read_at: Timestamp.nullable().describe('When it was read.'),

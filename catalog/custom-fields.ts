@@ -61,7 +61,7 @@ const CustomField = z
     read_only: z.boolean().describe('True: values come from the system and cannot be set.'),
     visibility: z.enum(visibilities).nullable().describe('`manager_only` fields are never shown to agents.'),
     in_use: z.boolean().nullable().describe('True: at least one contact has a value.'),
-    created_at: Timestamp.nullable().describe('When it was made.'),
+    created_at: Timestamp.nullable().describe('When it was created.'),
   })
   .meta({ id: 'CustomField' })
 

@@ -24,7 +24,7 @@ export const listEvents = defineOperation({
   stability: 'stable',
   summary: 'Read the event log, oldest first',
   description:
-    'Poll with `after` set to the last id you have: none is skipped or repeated. With `Accept: text/event-stream` the answer stays open and streams; it resumes from `Last-Event-ID`. A page may hold no event although more follow, when none of those looked through is asked for: go on with `next_cursor` as `after`.',
+    'Poll with `after` set to the last id you have: none is skipped or repeated. With `Accept: text/event-stream` the response stays open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events follow, when none of the events searched has a requested type: continue with `next_cursor` as `after`.',
   scope: 'mcp:read',
   input: z.object({
     after: EventId.optional().describe('Events after this one; from the oldest kept when absent.'),

@@ -25,7 +25,7 @@ const EventContact = z
     phone: z.string().nullable().describe('E.164 digits.'),
     dnd: z.boolean().describe('Do-not-disturb.'),
     starred: z.boolean().describe('Starred.'),
-    created_at: Timestamp.describe('When it was made.'),
+    created_at: Timestamp.describe('When it was created.'),
     updated_at: Timestamp.describe('When it was last changed.'),
   })
   .describe('The contact.')
@@ -72,9 +72,9 @@ const EventConversation = z
     state: z.string().describe('`open` or `closed`.'),
     contact_id: Id.nullable().describe('Contact; null when it was deleted.'),
     channel_id: Id.nullable().describe('Channel.'),
-    assignee_staff_id: Id.nullable().describe('Staff member who has it.'),
-    team_id: Id.nullable().describe('Team that has it.'),
-    episode: z.int().describe('1, then one more each time it is opened again.'),
+    assignee_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
+    team_id: Id.nullable().describe('Team it is assigned to.'),
+    episode: z.int().describe('1, and one more each time it is reopened.'),
   })
   .describe('The conversation.')
 const Conversation = z.object({ conversation: EventConversation })
@@ -98,10 +98,10 @@ const EventMessage = z
     channel_id: Id.nullable().describe('Channel.'),
     type: z.string().describe('Message type, such as `TEXT`.'),
     direction: z.string().describe('`inbound` or `outbound`.'),
-    status: z.string().describe('How far it came.'),
+    status: z.string().describe('Delivery status.'),
     text: z.string().nullable().describe('Text or caption.'),
-    has_media: z.boolean().describe('A file comes with it.'),
-    reply_to_id: Id.nullable().describe('The message it answers.'),
+    has_media: z.boolean().describe('It has a file.'),
+    reply_to_id: Id.nullable().describe('The message it replies to.'),
     error: z.string().nullable().describe('Why it failed.'),
     created_at: Timestamp.describe('When it was written.'),
   })
@@ -142,7 +142,7 @@ const EventShortLink = z.object({
       id: Id.describe('Short link id.'),
       code: z.string().describe('Code.'),
       url: z.string().describe('Address.'),
-      message: z.string().describe('Text that the customer finds typed.'),
+      message: z.string().describe('Text that is typed for the customer.'),
       channel_id: Id.describe('Channel.'),
     })
     .describe('The link.'),
@@ -197,13 +197,13 @@ export const eventTypes = {
   'contact.groups_removed/1': eventType('Contacts were removed from groups.', Groups, groups),
   'group.created/1': eventType('A group was created.', EventGroup, group),
   'group.deleted/1': eventType('A group was deleted.', EventGroup, group),
-  'conversation.created/1': eventType('A conversation began.', Conversation, conversation),
+  'conversation.created/1': eventType('A conversation was created.', Conversation, conversation),
   'conversation.assigned/1': eventType(
     'A conversation was assigned to a staff member or a team.',
     Conversation,
     conversation,
   ),
-  'conversation.unassigned/1': eventType('A conversation was put back into the queue.', Conversation, {
+  'conversation.unassigned/1': eventType('A conversation was returned to the queue.', Conversation, {
     conversation: { ...conversation.conversation, assignee_staff_id: null },
   }),
   'conversation.closed/1': eventType(
@@ -216,8 +216,8 @@ export const eventTypes = {
     Conversation,
     { conversation: { ...conversation.conversation, episode: 2 } },
   ),
-  'message.received/1': eventType('A customer wrote.', Message, { message: received }),
-  'message.sent/1': eventType('The provider took a message.', Message, {
+  'message.received/1': eventType('A customer sent a message.', Message, { message: received }),
+  'message.sent/1': eventType('The provider accepted a message.', Message, {
     message: { ...outbound, status: 'sent' },
   }),
   'message.delivered/1': eventType('A message reached the customer.', Message, {
@@ -230,7 +230,7 @@ export const eventTypes = {
     message: { ...outbound, status: 'failed', error: 'The customer cannot be reached.' },
   }),
   'template.status_changed/1': eventType(
-    'The review of a template came to something.',
+    'The review status of a template changed.',
     z.object({
       template: z
         .object({
@@ -256,16 +256,16 @@ export const eventTypes = {
       },
     },
   ),
-  'template.submitted/1': eventType('A template, new or changed, was handed in for review.', EventTemplate, {
+  'template.submitted/1': eventType('A template, new or changed, was submitted for review.', EventTemplate, {
     template,
   }),
   'template.archived/1': eventType('A template was archived and can no longer be sent.', EventTemplate, {
     template: { ...template, status: 'ARCHIVED' },
   }),
-  'short_link.created/1': eventType('A click-to-chat link was made.', EventShortLink, shortLink),
+  'short_link.created/1': eventType('A click-to-chat link was created.', EventShortLink, shortLink),
   'short_link.deleted/1': eventType('A click-to-chat link was deleted.', EventShortLink, shortLink),
   'channel.status_changed/1': eventType(
-    'A channel was connected, disconnected or rated anew.',
+    'A channel was connected, disconnected or got a new rating.',
     z.object({
       channel: z
         .object({
@@ -288,10 +288,12 @@ export const eventTypes = {
     },
   ),
   'webhook.endpoint_warning/1': eventType(
-    'A webhook endpoint has been failing for long, and will be disabled.',
+    'A webhook endpoint has been failing for a long time and will be disabled.',
     EventEndpoint.extend({
-      percent: z.int().describe('How much of the time until it is disabled has passed: 50, 70 or 90.'),
-      disabled_after: Timestamp.describe('When it will be disabled, if it goes on failing.'),
+      percent: z
+        .int()
+        .describe('How much of the time until it is disabled has passed: 50, 70 or 90 percent.'),
+      disabled_after: Timestamp.describe('When it will be disabled if it keeps failing.'),
     }),
     { ...endpoint, percent: 50, disabled_after: '2026-10-06T09:30:00.000Z' },
   ),

@@ -68,7 +68,7 @@ export const listWithTotal = <T extends z.ZodType>(row: T) => ({
 
 /** What a delete answers (contract 5). */
 export const deleted = {
-  id: Id.describe('The id that was asked for.'),
+  id: Id.describe('The requested id.'),
   deleted: z.boolean().describe('True: it is gone.'),
 }
 
@@ -80,8 +80,8 @@ const Failure = z.object({
 
 /** What a bulk operation answers (spec, POST /v1/contacts/tag). */
 export const bulkResult = {
-  requested: z.int().describe('Distinct ids asked for.'),
-  succeeded: z.int().describe('Ids that are now as asked for, whether or not that was a change.'),
+  requested: z.int().describe('Distinct ids requested.'),
+  succeeded: z.int().describe('Ids that are now as requested, whether or not that was a change.'),
   failed: z.int().describe('Ids that failed.'),
   failures: z.array(Failure).max(50).describe('The first 50 failures.'),
   stopped_early: z.boolean().describe('A fatal error stopped the rest; retry the ids that are missing.'),

@@ -26,7 +26,7 @@ const Group = z
     name: z.string().describe('Group name; unique, ignoring case.'),
     emoji: z.string().nullable().describe('One emoji.'),
     contacts_count: z.int().describe('Contacts in it.'),
-    created_at: Timestamp.describe('When it was made.'),
+    created_at: Timestamp.describe('When it was created.'),
   })
   .meta({ id: 'Group' })
 

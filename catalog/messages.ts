@@ -29,7 +29,7 @@ export const LastMessage = z
     direction: z
       .enum(['inbound', 'outbound', 'system'])
       .describe('From the customer, to the customer, or neither (notes, changes).'),
-    status: z.enum(messageStatuses).describe('How far it came.'),
+    status: z.enum(messageStatuses).describe('Delivery status.'),
     text: z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
     text_truncated: z.boolean().describe('True: there is more text.'),
     has_media: z.boolean().describe('A picture, video, sound or document comes with it.'),
@@ -40,7 +40,7 @@ export const LastMessage = z
       })
       .nullable()
       .describe('Sender of an outbound message or note; null for inbound.'),
-    reply_to_id: Id.nullable().describe('The message it answers.'),
+    reply_to_id: Id.nullable().describe('The message it replies to.'),
     error: z.string().nullable().describe('Why it failed.'),
     created_at: Timestamp.nullable().describe('When it was written.'),
   })
@@ -96,7 +96,7 @@ const sent = {
 /** A message that a dry run would send has no id. */
 const SentMessage = Message.extend({ id: Id.nullable().describe('Message id; null in a dry run.') })
 const sendOutput = {
-  message: SentMessage.describe('The message; its status follows what the provider tells.'),
+  message: SentMessage.describe('The message; its status follows the reports of the provider.'),
   conversation_id: Id.nullable().describe('The conversation it is in; null when a dry run would create it.'),
 }
 

@@ -28,7 +28,7 @@ export const QuickMessage = z
       .describe(
         "The key's owner may change it: it is their own, or they are no agent and it is not private; and its type can be edited.",
       ),
-    updated_at: Timestamp.nullable().describe('When it last changed.'),
+    updated_at: Timestamp.nullable().describe('When it was last changed.'),
   })
   .meta({ id: 'QuickMessage' })
 

@@ -34,7 +34,7 @@ const Range = z.object({
   timezone: z.string().describe('IANA time zone.'),
   started_at: Timestamp.describe('First instant.'),
   ended_at: Timestamp.describe('End, exclusive.'),
-  preset: z.string().nullable().describe('Preset asked for.'),
+  preset: z.string().nullable().describe('Requested preset.'),
 })
 
 const Unavailable = z
@@ -214,7 +214,7 @@ export const staffReport = defineOperation({
   scope: 'mcp:read',
   input: z.object({ ...span, limit: Limit, cursor: Cursor }),
   output: z.object({
-    range: Range.describe('What was asked for.'),
+    range: Range.describe('The requested range.'),
     source: z.enum(['generated_report', 'live_closes']).describe('Where the rows come from.'),
     report: z
       .object({
@@ -222,9 +222,9 @@ export const staffReport = defineOperation({
         name: z.string().nullable().describe('Name.'),
         from: z.string().describe('First day.'),
         to: z.string().describe('Last day.'),
-        generated_at: Timestamp.nullable().describe('When it was made.'),
+        generated_at: Timestamp.nullable().describe('When it was created.'),
         timezone: z.string().nullable().describe('Time zone.'),
-        covers_more_than_asked: z.boolean().describe('Its days are more than were asked for.'),
+        covers_more_than_asked: z.boolean().describe('It covers more days than requested.'),
       })
       .nullable()
       .describe('The stored report.'),

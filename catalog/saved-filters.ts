@@ -48,7 +48,7 @@ const findings = {
     .int()
     .nullable()
     .optional()
-    .describe('How many contacts match; present when asked for, null when counting failed.'),
+    .describe('How many contacts match; present when requested, null when counting failed.'),
   approximate: z.boolean().optional().describe('True: `count` is an estimate.'),
   count_error: z
     .object({ code: z.string().describe('Error code.'), message: z.string().describe('What is wrong.') })

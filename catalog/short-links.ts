@@ -9,7 +9,7 @@ const ShortLink = z
     id: Id.nullable().describe('Short link id; null in a dry run.'),
     code: z.string().nullable().describe('The code at the end of the link; null in a dry run.'),
     url: z.string().nullable().describe('The click-to-chat link; null in a dry run.'),
-    message: z.string().nullable().describe('Text that the customer finds typed.'),
+    message: z.string().nullable().describe('Text that is typed for the customer.'),
     qr_image_url: z
       .string()
       .nullable()

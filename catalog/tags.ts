@@ -12,7 +12,7 @@ const Tag = z
     id: Id.describe('Tag id.'),
     name: z.string().describe('Tag name; unique, ignoring case.'),
     contacts_count: z.int().describe('Contacts that carry it.'),
-    created_at: Timestamp.describe('When it was made.'),
+    created_at: Timestamp.describe('When it was created.'),
   })
   .meta({ id: 'Tag' })
 

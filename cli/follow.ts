@@ -74,10 +74,11 @@ export const followEvents = async (
   { json, picks }: FollowOptions,
 ): Promise<number> => {
   const { signal, unsubscribe } = abortOnStop()
-  const formatEvent = (event: Event): string =>
-    json
-      ? `${JSON.stringify(picks ? (pickFields(spec, { data: [event] }, picks)['data'] as Event[])[0] : event)}\n`
-      : formatTsv([event], [...spec.output.columns, 'data'])
+  const formatEvent = (event: Event): string => {
+    if (!json) return formatTsv([event], [...spec.output.columns, 'data'])
+    const shown = picks ? (pickFields(spec, { data: [event] }, picks)['data'] as Event[])[0] : event
+    return `${JSON.stringify(shown)}\n`
+  }
   let lastId: string | undefined
   let retryMs = MIN_RETRY_MS
 

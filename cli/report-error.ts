@@ -23,9 +23,7 @@ const findFix = (
       ? `Is the server running? It is safe to retry with: --idempotency-key ${key}`
       : 'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.'
   if (code === 'invalid_input') return undefined
-  return Object.hasOwn(errors, code)
-    ? errors[code as keyof typeof errors].mend.replaceAll('`', '')
-    : undefined
+  return Object.hasOwn(errors, code) ? errors[code as keyof typeof errors].fix.replaceAll('`', '') : undefined
 }
 
 const unexpectedError = (error: unknown): CliError =>

@@ -7,16 +7,20 @@ import {
 import type { App } from '../server/core/app.ts'
 import { normalizeClientName } from '../server/audit/entry.ts'
 import { recordAuthFailure } from '../server/audit/record.ts'
-import { Problem, toProblemDocument } from '../server/core/problem.ts'
+import { Problem } from '../server/core/problem.ts'
+import { toProblemResponse } from '../server/core/respond.ts'
 import { authenticate } from '../server/core/steps/authenticate.ts'
 import { requireApiAccess } from '../server/core/steps/entitle.ts'
 import { type ToolSelection, listToolsetNames } from './toolsets.ts'
 
 /**
- * Refuses requests that a web page could have caused by DNS rebinding: the Host, and the Origin where there
- * is one, must be this machine or the server's public name, on any port (MCP "Security").
+ * Returns a check against DNS rebinding, by which a web page could cause requests: the Host, and the Origin
+ * if present, must be this machine or the server's public name, on any port (MCP "Security"). The check
+ * returns the error to send, if any.
  */
-export const createOriginCheck = (app: App): ((request: Request, requestId: string) => Response | undefined) => {
+export const createOriginCheck = (
+  app: App,
+): ((request: Request, requestId: string) => Response | undefined) => {
   const allowed = [...localhostAllowedHostnames(), new URL(app.config.publicUrl).hostname]
   return (request, requestId) => {
     // A request made inside the process has no Host header; its address says the same.
@@ -24,18 +28,22 @@ export const createOriginCheck = (app: App): ((request: Request, requestId: stri
     const origin = validateOriginHeader(request.headers.get('origin'), allowed)
     if (host.ok && origin.ok) return undefined
     const what = host.ok ? `origin ${request.headers.get('origin')}` : `host ${request.headers.get('host')}`
-    return refusal(
+    return problemResponse(
       app,
       requestId,
-      new Problem('forbidden', `The ${what} is not served here. WCRM_PUBLIC_URL names the address that is.`, {
+      new Problem('forbidden', `The ${what} is not served here; WCRM_PUBLIC_URL sets the address that is.`, {
         reason: 'host_not_allowed',
       }),
     )
   }
 }
 
-/** Reads the key and the query. Answers who is calling, or the refusal. */
-export const authenticateRequest = async (app: App, request: Request, requestId: string): Promise<AuthInfo | Response> => {
+/** Authenticates the key and parses the query. Returns who is calling, or the error to send. */
+export const authenticateRequest = async (
+  app: App,
+  request: Request,
+  requestId: string,
+): Promise<AuthInfo | Response> => {
   try {
     const actor = await authenticate(app, request.headers.get('authorization') ?? undefined)
     try {
@@ -54,8 +62,11 @@ export const authenticateRequest = async (app: App, request: Request, requestId:
       )
       throw error
     }
-    const selection: ToolSelection = parseSelection(new URL(request.url).searchParams, listToolsetNames(app.operations))
-    // The key itself stays in the request: nothing that handles this record may log it.
+    const selection: ToolSelection = parseSelection(
+      new URL(request.url).searchParams,
+      listToolsetNames(app.operations),
+    )
+    // The key itself stays in the request, so that nothing that logs this record can log the key.
     return {
       token: '',
       clientId: actor.key.id,
@@ -63,9 +74,9 @@ export const authenticateRequest = async (app: App, request: Request, requestId:
       extra: { ...selection, test: actor.key.test },
     }
   } catch (error) {
-    if (error instanceof Problem) return refusal(app, requestId, error)
-    app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'key not checked')
-    return refusal(
+    if (error instanceof Problem) return problemResponse(app, requestId, error)
+    app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'Cannot check an API key')
+    return problemResponse(
       app,
       requestId,
       new Problem('upstream_unavailable', 'The key could not be checked at the moment.'),
@@ -73,7 +84,7 @@ export const authenticateRequest = async (app: App, request: Request, requestId:
   }
 }
 
-const parseSelection = (query: URLSearchParams, known: readonly string[]): ToolSelection => {
+const parseSelection = (query: URLSearchParams, knownToolsets: readonly string[]): ToolSelection => {
   const toolsets = query.has('toolsets')
     ? query
         .getAll('toolsets')
@@ -81,7 +92,7 @@ const parseSelection = (query: URLSearchParams, known: readonly string[]): ToolS
         .map((name) => name.trim())
         .filter(Boolean)
     : undefined
-  const unknown = toolsets?.find((name) => !known.includes(name))
+  const unknown = toolsets?.find((name) => !knownToolsets.includes(name))
   if (unknown !== undefined) {
     const detail = `There is no toolset "${unknown}".`
     throw new Problem('invalid_input', detail, {
@@ -90,8 +101,8 @@ const parseSelection = (query: URLSearchParams, known: readonly string[]): ToolS
           parameter: 'toolsets',
           code: 'unknown_value',
           detail,
-          fix: `Use one or more of: ${known.join(', ')}.`,
-          allowed: known,
+          fix: `Use one or more of: ${knownToolsets.join(', ')}.`,
+          allowed: knownToolsets,
         },
       ],
     })
@@ -99,13 +110,9 @@ const parseSelection = (query: URLSearchParams, known: readonly string[]): ToolS
   return { toolsets, readonly: query.get('readonly') === 'true' }
 }
 
-const refusal = (app: App, requestId: string, problem: Problem): Response =>
-  new Response(JSON.stringify(toProblemDocument(problem, app.config.publicUrl, requestId)), {
-    status: problem.status,
-    headers: {
-      'Content-Type': 'application/problem+json',
-      'Request-Id': requestId,
-      ...(problem.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
-      ...problem.headers,
-    },
+const problemResponse = (app: App, requestId: string, problem: Problem): Response =>
+  toProblemResponse(problem, {
+    publicUrl: app.config.publicUrl,
+    requestId,
+    headers: problem.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {},
   })

@@ -12,15 +12,15 @@ import { canonicalJson } from '../server/core/cursors.ts'
 import { type CallRequest, perform } from '../server/core/perform.ts'
 import type { CallResponse } from '../server/core/respond.ts'
 
-/** How long a person may think about it. */
+/** How long a person may take to answer. */
 const CONFIRMATION_TTL_MS = 600_000
 const MAX_SHOWN_CHARACTERS = 2000
 
 /**
  * Has the person behind the client confirm a gated call (MCP 2026-07-28, multi round-trip requests): what a
- * model writes into an argument is no human's consent. The call is rehearsed first, so that nobody is asked
- * about what would be refused. The question goes out with a state that is sealed to this key, operation and
- * input; the call runs when it comes back with the verb. Clients that cannot ask get `confirm_required`.
+ * model writes into an argument is no human's consent. A dry run comes first, so that nobody is asked about a
+ * call that would fail. The question carries a state that is sealed to this key, operation and input; the
+ * call runs when it comes back with the verb. Clients that cannot ask get `confirm_required`.
  */
 export const confirmCall = async (
   app: App,
@@ -35,11 +35,11 @@ export const confirmCall = async (
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
   const key = response.kind === 'elicit' ? openState(app, context, binding) : undefined
   if (response.kind === 'elicit' && key !== undefined) {
-    const agreed = response.action === 'accept' && response.content?.confirm === op.confirm
-    return { call: agreed ? { ...call, confirm: op.confirm, idempotencyKey: key } : call }
+    const isConfirmed = response.action === 'accept' && response.content?.confirm === op.confirm
+    return { call: isConfirmed ? { ...call, confirm: op.confirm, idempotencyKey: key } : call }
   }
-  const rehearsal = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
-  if (rehearsal.status >= 400) return { refused: rehearsal }
+  const dryRun = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
+  if (dryRun.status >= 400) return { refused: dryRun }
   return {
     ask: createQuestion(
       op,
@@ -53,7 +53,7 @@ export const confirmCall = async (
 }
 
 /**
- * Only the newest revision carries the question in an answer; it declares in each request what its client
+ * Only the newest protocol revision carries the question in a result; its requests declare what the client
  * can do.
  */
 const canElicit = (context: ServerContext): boolean => {
@@ -65,8 +65,8 @@ const canElicit = (context: ServerContext): boolean => {
 }
 
 /**
- * The Idempotency-Key that the question was asked for: an answer that is sent twice runs once. Undefined:
- * not our question, or too old.
+ * Returns the Idempotency-Key of the call that the question was about: an answer that is sent twice runs once.
+ * Undefined when the question is not ours or has expired.
  */
 const openState = (app: App, context: ServerContext, binding: string): string | undefined => {
   const state = context.mcpReq.requestState() as unknown
@@ -76,13 +76,17 @@ const openState = (app: App, context: ServerContext, binding: string): string | 
   return until > Date.now() ? key : undefined
 }
 
-const createQuestion = (op: Operation, input: Record<string, unknown>, requestState: string): InputRequiredResult => {
+const createQuestion = (
+  op: Operation,
+  input: Record<string, unknown>,
+  requestState: string,
+): InputRequiredResult => {
   const shown = JSON.stringify(input, null, 2)
   return inputRequired({
     requestState,
     inputRequests: {
       confirm: inputRequired.elicit({
-        message: `${op.summary}? The rehearsal found nothing wrong.\n\n${op.name} ${shown.length > MAX_SHOWN_CHARACTERS ? `${shown.slice(0, MAX_SHOWN_CHARACTERS)}…` : shown}`,
+        message: `${op.summary}? The dry run found no errors.\n\n${op.name} ${shown.length > MAX_SHOWN_CHARACTERS ? `${shown.slice(0, MAX_SHOWN_CHARACTERS)}…` : shown}`,
         requestedSchema: {
           type: 'object',
           required: ['confirm'],
@@ -90,7 +94,7 @@ const createQuestion = (op: Operation, input: Record<string, unknown>, requestSt
             confirm: {
               type: 'string',
               title: 'Confirm',
-              description: `"${op.confirm}" does it; decline to leave everything as it is.`,
+              description: `"${op.confirm}" runs it; decline to change nothing.`,
               enum: [op.confirm!],
             },
           },

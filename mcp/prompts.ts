@@ -1,10 +1,10 @@
-/** A prompt: a piece of work that a person may start by name. */
+/** A task that a person can start by name. */
 type Prompt = {
   name: string
   title: string
   description: string
   arguments: { name: string; description: string; required: true }[]
-  text: (given: string) => string
+  text: (argument: string) => string
 }
 
 const all: readonly Prompt[] = [
@@ -20,7 +20,7 @@ const all: readonly Prompt[] = [
   {
     name: 'rehearsed_change',
     title: 'Change something safely',
-    description: 'Rehearses a change with dry_run, shows it, and makes it when told to.',
+    description: 'Tries a change with dry_run, shows the result, and makes it once you agree.',
     arguments: [{ name: 'change', description: 'What should be different afterwards.', required: true }],
     text: (change) =>
       `Work out which tools make the change below, and call each with \`dry_run: true\` first. Show me what would happen, with counts and names, and wait for my yes. ` +
@@ -31,13 +31,10 @@ const all: readonly Prompt[] = [
 /** What `prompts/list` shows. */
 export const prompts = all.map(({ text: _text, ...prompt }) => prompt)
 
-/**
- * The messages of a prompt with its argument filled in; undefined when there is no such prompt or the
- * argument is missing.
- */
-export const getPrompt = (name: string, given: Record<string, string> = {}) => {
+/** Returns the messages of a prompt with its argument; undefined when the prompt or argument is missing. */
+export const getPrompt = (name: string, values: Record<string, string> = {}) => {
   const prompt = all.find((each) => each.name === name)
-  const value = prompt && given[prompt.arguments[0]!.name]
+  const value = prompt && values[prompt.arguments[0]!.name]
   if (!prompt || value === undefined) return undefined
   return {
     description: prompt.description,

@@ -11,7 +11,7 @@ type ToolResult = {
 
 /**
  * A call's answer as a tool result: the body as structured content and as text; a problem as an error that
- * says its mend.
+ * says how to fix it.
  */
 export const toToolResult = (op: Operation, answer: CallResponse): ToolResult => {
   const _meta = toMeta(answer)
@@ -32,11 +32,11 @@ export const toToolResult = (op: Operation, answer: CallResponse): ToolResult =>
   return { content: [{ type: 'text', text: JSON.stringify(text) }], isError: true, _meta }
 }
 
-/** The mend as a caller of tools can do it: there is no header to send here. */
+/** The fix as a caller of tools can do it: there is no header to send here. */
 const toFix = (op: Operation, code: keyof typeof errors): string =>
   code === 'confirm_required'
     ? `Call again with \`dry_run: true\` to see what would happen. To do it, ask a person to run \`wcrm ${op.cli}\` on the command line, or to call it over REST with \`Api-Confirm: ${op.confirm}\`.`
-    : errors[code].mend
+    : errors[code].fix
 
 /** Names the request for the logs and the key for a retry. */
 const toMeta = ({ headers }: CallResponse): Record<string, unknown> => ({

@@ -16,7 +16,7 @@ export type StdioBridgeOptions = {
   apiKey: string
   input: Readable
   output: Writable
-  /** Where a person reads what is wrong; standard error when absent. */
+  /** Where errors are reported to a person; standard error when absent. */
   notes?: Writable
 }
 
@@ -25,23 +25,23 @@ type BridgeState = StdioBridgeOptions & {
   pending: Map<string | number, { abort: AbortController; endless: boolean }>
   /** The version that a 2025-era client settled on in `initialize`; later ones say theirs in each message. */
   version: string | undefined
-  told: Set<string>
+  reportedMessages: Set<string>
 }
 
 /**
  * Carries MCP messages, one a line, between standard input and output and a running server's `/mcp`, in
- * every protocol revision that the server speaks. Resolves when the input has ended and every answer is
- * out.
+ * every protocol revision that the server speaks. Resolves when the input has ended and all
+ * responses are written.
  */
 export const bridgeStdio = async (bridge: StdioBridgeOptions): Promise<void> => {
-  const link: BridgeState = { ...bridge, pending: new Map(), version: undefined, told: new Set() }
+  const link: BridgeState = { ...bridge, pending: new Map(), version: undefined, reportedMessages: new Set() }
   const work = new Set<Promise<void>>()
   for await (const line of createInterface({ input: bridge.input, crlfDelay: Infinity })) {
     if (line.trim() === '') continue
     const done: Promise<void> = relayRequest(link, line).finally(() => work.delete(done))
     work.add(done)
   }
-  // A subscription never ends by itself; without its reader there is nobody to send to.
+  // A subscription never ends by itself; without input there is no reader either.
   for (const { abort, endless } of link.pending.values()) if (endless) abort.abort()
   await Promise.all(work)
 }
@@ -106,27 +106,32 @@ const toHeaders = (link: BridgeState, { method, params }: JsonRpcMessage): Recor
   }
 }
 
-/** Anything but visible ASCII travels encoded, in the form that 2026-07-28 gives. */
+/** Encodes everything but visible ASCII, in the form that revision 2026-07-28 defines. */
 const encodeHeader = (text: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')
     ? text
     : `=?base64?${Buffer.from(text).toString('base64')}?=`
 
-const relayResponse = async (link: BridgeState, asked: JsonRpcMessage, response: Response): Promise<void> => {
+const relayResponse = async (
+  link: BridgeState,
+  request: JsonRpcMessage,
+  response: Response,
+): Promise<void> => {
   const type = response.headers.get('content-type') ?? ''
   if (type.includes('text/event-stream') && response.body) {
     let answered = false
-    for await (const data of readEventData(response.body)) answered = forwardMessage(link, asked, data) || answered
-    if (!answered && asked.id !== undefined) throw new Error('the connection ended before the answer')
+    for await (const data of readEventData(response.body))
+      answered = forwardMessage(link, request, data) || answered
+    if (!answered && request.id !== undefined) throw new Error('the connection ended before the response')
     return
   }
   const text = await response.text()
   if (response.status === 202 || (response.ok && text === '')) return
   const body = parseMessage(text)
-  if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forwardMessage(link, asked, text)
+  if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forwardMessage(link, request, text)
   const problem = body as { code?: string; detail?: string } | undefined
   const hint = response.status === 401 ? ' Check the API key, or store a new one with `wcrm login`.' : ''
-  const id = asked.method === undefined ? undefined : (asked.id ?? undefined)
+  const id = request.method === undefined ? undefined : (request.id ?? undefined)
   respondWithError(
     link,
     id,
@@ -139,14 +144,14 @@ const relayResponse = async (link: BridgeState, asked: JsonRpcMessage, response:
   )
 }
 
-/** Passes a message on; true when it is the answer to what was asked. */
-const forwardMessage = (link: BridgeState, asked: JsonRpcMessage, text: string): boolean => {
+/** Forwards a message; returns true when it is the response to the request. */
+const forwardMessage = (link: BridgeState, request: JsonRpcMessage, text: string): boolean => {
   const message = parseMessage(text)
   if (!message) return false
-  if (asked.method === 'initialize' && message.result?.protocolVersion)
+  if (request.method === 'initialize' && message.result?.protocolVersion)
     link.version = message.result.protocolVersion
   write(link, message)
-  return message.id === asked.id && message.method === undefined
+  return message.id === request.id && message.method === undefined
 }
 
 /** Yields the `data` of each server-sent event. */
@@ -160,7 +165,7 @@ async function* readEventData(body: ReadableStream<Uint8Array>): AsyncGenerator<
   }
 }
 
-/** Answers the request with an error, and tells the person once. */
+/** Responds with an error, and reports it to the person once. */
 const respondWithError = (
   link: BridgeState,
   id: string | number | undefined,
@@ -168,13 +173,14 @@ const respondWithError = (
   message: string,
   data?: unknown,
 ): void => {
-  if (!link.told.has(message)) (link.notes ?? process.stderr).write(`wcrm mcp: ${message}\n`)
-  link.told.add(message)
+  if (!link.reportedMessages.has(message)) (link.notes ?? process.stderr).write(`wcrm mcp: ${message}\n`)
+  link.reportedMessages.add(message)
   if (id !== undefined)
     write(link, { jsonrpc: '2.0', id, error: { code, message, ...(data ? { data } : {}) } })
 }
 
-const write = (link: BridgeState, message: unknown): void => void link.output.write(`${JSON.stringify(message)}\n`)
+const write = (link: BridgeState, message: unknown): void =>
+  void link.output.write(`${JSON.stringify(message)}\n`)
 
 const parseMessage = (text: string): JsonRpcMessage | undefined => {
   try {
@@ -187,7 +193,7 @@ const parseMessage = (text: string): JsonRpcMessage | undefined => {
 
 const toOrigin = (url: string): string => new URL(url).origin
 
-/** `fetch` hides what went wrong in the cause. */
+/** `fetch` puts the reason into the cause of its error. */
 const describeFetchError = (error: unknown): string => {
   const { cause, message } = error as Error & { cause?: Error & { code?: string } }
   return cause?.code ?? cause?.message ?? message

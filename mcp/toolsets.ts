@@ -1,20 +1,21 @@
+import type { OperationName } from '../catalog/index.ts'
 import type { Operation, Scope } from '../catalog/operation.ts'
 
-/** What `/mcp?toolsets=…&readonly=true` asks for. */
+/** The tools that `/mcp?toolsets=…&readonly=true` selects. */
 export type ToolSelection = {
   /** Groups named in the query; `all`; or undefined: the default tools. */
   readonly toolsets: readonly string[] | undefined
   readonly readonly: boolean
 }
 
-/** More tools than this cost an agent too much of its attention, and some clients drop the rest. */
+/** More tools take too much of an agent's attention, and some clients drop the rest. */
 export const MAX_DEFAULT_TOOLS = 25
 
 /**
  * The tools served without `?toolsets=` once there are more than `mostDefaultTools`: what one conversation
  * about customers needs.
  */
-export const defaultTools: readonly string[] = [
+export const defaultTools: readonly OperationName[] = [
   'workspace_whoami',
   'workspace_channels',
   'workspace_list_staff',
@@ -56,8 +57,8 @@ export const listToolsetNames = (operations: readonly Operation[]): string[] => 
 ]
 
 /**
- * Whether a call may reach the operation at this address. The default list only shortens what is shown; a
- * list asked for also restricts.
+ * Whether a call may reach the operation at this address. The default set only shortens the list; toolsets in
+ * the query also restrict the calls.
  */
 export const isCallable = (op: Operation, { toolsets, readonly }: ToolSelection): boolean =>
   !(readonly && op.scope !== 'mcp:read') &&
@@ -66,8 +67,8 @@ export const isCallable = (op: Operation, { toolsets, readonly }: ToolSelection)
     getToolsets(op).some((name) => toolsets.includes(name)))
 
 /**
- * The operations to list, in the order of the catalog: callable here, within the key's scopes, and in the
- * default set if none was asked for.
+ * Returns the operations to list, in the order of the catalog: callable here, within the key's scopes, and in
+ * the default set if the query names no toolsets.
  */
 export const listOperations = (
   operations: readonly Operation[],
@@ -77,6 +78,8 @@ export const listOperations = (
   const shortened = selection.toolsets === undefined && operations.length > MAX_DEFAULT_TOOLS
   return operations.filter(
     (op) =>
-      isCallable(op, selection) && scopes.includes(op.scope) && (!shortened || defaultTools.includes(op.name)),
+      isCallable(op, selection) &&
+      scopes.includes(op.scope) &&
+      (!shortened || (defaultTools as readonly string[]).includes(op.name)),
   )
 }

@@ -36,6 +36,6 @@ const endProcess = async (): Promise<void> => {
   }, GRACE_MS).unref()
 }
 
-process.on('message', (file: string) => (file === '' ? endProcess() : runFile(file)))
+process.on('message', (file: string) => void (file === '' ? endProcess() : runFile(file)))
 // The parent is gone, so nobody waits for a result.
 process.on('disconnect', () => process.exit(1))

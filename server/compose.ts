@@ -6,7 +6,12 @@ import { createAdapter } from './provider/adapter.ts'
 import { declareBackgroundJobs } from './jobs/background.ts'
 import { createProviderWebhook } from './inbound/webhook.ts'
 import { createSandbox, type Sandbox } from './sandbox/emulator/sandbox.ts'
-import { type ProviderConfig, resolveProviderSettings, SANDBOX_PATH, WEBHOOK_PATH } from './provider/settings.ts'
+import {
+  type ProviderConfig,
+  resolveProviderSettings,
+  SANDBOX_PATH,
+  WEBHOOK_PATH,
+} from './provider/settings.ts'
 import { createSandboxControl, type SandboxControl } from './sandbox/control/server.ts'
 
 /** A request handler outside of the operations, by path. */
@@ -31,7 +36,12 @@ export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & {
   mediaDir: string
 }
 
-export const composeService = ({ provider: config, localUrl, mediaDir, ...options }: ServiceOptions): Service => {
+export const composeService = ({
+  provider: config,
+  localUrl,
+  mediaDir,
+  ...options
+}: ServiceOptions): Service => {
   const settings = resolveProviderSettings(config, options.secret, localUrl)
   const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
   const driver = createSandboxControl(app, settings)

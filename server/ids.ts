@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto'
 
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
-/** Random bytes are fetched for many ids at once: one call costs as much as a hundred. */
-const RANDOM = 4096
+/*
+ * State of the process, not of an app: random bytes are drawn for many ids at once, because one draw costs as
+ * much as a hundred, and event ids increase across all apps.
+ */
+const POOL_BYTES = 4096
 let pool = Buffer.alloc(0)
-let used = RANDOM
+let used = POOL_BYTES
 
 /**
  * A ULID: 48 bits of time in milliseconds and 80 random bits, 26 Crockford base32 characters that sort by
@@ -17,8 +20,8 @@ export const createUlid = (time = Date.now()): string => {
     head = CROCKFORD[time % 32]! + head
     time = Math.floor(time / 32)
   }
-  if (used === RANDOM) {
-    pool = randomBytes(RANDOM)
+  if (used === POOL_BYTES) {
+    pool = randomBytes(POOL_BYTES)
     used = 0
   }
   let tail = ''
@@ -31,14 +34,14 @@ export const createRequestId = (): string => `req_${createUlid()}`
 let lastEvent = ''
 
 /**
- * Greater than every one before it from this process, so that the events of one change keep their order
- * (ULID, "Monotonicity").
+ * Returns an id greater than all before it from this process, so that the events of one change keep their
+ * order (ULID, "Monotonicity").
  */
 export const createEventId = (): string => {
   const id = createUlid()
-  lastEvent = id.slice(0, 10) > lastEvent.slice(0, 10) ? id : next(lastEvent)
+  lastEvent = id.slice(0, 10) > lastEvent.slice(0, 10) ? id : increment(lastEvent)
   return `evt_${lastEvent}`
 }
 
-const next = (id: string): string =>
+const increment = (id: string): string =>
   id.replace(/[^Z]Z*$/, (end) => CROCKFORD[CROCKFORD.indexOf(end[0]!) + 1]! + '0'.repeat(end.length - 1))

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 
 /**
- * Whether a host is a name of the public internet, by its form. Numbers and names of private networks are
- * no place for files that others fetch.
+ * Whether a host has the form of a public host name. IP addresses and names of private networks are rejected:
+ * others could not fetch files from there.
  */
 export const isPublicHostName = (host: string): boolean =>
   isIP(host.replace(/^\[|\]$/g, '')) === 0 &&

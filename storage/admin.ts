@@ -3,17 +3,9 @@ import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { TableRow, Db } from './database.ts'
 
-/** Administration: what is done on the server's own machine, without an API key. Functions return the record. */
+/** Administration: what is done on the server's own machine, without an API key. */
 
-export type WorkspaceRow = {
-  id: string
-  name: string
-  timezone: string
-  features: string[]
-  contact_limit: string | null
-  template_limit: string | null
-  created_at: string
-}
+export type WorkspaceRow = Omit<TableRow<'workspaces'>, 'names_version'>
 export type WorkspaceFields = {
   name: string
   timezone?: string
@@ -78,16 +70,7 @@ export type StaffFields = {
   reports?: boolean
   channel_ids?: string[] | null
 }
-export type AdminStaffRow = {
-  id: string
-  name: string
-  role: TableRow<'staff'>['role']
-  enabled: boolean
-  hide_phone_numbers: boolean
-  reports: boolean
-  channel_ids: string[] | null
-  team_ids: string[]
-}
+export type AdminStaffRow = Omit<TableRow<'staff'>, 'workspace_id' | 'created_at'> & { team_ids: string[] }
 
 const selectStaff = (db: Db, workspaceId: string) =>
   db
@@ -250,10 +233,7 @@ export const listAllTeams = (db: Db, workspaceId: string): Promise<AdminTeamRow[
 export type ChannelFields = Partial<
   Omit<TableRow<'channels'>, 'workspace_id' | 'id' | 'created_at' | 'is_default'>
 > & { is_default?: boolean }
-export type AdminChannelRow = Omit<TableRow<'channels'>, 'workspace_id' | 'id' | 'is_default'> & {
-  id: string
-  is_default: boolean
-}
+export type AdminChannelRow = Omit<TableRow<'channels'>, 'workspace_id'>
 
 /** A workspace has one default channel, so the old one is cleared before a new one is set. */
 const clearDefaultChannel = async (tx: Db, workspaceId: string): Promise<void> => {
@@ -334,19 +314,7 @@ export type KeyFields = {
   api_version: string
   expires_at?: string | null
 }
-export type AdminKeyRow = {
-  id: string
-  staff_id: string
-  name: string | null
-  scopes: string[]
-  test: boolean
-  agent: boolean
-  api_version: string
-  expires_at: string | null
-  revoked_at: string | null
-  last_used_at: string | null
-  created_at: string
-}
+export type AdminKeyRow = Omit<TableRow<'api_keys'>, 'workspace_id' | 'hash'>
 
 const keyColumns = [
   'id',

@@ -3,7 +3,7 @@ import type { TableRow, Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
-/** Recipients by how far their message came, each counted once; `responded` and `opted_out` beside it. */
+/** Recipients by message status, each counted once; `responded` and `opted_out` count them again. */
 export type BroadcastCounts = {
   pending: number
   sent: number
@@ -25,25 +25,31 @@ export type BroadcastFilter = {
   search?: string | undefined
 }
 
-const counts = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'opted_out'] as const
+const countNames = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'opted_out'] as const
 
 /**
- * A broadcast with its counts: at most 32 rows to add up (docs/decisions/0011). They fit in a double, which
- * travels as a number.
+ * A broadcast with its counts: sums of at most 32 rows (docs/decisions/0011), as doubles, which the driver
+ * returns as numbers.
  */
 const columns = sql.raw(
-  `b.id, b.name, b.status, b.template_name, b.channel_id, b.scheduled_at, b.started_at, b.begins_at, ${counts.map((c) => `k.${c}`).join(', ')}`,
+  `b.id, b.name, b.status, b.template_name, b.channel_id, b.scheduled_at, b.started_at, b.begins_at,
+  ${countNames.map((c) => `k.${c}`).join(', ')}`,
 )
 const withCounts = sql.raw(`
   cross join lateral (
-    select ${counts.map((c) => `coalesce(sum(${c}), 0)::double precision as ${c}`).join(', ')}
+    select ${countNames.map((c) => `coalesce(sum(${c}), 0)::double precision as ${c}`).join(', ')}
     from broadcast_counts where workspace_id = b.workspace_id and broadcast_id = b.id) as k`)
 
-const matching = (workspaceId: string, { channelIds, status, search }: BroadcastFilter) => sql`
-  workspace_id = ${workspaceId} ${channelIds === null ? sql`` : sql`and channel_id = any(${channelIds}::bigint[])`}
-  ${status === undefined ? sql`` : sql`and status = ${status}`} ${search === undefined ? sql`` : sql`and name_key like ${containsPattern(fold(search))}`}`
+const matches = (workspaceId: string, { channelIds, status, search }: BroadcastFilter) => sql`
+  workspace_id = ${workspaceId}
+  ${channelIds === null ? sql`` : sql`and channel_id = any(${channelIds}::bigint[])`}
+  ${status === undefined ? sql`` : sql`and status = ${status}`}
+  ${search === undefined ? sql`` : sql`and name_key like ${containsPattern(fold(search))}`}`
 
-/** A page by when they began or are to begin, latest first. */
+const isAfter = ({ beginsAt, id }: { beginsAt: string; id: string }) =>
+  sql`and (begins_at, id) < (${beginsAt}::timestamptz, ${id}::bigint)`
+
+/** Lists a page by when broadcasts began or are to begin, latest first. */
 export const listBroadcastRows = async (
   tx: Db,
   workspaceId: string,
@@ -54,7 +60,8 @@ export const listBroadcastRows = async (
   (
     await sql<BroadcastRow>`
     select ${columns} from (
-      select * from broadcasts where ${matching(workspaceId, filter)} ${after === null ? sql`` : sql`and (begins_at, id) < (${after.beginsAt}::timestamptz, ${after.id}::bigint)`}
+      select * from broadcasts where ${matches(workspaceId, filter)}
+      ${after === null ? sql`` : isAfter(after)}
       order by begins_at desc, id desc limit ${limit}) as b ${withCounts}
     order by b.begins_at desc, b.id desc`.execute(tx)
   ).rows
@@ -66,9 +73,8 @@ export const countBroadcasts = async (
 ): Promise<number> =>
   Number(
     (
-      await sql<{
-        n: string
-      }>`select count(*) as n from broadcasts where ${matching(workspaceId, filter)}`.execute(tx)
+      await sql<{ n: string }>`
+      select count(*) as n from broadcasts where ${matches(workspaceId, filter)}`.execute(tx)
     ).rows[0]!.n,
   )
 
@@ -78,12 +84,13 @@ export const loadBroadcast = async (
   id: string,
 ): Promise<BroadcastRow | undefined> =>
   (
-    await sql<BroadcastRow>`select ${columns} from (select * from broadcasts where workspace_id = ${workspaceId} and id = ${toStorableId(id)}) as b ${withCounts}`.execute(
-      tx,
-    )
+    await sql<BroadcastRow>`
+    select ${columns} from (
+      select * from broadcasts where workspace_id = ${workspaceId} and id = ${toStorableId(id)}
+    ) as b ${withCounts}`.execute(tx)
   ).rows[0]
 
-/** One who receives a broadcast. `known`: the contact is there still. */
+/** A recipient of a broadcast. `known`: the contact still exists. */
 export type RecipientRow = Omit<
   TableRow<'broadcast_recipients'>,
   'workspace_id' | 'broadcast_id' | 'contact_id' | 'responded' | 'opted_out'
@@ -100,20 +107,17 @@ export type RecipientStatusFilter = TableRow<'broadcast_recipients'>['status'] |
 
 const statuses = ['pending', 'sent', 'delivered', 'read', 'failed']
 
-/**
- * Pairs of status and answer that a condition lets through: each is one range of an index, in the order of
- * the contacts.
- */
-const pairsOf = (status: RecipientStatusFilter): { status: string; responded: boolean }[] => {
+/** Pairs of status and `responded` that a filter selects, each one range of an index, ordered by contact. */
+const toIndexRanges = (status: RecipientStatusFilter): { status: string; responded: boolean }[] => {
   if (status === 'responded' || status === 'not_responded')
     return statuses.map((each) => ({ status: each, responded: status === 'responded' }))
   return [true, false].map((responded) => ({ status, responded }))
 }
 
 /**
- * A page of recipients by contact id. A condition is met by several ranges of broadcast_recipients_status,
- * each read as far as the page at most, and merged: the five who answered among 300,000 cost as much as the
- * five who did not.
+ * Lists a page of recipients by contact id. A status filter selects several ranges of the index
+ * broadcast_recipients_status; of each at most a page is read, and they are merged: five who responded among
+ * 300,000 cost as much as five who did not.
  */
 export const listRecipientRows = async (
   tx: Db,
@@ -123,18 +127,24 @@ export const listRecipientRows = async (
   after: string | null,
   limit: number,
 ): Promise<RecipientRow[]> => {
-  const own = sql`x.workspace_id = ${workspaceId} and x.broadcast_id = ${broadcastId}::bigint ${after === null ? sql`` : sql`and x.contact_id > ${after}::bigint`}`
+  const ofPage = sql`
+    x.workspace_id = ${workspaceId} and x.broadcast_id = ${broadcastId}::bigint
+    ${after === null ? sql`` : sql`and x.contact_id > ${after}::bigint`}`
   const found =
     status === undefined
-      ? sql`select x.* from broadcast_recipients x where ${own} order by x.contact_id limit ${limit}`
+      ? sql`select x.* from broadcast_recipients x where ${ofPage} order by x.contact_id limit ${limit}`
       : sql`
-      select y.* from jsonb_to_recordset(${JSON.stringify(pairsOf(status))}::text::jsonb) as p (status text, responded boolean)
+      select y.*
+      from jsonb_to_recordset(${JSON.stringify(toIndexRanges(status))}::text::jsonb)
+        as p (status text, responded boolean)
       cross join lateral (
-        select x.* from broadcast_recipients x where ${own} and x.status = p.status and x.responded = p.responded
+        select x.* from broadcast_recipients x
+        where ${ofPage} and x.status = p.status and x.responded = p.responded
         order by x.workspace_id, x.broadcast_id, x.status, x.responded, x.contact_id limit ${limit}) as y
       order by y.contact_id limit ${limit}`
   const { rows } = await sql<RecipientRow>`
-    select r.contact_id, r.status, r.responded, r.opted_out, r.sent_at, r.delivered_at, r.read_at, r.failed_at, r.responded_at, c.id is not null as known, c.name, c.phone
+    select r.contact_id, r.status, r.responded, r.opted_out, r.sent_at, r.delivered_at, r.read_at,
+      r.failed_at, r.responded_at, c.id is not null as known, c.name, c.phone
     from (${found}) as r left join contacts c on c.workspace_id = ${workspaceId} and c.id = r.contact_id
     order by r.contact_id`.execute(tx)
   return rows

@@ -4,19 +4,17 @@ import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import type { Label } from './labels.ts'
 
-/**
- * What changes of conversations write, each in one statement. The conversation is locked, or not there yet.
- */
+/** Writes of conversation changes, each in one statement. The conversation is locked or new. */
 
 type SlaClocks = Pick<
   ConversationState,
   'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
 >
 
-/** `openedBy`: the staff member; null: the customer, or the system. */
+/** `openedBy`: the staff member; null: the customer or the system. */
 export type EpisodeStart = { openedBy: string | null; title: string | null; clocks: SlaClocks; now: string }
 
-/** A new conversation with its first episode. */
+/** Inserts a conversation with its first episode. */
 export const insertConversation = async (
   tx: Db,
   workspaceId: string,
@@ -67,16 +65,13 @@ export const openEpisode = async (
     where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }
 
-/**
- * `since`: when the customer wrote. `nextDue`: when it is late, unless it is the first response that is
- * waited for.
- */
+/** `since`: when the customer wrote; `nextDue`: when a next (not the first) response is due. */
 export type ReplyWait = { since: string; nextDue: string | null }
 
 /**
- * Begins a wait for an answer: `first` says whether for the first response of an episode that the customer
- * opened. The provider tells whole seconds, so that a message that was answered and the one after it may
- * bear the same time; the later wait is then moved on by a millisecond.
+ * Starts a wait for a reply; `first`: for the first response of an episode that the customer opened. The
+ * provider reports whole seconds, so a message that was answered and the one after it may have the same time;
+ * the later wait is then moved on by a millisecond.
  */
 const insertWaitParts = (
   workspaceId: string,
@@ -105,7 +100,7 @@ const setNextResponseDue = (wait: ReplyWait): RawBuilder<unknown> =>
 
 type NextDue = { next_response_due_at: string | null }
 
-/** Begins a wait, and answers the next response's clock. */
+/** Starts a wait. Returns when the next response is due. */
 export const startReplyWait = async (
   tx: Db,
   workspaceId: string,
@@ -119,7 +114,7 @@ export const startReplyWait = async (
       and id = ${conversation.id}::bigint returning next_response_due_at`.execute(tx)
   ).rows[0]!.next_response_due_at
 
-/** The contact's last activity, never moved back. */
+/** Updates the contact's last activity, never backwards. */
 const updateContactPart = (
   workspaceId: string,
   { contact_id: id, last_activity_at: at }: ConversationState,
@@ -131,8 +126,8 @@ const updateContactPart = (
   )`
 
 /**
- * Writes what a customer's message changed, with the wait it begins, if any; answers the next response's
- * clock. `windowExpiresAt`: the raw value kept for compatibility.
+ * Writes what a customer's message changed, with the wait that it starts, if any. Returns when the next
+ * response is due. `windowExpiresAt`: the raw value kept for compatibility.
  */
 export const updateOnInbound = async (
   tx: Db,
@@ -162,8 +157,8 @@ export const updateOnInbound = async (
   ).rows[0]!.next_response_due_at
 
 /**
- * Writes what a message to the customer changed; it ends the wait for an answer and is the episode's first
- * response if there was none.
+ * Writes what a message to the customer changed. It ends the wait for a reply, and is the first response of
+ * the episode if there was none.
  */
 export const updateOnOutbound = async (
   tx: Db,
@@ -216,7 +211,7 @@ export const updateOnClose = async (
     where workspace_id = ${workspaceId} and id = ${next.id}::bigint`.execute(tx)
 }
 
-/** What staff set on a conversation by hand. */
+/** Columns of a conversation that are set directly. */
 export type ConversationSettings = {
   assigned_staff_id?: string | null
   assigned_team_id?: string | null
@@ -241,7 +236,7 @@ export const updateConversation = async (
     .execute()
 }
 
-/** Who may be given a conversation. */
+/** A staff member that a conversation may be assigned to. */
 export type StaffAssignee = { name: string; enabled: boolean; channel_ids: string[] | null }
 
 export const findStaffAssignee = async (
@@ -266,7 +261,7 @@ export const findTeamName = async (tx: Db, workspaceId: string, id: string): Pro
       .executeTakeFirst()
   )?.name
 
-/** The tags of a conversation by name. */
+/** Returns the tags of a conversation, sorted by name. */
 export const readConversationTags = async (tx: Db, workspaceId: string, id: string): Promise<Label[]> =>
   (
     await sql<Label>`
@@ -276,7 +271,7 @@ export const readConversationTags = async (tx: Db, workspaceId: string, id: stri
       order by t.name_key, t.id`.execute(tx)
   ).rows
 
-/** Puts tags on a conversation and takes others off; answers how many it gained or lost. */
+/** Adds and removes tags of a conversation. Returns the number of tags that changed. */
 export const updateConversationTags = async (
   tx: Db,
   workspaceId: string,

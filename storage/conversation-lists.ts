@@ -61,7 +61,7 @@ type ConversationQueryRow = Omit<ConversationRow, 'tags' | 'groups'> & {
   names_version: string | null
 }
 
-/** More text than a last message shows, so that it shows where it cuts. */
+/** More text than a last message shows, so that the cut is visible. */
 const LAST_TEXT_LENGTH = 600
 
 const columns = (workspaceId: string) => sql`
@@ -92,7 +92,7 @@ const joins = sql.raw(`
   left join staff ms on ms.workspace_id = v.workspace_id and ms.id = m.staff_id
   left join media d on d.workspace_id = v.workspace_id and d.message_id = m.id`)
 
-/** Gives rows the names of their tags and groups. */
+/** Adds the names of their tags and groups to rows. */
 const withNames = async (
   tx: Db,
   workspaceId: string,
@@ -117,7 +117,7 @@ const withNames = async (
   return rows.map((row, i) => ({ ...row, tags: tags[i]!, groups: groups[i]! }))
 }
 
-/** One conversation; undefined when there is none. */
+/** Returns a conversation; undefined when there is none. */
 export const readConversation = async (
   tx: Db,
   workspaceId: string,
@@ -129,7 +129,7 @@ export const readConversation = async (
   return (await withNames(tx, workspaceId, rows))[0]
 }
 
-/** The channel of a conversation, null when that is gone; undefined when there is no such conversation. */
+/** Returns the channel id of a conversation, null when it is gone; undefined without conversation. */
 export const findConversationChannel = async (
   tx: Db,
   workspaceId: string,
@@ -141,7 +141,7 @@ export const findConversationChannel = async (
       and id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]?.channel_id
 
-/** What a list asks for. `channels`: only of these; undefined: of all, and those without one. */
+/** `channels`: only conversations of these; undefined: of all channels, and those without one. */
 export type ConversationFilter = {
   query?: string | undefined
   state?: 'open' | 'closed' | undefined
@@ -149,7 +149,7 @@ export type ConversationFilter = {
   replyStatus?: ReplyStatus | undefined
   channels?: readonly string[] | undefined
 }
-/** Where a conversation stands in the list: newest activity first. */
+/** The position of a conversation in the list: newest activity first. */
 export type ConversationPosition = { activityAt: string; id: string }
 type ListRequest = ConversationFilter & {
   workspaceId: string
@@ -157,7 +157,7 @@ type ListRequest = ConversationFilter & {
   limit: number
 }
 
-/** The numbers of `conversations.facet` (migration 0003) that a list asks for; undefined: all. */
+/** Returns the values of `conversations.facet` (migration 0003) that match; undefined: all. */
 const listFacets = ({ state, assigned, replyStatus }: ConversationFilter): number[] | undefined => {
   if (state === undefined && assigned === undefined && replyStatus === undefined) return undefined
   const states = state === undefined ? [0, 1] : [state === 'open' ? 0 : 1]
@@ -168,8 +168,8 @@ const listFacets = ({ state, assigned, replyStatus }: ConversationFilter): numbe
 const ALL_FACETS = listFacets({ state: 'open' })!.concat(listFacets({ state: 'closed' })!)
 
 /**
- * One row more than fits tells of a next page. In a few steps, since the number stands in the text and
- * every text stays prepared.
+ * At least one row more than the limit, which tells whether there is a next page. One of a few numbers, since
+ * it is part of the text and every text stays prepared.
  */
 const fetchCount = (limit: number): number => ([10, 25, 50].find((step) => limit <= step) ?? 100) + 1
 
@@ -180,22 +180,21 @@ const afterCondition = ({ after }: ListRequest) =>
 const newestFirst = sql.raw('order by v.activity_at desc, v.id desc')
 
 /**
- * The first conversations of the list, whatever `query` asks: ids, times and contacts. Each combination of
- * channel and facet is a range of an index in the order of the list; as many are read of each as are asked
- * for, then merged.
+ * Selects the first conversations of the list without regard to `query`: ids, times and contacts. Each pair
+ * of channel and facet is a range of an index in list order; up to `maxRows` are read of each, then merged.
  */
-const selectHead = (asked: ListRequest, most: number): RawBuilder<unknown> => {
-  const facets = listFacets(asked)
+const selectHead = (request: ListRequest, maxRows: number): RawBuilder<unknown> => {
+  const facets = listFacets(request)
   const range = (from: RawBuilder<unknown>, where: RawBuilder<unknown>) => sql`
     select v.* from ${from} cross join lateral (
       select v.id, v.activity_at, v.contact_id from conversations v
-        where v.workspace_id = ${asked.workspaceId} and ${where} ${afterCondition(asked)} ${newestFirst}
-          limit ${sql.lit(most)}) as v
-    ${newestFirst} limit ${sql.lit(most)}`
-  if (asked.channels) {
+        where v.workspace_id = ${request.workspaceId} and ${where} ${afterCondition(request)} ${newestFirst}
+          limit ${sql.lit(maxRows)}) as v
+    ${newestFirst} limit ${sql.lit(maxRows)}`
+  if (request.channels) {
     // As one list of pairs: two lists, or a shorter one, are planned anew each time, which takes longer
     // than the page.
-    const pairs = asked.channels.flatMap((channel) =>
+    const pairs = request.channels.flatMap((channel) =>
       (facets ?? ALL_FACETS).map((facet) => ({ channel: toStorableId(channel), facet })),
     )
     return range(
@@ -206,24 +205,24 @@ const selectHead = (asked: ListRequest, most: number): RawBuilder<unknown> => {
   }
   if (facets) return range(sql`unnest(${facets}::smallint[]) as f (facet)`, sql`v.facet = f.facet`)
   return sql`select v.id, v.activity_at, v.contact_id from conversations v
-    where v.workspace_id = ${asked.workspaceId} ${afterCondition(asked)} ${newestFirst}
-      limit ${sql.lit(most)}`
+    where v.workspace_id = ${request.workspaceId} ${afterCondition(request)} ${newestFirst}
+      limit ${sql.lit(maxRows)}`
 }
 
-/** A page of conversations, newest activity first, with one row more where there is a next page. */
+/** Lists a page of conversations, newest activity first, with one row more where there is a next page. */
 export const listConversationPage = async (
   tx: Db,
   workspaceId: string,
-  wanted: ConversationFilter,
+  filter: ConversationFilter,
   after: ConversationPosition | null,
   limit: number,
 ): Promise<ConversationRow[]> => {
-  const asked: ListRequest = { ...wanted, workspaceId, after, limit }
-  if (asked.channels?.length === 0) return []
-  const plain = asked.query === undefined
+  const request: ListRequest = { ...filter, workspaceId, after, limit }
+  if (request.channels?.length === 0) return []
+  const plain = request.query === undefined
   const found = plain
-    ? selectHead(asked, fetchCount(limit))
-    : sql`select u.id from unnest(${await findMatchingIds(tx, asked)}::bigint[]) as u (id)`
+    ? selectHead(request, fetchCount(limit))
+    : sql`select u.id from unnest(${await findMatchingIds(tx, request)}::bigint[]) as u (id)`
   const { rows } = await sql<ConversationQueryRow>`${sql.raw(QUICK)}
     select ${columns(workspaceId)} from (${found}) as page
       join conversations v on v.workspace_id = ${workspaceId}
@@ -232,8 +231,8 @@ export const listConversationPage = async (
 }
 
 /**
- * Where one way of finding what `query` asks for gives place to the next; numbers of rows. An object, so
- * that tests can bring each way about with few.
+ * Thresholds at which one way of finding the matches of `query` gives way to the next, as numbers of rows. An
+ * object, so that tests can reach each way with few rows.
  */
 export const conversationSearchStrategy = {
   /**
@@ -242,47 +241,48 @@ export const conversationSearchStrategy = {
    */
   look: 500,
   telling: 3,
-  /** More contacts than this are not looked up one by one. */
+  /** The most contacts that are looked up one by one. */
   few: 3000,
-  /** Conversations that are tested one by one. */
+  /** The most conversations that are tested one by one. */
   walk: 20_000,
 }
 
-/** Ids of a page; undefined where this way did not lead to the end of it. */
+/** Returns the ids of a page; undefined where this way did not complete it. */
 type SearchStep = () => Promise<string[] | undefined>
 
 /**
- * What is common is soon met along the list. What is rare is looked up by the contacts' trigram index, or,
- * where that knows nothing of so short a text, by reading all contacts after a long walk was in vain.
+ * Common matches are soon met along the list. Rare ones are looked up by the trigram index of contacts, or,
+ * where the text is too short for that, by reading all contacts after a long scan found too few.
  */
-const findMatchingIds = async (tx: Db, asked: ListRequest): Promise<string[]> => {
-  const page = fetchCount(asked.limit)
+const findMatchingIds = async (tx: Db, request: ListRequest): Promise<string[]> => {
+  const page = fetchCount(request.limit)
   const along =
     (rows: number): SearchStep =>
     async () => {
-      const { ids, whole } = await scanHead(tx, asked, rows)
+      const { ids, whole } = await scanHead(tx, request, rows)
       return whole || ids.length === page ? ids : undefined
     }
   const among: SearchStep = async () => {
-    const contacts = await findCandidateContacts(tx, asked)
-    return contacts && (await findByContacts(tx, asked, contacts))
+    const contacts = await findCandidateContacts(tx, request)
+    return contacts && (await findByContacts(tx, request, contacts))
   }
-  const looked = await scanHead(tx, asked, conversationSearchStrategy.look)
+  const looked = await scanHead(tx, request, conversationSearchStrategy.look)
   if (looked.whole || looked.ids.length === page) return looked.ids
   // Twice as far as a page should lie.
   const guess =
     looked.ids.length >= conversationSearchStrategy.telling
       ? (2 * conversationSearchStrategy.look * page) / looked.ids.length
       : Infinity
-  const ways = hasTrigram(fold(asked.query!))
+  const ways = hasTrigram(fold(request.query!))
     ? [among, along(conversationSearchStrategy.walk)]
     : [along(conversationSearchStrategy.walk), among]
   for (const way of guess < conversationSearchStrategy.walk ? [along(guess), ...ways] : ways) {
     const ids = await way()
     if (ids) return ids
   }
-  const ids = countRanges(asked) > 1 ? await scanWholeList(tx, asked, conversationSearchStrategy.walk) : []
-  return ids.length === page ? ids : await findAllMatches(tx, asked)
+  const ids =
+    countRanges(request) > 1 ? await scanWholeList(tx, request, conversationSearchStrategy.walk) : []
+  return ids.length === page ? ids : await findAllMatches(tx, request)
 }
 
 const queryTest = ({ workspaceId, query }: ListRequest) =>
@@ -291,79 +291,83 @@ const queryTest = ({ workspaceId, query }: ListRequest) =>
     { kind: 'query', text: query! },
   )
 
-/** Of how many ranges of an index the list is merged. */
-const countRanges = (asked: ListRequest): number =>
-  (asked.channels?.length ?? 1) * (listFacets(asked)?.length ?? (asked.channels ? ALL_FACETS.length : 1))
+/** Returns the number of index ranges that the list is merged from. */
+const countRanges = (request: ListRequest): number =>
+  (request.channels?.length ?? 1) *
+  (listFacets(request)?.length ?? (request.channels ? ALL_FACETS.length : 1))
 
-/**
- * Tests the first conversations of the list one by one, reading so many rows at most. `whole`: there are no
- * more.
- */
+/** Tests the first conversations of the list one by one, at most `rows`. `whole`: there are no more. */
 const scanHead = async (
   tx: Db,
-  asked: ListRequest,
+  request: ListRequest,
   rows: number,
 ): Promise<{ ids: string[]; whole: boolean }> => {
-  const most = Math.max(fetchCount(asked.limit), Math.floor(rows / countRanges(asked)))
-  const { ids, seen } = await selectMatchingIds(tx, asked, selectHead(asked, most))
-  return { ids, whole: seen !== null && Number(seen) < most }
+  const maxRows = Math.max(fetchCount(request.limit), Math.floor(rows / countRanges(request)))
+  const { ids, seen } = await selectMatchingIds(tx, request, selectHead(request, maxRows))
+  return { ids, whole: seen !== null && Number(seen) < maxRows }
 }
 
-/** The same along the list of all conversations: of many ranges each is read a little way only. */
-const scanWholeList = async (tx: Db, asked: ListRequest, rows: number): Promise<string[]> =>
+/** The same along the list of all conversations: of many ranges each is read only a little. */
+const scanWholeList = async (tx: Db, request: ListRequest, rows: number): Promise<string[]> =>
   (
     await selectMatchingIds(
       tx,
-      asked,
+      request,
       sql`
   select v.id, v.activity_at, v.contact_id from (
     select * from conversations v
-      where v.workspace_id = ${asked.workspaceId} ${afterCondition(asked)} ${newestFirst}
+      where v.workspace_id = ${request.workspaceId} ${afterCondition(request)} ${newestFirst}
         limit ${sql.lit(rows)}) as v
-  where true ${filterConditions(asked)} ${newestFirst}`,
+  where true ${filterConditions(request)} ${newestFirst}`,
     )
   ).ids
 
-/** The ids of a page among these conversations; `seen`: how many these are, where they do not fill it. */
+/** Returns the ids of a page among these conversations; `seen`: their number, where they do not fill it. */
 const selectMatchingIds = async (
   tx: Db,
-  asked: ListRequest,
+  request: ListRequest,
   conversations: RawBuilder<unknown>,
 ): Promise<{ ids: string[]; seen: string | null }> => {
-  const page = sql.lit(fetchCount(asked.limit))
+  const page = sql.lit(fetchCount(request.limit))
   // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in
   // order, the walk ends with the page.
   const { rows } = await sql<{ ids: string[]; seen: string | null }>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
       select v.id from (${conversations}) as v
       cross join lateral (select c.search, c.name_key, c.phone from contacts c
-        where c.workspace_id = ${asked.workspaceId} and c.id = v.contact_id limit 1) as c
-      where ${queryTest(asked)} ${newestFirst} limit ${page})
+        where c.workspace_id = ${request.workspaceId} and c.id = v.contact_id limit 1) as c
+      where ${queryTest(request)} ${newestFirst} limit ${page})
     select array(select id from page) as ids, case when (select count(*) from page) < ${page}
       then (select count(*) from (${conversations}) as v) end as seen`.execute(tx)
   return rows[0]!
 }
 
-/** The ids of all contacts that the query finds, where they are few. */
-const findCandidateContacts = async (tx: Db, asked: ListRequest): Promise<string[] | undefined> => {
+/** Returns the ids of all contacts that match the query; undefined where they are many. */
+const findCandidateContacts = async (tx: Db, request: ListRequest): Promise<string[] | undefined> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    select c.id from contacts c where c.workspace_id = ${asked.workspaceId} and ${queryTest(asked)}
+    select c.id from contacts c where c.workspace_id = ${request.workspaceId} and ${queryTest(request)}
       limit ${sql.lit(conversationSearchStrategy.few + 1)}`.execute(tx)
   return rows.length > conversationSearchStrategy.few ? undefined : rows.map((row) => row.id)
 }
 
-const filterConditions = (asked: ListRequest) => {
-  const facets = listFacets(asked)
+const filterConditions = (request: ListRequest) => {
+  const facets = listFacets(request)
   return sql`
-    ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``} ${asked.channels ? sql`and v.channel_id = any(${asked.channels.map(toStorableId)}::bigint[])` : sql``} ${afterCondition(asked)}`
+    ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``}
+    ${request.channels ? sql`and v.channel_id = any(${request.channels.map(toStorableId)}::bigint[])` : sql``}
+    ${afterCondition(request)}`
 }
 
-const findByContacts = async (tx: Db, asked: ListRequest, contacts: readonly string[]): Promise<string[]> => {
-  const page = sql.lit(fetchCount(asked.limit))
+const findByContacts = async (
+  tx: Db,
+  request: ListRequest,
+  contacts: readonly string[],
+): Promise<string[]> => {
+  const page = sql.lit(fetchCount(request.limit))
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
     select v.id from unnest(${contacts}::bigint[]) as u (id) cross join lateral (
-      select v.id, v.activity_at from conversations v where v.workspace_id = ${asked.workspaceId}
-        and v.contact_id = u.id ${filterConditions(asked)} ${newestFirst} limit ${page}) as v
+      select v.id, v.activity_at from conversations v where v.workspace_id = ${request.workspaceId}
+        and v.contact_id = u.id ${filterConditions(request)} ${newestFirst} limit ${page}) as v
     ${newestFirst} limit ${page}`.execute(tx)
   return rows.map((row) => row.id)
 }
@@ -372,13 +376,13 @@ const findByContacts = async (tx: Db, asked: ListRequest, contacts: readonly str
  * The contacts first: led by the order, the planner was seen to look up the contact of each of a million
  * conversations.
  */
-const findAllMatches = async (tx: Db, asked: ListRequest): Promise<string[]> => {
+const findAllMatches = async (tx: Db, request: ListRequest): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
-    with found as materialized (select c.id from contacts c where c.workspace_id = ${asked.workspaceId}
-      and ${queryTest(asked)})
-    select v.id from found join conversations v on v.workspace_id = ${asked.workspaceId}
+    with found as materialized (select c.id from contacts c where c.workspace_id = ${request.workspaceId}
+      and ${queryTest(request)})
+    select v.id from found join conversations v on v.workspace_id = ${request.workspaceId}
       and v.contact_id = found.id
-    where true ${filterConditions(asked)} ${newestFirst}
-      limit ${sql.lit(fetchCount(asked.limit))}`.execute(tx)
+    where true ${filterConditions(request)} ${newestFirst}
+      limit ${sql.lit(fetchCount(request.limit))}`.execute(tx)
   return rows.map((row) => row.id)
 }

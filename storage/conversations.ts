@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { Db, ReplyStatus } from './database.ts'
 import { toStorableId } from './ids.ts'
 
-/** A conversation as its rules need it. */
+/** The state of a conversation that its rules read and change. */
 export type ConversationState = {
   id: string
   contact_id: string | null
@@ -34,7 +34,7 @@ const stateColumns = sql`
   v.last_inbound_at, v.free_entry_at, v.window_corrected_at, v.reminder_at, v.sla_policy_id,
     v.first_response_due_at, v.next_response_due_at, v.resolution_due_at, v.sla_breached, v.created_at`
 
-/** A conversation, locked against other changes; undefined when there is none. */
+/** Returns a conversation, locked; undefined when there is none. */
 export const lockConversation = async (
   tx: Db,
   workspaceId: string,
@@ -47,7 +47,7 @@ export const lockConversation = async (
     where v.workspace_id = ${workspaceId} and v.id = ${toStorableId(id)} for update of v`.execute(tx)
   ).rows[0]
 
-/** The latest conversation of a contact on a channel, locked. Whoever makes one holds the contact's row. */
+/** Returns the latest conversation of a contact on a channel, locked. Creators hold the contact's lock. */
 export const lockLatestConversation = async (
   tx: Db,
   workspaceId: string,

@@ -107,7 +107,7 @@ export const deleteField = async (tx: Db, workspaceId: string, id: string, now: 
     .execute()
 }
 
-/** Records that contacts have values of these fields. Called only for unused fields, so it is written once. */
+/** Records that contacts have values of these fields. Called only for unused ones, so it is written once. */
 export const markFieldsUsed = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<void> => {
   await tx
     .updateTable('custom_fields')

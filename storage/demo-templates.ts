@@ -23,7 +23,7 @@ export type DemoQuickMessage = {
   visibility: 'private' | 'team' | 'company'
   team?: number
   owner: number
-  /** Staff members whose favourite it is. */
+  /** Indexes of the staff members whose favourite it is. */
   favoriteOf?: readonly number[]
 }
 export type NewDemoSlaPolicy = {
@@ -34,8 +34,8 @@ export type NewDemoSlaPolicy = {
 }
 
 /**
- * Templates of an account, as if each had been submitted by this staff member a while ago; ids of the
- * provider count from `firstProviderId`.
+ * Inserts templates of an account as if this staff member had submitted them some weeks ago. Provider ids
+ * count up from `firstProviderId`.
  */
 export const insertDemoTemplates = async (
   tx: Db,
@@ -54,15 +54,18 @@ export const insertDemoTemplates = async (
   },
 ): Promise<void> => {
   await sql`
-    insert into templates (workspace_id, account_id, account_name, provider_id, name, language, category, status, rejection_reason, components, submitted_by, created_at, updated_at)
-    select ${workspaceId}::bigint, ${account.account_id}, ${account.account_name}, (${firstProviderId}::bigint + n)::text, t->>'name', t->>'language', t->>'category', t->>'status',
-      t->>'rejection_reason', t->'components', ${submittedBy}::bigint, ${now}::timestamptz - (40 - n) * interval '1 day', ${now}::timestamptz - (39 - n) * interval '1 day'
-    from jsonb_array_elements(${JSON.stringify(templates)}::text::jsonb) with ordinality as r (t, n)`.execute(
-    tx,
-  )
+    insert into templates (workspace_id, account_id, account_name, provider_id, name, language, category,
+      status, rejection_reason, components, submitted_by, created_at, updated_at)
+    select ${workspaceId}::bigint, ${account.account_id}, ${account.account_name},
+      (${firstProviderId}::bigint + n)::text, t->>'name', t->>'language', t->>'category', t->>'status',
+      t->>'rejection_reason', t->'components', ${submittedBy}::bigint,
+      ${now}::timestamptz - (40 - n) * interval '1 day',
+      ${now}::timestamptz - (39 - n) * interval '1 day'
+    from jsonb_array_elements(${JSON.stringify(templates)}::text::jsonb)
+      with ordinality as r (t, n)`.execute(tx)
 }
 
-/** Saved replies; `owner`, `team` and `favoriteOf` are places in these lists. */
+/** Inserts saved replies; `owner`, `team` and `favoriteOf` are indexes into these lists. */
 export const insertDemoQuickMessages = async (
   tx: Db,
   workspaceId: string,
@@ -91,9 +94,9 @@ export const insertDemoQuickMessages = async (
     .execute()
   const ids = new Map(rows.map(({ id, code }) => [code, id]))
   const favorites = messages.flatMap(({ code, favoriteOf = [] }) =>
-    favoriteOf.map((place) => ({
+    favoriteOf.map((index) => ({
       workspace_id: workspaceId,
-      staff_id: staffIds[place]!,
+      staff_id: staffIds[index]!,
       quick_message_id: ids.get(code)!,
     })),
   )
@@ -112,7 +115,7 @@ export type NewDemoShortLink = {
   at: string
 }
 
-/** Links that the provider made; `at` is when. */
+/** Inserts links that the provider created at `at`. */
 export const insertDemoShortLinks = async (
   tx: Db,
   workspaceId: string,
@@ -133,7 +136,7 @@ export const insertDemoShortLinks = async (
     .execute()
 }
 
-/** A service level for all channels, around the clock; answers its id. */
+/** Inserts a service level for all channels, around the clock; returns its id. */
 export const insertDemoSlaPolicy = async (
   tx: Db,
   workspaceId: string,

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { searchText } from './contacts.ts'
 import { randomShard } from './counters.ts'
 import type { TableRow, Db } from './database.ts'
-import { insertDemoConversations, type NewDemoConversation } from './demo-talks.ts'
+import { insertDemoConversations, type NewDemoConversation } from './demo-conversations.ts'
 import { withoutIndexes } from './indexes.ts'
 import { fold } from './text.ts'
 import { type FieldTypes, toAttributeRows, valueColumnNames, type Attrs } from './contact-values.ts'
@@ -35,8 +35,8 @@ export type NewDemoContact = {
 }
 
 /**
- * Writes many contacts with all that hangs on them and all they talked about. Answers how many were
- * written: one whose phone is taken is left out.
+ * Inserts contacts with everything that belongs to them, conversations too. Returns the count of inserted
+ * contacts: those whose phone is taken are skipped.
  */
 export const insertDemoContacts = async (
   db: Db,
@@ -51,18 +51,19 @@ export const insertDemoContacts = async (
     db,
     workspaceId,
     contacts.flatMap(({ conversations }, i) =>
-      ids.has(i) ? conversations.map((talk) => ({ ...talk, contact_id: ids.get(i)! })) : [],
+      ids.has(i) ? conversations.map((each) => ({ ...each, contact_id: ids.get(i)! })) : [],
     ),
   )
   return ids.size
 }
 
 /**
- * The contacts with their values, tags, groups and broadcasts, and the counts, in one statement; answers
- * the ids of those written by their places. Ids are drawn first, so that the parts can be told apart
- * without asking back. Booleans travel as text: the driver takes an array of booleans for one boolean, and
- * writes each text of a boolean array as false.
+ * Inserts contacts with their values, tags, groups and broadcasts, and the counts, in one statement. Returns
+ * the ids of inserted contacts by their index. Ids are drawn first, so that the parts can refer to them.
+ * Booleans travel as text: the driver takes an array of booleans for one boolean, and writes each text of a
+ * boolean array as false.
  */
+// oxlint-disable-next-line max-lines-per-function -- one statement with many columns
 const insertContacts = async (
   db: Db,
   workspaceId: string,
@@ -77,46 +78,70 @@ const insertContacts = async (
     with u as materialized (
       select nextval(pg_get_serial_sequence('contacts', 'id')) as id, x.*
       from unnest(
-        ${contacts.map((c) => c.phone)}::text[], ${contacts.map((c) => c.name)}::text[], ${contacts.map((c) => c.email)}::text[],
+        ${contacts.map((c) => c.phone)}::text[], ${contacts.map((c) => c.name)}::text[],
+        ${contacts.map((c) => c.email)}::text[],
         ${contacts.map((c) => String(c.starred))}::text[], ${contacts.map((c) => String(c.dnd))}::text[],
-        ${contacts.map((c) => fold(c.name ?? ''))}::text[], ${contacts.map((c) => searchText(c.name, c.phone))}::text[],
-        ${contacts.map((c) => c.created_at)}::text[], ${contacts.map((c) => c.updated_at)}::text[], ${contacts.map((c) => c.last_activity_at)}::text[],
-        ${contacts.map((c) => JSON.stringify(c.attrs))}::text[], ${contacts.map((c) => `{${c.tagIds.join(',')}}`)}::text[], ${contacts.map((c) => `{${c.groupIds.join(',')}}`)}::text[]
-      ) with ordinality as x (phone, name, email, starred, dnd, name_key, search, created_at, updated_at, last_activity_at, attrs, tag_ids, group_ids, n)
+        ${contacts.map((c) => fold(c.name ?? ''))}::text[],
+        ${contacts.map((c) => searchText(c.name, c.phone))}::text[],
+        ${contacts.map((c) => c.created_at)}::text[], ${contacts.map((c) => c.updated_at)}::text[],
+        ${contacts.map((c) => c.last_activity_at)}::text[],
+        ${contacts.map((c) => JSON.stringify(c.attrs))}::text[],
+        ${contacts.map((c) => `{${c.tagIds.join(',')}}`)}::text[],
+        ${contacts.map((c) => `{${c.groupIds.join(',')}}`)}::text[]
+      ) with ordinality as x (phone, name, email, starred, dnd, name_key, search, created_at, updated_at,
+        last_activity_at, attrs, tag_ids, group_ids, n)
     ), c as (
-      insert into contacts (workspace_id, id, phone, name, email, starred, dnd, name_key, search, created_at, updated_at, last_activity_at)
-      select ${workspaceId}::bigint, id, phone, name, email, starred::boolean, dnd::boolean, name_key, search, created_at::timestamptz, updated_at::timestamptz, last_activity_at::timestamptz
+      insert into contacts (workspace_id, id, phone, name, email, starred, dnd, name_key, search,
+        created_at, updated_at, last_activity_at)
+      select ${workspaceId}::bigint, id, phone, name, email, starred::boolean, dnd::boolean, name_key,
+        search, created_at::timestamptz, updated_at::timestamptz, last_activity_at::timestamptz
       from u order by n
       on conflict (workspace_id, phone) do nothing returning id
     ), f as (
-      insert into contact_facts (workspace_id, contact_id, attrs) select ${workspaceId}::bigint, id, attrs::jsonb from u join c using (id)
+      insert into contact_facts (workspace_id, contact_id, attrs)
+      select ${workspaceId}::bigint, id, attrs::jsonb from u join c using (id)
     ), a as (
       insert into contact_attributes (workspace_id, contact_id, ${valueColumnNames})
-      select ${workspaceId}::bigint, u.id, w.field_id, w.n, w.text_key, w.free::boolean, w.number_value, w.bool_value::boolean, w.time_value::timestamptz
+      select ${workspaceId}::bigint, u.id, w.field_id, w.n, w.text_key, w.free::boolean, w.number_value,
+        w.bool_value::boolean, w.time_value::timestamptz
       from unnest(
-        ${values.map((v) => v.nth)}::bigint[], ${values.map((v) => v.field_id)}::bigint[], ${values.map((v) => String(v.n))}::smallint[], ${values.map((v) => v.text_key)}::text[],
+        ${values.map((v) => v.nth)}::bigint[], ${values.map((v) => v.field_id)}::bigint[],
+        ${values.map((v) => String(v.n))}::smallint[], ${values.map((v) => v.text_key)}::text[],
         ${values.map((v) => String(v.free))}::text[], ${values.map((v) => v.number_value)}::numeric[],
-        ${values.map((v) => (v.bool_value === null ? null : String(v.bool_value)))}::text[], ${values.map((v) => v.time_value)}::text[]
+        ${values.map((v) => (v.bool_value === null ? null : String(v.bool_value)))}::text[],
+        ${values.map((v) => v.time_value)}::text[]
       ) as w (nth, field_id, n, text_key, free, number_value, bool_value, time_value)
       join u on u.n = w.nth join c on c.id = u.id
     ), t as (
-      insert into contact_tags (workspace_id, tag_id, contact_id) select ${workspaceId}::bigint, tag, id from u join c using (id), unnest(tag_ids::bigint[]) as tag returning tag_id
+      insert into contact_tags (workspace_id, tag_id, contact_id)
+      select ${workspaceId}::bigint, tag, id from u join c using (id), unnest(tag_ids::bigint[]) as tag
+      returning tag_id
     ), g as (
-      insert into contact_groups (workspace_id, group_id, contact_id) select ${workspaceId}::bigint, grp, id from u join c using (id), unnest(group_ids::bigint[]) as grp returning group_id
+      insert into contact_groups (workspace_id, group_id, contact_id)
+      select ${workspaceId}::bigint, grp, id from u join c using (id), unnest(group_ids::bigint[]) as grp
+      returning group_id
     ), r as (
-      insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded, opted_out, sent_at, delivered_at, read_at, failed_at, responded_at)
-      select ${workspaceId}::bigint, w.broadcast_id, u.id, w.status, w.responded::boolean, w.opted_out::boolean,
-        w.sent_at::timestamptz, w.delivered_at::timestamptz, w.read_at::timestamptz, w.failed_at::timestamptz, w.responded_at::timestamptz
+      insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded,
+        opted_out, sent_at, delivered_at, read_at, failed_at, responded_at)
+      select ${workspaceId}::bigint, w.broadcast_id, u.id, w.status, w.responded::boolean,
+        w.opted_out::boolean, w.sent_at::timestamptz, w.delivered_at::timestamptz,
+        w.read_at::timestamptz, w.failed_at::timestamptz, w.responded_at::timestamptz
       from unnest(
-        ${recipients.map((r) => r.nth)}::bigint[], ${recipients.map((r) => r.broadcast_id)}::bigint[], ${recipients.map((r) => r.status)}::text[],
-        ${recipients.map((r) => String(r.responded))}::text[], ${recipients.map((r) => String(r.opted_out))}::text[], ${recipients.map((r) => r.sent_at)}::text[],
-        ${recipients.map((r) => r.delivered_at)}::text[], ${recipients.map((r) => r.read_at)}::text[], ${recipients.map((r) => r.failed_at)}::text[], ${recipients.map((r) => r.responded_at)}::text[]
-      ) as w (nth, broadcast_id, status, responded, opted_out, sent_at, delivered_at, read_at, failed_at, responded_at)
+        ${recipients.map((r) => r.nth)}::bigint[], ${recipients.map((r) => r.broadcast_id)}::bigint[],
+        ${recipients.map((r) => r.status)}::text[], ${recipients.map((r) => String(r.responded))}::text[],
+        ${recipients.map((r) => String(r.opted_out))}::text[],
+        ${recipients.map((r) => r.sent_at)}::text[], ${recipients.map((r) => r.delivered_at)}::text[],
+        ${recipients.map((r) => r.read_at)}::text[], ${recipients.map((r) => r.failed_at)}::text[],
+        ${recipients.map((r) => r.responded_at)}::text[]
+      ) as w (nth, broadcast_id, status, responded, opted_out, sent_at, delivered_at, read_at, failed_at,
+        responded_at)
       join u on u.n = w.nth join c on c.id = u.id
     ), k as (
       insert into counters (workspace_id, subject, shard, n)
       select ${workspaceId}::bigint, subject, ${randomShard()}::smallint, count(*)
-      from (select 'contacts' as subject from c union all select 'tag:' || tag_id from t union all select 'group:' || group_id from g) as s
+      from (
+        select 'contacts' as subject from c union all select 'tag:' || tag_id from t
+        union all select 'group:' || group_id from g) as s
       group by subject order by subject
       on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n
     )
@@ -135,39 +160,30 @@ export type DemoBroadcast = {
   created_at: string
 }
 
-/** The broadcast of this name; a new one when there is none. */
+/** Returns the broadcast of this name; inserts it when there is none. */
 export const findOrInsertBroadcast = async (
   db: Db,
   workspaceId: string,
   broadcast: DemoBroadcast,
 ): Promise<{ id: string; started_at: string | null }> => {
-  const {
-    name,
-    status,
-    template_name: template,
-    channel_id: channel,
-    scheduled_at: scheduled,
-    started_at: started,
-    created_at: created,
-  } = broadcast
-  const {
-    rows: [known],
-  } = await sql<{ id: string; started_at: string | null }>`
-    select id, started_at from broadcasts where workspace_id = ${workspaceId} and name_key = ${fold(name)} order by id limit 1`.execute(
-    db,
-  )
-  if (known) return known
-  const {
-    rows: [made],
-  } = await sql<{ id: string; started_at: string | null }>`
-    insert into broadcasts (workspace_id, name, name_key, status, template_name, channel_id, scheduled_at, started_at, created_at)
-    values (${workspaceId}, ${name}, ${fold(name)}, ${status}, ${template}, ${channel}, ${scheduled}, ${started}, ${created}) returning id, started_at`.execute(
-    db,
-  )
-  return made!
+  const nameKey = fold(broadcast.name)
+  const existing = await db
+    .selectFrom('broadcasts')
+    .select(['id', 'started_at'])
+    .where('workspace_id', '=', workspaceId)
+    .where('name_key', '=', nameKey)
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst()
+  if (existing) return existing
+  return await db
+    .insertInto('broadcasts')
+    .values({ ...broadcast, workspace_id: workspaceId, name_key: nameKey })
+    .returning(['id', 'started_at'])
+    .executeTakeFirstOrThrow()
 }
 
-const filled = [
+const FILLED_TABLES = [
   'contacts',
   'contact_facts',
   'contact_attributes',
@@ -182,17 +198,17 @@ const filled = [
   'media',
 ]
 
-/** True when so many contacts are to come that building the indexes anew costs less than keeping them up. */
+/** True when so many contacts are inserted that rebuilding the indexes costs less than maintaining them. */
 export const shouldRebuildIndexes = async (db: Db, contacts: number): Promise<boolean> =>
   contacts >= 20_000 &&
   (await sql`select 1 from contacts offset ${Math.floor(contacts / 10)}::bigint limit 1`.execute(db)).rows
     .length === 0
 
-/** Runs `work` in a transaction that has the contacts to itself, and builds their indexes at its end. */
+/** Runs `work` in a transaction that locks the tables of contacts, and rebuilds their indexes at its end. */
 export const fillWithoutIndexes = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
-  db.transaction().execute((tx) => withoutIndexes(tx, filled, () => work(tx)))
+  db.transaction().execute((tx) => withoutIndexes(tx, FILLED_TABLES, () => work(tx)))
 
-/** Fresh statistics and visibility map after many rows: the plans for the next minute depend on them. */
+/** Updates statistics and visibility maps after many inserts: plans depend on them at once. */
 export const analyzeDemo = async (db: Db): Promise<void> => {
-  for (const table of [...filled, 'counters']) await sql`vacuum analyze ${sql.raw(table)}`.execute(db)
+  for (const table of [...FILLED_TABLES, 'counters']) await sql`vacuum analyze ${sql.raw(table)}`.execute(db)
 }

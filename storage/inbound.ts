@@ -4,7 +4,7 @@ import { counterUpsert } from './counters.ts'
 import type { TableRow, Db } from './database.ts'
 import { fold } from './text.ts'
 
-/** A channel as the provider's updates find it. */
+/** A channel that an update of the provider is for. */
 export type InboundChannel = {
   workspace_id: string
   id: string
@@ -15,7 +15,7 @@ export type InboundChannel = {
 }
 
 /**
- * The channels of these business numbers; the oldest one where two claim a number. Asked before the
+ * Finds the channels of these business numbers; the oldest where two claim a number. Called before the
  * workspace is known.
  */
 export const findChannelsByNumber = async (
@@ -32,8 +32,8 @@ export const findChannelsByNumber = async (
 }
 
 /**
- * The channels of an account, locked: those of this displayed number (digits) where it is given. Asked
- * before the workspace is known.
+ * Locks the channels of an account, or only those with this displayed number (digits). Called before the
+ * workspace is known.
  */
 export const lockChannelsOfAccount = async (
   tx: Db,
@@ -63,7 +63,7 @@ export const updateChannelState = async (
     .execute()
 }
 
-/** A customer's contact, locked. */
+/** The locked contact of a customer. */
 export type CustomerRow = {
   id: string
   name: string | null
@@ -77,7 +77,7 @@ export type CustomerRow = {
 
 const customerColumns = sql`id, name, phone, chatapp_user_id, dnd, starred, created_at, updated_at`
 
-/** The contacts with these phones or user ids, locked in the order of their ids. */
+/** Locks the contacts with these phones or user ids, in the order of their ids. */
 export const lockCustomers = async (
   tx: Db,
   workspaceId: string,
@@ -92,8 +92,8 @@ export const lockCustomers = async (
   ).rows
 
 /**
- * User ids are no unique key, since others write them too: whoever makes a contact for one that is unknown
- * does so alone.
+ * Locks user ids, so that only one transaction creates a contact for an unknown one. They are no unique key,
+ * since others write them too.
  */
 export const lockUserIds = async (tx: Db, workspaceId: string, userIds: readonly string[]): Promise<void> => {
   await sql`
@@ -105,8 +105,8 @@ export const lockUserIds = async (tx: Db, workspaceId: string, userIds: readonly
 export type NewCustomer = { phone: string | null; userId: string | null; name: string | null }
 
 /**
- * Makes contacts and counts them, but for those whose phone is taken meanwhile. The plan's limit is not
- * asked: a customer's message is never refused.
+ * Inserts contacts and counts them, except those whose phone was taken meanwhile. The plan's limit does not
+ * apply: a customer's message is never refused.
  */
 export const insertCustomers = async (
   tx: Db,
@@ -130,7 +130,7 @@ export const insertCustomers = async (
   return rows
 }
 
-/** Writes what was learned of a locked contact. */
+/** Updates a locked contact with what its customer's update reported. */
 export const updateCustomer = async (
   tx: Db,
   workspaceId: string,
@@ -153,7 +153,7 @@ export const updateCustomer = async (
     .execute()
 }
 
-/** Our ids of messages by the provider's. */
+/** Returns our ids of messages by the provider's ids. */
 export const findMessageIds = async (
   tx: Db,
   workspaceId: string,
@@ -181,9 +181,9 @@ const templateColumns = sql`t.workspace_id, t.id, t.name, t.language, t.status, 
   t.rejection_reason, t.archived_at`
 
 /**
- * The templates that the provider knows by this id, locked; where there are none, those of the account with
- * this name and language, whose id may not have been written yet. Asked before the workspace is known: by
- * the account, which the channels of a workspace name.
+ * Locks the templates with this provider id; where there are none, those of the account with this name and
+ * language, whose provider id may not be stored yet. Called before the workspace is known: it follows from
+ * the account, which the channels of a workspace refer to.
  */
 export const lockTemplates = async (
   tx: Db,
@@ -211,7 +211,7 @@ export type TemplateReview = Pick<
   'status' | 'category' | 'rejection_reason' | 'archived_at'
 > & { provider_id: string; meta_errors?: unknown }
 
-/** Writes what the review came to; `meta_errors` only where it is given. */
+/** Writes the result of a review; `meta_errors` only where it is given. */
 export const updateTemplateReview = async (
   tx: Db,
   workspaceId: string,

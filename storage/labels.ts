@@ -171,8 +171,8 @@ export const deleteGroupRow = async (tx: Db, workspaceId: string, id: string): P
 }
 
 /**
- * Locks those of these contacts that exist, in the order of their ids, so that they are not deleted before the
- * labels are written. Returns their ids.
+ * Locks those of these contacts that exist, in the order of their ids, so that they are not deleted before
+ * the labels are written. Returns their ids.
  */
 export const lockContacts = async (
   tx: Db,

@@ -3,7 +3,7 @@ import type { Db, MediaState, MessageDirection, MessageStatus } from './database
 import { QUICK } from './driver.ts'
 import { toStorableId } from './ids.ts'
 
-/** A message with what is shown of it. `media_state` is null where no file comes with it. */
+/** A message with everything that is shown of it. `media_state` is null where it has no file. */
 export type MessageRow = {
   id: string
   conversation_id: string
@@ -43,7 +43,7 @@ const joins = sql.raw(`
   left join staff s on s.workspace_id = m.workspace_id and s.id = m.staff_id
   left join media d on d.workspace_id = m.workspace_id and d.message_id = m.id`)
 
-/** One message; undefined when there is none. */
+/** Returns a message; undefined when there is none. */
 export const readMessage = async (tx: Db, workspaceId: string, id: string): Promise<MessageRow | undefined> =>
   (
     await sql<MessageRow>`${sql.raw(QUICK)}
@@ -51,10 +51,10 @@ export const readMessage = async (tx: Db, workspaceId: string, id: string): Prom
       and m.id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]
 
-/** When a message was written, and its id: where it stands in its conversation. */
+/** The position of a message in its conversation. */
 export type MessagePosition = { createdAt: string; id: string }
 
-/** Messages and notes of a conversation, newest first. */
+/** Lists messages and notes of a conversation, newest first. */
 export const listMessagePage = async (
   tx: Db,
   workspaceId: string,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, MediaState, MessageDirection, MessageStatus } from './database.ts'
 
-/** A message to be written. Absent fields are null, or false for `note`. */
+/** A message to insert. Absent fields are null, or false for `note`. */
 export type NewMessage = {
   conversation_id: string
   channel_id: string | null
@@ -45,8 +45,8 @@ const names =
     sent_at`)
 
 /**
- * Writes messages with their media, in one statement; answers their ids in this order, null for one whose
- * `provider_id` or `reference` is there already.
+ * Inserts messages in one statement, and their media in another. Returns their ids in this order, null for a
+ * message whose `provider_id` or `reference` already exists.
  */
 export const insertMessages = async (
   tx: Db,

@@ -3,11 +3,11 @@ import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
-/** Whose view it is. `all`: whoever sees every team's saved replies, as managers do. */
+/** The staff member who reads. `all`: sees every team's saved replies, as managers do. */
 export type QuickMessageViewer = { id: string; all: boolean }
 
 export type QuickMessageVisibility = 'private' | 'team' | 'company'
-/** A saved reply, as one staff member sees it. */
+/** A saved reply as one staff member sees it. */
 export type QuickMessageRow = {
   id: string
   code: string
@@ -27,21 +27,26 @@ export type QuickMessageRow = {
 }
 
 /**
- * The saved replies `q` that a staff member may use: the company's, those of their teams, and their own.
- * Private ones are their owner's alone.
+ * The condition that a staff member may use a saved reply `q`: the company's, those of their teams, and their
+ * own. Only the owner sees a private one.
  */
 export const isVisibleTo = ({ id, all }: QuickMessageViewer) =>
   sql`(q.visibility = 'company' or q.owner_staff_id = ${id}::bigint or (q.visibility = 'team' and ${
     all
       ? sql`true`
-      : sql`exists (select 1 from team_members t where t.workspace_id = q.workspace_id and t.team_id = q.team_id and t.staff_id = ${id}::bigint)`
+      : sql`exists (
+          select 1 from team_members t
+          where t.workspace_id = q.workspace_id and t.team_id = q.team_id and t.staff_id = ${id}::bigint)`
   }))`
 
 const columns = (viewer: QuickMessageViewer) => sql`
-  q.id, q.code, q.code_key, q.title, q.type, q.description, q.text, q.media_url, q.file_name, q.template_name, q.visibility, q.team_id, q.owner_staff_id, q.updated_at,
-  exists (select 1 from quick_message_favorites f where f.workspace_id = q.workspace_id and f.staff_id = ${viewer.id}::bigint and f.quick_message_id = q.id) as favorite`
+  q.id, q.code, q.code_key, q.title, q.type, q.description, q.text, q.media_url, q.file_name,
+  q.template_name, q.visibility, q.team_id, q.owner_staff_id, q.updated_at, exists (
+    select 1 from quick_message_favorites f
+    where f.workspace_id = q.workspace_id and f.staff_id = ${viewer.id}::bigint
+      and f.quick_message_id = q.id) as favorite`
 
-/** What a search looks into. The separator is typed by nobody. */
+/** Returns the text that a search matches. Nobody types the separator. */
 export const quickMessageSearchText = ({
   code,
   title,
@@ -58,16 +63,17 @@ export type QuickMessageFilter = {
   visibility?: QuickMessageVisibility | undefined
 }
 
-const matching = (
+const matches = (
   workspaceId: string,
   viewer: QuickMessageViewer,
   { query, type, visibility }: QuickMessageFilter,
 ) => sql`
   q.workspace_id = ${workspaceId} and ${isVisibleTo(viewer)}
   ${query === undefined ? sql`` : sql`and q.search like ${containsPattern(fold(query))}`}
-  ${type === undefined ? sql`` : sql`and q.type = ${type.toUpperCase()}`} ${visibility === undefined ? sql`` : sql`and q.visibility = ${visibility}`}`
+  ${type === undefined ? sql`` : sql`and q.type = ${type.toUpperCase()}`}
+  ${visibility === undefined ? sql`` : sql`and q.visibility = ${visibility}`}`
 
-/** A page by code, which no two have. */
+/** Lists a page by code, which is unique. */
 export const listQuickMessageRows = async (
   tx: Db,
   workspaceId: string,
@@ -78,7 +84,8 @@ export const listQuickMessageRows = async (
 ): Promise<QuickMessageRow[]> =>
   (
     await sql<QuickMessageRow>`
-    select ${columns(viewer)} from quick_messages q where ${matching(workspaceId, viewer, filter)} ${after === null ? sql`` : sql`and q.code_key > ${after} collate "C"`}
+    select ${columns(viewer)} from quick_messages q where ${matches(workspaceId, viewer, filter)}
+    ${after === null ? sql`` : sql`and q.code_key > ${after} collate "C"`}
     order by q.code_key limit ${limit}`.execute(tx)
   ).rows
 
@@ -90,15 +97,13 @@ export const countQuickMessages = async (
 ): Promise<number> =>
   Number(
     (
-      await sql<{
-        n: string
-      }>`select count(*) as n from quick_messages q where ${matching(workspaceId, viewer, filter)}`.execute(
-        tx,
-      )
+      await sql<{ n: string }>`
+      select count(*) as n from quick_messages q
+      where ${matches(workspaceId, viewer, filter)}`.execute(tx)
     ).rows[0]!.n,
   )
 
-/** A saved reply that the viewer may see, locked against other changes. */
+/** Locks a saved reply; undefined when it does not exist or the viewer may not see it. */
 export const lockQuickMessage = async (
   tx: Db,
   workspaceId: string,
@@ -107,20 +112,21 @@ export const lockQuickMessage = async (
 ): Promise<QuickMessageRow | undefined> =>
   (
     await sql<QuickMessageRow>`
-    select ${columns(viewer)} from quick_messages q where q.workspace_id = ${workspaceId} and q.id = ${toStorableId(id)} and ${isVisibleTo(viewer)} for update of q`.execute(
-      tx,
-    )
+    select ${columns(viewer)} from quick_messages q
+    where q.workspace_id = ${workspaceId} and q.id = ${toStorableId(id)} and ${isVisibleTo(viewer)}
+    for update of q`.execute(tx)
   ).rows[0]
 
 /**
- * Until the transaction ends, nobody else gives a saved reply of this workspace another code: of two at
- * once, the second finds the first.
+ * Locks the codes of saved replies of this workspace until the transaction ends: of two that take one code
+ * concurrently, the second finds the first.
  */
 export const lockQuickMessageCodes = async (tx: Db, workspaceId: string): Promise<void> => {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`quick_messages ${workspaceId}`}, 0))`.execute(tx)
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended(${`quick_messages ${workspaceId}`}, 0))`.execute(tx)
 }
 
-/** Who has this code, ignoring case, and whether the viewer may know. */
+/** Finds the saved reply with this code, ignoring case, and whether the viewer may see it. */
 export const findQuickMessageByCode = async (
   tx: Db,
   workspaceId: string,
@@ -129,9 +135,8 @@ export const findQuickMessageByCode = async (
 ): Promise<{ id: string; visible: boolean } | undefined> =>
   (
     await sql<{ id: string; visible: boolean }>`
-    select q.id, ${isVisibleTo(viewer)} as visible from quick_messages q where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}`.execute(
-      tx,
-    )
+    select q.id, ${isVisibleTo(viewer)} as visible from quick_messages q
+    where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}`.execute(tx)
   ).rows[0]
 
 export type QuickMessageFields = Pick<
@@ -163,7 +168,7 @@ export const insertQuickMessage = async (
       .executeTakeFirstOrThrow()
   ).id
 
-/** Writes a row that is locked. */
+/** Changes a locked row. */
 export const updateQuickMessage = async (
   tx: Db,
   workspaceId: string,
@@ -179,14 +184,16 @@ export const updateQuickMessage = async (
     .execute()
 }
 
-/** With it goes that it was anybody's favourite. */
+/** Deletes a saved reply, also as a favourite. */
 export const deleteQuickMessage = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
-    with f as (delete from quick_message_favorites where workspace_id = ${workspaceId} and quick_message_id = ${id}::bigint)
+    with f as (
+      delete from quick_message_favorites
+      where workspace_id = ${workspaceId} and quick_message_id = ${id}::bigint)
     delete from quick_messages where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
 }
 
-/** A team, and whether this staff member is in it. */
+/** Returns a team, and whether this staff member belongs to it; undefined when it does not exist. */
 export const findTeam = async (
   tx: Db,
   workspaceId: string,
@@ -195,21 +202,24 @@ export const findTeam = async (
 ): Promise<{ id: string; member: boolean } | undefined> =>
   (
     await sql<{ id: string; member: boolean }>`
-    select t.id, exists (select 1 from team_members m where m.workspace_id = t.workspace_id and m.team_id = t.id and m.staff_id = ${staffId}::bigint) as member
+    select t.id, exists (
+      select 1 from team_members m
+      where m.workspace_id = t.workspace_id and m.team_id = t.id
+        and m.staff_id = ${staffId}::bigint) as member
     from teams t where t.workspace_id = ${workspaceId} and t.id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]
 
-/** Makes all saved replies found by what they say; for the migration, of every workspace. */
+/** Fills the search text of every saved reply; for the migration. */
 export const indexAllQuickMessages = async (db: Db): Promise<void> => {
-  const { rows } = await sql<{
-    workspace_id: string
-    id: string
-    code: string
-    title: string | null
-    text: string | null
-  }>`select workspace_id, id, code, title, text from quick_messages`.execute(db)
+  const rows = await db
+    .selectFrom('quick_messages')
+    .select(['workspace_id', 'id', 'code', 'title', 'text'])
+    .execute()
   for (const row of rows)
-    await sql`update quick_messages set search = ${quickMessageSearchText(row)} where workspace_id = ${row.workspace_id} and id = ${row.id}`.execute(
-      db,
-    )
+    await db
+      .updateTable('quick_messages')
+      .set({ search: quickMessageSearchText(row) })
+      .where('workspace_id', '=', row.workspace_id)
+      .where('id', '=', row.id)
+      .execute()
 }

@@ -2,6 +2,10 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 
+/** Limits a statement to a workspace where one is given. */
+const ofWorkspace = (workspaceId: string | undefined) =>
+  workspaceId === undefined ? sql`` : sql`and workspace_id = ${workspaceId}`
+
 /** A channel that has a number at the provider. */
 export type ProviderChannel = {
   workspace_id: string
@@ -12,19 +16,18 @@ export type ProviderChannel = {
   provider_phone_number_id: string
 }
 
-/** Channels with a number at the provider: of one workspace, or for the server itself of all. */
+/** Lists channels with a number at the provider, of one workspace or, for the server itself, of all. */
 export const listProviderChannels = async (db: Db, workspaceId?: string): Promise<ProviderChannel[]> =>
   (
     await sql<ProviderChannel>`
     select workspace_id, id, name, identifier, account_id, provider_phone_number_id from channels
-    where provider_phone_number_id is not null ${workspaceId === undefined ? sql`` : sql`and workspace_id = ${workspaceId}`} order by workspace_id, id`.execute(
-      db,
-    )
+    where provider_phone_number_id is not null ${ofWorkspace(workspaceId)}
+    order by workspace_id, id`.execute(db)
   ).rows
 
 export type SandboxChannel = { id: string; type: string; provider_phone_number_id: string | null }
 
-/** The channel of this id, or the default one of this type, else its first. */
+/** Finds the channel of this id, or else the default, or else the first, channel of this type. */
 export const findSandboxChannel = async (
   db: Db,
   workspaceId: string,
@@ -49,53 +52,50 @@ export type ProviderTemplateRow = {
   components: unknown
 }
 
-/** Templates that the provider has: of one workspace, or for the server itself of all. */
+/** Lists templates that the provider has, of one workspace or, for the server itself, of all. */
 export const listProviderTemplates = async (db: Db, workspaceId?: string): Promise<ProviderTemplateRow[]> =>
   (
     await sql<ProviderTemplateRow>`
     select workspace_id, provider_id, account_id, name, language, category, status, components from templates
-    where provider_id is not null and archived_at is null ${workspaceId === undefined ? sql`` : sql`and workspace_id = ${workspaceId}`} order by workspace_id, id`.execute(
-      db,
-    )
+    where provider_id is not null and archived_at is null ${ofWorkspace(workspaceId)}
+    order by workspace_id, id`.execute(db)
   ).rows
 
 /**
- * Gives approved templates that were written into the database directly an id at the provider: 15 digits,
- * of which the first is an 8. One that is being submitted has none yet and is not approved, so it is left
- * alone.
+ * Assigns a provider id, 15 digits beginning with 8, to approved templates that were inserted into the
+ * database directly. A template that is being submitted is not approved yet, so it is not affected.
  */
 export const assignProviderIds = async (db: Db, workspaceId?: string): Promise<void> => {
   await sql`
     update templates set provider_id = (800000000000000 + floor(random() * 99999999999999))::bigint::text
-    where provider_id is null and status = 'APPROVED' and archived_at is null ${workspaceId === undefined ? sql`` : sql`and workspace_id = ${workspaceId}`}`.execute(
-    db,
-  )
+    where provider_id is null and status = 'APPROVED' and archived_at is null
+      ${ofWorkspace(workspaceId)}`.execute(db)
 }
 
-/** A template's id at the provider. */
+/** Returns a template's id at the provider; undefined when the template does not exist. */
 export const findProviderTemplate = async (
   db: Db,
   workspaceId: string,
   id: string,
 ): Promise<{ provider_id: string | null } | undefined> =>
-  (
-    await sql<{
-      provider_id: string | null
-    }>`select provider_id from templates where workspace_id = ${workspaceId} and id = ${toStorableId(id)}`.execute(
-      db,
-    )
-  ).rows[0]
+  db
+    .selectFrom('templates')
+    .select('provider_id')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .executeTakeFirst()
 
 export type ProviderMessageRow = { direction: string; channel_id: string | null; provider_id: string | null }
 
-/** A message's id at the provider. */
+/** Returns a message with its id at the provider; undefined when it does not exist. */
 export const findProviderMessage = async (
   db: Db,
   workspaceId: string,
   id: string,
 ): Promise<ProviderMessageRow | undefined> =>
-  (
-    await sql<ProviderMessageRow>`select direction, channel_id, provider_id from messages where workspace_id = ${workspaceId} and id = ${toStorableId(id)}`.execute(
-      db,
-    )
-  ).rows[0]
+  db
+    .selectFrom('messages')
+    .select(['direction', 'channel_id', 'provider_id'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .executeTakeFirst()

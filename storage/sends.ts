@@ -4,13 +4,14 @@ import { toStorableId } from './ids.ts'
 import { type QuickMessageViewer, isVisibleTo } from './quick-messages.ts'
 
 /**
- * What is noted of a message between its call and the answer. `called_at`: real time of the last call; null
- * when the provider refused it for sure and it may be called again. `opens` and `makes_contact`: this send
- * made the conversation, or the contact, which are announced once it is taken.
+ * The state of a provider call, kept in the message until the provider accepts it. `called_at`: real time of
+ * the last call; null when the provider definitely refused it and it may be called again. `opens` and
+ * `makes_contact`: this send created the conversation, or the contact; their events follow once the provider
+ * accepted it.
  */
 export type ProviderCall = { called_at: string | null; opens: boolean; makes_contact: boolean }
 
-/** An outbound message as its delivery needs it. `call` is null once the provider took it. */
+/** An outbound message. `call` is null once the provider accepted it. */
 export type OutboundMessageRow = {
   id: string
   conversation_id: string
@@ -28,14 +29,14 @@ export type OutboundMessageRow = {
   error_code: number | null
 }
 
-/** Which message is meant: ours by its id or mark, or the provider's by its id. */
+/** Identifies a message by our id or reference, or by the provider's id. */
 export type OutboundMessageKey = { id?: string; reference?: string; providerId?: string }
 
 const columns = sql`
   m.id, m.conversation_id, v.contact_id, m.status, m.provider_id, m.staff_id, m.content->'call' as call,
   m.created_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.error, m.error_code`
 
-/** An outbound message; where two are meant, the one with the provider's id. */
+/** Finds an outbound message; where two match, the one with the provider's id. */
 export const findOutboundMessage = async (
   tx: Db,
   workspaceId: string,
@@ -51,7 +52,7 @@ export const findOutboundMessage = async (
     order by coalesce(m.provider_id = ${providerId ?? null}::text, false) desc limit 1`.execute(tx)
   ).rows[0]
 
-/** The same message, locked. Whoever also locks its contact or conversation does so before. */
+/** Returns the message, locked. A caller that also locks its contact or conversation does so before. */
 export const lockOutboundMessage = async (
   tx: Db,
   workspaceId: string,
@@ -64,7 +65,7 @@ export const lockOutboundMessage = async (
     where m.workspace_id = ${workspaceId} and m.id = ${id}::bigint for update of m`.execute(tx)
   ).rows[0]
 
-/** The provider took a message that is pending and locked. */
+/** Marks a locked, pending message as accepted by the provider. */
 export const markMessageSent = async (
   tx: Db,
   workspaceId: string,
@@ -83,7 +84,7 @@ export type DeliveryState = Pick<
   'status' | 'sent_at' | 'delivered_at' | 'read_at' | 'failed_at' | 'error' | 'error_code'
 >
 
-/** Writes how far a locked message came. */
+/** Updates the delivery state of a locked message. */
 export const updateDeliveryState = async (
   tx: Db,
   workspaceId: string,
@@ -99,7 +100,7 @@ export const updateDeliveryState = async (
 }
 
 /**
- * Notes when a pending message is called for anew, or that it was refused; false when another caller noted
+ * Records a new call for a pending message, or that it was refused. False when another caller recorded
  * something since `was`.
  */
 export const recordProviderCall = async (
@@ -116,7 +117,7 @@ export const recordProviderCall = async (
       and content->'call'->>'called_at' is not distinct from ${was} returning 1`.execute(tx)
   ).rows.length > 0
 
-/** Takes back a message that the provider refused; false when it is not pending any more. */
+/** Deletes a message that the provider refused; false when it is no longer pending. */
 export const deletePendingMessage = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
   (
     await sql`
@@ -127,7 +128,7 @@ export const deletePendingMessage = async (tx: Db, workspaceId: string, id: stri
     select 1 from gone`.execute(tx)
   ).rows.length > 0
 
-/** Removes a locked conversation in which nothing ever happened; false when something did. */
+/** Deletes a locked conversation in which nothing happened; false when something did. */
 export const deleteEmptyConversation = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
   (
     await sql`
@@ -146,7 +147,7 @@ export const deleteEmptyConversation = async (tx: Db, workspaceId: string, id: s
     select 1 from gone`.execute(tx)
   ).rows.length > 0
 
-/** Whether nobody did anything with a contact since it was made. */
+/** Whether a contact has not changed since it was created. */
 export const isContactUntouched = async (tx: Db, workspaceId: string, contactId: string): Promise<boolean> =>
   (
     await sql`
@@ -164,7 +165,7 @@ export const isContactUntouched = async (tx: Db, workspaceId: string, contactId:
         and x.contact_id = c.id)`.execute(tx)
   ).rows.length > 0
 
-/** Whom a message goes to. */
+/** The contact that a message is sent to. */
 export type Recipient = { id: string; phone: string | null; chatapp_user_id: string | null; dnd: boolean }
 
 export const readRecipient = async (
@@ -226,7 +227,7 @@ export const listUsableChannels = async (tx: Db, workspaceId: string): Promise<S
     .$castTo<SendingChannel>()
     .execute()
 
-/** The channel of the contact's latest conversation on one of these. */
+/** Returns the channel id of the contact's latest conversation on one of these channels. */
 export const findLatestChannelId = async (
   tx: Db,
   workspaceId: string,
@@ -250,10 +251,7 @@ export const readDefaultChannel = async (tx: Db, workspaceId: string): Promise<S
     .$castTo<SendingChannel>()
     .executeTakeFirst()
 
-/**
- * The message that a reply answers: what the provider calls it. Undefined when it is not of this
- * conversation.
- */
+/** Returns the message that a reply answers; undefined when it is not of this conversation. */
 export const findReplyTarget = async (
   tx: Db,
   workspaceId: string,
@@ -275,7 +273,7 @@ export type QuickMessageRow = {
   template_name: string | null
 }
 
-/** A quick message that this staff member may use. */
+/** Returns a quick message that this staff member may use. */
 export const readQuickMessage = async (
   tx: Db,
   workspaceId: string,
@@ -289,7 +287,7 @@ export const readQuickMessage = async (
       and ${isVisibleTo(viewer)}`.execute(tx)
   ).rows[0]
 
-/** What the reply window of a conversation follows from, without a lock. */
+/** Returns the facts that the reply window of a conversation follows from, without a lock. */
 export const readWindowFacts = async (
   tx: Db,
   workspaceId: string,

@@ -3,7 +3,7 @@ import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
-/** A link that the provider made. */
+/** A link that the provider created. */
 export type ShortLinkRow = {
   id: string
   channel_id: string
@@ -19,10 +19,13 @@ export type ShortLinkRow = {
 }
 
 const columns = sql`
-  l.id, l.channel_id, l.code, l.url, l.message, l.qr_format, l.qr_key, l.created_at, l.updated_at, h.name as channel_name, h.identifier as channel_identifier`
+  l.id, l.channel_id, l.code, l.url, l.message, l.qr_format, l.qr_key, l.created_at, l.updated_at,
+  h.name as channel_name, h.identifier as channel_identifier`
 
-/** Links that the provider has not made yet are nobody's to see. */
-const made = sql`short_links l left join channels h on h.workspace_id = l.workspace_id and h.id = l.channel_id where l.url is not null`
+/** Links that the provider has not created yet are not visible. */
+const createdLinks = sql`
+  short_links l left join channels h on h.workspace_id = l.workspace_id and h.id = l.channel_id
+  where l.url is not null`
 
 export const loadShortLink = async (
   tx: Db,
@@ -30,19 +33,30 @@ export const loadShortLink = async (
   id: string,
 ): Promise<ShortLinkRow | undefined> =>
   (
-    await sql<ShortLinkRow>`select ${columns} from ${made} and l.workspace_id = ${workspaceId} and l.id = ${toStorableId(id)}::bigint`.execute(
-      tx,
-    )
+    await sql<ShortLinkRow>`
+    select ${columns} from ${createdLinks} and l.workspace_id = ${workspaceId}
+      and l.id = ${toStorableId(id)}::bigint`.execute(tx)
   ).rows[0]
 
-/** `channelIds`: only of these; null: of all. */
+/** `channelIds`: only links of these channels; null for all. */
 export type ShortLinkFilter = { channelIds: readonly string[] | null; search?: string | undefined }
 
-const matching = (workspaceId: string, { channelIds, search }: ShortLinkFilter) => sql`
-  l.workspace_id = ${workspaceId} ${channelIds === null ? sql`` : sql`and l.channel_id = any(${channelIds.map(toStorableId)}::bigint[])`}
-  ${search === undefined ? sql`` : sql`and (l.search like ${containsPattern(fold(search))} or lower(l.code) like ${containsPattern(fold(search))})`}`
+const inChannels = (channelIds: readonly string[]) =>
+  sql`and l.channel_id = any(${channelIds.map(toStorableId)}::bigint[])`
 
-/** A page of links, newest first. */
+const contains = (search: string) => {
+  const pattern = containsPattern(fold(search))
+  return sql`and (l.search like ${pattern} or lower(l.code) like ${pattern})`
+}
+
+const matches = (workspaceId: string, { channelIds, search }: ShortLinkFilter) => sql`
+  l.workspace_id = ${workspaceId} ${channelIds === null ? sql`` : inChannels(channelIds)}
+  ${search === undefined ? sql`` : contains(search)}`
+
+const isAfter = ({ createdAt, id }: { createdAt: string; id: string }) =>
+  sql`and (l.created_at, l.id) < (${createdAt}::timestamptz, ${id}::bigint)`
+
+/** Lists a page of links, newest first. */
 export const listShortLinkRows = async (
   tx: Db,
   workspaceId: string,
@@ -52,8 +66,8 @@ export const listShortLinkRows = async (
 ): Promise<ShortLinkRow[]> =>
   (
     await sql<ShortLinkRow>`
-    select ${columns} from ${made} and ${matching(workspaceId, filter)}
-      ${after === null ? sql`` : sql`and (l.created_at, l.id) < (${after.createdAt}::timestamptz, ${after.id}::bigint)`}
+    select ${columns} from ${createdLinks} and ${matches(workspaceId, filter)}
+      ${after === null ? sql`` : isAfter(after)}
     order by l.created_at desc, l.id desc limit ${limit}`.execute(tx)
   ).rows
 
@@ -64,11 +78,9 @@ export const countShortLinks = async (
 ): Promise<number> =>
   Number(
     (
-      await sql<{
-        n: string
-      }>`select count(*) as n from short_links l where l.url is not null and ${matching(workspaceId, filter)}`.execute(
-        tx,
-      )
+      await sql<{ n: string }>`
+      select count(*) as n from short_links l
+      where l.url is not null and ${matches(workspaceId, filter)}`.execute(tx)
     ).rows[0]!.n,
   )
 
@@ -84,17 +96,28 @@ export type ChannelNumberRow = {
   provider_phone_number_id: string | null
 }
 
-/** The numbers of a workspace, by id. */
+/** Lists the numbers of a workspace, by id. */
 export const listChannelNumbers = async (tx: Db, workspaceId: string): Promise<ChannelNumberRow[]> =>
-  (
-    await sql<ChannelNumberRow>`
-    select id, name, identifier, type, status, is_default, account_id, provider_phone_number_id from channels
-    where workspace_id = ${workspaceId} and type = 'chatapp' order by id`.execute(tx)
-  ).rows
+  tx
+    .selectFrom('channels')
+    .select([
+      'id',
+      'name',
+      'identifier',
+      'type',
+      'status',
+      'is_default',
+      'account_id',
+      'provider_phone_number_id',
+    ])
+    .where('workspace_id', '=', workspaceId)
+    .where('type', '=', 'chatapp')
+    .orderBy('id')
+    .execute()
 
 /**
- * Until the transaction ends, nobody else looks whether a number has a link with this message: of two who
- * make one at once, the later finds the earlier's.
+ * Locks a message of a number until the transaction ends: of two calls that create the same link
+ * concurrently, the second finds the first one's.
  */
 export const lockLinkMessage = async (
   tx: Db,
@@ -102,12 +125,11 @@ export const lockLinkMessage = async (
   channelId: string,
   message: string,
 ): Promise<void> => {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`short_link ${workspaceId} ${channelId} ${message}`}, 0))`.execute(
-    tx,
-  )
+  const lockName = `short_link ${workspaceId} ${channelId} ${message}`
+  await sql`select pg_advisory_xact_lock(hashtextextended(${lockName}, 0))`.execute(tx)
 }
 
-/** The newest link of a number with exactly this message, be it made or about to be. */
+/** Finds the newest link of a number with exactly this message, created or pending. */
 export const findLinkByMessage = async (
   tx: Db,
   workspaceId: string,
@@ -117,7 +139,8 @@ export const findLinkByMessage = async (
   (
     await sql<{ id: string; made: boolean }>`
     select id, url is not null as made from short_links
-    where workspace_id = ${workspaceId} and channel_id = ${channelId}::bigint and md5(message) = md5(${message}::text) and message = ${message}
+    where workspace_id = ${workspaceId} and channel_id = ${channelId}::bigint
+      and md5(message) = md5(${message}::text) and message = ${message}
     order by (url is not null) desc, created_at desc, id desc limit 1`.execute(tx)
   ).rows[0]
 
@@ -129,7 +152,7 @@ export type NewShortLink = {
   called_at: string
 }
 
-/** Writes a link that the provider is about to be asked for; answers its id. */
+/** Inserts a link that the provider is about to create; returns its id. */
 export const insertPendingLink = async (
   tx: Db,
   workspaceId: string,
@@ -154,41 +177,39 @@ export const insertPendingLink = async (
   return id
 }
 
-/** How far a link has come; undefined when it was taken back. */
+/** Returns the state of a pending link; undefined when it was deleted. */
 export const findPendingLink = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<{ code: string | null; called_at: string | null } | undefined> =>
-  (
-    await sql<{
-      code: string | null
-      called_at: string | null
-    }>`select code, called_at from short_links where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(
-      tx,
-    )
-  ).rows[0]
+  tx
+    .selectFrom('short_links')
+    .select(['code', 'called_at'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .executeTakeFirst()
 
 /**
- * Notes when the provider was last asked, in real time; null: nothing can be on its way. False when another
- * noted it since `was`.
+ * Stores when the provider was last called, in real time; null when no call can be in flight. False when
+ * another call changed it from `previous`.
  */
 export const updateLinkCalledAt = async (
   tx: Db,
   workspaceId: string,
   id: string,
-  was: string | null,
+  previous: string | null,
   calledAt: string | null,
 ): Promise<boolean> =>
   (
     await sql`
     update short_links set called_at = ${calledAt}::timestamptz
-    where workspace_id = ${workspaceId} and id = ${id}::bigint and url is null and called_at is not distinct from ${was}::timestamptz returning 1`.execute(
-      tx,
-    )
+    where workspace_id = ${workspaceId} and id = ${id}::bigint and url is null
+      and called_at is not distinct from ${previous}::timestamptz
+    returning 1`.execute(tx)
   ).rows.length > 0
 
-/** Those of these codes that stand for links of a number. */
+/** Returns those of the codes that belong to links of a number. */
 export const listTakenCodes = async (
   tx: Db,
   workspaceId: string,
@@ -198,23 +219,29 @@ export const listTakenCodes = async (
   new Set(
     (
       await sql<{ code: string }>`
-    select code from short_links where workspace_id = ${workspaceId} and channel_id = ${channelId}::bigint and code = any(${codes}::text[])`.execute(
-        tx,
-      )
+    select code from short_links
+    where workspace_id = ${workspaceId} and channel_id = ${channelId}::bigint
+      and code = any(${codes}::text[])`.execute(tx)
     ).rows.map(({ code }) => code),
   )
 
-/** Makes a code of the provider's this link's own; false when it is another's, or this link has one. */
-export const claimLinkCode = async (tx: Db, workspaceId: string, id: string, code: string): Promise<boolean> => {
+/** Claims a code of the provider for this link; false when another link has it, or this one has another. */
+export const claimLinkCode = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  code: string,
+): Promise<boolean> => {
   try {
-    return (
-      (
-        await sql`
-      update short_links set code = ${code} where workspace_id = ${workspaceId} and id = ${id}::bigint and (code is null or code = ${code}) returning 1`.execute(
-          tx,
-        )
-      ).rows.length > 0
-    )
+    const rows = await tx
+      .updateTable('short_links')
+      .set({ code })
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .where((where) => where.or([where('code', 'is', null), where('code', '=', code)]))
+      .returning('id')
+      .execute()
+    return rows.length > 0
   } catch (error) {
     if ((error as { code?: string }).code === '23505') return false
     throw error
@@ -223,7 +250,7 @@ export const claimLinkCode = async (tx: Db, workspaceId: string, id: string, cod
 
 export type CreatedLink = { code: string; url: string; qr: Uint8Array | null; qr_key: string | null }
 
-/** Writes what the provider made; `created_at` is when it was asked for. */
+/** Stores what the provider created; `created_at` stays the time of the request. */
 export const completeLink = async (
   tx: Db,
   workspaceId: string,
@@ -239,22 +266,28 @@ export const completeLink = async (
     .execute()
 }
 
-/** Takes back a link that the provider did not make. */
+/** Deletes a link that the provider did not create. */
 export const deletePendingLink = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
-  await sql`delete from short_links where workspace_id = ${workspaceId} and id = ${id}::bigint and url is null`.execute(
-    tx,
-  )
+  await tx
+    .deleteFrom('short_links')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .where('url', 'is', null)
+    .execute()
 }
 
-/** False when it was gone already. */
+/** False when it does not exist. */
 export const deleteShortLinkRow = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
   (
-    await sql`delete from short_links where workspace_id = ${workspaceId} and id = ${id}::bigint returning 1`.execute(
-      tx,
-    )
-  ).rows.length > 0
+    await tx
+      .deleteFrom('short_links')
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .returning('id')
+      .execute()
+  ).length > 0
 
-/** The image of this name, of whatever workspace: whoever has the name may see it. */
+/** Finds an image by its unguessable key, in any workspace: whoever has the key may see it. */
 export const findQrImage = async (
   db: Db,
   key: string,
@@ -266,7 +299,7 @@ export const findQrImage = async (
     }>`select qr_format, qr from short_links where qr_key = ${key} and qr is not null`.execute(db)
   ).rows[0]
 
-/** The link of this code, of whatever workspace: whoever has the code may follow it. */
+/** Finds the newest link of a code, in any workspace: whoever has the code may follow it. */
 export const findLinkByCode = async (
   db: Db,
   code: string,
@@ -275,7 +308,7 @@ export const findLinkByCode = async (
   | undefined
 > =>
   (
-    await sql<ShortLinkRow>`select ${columns} from ${made} and l.code = ${code} order by l.created_at desc, l.id desc limit 1`.execute(
-      db,
-    )
+    await sql<ShortLinkRow>`
+    select ${columns} from ${createdLinks} and l.code = ${code}
+    order by l.created_at desc, l.id desc limit 1`.execute(db)
   ).rows[0]

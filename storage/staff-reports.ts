@@ -2,14 +2,19 @@ import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 
-/** Local days, both inclusive. */
+/** A range of local days, `YYYY-MM-DD`, both inclusive. */
 export type StaffReportDays = { from: string; to: string; timezone: string }
-/** A kept report. `rows` are as `server/reports/staff.ts` wrote them. */
-export type StaffReport = StaffReportDays & { id: string; name: string | null; generated_at: string; rows: unknown }
+/** A stored report. `rows`: as `server/reports/staff-rows.ts` computed them. */
+export type StaffReport = StaffReportDays & {
+  id: string
+  name: string | null
+  generated_at: string
+  rows: unknown
+}
 
 const columns = sql.raw('id, name, from_day as "from", to_day as "to", timezone, generated_at')
 
-/** The shortest report that covers these days, and of those the newest; undefined when there is none. */
+/** Returns the shortest, then newest, report that covers these days; undefined when there is none. */
 export const findCoveringReport = async (
   tx: Db,
   workspaceId: string,
@@ -17,30 +22,27 @@ export const findCoveringReport = async (
 ): Promise<StaffReport | undefined> =>
   (
     await sql<StaffReport>`
-    select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and timezone = ${timezone} and from_day <= ${from} and to_day >= ${to}
+    select ${columns}, rows from staff_reports
+    where workspace_id = ${workspaceId} and timezone = ${timezone} and from_day <= ${from}
+      and to_day >= ${to}
     order by to_day::date - from_day::date, generated_at desc, id desc limit 1`.execute(tx)
   ).rows[0]
 
-export const loadReport = async (
-  tx: Db,
-  workspaceId: string,
-  id: string,
-): Promise<StaffReport | undefined> =>
+export const loadReport = async (tx: Db, workspaceId: string, id: string): Promise<StaffReport | undefined> =>
   (
-    await sql<StaffReport>`select ${columns}, rows from staff_reports where workspace_id = ${workspaceId} and id = ${toStorableId(id)}`.execute(
-      tx,
-    )
+    await sql<StaffReport>`
+    select ${columns}, rows from staff_reports
+    where workspace_id = ${workspaceId} and id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]
 
 export type StaffReportSummary = Omit<StaffReport, 'rows'> & { rows: number }
 
-/** The reports of a workspace, newest first, with how many rows they have. */
+/** Lists the reports of a workspace, newest first, with the count of their rows. */
 export const listReports = async (db: Db, workspaceId: string): Promise<StaffReportSummary[]> =>
   (
     await sql<StaffReportSummary>`
-    select ${columns}, jsonb_array_length(rows) as rows from staff_reports where workspace_id = ${workspaceId} order by generated_at desc, id desc`.execute(
-      db,
-    )
+    select ${columns}, jsonb_array_length(rows) as rows from staff_reports
+    where workspace_id = ${workspaceId} order by generated_at desc, id desc`.execute(db)
   ).rows
 
 export const insertReport = async (
@@ -52,12 +54,13 @@ export const insertReport = async (
   return (
     await sql<StaffReportSummary>`
     insert into staff_reports (workspace_id, name, from_day, to_day, timezone, generated_at, rows)
-    values (${workspaceId}::bigint, ${name}, ${from}, ${to}, ${timezone}, ${generated_at}::timestamptz, ${JSON.stringify(rows)}::text::jsonb)
+    values (${workspaceId}::bigint, ${name}, ${from}, ${to}, ${timezone}, ${generated_at}::timestamptz,
+      ${JSON.stringify(rows)}::text::jsonb)
     returning ${columns}, jsonb_array_length(rows) as rows`.execute(tx)
   ).rows[0]!
 }
 
-/** Of these days those of which no report is kept. */
+/** Returns those of the wanted ranges for which no report is stored. */
 export const filterMissingReports = async <T extends StaffReportDays>(
   db: Db,
   workspaceId: string,
@@ -65,22 +68,17 @@ export const filterMissingReports = async <T extends StaffReportDays>(
 ): Promise<T[]> => {
   const { rows } = await sql<StaffReportDays>`
     select from_day as "from", to_day as "to", timezone from staff_reports
-    where workspace_id = ${workspaceId} and timezone = any(${wanted.map((w) => w.timezone)}::text[]) and to_day = any(${wanted.map((w) => w.to)}::text[])`.execute(
-    db,
-  )
+    where workspace_id = ${workspaceId} and timezone = any(${wanted.map((w) => w.timezone)}::text[])
+      and to_day = any(${wanted.map((w) => w.to)}::text[])`.execute(db)
   return wanted.filter(
     (w) => !rows.some((r) => r.from === w.from && r.to === w.to && r.timezone === w.timezone),
   )
 }
 
-/**
- * True when nobody else writes reports of this workspace; they are kept from it until the transaction ends.
- */
+/** Locks the reports of a workspace until the transaction ends; false when another transaction has them. */
 export const tryLockReports = async (tx: Db, workspaceId: string): Promise<boolean> =>
   (
-    await sql<{
-      locked: boolean
-    }>`select pg_try_advisory_xact_lock(hashtextextended(${`staff_reports ${workspaceId}`}, 0)) as locked`.execute(
-      tx,
-    )
+    await sql<{ locked: boolean }>`
+    select pg_try_advisory_xact_lock(
+      hashtextextended(${`staff_reports ${workspaceId}`}, 0)) as locked`.execute(tx)
   ).rows[0]!.locked

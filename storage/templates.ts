@@ -15,8 +15,8 @@ export type TemplateRow = {
 }
 
 /**
- * The template of this name and language that a channel of this account can send: the account's own, else
- * one of no account.
+ * Finds the template of this name and language that a channel of this account can send: the account's own,
+ * or else one without an account.
  */
 export const findTemplate = async (
   tx: Db,
@@ -47,7 +47,7 @@ export type NewTemplate = {
   submitted_by?: string | null
 }
 
-/** Breaks the unique key when the account has a template of this name and language. Answers its id. */
+/** Returns the id. Violates the unique key when the account has a template of this name and language. */
 export const insertTemplate = async (
   tx: Db,
   workspaceId: string,
@@ -76,7 +76,7 @@ export const insertTemplate = async (
   return id
 }
 
-/** A template with all that is shown of it. */
+/** A template with everything that is returned of it. */
 export type TemplateDetails = TemplateRow & {
   account_name: string | null
   sub_category: string | null
@@ -87,44 +87,52 @@ export type TemplateDetails = TemplateRow & {
   updated_at: string
 }
 
-const columns = sql.raw(
-  'id, account_id, account_name, provider_id, name, language, category, sub_category, status, rejection_reason, components, meta_errors, archived_at, created_at, updated_at',
-)
+const columns = [
+  'id',
+  'account_id',
+  'account_name',
+  'provider_id',
+  'name',
+  'language',
+  'category',
+  'sub_category',
+  'status',
+  'rejection_reason',
+  'components',
+  'meta_errors',
+  'archived_at',
+  'created_at',
+  'updated_at',
+] as const
+
+const selectTemplates = (tx: Db, workspaceId: string) =>
+  tx.selectFrom('templates').select(columns).where('workspace_id', '=', workspaceId)
 
 export const loadTemplate = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<TemplateDetails | undefined> =>
-  (
-    await sql<TemplateDetails>`select ${columns} from templates where workspace_id = ${workspaceId} and id = ${toStorableId(id)}::bigint`.execute(
-      tx,
-    )
-  ).rows[0]
+  selectTemplates(tx, workspaceId).where('id', '=', toStorableId(id)).executeTakeFirst()
 
 export const lockTemplate = async (
   tx: Db,
   workspaceId: string,
   id: string,
 ): Promise<TemplateDetails | undefined> =>
-  (
-    await sql<TemplateDetails>`select ${columns} from templates where workspace_id = ${workspaceId} and id = ${toStorableId(id)}::bigint for update`.execute(
-      tx,
-    )
-  ).rows[0]
+  selectTemplates(tx, workspaceId).where('id', '=', toStorableId(id)).forUpdate().executeTakeFirst()
 
-/** Those of these ids that there are, locked in the order in which the provider's updates lock them too. */
+/** Locks the existing templates of these ids, in the order in which the provider's updates lock them too. */
 export const lockTemplatesByIds = async (
   tx: Db,
   workspaceId: string,
   ids: readonly string[],
 ): Promise<TemplateDetails[]> =>
-  (
-    await sql<TemplateDetails>`
-    select ${columns} from templates where workspace_id = ${workspaceId} and id = any(${ids.map(toStorableId)}::bigint[]) order by id for update`.execute(
-      tx,
-    )
-  ).rows
+  selectTemplates(tx, workspaceId)
+    .where(sql<boolean>`id = any(${ids.map(toStorableId)}::bigint[])`)
+    .orderBy('id')
+    .forUpdate()
+    .execute()
 
 /** `status`, `category` and `language` ignore case; `ids`: only these. */
 export type TemplateFilter = {
@@ -134,13 +142,15 @@ export type TemplateFilter = {
   ids?: readonly string[] | undefined
 }
 
-const matching = (workspaceId: string, { status, category, language, ids }: TemplateFilter) => {
+const matches = (workspaceId: string, { status, category, language, ids }: TemplateFilter) => {
   const is = (column: string, value: string | undefined) =>
     value === undefined ? sql`` : sql`and lower(${sql.ref(column)}) = ${value.toLowerCase()}`
-  return sql`workspace_id = ${workspaceId} ${is('status', status)} ${is('category', category)} ${is('language', language)} ${ids === undefined ? sql`` : sql`and id = any(${ids}::bigint[])`}`
+  return sql<boolean>`
+    workspace_id = ${workspaceId} ${is('status', status)} ${is('category', category)}
+    ${is('language', language)} ${ids === undefined ? sql`` : sql`and id = any(${ids}::bigint[])`}`
 }
 
-/** Templates by name, then id. */
+/** Lists a page of templates by name, then id. */
 export const listTemplateRows = async (
   tx: Db,
   workspaceId: string,
@@ -148,24 +158,29 @@ export const listTemplateRows = async (
   after: { name: string; id: string } | null,
   limit: number,
 ): Promise<TemplateDetails[]> =>
-  (
-    await sql<TemplateDetails>`
-    select ${columns} from templates where ${matching(workspaceId, filter)} ${after === null ? sql`` : sql`and (name, id) > (${after.name}, ${after.id}::bigint)`}
-    order by name, id limit ${limit}`.execute(tx)
-  ).rows
+  tx
+    .selectFrom('templates')
+    .select(columns)
+    .where(matches(workspaceId, filter))
+    .$if(after !== null, (query) =>
+      query.where(sql<boolean>`(name, id) > (${after!.name}, ${after!.id}::bigint)`),
+    )
+    .orderBy('name')
+    .orderBy('id')
+    .limit(limit)
+    .execute()
 
 export const countTemplates = async (tx: Db, workspaceId: string, filter: TemplateFilter): Promise<number> =>
   Number(
     (
-      await sql<{
-        n: string
-      }>`select count(*) as n from templates where ${matching(workspaceId, filter)}`.execute(tx)
+      await sql<{ n: string }>`
+      select count(*) as n from templates where ${matches(workspaceId, filter)}`.execute(tx)
     ).rows[0]!.n,
   )
 
 /**
- * What a search looks into. An account holds at most 6,000 templates, so they are read whole and folded
- * outside of SQL.
+ * Lists the texts that a search matches. An account holds at most 6,000 templates, so all are read, and
+ * folded outside of SQL.
  */
 export const listTemplateTexts = async (
   tx: Db,
@@ -174,30 +189,31 @@ export const listTemplateTexts = async (
 ): Promise<{ id: string; name: string; body: string | null }[]> =>
   (
     await sql<{ id: string; name: string; body: string | null }>`
-    select id, name, jsonb_path_query_first(components, '$[*] ? (@.type like_regex "^body$" flag "i").text') #>> '{}' as body
-    from templates where ${matching(workspaceId, filter)}`.execute(tx)
+    select id, name, jsonb_path_query_first(
+      components, '$[*] ? (@.type like_regex "^body$" flag "i").text') #>> '{}' as body
+    from templates where ${matches(workspaceId, filter)}`.execute(tx)
   ).rows
 
-/** Makes concurrent submissions of a workspace wait for each other, so that none exceeds the plan. */
+/** Serialises concurrent submissions of a workspace, so that they do not exceed the plan together. */
 export const lockTemplateLimit = async (tx: Db, workspaceId: string): Promise<void> => {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`template_limit ${workspaceId}`}, 0))`.execute(tx)
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended(${`template_limit ${workspaceId}`}, 0))`.execute(tx)
 }
 
-/** Templates that count against the plan: all but those archived and those the provider deleted. */
+/** Counts templates against the plan: all but archived ones and those the provider deleted. */
 export const countTemplatesInPlan = async (tx: Db, workspaceId: string): Promise<number> =>
   Number(
     (
-      await sql<{
-        n: string
-      }>`select count(*) as n from templates where workspace_id = ${workspaceId} and status not in ('ARCHIVED', 'DELETED')`.execute(
-        tx,
-      )
+      await sql<{ n: string }>`
+      select count(*) as n from templates
+      where workspace_id = ${workspaceId} and status not in ('ARCHIVED', 'DELETED')`.execute(tx)
     ).rows[0]!.n,
   )
 
 /**
- * Writes a template that is about to be submitted, in place of one that the provider deleted. Waits for
- * others who write this name; undefined when the account has a template of this name and language.
+ * Inserts a template that is about to be submitted, replacing one that the provider deleted. Waits for
+ * concurrent inserts of this name. Returns the id; undefined when the account has a template of this name and
+ * language.
  */
 export const insertPendingTemplate = async (
   tx: Db,
@@ -207,28 +223,37 @@ export const insertPendingTemplate = async (
   now: string,
 ): Promise<string | undefined> => {
   const { account_id, account_name, name, language, category, status, components, submitted_by } = template
-  await sql`
-    delete from templates where workspace_id = ${workspaceId} and name = ${name} and language = ${language} and account_id = ${account_id} and status = 'DELETED'`.execute(
-    tx,
-  )
+  await tx
+    .deleteFrom('templates')
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .where('language', '=', language)
+    .where('account_id', '=', account_id)
+    .where('status', '=', 'DELETED')
+    .execute()
   const { rows } = await sql<{ id: string }>`
-    insert into templates (workspace_id, account_id, account_name, name, language, category, status, components, submitted_by, created_at, updated_at)
-    select ${workspaceId}, ${account_id}, ${account_name}, ${name}, ${language}, ${category}, ${status}, ${JSON.stringify(components)}::jsonb, ${submitted_by}::bigint, ${now}::timestamptz, ${now}::timestamptz
-    where not exists (select 1 from templates where workspace_id = ${workspaceId} and name = ${name} and language = ${language} and account_id is null)
+    insert into templates (workspace_id, account_id, account_name, name, language, category, status,
+      components, submitted_by, created_at, updated_at)
+    select ${workspaceId}, ${account_id}, ${account_name}, ${name}, ${language}, ${category}, ${status},
+      ${JSON.stringify(components)}::jsonb, ${submitted_by}::bigint, ${now}::timestamptz,
+      ${now}::timestamptz
+    where not exists (
+      select 1 from templates where workspace_id = ${workspaceId} and name = ${name}
+        and language = ${language} and account_id is null)
     on conflict do nothing returning id`.execute(tx)
   return rows[0]?.id
 }
 
-/** Takes back a template that the provider refused. */
+/** Deletes a template, such as one that the provider refused. */
 export const deleteTemplateRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
-  await sql`delete from templates where workspace_id = ${workspaceId} and id = ${id}::bigint`.execute(tx)
+  await tx.deleteFrom('templates').where('workspace_id', '=', workspaceId).where('id', '=', id).execute()
 }
 
 export type TemplateChange = Partial<
   Pick<TemplateDetails, 'provider_id' | 'status' | 'category' | 'rejection_reason' | 'archived_at'>
 > & { components?: readonly unknown[]; meta_errors?: unknown }
 
-/** Writes what is given of a locked template. */
+/** Changes what is given of a locked template. */
 export const updateTemplateRow = async (
   tx: Db,
   workspaceId: string,
@@ -251,7 +276,7 @@ export const updateTemplateRow = async (
     .execute()
 }
 
-/** A channel as it speaks for an account of the provider's. */
+/** A channel with its account at the provider. */
 export type AccountChannel = {
   id: string
   type: string
@@ -261,8 +286,10 @@ export type AccountChannel = {
 }
 
 export const listAccountChannels = async (tx: Db, workspaceId: string): Promise<AccountChannel[]> =>
-  (
-    await sql<AccountChannel>`select id, type, status, account_id, account_name from channels where workspace_id = ${workspaceId} order by is_default desc, id`.execute(
-      tx,
-    )
-  ).rows
+  tx
+    .selectFrom('channels')
+    .select(['id', 'type', 'status', 'account_id', 'account_name'])
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('is_default', 'desc')
+    .orderBy('id')
+    .execute()

@@ -151,7 +151,7 @@ export const skipDeliveriesOfDeletedEndpoints = async (db: Db): Promise<void> =>
       and d.${isUnfinished}`.execute(db)
 }
 
-/** Deletes finished deliveries created before a time, with their attempts. Returns how many, up to `limit`. */
+/** Deletes finished deliveries from before a time, with their attempts, up to `limit`. Returns the count. */
 export const deleteDeliveriesBefore = async (db: Db, time: string, limit = 2000): Promise<number> => {
   const { rows } = await sql<{ count: string }>`
     with old as (

@@ -127,11 +127,12 @@ export const hasPayload = async (tx: Db, workspaceId: string, id: string): Promi
     .select('d.id')
     .where('d.workspace_id', '=', workspaceId)
     .where('d.id', '=', id)
-    .where(({ or, eb, exists, selectFrom }) =>
-      or([
+    .where((eb) =>
+      eb.or([
         eb('d.payload', 'is not', null),
-        exists(
-          selectFrom('events as e')
+        eb.exists(
+          eb
+            .selectFrom('events as e')
             .select('e.id')
             .whereRef('e.workspace_id', '=', 'd.workspace_id')
             .whereRef('e.id', '=', 'd.event_id'),

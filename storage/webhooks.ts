@@ -135,9 +135,9 @@ export const replaceSecret = async (
   now: string,
 ): Promise<string> => {
   const { old_secret_until } = await updateEndpoint(tx, workspaceId, id)
-    .set(({ ref }) => ({
+    .set((eb) => ({
       signing_secret: secret,
-      old_secret: ref('signing_secret'),
+      old_secret: eb.ref('signing_secret'),
       old_secret_until: sql<string>`date_trunc('milliseconds', clock_timestamp()) + interval '24 hours'`,
       updated_at: now,
     }))

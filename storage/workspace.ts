@@ -3,8 +3,8 @@ import type { Role } from '../catalog/workspace.ts'
 import type { TableRow, Db } from './database.ts'
 
 /**
- * Staff, teams and channels are few: read whole, then filtered and paged by the handler, which folds case
- * as for contacts.
+ * Staff, teams and channels are few: they are read whole, then filtered and paged by the handler, which folds
+ * case as for contacts.
  */
 export type StaffRow = {
   id: string
@@ -20,7 +20,7 @@ export type ChannelRow = Omit<TableRow<'channels'>, 'workspace_id' | 'id' | 'is_
   is_default: boolean
 }
 
-/** All staff of a workspace, by id. */
+/** Returns all staff of a workspace, by id. */
 export const readStaff = async (tx: Db, workspaceId: string): Promise<StaffRow[]> =>
   (
     await sql<StaffRow>`
@@ -30,7 +30,7 @@ export const readStaff = async (tx: Db, workspaceId: string): Promise<StaffRow[]
     from staff x where x.workspace_id = ${workspaceId} order by x.id`.execute(tx)
   ).rows
 
-/** All teams of a workspace, by id. */
+/** Returns all teams of a workspace, by id. */
 export const readTeams = async (tx: Db, workspaceId: string): Promise<TeamRow[]> =>
   (
     await sql<TeamRow>`
@@ -40,7 +40,7 @@ export const readTeams = async (tx: Db, workspaceId: string): Promise<TeamRow[]>
     from teams x where x.workspace_id = ${workspaceId} order by x.id`.execute(tx)
   ).rows
 
-/** All channels of a workspace, by id. */
+/** Returns all channels of a workspace, by id. */
 export const readChannels = async (tx: Db, workspaceId: string): Promise<ChannelRow[]> =>
   (
     await sql<ChannelRow>`select x.* from channels x where x.workspace_id = ${workspaceId}

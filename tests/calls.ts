@@ -7,12 +7,11 @@ import { runDeferredWrite } from '../storage/deferred-write.ts'
 import { checked, type Door, doorsOf } from './doors.ts'
 import type { TestServer } from './servers.ts'
 
-/** Calls one quick door (`/v1/ops`) with a key; answers must be what the catalog promises. */
+/** Returns a caller of `/v1/ops`, the quickest door; answers must be what the catalog promises. */
 export const callAs = (server: Pick<TestServer, 'url'>, key: string): Door['call'] =>
   checked(doorsOf(server.url, key)[1]!).call
 
-/** The same, for calls that must succeed: answers the body, and throws the problem. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers freely
+/** The same for calls that must succeed: returns the body, and throws when there is a problem. */
 export const doAs =
   (server: Pick<TestServer, 'url'>, key: string) =>
   async (name: string, input?: Record<string, unknown>): Promise<any> => {
@@ -22,7 +21,7 @@ export const doAs =
     return body
   }
 
-/** A contact written directly, for tests that need many or choose the time; answers its id. */
+/** Inserts a contact directly, for tests that need many or choose the time. Returns its id. */
 export const plantContact = async (
   db: Db,
   workspaceId: string,
@@ -44,8 +43,8 @@ export type ContactsPage = {
 }
 
 /**
- * Every page of a list. `between` is done after each page but the last; `limits` are the pages' sizes in
- * turn.
+ * Reads every page of a list. `limits` are the sizes of the pages in turn; `between` runs after each page
+ * but the last.
  */
 export const everyPage = async (
   run: ReturnType<typeof doAs>,

@@ -15,8 +15,7 @@ import {
   type TestWorkspace,
 } from './servers.ts'
 
-/** What a door answered: the body parsed; of a problem whatever the door shows of it. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers freely
+/** The answer of a door. `body` is parsed JSON: the result, or as much of the problem as the door shows. */
 export type Reply = {
   status: number
   body: any
@@ -53,7 +52,7 @@ const replyOf = async (response: Response): Promise<Reply> => {
   }
 }
 
-/** The route whose fields hold all of the input, the first one when none does. */
+/** Returns the route whose fields hold all of the input, or the first route when none does. */
 const routeFor = (op: Operation, input: Record<string, unknown>) => {
   const routes = listRoutes(op)
   const known = (fields: readonly string[]) =>
@@ -150,7 +149,7 @@ const mcpCall =
     }
   }
 
-/** Runs a command line in this process with streams of its own. */
+/** Runs a command line in this process, with streams of its own. `stdin` is all of its input. */
 export const runCli = async (
   argv: string[],
   env: Record<string, string>,
@@ -199,7 +198,7 @@ const cliCall =
     }
   }
 
-/** The four doors to a server, with a key. */
+/** Returns the four doors to a server for one API key: REST, `/v1/ops`, MCP and the command line. */
 export const doorsOf = (base: string, key: string | undefined): Door[] => [
   { name: 'rest', confirms: true, call: restCall(base, key) },
   { name: 'ops', confirms: true, call: opsCall(base, key) },
@@ -208,8 +207,8 @@ export const doorsOf = (base: string, key: string | undefined): Door[] => [
 ]
 
 /**
- * Answers must be what the catalog promises: a success has the operation's shape, a refusal one of its
- * codes.
+ * Wraps a door so that it throws when an answer is not what the catalog promises: a result has the shape of
+ * the operation's output, a problem one of its codes.
  */
 export const checked = (door: Door): Door => ({
   ...door,
@@ -231,11 +230,23 @@ export type Scene = {
   as: (key: string) => Door['call']
 }
 
-/** The shared server, or one of its own for tests that name options. */
+/** Returns the server that all files share, or a new one for tests that name options. */
 const startFor = (database: string, options: ServerOptions): Promise<TestServer> =>
   Object.keys(options).length === 0 ? sharedServer(database) : startServer(database, options)
 
-/** Runs tests on every database through every door, each test in a workspace of its own. */
+/**
+ * Defines each test once for every door and database. A test gets a workspace of its own, and `call`, which
+ * goes through its door with the owner's key; `as` calls with another key. Tests without `options` share a
+ * server with other files.
+ *
+ * @example
+ * everyDoor('Groups', (test) => {
+ *   test('have a name', async ({ call }) => {
+ *     const { body } = await call('crm_create_group', { name: 'VIP' })
+ *     assert.equal(body.group.name, 'VIP')
+ *   })
+ * })
+ */
 export const everyDoor = (
   title: string,
   define: (test: (name: string, body: (scene: Scene) => Promise<void>) => void) => void,
@@ -269,7 +280,10 @@ export const everyDoor = (
   }
 }
 
-/** Runs tests on every database, for what one door shows as well as all. */
+/**
+ * Defines a suite on every database, for behaviour that does not depend on the door. `server` returns the
+ * server once tests run; they make their own workspaces on it (`makeWorkspace`).
+ */
 export const everyDatabase = (
   title: string,
   define: (server: () => TestServer, database: string) => void,

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What came in, with the whole body. */
+/** A request as it came in, with its whole body. */
 type Asked = {
   method: string
   path: string
@@ -9,18 +9,18 @@ type Asked = {
   headers: IncomingHttpHeaders
   body: Buffer
 }
-/** `drop`: the connection is cut once the request was read. `silent`: no answer ever. */
+/** `drop` cuts the connection once the request was read; `silent` never answers. */
 export type Answer =
   | { status?: number; headers?: Record<string, string>; body?: unknown }
   | 'drop'
   | 'silent'
   | ((response: ServerResponse) => void)
 
-/** A server that answers as it is told, in the order told, and notes what it was asked. */
+/** An HTTP server with scripted answers, which records the requests it gets. */
 export type Peer = {
   url: string
   asked: Asked[]
-  /** The answers to the next requests, one each; a request too many is answered with 599. */
+  /** The answers to the next requests, one each; when they run out, the answer is a 599. */
   answers: Answer[]
   close: () => Promise<void>
 }
@@ -41,6 +41,7 @@ const give = (response: ServerResponse, answer: Answer): void => {
   response.end(raw ? body : JSON.stringify(body))
 }
 
+/** Starts one on a free port of this machine. */
 export const startPeer = async (): Promise<Peer> => {
   const asked: Asked[] = []
   const answers: Answer[] = []
@@ -55,7 +56,7 @@ export const startPeer = async (): Promise<Peer> => {
           headers: request.headers,
           body,
         })
-        give(response, answers.shift() ?? { status: 599, body: 'nothing more was to be asked' })
+        give(response, answers.shift() ?? { status: 599, body: 'no answer is left for this request' })
       },
       () => {},
     )

@@ -2,18 +2,17 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
-/** The server as it is run: a process of its own. */
+/** A server as people run it: in a process of its own. `kill` sends the signal and waits for the end. */
 export type ServerProcess = { url: string; kill: (signal: NodeJS.Signals) => Promise<void> }
 
-/** Starts `wcrm serve` with these flags on a free port, and waits until it says that it is ready. */
+/** Starts `wcrm serve` with these flags on a free port, and waits until it is ready. */
 export const startProcess = (
   flags: readonly string[],
   env: Record<string, string> = {},
 ): Promise<ServerProcess> => startCommand(['serve', '--port', '0', '--json', '--no-demo', ...flags], env)
 
 /**
- * Starts a command that serves, and waits for its first line, which is JSON with its URL: all of it is
- * answered too.
+ * Starts a command that serves, and waits for its first line: JSON that holds its URL. `said` is all of it.
  */
 export const startCommand = async <T>(
   words: readonly string[],
@@ -23,6 +22,8 @@ export const startCommand = async <T>(
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
+      TMPDIR: process.env.TMPDIR,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HOME: '/nonexistent',
       WCRM_LOG_LEVEL: 'error',
       WCRM_LIMIT_READ: '1000000',
@@ -31,14 +32,14 @@ export const startCommand = async <T>(
     },
   })
   const exited = once(child, 'exit')
-  let complaints = ''
+  let errors = ''
   child.stderr!.on('data', (chunk: Buffer) => {
-    complaints += chunk.toString()
+    errors += chunk.toString()
   })
   const [line] = await Promise.race([
     once(createInterface({ input: child.stdout! }), 'line') as Promise<[string]>,
     exited.then(([code]) => {
-      throw new Error(`the server ended with ${code}: ${complaints}`)
+      throw new Error(`the server exited with ${code}: ${errors}`)
     }),
   ])
   const said = JSON.parse(line) as T & { url: string }

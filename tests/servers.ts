@@ -9,6 +9,7 @@ import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import type { App } from '../server/core/app.ts'
 import type { AppOptions } from '../server/create-app.ts'
+import { createSandboxClock } from '../server/clock.ts'
 import { composeService } from '../server/compose.ts'
 import { stopStreams } from '../server/events/stream.ts'
 import { createHttpApp } from '../server/http/app.ts'
@@ -31,22 +32,25 @@ import type { Db } from '../storage/database.ts'
 import { type Location, openStorage, type Storage } from '../storage/open.ts'
 import { createDatabase } from './databases.ts'
 
+/** A server in this process, with what tests look at behind its doors. */
 export type TestServer = {
+  /** `embedded` or `postgresql`. */
   database: string
   url: string
   app: App
   db: Db
   /**
-   * Tells the sandbox of the numbers and templates of a workspace, or of all: those written into the
-   * database directly are unknown to it.
+   * Registers the numbers and templates of a workspace, or of all, with the sandbox: it does not know of
+   * those that were written into the database directly.
    */
   sync: (workspaceId?: string) => Promise<void>
-  /** Plays the messaging provider, over HTTP. */
+  /** The built-in messaging provider, which the server talks to over HTTP. */
   sandbox: Sandbox
-  /** Waits until what the sandbox has to tell is told and taken in, and files are fetched. */
+  /** Waits until all webhooks of the sandbox are delivered and processed, and media are downloaded. */
   settle: () => Promise<void>
   close: () => Promise<void>
 }
+/** What a test sets; everything else is as in production, but for the rate limits. */
 export type ServerOptions = {
   limitRead?: number
   limitWrite?: number
@@ -64,16 +68,17 @@ export type ServerOptions = {
   dedicated?: true
 }
 
-const plenty = 1_000_000
+/** A rate limit that no test reaches. */
+const NO_LIMIT = 1_000_000
 
-/** Tests ask no name server: example names are public, and there are no others. */
+/** Stands in for DNS: example names have a public address, and no other name exists. */
 const resolveExamples = async (name: string): Promise<string[]> => {
   if (name === 'localhost') return ['127.0.0.1']
   if (/(^|\.)example(\.com)?$/.test(name)) return ['93.184.215.14']
   throw Object.assign(new Error(`no ${name}`), { code: 'ENOTFOUND' })
 }
 
-/** Serves this storage on a free port, with the doors of the product. */
+/** Serves this storage on a free port, with every door of the product. */
 export const serveStorage = async (
   storage: Storage,
   database: string,
@@ -83,6 +88,8 @@ export const serveStorage = async (
   const server: Server = createServer((request, response) => {
     void handle!(request as never, response as never)
   })
+  // Clients keep connections from one test to the next, and must not find one closing that they reuse.
+  server.keepAliveTimeout = 0
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const {
@@ -100,7 +107,13 @@ export const serveStorage = async (
     secret: 'a secret of at least sixteen',
     log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }),
     metrics: createMetrics(),
-    config: { publicUrl: url, limitRead: plenty, limitWrite: plenty, webhookAllow: '127.0.0.0/8', ...limits },
+    config: {
+      publicUrl: url,
+      limitRead: NO_LIMIT,
+      limitWrite: NO_LIMIT,
+      webhookAllow: '127.0.0.0/8',
+      ...limits,
+    },
     resolve,
     ...(now ? { now } : {}),
     ...(extra ? { extra } : {}),
@@ -159,12 +172,19 @@ export const startServer = async (
 const shared = new Map<string, Promise<TestServer>>()
 
 /**
- * The server with default options on this database. It is started once in a process, and all tests that
- * need nothing special share it, each in a workspace of its own; `close` leaves it running.
+ * The server with default options on this database. It is started once in a process, and all suites that
+ * need nothing special share it, each test in a workspace of its own. `close` leaves it running, with its
+ * clock set right again.
  */
 export const sharedServer = async (database: string): Promise<TestServer> => {
   if (!shared.has(database)) shared.set(database, startServer(database))
-  return { ...(await shared.get(database)!), close: async () => {} }
+  const server = await shared.get(database)!
+  return {
+    ...server,
+    close: async () => {
+      if (server.app.clock.offsetMs !== 0) await createSandboxClock(server.app).setOffset(0)
+    },
+  }
 }
 
 /** Stops them at the end of the process: `scripts/test-worker.ts` runs many files in one. */
@@ -204,7 +224,7 @@ export type TestWorkspace = {
 }
 type KeyOptions = { scopes?: Scope[]; test?: boolean; expires_at?: string }
 
-/** A workspace of its own for a test, with an owner whose key holds all scopes. */
+/** Creates a workspace for a test, with an owner whose key has all scopes. */
 export const makeWorkspace = async (
   server: Pick<TestServer, 'db' | 'app'> & Partial<Pick<TestServer, 'sync'>>,
   fields: Partial<WorkspaceFields> = {},

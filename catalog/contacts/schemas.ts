@@ -33,8 +33,8 @@ const ContactConversation = z.object({
   channel_id: Id.nullable().describe('Channel.'),
   state: z.string().nullable().describe('`open` or `closed`.'),
   assigned: z.boolean().describe('True: a staff member or a team has it.'),
-  assigned_staff_id: Id.nullable().describe('Staff member who has it.'),
-  created_at: Timestamp.nullable().describe('When it began.'),
+  assigned_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
+  created_at: Timestamp.nullable().describe('When it started.'),
   last_activity_at: Timestamp.nullable().describe('Latest activity.'),
 })
 
@@ -53,7 +53,7 @@ export const Contact = z
       .describe('Id at the messaging app; shows no phone digits to staff from whom phones are hidden.'),
     dnd: z.boolean().describe('Do-not-disturb: receives no broadcasts or marketing.'),
     starred: z.boolean().nullable().describe('Starred; null only when it could not be read.'),
-    created_at: Timestamp.nullable().describe('When it was made.'),
+    created_at: Timestamp.nullable().describe('When it was created.'),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
     email: z
       .string()

@@ -134,7 +134,7 @@ export const importContacts = defineOperation({
                 pointer: z.string().describe('Which field, as a JSON Pointer into the request.'),
                 code: z.string().describe('What kind of fault.'),
                 detail: z.string().describe('What is wrong.'),
-                fix: z.string().optional().describe('The mend.'),
+                fix: z.string().optional().describe('How to fix it.'),
                 allowed: z.array(z.unknown()).optional().describe('What may stand there.'),
               }),
             )

@@ -85,8 +85,8 @@ export const Conversation = z
     window: Window.describe('Whether a free-form reply can be sent, decided exactly as a send decides it.'),
     bot_active: z.boolean().describe('A chatbot answers.'),
     last_message: LastMessage.nullable().describe('The newest message that is not a note.'),
-    created_at: Timestamp.describe('When it began.'),
-    updated_at: Timestamp.describe('When it last changed.'),
+    created_at: Timestamp.describe('When it started.'),
+    updated_at: Timestamp.describe('When it was last changed.'),
   })
   .meta({ id: 'Conversation' })
 

@@ -8,14 +8,14 @@ export const since = '2026-10-01'
 export const ConversationRef = z.object({
   id: Id.describe('Conversation id.'),
   state: z.string().nullable().describe('`open` or `closed`.'),
-  assignee_staff_id: Id.nullable().describe('Staff member who has it.'),
-  team_id: Id.nullable().describe('Team that has it.'),
+  assignee_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
+  team_id: Id.nullable().describe('Team it is assigned to.'),
   tags: z.array(TagRef).describe('Tags by name.'),
 })
 
 export const ConversationId = Id.describe('Conversation id.')
 
-export const Changed = z.boolean().describe('False: it was so already.')
+export const Changed = z.boolean().describe('False: nothing had to change.')
 
 export const ref = {
   id: '77',

@@ -46,7 +46,7 @@ export const createTemplate = defineOperation({
   since,
   stability: 'beta',
   summary: 'Submit a message template for review',
-  description: 'Lint errors refuse it: `template_rules`. `messaging_get_template` tells the outcome.',
+  description: 'Lint errors refuse it: `template_rules`. `messaging_get_template` shows the outcome.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',

@@ -74,8 +74,8 @@ export const Template = z
       .nullable()
       .describe('Limited-time offer.'),
     meta_errors: z.unknown().describe('The last error that the provider gave for it.'),
-    created_at: Timestamp.nullable().describe('When it was made.'),
-    updated_at: Timestamp.nullable().describe('When it last changed.'),
+    created_at: Timestamp.nullable().describe('When it was created.'),
+    updated_at: Timestamp.nullable().describe('When it was last changed.'),
   })
   .meta({ id: 'Template' })
 
@@ -153,7 +153,7 @@ export const lintTemplate = defineOperation({
   since,
   stability: 'stable',
   summary: 'Check a template draft against every rule of the provider and its reviewers',
-  description: 'Nothing is saved. Each issue names its rule, its place and the mend.',
+  description: 'Nothing is saved. Each issue names its rule, its place and the fix.',
   scope: 'mcp:read',
   input: z.object({ template: TemplateDraft.describe('The draft.') }),
   output: LintResult,

@@ -119,7 +119,7 @@ export const LintResult = z
             .describe('`error`: it is refused, or surely rejected in review.'),
           path: z.string().describe('Where, such as `body.text` or `buttons[0].url`.'),
           message: z.string().describe('What is wrong.'),
-          fix: z.string().describe('The mend.'),
+          fix: z.string().describe('How to fix it.'),
         }),
       )
       .describe('What was found, errors first.'),

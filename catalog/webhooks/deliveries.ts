@@ -13,22 +13,22 @@ const Delivery = z
     event_type_id: z.string().describe('Event type.'),
     status: z
       .enum(['pending', 'delivered', 'failed', 'dead', 'skipped'])
-      .describe('`failed`: it is tried again; `dead`: it is not; `skipped`: dropped with its endpoint.'),
+      .describe('`failed`: it will be retried; `dead`: it will not; `skipped`: its endpoint was deleted.'),
     attempts: z.int().describe('Attempts made.'),
-    next_attempt_at: Timestamp.nullable().describe('When it is tried again.'),
-    last_response_status: z.int().nullable().describe('HTTP status of the last answer.'),
-    created_at: Timestamp.describe('When it was made.'),
-    delivered_at: Timestamp.nullable().describe('When the endpoint took it.'),
+    next_attempt_at: Timestamp.nullable().describe('When it is retried.'),
+    last_response_status: z.int().nullable().describe('HTTP status of the last response.'),
+    created_at: Timestamp.describe('When it was created.'),
+    delivered_at: Timestamp.nullable().describe('When the endpoint accepted it.'),
   })
   .meta({ id: 'WebhookDelivery' })
 
 const Attempt = z.object({
-  number: z.int().describe('1, then one more each time.'),
-  started_at: Timestamp.describe('When it began.'),
-  duration_ms: z.int().describe('Milliseconds until the answer, or until it failed.'),
+  number: z.int().describe('1, and one more each time.'),
+  started_at: Timestamp.describe('When it started.'),
+  duration_ms: z.int().describe('Milliseconds until the response or the failure.'),
   response_status: z.int().optional().describe('HTTP status.'),
-  response_excerpt: z.string().optional().describe('Beginning of the answer, at most 1 KB.'),
-  error: z.string().optional().describe('Why no answer came.'),
+  response_excerpt: z.string().optional().describe('Beginning of the response, at most 1 KB.'),
+  error: z.string().optional().describe('Why there was no response.'),
   trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused it.'),
 })
 

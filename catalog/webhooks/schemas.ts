@@ -30,12 +30,12 @@ export const Endpoint = z
     consecutive_failures: z.int().describe('Attempts that failed in a row.'),
     disabled_at: Timestamp.nullable().describe('When it was disabled.'),
     disabled_reason: z.string().nullable().describe('`manual`, `gone` or `failing`.'),
-    signing_secret: z.string().describe('Masked; the secret itself is shown once, when it is made.'),
+    signing_secret: z.string().describe('Masked; the secret itself is shown once, when it is created.'),
     payload_format: z
       .enum(['envelope', 'data'])
       .describe('`envelope`: id, type, version and data; `data`: the data alone.'),
-    created_at: Timestamp.describe('When it was made.'),
-    updated_at: Timestamp.describe('When it last changed.'),
+    created_at: Timestamp.describe('When it was created.'),
+    updated_at: Timestamp.describe('When it was last changed.'),
     subscriptions: z
       .object({
         count: z.int().describe('Subscribed event types.'),
@@ -58,7 +58,7 @@ export const Endpoint = z
 export const SubscriptionList = z
   .array(z.string().min(1).max(200))
   .max(100)
-  .describe('Event type ids, or `["*"]` for all, also those to come.')
+  .describe('Event type ids, or `["*"]` for all, including future types.')
 
 export const endpoint = {
   id: 'ep_01JABCDEFGHJKMNPQRSTVWXYZ0',
@@ -93,4 +93,4 @@ export const delivery = {
   delivered_at: '2026-10-01T09:30:00.120Z',
 }
 
-export const Changed = z.boolean().describe('False: it was so already.')
+export const Changed = z.boolean().describe('False: nothing had to change.')

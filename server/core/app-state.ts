@@ -1,7 +1,7 @@
 import type { KeyRow } from '../../storage/keys.ts'
 
 /** Keys looked up a moment ago, by their hash, and when each key's `last_used_at` was last written. */
-export type KeyCache = {
+type KeyCache = {
   readonly keys: Map<string, { readonly loadedAt: number; readonly row: Promise<KeyRow | undefined> }>
   readonly usedAt: Map<string, number>
 }
@@ -33,7 +33,7 @@ export type StreamRegistry = {
 }
 
 /** How many early refusals of each key were recorded in this minute of real time. */
-export type AuditLimiter = { minute: number; readonly countByKey: Map<string, number> }
+type AuditLimiter = { minute: number; readonly countByKey: Map<string, number> }
 
 export type AppState = {
   readonly keyCache: KeyCache

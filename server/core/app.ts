@@ -11,7 +11,7 @@ import type { AppState } from './app-state.ts'
 import type { FilterSettings } from './context.ts'
 import type { AnyHandler } from './handler.ts'
 
-export type AppConfig = {
+type AppConfig = {
   /** Base of every URL the service returns, without a trailing slash. */
   publicUrl: string
   /** Requests per minute. */

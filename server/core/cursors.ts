@@ -32,7 +32,8 @@ export const createCursors = (
 ): Cursors => {
   const binding = (): string => {
     const { cursor: _cursor, limit: _limit, ...filters } = input
-    return `${actor.workspace.id} ${actor.staff.id} ${operation} ${createHash('sha256').update(canonicalJson(filters)).digest('base64')}`
+    const hash = createHash('sha256').update(canonicalJson(filters)).digest('base64')
+    return `${actor.workspace.id} ${actor.staff.id} ${operation} ${hash}`
   }
   return {
     open: (cursor) => {

@@ -30,7 +30,7 @@ export type CallRequest = {
    * The raw input, with `dry_run`. A function when parsing it can fail; it is called at the validation step,
    * so that errors keep their order.
    */
-  input: unknown | (() => unknown)
+  input: unknown
   requestId: string
   /** The whole `Authorization` header. */
   authorization: string | undefined

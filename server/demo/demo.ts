@@ -11,7 +11,7 @@ import {
   type StaffFields,
 } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { listRecentWriters } from '../../storage/demo-talks.ts'
+import { listRecentWriters } from '../../storage/demo-conversations.ts'
 import {
   insertDemoSlaPolicy,
   insertDemoQuickMessages,

@@ -50,7 +50,7 @@ const countStream = (streams: StreamRegistry, keyId: string): (() => void) => {
 
 type Wakeup = {
   wake: () => void
-  /** Resolves when it is woken or after the poll interval, not sooner than the minimum after the last read. */
+  /** Resolves when woken or after the poll interval, but not sooner than the minimum after the last read. */
   wait: (lastReadAt: number) => Promise<void>
   unsubscribe: () => void
 }

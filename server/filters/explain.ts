@@ -47,7 +47,12 @@ const joinAlternatives = (choices: readonly string[][]): string[] =>
   choices.length === 1
     ? choices[0]!
     : [
-        `${EITHER}${choices.map((clauses) => (clauses.length === 1 ? parenthesize(clauses[0]!) : `(${joinClauses(clauses)})`)).join(', or ')}`,
+        EITHER +
+          choices
+            .map((clauses) =>
+              clauses.length === 1 ? parenthesize(clauses[0]!) : `(${joinClauses(clauses)})`,
+            )
+            .join(', or '),
       ]
 
 const joinWords = (parts: readonly string[], word: string): string =>
@@ -161,7 +166,8 @@ const formatDate = (text: string, zone: string): string => {
     `${date.day} ${MONTHS[date.month - 1]} ${date.year}`
   if (text.length === 'YYYY-MM-DD'.length) return day(Temporal.PlainDate.from(text))
   const local = Temporal.Instant.from(text).toZonedDateTimeISO(zone)
-  return `${day(local)}, ${local.toPlainTime().toString({ smallestUnit: local.second > 0 ? 'second' : 'minute' })} (${zone})`
+  const time = local.toPlainTime().toString({ smallestUnit: local.second > 0 ? 'second' : 'minute' })
+  return `${day(local)}, ${time} (${zone})`
 }
 
 const flagClause =

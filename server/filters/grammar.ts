@@ -1,4 +1,4 @@
-/** The grammar of contact filters (contract 4) as a table: fields, their kinds, the operators of each kind. */
+/** The grammar of contact filters (contract 4): fields, their kinds, and the operators of each kind. */
 type OperandKind = keyof typeof operators
 
 export const operators = {

@@ -14,13 +14,13 @@ import {
 } from './parse-state.ts'
 
 type Test = TextTest | IdTest | TimeTest | NumberTest | FlagTest
-/** An operator with its value: as storage runs it, and as it is stored (`absolute`); `dates`: its parsed dates. */
+/** An operator with its value as storage runs it and as it is stored (`absolute`); `dates`: its dates. */
 export type ParsedTest = { op: string; test: Test; absolute: unknown; dates: readonly FilterDate[] }
 
 /** How the values of a field are parsed: `days` where days are compared, `digits` where E.164 digits are. */
 export type OperandRules = FilterField & { days?: boolean; digits?: boolean }
 
-/** Parses the value of an operator that the field has. Undefined when it is invalid; the error is recorded. */
+/** Parses the value of an operator. Undefined when it is invalid; the error is recorded. */
 export const parseTest = (
   state: ParseState,
   leaf: OperandRules,
@@ -185,7 +185,7 @@ const parseText = (
 /** Digits and the separators that people write between them. */
 const PHONE = /^[\s()+\-./\d\p{Cf}]*\d[\s()+\-./\d\p{Cf}]*$/u
 
-/** Returns a phone, or a part of one, as the stored digits. Text that is no number stays, and matches nothing. */
+/** Returns a phone, or a part of one, as stored digits. Text that is no number stays, and matches nothing. */
 const toPhoneDigits = (op: string, text: string): string => {
   const whole = ['eq', 'ne', 'in', 'notIn'].includes(op) ? parsePhone(text) : undefined
   if (whole && 'digits' in whole) return whole.digits

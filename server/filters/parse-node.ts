@@ -77,7 +77,8 @@ const recordDepth = (state: ParseState, depth: number, path: FilterPath): void =
       path,
       'filter_too_deep',
       `is ${depth} deep`,
-      `Nest at most ${filterLimits.depth} deep; conditions that must all hold can stand side by side in one object.`,
+      `Nest at most ${filterLimits.depth} deep; conditions that must all hold can stand side by side ` +
+        'in one object.',
     )
   }
   state.depth = Math.max(state.depth, depth)

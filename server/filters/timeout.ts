@@ -13,7 +13,8 @@ export const withFilterTimeout = async <T>(work: Promise<T>): Promise<T> => {
     if (code !== '57014' && code !== 'timeout') throw error
     throw new Problem(
       'timeout',
-      `The contacts could not be found within ${FILTER_TIMEOUT_MS / 1000} seconds. Narrow the filter, for example to a tag or a range of dates.`,
+      `The contacts could not be found within ${FILTER_TIMEOUT_MS / 1000} seconds. Narrow the ` +
+        'filter, for example to a tag or a range of dates.',
       { reason: 'query_timeout' },
     )
   }

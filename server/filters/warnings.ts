@@ -57,7 +57,8 @@ export const warnAboutTests = (state: ParseState, given: FieldTests): void => {
     addWarning(
       state,
       path,
-      `The custom field ${attribute.key} is of the type ${attribute.type}, so no comparison of its ${field} matches. Use ${valueFieldsByKind[valueKinds[attribute.type]]}.`,
+      `The custom field ${attribute.key} is of the type ${attribute.type}, so no comparison of its ` +
+        `${field} matches. Use ${valueFieldsByKind[valueKinds[attribute.type]]}.`,
     )
     return
   }
@@ -101,7 +102,8 @@ const warnAboutTime = (
   }
   if (dates.some(({ form }) => form === 'day' || form === 'local')) {
     warn(
-      `Without a time zone it is read in that of the workspace, ${state.zone}. Add Z or an offset such as +02:00 to be sure.`,
+      `Without a time zone it is read in that of the workspace, ${state.zone}. Add Z or an offset ` +
+        'such as +02:00 to be sure.',
     )
   }
   if (op === 'eq' || op === 'ne')
@@ -110,12 +112,14 @@ const warnAboutTime = (
     )
   if ((op === 'lte' || op === 'between') && last.starts) {
     warn(
-      'This is the first instant of its day or span: what happens later in it does not match. Use end_of_… or lt with the day after.',
+      'This is the first instant of its day or span: what happens later in it does not match. Use ' +
+        'end_of_… or lt with the day after.',
     )
   }
   if (op === 'gt' && last.form === 'day')
     warn(
-      'This is the first instant of the day, so the rest of that day matches too. To begin with the day after, use gte with it.',
+      'This is the first instant of the day, so the rest of that day matches too. To begin with the ' +
+        'day after, use gte with it.',
     )
   if (['gt', 'gte', 'between'].includes(op) && PAST_TIME_FIELDS.has(field) && dates[0]!.instant > state.now)
     warn('This lies in the future, where nothing has happened yet, so nothing matches.')
@@ -158,11 +162,13 @@ const warnAboutIsNull = (
   else if (attribute) {
     if (absent)
       warn(
-        'A value that is there is never absent. To find contacts without one, use none with attributeName alone.',
+        'A value that is there is never absent. To find contacts without one, use none with ' +
+          'attributeName alone.',
       )
   } else if (!leaf.optional)
     warn(
-      `${relation ? `${relation}.` : ''}${field} is never absent, so this is ${absent ? 'never' : 'always'} met.`,
+      `${relation ? `${relation}.` : ''}${field} is never absent, so this is ` +
+        `${absent ? 'never' : 'always'} met.`,
     )
 }
 
@@ -181,14 +187,16 @@ const warnAboutNegation = (
   if (relation && MULTI_VALUED_RELATIONS.has(relation) && field !== 'sentAt') {
     if (quantifier === 'some')
       warn(
-        `some with ${op} asks for another one: contacts without any do not match. For contacts that lack this one use none with ${positiveOperators[op]}.`,
+        `some with ${op} asks for another one: contacts without any do not match. For contacts that ` +
+          `lack this one use none with ${positiveOperators[op]}.`,
       )
     if (quantifier === 'none')
       warn(`none with ${op} asks that there is no other one: contacts without any match too.`)
   } else if (leaf.optional && !absentToo && !tests.some((test) => test.op === 'isNull')) {
     const what = relation ? `${relation[0]!.toUpperCase()}${relation.slice(1)}` : 'Contacts'
     warn(
-      `${what} without ${field} do not match: nothing that is absent is compared. To include them, put {"${field}": {"isNull": true}} beside it in an or.`,
+      `${what} without ${field} do not match: nothing that is absent is compared. To include them, ` +
+        `put {"${field}": {"isNull": true}} beside it in an or.`,
     )
   }
 }
@@ -266,7 +274,8 @@ export const warnAboutRecord = (
       addWarning(
         state,
         place,
-        'Without a broadcast id this is met by contacts who left any one broadcast unanswered, even if they answered others. Add id to ask about one.',
+        'Without a broadcast id this is met by contacts who left any one broadcast unanswered, even ' +
+          'if they answered others. Add id to ask about one.',
       )
     }
     const further = test.op === 'eq' ? LATER_STATUSES[getValues(test)[0]!] : undefined
@@ -274,7 +283,8 @@ export const warnAboutRecord = (
       addWarning(
         state,
         place,
-        `A message that came further does not count as ${getValues(test)[0]}. For all that came at least so far use {"in": ${JSON.stringify(further)}}.`,
+        `A message that came further does not count as ${getValues(test)[0]}. For all that came at ` +
+          `least so far use {"in": ${JSON.stringify(further)}}.`,
       )
   }
 }

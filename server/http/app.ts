@@ -8,8 +8,8 @@ import type { Transport } from '../core/context.ts'
 import { createRequestId } from '../ids.ts'
 import { createMediaResponse, serveMedia } from '../media/media.ts'
 import { type CallRequest, perform } from '../core/perform.ts'
-import type { CallResponse } from '../core/respond.ts'
-import { Problem, toProblemDocument } from '../core/problem.ts'
+import { type CallResponse, toProblemResponse } from '../core/respond.ts'
+import { Problem } from '../core/problem.ts'
 import { serveLinkPage } from '../short-links/serve-page.ts'
 import { serveQr } from '../short-links/serve-qr.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, readBody, tryParseJson } from './body.ts'
@@ -19,16 +19,14 @@ import { renderPage } from './pages.ts'
 import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } from './rest.ts'
 
 /**
- * The HTTP service without a process: REST, `/v1/ops`, documents and health. `/mcp`, the provider's webhook
- * and the sandbox are mounted by whoever composes the server; `**` at the end of a path stands for any
- * below it.
+ * Returns the HTTP application: REST, `/v1/ops`, documents and health. `mounts` are further handlers by path,
+ * such as `/mcp`, the provider's webhook and the sandbox; `**` at the end of a path matches all paths below.
  */
 export const createHttpApp = (
   app: App,
   mounts: Record<string, (request: Request) => Promise<Response>> = {},
 ): H3 => {
-  // Paths that cannot be decoded are refused where the path is checked, in the order of checks, and not
-  // before everything.
+  // A path that cannot be decoded is an error of the validation step, in the order of steps, not before all.
   const http = new H3({ onError: (error, event) => serveError(app, error, event), allowMalformedURL: true })
   const document = JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl }))
   const allowed = new Map<string, string[]>()
@@ -69,9 +67,9 @@ export const createHttpApp = (
   )
   http.get('/openapi.json', () => new Response(document, { headers: { 'Content-Type': 'application/json' } }))
   http.get('/media/:token', (event) =>
-    orProblem(app, () => serveMedia(app, event.context.params?.token ?? '')),
+    withProblems(app, () => serveMedia(app, event.context.params?.token ?? '')),
   )
-  http.get('/qr/:file', (event) => orProblem(app, () => serveQr(app, event.context.params?.file ?? '')))
+  http.get('/qr/:file', (event) => withProblems(app, () => serveQr(app, event.context.params?.file ?? '')))
   http.get('/message/:code', (event) => serveLinkPage(app, event.context.params?.code ?? ''))
   http.all('/**', async (event) => {
     const path = event.url.pathname
@@ -79,7 +77,7 @@ export const createHttpApp = (
     if (event.req.method !== 'GET' && event.req.method !== 'HEAD')
       return problemResponse(
         app,
-        new Problem('method_not_allowed', 'Pages are read with GET.', {}, { Allow: 'GET, HEAD' }),
+        new Problem('method_not_allowed', 'Pages are served to GET only.', {}, { Allow: 'GET, HEAD' }),
       )
     return (
       (await renderPage(path, app)) ??
@@ -93,29 +91,24 @@ const jsonResponse = (status: number, value: unknown): Response =>
   new Response(JSON.stringify(value), { status, headers: { 'Content-Type': 'application/json' } })
 
 /**
- * FastResponse is written out as it is, in one piece with its head; a Response of the platform is first
- * made a stream (measured: a quarter fewer calls a second).
+ * FastResponse is written as it is, in one piece with its head; a standard Response becomes a stream first
+ * (measured: a quarter fewer calls per second).
  */
-const toResponse = ({ status, headers, body }: CallResponse): Response => new FastResponse(body, { status, headers })
+const toResponse = ({ status, headers, body }: CallResponse): Response =>
+  new FastResponse(body, { status, headers })
 
-const problemResponse = (app: App, problem: Problem): Response => {
-  const requestId = createRequestId()
-  return new Response(JSON.stringify(toProblemDocument(problem, app.config.publicUrl, requestId)), {
-    status: problem.status,
-    headers: {
-      ...problem.headers,
-      'Content-Type': 'application/problem+json',
-      'Request-Id': requestId,
-      'Api-Version': currentVersion,
-    },
+const problemResponse = (app: App, problem: Problem): Response =>
+  toProblemResponse(problem, {
+    publicUrl: app.config.publicUrl,
+    requestId: createRequestId(),
+    headers: { 'Api-Version': currentVersion },
   })
-}
 
 /** HEAD is GET without a body. */
 const serveHead = async (http: H3, event: H3Event): Promise<Response> => {
-  const answer = await http.fetch(new Request(event.req.url, { headers: event.req.headers }))
-  if (answer.headers.get('content-type')?.startsWith('text/event-stream')) await answer.body?.cancel()
-  return new Response(null, { status: answer.status, headers: answer.headers })
+  const response = await http.fetch(new Request(event.req.url, { headers: event.req.headers }))
+  if (response.headers.get('content-type')?.startsWith('text/event-stream')) await response.body?.cancel()
+  return new Response(null, { status: response.status, headers: response.headers })
 }
 
 const serveMethodNotAllowed = (app: App, methods: string[], event: H3Event): Response =>
@@ -129,14 +122,15 @@ const serveMethodNotAllowed = (app: App, methods: string[], event: H3Event): Res
     ),
   )
 
-const getHeader = (event: H3Event, name: string): string | undefined => event.req.headers.get(name) ?? undefined
+const getHeader = (event: H3Event, name: string): string | undefined =>
+  event.req.headers.get(name) ?? undefined
 
 const toCallRequest = (
   event: H3Event,
   door: Transport,
   operation: Operation | undefined,
   input: CallRequest['input'],
-  more: Partial<CallRequest> = {},
+  options: Partial<CallRequest> = {},
 ): CallRequest => ({
   transport: door === 'ops' && getHeader(event, 'wcrm-door') === 'cli' ? 'cli' : door,
   operation,
@@ -147,7 +141,7 @@ const toCallRequest = (
   idempotencyKey: getHeader(event, 'idempotency-key'),
   confirm: getHeader(event, 'api-confirm'),
   client: getHeader(event, 'user-agent'),
-  ...more,
+  ...options,
 })
 
 const serveUnknownRoute = async (app: App, event: H3Event): Promise<Response> =>
@@ -161,8 +155,8 @@ const serveUnknownRoute = async (app: App, event: H3Event): Promise<Response> =>
   )
 
 const serveRest = async (app: App, route: RestRoute, event: H3Event): Promise<Response> => {
-  // The router overlooks a slash at the end; but /v1/contacts/ is most likely a contact whose id went
-  // missing, and no list was asked for.
+  // The router ignores a slash at the end; but /v1/contacts/ is most likely a contact whose id is missing,
+  // not a list.
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
   try {
     const text = await readBody(event, route.operation.maxBytes ?? DEFAULT_MAX_BODY_BYTES)
@@ -187,15 +181,17 @@ const serveRest = async (app: App, route: RestRoute, event: H3Event): Promise<Re
       return parseRestInput(route, path, query, route.onlyQuery ? undefined : body)
     }
     const inQuery = new Set(query.keys())
-    const call = toCallRequest(event, 'rest', route.operation, input, { locateError: createErrorLocator(route, inQuery) })
+    const call = toCallRequest(event, 'rest', route.operation, input, {
+      locateError: createErrorLocator(route, inQuery),
+    })
     if (route.operation.name === 'events_list' && acceptsEventStream(getHeader(event, 'accept'))) {
       const opened = await serveEventStream(app, call, getHeader(event, 'last-event-id'))
       return opened instanceof Response ? opened : toResponse(opened)
     }
-    const answer = await perform(app, call)
-    return route.operation.bytes && answer.status === 200 && !acceptsOnlyJson(event)
-      ? await createMediaResponse(app, JSON.parse(answer.body) as never, answer.headers)
-      : toResponse(answer)
+    const response = await perform(app, call)
+    return route.operation.bytes && response.status === 200 && !acceptsOnlyJson(event)
+      ? await createMediaResponse(app, JSON.parse(response.body) as never, response.headers)
+      : toResponse(response)
   } catch (error) {
     if (error instanceof Problem) return problemResponse(app, error)
     throw error
@@ -205,7 +201,7 @@ const serveRest = async (app: App, route: RestRoute, event: H3Event): Promise<Re
 const acceptsOnlyJson = (event: H3Event): boolean =>
   /^application\/json\s*(?:;|$)/i.test(getHeader(event, 'accept') ?? '')
 
-const orProblem = async (app: App, work: () => Promise<Response>): Promise<Response> => {
+const withProblems = async (app: App, work: () => Promise<Response>): Promise<Response> => {
   try {
     return await work()
   } catch (error) {
@@ -214,23 +210,22 @@ const orProblem = async (app: App, work: () => Promise<Response>): Promise<Respo
   }
 }
 
-/**
- * Every operation with every field in the JSON body; `idempotency_key` and `confirm` are accepted there
- * too.
- */
+/** Runs an operation with all fields in the JSON body; `idempotency_key` and `confirm` are accepted there too. */
 const serveOps = async (app: App, event: H3Event): Promise<Response> => {
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
   try {
     const name = decodeParameter(event.context.params?.name ?? '')
     const operation = app.operations.find((op) => op.name === name)
     const text = await readBody(event, operation?.maxBytes ?? DEFAULT_MAX_BODY_BYTES)
-    const call = toCallRequest(event, 'ops', operation, undefined, { requestedName: `operation ${name.slice(0, 100)}` })
+    const call = toCallRequest(event, 'ops', operation, undefined, {
+      requestedName: `operation ${name.slice(0, 100)}`,
+    })
     const parsed = tryParseJson(text)
     if (parsed.ok && isObject(parsed.value)) {
       const { idempotency_key: key, confirm, ...fields } = parsed.value
-      const changes = operation !== undefined && operation.scope !== 'mcp:read'
+      const isWrite = operation !== undefined && operation.scope !== 'mcp:read'
       if (
-        !changes ||
+        !isWrite ||
         (key !== undefined && typeof key !== 'string') ||
         (confirm !== undefined && typeof confirm !== 'string')
       )
@@ -250,7 +245,7 @@ const serveOps = async (app: App, event: H3Event): Promise<Response> => {
 
 const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0
 
-/** Path parameters arrive undecoded; what cannot be decoded is left for validation to refuse. */
+/** Path parameters arrive encoded; one that cannot be decoded is left as it is for validation to reject. */
 const decodeParameter = (text: string): string => {
   try {
     return decodeURIComponent(text)
@@ -283,9 +278,9 @@ const serveError = (
       app,
       new Problem('not_found', `There is no page ${event.url.pathname.slice(0, 200)}.`),
     )
-  app.log.error({ stack: error.stack, path: event.url.pathname }, 'request failed')
+  app.log.error({ stack: error.stack, path: event.url.pathname }, 'Request failed')
   return problemResponse(
     app,
-    new Problem('internal_error', 'The server failed in a way it did not foresee; report the request_id.'),
+    new Problem('internal_error', 'The server failed unexpectedly; report the request_id.'),
   )
 }

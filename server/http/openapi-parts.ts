@@ -96,7 +96,7 @@ export const confirmParameter = (verb: string): Part => ({
 
 const FieldError: Part = {
   type: 'object',
-  description: 'One fault of the input: where it is, what is wrong, and the mend.',
+  description: 'One error of the input: where it is, what is wrong and how to fix it.',
   required: ['code', 'detail'],
   properties: {
     pointer: { type: 'string', description: 'JSON Pointer into the body, as `#/template/body/text`.' },
@@ -117,7 +117,7 @@ const Problem: Part = {
   required: ['type', 'title', 'status', 'detail', 'code', 'request_id'],
   additionalProperties: true,
   properties: {
-    type: { type: 'string', format: 'uri', description: 'A page that explains the code and its mend.' },
+    type: { type: 'string', format: 'uri', description: 'A page that explains the code and how to fix it.' },
     title: { type: 'string', description: 'The code in words.' },
     status: { type: 'integer', description: 'The HTTP status.' },
     detail: { type: 'string', description: 'What went wrong this time.' },
@@ -154,7 +154,7 @@ export const problemResponses = (
     const name = group.join('.')
     refs[status] = ref('responses', name)
     responses[name] = {
-      description: group.map((code) => `\`${code}\`: ${errors[code].about}`).join('\n\n'),
+      description: group.map((code) => `\`${code}\`: ${errors[code].description}`).join('\n\n'),
       headers: headersOf(problemHeaders(status)),
       content: {
         'application/problem+json': {

@@ -1,7 +1,13 @@
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
 import { type JsonSchema, jsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
-import { getInputSchema, type Operation, getOutputSchema, type Route, listRoutes } from '../../catalog/operation.ts'
+import {
+  getInputSchema,
+  type Operation,
+  getOutputSchema,
+  type Route,
+  listRoutes,
+} from '../../catalog/operation.ts'
 import {
   confirmParameter,
   headers,
@@ -25,7 +31,10 @@ type Draft = {
 type Described = { op: Operation; input: JsonSchema; output: JsonSchema; tag: string }
 
 /** The OpenAPI 3.1 description of every operation, over its REST routes and over `/v1/ops`. */
-export const createOpenapi = (operations: readonly Operation[], { publicUrl }: { publicUrl: string }): Part => {
+export const createOpenapi = (
+  operations: readonly Operation[],
+  { publicUrl }: { publicUrl: string },
+): Part => {
   const draft: Draft = { publicUrl, paths: {}, schemas: {}, responses: {} }
   const described = operations.map((op) => describe(draft, op))
   const records = Object.entries(draft.schemas)

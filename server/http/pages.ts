@@ -34,7 +34,7 @@ const landingPage = (publicUrl: string): string =>
 <ul>
 <li><a href="${escapeHtml(publicUrl)}/docs">API reference</a>, to read and to try</li>
 <li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a></li>
-<li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and what mends them</li>
+<li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and how to fix them</li>
 <li>MCP: <code>${escapeHtml(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
 <li><a href="${escapeHtml(publicUrl)}/healthz">Health</a>, <a href="${escapeHtml(publicUrl)}/readyz">readiness</a> and <a href="${escapeHtml(publicUrl)}/metrics">metrics</a></li>
 </ul>
@@ -44,14 +44,14 @@ const landingPage = (publicUrl: string): string =>
 
 /** The page that explains one error code. */
 const errorPage = (code: ErrorCode, publicUrl: string): string => {
-  const { status, title, about, mend } = errors[code]
+  const { status, title, description, fix } = errors[code]
   return layout(
     title,
     publicUrl,
     `
 <p class="code">${status} <code>${code}</code></p>
-<h2>When</h2><p>${prose(about)}</p>
-<h2>What to do</h2><p>${prose(mend)}</p>
+<h2>When</h2><p>${prose(description)}</p>
+<h2>What to do</h2><p>${prose(fix)}</p>
 <h2>Example</h2>
 <pre>HTTP status ${status}
 Content-Type: application/problem+json
@@ -70,8 +70,8 @@ const errorIndex = (publicUrl: string): string =>
 <table><thead><tr><th>Status</th><th>Code</th><th>When</th></tr></thead><tbody>
 ${Object.entries(errors)
   .map(
-    ([code, { status, about }]) =>
-      `<tr><td>${status}</td><td><a href="${escapeHtml(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(about)}</td></tr>`,
+    ([code, { status, description }]) =>
+      `<tr><td>${status}</td><td><a href="${escapeHtml(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(description)}</td></tr>`,
   )
   .join('\n')}
 </tbody></table>`,

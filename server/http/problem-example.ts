@@ -45,8 +45,8 @@ const samples: Partial<Record<ErrorCode, { detail: string; extras?: ProblemExtra
 
 /** A problem of this code as a client may read it. */
 export const problemExample = (code: ErrorCode, publicUrl: string): ProblemDocument => {
-  const { status, title, about } = errors[code]
-  const { detail, extras } = samples[code] ?? { detail: about }
+  const { status, title, description } = errors[code]
+  const { detail, extras } = samples[code] ?? { detail: description }
   return {
     type: `${publicUrl}/errors/${code}`,
     title,

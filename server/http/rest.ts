@@ -18,7 +18,10 @@ export const createRestRoutes = (operations: readonly Operation[]): RestRoute[] 
       ...route,
       operation,
       kinds: new Map(
-        route.queryFields.map((field) => [field, getQueryKind(getInputSchema(operation).shape[field] as z.ZodType)]),
+        route.queryFields.map((field) => [
+          field,
+          getQueryKind(getInputSchema(operation).shape[field] as z.ZodType),
+        ]),
       ),
       onlyQuery: route.bodyFields.length === 0,
     })),
@@ -76,7 +79,8 @@ export const parseRestInput = (
         detail: 'travels in the query',
         fix: `Send ?${name}=… instead.`,
       })
-    else if (isFieldOfOtherRoute(route, name)) misplaced.push(toMisplacedError({ pointer: toPointer([name]) }))
+    else if (isFieldOfOtherRoute(route, name))
+      misplaced.push(toMisplacedError({ pointer: toPointer([name]) }))
     else put(name, value)
   }
   for (const name of new Set(query.keys())) {

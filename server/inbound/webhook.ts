@@ -104,7 +104,7 @@ const storeBody = async (app: App, bytes: Buffer): Promise<void> => {
   app.metrics.inbound.inc({ outcome: 'not_understood' }, unknownParts + refused)
 }
 
-/** Inserts all in one statement. When the database refuses the data of one, each in a statement of its own. */
+/** Inserts all in one statement; when the database rejects the data of one, each in its own statement. */
 const insertAll = async (
   app: App,
   updates: readonly NewProviderUpdate[],

@@ -10,8 +10,8 @@ export const canUseChannel = ({ staff: { channelIds } }: Actor, channelId: strin
   channelIds === null || (channelId !== null && channelIds.includes(channelId))
 
 /**
- * A conversation to be changed, locked. Throws 404 when there is none that this staff member may see: its
- * being there is no business of others.
+ * Returns a conversation to change, locked. Throws 404 when this staff member may not see it, so that its
+ * existence is not revealed.
  */
 export const lockVisibleConversation = async (ctx: Context, id: string): Promise<ConversationState> => {
   const conversation = await lockConversation(ctx.tx, ctx.actor.workspace.id, id)

@@ -54,10 +54,7 @@ const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState):
 /**
  * The conversation is locked before anything is asked, so of many who claim it at once the first one wins.
  */
-export const assignConversation: Handler<'inbox_assign_conversation'> = async (
-  ctx,
-  input,
-) => {
+export const assignConversation: Handler<'inbox_assign_conversation'> = async (ctx, input) => {
   requireOneAssignee(input)
   const { staff_id: staffId, team_id: teamId } = input
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)

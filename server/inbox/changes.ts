@@ -13,7 +13,8 @@ export const closeConversation: Handler<'inbox_close_conversation'> = async (ctx
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const changed = conversation.state === 'open'
   ctx.auditChange({ state: conversation.state }, { state: 'closed' })
-  if (changed) await applyClose(toConversationContext(ctx), conversation, ctx.actor.staff.id, input.reason || null)
+  if (changed)
+    await applyClose(toConversationContext(ctx), conversation, ctx.actor.staff.id, input.reason || null)
   return { conversation: await showConversationSummary(ctx, conversation), changed }
 }
 
@@ -21,11 +22,12 @@ export const reopenConversation: Handler<'inbox_reopen_conversation'> = async (c
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const changed = conversation.state === 'closed'
   ctx.auditChange({ state: conversation.state }, { state: 'open' })
-  if (changed) await applyReopen(toConversationContext(ctx), conversation, ctx.actor.staff.id, input.title ?? null)
+  if (changed)
+    await applyReopen(toConversationContext(ctx), conversation, ctx.actor.staff.id, input.title ?? null)
   return { conversation: await showConversationSummary(ctx, conversation), changed }
 }
 
-/** A note stands among the messages, but is none: it is not the last message and answers nobody. */
+/** A note is listed among the messages, but is never the last message and answers nobody. */
 export const addNote: Handler<'inbox_add_note'> = async (ctx, input) => {
   const { workspace, staff } = ctx.actor
   const { id, channel_id, episode } = await lockVisibleConversation(ctx, input.conversation_id)
@@ -48,7 +50,7 @@ export const addNote: Handler<'inbox_add_note'> = async (ctx, input) => {
   return { message: { ...message, id: ctx.dryRun ? null : message.id } }
 }
 
-/** The latest time that is written with a year of four digits. */
+/** The latest time with a year of four digits. */
 const MAX_TIME = Date.parse('9999-12-31T23:59:59.999Z')
 
 const parseReminder = (at: string | null, now: string): string | null => {
@@ -63,10 +65,7 @@ const parseReminder = (at: string | null, now: string): string | null => {
   return new Date(time).toISOString()
 }
 
-export const setReminder: Handler<'inbox_set_reminder'> = async (
-  ctx,
-  input,
-) => {
+export const setReminder: Handler<'inbox_set_reminder'> = async (ctx, input) => {
   const at = parseReminder(input.at, ctx.now)
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const changed = at !== conversation.reminder_at
@@ -76,11 +75,8 @@ export const setReminder: Handler<'inbox_set_reminder'> = async (
   return { conversation: { ...(await showConversationSummary(ctx, conversation)), reminder_at: at }, changed }
 }
 
-/** The customer is not told, and still waits for an answer. */
-export const markRead: Handler<'inbox_mark_read'> = async (
-  ctx,
-  input,
-) => {
+/** The customer is not notified, and still waits for a reply. */
+export const markRead: Handler<'inbox_mark_read'> = async (ctx, input) => {
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const changed = conversation.unread_count > 0
   if (changed)

@@ -41,13 +41,15 @@ export const BusinessHours = z.strictObject({
 export type BusinessHours = z.output<typeof BusinessHours>
 
 const DAY_MS = 86_400_000
-/** Clocks end at the latest after so many days, whatever the hours: some open for a minute a week. */
+/** The longest that a clock runs, whatever the hours: some open for a minute a week. */
 const MAX_DAYS = 3660
 
-const toMsOfDay = (time: string): number => Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000
+const toMsOfDay = (time: string): number =>
+  Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000
 
 /**
- * The spans of a local date, as milliseconds since its midnight; `day` counts from 1970-01-01, a Thursday.
+ * Returns the spans of a local date, as milliseconds since its midnight; `day` counts from 1970-01-01, a
+ * Thursday.
  */
 const listSpans = (hours: BusinessHours, day: number): (readonly [number, number])[] => {
   if (hours.holidays?.includes(new Date(day * DAY_MS).toISOString().slice(0, 10))) return []
@@ -57,7 +59,8 @@ const listSpans = (hours: BusinessHours, day: number): (readonly [number, number
 }
 
 /**
- * When so many seconds of business time have passed since `start`; ISO 8601 UTC in and out. An instant is
+ * Returns the time when so many seconds of business time have passed since `start`; ISO 8601 UTC in and out.
+ * An instant is
  * business time when the clock on the wall shows it within a span: an hour that is skipped in spring does
  * not count, one that is repeated in autumn counts twice. Walks from one change of the clocks to the next,
  * in each of which local time runs evenly.
@@ -69,7 +72,7 @@ export const addBusinessTime = (
 ): string => {
   const begin = Date.parse(start)
   let at = begin
-  let left = seconds * 1000
+  let remaining = seconds * 1000
   while (at < begin + MAX_DAYS * DAY_MS) {
     const zoned = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO(hours.timezone)
     const offset = zoned.offsetNanoseconds / 1e6
@@ -80,8 +83,8 @@ export const addBusinessTime = (
         const opens = Math.max(day * DAY_MS + from - offset, at)
         const closes = Math.min(day * DAY_MS + to - offset, evenUntil)
         if (closes <= opens) continue
-        if (left <= closes - opens) return new Date(opens + left).toISOString()
-        left -= closes - opens
+        if (remaining <= closes - opens) return new Date(opens + remaining).toISOString()
+        remaining -= closes - opens
       }
     }
     at = evenUntil

@@ -19,7 +19,7 @@ import { computeWindowExpiry } from './window.ts'
  * `applyInboundMessage` and `applyOutboundMessage` write its last activity) locks it before the conversation.
  */
 
-/** A conversation as events carry it. */
+/** Returns a conversation as events carry it. */
 export const toEventConversation = ({
   id,
   state,
@@ -39,24 +39,30 @@ export const toEventConversation = ({
 })
 
 /**
- * The latest conversation of a contact and a channel, open or closed; a new one when there is none.
- * `openedBy`: the staff member; null: the customer. The caller holds the contact's row.
+ * Returns the latest conversation of a contact and a channel, open or closed; creates one when there is none.
+ * `openedBy`: the staff member; null: the customer. The caller holds the lock of the contact.
  */
 export const findOrCreateConversation = async (
-  flow: ConversationContext<'conversation.created/1'>,
+  context: ConversationContext<'conversation.created/1'>,
   contactId: string,
   channelId: string,
   openedBy: string | null,
 ): Promise<{ conversation: ConversationState; created: boolean }> => {
-  const latest = await lockLatestConversation(flow.tx, flow.workspaceId, contactId, channelId)
+  const latest = await lockLatestConversation(context.tx, context.workspaceId, contactId, channelId)
   if (latest) return { conversation: latest, created: false }
-  const clocks = await computeEpisodeClocks(flow, channelId, openedBy === null)
-  const { id, channel_type } = await insertConversation(flow.tx, flow.workspaceId, contactId, channelId, {
-    openedBy,
-    title: null,
-    clocks,
-    now: flow.now,
-  })
+  const clocks = await computeEpisodeClocks(context, channelId, openedBy === null)
+  const { id, channel_type } = await insertConversation(
+    context.tx,
+    context.workspaceId,
+    contactId,
+    channelId,
+    {
+      openedBy,
+      title: null,
+      clocks,
+      now: context.now,
+    },
+  )
   const conversation: ConversationState = {
     id,
     channel_type,
@@ -74,18 +80,18 @@ export const findOrCreateConversation = async (
     free_entry_at: null,
     window_corrected_at: null,
     reminder_at: null,
-    created_at: flow.now,
+    created_at: context.now,
     ...clocks,
   }
-  flow.emit('conversation.created/1', { conversation: toEventConversation(conversation) })
+  context.emit('conversation.created/1', { conversation: toEventConversation(conversation) })
   return { conversation, created: true }
 }
 
 const latest = (a: string | null, b: string): string => (a === null || b > a ? b : a)
 
 /**
- * Last message and activity go by time, so that a message that arrives late does not become the last; of
- * the same time the one written later is the last.
+ * The last message and activity go by time, so that a message that arrives late does not become the last. Of
+ * two with the same time, the one with the higher id is the last.
  */
 const updateLastMessage = (
   conversation: ConversationState,
@@ -97,40 +103,39 @@ const updateLastMessage = (
   conversation.last_activity_at = createdAt
 }
 
-/** A closed conversation opens again. */
+/** Opens a closed conversation with a new episode. */
 const startEpisode = async (
-  flow: ConversationContext<'conversation.reopened/1'>,
+  context: ConversationContext<'conversation.reopened/1'>,
   conversation: ConversationState,
   openedBy: string | null,
   title: string | null,
 ): Promise<void> => {
-  const clocks = await computeEpisodeClocks(flow, conversation.channel_id, openedBy === null)
+  const clocks = await computeEpisodeClocks(context, conversation.channel_id, openedBy === null)
   Object.assign(conversation, clocks, { state: 'open', episode: conversation.episode + 1 })
-  await openEpisode(flow.tx, flow.workspaceId, conversation.id, conversation.episode, {
+  await openEpisode(context.tx, context.workspaceId, conversation.id, conversation.episode, {
     openedBy,
     title,
     clocks,
-    now: flow.now,
+    now: context.now,
   })
-  flow.emit('conversation.reopened/1', { conversation: toEventConversation(conversation) })
+  context.emit('conversation.reopened/1', { conversation: toEventConversation(conversation) })
 }
 
-/**
- * `ad`: it carries an ad's referral. `opensWindow`: the reply window runs from it. Times are ISO 8601 UTC.
- */
+/** `ad`: it carries an ad's referral; `opensWindow`: the reply window runs from it. Times are in UTC. */
 export type InboundMessageEvent = { id: string; createdAt: string; ad: boolean; opensWindow: boolean }
 
 /**
- * A customer's message was written (where the conversation is closed as one of the episode to come): it is
- * unread, the last by time, opens the reply window and a closed conversation, and waits to be answered.
+ * Applies a customer's message that was inserted (for a closed conversation, with the number of the next
+ * episode): it is unread and the last by time, opens the reply window and a closed conversation, and waits
+ * for a reply.
  */
 export const applyInboundMessage = async (
-  flow: ConversationContext<'conversation.reopened/1'>,
+  context: ConversationContext<'conversation.reopened/1'>,
   conversation: ConversationState,
   message: InboundMessageEvent,
 ): Promise<void> => {
   const waits = conversation.state === 'open' && conversation.reply_status === 'incoming_no_reply'
-  if (conversation.state === 'closed') await startEpisode(flow, conversation, null, null)
+  if (conversation.state === 'closed') await startEpisode(context, conversation, null, null)
   updateLastMessage(conversation, message)
   conversation.unread_count += 1
   conversation.reply_status = 'incoming_no_reply'
@@ -138,25 +143,31 @@ export const applyInboundMessage = async (
     conversation.last_inbound_at = latest(conversation.last_inbound_at, message.createdAt)
   if (message.ad) conversation.free_entry_at = latest(conversation.free_entry_at, message.createdAt)
   const expiry = computeWindowExpiry(conversation)
-  const wait = waits ? null : { since: message.createdAt, nextDue: await computeNextResponseDue(flow, conversation) }
+  const wait = waits
+    ? null
+    : { since: message.createdAt, nextDue: await computeNextResponseDue(context, conversation) }
   conversation.next_response_due_at = await updateOnInbound(
-    flow.tx,
-    flow.workspaceId,
+    context.tx,
+    context.workspaceId,
     conversation,
     expiry ? new Date(expiry.at).toISOString() : null,
     wait,
-    flow.now,
+    context.now,
   )
 }
 
-/** `staffId` null: nobody we know of, such as the business's own app. */
+/** `staffId`: null when unknown, as for the business's own app. */
 export type OutboundMessageEvent = { id: string; createdAt: string; staffId: string | null }
 
 /**
- * The provider took a message: it is the last by time and answers the customer. A closed conversation stays
- * closed. When the customer wrote again while it was on its way, that message still waits.
+ * Applies a message that the provider accepted: it is the last by time and answers the customer. A closed
+ * conversation stays closed. A message that the customer wrote while it was on its way still waits.
  */
-export const applyOutboundMessage = async (flow: ConversationContext, conversation: ConversationState, message: OutboundMessageEvent): Promise<void> => {
+export const applyOutboundMessage = async (
+  context: ConversationContext,
+  conversation: ConversationState,
+  message: OutboundMessageEvent,
+): Promise<void> => {
   const { last_activity_at: before, reply_status: status, unread_count: unread } = conversation
   const overtakenBy =
     status === 'incoming_no_reply' && before !== null && before > message.createdAt ? before : undefined
@@ -171,35 +182,38 @@ export const applyOutboundMessage = async (flow: ConversationContext, conversati
   conversation.first_response_due_at = null
   conversation.next_response_due_at = null
   await updateOnOutbound(
-    flow.tx,
-    flow.workspaceId,
+    context.tx,
+    context.workspaceId,
     conversation,
     { at: message.createdAt, staffId: message.staffId },
-    flow.now,
+    context.now,
   )
   if (overtakenBy !== undefined && conversation.state === 'open') {
-    conversation.next_response_due_at = await startReplyWait(flow.tx, flow.workspaceId, conversation, {
+    conversation.next_response_due_at = await startReplyWait(context.tx, context.workspaceId, conversation, {
       since: overtakenBy,
-      nextDue: await computeNextResponseDue(flow, conversation),
+      nextDue: await computeNextResponseDue(context, conversation),
     })
   }
 }
 
-/** The provider said that the window is closed, although we believed it open. */
-export const applyWindowCorrection = async (flow: ConversationContext, conversation: ConversationState): Promise<void> => {
-  conversation.window_corrected_at = flow.now
+/** Applies the provider's report that the window is closed, although it was thought to be open. */
+export const applyWindowCorrection = async (
+  context: ConversationContext,
+  conversation: ConversationState,
+): Promise<void> => {
+  conversation.window_corrected_at = context.now
   await updateConversation(
-    flow.tx,
-    flow.workspaceId,
+    context.tx,
+    context.workspaceId,
     conversation.id,
-    { window_corrected_at: flow.now },
-    flow.now,
+    { window_corrected_at: context.now },
+    context.now,
   )
 }
 
-/** Ends the episode of an open conversation: nothing is waited for any more. */
+/** Closes an open conversation: its episode, clocks and waits end. */
 export const applyClose = async (
-  flow: ConversationContext<'conversation.closed/1'>,
+  context: ConversationContext<'conversation.closed/1'>,
   conversation: ConversationState,
   by: string | null,
   reason: string | null,
@@ -207,7 +221,7 @@ export const applyClose = async (
   const { first_response_due_at, next_response_due_at, resolution_due_at } = conversation
   conversation.sla_breached ||= isAnyOverdue(
     [first_response_due_at, next_response_due_at, resolution_due_at],
-    flow.now,
+    context.now,
   )
   Object.assign(conversation, {
     state: 'closed',
@@ -215,25 +229,22 @@ export const applyClose = async (
     next_response_due_at: null,
     resolution_due_at: null,
   })
-  await updateOnClose(flow.tx, flow.workspaceId, conversation, { by, reason }, flow.now)
-  flow.emit('conversation.closed/1', { conversation: toEventConversation(conversation), reason })
+  await updateOnClose(context.tx, context.workspaceId, conversation, { by, reason }, context.now)
+  context.emit('conversation.closed/1', { conversation: toEventConversation(conversation), reason })
 }
 
-/**
- * A staff member opens a closed conversation again. A customer who had no answer when it was closed waits
- * for one from now.
- */
+/** Reopens a closed conversation for a staff member. A customer who had no reply before waits from now. */
 export const applyReopen = async (
-  flow: ConversationContext<'conversation.reopened/1'>,
+  context: ConversationContext<'conversation.reopened/1'>,
   conversation: ConversationState,
   by: string,
   title: string | null,
 ): Promise<void> => {
-  await startEpisode(flow, conversation, by, title)
+  await startEpisode(context, conversation, by, title)
   if (conversation.reply_status === 'incoming_no_reply') {
-    conversation.next_response_due_at = await startReplyWait(flow.tx, flow.workspaceId, conversation, {
-      since: flow.now,
-      nextDue: await computeNextResponseDue(flow, conversation),
+    conversation.next_response_due_at = await startReplyWait(context.tx, context.workspaceId, conversation, {
+      since: context.now,
+      nextDue: await computeNextResponseDue(context, conversation),
     })
   }
 }

@@ -6,7 +6,7 @@ import { notFound } from '../core/problem.ts'
 import { canUseChannel } from './access.ts'
 import { showConversation } from './view.ts'
 
-/** The channels that a list is of; undefined: all, and conversations whose channel is gone. */
+/** Returns the channels of a list; undefined: all, and conversations whose channel was deleted. */
 const selectChannels = (actor: Actor, channelId: string | undefined): readonly string[] | undefined => {
   if (channelId === undefined) return actor.staff.channelIds ?? undefined
   return canUseChannel(actor, channelId) ? [channelId] : []

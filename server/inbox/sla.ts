@@ -11,8 +11,7 @@ const loadPolicies = (context: ConversationContext): Promise<ActiveSlaPolicy[]> 
 const ALL = Number.MAX_SAFE_INTEGER
 
 /**
- * Of the policies for a channel the one for the fewest channels, and of those the oldest; those for all
- * channels come last.
+ * Selects the policy for the fewest channels, and of those the oldest; policies for all channels come last.
  */
 const selectPolicy = (
   policies: readonly ActiveSlaPolicy[],
@@ -34,45 +33,43 @@ export type SlaClocks = Pick<
   'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
 >
 
-/** The clocks of an episode that opens now. The first response is owed where the customer opened it. */
+/** Computes the clocks of an episode that opens now. A first response is due where the customer opened it. */
 export const computeEpisodeClocks = async (
-  flow: ConversationContext,
+  context: ConversationContext,
   channelId: string | null,
   byCustomer: boolean,
 ): Promise<SlaClocks> => {
-  const policy = selectPolicy(await loadPolicies(flow), channelId)
+  const policy = selectPolicy(await loadPolicies(context), channelId)
   return {
     sla_policy_id: policy?.id ?? null,
     sla_breached: false,
     next_response_due_at: null,
-    first_response_due_at: policy && byCustomer ? computeDue(policy, policy.first_response_seconds, flow.now) : null,
-    resolution_due_at: policy ? computeDue(policy, policy.resolution_seconds, flow.now) : null,
+    first_response_due_at:
+      policy && byCustomer ? computeDue(policy, policy.first_response_seconds, context.now) : null,
+    resolution_due_at: policy ? computeDue(policy, policy.resolution_seconds, context.now) : null,
   }
 }
 
-/**
- * When a later message must be answered that came now; null where no policy applies, or it was taken out of
- * use.
- */
+/** Computes when a later message that came now is due; null where no policy applies, or it was disabled. */
 export const computeNextResponseDue = async (
-  flow: ConversationContext,
+  context: ConversationContext,
   { sla_policy_id: id }: ConversationState,
 ): Promise<string | null> => {
   if (id === null) return null
-  const policy = (await loadPolicies(flow)).find((p) => p.id === id)
-  return policy ? computeDue(policy, policy.next_response_seconds, flow.now) : null
+  const policy = (await loadPolicies(context)).find((p) => p.id === id)
+  return policy ? computeDue(policy, policy.next_response_seconds, context.now) : null
 }
 
-/** Whether one of these clocks had run out when it was stopped. */
+/** Whether one of these clocks had expired at this time. */
 export const isAnyOverdue = (dues: readonly (string | null)[], at: string): boolean =>
   dues.some((time) => time !== null && time < at)
 
-/** What an `sla` is shown from. `sla_policy_name` is null where no policy applies, or it is gone. */
+/** What an `sla` is computed from. `sla_policy_name`: null where no policy applies, or it was deleted. */
 export type SlaFacts = Omit<SlaClocks, 'sla_policy_id'> & { sla_policy_name: string | null }
 
 /**
- * The service level of a conversation at this time; null where no policy applies. `next_due_at` is the
- * earliest clock that runs, late or not.
+ * Returns the service level of a conversation at this time; null where no policy applies. `next_due_at`: the
+ * earliest running clock, overdue or not.
  */
 export const toSla = (row: SlaFacts, now: string): z.input<typeof Sla> | null => {
   if (row.sla_policy_name === null) return null

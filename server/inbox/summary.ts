@@ -2,7 +2,7 @@ import { readConversationTags } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import type { Context } from '../core/context.ts'
 
-/** What changes of a conversation answer. */
+/** Returns a conversation as its changes return it. */
 export const showConversationSummary = async (
   ctx: Context,
   { id, state, assigned_staff_id, assigned_team_id }: ConversationState,

@@ -24,8 +24,8 @@ export const tagConversation: Handler<'inbox_tag_conversation'> = async (ctx, in
   requireTags(add, remove)
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const all = [...add, ...remove]
-  const there = await findTags(ctx, all)
-  const known = await createTags(ctx, there, listNewTagNames(there, add, 'add'), all)
+  const existing = await findTags(ctx, all)
+  const known = await createTags(ctx, existing, listNewTagNames(existing, add, 'add'), all)
   const [added, removed] = [selectTags(known, add), selectTags(known, remove)]
   const both = added.find((tag) => removed.some((r) => r.id === tag.id))
   if (both) {
@@ -51,12 +51,12 @@ export const tagConversation: Handler<'inbox_tag_conversation'> = async (ctx, in
     )) > 0
   if (changed) await updateConversation(ctx.tx, ctx.actor.workspace.id, conversation.id, {}, ctx.now)
   const shown = await showConversationSummary(ctx, conversation)
-  // A tag that a rehearsal makes for itself has no id yet.
+  // A tag that a dry run creates has no id.
   return {
     conversation: {
       ...shown,
       tags: shown.tags.map((tag) =>
-        ctx.dryRun && added.some((t) => t.id === tag.id) && !there.byId.has(tag.id)
+        ctx.dryRun && added.some((t) => t.id === tag.id) && !existing.byId.has(tag.id)
           ? { ...tag, id: null }
           : tag,
       ),

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { Window } from '../../catalog/conversations/read.ts'
 
-/** What the reply window of a conversation follows from. Times are ISO 8601 UTC. */
+/** What the reply window of a conversation is computed from. Times are ISO 8601 UTC. */
 export type WindowFacts = {
   channel_id: string | null
   channel_type: string | null
@@ -9,7 +9,7 @@ export type WindowFacts = {
   last_inbound_at: string | null
   /** The latest message that came from an ad. */
   free_entry_at: string | null
-  /** When the provider said that the window is closed, although we believed it open. */
+  /** When the provider reported that the window is closed, although it was thought to be open. */
   window_corrected_at: string | null
 }
 
@@ -27,10 +27,7 @@ const windowTypes: Readonly<Record<string, { kind: string; ms: number }>> = {
 }
 const FREE_ENTRY_MS = 72 * HOUR_MS
 
-/**
- * The same as a table, for counts of many windows: `adMs` for a message that came from an ad, null where
- * that is nothing special.
- */
+/** The same as a table, for counts of many windows; `adMs`: for a message from an ad, null where the same. */
 export const windowRules = Object.entries(windowTypes).map(([type, { ms }]) => ({
   type,
   ms,
@@ -40,7 +37,7 @@ export const windowRules = Object.entries(windowTypes).map(([type, { ms }]) => (
 const addMs = (time: string, ms: number): number => Date.parse(time) + ms
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
-/** When the window closes that these messages opened, and its kind; undefined where none ever opened. */
+/** Computes when the window that these messages opened closes, and its kind; undefined where none opened. */
 export const computeWindowExpiry = ({
   channel_type,
   last_inbound_at,
@@ -54,10 +51,7 @@ export const computeWindowExpiry = ({
   return free > service ? { kind: 'free_entry', at: free } : { kind: rule.kind, at: service }
 }
 
-/**
- * The reply window at this time. Reads and sends ask this one function, so that a window shown open is
- * never refused by us.
- */
+/** Returns the reply window at this time. Reads and sends share it, so that they never disagree. */
 export const toWindow = (facts: WindowFacts, now: string): z.input<typeof Window> => {
   const rule = facts.channel_type === null ? undefined : windowTypes[facts.channel_type]
   if (facts.channel_id === null || facts.channel_type === null)
@@ -87,7 +81,14 @@ export const toWindow = (facts: WindowFacts, now: string): z.input<typeof Window
       : Infinity
   const closes = Math.min(expiry.at, corrected)
   return closes > Date.parse(now)
-    ? { applies: true, open: true, kind: expiry.kind, closes_at: toIso(closes), closed_at: null, reason: null }
+    ? {
+        applies: true,
+        open: true,
+        kind: expiry.kind,
+        closes_at: toIso(closes),
+        closed_at: null,
+        reason: null,
+      }
     : {
         applies: true,
         open: false,

@@ -18,7 +18,7 @@ export type JobName =
   | 'audit-retention'
 
 /** What a run returns; every field is optional. */
-export type JobRunResult = {
+type JobRunResult = {
   /** The number of items that were processed. */
   processed?: number
   /** Milliseconds until the next run, in place of the job's interval. */
@@ -56,6 +56,9 @@ export type Job = {
 /** A job that keeps failing is retried after its interval, doubled with each failure up to this. */
 const MAX_BACKOFF_MS = 5000
 
+const getRetryDelay = (intervalMs: number, failures: number): number =>
+  Math.max(intervalMs, Math.min(intervalMs * 2 ** (failures - 1), MAX_BACKOFF_MS))
+
 /** Runs one job; it never runs twice at once in this process. */
 export const createJob = (definition: JobDefinition, log: Logger): Job => {
   const { name, intervalMs } = definition
@@ -78,25 +81,22 @@ export const createJob = (definition: JobDefinition, log: Logger): Job => {
   }
 
   const execute = async (): Promise<void> => {
-    let nextInMs: number | undefined
-    let pauseMs: number | undefined
+    let result: JobRunResult = {}
     try {
-      const result = await definition.run(controller.signal)
-      ;({ nextInMs, pauseMs } = result)
+      result = await definition.run(controller.signal)
       failures = 0
       last = { processed: result.processed ?? 0 }
     } catch (error) {
-      nextInMs = started
-        ? Math.max(intervalMs, Math.min(intervalMs * 2 ** failures, MAX_BACKOFF_MS))
-        : undefined
       failures++
+      if (started) result = { nextInMs: getRetryDelay(intervalMs, failures) }
       last = { error }
       log.warn({ job: name, failures, ...errorLogDetails(error) }, 'Background job failed; retrying')
     }
     running = undefined
     if (stopping) return
-    notBefore = performance.now() + (pauseMs ?? 0)
-    const delay = woken ? (pauseMs ?? 0) : (nextInMs ?? (started ? intervalMs : undefined))
+    const { nextInMs = started ? intervalMs : undefined, pauseMs = 0 } = result
+    notBefore = performance.now() + pauseMs
+    const delay = woken ? pauseMs : nextInMs
     if (delay !== undefined) schedule(delay)
   }
 
@@ -104,7 +104,7 @@ export const createJob = (definition: JobDefinition, log: Logger): Job => {
     if (running || stopping) return
     clearTimeout(timer)
     woken = false
-    running = execute()
+    running = Promise.resolve().then(execute)
     await running
   }
 

@@ -50,7 +50,7 @@ const toContentType = (type: string | null): string =>
     ? type
     : DEFAULT_CONTENT_TYPE
 
-/** Serves the file behind a sealed URL. Throws 404 when the URL is not valid or expired, or the file is gone. */
+/** Serves the file behind a sealed URL. Throws 404 when the URL is invalid or expired, or the file is gone. */
 export const serveMedia = async (app: App, token: string): Promise<Response> => {
   const opened = openMediaUrl(app.mediaSealer, token)
   if (!opened)
@@ -97,9 +97,9 @@ const fileExtensions: Readonly<Record<string, string>> = {
 /** An attachment with its file name (RFC 6266): in ASCII for old clients, in UTF-8 for all others. */
 const toContentDisposition = (name: string | null, messageId: string, contentType: string): string => {
   const ending = fileExtensions[contentType.split(';')[0]!]
-  // eslint-disable-next-line no-control-regex -- control characters are what must be replaced
   const safe = (name ?? '')
     .toWellFormed()
+    // oxlint-disable-next-line no-control-regex -- control characters are what must be replaced
     .replaceAll(/[\u0000-\u001f\u007f-\u009f\\/:*?"<>|\u202a-\u202e\u2066-\u2069]/g, '_')
     .replace(/^[.\s]+/, '')
     .trim()

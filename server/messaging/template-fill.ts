@@ -5,7 +5,7 @@ import { fillButtons, isUnsupportedButton } from './template-fill-buttons.ts'
 import {
   checkTextValue,
   collectValueErrors,
-  formatCount,
+  pluralize,
   MAX_CODE_LENGTH,
   type TemplateValues,
   type ValueErrors,
@@ -76,7 +76,7 @@ const fillBody = (
   isCode: boolean,
 ): object[] => {
   const names = variablesOf(text)
-  const variables = formatCount(names.length, 'variable')
+  const variables = pluralize(names.length, 'variable')
   names.slice(values.length).forEach((name, i) => {
     errors.add(
       [values.length + i],
@@ -174,7 +174,7 @@ const fillCards = (
       'too_many',
       cards.length === 0
         ? 'has nothing to fill: the template is not a carousel'
-        : `is one too many: the carousel has ${formatCount(cards.length, 'card')}`,
+        : `is one too many: the carousel has ${pluralize(cards.length, 'card')}`,
       'Leave it out.',
     )
   })
@@ -185,7 +185,7 @@ const fillCards = (
       errors.add(
         ['cards', index],
         'required',
-        `is missing: the carousel has ${formatCount(cards.length, 'card')}`,
+        `is missing: the carousel has ${pluralize(cards.length, 'card')}`,
         'Send the values of every card, in order.',
       )
     return {

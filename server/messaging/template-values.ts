@@ -48,4 +48,4 @@ export const checkTextValue = (value: string, path: ValuePath, errors: ValueErro
     )
 }
 
-export const formatCount = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
+export const pluralize = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`

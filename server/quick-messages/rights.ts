@@ -1,6 +1,10 @@
 import type { z } from 'zod'
 import { editableTypes, type QuickMessage as QuickMessageSchema } from '../../catalog/quick-messages.ts'
-import { lockQuickMessage, type QuickMessageRow, type QuickMessageViewer } from '../../storage/quick-messages.ts'
+import {
+  lockQuickMessage,
+  type QuickMessageRow,
+  type QuickMessageViewer,
+} from '../../storage/quick-messages.ts'
 import type { Actor, Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 
@@ -12,7 +16,8 @@ const isManager = ({ staff: { role } }: Actor): boolean => role !== 'agent'
  */
 export const toViewer = (actor: Actor): QuickMessageViewer => ({ id: actor.staff.id, all: isManager(actor) })
 
-const isOwner = (actor: Actor, { owner_staff_id: owner }: QuickMessageRow): boolean => owner === actor.staff.id
+const isOwner = (actor: Actor, { owner_staff_id: owner }: QuickMessageRow): boolean =>
+  owner === actor.staff.id
 const canChange = (actor: Actor, row: QuickMessageRow): boolean =>
   isOwner(actor, row) || (row.visibility !== 'private' && isManager(actor))
 const isEditable = ({ type }: QuickMessageRow): boolean => (editableTypes as readonly string[]).includes(type)

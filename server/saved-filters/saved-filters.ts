@@ -108,7 +108,7 @@ const requireStorableSize = (filter: Record<string, unknown>): void => {
   )
 }
 
-/** The count that a rehearsal may ask for. When it fails, the rehearsal answers all the same. */
+/** Counts matches for a dry run. A failed count does not fail the dry run. */
 const countIfRequested = async (
   ctx: Context,
   wanted: boolean | undefined,
@@ -124,7 +124,7 @@ const countIfRequested = async (
   }
 }
 
-/** What is not there yet has no id, and what is not written has no time. */
+/** Returns a saved filter; in a dry run a new one has no id, and none has a time of update. */
 const showResult = (ctx: Context, row: ReturnType<typeof showSavedFilter>, isNew: boolean) =>
   ctx.dryRun ? { ...row, ...(isNew ? { id: null } : {}), updated_at: null } : row
 
@@ -151,7 +151,7 @@ export const createSavedFilter: Handler<'crm_create_saved_filter'> = async (ctx,
   }
 }
 
-/** A saved filter that the actor may change, locked. */
+/** Returns a saved filter that the actor may change, locked. */
 const lockOwnSavedFilter = async (ctx: Context, id: string): Promise<SavedFilterRow> => {
   const row = await lockSavedFilter(ctx.tx, ctx.actor.workspace.id, id)
   if (!row) throw createNotFoundProblem(id)

@@ -85,10 +85,10 @@ const accountOfChannel = (
       `Channel ${channel.id} is of type ${channel.type}; channels of type chatapp have templates.`,
       { reason: 'channel_not_supported', channel_id: channel.id },
     )
-  if (!isConnected(channel))
-    throw notConnectedProblem(
-      `Channel ${channel.id} ${channel.status === 'connected' ? 'has no business account' : `is ${channel.status}`}. Connect it, or choose another.`,
-    )
+  if (!isConnected(channel)) {
+    const state = channel.status === 'connected' ? 'has no business account' : `is ${channel.status}`
+    throw notConnectedProblem(`Channel ${channel.id} ${state}. Connect it, or choose another.`)
+  }
   return accounts.find(({ id }) => id === channel.account_id)!
 }
 

@@ -165,7 +165,8 @@ const callArchive = async (
     if (begun)
       throw new Problem(
         'upstream_unavailable',
-        `Some of the templates are archived, others are not yet. ${error.message} Retry with the same Idempotency-Key.`,
+        `Some of the templates are archived, others are not yet. ${error.message} ` +
+          'Retry with the same Idempotency-Key.',
         {},
         error.headers,
       )

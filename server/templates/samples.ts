@@ -36,7 +36,7 @@ export const uploadSample = defineProviderHandler<
       throw invalidField(
         'data',
         'too_large',
-        `holds ${bytes.byteLength} bytes; ${type} may have ${maxMiB * MiB} (${maxMiB} MiB)`,
+        `has ${bytes.byteLength} bytes; ${type} may have at most ${maxMiB * MiB} (${maxMiB} MiB)`,
         { fix: 'Send a smaller sample.' },
       )
     if (!fits(bytes))

@@ -4,10 +4,7 @@ import { type ChannelRow, readChannels, readStaff, readTeams } from '../../stora
 import type { Handler } from '../core/handler.ts'
 import { createPageOfRows } from '../core/paging.ts'
 
-export const whoami: Handler<'workspace_whoami'> = async ({
-  actor: { workspace, staff, key },
-  limits,
-}) => ({
+export const whoami: Handler<'workspace_whoami'> = async ({ actor: { workspace, staff, key }, limits }) => ({
   workspace: {
     id: workspace.id,
     name: workspace.name,
@@ -36,7 +33,7 @@ export const whoami: Handler<'workspace_whoami'> = async ({
   limits: limits(),
 })
 
-/** Rows with a name that contains this, ignoring case; all without it. */
+/** Returns the rows with a name that contains `search`, ignoring case; all without it. */
 const filterByName = <Row>(
   rows: readonly Row[],
   search: string | undefined,
@@ -47,10 +44,7 @@ const filterByName = <Row>(
   return rows.filter((row) => namesOf(row).some((name) => name !== null && fold(name).includes(wanted)))
 }
 
-export const listStaff: Handler<'workspace_list_staff'> = async (
-  { tx, actor, cursors },
-  input,
-) =>
+export const listStaff: Handler<'workspace_list_staff'> = async ({ tx, actor, cursors }, input) =>
   await createPageOfRows(
     cursors,
     input,
@@ -65,10 +59,7 @@ export const listStaff: Handler<'workspace_list_staff'> = async (
     }),
   )
 
-export const listTeams: Handler<'workspace_list_teams'> = async (
-  { tx, actor, cursors },
-  input,
-) =>
+export const listTeams: Handler<'workspace_list_teams'> = async ({ tx, actor, cursors }, input) =>
   await createPageOfRows(
     cursors,
     input,
@@ -100,10 +91,7 @@ const listWarnings = (rows: readonly ReturnType<typeof showChannel>[]): string[]
       : []),
   ])
 
-export const listChannels: Handler<'workspace_channels'> = async (
-  { tx, actor, cursors },
-  input,
-) => {
+export const listChannels: Handler<'workspace_channels'> = async ({ tx, actor, cursors }, input) => {
   const { channelIds } = actor.staff
   const rows = (await readChannels(tx, actor.workspace.id)).filter(
     (row) =>

@@ -5,9 +5,9 @@ const TARGET_BATCH_BYTES = 512 * 1024
 const BATCH_SIZES = [1, 8, 64, 512, 2048]
 
 /**
- * The rows of a query in the transaction `tx`, a batch at a time, so that a table of any size is never held
- * whole. Batches grow while rows are small. Sizes are few, and each form of row has a cursor of its own
- * name: `fetch` is a prepared statement that keeps the columns it first had.
+ * Reads the rows of a query in the transaction `tx` in batches, so that a table is never in memory as a
+ * whole. Batches grow while rows are small. There are few sizes, and each row shape has a cursor name of its own:
+ * `fetch` is a prepared statement, which keeps the columns it had first.
  */
 export async function* readInBatches<R>(
   tx: Db,

@@ -4,7 +4,13 @@ import type { Db } from '../database.ts'
 import { findSetting } from '../settings.ts'
 import { readInBatches } from './cursor.ts'
 import { renumberSql, computeOrderMarks, XID } from './order.ts'
-import { listAppliedMigrations, listBackupTables, quoteIdentifier, loadSequences, type BackupTable } from './schema.ts'
+import {
+  listAppliedMigrations,
+  listBackupTables,
+  quoteIdentifier,
+  loadSequences,
+  type BackupTable,
+} from './schema.ts'
 
 /** The first line of a backup. */
 export type BackupHeader = {
@@ -14,14 +20,12 @@ export type BackupHeader = {
   product: string
   made_at: string
   migrations: string[]
-  /** Transaction ids in it are numbers up to this. */
+  /** The highest of the numbers that replace transaction ids. */
   highest_xid: number
-  /** Which secret sealed what is in it; the secret itself is not in it. */
+  /** Identifies the secret that sealed values in it; the secret itself is not included. */
   secret_fingerprint: string | null
 }
-/**
- * Rows of this table follow, one a line: an array with the text of each column, as the database writes it.
- */
+/** Rows of this table follow, one per line: an array with each column as the database's text. */
 export type BackupTableLine = { table: string; columns: { name: string; type: string }[] }
 /** The last line. */
 export type BackupTrailer = {
@@ -30,24 +34,25 @@ export type BackupTrailer = {
   sha256: string
 }
 
-/** Lines without their ends, several at a time. */
+/** Batches of lines, without line ends. */
 export type BackupLines = AsyncIterable<readonly string[]>
 
-const orderOf = (table: BackupTable): string =>
+const orderByKey = (table: BackupTable): string =>
   table.key.length > 0 ? `order by ${table.key.map(quoteIdentifier).join(', ')}` : ''
 
 /**
- * Values travel as the database's own text, which loses nothing of any type: digits of numerics, a JSON
- * null that is not an SQL null.
+ * Values are the database's own text, which loses nothing of any type: digits of numerics, a JSON null that
+ * is not an SQL null.
  */
 const rowsQuery = (table: BackupTable, marks: readonly string[]): string => {
   const values = table.columns.map((c) =>
     c.type === XID ? `${renumberSql(c.name, marks)}::text` : `${quoteIdentifier(c.name)}::text`,
   )
-  return `select array_to_json(array[${values.join(', ')}]::text[])::text as line from ${quoteIdentifier(table.name)} ${orderOf(table)}`
+  const from = `${quoteIdentifier(table.name)} ${orderByKey(table)}`
+  return `select array_to_json(array[${values.join(', ')}]::text[])::text as line from ${from}`
 }
 
-/** The whole database at one moment, as lines of JSON. `onRows` hears how many rows are read. */
+/** Dumps a snapshot of the whole database as lines of JSON. `onRows` gets the count of rows so far. */
 export async function* dumpDatabase(
   db: Db,
   about: { product: string; now: string },

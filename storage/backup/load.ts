@@ -7,10 +7,11 @@ import type { BackupHeader, BackupLines, BackupTableLine, BackupTrailer } from '
 import { advanceTransactionIds } from './order.ts'
 import { listAppliedMigrations, listBackupTables, quoteIdentifier, type BackupTable } from './schema.ts'
 
-/** Why a backup cannot be loaded; nothing was changed. */
+/** The backup cannot be loaded; nothing was changed. */
 export type BackupLoadError = Error & { loadFault: true }
 
-const loadError = (message: string): BackupLoadError => Object.assign(new Error(message), { loadFault: true as const })
+const loadError = (message: string): BackupLoadError =>
+  Object.assign(new Error(message), { loadFault: true as const })
 export const isBackupLoadError = (error: unknown): error is BackupLoadError =>
   error instanceof Error && 'loadFault' in error
 
@@ -19,10 +20,14 @@ const BATCH_CHARS = 1024 * 1024
 export type LoadedBackup = { header: BackupHeader; rows: Record<string, number> }
 
 /**
- * Fills an empty, migrated database from the lines of a backup, whole or not at all. What little an empty
- * database holds, such as settings, is replaced. `onRows` hears how many rows are written.
+ * Fills an empty, migrated database from the lines of a backup in one transaction. What an empty database
+ * holds, such as settings, is replaced. `onRows` gets the count of rows so far.
  */
-export const loadBackup = async (db: Db, lines: BackupLines, onRows: (n: number) => void = () => {}): Promise<LoadedBackup> => {
+export const loadBackup = async (
+  db: Db,
+  lines: BackupLines,
+  onRows: (n: number) => void = () => {},
+): Promise<LoadedBackup> => {
   const reader = lines[Symbol.asyncIterator]()
   try {
     const first = await reader.next()
@@ -44,7 +49,9 @@ const readHeader = (line: string): BackupHeader => {
     const header = JSON.parse(line) as BackupHeader
     if (header.format === 'wcrm-backup' && header.version === 1) return header
     if (header.format === 'wcrm-backup')
-      throw loadError(`This backup has the format ${String(header.version)}, which this version does not read.`)
+      throw loadError(
+        `This backup has the format ${String(header.version)}, which this version does not read.`,
+      )
   } catch (error) {
     if (isBackupLoadError(error)) throw error
   }
@@ -56,11 +63,11 @@ const describeSchemaDifference = (header: BackupHeader, ours: readonly string[])
   const lacking = ours.filter((name) => !header.migrations.includes(name))
   const how =
     unknown.length > 0 ? `${unknown.join(', ')} is not known here` : `it lacks ${lacking.join(', ')}`
-  const mend =
+  const fix =
     unknown.length > 0
       ? 'Restore it with that version.'
       : 'Restore it with that version, then start this one on it: it migrates the schema.'
-  return `The backup was made by version ${header.product}, which has another schema (${how}). ${mend}`
+  return `The backup was made by version ${header.product}, which has another schema (${how}). ${fix}`
 }
 
 type LoadState = {
@@ -82,7 +89,7 @@ const fillTables = async (
   reader: AsyncIterator<readonly string[]>,
   onRows: (n: number) => void,
 ): Promise<Record<string, number>> => {
-  // Nobody makes a workspace meanwhile.
+  // Prevents others from creating a workspace meanwhile.
   await lockWorkspaces(tx)
   if ((await sql`select 1 from workspaces limit 1`.execute(tx)).rows.length > 0)
     throw loadError('The database is not empty: it has a workspace. Restore into an empty database.')
@@ -100,7 +107,7 @@ const fillTables = async (
     trailer: undefined,
     onRows,
   }
-  // Counts come with the backup; the triggers that keep them would count twice.
+  // The backup includes the counts; the triggers that maintain them would count twice.
   await sql`alter table broadcast_recipients disable trigger user`.execute(tx)
   await withoutIndexes(
     tx,
@@ -109,7 +116,7 @@ const fillTables = async (
       for (const line of rest) await processLine(tx, state, line)
       for (let next = await reader.next(); !next.done; next = await reader.next())
         for (const line of next.value) await processLine(tx, state, line)
-      if (!state.trailer) throw loadError('The backup is cut short: its end is missing.')
+      if (!state.trailer) throw loadError('The backup is truncated: its end is missing.')
       if (state.trailer.sha256 !== hash.digest('hex'))
         throw loadError('The backup is damaged: its checksum is another.')
     },
@@ -145,7 +152,7 @@ const parseLine = (line: string): BackupTableLine | BackupTrailer => {
     const parsed = JSON.parse(line) as BackupTableLine | BackupTrailer
     if ('sha256' in parsed || 'columns' in parsed) return parsed
   } catch {
-    /* said below */
+    /* thrown below */
   }
   throw loadError("The backup is damaged: it has a line that is none of a backup's.")
 }
@@ -162,18 +169,20 @@ const flush = async (tx: Db, state: LoadState): Promise<void> => {
 
 const startTable = (state: LoadState, line: BackupTableLine): void => {
   const table = state.tables.get(line.table)
-  const shape = (columns: readonly { name: string; type: string }[]) =>
+  const shapeOf = (columns: readonly { name: string; type: string }[]) =>
     columns
       .map((c) => `${c.name} ${c.type}`)
       .sort()
       .join()
-  if (!table || shape(table.columns) !== shape(line.columns))
+  if (!table || shapeOf(table.columns) !== shapeOf(line.columns))
     throw loadError(`The backup has another form of the table ${line.table} than this version.`)
   state.table = table
-  // The order of columns is the backup's.
+  // In the backup's order of columns.
+  const columns = line.columns.map((c) => quoteIdentifier(c.name)).join(', ')
   state.insert =
-    `insert into ${quoteIdentifier(line.table)} (${line.columns.map((c) => quoteIdentifier(c.name)).join(', ')}) overriding system value ` +
-    `select ${line.columns.map((c, i) => `(v->>${i})::${c.type}`).join(', ')} from jsonb_array_elements($1::jsonb) as e (v)`
+    `insert into ${quoteIdentifier(line.table)} (${columns}) overriding system value ` +
+    `select ${line.columns.map((c, i) => `(v->>${i})::${c.type}`).join(', ')} ` +
+    `from jsonb_array_elements($1::jsonb) as e (v)`
 }
 
 const insertRows = async (tx: Db, state: LoadState, batch: readonly string[]): Promise<void> => {
@@ -183,8 +192,8 @@ const insertRows = async (tx: Db, state: LoadState, batch: readonly string[]): P
   try {
     await sql`${sql.raw(parts[0]!)}${rows}${sql.raw(parts[1]!)}`.execute(tx)
   } catch (error) {
-    // Text that is no JSON, or a value that does not fit its type: the file is at fault, and the checksum
-    // would have said so at its end.
+    // Invalid JSON, or a value that does not fit its type: the file is damaged, and its checksum would not
+    // match either.
     if ((error as { code?: string }).code?.startsWith('22'))
       throw loadError(`The backup is damaged: a row of ${state.table.name} cannot be read.`)
     throw error
@@ -192,15 +201,15 @@ const insertRows = async (tx: Db, state: LoadState, batch: readonly string[]): P
 }
 
 const restoreSequences = async (tx: Db, sequences: BackupTrailer['sequences']): Promise<void> => {
-  for (const [place, last] of Object.entries(sequences)) {
-    const [table, column] = place.split('.') as [string, string]
-    await sql`select setval(pg_get_serial_sequence(${quoteIdentifier(table)}, ${column}), ${last ?? '1'}::bigint, ${last !== null})`.execute(
-      tx,
-    )
+  for (const [name, last] of Object.entries(sequences)) {
+    const [table, column] = name.split('.') as [string, string]
+    await sql`
+      select setval(pg_get_serial_sequence(${quoteIdentifier(table)}, ${column}),
+        ${last ?? '1'}::bigint, ${last !== null})`.execute(tx)
   }
 }
 
-/** Reads back how many rows each table has. */
+/** Compares the row counts of the tables with those of the backup. */
 const verifyRowCounts = async (tx: Db, wanted: BackupTrailer['rows']): Promise<void> => {
   for (const [table, n] of Object.entries(wanted)) {
     const { rows } = await sql<{ n: string }>`select count(*) as n from ${sql.table(table)}`.execute(tx)

@@ -1,54 +1,57 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 
-/** A column as it is written and read: its type as SQL names it. */
+/** A column with its SQL type. */
 type Column = { name: string; type: string }
 export type BackupTable = { name: string; columns: Column[]; key: string[] }
 
-/** The server's own bookkeeping of its schema. It is compared, not carried over. */
-const OWN = ['migrations', 'migrations_lock']
+/** The record of applied migrations, which is compared, not restored. */
+const MIGRATION_TABLES = ['migrations', 'migrations_lock']
 
 /**
- * Every table whose rows are to be kept, read from the database itself so that none is forgotten. Unlogged
- * tables are lost in a crash without harm, so they are left out. Generated columns are computed anew.
+ * Lists the tables of a backup, from the database itself so that none is forgotten. Unlogged tables may be
+ * lost in a crash, so they are left out. Generated columns are computed again.
  */
 export const listBackupTables = async (db: Db): Promise<BackupTable[]> => {
   const { rows } = await sql<{ name: string; columns: Column[]; key: string[] | null }>`
     select c.relname as name,
-      (select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)
-        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
-      (select json_agg(a.attname order by k.n) from pg_index i, unnest(i.indkey) with ordinality as k (attnum, n)
-        join pg_attribute a on a.attnum = k.attnum where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid) as key
+      (select json_agg(json_build_object('name', a.attname,
+          'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)
+        from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+          and a.attgenerated = '') as columns,
+      (select json_agg(a.attname order by k.n)
+        from pg_index i, unnest(i.indkey) with ordinality as k (attnum, n)
+        join pg_attribute a on a.attnum = k.attnum
+        where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid) as key
     from pg_class c
     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relpersistence = 'p'
     order by c.relname collate "C"`.execute(db)
   return rows
-    .filter((table) => !OWN.includes(table.name))
+    .filter((table) => !MIGRATION_TABLES.includes(table.name))
     .map((table) => ({ ...table, key: table.key ?? [] }))
 }
 
 export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
-/**
- * The counters behind identity columns, by table and column, and the last id that each gave out (null:
- * none).
- */
+/** Returns the last value of the sequence of each identity column, by `table.column`; null when unused. */
 export const loadSequences = async (db: Db): Promise<Record<string, string | null>> => {
   const { rows } = await sql<{ name: string; last: string | null }>`
-    select c.relname || '.' || a.attname as name, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(c.relname), a.attname)::regclass) as last
+    select c.relname || '.' || a.attname as name, pg_sequence_last_value(
+      pg_get_serial_sequence(quote_ident(c.relname), a.attname)::regclass) as last
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and pg_get_serial_sequence(quote_ident(c.relname), a.attname) is not null
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+      and pg_get_serial_sequence(quote_ident(c.relname), a.attname) is not null
     order by 1`.execute(db)
   return Object.fromEntries(rows.map((row) => [row.name, row.last]))
 }
 
-/** Names of the migrations that made this schema, oldest first. */
+/** Lists the names of the applied migrations, oldest first. */
 export const listAppliedMigrations = async (db: Db): Promise<string[]> =>
   (await sql<{ name: string }>`select name from migrations order by name`.execute(db)).rows.map(
     (row) => row.name,
   )
 
-/** Other processes of the product that have this PostgreSQL database open. */
+/** Counts sessions of other processes of the product on this PostgreSQL database. */
 export const countOtherSessions = async (db: Db): Promise<number> =>
   Number(
     (

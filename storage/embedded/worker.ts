@@ -13,9 +13,13 @@ const db = await PGlite.create({ dataDir, extensions: { pg_trgm, btree_gin } })
 await db.exec(`set timezone to 'UTC'`)
 const server = await startSocketProxy(db, socket, deadline)
 
-parentPort!.on('message', async () => {
+const close = async (): Promise<void> => {
   server.close()
   await db.close()
   parentPort!.close()
+}
+
+parentPort!.on('message', () => {
+  void close()
 })
 parentPort!.postMessage('ready')

@@ -233,8 +233,8 @@ const resolveLabelIds = async (
 }
 
 /**
- * Returns the ids that one of the candidate queries finds, where they are few; undefined when there
- * are too many. Reads at most one id more than the limit from each. Nothing else tells: the planner's estimates were
+ * Returns the ids that one of the candidate queries finds, where they are few; undefined when there are too
+ * many. Reads at most one id more than the limit from each. Nothing else tells: the planner's estimates were
  * seen to be wrong by a factor of hundreds.
  */
 const probeCandidates = async (

@@ -180,8 +180,8 @@ const statements = [
   )`,
   `create unique index custom_fields_key on custom_fields (workspace_id, key) where deleted_at is null`,
 
-  // What contacts mention by id is remembered by servers under this version (storage/known.ts). A trigger
-  // renews it, so that no statement can forget to.
+  // Servers cache the names that contacts refer to by id under this version (storage/names-cache.ts). A
+  // trigger renews it, so that no statement can forget to.
   `create function renew_names_version() returns trigger language plpgsql as $$
   begin
     update workspaces set names_version = gen_random_uuid() where id in (select workspace_id from changed);

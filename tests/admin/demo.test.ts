@@ -126,15 +126,15 @@ const requireTruths = async (db: Db): Promise<void> => {
 }
 
 for (const database of databases)
-  describe(`Made-up conversations (${database})`, () => {
-    it('of the demo workspace are as if they had been lived', () =>
+  describe(`admin demo: generated conversations (${database})`, () => {
+    it('the demo workspace is consistent with its history', () =>
       onEmptyDatabase(database, async (db) => {
         await migrate(db)
         await createDemo(db, now)
         await requireTruths(db)
       }))
 
-    it('of the demo workspace show everything there is', () =>
+    it('the demo workspace covers every feature', () =>
       onEmptyDatabase(database, async (db) => {
         await migrate(db)
         await createDemo(db, now)
@@ -265,7 +265,7 @@ for (const database of databases)
         )
       }))
 
-    it('by the thousand are as if they had been lived', () =>
+    it('thousands of contacts are consistent with their history', () =>
       onEmptyDatabase(database, async (db) => {
         await migrate(db)
         const { id } = await createWorkspace(db, { name: 'Many' }, now)
@@ -289,8 +289,8 @@ for (const database of databases)
       }))
   })
 
-everyDatabase('The demo workspace', (server) => {
-  it('can be worked with: an open window takes a reply, and everybody the template', async () => {
+everyDatabase('admin demo: workspace', (server) => {
+  it('replies work in open windows, and templates for everyone', async () => {
     const demo = (await createDemo(server().db, server().app.now(), server().url))!
     const run = doAs(server(), demo.apiKey)
     await server().sync(demo.workspaceId)

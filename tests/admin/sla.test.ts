@@ -101,7 +101,7 @@ it('wcrm admin sla, beside a running server', async () => {
     await refused(2, /needs a target/, 'create', '--name', 'Nothing')
     await refused(2, /--name/, 'create', '--resolution', '8h')
     for (const value of ['soon', '0s', '30', '400d', ''])
-      await refused(2, /--resolution takes a duration/, 'create', '--name', 'X', '--resolution', value)
+      await refused(2, /--resolution must be a duration/, 'create', '--name', 'X', '--resolution', value)
     await refused(
       2,
       /--hours is not a JSON object/,
@@ -138,7 +138,7 @@ it('wcrm admin sla, beside a running server', async () => {
     await refused(2, /Cannot read/, 'create', '--name', 'X', '--resolution', '8h', '--hours', '@nowhere.json')
     await refused(3, /no channel 999/, 'create', '--name', 'X', '--resolution', '8h', '--channels', '999')
     await refused(2, /names no channel/, 'create', '--name', 'X', '--resolution', '8h', '--channels', '')
-    await refused(2, /Nothing to change/, 'update', made.id)
+    await refused(2, /nothing to change/, 'update', made.id)
     for (const verb of ['update', 'delete'])
       await refused(3, /no service level 999/, verb, '999', ...(verb === 'update' ? ['--name', 'X'] : []))
 

@@ -102,16 +102,17 @@ const problem = (code: keyof typeof errors, more: object = {}) => ({
   ...more,
 })
 
-describe('What is generated', () => {
-  it('cli/manifest.json is what the catalog says (node scripts/manifest.ts)', () => {
+describe('CLI: generated files', () => {
+  it('cli/manifest.json is up to date with the catalog (node scripts/manifest.ts)', () => {
     assert.equal(readFileSync('cli/manifest.json', 'utf8'), renderManifest())
   })
 
-  it('man/ is what the manifest says (node scripts/man.ts)', () => {
-    for (const [name, text] of renderManPages()) assert.equal(readFileSync(join('man', name), 'utf8'), text, name)
+  it('man pages are up to date with the manifest (node scripts/man.ts)', () => {
+    for (const [name, text] of renderManPages())
+      assert.equal(readFileSync(join('man', name), 'utf8'), text, name)
   })
 
-  it('every operation has one command', () => {
+  it('every operation has exactly one command', () => {
     for (const op of operations)
       assert.ok(
         manifest.commands.some((c) => c.operation === op.name && commandName(c) === op.cli),
@@ -121,9 +122,9 @@ describe('What is generated', () => {
   })
 })
 
-describe('Words and inputs', () => {
+describe('CLI: arguments and input', () => {
   for (const op of operations) {
-    it(`${op.cli}: every example survives the way through the command line`, async () => {
+    it(`${op.cli}: every example reaches the server unchanged`, async () => {
       const spec = specOf(op.cli)
       for (const example of op.examples) {
         const input = example.input as Record<string, unknown>
@@ -141,7 +142,7 @@ describe('Words and inputs', () => {
       }
     })
 
-    it(`${op.cli} --help names its flags, scope and verb`, async () => {
+    it(`${op.cli} --help lists its flags, scope and confirmation`, async () => {
       const { exit, stdout } = await wcrm([...op.cli.split(' '), '--help'])
       const spec = specOf(op.cli)
       assert.equal(exit, 0)
@@ -161,7 +162,7 @@ describe('Words and inputs', () => {
     })
   }
 
-  it('any text, number and list reaches the server as it was given', async () => {
+  it('any text and list value reaches the server unchanged', async () => {
     const spec = specOf('contacts upsert')
     const value = fc.oneof(
       fc.string({ unit: 'grapheme' }),
@@ -192,7 +193,7 @@ describe('Words and inputs', () => {
     )
   })
 
-  it('lists take commas, repeats, JSON, a file and standard input', async () => {
+  it('list flags accept commas, repetition, JSON, a file and standard input', async () => {
     const file = join(home, 'ids.txt')
     writeFileSync(file, '1\n2\n')
     for (const [words, stdin] of [
@@ -209,14 +210,14 @@ describe('Words and inputs', () => {
     }
   })
 
-  it('flags that are true or false take =, no- and null, and leave the next word alone', async () => {
+  it('boolean flags accept =value, --no- and null, and do not consume the next word', async () => {
     await wcrm(['contacts', 'update', '--starred', '42', '--dnd=false'])
     assert.deepEqual(seen.at(-1)!.input, { contact_id: '42', starred: true, dnd: false })
     await wcrm(['contacts', 'update', '--no-starred', '42', '--json', '--name', 'null'])
     assert.deepEqual(seen.at(-1)!.input, { contact_id: '42', starred: false, name: null })
   })
 
-  it('--input holds the whole input, path fields too, and flags win over it', async () => {
+  it('--input holds the whole input including path fields; flags override it', async () => {
     await wcrm(['contacts', 'update', '--input', '-', '--name', 'B'], {
       stdin: '{"contact_id":"42","name":"A","dnd":true}',
     })
@@ -236,7 +237,7 @@ describe('Words and inputs', () => {
     [['contacts', 'update', '1', '--starred=maybe'], 'a boolean that is none'],
     [['whoami', '--url', 'nope'], 'an odd URL'],
   ] as [string[], string][]) {
-    it(`misuse exits 2 before anything is sent: ${about}`, async () => {
+    it(`usage error: exits 2 without a request: ${about}`, async () => {
       const plain = await wcrm(words)
       assert.deepEqual([plain.exit, plain.stdout, seen.length], [2, '', 0])
       if (!words.includes('--json=nope')) assert.match(plain.stderr, /^Error: /)
@@ -247,8 +248,8 @@ describe('Words and inputs', () => {
   }
 })
 
-describe('Calls', () => {
-  it('says who is calling', async () => {
+describe('CLI: calls', () => {
+  it('requests identify the client', async () => {
     await wcrm(['whoami'])
     const { headers } = seen[0]!
     assert.deepEqual(
@@ -258,7 +259,7 @@ describe('Calls', () => {
     assert.match(headers['user-agent']!, /^wcrm-cli\/\d/)
   })
 
-  it('a change carries the given idempotency key, or one of its own', async () => {
+  it('a write sends the given idempotency key, or a generated one', async () => {
     await wcrm(['groups', 'create', '--name', 'A', '--idempotency-key', 'mine'])
     await wcrm(['groups', 'create', '--name', 'A'])
     assert.equal(seen[0]!.headers['idempotency-key'], 'mine')
@@ -270,7 +271,7 @@ describe('Calls', () => {
     ['a 503', { status: 503, body: problem('upstream_unavailable') }],
     ['a 504', { status: 504, body: problem('timeout') }],
   ] as [string, Canned][]) {
-    it(`asks once more under the same key after ${name}`, async () => {
+    it(`retries once under the same key after ${name}`, async () => {
       answers = [first, { body: { group: {}, created: true } }]
       const { exit } = await wcrm(['groups', 'create', '--name', 'A'])
       assert.deepEqual(
@@ -280,7 +281,7 @@ describe('Calls', () => {
     })
   }
 
-  it('a server that is not there exits 8 and says how to go on', async () => {
+  it('an unreachable server exits 8 and says how to retry', async () => {
     const closed = createServer()
     await listen(closed)
     const { port } = closed.address() as AddressInfo
@@ -315,7 +316,7 @@ describe('Calls', () => {
     payload_too_large: 2,
   } as const
   for (const [code, exit] of Object.entries(exits) as [keyof typeof exits, number][]) {
-    it(`${code} exits ${exit}, with the problem on stderr alone`, async () => {
+    it(`${code} exits ${exit} with the problem on stderr only`, async () => {
       const body = JSON.stringify(problem(code))
       answers = [{ status: errors[code].status, body }]
       const json = await wcrm(['contacts', 'get', '1', '--json'])
@@ -326,18 +327,19 @@ describe('Calls', () => {
     })
   }
 
-  it('every status of the catalog has an exit code of the contract', () => {
-    for (const { status } of Object.values(errors)) assert.ok(exitCodeForStatus(status) >= 1 && exitCodeForStatus(status) <= 8)
+  it('every status of the catalog has a specified exit code', () => {
+    for (const { status } of Object.values(errors))
+      assert.ok(exitCodeForStatus(status) >= 1 && exitCodeForStatus(status) <= 8)
   })
 
-  it("an answer that is not the service's exits by its status", async () => {
+  it('a response that is not from the service exits by its status', async () => {
     answers = [{ status: 502, body: '<html>' }]
     const { exit, stderr } = await wcrm(['whoami'])
     assert.equal(exit, 8)
     assert.match(stderr, /502/)
   })
 
-  it('names the flag that a pointer means, and the fix', async () => {
+  it('an error names the flag of its pointer, and the fix', async () => {
     answers = [
       {
         status: 400,
@@ -352,7 +354,7 @@ describe('Calls', () => {
     assert.match(stderr, /--group-ids \(0\): No such group\.\n {4}Fix: List them\./)
   })
 
-  it('a gated change without its verb is sent as it is, and the refusal names the flag', async () => {
+  it('a gated write without --confirm is sent, and the error names the flag', async () => {
     answers = [{ status: 428, body: problem('confirm_required') }]
     const { exit, stderr } = await wcrm(['contacts', 'delete', '42'])
     assert.deepEqual([exit, seen[0]!.headers['api-confirm']], [6, undefined])
@@ -361,7 +363,7 @@ describe('Calls', () => {
     assert.equal(seen[1]!.headers['api-confirm'], 'delete')
   })
 
-  it('a partly failed bulk call prints its answer and exits 9', async () => {
+  it('a partly failed bulk call prints the response and exits 9', async () => {
     answers = [
       {
         body: {
@@ -379,7 +381,7 @@ describe('Calls', () => {
   })
 })
 
-describe('Answers', () => {
+describe('CLI: output', () => {
   const page = (ids: string[], cursor: string | null, total: number | null) => ({
     body: {
       data: ids.map((id) => ({ id, name: `G${id}`, emoji: null, contacts_count: 1 })),
@@ -388,12 +390,12 @@ describe('Answers', () => {
     },
   })
 
-  it('--json is the body, byte for byte', async () => {
+  it('--json prints the response body byte for byte', async () => {
     answers = [{ body: '{"data" :[],"next_cursor":null}' }]
     assert.equal((await wcrm(['groups', 'list', '--json'])).stdout, '{"data" :[],"next_cursor":null}\n')
   })
 
-  it('--json=a,b picks fields of rows, and of the rest where named', async () => {
+  it('--json=a,b selects fields of rows and of the envelope', async () => {
     answers = [page(['1', '2'], 'c', 7)]
     assert.deepEqual(JSON.parse((await wcrm(['groups', 'list', '--json=id,total'])).stdout), {
       data: [{ id: '1' }, { id: '2' }],
@@ -402,12 +404,12 @@ describe('Answers', () => {
     })
   })
 
-  it('--json=? lists the fields and sends nothing', async () => {
+  it('--json=? lists the fields without a request', async () => {
     const { stdout } = await wcrm(['groups', 'list', '--json=?'])
     assert.deepEqual([stdout, seen.length], ['id\nname\nemoji\ncontacts_count\ncreated_at\ntotal\n', 0])
   })
 
-  it('--all follows the cursors, waits out the rate limit, and prints one answer', async () => {
+  it('--all fetches all pages, waits for the rate limit, and prints one response', async () => {
     answers = [
       page(['1'], 'c1', 2),
       { status: 429, headers: { 'Retry-After': '1' }, body: problem('rate_limited') },
@@ -425,20 +427,20 @@ describe('Answers', () => {
     )
   })
 
-  it('a failure on a later page leaves stdout empty', async () => {
+  it('--all: a failure on a later page leaves stdout empty', async () => {
     answers = [page(['1'], 'c1', 2), { status: 500, body: problem('internal_error') }]
     const { stdout, exit } = await wcrm(['groups', 'list', '--all'])
     assert.deepEqual([stdout, exit], ['', 1])
   })
 
-  it('a list into a pipe is tab-separated, and says on stderr that there is more', async () => {
+  it('a piped list is tab-separated, and stderr names the next page', async () => {
     answers = [page(['1', '2'], 'c1', 9)]
     const { stdout, stderr } = await wcrm(['groups', 'list'])
     assert.equal(stdout, '1\tG1\t\t1\t\n2\tG2\t\t1\t\n')
     assert.match(stderr, /2 of 9 shown.*--cursor c1/)
   })
 
-  it('contacts export writes every page as CSV that no spreadsheet runs, with the columns of all custom fields', async () => {
+  it('contacts export: writes all pages as CSV with escaped formulas and all custom fields', async () => {
     const contact = {
       id: '1',
       name: '=cmd()',
@@ -467,7 +469,7 @@ describe('Answers', () => {
     assert.match(second!, /^1,'=cmd\(\),.*,"""a,b"", c",,pro,$/)
   })
 
-  it('contacts export leaves nothing behind when a later page fails', async () => {
+  it('contacts export: leaves no file when a later page fails', async () => {
     const file = join(home, 'out.ndjson')
     answers = [page(['1'], 'c1', 2), { status: 500, body: problem('internal_error') }]
     assert.equal((await wcrm(['contacts', 'export', '--format', 'ndjson'])).stdout, '')
@@ -486,7 +488,7 @@ describe('Answers', () => {
     )
   })
 
-  it("customers' text never reaches a terminal as a command", () => {
+  it('control characters in customer text are escaped', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ max: 0x2100, min: 0 })).map((codes) => String.fromCodePoint(...codes)),
@@ -516,7 +518,7 @@ describe('Answers', () => {
       assert.ok(!drawn.includes('\u001b') && !drawn.includes('\u0007'))
   })
 
-  it('draws tables that stay within the terminal', () => {
+  it('tables stay within the terminal width', () => {
     const rows = [{ id: '1', name: 'A'.repeat(200), note: 'x'.repeat(50), empty: null }]
     const drawn = drawTable(rows, ['id', 'name', 'note', 'empty'], undefined, { width: 50, color: false })
     assert.ok(
@@ -528,8 +530,8 @@ describe('Answers', () => {
   })
 })
 
-describe('Credentials', () => {
-  it('login checks the key, keeps it for its server alone, and logout forgets it', async () => {
+describe('CLI: credentials', () => {
+  it('login verifies and stores the key for one server; logout deletes it', async () => {
     const env = { WCRM_API_KEY: '', WCRM_URL: '' }
     answers = [
       {
@@ -558,14 +560,14 @@ describe('Credentials', () => {
     assert.equal((await loadCredentials({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, url)).key, undefined)
   })
 
-  it('a refused key is not kept', async () => {
+  it('login: a refused key is not stored', async () => {
     answers = [{ status: 401, body: problem('unauthenticated') }]
     const { exit } = await wcrm(['login', '--url', url], { stdin: 'bad', env: { WCRM_API_KEY: '' } })
     assert.equal(exit, 4)
     assert.equal((await loadCredentials({ XDG_CONFIG_HOME: home, WCRM_KEYCHAIN: 'off' }, url)).key, undefined)
   })
 
-  it('storing never fails the one who stores', async () => {
+  it('storeCredentials never throws', async () => {
     const stored = await storeCredentials({
       url,
       key: 'k',
@@ -575,8 +577,8 @@ describe('Credentials', () => {
   })
 })
 
-describe('Help and completion', () => {
-  it('help lists the groups; wcrm alone is help', async () => {
+describe('CLI: help and completion', () => {
+  it('help lists the groups; wcrm without arguments prints help', async () => {
     const [bare, help, version] = [await wcrm([]), await wcrm(['--help']), await wcrm(['--version'])]
     assert.deepEqual([bare.exit, help.exit, bare.stdout], [0, 0, help.stdout])
     for (const group of new Set(manifest.commands.map((c) => c.group)))
@@ -584,21 +586,21 @@ describe('Help and completion', () => {
     assert.equal(version.stdout, `${manifest.version}\n`)
   })
 
-  it('help <group> <verb> is <group> <verb> --help', async () => {
+  it('help <group> <verb> equals <group> <verb> --help', async () => {
     assert.equal(
       (await wcrm(['help', 'contacts', 'get'])).stdout,
       (await wcrm(['contacts', 'get', '--help'])).stdout,
     )
   })
 
-  it('a group alone shows its verbs on stderr and exits 2', async () => {
+  it('a group without a verb lists its verbs on stderr and exits 2', async () => {
     const { exit, stdout, stderr } = await wcrm(['contacts'])
     assert.deepEqual([exit, stdout], [2, ''])
     assert.match(stderr, /search/)
   })
 
   for (const shell of ['bash', 'zsh', 'fish']) {
-    it(`completion ${shell} knows every command`, async () => {
+    it(`completion ${shell} contains every command`, async () => {
       const { stdout, exit } = await wcrm(['completion', shell])
       assert.equal(exit, 0)
       for (const spec of manifest.commands)

@@ -115,7 +115,7 @@ const field = (key: string, label: string | null = null, read_only = false): Imp
   read_only,
 })
 
-describe('Columns', () => {
+describe('import: columns', () => {
   const fields = [
     field('email', 'Email'),
     field('city', 'Home town'),
@@ -125,7 +125,7 @@ describe('Columns', () => {
   const read = (header: string[], map: string[] = [], ignore: string[] = []) =>
     mapColumns(header, fields, { map, ignore })
 
-  it('are found by name, alias, key and label, ignoring case, spaces and underscores', () => {
+  it('match by name, alias, key and label, ignoring case, spaces and underscores', () => {
     assert.deepEqual(
       read(['PHONE number', 'Full_Name', 'E-Mail', 'Tags', 'groups', 'Attributes.City']).targets,
       ['phone', 'name', 'email', 'tags', 'groups', 'attributes.city'],
@@ -133,14 +133,14 @@ describe('Columns', () => {
     assert.deepEqual(read(['tel', 'home_TOWN']).targets, ['phone', 'attributes.city'])
   })
 
-  it('a custom field comes before another name of the phone', () => {
+  it('a custom field takes precedence over an alias of phone', () => {
     assert.deepEqual(read(['phone', 'Mobile']).targets, ['phone', 'attributes.mobile'])
   })
 
-  it('what cannot be set is ignored and named', () => {
+  it('read-only columns are ignored and listed', () => {
     assert.deepEqual(read(['id', 'phone', 'score', 'created_at', '']), {
       targets: [undefined, 'phone', undefined, undefined, undefined],
-      ignored: ['id', 'score', 'created_at', 'column 5, which has no name'],
+      ignored: ['id', 'score', 'created_at', 'column 5 (no name)'],
     })
   })
 
@@ -150,26 +150,26 @@ describe('Columns', () => {
       ['phone', 'Sity'],
       [],
       /"Sity"/,
-      /Did you mean attributes\.city\? Say --map "Sity=attributes\.city", or --ignore "Sity"/,
+      /Did you mean attributes\.city\? Use --map "Sity=attributes\.city" or --ignore "Sity"/,
     ],
     [
       'an unknown column like no other',
       ['phone', 'Horoscope'],
       [],
       /"Horoscope"/,
-      /^Say --map "Horoscope=attributes\.<key>"/,
+      /^Use --map "Horoscope=attributes\.<key>"/,
     ],
     ['no phone', ['name', 'city'], [], /No column holds the phone/, /--map "name=phone"/],
-    ['two phones', ['phone', 'tel'], [], /Both "phone" and "tel" are phone/, /--ignore "tel"/],
+    ['two phones', ['phone', 'tel'], [], /Both "phone" and "tel" map to phone/, /--ignore "tel"/],
     ['a map from nowhere', ['phone'], ['x=name'], /no column "x"/, /phone/],
     ['a map to nowhere', ['phone', 'x'], ['x=nowhere'], /no field "nowhere"/, /attributes\.city/],
     ['a map that is none', ['phone', 'x'], ['x'], /not "x"/, /--map "City=attributes\.city"/],
   ] as [string, string[], string[], RegExp, RegExp][]) {
-    it(`${about} is refused with the mend`, () => {
+    it(`${about} is refused with a fix`, () => {
       assert.throws(
         () => read(header, map),
-        (error: { exit: number; message: string; problem: { errors: { fix: string }[] } }) => {
-          assert.equal(error.exit, 2)
+        (error: { exitCode: number; message: string; problem: { errors: { fix: string }[] } }) => {
+          assert.equal(error.exitCode, 2)
           assert.match(error.message, detail)
           assert.match(error.problem.errors[0]!.fix, fix)
           return true
@@ -178,7 +178,7 @@ describe('Columns', () => {
     })
   }
 
-  it('--map and --ignore take any column', () => {
+  it('--map and --ignore accept any column', () => {
     assert.deepEqual(
       read(
         ['Nr', 'a=b', 'Vorname', 'Nachname', 'x'],
@@ -189,7 +189,7 @@ describe('Columns', () => {
     )
   })
 
-  it('the delimiter is what the header has most of, outside quotes', () => {
+  it('the delimiter is the most frequent one in the header, outside quotes', () => {
     assert.deepEqual(['a,b', 'a;b,c;d', 'a\tb\n,,,,', '"a,b,c";d', 'a'].map(detectDelimiter), [
       ',',
       ';',
@@ -200,11 +200,11 @@ describe('Columns', () => {
   })
 })
 
-describe('Cells', () => {
+describe('import: cells', () => {
   const cells = (header: string[], row: string[], clearEmpty = false) =>
     parseCsvRow(1, row, mapColumns(header, [field('city')], { map: [], ignore: [] }), clearEmpty)
 
-  it('any names, and any text, survive the way through an export', () => {
+  it('names and text survive an export and import unchanged', () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ unit: 'grapheme', minLength: 1 }).filter((name) => name.trim() === name)),
@@ -231,7 +231,7 @@ describe('Cells', () => {
     )
   })
 
-  it('empty cells are left out, or clear what can be cleared', () => {
+  it('empty cells are omitted, or clear the field with --clear-empty', () => {
     assert.deepEqual(cells(['phone', 'name', 'email', 'city', 'tags'], ['1', ' ', '', '', '']).draft, {
       phone: '1',
     })
@@ -243,14 +243,17 @@ describe('Cells', () => {
     assert.deepEqual(cells(['phone', 'name', 'city'], ['1']).draft, { phone: '1' })
   })
 
-  it('phones that are masked or rounded, and rows with too many cells, are never sent', () => {
+  it('masked or rounded phones and rows with too many cells are rejected locally', () => {
     for (const phone of ['*****0042', "'*****0042", '1.5550100042E+11', '1,55501E10'])
       assert.equal(cells(['phone'], [phone]).rejection?.code, 'invalid_input', phone)
-    assert.match(cells(['phone', 'name'], ['1', '2', '3']).rejection!.message, /3 cells, and the header 2/)
+    assert.match(
+      cells(['phone', 'name'], ['1', '2', '3']).rejection!.message,
+      /3 cells, but the header has 2/,
+    )
   })
 })
 
-describe('Batches', () => {
+describe('import: batches', () => {
   const drafts = async function* (phones: string[]) {
     let line = 1
     for (const phone of phones) yield { line: ++line, draft: { phone } }
@@ -261,7 +264,7 @@ describe('Batches', () => {
     return sizes
   }
 
-  it('hold at most 500 rows, and no more than a call may be large', async () => {
+  it('hold at most 500 rows and stay within the request size limit', async () => {
     assert.deepEqual(await all(createBatches(drafts(Array.from({ length: 1201 }, String)))), [500, 500, 201])
     assert.deepEqual(
       await all(createBatches(drafts(['x'.repeat(5_000_000), 'x'.repeat(5_000_000), 'x']))),
@@ -269,7 +272,7 @@ describe('Batches', () => {
     )
   })
 
-  it('are sent three at once and settled in order, but never two that may hold one phone', async () => {
+  it('three are sent at once and completed in order, but never two that may share a phone', async () => {
     const phones = [
       ...Array.from({ length: 2000 }, (_, n) => `+1 555 ${1_000_000 + n}`),
       ...Array.from({ length: 500 }, (_, n) => `001555${1_000_000 + n}`),
@@ -302,7 +305,7 @@ describe('Batches', () => {
   })
 })
 
-everyDatabase('Import of a file', (server, database) => {
+everyDatabase('import: files', (server, database) => {
   const scene = async (fields: Record<string, unknown>[] = []) => {
     const workspace = await makeWorkspace(server())
     const call = doAs(server(), workspace.owner.key)
@@ -310,7 +313,7 @@ everyDatabase('Import of a file', (server, database) => {
     return { workspace, call, run: importing(server(), workspace.owner.key) }
   }
 
-  it('reads what spreadsheets write: byte order mark, semicolons, quotes, line breaks, Windows line ends', async () => {
+  it('CSV with byte order mark, semicolons, quotes, line breaks and CRLF is imported', async () => {
     const { workspace, call, run } = await scene([{ key: 'city', label: 'Home town', type: 'text' }])
     await call('crm_create_group', { name: 'Club' })
     const file = fileOf(
@@ -341,7 +344,7 @@ everyDatabase('Import of a file', (server, database) => {
     })
   })
 
-  it('reads standard input, tabs and NDJSON', async () => {
+  it('standard input, tab-separated values and NDJSON are imported', async () => {
     const { workspace, run } = await scene()
     assert.deepEqual((await run(['-'], 'tel\tname\n+15550100042\tAda\n')).summary.created, 1)
     assert.deepEqual(
@@ -359,13 +362,13 @@ everyDatabase('Import of a file', (server, database) => {
     )
   })
 
-  it('what is no such file is refused before anything is sent', async () => {
+  it('an unreadable or invalid file is refused before any request', async () => {
     const { workspace, run } = await scene()
     for (const [text, ending, about] of [
       [Buffer.from('phone,name\n+15550100042,Andr\xe9\n', 'latin1'), 'csv', /UTF-8/],
       ['', 'csv', /empty/],
       ['[{"phone":"+15550100042"}]', 'json', /JSON array/],
-      ['phone,name\n+15550100042,A\n+15550100043,"B\n', 'csv', /from line 3 on: a quote is never closed/],
+      ['phone,name\n+15550100042,A\n+15550100043,"B\n', 'csv', /from line 3 on: a quote is not closed/],
       ['phone,name\n+15550100042,a "b" c\n', 'csv', /from line 2 on/],
       ['PK\u0003\u0004', 'xlsx', /spreadsheet/],
       ['phone,groups\n+15550100042,Nope\n', 'csv', /no group \\"Nope\\"/],
@@ -380,7 +383,7 @@ everyDatabase('Import of a file', (server, database) => {
     assert.equal(await countOf(server(), 'contacts', workspace), 0)
   })
 
-  it('--create-groups makes what is missing, and a rehearsal makes nothing', async () => {
+  it('--create-groups creates missing groups; a dry run creates none', async () => {
     const { workspace, run } = await scene()
     const file = fileOf('phone,groups\n+15550100042,"A, B"\n+15550100043,a\n')
     assert.deepEqual(await run([file, '--create-groups', '--dry-run']), {
@@ -399,7 +402,7 @@ everyDatabase('Import of a file', (server, database) => {
     )
   })
 
-  it('rows that fail are told with their line, and the others are done', async () => {
+  it('a row that fails keeps its line number, and other rows are imported', async () => {
     const { run } = await scene()
     const file = fileOf(
       'phone,name,email\n+15550100042,"A\nB",\n030 1234,C,\n*****0042,D,\n+15550100043,E,nope\n+15550100044,F,\n',
@@ -412,7 +415,7 @@ everyDatabase('Import of a file', (server, database) => {
     )
     assert.match(told.stderr, /^Line 4: phone .*\nLine 5: phone is masked\.\nLine 6: email .*\n$/)
     const { exit, stderr } = await run([file, '--failures', kept])
-    assert.deepEqual([exit, stderr], [9, `The rows that failed are in ${kept}.\n`])
+    assert.deepEqual([exit, stderr], [9, `The failed rows are in ${kept}.\n`])
     const failures = readFileSync(kept, 'utf8')
       .trimEnd()
       .split('\n')
@@ -432,7 +435,7 @@ everyDatabase('Import of a file', (server, database) => {
     assert.equal((await run([file, '--failures', file])).exit, 2)
   })
 
-  it('at most 20 failures are shown', async () => {
+  it('at most 20 failures are printed', async () => {
     const { run } = await scene()
     const { summary, stderr } = await run(['-'], `phone\n${'1\n'.repeat(600)}`)
     assert.equal(summary.failed, 600)
@@ -440,7 +443,7 @@ everyDatabase('Import of a file', (server, database) => {
     assert.match(stderr, /580 more rows failed: --failures FILE/)
   })
 
-  it('an export goes back in as it was, as CSV and as NDJSON', async () => {
+  it('an exported file imports unchanged, as CSV and as NDJSON', async () => {
     const options = [
       { label: 'b', value: 'a' },
       { label: 'a, c', value: 'b' },
@@ -510,13 +513,13 @@ everyDatabase('Import of a file', (server, database) => {
       const other = await scene(fields)
       const { exit, summary, stderr } = await other.run([file, '--create-groups'])
       assert.deepEqual([exit, summary.created], [0, 2], stderr)
-      assert.match(stderr, /^Left out, since it cannot be set: id, .*created_at/)
+      assert.match(stderr, /^Ignored, because these fields are read-only: id, .*created_at/)
       assert.deepEqual(await everybody(server(), other.workspace), before)
       assert.deepEqual((await other.run([file])).summary.unchanged, 2)
     }
   })
 
-  it('an export takes a filter and a saved one', async () => {
+  it('an export accepts a filter and a saved filter', async () => {
     const { workspace, call } = await scene()
     for (const n of [2, 3, 4]) await call('crm_upsert_contact', { phone: `+1555010004${n}`, name: `N${n}` })
     const filter = { name: { in: ['N2', 'N4'] } }
@@ -550,7 +553,7 @@ everyDatabase('Import of a file', (server, database) => {
     }
   })
 
-  it('what was exported with masked phones is never taken for phones', async () => {
+  it('masked phones of an export are never imported as phones', async () => {
     const { workspace, run, call } = await scene()
     await call('crm_upsert_contact', { phone: '+15550100042', name: 'Ada' })
     const agent = await workspace.staff({ role: 'agent', hide_phone_numbers: true })
@@ -564,7 +567,7 @@ everyDatabase('Import of a file', (server, database) => {
     }
   })
 
-  it('rows of one phone keep their order over batches', async () => {
+  it('rows with the same phone keep their order across batches', async () => {
     const { workspace, run } = await scene()
     const lines = Array.from({ length: 1600 }, (_, n) =>
       n % 400 === 7 ? `+1 (555) 010-0042,Name ${n}` : `+1556${1_000_000 + n},N${n}`,
@@ -578,13 +581,16 @@ everyDatabase('Import of a file', (server, database) => {
     assert.equal(rows[0]!.name, 'Name 1207')
   })
 
-  it('a key that may not stops it with the exit code of the refusal', async () => {
+  it('a key without the scope stops the import with its exit code', async () => {
     const { workspace } = await scene()
     const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
     const file = fileOf('phone\n+15550100042\n')
     const { exit, stdout, stderr } = await runCli(['contacts', 'import', file], envOf(server(), reader.key))
     assert.deepEqual([exit, stdout], [4, ''])
-    assert.match(stderr, /crm:write[^]*Stopped after 0 of 1 rows\. To go on: the same command with --resume/)
+    assert.match(
+      stderr,
+      /crm:write[^]*Stopped after 0 of 1 rows\. To continue, run the same command with --resume/,
+    )
     assert.equal(
       (
         JSON.parse(
@@ -599,7 +605,7 @@ everyDatabase('Import of a file', (server, database) => {
     assert.equal((await importing(server(), 'wc_live_nobody')([fileOf('phone\n+15550100042\n')])).exit, 4)
   })
 
-  it('is killed and resumed, and every row is there once', async () => {
+  it('a killed import resumes, and every row is imported once', async () => {
     const { workspace } = await scene()
     const rows = 20_000
     const bad = (n: number) => n % 1000 === 999
@@ -657,7 +663,7 @@ everyDatabase('Import of a file', (server, database) => {
     )
   })
 
-  it('a file that has changed is not resumed, and an import that was broken off is hinted at', async () => {
+  it('a changed file is not resumed, and an interrupted import is reported', async () => {
     const { workspace, run } = await scene()
     const file = fileOf('phone\n+15550100042\n')
     const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
@@ -667,7 +673,7 @@ everyDatabase('Import of a file', (server, database) => {
     assert.equal(changed.exit, 2)
     assert.match(changed.stderr, /has changed/)
     const again = await run([file])
-    assert.match(again.stderr, /broken off after 0 rows/)
+    assert.match(again.stderr, /interrupted after 0 rows/)
     assert.deepEqual([again.exit, again.summary.created], [0, 1])
     assert.equal((await run([file, '--resume'])).summary.unchanged, 1)
   })
@@ -676,7 +682,7 @@ everyDatabase('Import of a file', (server, database) => {
 everyDatabase(
   'Import under a low limit',
   (server) => {
-    it('waits until the limit lets it go on', async () => {
+    it('an import waits for the rate limit and continues', async () => {
       const workspace = await makeWorkspace(server())
       const call = doAs(server(), workspace.owner.key)
       for (let n = 0; n < 60; n++) await call('crm_create_group', { name: 'A' })
@@ -685,7 +691,7 @@ everyDatabase(
         `phone\n${Array.from({ length: 600 }, (_, n) => `+1555${1_000_000 + n}`).join('\n')}\n`,
       )
       assert.deepEqual([exit, summary.created], [0, 600])
-      assert.match(stderr, /Rate limited: going on in \d+ s\./)
+      assert.match(stderr, /Rate limited: continuing in \d+ s\./)
     })
   },
   { limitWrite: 60 },

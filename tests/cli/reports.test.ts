@@ -5,7 +5,13 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { type Operation, catalog, findOperation } from '../../catalog/index.ts'
 import { runCommandLine } from '../../cli/main.ts'
-import { renderBar, formatCount, formatDuration, formatPercent, renderSparkline } from '../../cli/report-views/format.ts'
+import {
+  renderBar,
+  formatCount,
+  formatDuration,
+  formatPercent,
+  renderSparkline,
+} from '../../cli/report-views/format.ts'
 import { doAs } from '../calls.ts'
 import { plantConversation, staffReplies } from '../inbox/conversations.ts'
 import { runCli } from '../doors.ts'
@@ -13,8 +19,8 @@ import { makeWorkspace, startServer } from '../servers.ts'
 
 const operations: readonly Operation[] = catalog
 
-describe('Marks', () => {
-  it('bars are as long as values are, in eighths, and never wider than their room', () => {
+describe('reports: number formats', () => {
+  it('bars are proportional, in eighths, and never exceed their width', () => {
     assert.deepEqual(
       [
         renderBar(8, 8, 4),
@@ -48,14 +54,19 @@ describe('Marks', () => {
     )
   })
 
-  it('sparklines have a step for each value and a gap for null', () => {
+  it('sparklines have one step per value and a gap for null', () => {
     assert.deepEqual(
-      [renderSparkline([0, 1, 4, 8]), renderSparkline([null, 3]), renderSparkline([0, 0]), renderSparkline([])],
+      [
+        renderSparkline([0, 1, 4, 8]),
+        renderSparkline([null, 3]),
+        renderSparkline([0, 0]),
+        renderSparkline([]),
+      ],
       ['▁▂▅█', ' █', '▁▁', ''],
     )
   })
 
-  it('words for numbers: null is a dash, never zero', () => {
+  it('null is formatted as a dash, not as zero', () => {
     assert.deepEqual([formatCount(null), formatCount(0), formatCount(1234567)], ['–', '0', '1,234,567'])
     assert.deepEqual(
       [formatPercent(null), formatPercent(0), formatPercent(0.9625), formatPercent(1)],
@@ -102,7 +113,6 @@ const onTerminal = async (words: string[], env: Record<string, string>, columns:
   return text
 }
 
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests change answers freely
 const exampleOf = (name: string): any => structuredClone(findOperation(name)!.examples[0]!.output)
 const staffAnswer = () => {
   const answer = exampleOf('reports_staff')
@@ -142,8 +152,8 @@ const plain = { NO_COLOR: '1' }
 const lines = (text: string): string[] => text.split('\n')
 const wide = (text: string): number => [...text].length + (text.match(/[\u2e80-\u9fff]/g)?.length ?? 0)
 
-describe('Reports on a terminal', () => {
-  it('the summary is bars and sparklines', async () => {
+describe('reports: terminal output', () => {
+  it('the summary has bars and sparklines', async () => {
     const text = await onTerminal(['reports', 'summary'], plain, 60, summaryAnswer())
     assert.equal(
       text,
@@ -159,7 +169,7 @@ describe('Reports on a terminal', () => {
         '',
         'Conversations',
         '  closes                     31  ███████████████████████████',
-        '  different ones             29  █████████████████████████▎',
+        '  distinct                   29  █████████████████████████▎',
         '  reopened                    6  █████▎',
         '  median to close     1 h 30 min',
         '',
@@ -204,7 +214,7 @@ describe('Reports on a terminal', () => {
     )
   })
 
-  it('the staff report is a bar for each member, aligned', async () => {
+  it('the staff report has an aligned bar for each member', async () => {
     const text = await onTerminal(['reports', 'staff'], plain, 90, staffAnswer())
     assert.equal(
       text,
@@ -219,7 +229,7 @@ describe('Reports on a terminal', () => {
         'nobody    ▋          2       18      15       17          2  10 min 40 s       2 h     –',
         '',
         'Open now  █▅',
-        'NAME                                    OPEN  WAITING  WINDOW RAN OUT  LONGEST WAIT',
+        'NAME                                    OPEN  WAITING  WINDOW EXPIRED  LONGEST WAIT',
         'Grace   ██████████████████████████████     6        2               1        30 min',
         'nobody  ███████████████                    3        0               0             –',
         '',
@@ -232,7 +242,7 @@ describe('Reports on a terminal', () => {
     )
   })
 
-  it('stay within any width, and lose columns and bars before they break', async () => {
+  it('output fits any width by dropping columns and bars', async () => {
     for (const columns of [20, 30, 44, 80, 120, 200]) {
       for (const [verb, answer] of [
         ['summary', summaryAnswer()],
@@ -256,14 +266,14 @@ describe('Reports on a terminal', () => {
     assert.match(await onTerminal(['reports', 'staff'], plain, 200, staffAnswer()), /REASONS/)
   })
 
-  it('are without escapes; names cannot move the cursor', async () => {
+  it('control characters in names are escaped', async () => {
     const answer = staffAnswer()
     answer.data[0].name = 'Grace\u001b[2J'
     const drawn = await onTerminal(['reports', 'staff'], plain, 90, answer)
     assert.ok(!drawn.includes('\u001b') && drawn.includes('Grace\\u001b'), drawn)
   })
 
-  it('tell where the rest is, and of stored reports which they are', async () => {
+  it('the next page and the stored report are named', async () => {
     const report = {
       id: '3',
       name: '7 days',
@@ -280,14 +290,14 @@ describe('Reports on a terminal', () => {
       next_cursor: 'abc',
     })
     assert.match(text, /From the stored report "7 days", 2026-09-30 to 2026-10-06\./)
-    assert.match(text, /3 shown\. The rest: --all, or the next page: --cursor abc/)
+    assert.match(text, /3 shown\. All rows: --all\. Next page: --cursor abc/)
     assert.match(
       await onTerminal(['reports', 'staff'], plain, 90, { ...staffAnswer(), data: [], workload_now: [] }),
-      /Nothing to count\./,
+      /No data\./,
     )
   })
 
-  it('have every null and zero that answers may have', async () => {
+  it('every null and zero of a response is rendered', async () => {
     const nulls = (value: unknown): unknown =>
       Array.isArray(value)
         ? value.map(nulls)
@@ -357,10 +367,10 @@ it('Reports in a pipe are plain lines, and JSON when asked; Ink is not loaded fo
     import { registerHooks } from 'node:module'
     const seen = []
     registerHooks({ load: (url, context, next) => { seen.push(url); return next(url, context) } })
-    const { print } = await import('./cli/answer.ts')
+    const { printResponse } = await import('./cli/output.ts')
     const io = { stdin: {}, stdout: { write() {} }, stderr: { write() {} }, env: {} }
-    await print(io, { group: 'reports', verb: 'summary', output: {} }, { range: {} })
-    console.log(JSON.stringify(seen.filter((url) => /node_modules\\/(ink|react)\\/|pictures/.test(url))))
+    await printResponse(io, { group: 'reports', verb: 'summary', output: {} }, { range: {} })
+    console.log(JSON.stringify(seen.filter((url) => /node_modules\\/(ink|react)\\/|report-views/.test(url))))
   `,
     ],
     { encoding: 'utf8' },
@@ -423,7 +433,7 @@ it('wcrm admin reports, beside a running server', async () => {
       [['--from', day(1)], /--to is required with from/],
       [['--from', 'soon', '--to', day(1)], /--from is not a day/],
       [['--timezone', 'Mars/Olympus'], /--timezone is not an IANA/],
-      [['--name', 'Quarter'], /--name is for days/],
+      [['--name', 'Quarter'], /--name requires --from and --to/],
     ] as const) {
       const reply = await admin('generate', ...words)
       assert.deepEqual([reply.exit, reply.stdout], [2, ''], reply.stderr)

@@ -13,36 +13,36 @@ const options = [
   { label: '1', value: 'one' },
   { label: 'Two', value: '2' },
 ]
-const keyOf = (type: string): string => `f_${type}`
+const toKey = (type: string): string => `f_${type}`
 
-/** A workspace with a field of each type, and a way to set values and see them. */
-const scene = async (server: TestServer) => {
+/** Creates a workspace with a custom field of each type; `set` sets values and returns all, by key. */
+const createScene = async (server: TestServer) => {
   const workspace = await makeWorkspace(server)
   const run = doAs(server, workspace.owner.key)
   const call = callAs(server, workspace.owner.key)
   for (const type of customFieldTypes) {
     await run('crm_create_custom_field', {
-      key: keyOf(type),
+      key: toKey(type),
       label: `The ${type}`,
       type,
       ...(['select', 'multiselect', 'radio'].includes(type) ? { options } : {}),
     })
   }
   const set = async (attributes: Record<string, unknown>) =>
-    new Map<string, Shown>(
+    new Map<string, ShownValue>(
       (await run('crm_upsert_contact', { phone, attributes })).contact.attributes.map(
-        (a: Shown & { key: string }) => [a.key, a],
+        (a: ShownValue & { key: string }) => [a.key, a],
       ),
     )
   return { workspace, run, call, set }
 }
-type Shown = { label: string; type: string; value: unknown; display: string; typed_value: unknown }
+type ShownValue = { label: string; type: string; value: unknown; display: string; typed_value: unknown }
 
 /**
- * What is sent, and what is shown: value, display, typed_value (spec "Attribute"). One form where all three
- * are the same.
+ * The input, and what is shown: value, display and typed_value (spec "Attribute"). Only the value where
+ * display and typed_value equal it.
  */
-const shownAs: Record<(typeof customFieldTypes)[number], [unknown, unknown, string?, unknown?][]> = {
+const validInputs: Record<(typeof customFieldTypes)[number], [unknown, unknown, string?, unknown?][]> = {
   text: [
     ['Hello', 'Hello'],
     ['  spaces stay ', '  spaces stay '],
@@ -137,7 +137,7 @@ const shownAs: Record<(typeof customFieldTypes)[number], [unknown, unknown, stri
   ],
 }
 
-const refusedBy: Record<(typeof customFieldTypes)[number], unknown[]> = {
+const invalidInputs: Record<(typeof customFieldTypes)[number], unknown[]> = {
   text: [{}, ['a'], 'x'.repeat(10_001)],
   textarea: [{ a: 1 }],
   select: ['blue', 3, ['red'], {}, 'red,green'],
@@ -165,38 +165,38 @@ const refusedBy: Record<(typeof customFieldTypes)[number], unknown[]> = {
 
 everyDatabase('Custom field values', (server) => {
   it('each type is shown as value, display and typed_value', async () => {
-    const { set } = await scene(server())
+    const { set } = await createScene(server())
     for (const type of customFieldTypes)
-      for (const [given, value, display = value, typed = value] of shownAs[type]) {
-        const shown = (await set({ [keyOf(type)]: given })).get(keyOf(type))
+      for (const [input, value, display = value, typed = value] of validInputs[type]) {
+        const shown = (await set({ [toKey(type)]: input })).get(toKey(type))
         assert.deepEqual(
           shown,
-          { key: keyOf(type), label: `The ${type}`, type, value, display, typed_value: typed },
-          `${type} ${JSON.stringify(given)}`,
+          { key: toKey(type), label: `The ${type}`, type, value, display, typed_value: typed },
+          `${type} ${JSON.stringify(input)}`,
         )
       }
   })
 
-  it('an invalid value is refused with field and fix, and nothing changes', async () => {
-    const { call, run, set } = await scene(server())
+  it('an invalid value is rejected with field and fix, and nothing changes', async () => {
+    const { call, run, set } = await createScene(server())
     const before = await set(
-      Object.fromEntries(customFieldTypes.map((type) => [keyOf(type), shownAs[type][0]![0]])),
+      Object.fromEntries(customFieldTypes.map((type) => [toKey(type), validInputs[type][0]![0]])),
     )
     for (const type of customFieldTypes)
-      for (const given of refusedBy[type]) {
+      for (const input of invalidInputs[type]) {
         const { status, body } = await call('crm_upsert_contact', {
           phone,
           name: 'Changed',
-          attributes: { [keyOf(type)]: given },
+          attributes: { [toKey(type)]: input },
         })
-        const shown = `${type} ${JSON.stringify(given).slice(0, 60)}`
-        assert.deepEqual([status, body.code], [400, 'invalid_input'], shown)
+        const label = `${type} ${JSON.stringify(input).slice(0, 60)}`
+        assert.deepEqual([status, body.code], [400, 'invalid_input'], label)
         assert.deepEqual(
           [body.errors.length, body.errors[0].pointer, body.errors[0].code],
-          [1, `#/attributes/${keyOf(type)}`, 'invalid_value'],
-          shown,
+          [1, `#/attributes/${toKey(type)}`, 'invalid_value'],
+          label,
         )
-        assert.ok(body.errors[0].fix.length > 5, shown)
+        assert.ok(body.errors[0].fix.length > 5, label)
         if (['select', 'radio', 'multiselect'].includes(type))
           assert.deepEqual(
             body.errors[0].allowed,
@@ -217,13 +217,13 @@ everyDatabase('Custom field values', (server) => {
   })
 
   it('null and an empty string clear one value and leave the others', async () => {
-    const { run, set } = await scene(server())
+    const { run, set } = await createScene(server())
     for (const empty of [null, '', '  ', []]) {
-      await set(Object.fromEntries(customFieldTypes.map((type) => [keyOf(type), shownAs[type][0]![0]])))
+      await set(Object.fromEntries(customFieldTypes.map((type) => [toKey(type), validInputs[type][0]![0]])))
       for (const type of customFieldTypes) {
-        const left = await set({ [keyOf(type)]: empty })
-        assert.ok(!left.has(keyOf(type)), `${type} ${JSON.stringify(empty)}`)
-        assert.equal(left.size, customFieldTypes.length - 1 - customFieldTypes.indexOf(type))
+        const remaining = await set({ [toKey(type)]: empty })
+        assert.ok(!remaining.has(toKey(type)), `${type} ${JSON.stringify(empty)}`)
+        assert.equal(remaining.size, customFieldTypes.length - 1 - customFieldTypes.indexOf(type))
       }
     }
     const again = await run('crm_upsert_contact', { phone, attributes: { f_text: null } })
@@ -231,86 +231,86 @@ everyDatabase('Custom field values', (server) => {
   })
 
   it('read after write returns the values that were set', async () => {
-    const { set } = await scene(server())
+    const { set } = await createScene(server())
     const storedText = fc
       .string({ unit: 'binary', minLength: 1, maxLength: 60 })
       .filter((t) => !t.includes('\0') && t.trim() !== '')
     const finite = fc.double({ noNaN: true, noDefaultInfinity: true }).map((n) => (n === 0 ? 0 : n))
-    const when = fc.date({ min: new Date('1000-01-02'), max: new Date('9000-01-01'), noInvalidDate: true })
+    const dates = fc.date({ min: new Date('1000-01-02'), max: new Date('9000-01-01'), noInvalidDate: true })
     const decimal = fc.tuple(
       fc.constantFrom('', '-'),
       fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }),
       fc.string({ unit: fc.constantFrom(...'0123456789'), maxLength: 8 }),
     )
-    const all = fc.record({
+    const inputs = fc.record({
       text: storedText,
       textarea: storedText,
       number: finite,
       float: finite,
       int: fc.maxSafeInteger(),
       decimal,
-      date: when,
-      datetime: when,
+      date: dates,
+      datetime: dates,
       boolean: fc.boolean(),
       offset: fc.integer({ min: -14 * 60, max: 14 * 60 }),
-      many: fc.shuffledSubarray(options, { minLength: 1 }),
+      selected: fc.shuffledSubarray(options, { minLength: 1 }),
       byLabel: fc.boolean(),
     })
     await fc.assert(
-      fc.asyncProperty(all, async (given) => {
-        const [sign, whole, part] = given.decimal
-        const local = new Date(given.datetime.getTime() + given.offset * 60_000).toISOString().slice(0, -1)
-        const [hours, minutes] = [Math.floor(Math.abs(given.offset) / 60), Math.abs(given.offset) % 60].map(
+      fc.asyncProperty(inputs, async (input) => {
+        const [sign, integer, fraction] = input.decimal
+        const local = new Date(input.datetime.getTime() + input.offset * 60_000).toISOString().slice(0, -1)
+        const [hours, minutes] = [Math.floor(Math.abs(input.offset) / 60), Math.abs(input.offset) % 60].map(
           (n) => String(n).padStart(2, '0'),
         )
         const shown = await set({
-          f_text: given.text,
-          f_textarea: given.textarea,
-          f_number: given.number,
-          f_float: String(given.float),
-          f_int: given.int,
-          f_decimal: `${sign}${whole}${part === '' ? '' : `.${part}`}`,
-          f_date: given.date.toISOString().slice(0, 10),
-          f_datetime: `${local}${given.offset < 0 ? '-' : '+'}${hours}:${minutes}`,
-          f_boolean: given.boolean,
-          f_multiselect: given.many.map((o) => (given.byLabel ? o.label : o.value)),
+          f_text: input.text,
+          f_textarea: input.textarea,
+          f_number: input.number,
+          f_float: String(input.float),
+          f_int: input.int,
+          f_decimal: `${sign}${integer}${fraction === '' ? '' : `.${fraction}`}`,
+          f_date: input.date.toISOString().slice(0, 10),
+          f_datetime: `${local}${input.offset < 0 ? '-' : '+'}${hours}:${minutes}`,
+          f_boolean: input.boolean,
+          f_multiselect: input.selected.map((o) => (input.byLabel ? o.label : o.value)),
         })
-        const seen = (type: string) => {
-          const { value, display, typed_value } = shown.get(keyOf(type))!
+        const pick = (type: string) => {
+          const { value, display, typed_value } = shown.get(toKey(type))!
           return [value, display, typed_value]
         }
         for (const type of ['text', 'textarea'] as const)
-          assert.deepEqual(seen(type), [given[type], given[type], given[type]])
+          assert.deepEqual(pick(type), [input[type], input[type], input[type]])
         for (const type of ['number', 'float', 'int'] as const)
-          assert.deepEqual(seen(type), [given[type], String(given[type]), given[type]])
-        const digits = `${whole}.${part.padEnd(8, '0')}`
+          assert.deepEqual(pick(type), [input[type], String(input[type]), input[type]])
+        const digits = `${integer}.${fraction.padEnd(8, '0')}`
         const exact = `${/[1-9]/.test(digits) ? sign : ''}${digits}`
-        assert.deepEqual(seen('decimal'), [exact, exact, Number(exact)])
-        const day = given.date.toISOString().slice(0, 10)
-        assert.deepEqual(seen('date'), [day, day, day])
-        const instant = given.datetime.toISOString()
-        assert.deepEqual(seen('datetime'), [
+        assert.deepEqual(pick('decimal'), [exact, exact, Number(exact)])
+        const day = input.date.toISOString().slice(0, 10)
+        assert.deepEqual(pick('date'), [day, day, day])
+        const instant = input.datetime.toISOString()
+        assert.deepEqual(pick('datetime'), [
           instant.slice(0, 19).replace('T', ' '),
           instant.slice(0, 19).replace('T', ' '),
           instant,
         ])
-        assert.deepEqual(seen('multiselect'), [
-          given.many.map((o) => o.value).join(','),
-          given.many.map((o) => o.label).join(', '),
-          given.many.map((o) => o.value),
+        assert.deepEqual(pick('multiselect'), [
+          input.selected.map((o) => o.value).join(','),
+          input.selected.map((o) => o.label).join(', '),
+          input.selected.map((o) => o.value),
         ])
-        assert.deepEqual(seen('boolean'), [
-          given.boolean ? 'Yes' : 'No',
-          given.boolean ? 'Yes' : 'No',
-          given.boolean,
+        assert.deepEqual(pick('boolean'), [
+          input.boolean ? 'Yes' : 'No',
+          input.boolean ? 'Yes' : 'No',
+          input.boolean,
         ])
       }),
       { numRuns: 60 },
     )
   })
 
-  it('long text is stored whole and shown with 2000 characters, no code point split', async () => {
-    const { run, set } = await scene(server())
+  it('long text is stored in full and shown with 2000 characters, no code point split', async () => {
+    const { run, set } = await createScene(server())
     const long = `${'a'.repeat(1990)}${'😀'.repeat(20)}`
     const shown = await set({ f_text: long, f_textarea: 'é'.repeat(2000) })
     const clipped = `${'a'.repeat(1990)}${'😀'.repeat(10)}`
@@ -330,7 +330,7 @@ everyDatabase('Custom field values', (server) => {
   })
 
   it('stored values stay when the options of their field change', async () => {
-    const { run, set } = await scene(server())
+    const { run, set } = await createScene(server())
     await set({ f_select: 'red', f_multiselect: ['green', 'red'] })
     const fields = (await run('crm_list_custom_fields', { search: 'select' })).data as {
       id: string

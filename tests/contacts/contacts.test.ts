@@ -19,9 +19,9 @@ everyDoor('Contacts', (test) => {
     )
     const { id } = created.body
 
-    const again = await call('crm_upsert_contact', { phone: '(+1) 5550100042', name: 'Ada Lovelace' })
-    assert.equal(again.body.action, 'unchanged')
-    assert.equal(again.body.id, id)
+    const unchanged = await call('crm_upsert_contact', { phone: '(+1) 5550100042', name: 'Ada Lovelace' })
+    assert.equal(unchanged.body.action, 'unchanged')
+    assert.equal(unchanged.body.id, id)
     const updated = await call('crm_upsert_contact', { phone: '0015550100042', name: 'Ada King' })
     assert.equal(updated.body.action, 'updated')
 
@@ -82,15 +82,15 @@ everyDoor('Contacts', (test) => {
   })
 
   test('a dry run changes nothing', async ({ call }) => {
-    const rehearsed = await call('crm_upsert_contact', {
+    const dryRun = await call('crm_upsert_contact', {
       phone: '+15550100001',
       tags: ['new'],
       dry_run: true,
     })
-    assert.equal(rehearsed.body.dry_run, true)
-    assert.equal(rehearsed.body.action, 'created')
-    assert.equal(rehearsed.body.id, null)
-    assert.equal(rehearsed.body.contact.id, null)
+    assert.equal(dryRun.body.dry_run, true)
+    assert.equal(dryRun.body.action, 'created')
+    assert.equal(dryRun.body.id, null)
+    assert.equal(dryRun.body.contact.id, null)
     assert.equal((await call('crm_search_contacts')).body.total, 0)
     assert.deepEqual((await call('crm_list_tags')).body.data, [])
   })
@@ -118,22 +118,22 @@ everyDoor('Contacts', (test) => {
     )
     const byTag = await call('crm_search_contacts', { tag_ids: [tags[0].id] })
     assert.equal(byTag.body.total, 3)
-    await call('crm_untag_contacts', { contact_ids: [ids[0]], tags: ['GOLD', 'never heard of'] })
+    await call('crm_untag_contacts', { contact_ids: [ids[0]], tags: ['GOLD', 'unknown tag'] })
     assert.equal((await call('crm_search_contacts', { tag_ids: [tags[0].id] })).body.total, 2)
     assert.equal((await call('crm_list_tags', { search: 'gol' })).body.data[0].contacts_count, 2)
   })
 
   test('phone numbers are validated and normalized', async ({ call }) => {
     for (const phone of ['030 1234567', '12', 'hello there', '+999 12345678', '+1 555']) {
-      const refused = await call('crm_upsert_contact', { phone })
-      assert.equal(refused.status, 400, phone)
-      assert.equal(refused.body.code, 'invalid_input')
+      const rejected = await call('crm_upsert_contact', { phone })
+      assert.equal(rejected.status, 400, phone)
+      assert.equal(rejected.body.code, 'invalid_input')
     }
     const arabic = await call('crm_upsert_contact', { phone: '+٤٩٣٠١٢٣٤٥٦٧' })
     assert.equal(arabic.body.contact.phone, '49301234567')
   })
 
-  test('invalid input is refused with field and fix', async ({ call }) => {
+  test('invalid input is rejected with field and fix', async ({ call }) => {
     const unknown = await call('crm_upsert_contact', { phone: '+15550100042', nmae: 'Ada' })
     assert.equal(unknown.status, 400)
     assert.match(JSON.stringify(unknown.body.errors), /Did you mean name\?/)

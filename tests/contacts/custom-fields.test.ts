@@ -4,25 +4,25 @@ import { sql } from 'kysely'
 import { insertField } from '../../storage/custom-fields.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { makeWorkspace, type TestServer } from '../servers.ts'
+import { makeWorkspace } from '../servers.ts'
 
 const phone = '+15550100042'
 type Attribute = { key: string; value: unknown; typed_value: unknown }
-type Shown = { attributes: Attribute[] }
-const valuesOf = (contact: Shown): Record<string, unknown> =>
+type ContactView = { attributes: Attribute[] }
+const toValues = (contact: ContactView): Record<string, unknown> =>
   Object.fromEntries(contact.attributes.map((a) => [a.key, a.value]))
 
 everyDoor('Custom fields', (test) => {
   test('managers create, list, update and delete fields', async ({ call, door, workspace, as }) => {
-    const made = await call('crm_create_custom_field', {
+    const created = await call('crm_create_custom_field', {
       key: 'plan',
       label: 'Plan',
       type: 'select',
       options: [{ label: 'Pro', value: 'pro' }],
     })
-    assert.equal(made.status, 201)
-    const { id } = made.body
-    assert.equal(made.body.in_use, false)
+    assert.equal(created.status, 201)
+    const { id } = created.body
+    assert.equal(created.body.in_use, false)
     assert.deepEqual(
       (await call('crm_create_custom_field', { key: 'plan', type: 'text' })).body.code,
       'conflict',
@@ -33,14 +33,14 @@ everyDoor('Custom fields', (test) => {
     )
     await call('crm_upsert_contact', { phone, attributes: { plan: 'Pro' } })
     const listed = await call('crm_list_custom_fields', { search: 'PLA' })
-    assert.deepEqual(listed.body.data, [{ ...made.body, in_use: true }])
+    assert.deepEqual(listed.body.data, [{ ...created.body, in_use: true }])
     assert.equal(listed.body.total, 1)
     assert.deepEqual(
       (await call('crm_list_custom_fields', { type: 'email' })).body.data.map((f: { key: string }) => f.key),
       ['email'],
     )
     const changed = await call('crm_update_custom_field', { custom_field_id: id, label: 'Tariff' })
-    assert.deepEqual(changed.body, { ...made.body, label: 'Tariff', in_use: true })
+    assert.deepEqual(changed.body, { ...created.body, label: 'Tariff', in_use: true })
 
     const agent = as((await workspace.staff({ role: 'agent' })).key)
     for (const [op, input] of [
@@ -48,9 +48,9 @@ everyDoor('Custom fields', (test) => {
       ['crm_update_custom_field', { custom_field_id: id, label: 'x' }],
       ['crm_delete_custom_field', { custom_field_id: id }],
     ] as const) {
-      const refused = await agent(op, { ...input, dry_run: true })
+      const rejected = await agent(op, { ...input, dry_run: true })
       assert.deepEqual(
-        [refused.status, refused.body.code, refused.body.reason],
+        [rejected.status, rejected.body.code, rejected.body.reason],
         [403, 'forbidden', 'manager_only'],
         op,
       )
@@ -65,7 +65,7 @@ everyDoor('Custom fields', (test) => {
 
   test('agents can neither see nor set manager-only fields', async ({ call, workspace, as }) => {
     const agent = as((await workspace.staff({ role: 'agent' })).key)
-    const secret = (
+    const hiddenField = (
       await call('crm_create_custom_field', {
         key: 'credit',
         label: 'Credit',
@@ -77,7 +77,7 @@ everyDoor('Custom fields', (test) => {
     const { id, contact } = (
       await call('crm_upsert_contact', { phone, attributes: { credit: 7, plan: 'pro' } })
     ).body
-    assert.deepEqual(valuesOf(contact), { credit: 7, plan: 'pro' })
+    assert.deepEqual(toValues(contact), { credit: 7, plan: 'pro' })
 
     assert.deepEqual(
       (await agent('crm_list_custom_fields')).body.data.map((f: { key: string }) => f.key),
@@ -85,20 +85,20 @@ everyDoor('Custom fields', (test) => {
     )
     assert.equal((await agent('crm_list_custom_fields')).body.total, 2)
     assert.equal((await agent('crm_list_custom_fields', { search: 'credit' })).body.total, 0)
-    assert.deepEqual(valuesOf((await agent('crm_get_contact', { contact_id: id })).body), { plan: 'pro' })
+    assert.deepEqual(toValues((await agent('crm_get_contact', { contact_id: id })).body), { plan: 'pro' })
     for (const detail of ['summary', 'full'])
-      assert.deepEqual(valuesOf((await agent('crm_search_contacts', { detail })).body.data[0]), {
+      assert.deepEqual(toValues((await agent('crm_search_contacts', { detail })).body.data[0]), {
         plan: 'pro',
       })
-    assert.deepEqual(valuesOf((await agent('crm_upsert_contact', { phone, name: 'Ada' })).body.contact), {
+    assert.deepEqual(toValues((await agent('crm_upsert_contact', { phone, name: 'Ada' })).body.contact), {
       plan: 'pro',
     })
     assert.deepEqual(
-      valuesOf((await agent('crm_update_contact', { contact_id: id, attributes: { plan: 'max' } })).body),
+      toValues((await agent('crm_update_contact', { contact_id: id, attributes: { plan: 'max' } })).body),
       { plan: 'max' },
     )
 
-    // The same answer as for a key that was never there.
+    // The response equals that for a key that does not exist.
     for (const key of ['credit', 'nothing']) {
       for (const [op, input] of [
         ['crm_upsert_contact', { phone }],
@@ -117,28 +117,31 @@ everyDoor('Custom fields', (test) => {
         ])
       }
     }
-    const hidden = await agent('crm_update_custom_field', { custom_field_id: secret.id, label: 'x' })
-    assert.equal(hidden.status, 404)
-    assert.deepEqual(valuesOf((await call('crm_get_contact', { contact_id: id })).body), {
+    const hiddenUpdate = await agent('crm_update_custom_field', {
+      custom_field_id: hiddenField.id,
+      label: 'x',
+    })
+    assert.equal(hiddenUpdate.status, 404)
+    assert.deepEqual(toValues((await call('crm_get_contact', { contact_id: id })).body), {
       credit: 7,
       plan: 'max',
     })
   })
 
   test('email and the attribute email are the same value', async ({ call }) => {
-    const see = async (id: string) => {
+    const loadEmails = async (id: string) => {
       const { email, attributes } = (await call('crm_get_contact', { contact_id: id })).body
       return [email, attributes.find((a: { key: string }) => a.key === 'email')?.typed_value ?? null]
     }
     const { id } = (await call('crm_upsert_contact', { phone, email: 'ada@example.com' })).body
-    assert.deepEqual(await see(id), ['ada@example.com', 'ada@example.com'])
+    assert.deepEqual(await loadEmails(id), ['ada@example.com', 'ada@example.com'])
     await call('crm_upsert_contact', { phone, attributes: { email: 'king@example.com' } })
-    assert.deepEqual(await see(id), ['king@example.com', 'king@example.com'])
+    assert.deepEqual(await loadEmails(id), ['king@example.com', 'king@example.com'])
     await call('crm_upsert_contact', { phone, attributes: { email: '' } })
-    assert.deepEqual(await see(id), [null, null])
+    assert.deepEqual(await loadEmails(id), [null, null])
     await call('crm_update_contact', { contact_id: id, email: 'ada@example.com' })
     await call('crm_upsert_contact', { phone, email: '' })
-    assert.deepEqual(await see(id), [null, null])
+    assert.deepEqual(await loadEmails(id), [null, null])
     const summary = (await call('crm_search_contacts')).body.data[0]
     assert.ok(!('email' in summary))
     for (const email of ['ada', `${'a'.repeat(250)}@example.com`]) {
@@ -158,13 +161,17 @@ everyDoor('Custom fields', (test) => {
 })
 
 everyDatabase('Custom field values of contacts', (server) => {
-  const scene = async (on: TestServer) => {
-    const workspace = await makeWorkspace(on)
-    return { workspace, run: doAs(on, workspace.owner.key), call: callAs(on, workspace.owner.key) }
+  const createScene = async () => {
+    const workspace = await makeWorkspace(server())
+    return {
+      workspace,
+      run: doAs(server(), workspace.owner.key),
+      call: callAs(server(), workspace.owner.key),
+    }
   }
 
   it('a manager-only email field hides the email of the contact from agents', async () => {
-    const { workspace, run } = await scene(server())
+    const { workspace, run } = await createScene()
     const field = (await run('crm_list_custom_fields')).data[0]
     const { id } = await run('crm_upsert_contact', { phone, email: 'ada@example.com' })
     await run('crm_update_custom_field', { custom_field_id: field.id, visibility: 'manager_only' })
@@ -191,18 +198,18 @@ everyDatabase('Custom field values of contacts', (server) => {
   })
 
   it('values of a deleted field are not shown, even under a new field with the same key', async () => {
-    const { run, call } = await scene(server())
+    const { run, call } = await createScene()
     const old = await run('crm_create_custom_field', { key: 'plan', type: 'text' })
     const { id } = await run('crm_upsert_contact', { phone, attributes: { plan: 'old' } })
     await run('crm_delete_custom_field', { custom_field_id: old.id })
     assert.deepEqual((await run('crm_get_contact', { contact_id: id })).attributes, [])
     assert.equal((await call('crm_upsert_contact', { phone, attributes: { plan: 'x' } })).status, 400)
-    const renewed = await run('crm_create_custom_field', { key: 'plan', type: 'int' })
-    assert.notEqual(renewed.id, old.id)
-    assert.equal(renewed.in_use, false)
+    const recreated = await run('crm_create_custom_field', { key: 'plan', type: 'int' })
+    assert.notEqual(recreated.id, old.id)
+    assert.equal(recreated.in_use, false)
     assert.deepEqual((await run('crm_get_contact', { contact_id: id })).attributes, [])
     assert.deepEqual(
-      valuesOf((await run('crm_upsert_contact', { phone, attributes: { plan: 3 } })).contact),
+      toValues((await run('crm_upsert_contact', { phone, attributes: { plan: 3 } })).contact),
       { plan: 3 },
     )
     assert.deepEqual(
@@ -212,7 +219,7 @@ everyDatabase('Custom field values of contacts', (server) => {
   })
 
   it('at most 100 attributes are shown, those of the oldest fields', async () => {
-    const { workspace, run } = await scene(server())
+    const { workspace, run } = await createScene()
     const keys = Array.from({ length: 120 }, (_, i) => `field_${i}`)
     for (const key of keys)
       await insertField(
@@ -237,7 +244,7 @@ everyDatabase('Custom field values of contacts', (server) => {
   })
 
   it('keys such as __proto__ are unknown attributes', async () => {
-    const { workspace } = await scene(server())
+    const { workspace } = await createScene()
     for (const key of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
       const response = await fetch(`${server().url}/v1/contacts`, {
         method: 'POST',
@@ -254,7 +261,7 @@ everyDatabase('Custom field values of contacts', (server) => {
   })
 
   it('read-only fields are shown and cannot be set', async () => {
-    const { workspace, run, call } = await scene(server())
+    const { workspace, run, call } = await createScene()
     const field = (await insertField(
       server().db,
       workspace.id,
@@ -262,13 +269,13 @@ everyDatabase('Custom field values of contacts', (server) => {
       server().app.now(),
     ))!
     const { id } = await run('crm_upsert_contact', { phone, attributes: { source: 'ad' } })
-    // No operation makes a field read-only: such fields come with later features.
-    await sql`update custom_fields set read_only = true where workspace_id = ${workspace.id} and id = ${field.id}`.execute(
-      server().db,
-    )
+    // No operation can set read_only yet.
+    await sql`
+      update custom_fields set read_only = true
+      where workspace_id = ${workspace.id} and id = ${field.id}`.execute(server().db)
     const { status, body } = await call('crm_upsert_contact', { phone, attributes: { source: 'me' } })
     assert.deepEqual([status, body.errors[0].code], [400, 'read_only'])
-    assert.deepEqual(valuesOf(await run('crm_get_contact', { contact_id: id })), { source: 'ad' })
+    assert.deepEqual(toValues(await run('crm_get_contact', { contact_id: id })), { source: 'ad' })
   })
 })
 
@@ -278,11 +285,14 @@ everyDatabase('Conversations of a contact', (server) => {
     const run = doAs(server(), workspace.owner.key)
     const { id } = await run('crm_upsert_contact', { phone })
     await run('crm_upsert_contact', { phone: '+15550100001' })
-    // Conversations come in from the provider; here they are planted.
+    // No operation creates a conversation: they are inserted here.
     await sql`
-      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id, assigned_team_id, created_at, last_activity_at, updated_at)
-      select ${workspace.id}::bigint, ${id}::bigint, 1, case when i % 2 = 0 then 'open' else 'closed' end, case when i = 11 then 5 end, case when i = 10 then 6 end,
-        timestamptz '2026-01-01T00:00:00Z' + i * interval '1 day', timestamptz '2026-02-01T00:00:00Z' + (i * 5 % 12) * interval '1 hour', now()
+      insert into conversations (workspace_id, contact_id, channel_id, state, assigned_staff_id,
+        assigned_team_id, created_at, last_activity_at, updated_at)
+      select ${workspace.id}::bigint, ${id}::bigint, 1, case when i % 2 = 0 then 'open' else 'closed' end,
+        case when i = 11 then 5 end, case when i = 10 then 6 end,
+        timestamptz '2026-01-01T00:00:00Z' + i * interval '1 day',
+        timestamptz '2026-02-01T00:00:00Z' + (i * 5 % 12) * interval '1 hour', now()
       from generate_series(0, 11) as i`.execute(server().db)
     const contact = await run('crm_get_contact', { contact_id: id })
     const hours = contact.conversations.map((c: { last_activity_at: string }) =>
@@ -290,11 +300,11 @@ everyDatabase('Conversations of a contact', (server) => {
     )
     assert.deepEqual(hours, [11, 10, 9, 8, 7, 6, 5, 4, 3, 2])
     assert.match(contact.conversations[0].created_at, /^2026-01-\d\dT00:00:00\.000Z$/)
-    const eleventh = contact.conversations.find(
+    const assigned = contact.conversations.find(
       (c: { assigned_staff_id: string | null }) => c.assigned_staff_id === '5',
     )
     assert.deepEqual(
-      { ...eleventh, id: '1' },
+      { ...assigned, id: '1' },
       {
         id: '1',
         channel_id: '1',
@@ -312,10 +322,10 @@ everyDatabase('Conversations of a contact', (server) => {
       ['5', null],
     )
     const { data } = await run('crm_search_contacts', {})
-    const conversations = (ofThis: boolean): unknown[] =>
+    const listConversations = (ofContact: boolean): unknown[] =>
       data
-        .filter((row: { id: string }) => (row.id === id) === ofThis)
+        .filter((row: { id: string }) => (row.id === id) === ofContact)
         .map((row: { conversations: unknown[] }) => row.conversations)
-    assert.deepEqual([conversations(true), conversations(false)], [[contact.conversations], [[]]])
+    assert.deepEqual([listConversations(true), listConversations(false)], [[contact.conversations], [[]]])
   })
 })

@@ -5,13 +5,13 @@ import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 
 type Named = { name: string; contacts_count: number }
-const countsOf = (body: { data: Named[] }) => body.data.map((row) => [row.name, row.contacts_count])
+const toCounts = (body: { data: Named[] }) => body.data.map((row) => [row.name, row.contacts_count])
 
 everyDoor('Groups', (test) => {
   test('create once per name, add and remove contacts, delete', async ({ call, door }) => {
-    const made = await call('crm_create_group', { name: ' Stammkunden Süd ', emoji: '⭐' })
-    assert.equal(made.body.created, true)
-    const { group } = made.body
+    const created = await call('crm_create_group', { name: ' Stammkunden Süd ', emoji: '⭐' })
+    assert.equal(created.body.created, true)
+    const { group } = created.body
     assert.deepEqual(group, { id: group.id, name: 'Stammkunden Süd', emoji: '⭐' })
     for (const name of ['Stammkunden Süd', 'STAMMKUNDEN SÜD', 'stammkunden su\u0308d']) {
       assert.deepEqual(
@@ -20,13 +20,13 @@ everyDoor('Groups', (test) => {
         name,
       )
     }
-    const rehearsed = await call('crm_create_group', { name: 'Other', dry_run: true })
-    assert.deepEqual(rehearsed.body, {
+    const dryRun = await call('crm_create_group', { name: 'Other', dry_run: true })
+    assert.deepEqual(dryRun.body, {
       group: { id: null, name: 'Other', emoji: null },
       created: true,
       dry_run: true,
     })
-    assert.deepEqual(countsOf((await call('crm_list_groups')).body), [['Stammkunden Süd', 0]])
+    assert.deepEqual(toCounts((await call('crm_list_groups')).body), [['Stammkunden Süd', 0]])
 
     const ids: string[] = []
     for (const n of [1, 2, 3])
@@ -51,7 +51,7 @@ everyDoor('Groups', (test) => {
     )
     const again = await call('crm_add_contacts_to_group', { group_id: group.id, contact_ids: ids })
     assert.deepEqual([again.body.succeeded, again.body.failed], [3, 0])
-    assert.deepEqual(countsOf((await call('crm_list_groups', { search: 'süd' })).body), [
+    assert.deepEqual(toCounts((await call('crm_list_groups', { search: 'süd' })).body), [
       ['Stammkunden Süd', 3],
     ])
     await call('crm_remove_contacts_from_group', { group_id: group.id, contact_ids: [ids[0], ids[0]] })
@@ -72,30 +72,33 @@ everyDoor('Groups', (test) => {
     ])
 
     const deleted = await call('crm_delete_group', { group_id: group.id }, { confirm: 'delete' })
-    if (!door.confirms) return void assert.equal(deleted.status, 428)
+    if (!door.confirms) {
+      assert.equal(deleted.status, 428)
+      return
+    }
     assert.deepEqual(deleted.body, { id: group.id, deleted: true })
     assert.deepEqual((await call('crm_list_groups')).body.data, [])
     assert.equal((await call('crm_search_contacts', { not_in_any_group: true })).body.total, 3)
     for (const op of ['crm_add_contacts_to_group', 'crm_remove_contacts_from_group'])
       assert.equal((await call(op, { group_id: group.id, contact_ids: ids })).status, 404)
     assert.equal((await call('crm_delete_group', { group_id: group.id }, { confirm: 'delete' })).status, 404)
-    // The name is free again, and nobody is in the new group.
-    const anew = (await call('crm_create_group', { name: 'stammkunden süd' })).body
-    assert.equal(anew.created, true)
-    assert.equal((await call('crm_search_contacts', { group_ids: [anew.group.id] })).body.total, 0)
+    // The name can be used again, and the new group has no contacts.
+    const recreated = (await call('crm_create_group', { name: 'stammkunden süd' })).body
+    assert.equal(recreated.created, true)
+    assert.equal((await call('crm_search_contacts', { group_ids: [recreated.group.id] })).body.total, 0)
   })
 })
 
 everyDatabase('Groups and tags', (server) => {
-  const scene = async () => {
+  const createScene = async () => {
     const workspace = await makeWorkspace(server())
     return { run: doAs(server(), workspace.owner.key), call: callAs(server(), workspace.owner.key) }
   }
 
   it('the emoji of a group is one grapheme', async () => {
-    const { call, run } = await scene()
-    const one = ['⭐', '❤', '❤️', '👍🏽', '🇩🇪', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', '👩‍🚀', '👨‍👩‍👧‍👦', '👩🏽‍❤️‍💋‍👨🏿', '🏳️‍🌈', '1️⃣', '#️⃣', '🫶🏿', '☎️']
-    for (const [i, emoji] of one.entries()) {
+    const { call, run } = await createScene()
+    const valid = ['⭐', '❤', '❤️', '👍🏽', '🇩🇪', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', '👩‍🚀', '👨‍👩‍👧‍👦', '👩🏽‍❤️‍💋‍👨🏿', '🏳️‍🌈', '1️⃣', '#️⃣', '🫶🏿', '☎️']
+    for (const [i, emoji] of valid.entries()) {
       assert.equal((await run('crm_create_group', { name: `One ${i}`, emoji })).group.emoji, emoji)
     }
     for (const emoji of [
@@ -120,7 +123,7 @@ everyDatabase('Groups and tags', (server) => {
       '-',
       '\n⭐',
     ]) {
-      const { status, body } = await call('crm_create_group', { name: 'Refused', emoji })
+      const { status, body } = await call('crm_create_group', { name: 'Rejected', emoji })
       assert.equal(status, 400, JSON.stringify(emoji))
       assert.deepEqual(
         [...new Set(body.errors.map((e: { pointer: string }) => e.pointer))],
@@ -128,11 +131,11 @@ everyDatabase('Groups and tags', (server) => {
         JSON.stringify(emoji),
       )
     }
-    assert.equal((await run('crm_list_groups')).total, one.length)
+    assert.equal((await run('crm_list_groups')).total, valid.length)
   })
 
   it('names have 1 to 100 characters after trimming', async () => {
-    const { call } = await scene()
+    const { call } = await createScene()
     for (const name of ['', '   ', 'x'.repeat(101), '😀'.repeat(101)])
       assert.equal((await call('crm_create_group', { name })).status, 400)
     for (const name of ['x', '😀'.repeat(100), ` ${'y'.repeat(100)} `])
@@ -140,33 +143,33 @@ everyDatabase('Groups and tags', (server) => {
   })
 
   it('lists are sorted by name, ignoring case', async () => {
-    const { run } = await scene()
+    const { run } = await createScene()
     for (const name of ['beta', 'Alpha', 'Éclair', 'gamma', 'Delta', '漢字', '%', '50%'])
       await run('crm_create_group', { name })
     assert.deepEqual(
-      countsOf(await run('crm_list_groups')).map(([name]) => name),
+      toCounts(await run('crm_list_groups')).map(([name]) => name),
       ['%', '50%', 'Alpha', 'beta', 'Delta', 'gamma', 'Éclair', '漢字'],
     )
     assert.deepEqual(
-      countsOf(await run('crm_list_groups', { search: '%' })).map(([name]) => name),
+      toCounts(await run('crm_list_groups', { search: '%' })).map(([name]) => name),
       ['%', '50%'],
     )
     assert.deepEqual(
-      countsOf(await run('crm_list_groups', { search: 'ÉCLAIR' })).map(([name]) => name),
+      toCounts(await run('crm_list_groups', { search: 'ÉCLAIR' })).map(([name]) => name),
       ['Éclair'],
     )
     assert.equal((await run('crm_list_groups', { search: '_' })).total, 0)
   })
 
   it('a tag keeps its first spelling', async () => {
-    const { run } = await scene()
+    const { run } = await createScene()
     await run('crm_upsert_contact', { phone: '+15550100001', tags: ['Straße', 'STRASSE', 'vip', 'VIP'] })
     await run('crm_upsert_contact', { phone: '+15550100002', tags: ['strasse', 'Vip', 'ΟΔΟΣ'] })
     await run('crm_tag_contacts', {
       contact_ids: [(await run('crm_search_contacts')).data[0].id],
       tags: ['οδος', 'οδοσ'],
     })
-    assert.deepEqual(countsOf(await run('crm_list_tags')), [
+    assert.deepEqual(toCounts(await run('crm_list_tags')), [
       ['Straße', 2],
       ['vip', 2],
       ['ΟΔΟΣ', 1],
@@ -174,21 +177,21 @@ everyDatabase('Groups and tags', (server) => {
   })
 
   it('a tag reference is an id when it matches one, else a name', async () => {
-    const { run, call } = await scene()
+    const { run, call } = await createScene()
     await run('crm_upsert_contact', { phone: '+15550100001', tags: ['VIP'] })
     const { id } = (await run('crm_list_tags')).data[0]
     const tagged = await run('crm_upsert_contact', { phone: '+15550100002', tags: [id, Number(id), 'vip'] })
     assert.deepEqual(tagged.contact.tags, [{ id, name: 'VIP' }])
-    // Digits that are no tag's id are a name; an integer is never one.
+    // Digits that match no tag id are a name; an integer never is.
     const named = await run('crm_upsert_contact', { phone: '+15550100002', tags: ['888888', '007'] })
     assert.deepEqual(
       named.contact.tags.map((t: { name: string }) => t.name),
       ['007', '888888', 'VIP'],
     )
-    const refused = await call('crm_upsert_contact', { phone: '+15550100003', tags: ['new', 888888] })
-    assert.equal(refused.status, 400)
+    const rejected = await call('crm_upsert_contact', { phone: '+15550100003', tags: ['new', 888888] })
+    assert.equal(rejected.status, 400)
     assert.deepEqual(
-      [refused.body.errors[0].pointer, refused.body.errors[0].code],
+      [rejected.body.errors[0].pointer, rejected.body.errors[0].code],
       ['#/tags/1', 'unknown_tag'],
     )
     assert.equal((await run('crm_list_tags')).total, 3)
@@ -197,15 +200,15 @@ everyDatabase('Groups and tags', (server) => {
 })
 
 everyDatabase('Tag, group and contact counts under concurrency', (server, database) => {
-  // The embedded database has one connection: nothing to race there, yet the same answers.
-  const many = Array.from({ length: 20 }, (_, i) => i)
+  // The embedded database has one connection, so nothing runs concurrently there.
+  const indexes = Array.from({ length: 20 }, (_, i) => i)
 
   it('concurrent tagging with one new tag keeps the count exact', async () => {
     const { owner } = await makeWorkspace(server())
     const run = doAs(server(), owner.key)
     const group = (await run('crm_create_group', { name: 'All' })).group.id
     await Promise.all(
-      many.map((i) =>
+      indexes.map((i) =>
         run('crm_upsert_contact', {
           phone: `+155501001${String(i).padStart(2, '0')}`,
           tags: i % 2 ? ['Hot', 'new'] : ['NEW', 'hot'],
@@ -220,7 +223,7 @@ everyDatabase('Tag, group and contact counts under concurrency', (server, databa
         ['new', 20],
       ],
     )
-    assert.deepEqual(countsOf(await run('crm_list_groups')), [['All', 20]])
+    assert.deepEqual(toCounts(await run('crm_list_groups')), [['All', 20]])
     assert.equal((await run('crm_search_contacts', { limit: 1 })).total, 20)
   })
 
@@ -229,7 +232,7 @@ everyDatabase('Tag, group and contact counts under concurrency', (server, databa
     const run = doAs(server(), owner.key)
     const call = callAs(server(), owner.key)
     const ids: string[] = await Promise.all(
-      many.map(
+      indexes.map(
         async (i) =>
           (
             await run('crm_upsert_contact', {
@@ -240,51 +243,54 @@ everyDatabase('Tag, group and contact counts under concurrency', (server, databa
       ),
     )
     await Promise.all(
-      many.flatMap((i) => [
+      indexes.flatMap((i) => [
         run('crm_tag_contacts', { contact_ids: ids, tags: ['a', 'b'] }),
         run('crm_untag_contacts', { contact_ids: ids.toReversed(), tags: ['b', 'base'] }),
         ...(i < 5 ? [call('crm_delete_contact', { contact_id: ids[i]! }, { confirm: 'delete' })] : []),
       ]),
     )
-    const left = await run('crm_search_contacts', { limit: 100, detail: 'full' })
-    assert.equal(left.total, 15)
-    const real = (name: string): number =>
-      left.data.filter((c: { tags: { name: string }[] }) => c.tags.some((t) => t.name === name)).length
+    const remaining = await run('crm_search_contacts', { limit: 100, detail: 'full' })
+    assert.equal(remaining.total, 15)
+    const countTagged = (name: string): number =>
+      remaining.data.filter((c: { tags: { name: string }[] }) => c.tags.some((t) => t.name === name)).length
     assert.deepEqual(
-      countsOf(await run('crm_list_tags')),
-      ['a', 'b', 'base'].map((name) => [name, real(name)]),
+      toCounts(await run('crm_list_tags')),
+      ['a', 'b', 'base'].map((name) => [name, countTagged(name)]),
     )
-    assert.equal(real('a'), 15)
-    assert.equal(real('base'), 0)
+    assert.equal(countTagged('a'), 15)
+    assert.equal(countTagged('base'), 0)
   })
 
   it('concurrent upserts of one phone create one contact', async () => {
     const { owner } = await makeWorkspace(server())
     const run = doAs(server(), owner.key)
-    const answers = await Promise.all(
-      many.map((i) => run('crm_upsert_contact', { phone: '+15550100042', tags: [`t${i}`] })),
+    const results = await Promise.all(
+      indexes.map((i) => run('crm_upsert_contact', { phone: '+15550100042', tags: [`t${i}`] })),
     )
-    assert.equal(new Set(answers.map((a) => a.id)).size, 1)
-    assert.deepEqual(answers.map((a) => a.action).sort(), ['created', ...many.slice(1).map(() => 'updated')])
-    assert.equal((await run('crm_get_contact', { contact_id: answers[0].id })).tags.length, 20)
+    assert.equal(new Set(results.map((a) => a.id)).size, 1)
+    assert.deepEqual(results.map((a) => a.action).sort(), [
+      'created',
+      ...indexes.slice(1).map(() => 'updated'),
+    ])
+    assert.equal((await run('crm_get_contact', { contact_id: results[0].id })).tags.length, 20)
   })
 
   it('concurrent upserts never exceed the contact limit of the plan', async () => {
     const { owner } = await makeWorkspace(server(), { contact_limit: 7 })
     const call = callAs(server(), owner.key)
     const replies = await Promise.all(
-      many.map((i) =>
+      indexes.map((i) =>
         call('crm_upsert_contact', { phone: `+155501001${String(i).padStart(2, '0')}`, tags: ['x'] }),
       ),
     )
     assert.deepEqual(replies.map((r) => r.status).sort(), [
-      ...many.slice(0, 7).map(() => 200),
-      ...many.slice(7).map(() => 403),
+      ...indexes.slice(0, 7).map(() => 200),
+      ...indexes.slice(7).map(() => 403),
     ])
     for (const { status, body } of replies)
       if (status === 403)
         assert.deepEqual([body.code, body.reason, body.limit], ['forbidden', 'contact_limit', 7])
-    // Contacts that are there may still be changed, and one that goes makes room for one.
+    // Existing contacts can still be updated, and each deletion allows one new contact.
     const { data } = (await call('crm_search_contacts')).body
     assert.equal(
       (await call('crm_upsert_contact', { phone: data[0].phone, name: 'Still' })).body.action,
@@ -292,12 +298,12 @@ everyDatabase('Tag, group and contact counts under concurrency', (server, databa
     )
     assert.equal((await call('crm_upsert_contact', { phone: '+15550109999', dry_run: true })).status, 403)
     await call('crm_delete_contact', { contact_id: data[1].id }, { confirm: 'delete' })
-    const again = await Promise.all(
-      many
+    const retries = await Promise.all(
+      indexes
         .slice(0, 5)
         .map((i) => call('crm_upsert_contact', { phone: `+155501099${String(i).padStart(2, '0')}` })),
     )
-    assert.deepEqual(again.map((r) => r.status).sort(), [200, 403, 403, 403, 403])
+    assert.deepEqual(retries.map((r) => r.status).sort(), [200, 403, 403, 403, 403])
   })
 
   it('deleting a group while contacts are added leaves no members behind', async () => {
@@ -305,9 +311,9 @@ everyDatabase('Tag, group and contact counts under concurrency', (server, databa
     const run = doAs(server(), owner.key)
     const call = callAs(server(), owner.key)
     for (let round = 0; round < (database === 'embedded' ? 2 : 10); round++) {
-      const group = (await run('crm_create_group', { name: 'Brief' })).group.id
+      const group = (await run('crm_create_group', { name: 'Short-lived' })).group.id
       const before = (await run('crm_search_contacts', { limit: 1 })).total
-      const joins = many.slice(0, 8).map((i) =>
+      const upserts = indexes.slice(0, 8).map((i) =>
         call('crm_upsert_contact', {
           phone: `+155501${String(round).padStart(2, '0')}0${String(i).padStart(2, '0')}`,
           group_ids: [group],
@@ -315,12 +321,12 @@ everyDatabase('Tag, group and contact counts under concurrency', (server, databa
       )
       const [, ...replies] = await Promise.all([
         call('crm_delete_group', { group_id: group }, { confirm: 'delete' }),
-        ...joins,
+        ...upserts,
       ])
       for (const { status } of replies) assert.ok(status === 200 || status === 400, String(status))
-      const all = (await run('crm_search_contacts', { limit: 1 })).total
-      assert.equal(all, before + replies.filter((r) => r.status === 200).length)
-      assert.equal((await run('crm_search_contacts', { not_in_any_group: true, limit: 1 })).total, all)
+      const after = (await run('crm_search_contacts', { limit: 1 })).total
+      assert.equal(after, before + replies.filter((r) => r.status === 200).length)
+      assert.equal((await run('crm_search_contacts', { not_in_any_group: true, limit: 1 })).total, after)
     }
   })
 })

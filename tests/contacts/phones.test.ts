@@ -8,21 +8,18 @@ import { everyDatabase } from '../doors.ts'
 import { callAs } from '../calls.ts'
 import { makeWorkspace } from '../servers.ts'
 
-/**
- * One number that exists in the plan of each country, with its parts: the country code and the national
- * digits.
- */
+/** A valid example number of each country, with its country code and national number. */
 const numbers = getCountries().map((country) => getExampleNumber(country, examples)!)
 const number = fc.constantFrom(...numbers)
 
-const digitsOf = (text: string): string => {
+const parseDigits = (text: string): string => {
   const parsed = parsePhone(text)
   assert.ok('digits' in parsed, `${JSON.stringify(text)} ${'error' in parsed ? parsed.error : ''}`)
   return parsed.digits
 }
-const refused = (text: string): void => assert.ok('error' in parsePhone(text), JSON.stringify(text))
+const assertInvalid = (text: string): void => assert.ok('error' in parsePhone(text), JSON.stringify(text))
 
-/** The zeros of scripts with decimal digits of their own. */
+/** The digit zero of several scripts. */
 const zeros = [
   '٠',
   '۰',
@@ -46,24 +43,24 @@ const zeros = [
   '𝟎',
   '𝟘',
 ]
-const inScript = (text: string, zero: string): string =>
+const toScript = (text: string, zero: string): string =>
   text.replaceAll(/\d/g, (d) => String.fromCodePoint(zero.codePointAt(0)! + Number(d)))
 
 describe('Phone numbers', () => {
   it('every international form of a number parses to the same digits, for every country', () => {
-    assert.ok(numbers.length > 200, 'countries')
+    assert.ok(numbers.length > 200, `${numbers.length} countries`)
     const prefix = fc.constantFrom('+', '00', '', '+ ', 'tel:+', ' +', '(+')
     const separators = fc.array(fc.constantFrom('', '', ' ', '-', '.', '\u00a0', '\u2013', ' - '), {
       minLength: 15,
       maxLength: 15,
     })
     fc.assert(
-      fc.property(number, prefix, separators, (example, before, gaps) => {
+      fc.property(number, prefix, separators, (example, leading, gaps) => {
         const digits = example.number.slice(1)
         const national = example.nationalNumber.toString()
-        const spread = [...national].map((d, i) => (i === 0 ? d : `${gaps[i % gaps.length]}${d}`)).join('')
-        const country = `${example.countryCallingCode}${before === '(+' ? ')' : ''}`
-        assert.equal(digitsOf(`${before}${country} ${spread}`), digits)
+        const separated = [...national].map((d, i) => (i === 0 ? d : `${gaps[i % gaps.length]}${d}`)).join('')
+        const country = `${example.countryCallingCode}${leading === '(+' ? ')' : ''}`
+        assert.equal(parseDigits(`${leading}${country} ${separated}`), digits)
       }),
       { numRuns: 500 },
     )
@@ -71,8 +68,8 @@ describe('Phone numbers', () => {
 
   it('the usual international spelling of each country is parsed', () => {
     for (const example of numbers)
-      for (const written of [example.formatInternational(), example.number, example.getURI()]) {
-        assert.equal(digitsOf(written), example.number.slice(1), written)
+      for (const text of [example.formatInternational(), example.number, example.getURI()]) {
+        assert.equal(parseDigits(text), example.number.slice(1), text)
       }
   })
 
@@ -84,7 +81,7 @@ describe('Phone numbers', () => {
         fc.constantFrom('+', '00', ''),
         (example, zero, prefix) => {
           const text = `${prefix}${example.number.slice(1)}`
-          assert.equal(digitsOf(inScript(text, zero)), example.number.slice(1))
+          assert.equal(parseDigits(toScript(text, zero)), example.number.slice(1))
         },
       ),
       { numRuns: 500 },
@@ -94,13 +91,13 @@ describe('Phone numbers', () => {
   it('parsing the result again returns the same digits', () => {
     fc.assert(
       fc.property(number, (example) => {
-        const digits = digitsOf(example.number)
-        assert.equal(digitsOf(digits), digits)
-        assert.equal(digitsOf(`+${digits}`), digits)
+        const digits = parseDigits(example.number)
+        assert.equal(parseDigits(digits), digits)
+        assert.equal(parseDigits(`+${digits}`), digits)
       }),
       { numRuns: 500 },
     )
-    // Whatever is taken at all is settled by the first parse.
+    // Parsing is idempotent for every accepted text.
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom(...'+0123456789 ()-.x'), minLength: 3, maxLength: 32 }),
@@ -115,16 +112,16 @@ describe('Phone numbers', () => {
     )
   })
 
-  it('numbers that begin with a single 0 are refused as local, in every script', () => {
+  it('numbers that begin with a single 0 are rejected as local, in every script', () => {
     fc.assert(
       fc.property(
         number,
         fc.constantFrom('0', ...zeros),
         fc.constantFrom('', ' ', '(', '( '),
-        (example, zero, before) => {
+        (example, zero, leading) => {
           const national = example.nationalNumber.toString().replace(/^0+/, '')
-          const parsed = parsePhone(`${before}${inScript(`0${national}`, zero)}`)
-          assert.ok('error' in parsed && parsed.error.includes('local'), `${before}${zero} ${national}`)
+          const parsed = parsePhone(`${leading}${toScript(`0${national}`, zero)}`)
+          assert.ok('error' in parsed && parsed.error.includes('local'), `${leading}${zero} ${national}`)
         },
       ),
       { numRuns: 300 },
@@ -140,14 +137,14 @@ describe('Phone numbers', () => {
       '\u200e+15550100042',
       '+1 1 555 010 0042',
     ]) {
-      assert.equal(digitsOf(text), '15550100042', text)
+      assert.equal(parseDigits(text), '15550100042', text)
     }
-    assert.equal(digitsOf('+49 (0)30 1234567'), '49301234567')
-    // Italy keeps its 0.
-    assert.equal(digitsOf('+39 06 1234567'), '39061234567')
+    assert.equal(parseDigits('+49 (0)30 1234567'), '49301234567')
+    // Italian numbers keep their leading 0.
+    assert.equal(parseDigits('+39 06 1234567'), '39061234567')
   })
 
-  it('text that is no phone number is refused', () => {
+  it('text that is no phone number is rejected', () => {
     for (const text of [
       '',
       '   ',
@@ -166,7 +163,7 @@ describe('Phone numbers', () => {
       '½',
       '+١',
     ])
-      refused(text)
+      assertInvalid(text)
   })
 
   it('masking hides at least two thirds of the digits', () => {

@@ -16,19 +16,19 @@ type Row = {
   groups: number[]
   starred: boolean
   dnd: boolean
-  created: string
-  updated: string
+  createdAt: string
+  updatedAt: string
 }
-type Planted = { key: string; rows: Row[]; tags: string[]; groups: string[] }
+type Fixture = { key: string; rows: Row[]; tags: string[]; groups: string[] }
 
-const at = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
+const toTime = (second: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString()
 const names = [null, 'Ada', 'ada', 'Émile', 'Zoë', 'Ælf', '李']
 
 /**
- * 64 contacts in which every combination of tags, groups and marks occurs, with ties in every sort key, and
- * some without name or phone.
+ * Inserts 64 contacts with every combination of tags, groups and `starred`, with ties in every sort key, and
+ * some without a name or a phone.
  */
-const plant = async (server: TestServer): Promise<Planted> => {
+const createFixture = async (server: TestServer): Promise<Fixture> => {
   const workspace = await makeWorkspace(server)
   const run = doAs(server, workspace.owner.key)
   const groups: string[] = []
@@ -45,8 +45,8 @@ const plant = async (server: TestServer): Promise<Planted> => {
       phone: `1555010${String((i * 37) % 64).padStart(4, '0')}`,
       starred: (i & 32) !== 0,
       dnd: i % 3 === 0,
-      created: at(i >> 2),
-      updated: at((i * 5) % 16),
+      createdAt: toTime(i >> 2),
+      updatedAt: toTime((i * 5) % 16),
       tags: [0, 1, 2].filter((n) => i & (1 << n)),
       groups: [0, 1].filter((n) => i & (8 << n)),
     }
@@ -61,17 +61,17 @@ const plant = async (server: TestServer): Promise<Planted> => {
         tagIds: row.tags.map((n) => tags[n]!),
         groupIds: row.groups.map((n) => groups[n]!),
       },
-      row.created,
+      row.createdAt,
     )
     await updateContactRow(
       server.db,
       workspace.id,
       { id, phone: row.phone },
       { starred: row.starred, dnd: row.dnd },
-      row.updated,
+      row.updatedAt,
     )
     const hasNoPhone = i % 16 === 0
-    // Contacts of web chat have no phone; no operation of today makes one.
+    // Web chat contacts have no phone; no operation can create one yet.
     if (hasNoPhone)
       await server.db
         .updateTable('contacts')
@@ -84,91 +84,94 @@ const plant = async (server: TestServer): Promise<Planted> => {
   return { key: workspace.owner.key, rows, tags, groups }
 }
 
-const some = (n: number) => fc.subarray(Array.from({ length: n }, (_, i) => i))
-const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 })
-const conditions = fc.record({
-  query: maybe(fc.constantFrom('ADA', 'a', 'é', 'ÆLF', 'zoë', '李', '0100', '1555 010 00', 'nobody')),
-  tags: maybe(some(3)),
-  groups: maybe(some(2)),
-  starred: maybe(fc.boolean()),
-  dnd: maybe(fc.boolean()),
-  none: maybe(fc.boolean()),
+const subset = (n: number) => fc.subarray(Array.from({ length: n }, (_, i) => i))
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 })
+const criteria = fc.record({
+  query: optional(fc.constantFrom('ADA', 'a', 'é', 'ÆLF', 'zoë', '李', '0100', '1555 010 00', 'nobody')),
+  tags: optional(subset(3)),
+  groups: optional(subset(2)),
+  starred: optional(fc.boolean()),
+  dnd: optional(fc.boolean()),
+  notInAnyGroup: optional(fc.boolean()),
 })
-type Conditions = typeof conditions extends fc.Arbitrary<infer T> ? T : never
+type Criteria = typeof criteria extends fc.Arbitrary<infer T> ? T : never
 
-const inputOf = (
-  { query, tags, groups, starred, dnd, none }: Conditions,
-  planted: Planted,
+const toInput = (
+  { query, tags, groups, starred, dnd, notInAnyGroup }: Criteria,
+  fixture: Fixture,
 ): Record<string, unknown> =>
   JSON.parse(
     JSON.stringify({
       query,
-      tag_ids: tags?.map((n) => planted.tags[n]),
-      group_ids: groups?.map((n) => planted.groups[n]),
+      tag_ids: tags?.map((n) => fixture.tags[n]),
+      group_ids: groups?.map((n) => fixture.groups[n]),
       starred,
       dnd,
-      not_in_any_group: none,
+      not_in_any_group: notInAnyGroup,
     }),
   ) as Record<string, unknown>
 
-const holds =
-  ({ query, tags, groups, starred, dnd, none }: Conditions) =>
+const matches =
+  ({ query, tags, groups, starred, dnd, notInAnyGroup }: Criteria) =>
   (row: Row): boolean =>
     (query === undefined ||
       (row.name ?? '').toLowerCase().includes(query.toLowerCase()) ||
       (row.phone ?? '').includes(query.replaceAll(' ', ''))) &&
-    // No ids ask for nothing.
+    // An empty list is no condition.
     (!tags?.length || tags.some((n) => row.tags.includes(n))) &&
     (!groups?.length || groups.some((n) => row.groups.includes(n))) &&
     (starred === undefined || row.starred === starred) &&
     (dnd === undefined || row.dnd === dnd) &&
-    (none === undefined || (row.groups.length === 0) === none)
+    (notInAnyGroup === undefined || (row.groups.length === 0) === notInAnyGroup)
 
-const bytes = (text: string | null) => Buffer.from(text ?? '')
-const byId = (a: Row, b: Row): number => (BigInt(a.id) < BigInt(b.id) ? -1 : 1)
-const orders: Record<string, (a: Row, b: Row) => number> = {
-  createdAt: (a, b) => a.created.localeCompare(b.created),
-  updatedAt: (a, b) => a.updated.localeCompare(b.updated),
-  id: byId,
-  name: (a, b) => Buffer.compare(bytes(a.name?.toLowerCase() ?? null), bytes(b.name?.toLowerCase() ?? null)),
-  phoneNumber: (a, b) => Buffer.compare(bytes(a.phone), bytes(b.phone)),
+const toBytes = (text: string | null) => Buffer.from(text ?? '')
+const compareIds = (a: Row, b: Row): number => (BigInt(a.id) < BigInt(b.id) ? -1 : 1)
+const comparators: Record<string, (a: Row, b: Row) => number> = {
+  createdAt: (a, b) => a.createdAt.localeCompare(b.createdAt),
+  updatedAt: (a, b) => a.updatedAt.localeCompare(b.updatedAt),
+  id: compareIds,
+  name: (a, b) =>
+    Buffer.compare(toBytes(a.name?.toLowerCase() ?? null), toBytes(b.name?.toLowerCase() ?? null)),
+  phoneNumber: (a, b) => Buffer.compare(toBytes(a.phone), toBytes(b.phone)),
 }
 const sort = fc.record({
-  field: fc.constantFrom(...Object.keys(orders)),
+  field: fc.constantFrom(...Object.keys(comparators)),
   direction: fc.constantFrom('asc', 'desc'),
 })
-const sorted = (
+const sortIds = (
   rows: readonly Row[],
   { field, direction }: { field: string; direction: string },
 ): string[] => {
-  const ascending = rows.toSorted((a, b) => orders[field]!(a, b) || byId(a, b)).map((row) => row.id)
+  const ascending = rows
+    .toSorted((a, b) => comparators[field]!(a, b) || compareIds(a, b))
+    .map((row) => row.id)
   return direction === 'asc' ? ascending : ascending.reverse()
 }
-const idsOf = (body: { data: { id: string }[] }): string[] => body.data.map((row) => row.id)
+const toIds = (body: { data: { id: string }[] }): string[] => body.data.map((row) => row.id)
 
 everyDatabase('Contact search', (server) => {
-  let planting: Promise<Planted> | undefined
-  const planted = (): Promise<Planted> => (planting ??= plant(server()))
+  let fixturePromise: Promise<Fixture> | undefined
+  const loadFixture = (): Promise<Fixture> => (fixturePromise ??= createFixture(server()))
 
-  it('returns the contacts that match all conditions, in the requested order, with an exact total', async () => {
-    const world = await planted()
-    const run = doAs(server(), world.key)
+  it('returns contacts that match all conditions, in the requested order, with an exact total', async () => {
+    const fixture = await loadFixture()
+    const run = doAs(server(), fixture.key)
     await fc.assert(
       fc.asyncProperty(
-        conditions,
-        maybe(sort),
+        criteria,
+        optional(sort),
         fc.integer({ min: 1, max: 100 }),
-        async (wanted, order, limit) => {
+        async (conditions, order, limit) => {
           const found = await run('crm_search_contacts', {
-            ...inputOf(wanted, world),
+            ...toInput(conditions, fixture),
             ...(order ? { sort: order } : {}),
             limit,
           })
-          const expected = sorted(
-            world.rows.filter(holds(wanted)),
+          const expected = sortIds(
+            fixture.rows.filter(matches(conditions)),
             order ?? { field: 'createdAt', direction: 'desc' },
           )
-          assert.deepEqual(idsOf(found), expected.slice(0, limit))
+          assert.deepEqual(toIds(found), expected.slice(0, limit))
           assert.deepEqual([found.total, found.approximate], [expected.length, false])
           assert.equal(found.next_cursor === null, expected.length <= limit)
         },
@@ -178,29 +181,34 @@ everyDatabase('Contact search', (server) => {
   })
 
   it('sorts by every field in both directions, ties by id, missing values as empty text', async () => {
-    const world = await planted()
-    const run = doAs(server(), world.key)
-    for (const field of Object.keys(orders))
+    const fixture = await loadFixture()
+    const run = doAs(server(), fixture.key)
+    for (const field of Object.keys(comparators))
       for (const direction of ['asc', 'desc']) {
         const found = await run('crm_search_contacts', { sort: { field, direction }, limit: 100 })
-        assert.deepEqual(idsOf(found), sorted(world.rows, { field, direction }), `${field} ${direction}`)
+        assert.deepEqual(toIds(found), sortIds(fixture.rows, { field, direction }), `${field} ${direction}`)
       }
     assert.deepEqual(
-      idsOf(await run('crm_search_contacts', { sort: { field: 'name' }, limit: 100 })),
-      sorted(world.rows, { field: 'name', direction: 'desc' }),
+      toIds(await run('crm_search_contacts', { sort: { field: 'name' }, limit: 100 })),
+      sortIds(fixture.rows, { field: 'name', direction: 'desc' }),
     )
   })
 
   it('email, tags and groups are in full rows only', async () => {
-    const world = await planted()
-    const run = doAs(server(), world.key)
-    const row = world.rows.find((r) => r.tags.length === 3 && r.groups.length === 2)!
-    const ask = { tag_ids: world.tags, sort: { field: 'id' }, limit: 100 }
-    type Found = { id: string; email?: string | null; tags: { name: string }[]; groups: { name: string }[] }
-    const pick = (body: { data: Found[] }) => body.data.find((c) => c.id === row.id)!
-    const summary = pick(await run('crm_search_contacts', ask))
+    const fixture = await loadFixture()
+    const run = doAs(server(), fixture.key)
+    const row = fixture.rows.find((r) => r.tags.length === 3 && r.groups.length === 2)!
+    const input = { tag_ids: fixture.tags, sort: { field: 'id' }, limit: 100 }
+    type FoundContact = {
+      id: string
+      email?: string | null
+      tags: { name: string }[]
+      groups: { name: string }[]
+    }
+    const pick = (body: { data: FoundContact[] }) => body.data.find((c) => c.id === row.id)!
+    const summary = pick(await run('crm_search_contacts', input))
     for (const field of ['email', 'tags', 'groups']) assert.ok(!(field in summary), field)
-    const full = pick(await run('crm_search_contacts', { ...ask, detail: 'full' }))
+    const full = pick(await run('crm_search_contacts', { ...input, detail: 'full' }))
     assert.equal(full.email, null)
     assert.deepEqual(
       full.tags.map((t) => t.name),
@@ -214,17 +222,17 @@ everyDatabase('Contact search', (server) => {
   })
 
   it('unknown ids match nothing, even when they exceed bigint', async () => {
-    const world = await planted()
-    const run = doAs(server(), world.key)
+    const fixture = await loadFixture()
+    const run = doAs(server(), fixture.key)
     for (const id of ['999999999', '9223372036854775807', '9223372036854775808', '9999999999999999999']) {
       assert.equal((await run('crm_search_contacts', { tag_ids: [id] })).total, 0)
       assert.equal((await run('crm_search_contacts', { group_ids: [id] })).total, 0)
       assert.deepEqual(
-        (await run('crm_search_contacts', { group_ids: [id, world.groups[0]!], limit: 100 })).total,
-        world.rows.filter((r) => r.groups.includes(0)).length,
+        (await run('crm_search_contacts', { group_ids: [id, fixture.groups[0]!], limit: 100 })).total,
+        fixture.rows.filter((r) => r.groups.includes(0)).length,
       )
     }
-    const call = callAs(server(), world.key)
+    const call = callAs(server(), fixture.key)
     for (const field of ['tag_ids', 'group_ids']) {
       const { status, body } = await call('crm_search_contacts', {
         [field]: Array.from({ length: 51 }, (_, i) => i + 1),
@@ -235,10 +243,7 @@ everyDatabase('Contact search', (server) => {
   })
 })
 
-/**
- * Each character with what it is when case is ignored, by Unicode's CaseFolding.txt; those with equal
- * values are equal.
- */
+/** Characters with their case folding by Unicode's CaseFolding.txt. */
 const folded: Record<string, string> = {
   a: 'a',
   A: 'a',
@@ -286,15 +291,15 @@ const folded: Record<string, string> = {
 }
 const characters = Object.keys(folded)
 const foldAll = (text: readonly string[]): string => text.map((char) => folded[char]!).join('')
-const text = (least: number, most: number) =>
-  fc.array(fc.constantFrom(...characters), { minLength: least, maxLength: most })
-/** A part of a text with each character in any of its cases. */
-const partOf = (whole: readonly string[]) =>
+const text = (minLength: number, maxLength: number) =>
+  fc.array(fc.constantFrom(...characters), { minLength, maxLength })
+/** A substring of a text with each character in any case. */
+const substring = (characterList: readonly string[]) =>
   fc
-    .tuple(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 8 }))
+    .tuple(fc.nat(characterList.length - 1), fc.integer({ min: 1, max: 8 }))
     .chain(([from, length]) =>
       fc.tuple(
-        ...whole
+        ...characterList
           .slice(from, from + length)
           .map((char) => fc.constantFrom(...characters.filter((other) => folded[other] === folded[char]))),
       ),
@@ -303,43 +308,45 @@ const partOf = (whole: readonly string[]) =>
 everyDatabase('Contact search by query', (server) => {
   it('matches a substring of name or phone, ignoring Unicode case, with no wildcards', async () => {
     const batch = fc.array(text(1, 12), { minLength: 20, maxLength: 40 })
-    const scene = batch.chain((made) =>
+    const scenario = batch.chain((names) =>
       fc.tuple(
-        fc.constant(made),
-        fc.array(fc.oneof(text(1, 4), fc.constantFrom(...made).chain(partOf)), {
+        fc.constant(names),
+        fc.array(fc.oneof(text(1, 4), fc.constantFrom(...names).chain(substring)), {
           minLength: 15,
           maxLength: 15,
         }),
       ),
     )
     await fc.assert(
-      fc.asyncProperty(scene, async ([made, queries]) => {
+      fc.asyncProperty(scenario, async ([contactNames, queries]) => {
         const workspace = await makeWorkspace(server())
         const run = doAs(server(), workspace.owner.key)
-        const rows = made.map((name, i) => ({
+        const rows = contactNames.map((name, i) => ({
           name: foldAll(name),
           phone: `150${String(i * 7).padStart(4, '1')}5`,
         }))
-        for (const [i, name] of made.entries()) {
+        for (const [i, name] of contactNames.entries()) {
           await plantContact(
             server().db,
             workspace.id,
             { phone: rows[i]!.phone, name: name.join(''), email: null, attrs: {}, tagIds: [], groupIds: [] },
-            at(i),
+            toTime(i),
           )
         }
-        for (const raw of queries) {
-          const query = raw.slice(
-            raw.findIndex((c) => c.trim() !== ''),
-            raw.findLastIndex((c) => c.trim() !== '') + 1,
+        for (const untrimmed of queries) {
+          const query = untrimmed.slice(
+            untrimmed.findIndex((c) => c.trim() !== ''),
+            untrimmed.findLastIndex((c) => c.trim() !== '') + 1,
           )
           if (query.length === 0) continue
-          const [wanted, plain] = [foldAll(query), query.join('')]
+          const [foldedQuery, plain] = [foldAll(query), query.join('')]
           const digits = /^[\d\s+().\-/]+$/.test(plain) ? plain.replaceAll(/\D/g, '') : ''
           const expected = rows
             .filter(
               ({ name, phone }) =>
-                name.includes(wanted) || phone.includes(plain) || (digits !== '' && phone.includes(digits)),
+                name.includes(foldedQuery) ||
+                phone.includes(plain) ||
+                (digits !== '' && phone.includes(digits)),
             )
             .map((r) => r.phone)
           const found = await run('crm_search_contacts', { query: plain, limit: 100 })
@@ -368,7 +375,7 @@ everyDatabase('Contact search by query', (server) => {
 
 it('Folding text is idempotent', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'binary' }), (any) => assert.equal(fold(fold(any)), fold(any))),
+    fc.property(fc.string({ unit: 'binary' }), (value) => assert.equal(fold(fold(value)), fold(value))),
     { numRuns: 2000 },
   )
   fc.assert(

@@ -213,10 +213,10 @@ describe('Event types', () => {
 
 describe('Error codes', () => {
   it('say what they mean and how to mend them', () => {
-    for (const [code, { status, title, about, mend }] of Object.entries(errors)) {
+    for (const [code, { status, title, description, fix }] of Object.entries(errors)) {
       assert.match(code, /^[a-z_]+$/)
       assert.ok(status >= 400 && status < 600)
-      assert.ok(title.length > 3 && about.endsWith('.') && mend.endsWith('.'), code)
+      assert.ok(title.length > 3 && description.endsWith('.') && fix.endsWith('.'), code)
     }
     unique(
       Object.values(errors).map((e) => e.title),

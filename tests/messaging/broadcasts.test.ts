@@ -8,6 +8,7 @@ import { doAs, plantContact } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { refusal } from './sends.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
+import { runs } from '../level.ts'
 
 const now = '2026-10-01T09:30:00.000Z'
 const clock = { now: () => now }
@@ -82,11 +83,7 @@ const contacts = async (server: TestServer, { id }: TestWorkspace, n: number): P
 everyDoor(
   'Broadcasts',
   (test) => {
-    test('list, get with totals, list recipients', async ({
-      call,
-      server,
-      workspace,
-    }) => {
+    test('list, get with totals, list recipients', async ({ call, server, workspace }) => {
       const people = await contacts(server, workspace, 6)
       const [{ id: channel }] = (await call('workspace_channels')).body.data
       const id = await plantBroadcast(server, workspace, { channel_id: channel, scheduled_at: hours(-1) })
@@ -382,7 +379,7 @@ everyDatabase(
             })
           }
         }),
-        { numRuns: 40 },
+        { numRuns: runs(20, 80) },
       )
     })
 

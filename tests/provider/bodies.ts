@@ -34,7 +34,7 @@ export const bodyOf = (account: string, ...changes: Part[]): string =>
 
 let serial = 0
 /** A message id that no other message has. */
-export const newWamid = (): string => `wamid.${process.pid}.${++serial}`
+export const randomWamid = (): string => `wamid.${process.pid}.${++serial}`
 
 /** Seconds as the provider writes them. */
 export const secondsOf = (iso: string): string => String(Math.floor(Date.parse(iso) / 1000))
@@ -71,7 +71,7 @@ export type CustomerScene = Awaited<ReturnType<typeof customerScene>>
 /** A message of a customer, a text when nothing else is given. */
 export const messageOf = (from: string | null, more: Part = {}): Part & { id: string } => ({
   ...(from === null ? {} : { from }),
-  id: newWamid(),
+  id: randomWamid(),
   timestamp: secondsOf(new Date().toISOString()),
   type: 'text',
   text: { body: 'hello' },
@@ -131,9 +131,8 @@ const eyes = ({ db }: TestServer, workspace: TestWorkspace) => ({
   updates: async () => [
     ...(
       await sql<{ kind: string; state: string; attempts: number; payload: unknown }>`
-    select kind, state, attempts, payload from provider_updates where subject like ${`%${workspace.id}`} order by id`.execute(
-        db,
-      )
+    select kind, state, attempts, payload from provider_updates
+      where subject ~ ${`^(77|88|99)${workspace.id}$`} order by id`.execute(db)
     ).rows,
   ],
 })
@@ -145,7 +144,7 @@ export const plantSent = async (
   more: { reference?: string; providerId?: string | null; status?: string } = {},
 ): Promise<{ id: string; wamid: string; conversationId: string }> => {
   const { id: contactId } = (await run('crm_upsert_contact', { phone })) as { id: string }
-  const wamid = newWamid()
+  const wamid = randomWamid()
   const now = app.now()
   const {
     rows: [row],

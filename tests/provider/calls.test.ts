@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { revokeKey } from '../../storage/admin.ts'
 import type { Reply } from '../doors.ts'
-import { type Provider, startProvider, thingMaker } from './operations.ts'
+import { type ProviderScript, startProvider, thingMaker } from './operations.ts'
 import {
   makeWorkspace,
   startServer,
@@ -21,7 +21,7 @@ import { databases } from '../databases.ts'
 for (const database of databases) {
   describe(`Calls to the provider (${database})`, () => {
     let servers: TestServer[]
-    let provider: Provider
+    let provider: ProviderScript
     let workspace: TestWorkspace
     let close: () => Promise<void>
     before(async () => {

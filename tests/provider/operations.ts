@@ -7,7 +7,7 @@ import { Problem } from '../../server/core/problem.ts'
 
 /** A third party that makes things by name, takes no idempotency key, and misbehaves as it is told. */
 type Fate = 'make' | 'make and drop' | 'drop' | 'refuse' | 'throttle' | 'make and wait'
-export type Provider = {
+export type ProviderScript = {
   url: string
   /** What becomes of the next calls, one each; 'make' when none is said. */
   fates: Fate[]
@@ -20,7 +20,7 @@ export type Provider = {
   close: () => Promise<void>
 }
 
-export const startProvider = async (): Promise<Provider> => {
+export const startProvider = async (): Promise<ProviderScript> => {
   const things = new Map<string, number>()
   const fates: Fate[] = []
   const made: string[] = []
@@ -86,7 +86,7 @@ type Intent = { name: string }
 type Result = { id: number | null }
 
 /** An operation in three parts that makes things at this provider, as those of the product do. */
-export const thingMaker = (provider: Provider) => {
+export const thingMaker = (provider: ProviderScript) => {
   const ask = async (method: string, name: string, signal: AbortSignal): Promise<Result> => {
     const response = await fetch(`${provider.url}/${encodeURIComponent(name)}`, { method, signal })
     if (response.status === 429) throw new Problem('upstream_unavailable', 'Later.', { reason: 'throttled' })

@@ -1,7 +1,7 @@
-import type { Raw } from './data.ts'
+import type { HistoryRows } from './history.ts'
 
 /** The days of a report as strings, found by writing dates, and whether a moment is on one of them. */
-export type Days = { from: string; to: string; days: number; on: (at: number | null) => boolean }
+export type ReportDays = { from: string; to: string; days: number; on: (at: number | null) => boolean }
 
 /** The date on the calendar there, as the platform writes it. */
 const dateAt = (ms: number, timeZone: string): string => {
@@ -37,11 +37,11 @@ const presetEnds = (preset: string, today: string): [from: string, to: string] =
 }
 
 /** The days of a preset, or from a day to a day. */
-export const daysOf = (
+export const resolveReportDays = (
   { preset, from, to }: { preset?: string; from?: string; to?: string },
   now: number,
   timeZone: string,
-): Days => {
+): ReportDays => {
   const [first, last] =
     from !== undefined && to !== undefined
       ? [from, to]
@@ -71,7 +71,7 @@ const ranOut = (due: number | null, stopped: number | null, now: number): boolea
   due !== null && (stopped === null ? now : stopped) > due
 
 /** Every figure of the summary, counted row by row. */
-export const summarize = (raw: Raw, { on }: Days) => {
+export const countSummary = (raw: HistoryRows, { on }: ReportDays) => {
   const { now } = raw
   const written = raw.messages.filter((m) => m.direction === 'outbound' && on(m.created_at))
   const [sent, delivered] = [

@@ -1,8 +1,8 @@
-import type { Days } from './oracle.ts'
-import type { Raw } from './data.ts'
+import type { ReportDays } from './oracle.ts'
+import type { HistoryRows } from './history.ts'
 
 /** Rows of the history with what the staff report needs besides. Times are milliseconds since 1970. */
-export type StaffRaw = Raw & { names: ReadonlyMap<string, string>; assignedAt: ReadonlyMap<string, number> }
+export type StaffHistory = HistoryRows & { names: ReadonlyMap<string, string>; assignedAt: ReadonlyMap<string, number> }
 
 const round = (value: number, digits: number): number => Math.round(value * 10 ** digits) / 10 ** digits
 const averageSeconds = (milliseconds: readonly number[]): number | null =>
@@ -12,7 +12,7 @@ const averageSeconds = (milliseconds: readonly number[]): number | null =>
 const idsOf = (rows: readonly { conversation_id: string }[]): Set<string> =>
   new Set(rows.map((row) => row.conversation_id))
 
-const rowOf = (raw: StaffRaw, { on }: Days, id: string | null) => {
+const rowOf = (raw: StaffHistory, { on }: ReportDays, id: string | null) => {
   const messages = raw.messages.filter(
     (m) =>
       m.direction === 'outbound' &&
@@ -101,7 +101,7 @@ const byName = (
   (a.name ?? '\uffff').localeCompare(b.name ?? '\uffff', 'en') || Number(a.staff_id) - Number(b.staff_id)
 
 /** The rows of the report, member by member. */
-export const staffRows = (raw: StaffRaw, days: Days) =>
+export const countStaffRows = (raw: StaffHistory, days: ReportDays) =>
   [null, ...raw.names.keys()]
     .map((id) => rowOf(raw, days, id))
     .filter(({ there }) => there)
@@ -109,7 +109,7 @@ export const staffRows = (raw: StaffRaw, days: Days) =>
     .toSorted((a, b) => b.conversations - a.conversations || byName(a, b))
 
 /** What everybody has now; windows of 24 hours. */
-export const workloadNow = (raw: StaffRaw) =>
+export const countWorkload = (raw: StaffHistory) =>
   [null, ...raw.names.keys()]
     .map((id) => {
       const open = raw.conversations.filter((v) => v.state === 'open' && v.assigned_staff_id === id)

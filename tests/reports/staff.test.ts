@@ -9,10 +9,11 @@ import { listReports } from '../../storage/staff-reports.ts'
 import { callAs, doAs } from '../calls.ts'
 import { customerWrites, plantConversation, staffReplies } from '../inbox/conversations.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { history, plantHistory } from './data.ts'
-import { daysOf } from './oracle.ts'
+import { workspaceHistory, insertHistory } from './history.ts'
+import { resolveReportDays } from './oracle.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
-import { staffRows, type StaffRaw, workloadNow } from './staff-oracle.ts'
+import { countStaffRows, type StaffHistory, countWorkload } from './staff-oracle.ts'
+import { runs } from '../level.ts'
 
 const name = 'reports_staff'
 const NOON = '2026-10-07T12:00:00.000Z'
@@ -21,7 +22,7 @@ const options = { now: () => clock }
 const HOUR = 3_600_000
 const ago = (hours: number): string => new Date(Date.parse(clock) - hours * HOUR).toISOString()
 
-type Row = StaffRaw['conversations'][number]
+type Row = StaffHistory['conversations'][number]
 
 /**
  * What the shared history leaves open: when conversations were given to their members, and windows of a
@@ -30,10 +31,10 @@ type Row = StaffRaw['conversations'][number]
 const plantStaff = async (
   server: TestServer,
   workspaceId: string,
-  story: Parameters<typeof plantHistory>[2],
+  story: Parameters<typeof insertHistory>[2],
   assigned: readonly number[],
-): Promise<StaffRaw> => {
-  const raw = await plantHistory(server.db, workspaceId, story)
+): Promise<StaffHistory> => {
+  const raw = await insertHistory(server.db, workspaceId, story)
   const mine = (row: Row, i: number): [string, number][] =>
     row.assigned_staff_id === null ? [] : [[row.id, raw.now - assigned[i % assigned.length]!]]
   const assignedAt = new Map(raw.conversations.flatMap(mine))
@@ -65,7 +66,7 @@ everyDatabase(
       let [counted, untouched, late, reopened, stored] = [0, 0, 0, 0, 0]
       await fc.assert(
         fc.asyncProperty(
-          history,
+          workspaceHistory,
           spans,
           fc.array(fc.integer({ min: 0, max: 40 * 24 * HOUR }), { minLength: 1, maxLength: 5 }),
           async (story, span, assigned) => {
@@ -81,12 +82,12 @@ everyDatabase(
               'preset' in span
                 ? span
                 : { from: to.subtract({ days: span.days - 1 }).toString(), to: to.toString() }
-            const days = daysOf(asked, raw.now, timezone)
+            const days = resolveReportDays(asked, raw.now, timezone)
             const run = doAs(server(), workspace.owner.key)
             const answer = await run(name, asked)
-            const expected = staffRows(raw, days)
+            const expected = countStaffRows(raw, days)
             assert.deepEqual(answer.data, expected, JSON.stringify(asked))
-            assert.deepEqual(answer.workload_now, workloadNow(raw))
+            assert.deepEqual(answer.workload_now, countWorkload(raw))
             assert.equal(answer.population.total, expected.length)
             assert.deepEqual(await pages(run, asked, 1), expected)
             for (const row of expected)
@@ -96,12 +97,12 @@ everyDatabase(
                 late + row.sla_breaches.total,
                 reopened + row.reopened,
               ]
-            if (days.to === daysOf({ preset: 'today' }, raw.now, timezone).to) return
+            if (days.to === resolveReportDays({ preset: 'today' }, raw.now, timezone).to) return
             await assertStored(server(), workspace, asked, days, expected)
             stored++
           },
         ),
-        { numRuns: server().database === 'embedded' ? 40 : 60 },
+        { numRuns: runs(40, 120) },
       )
       assert.ok(
         Math.min(counted / 5, untouched, late, reopened, stored) > 4,
@@ -134,7 +135,7 @@ const pages = async (
   return rows
 }
 
-type Expected = ReturnType<typeof staffRows>
+type Expected = ReturnType<typeof countStaffRows>
 
 /** A report made of these days says the same, but for what it does not hold. */
 const assertStored = async (
@@ -268,10 +269,7 @@ everyDoor(
       clock = NOON
     })
 
-    test('requires report permission, which owners, admins and managers have', async ({
-      workspace,
-      as,
-    }) => {
+    test('requires report permission, which owners, admins and managers have', async ({ workspace, as }) => {
       for (const role of ['owner', 'admin', 'manager'] as const)
         assert.equal((await as((await workspace.staff({ role, reports: false })).key)(name)).status, 200)
       assert.equal(
@@ -469,7 +467,10 @@ everyDatabase(
         const live = await run(name, other)
         assert.deepEqual([live.source, live.report], ['live_closes', null], JSON.stringify(other))
       }
-      assert.throws(() => resolvePastRange(clock, 'Europe/Berlin', { preset: 'today' }, null), /day that is over/)
+      assert.throws(
+        () => resolvePastRange(clock, 'Europe/Berlin', { preset: 'today' }, null),
+        /day that is over/,
+      )
       const elsewhere = await makeWorkspace(server(), { timezone: 'Europe/Berlin' })
       assert.equal((await doAs(server(), elsewhere.owner.key)(name, asked)).source, 'live_closes')
     })

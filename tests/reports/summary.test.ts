@@ -5,9 +5,10 @@ import { sql } from 'kysely'
 import { presets } from '../../catalog/reports.ts'
 import { callAs, doAs, plantContact } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { history, plantHistory } from './data.ts'
-import { type Days, daysOf, summarize } from './oracle.ts'
+import { workspaceHistory, insertHistory } from './history.ts'
+import { type ReportDays, resolveReportDays, countSummary } from './oracle.ts'
 import { makeWorkspace } from '../servers.ts'
+import { runs } from '../level.ts'
 
 const name = 'reports_workspace_summary'
 let clock = '2026-10-07T12:00:00.000Z'
@@ -24,27 +25,27 @@ everyDatabase(
     it('figures equal those of a row-by-row count, in any time zone and across clock changes', async () => {
       let counted = 0
       await fc.assert(
-        fc.asyncProperty(history, fc.array(span, { minLength: 1, maxLength: 4 }), async (story, spans) => {
+        fc.asyncProperty(workspaceHistory, fc.array(span, { minLength: 1, maxLength: 4 }), async (story, spans) => {
           const [timezone, now] = story.scene
           clock = now
           const workspace = await makeWorkspace(server(), { timezone })
-          const raw = await plantHistory(server().db, workspace.id, story)
+          const raw = await insertHistory(server().db, workspace.id, story)
           for (const one of spans) {
             const asked = 'preset' in one ? one : givenDays(one, raw.now, timezone)
             const answer = await doAs(server(), workspace.owner.key)(name, asked)
-            const days = daysOf(asked, raw.now, timezone)
+            const days = resolveReportDays(asked, raw.now, timezone)
             assertRange(answer.range, days, timezone)
             const { messages, conversations, contacts, broadcasts, sla } = answer
             assert.deepEqual(
               { messages, conversations, contacts, broadcasts, sla },
-              summarize(raw, days),
+              countSummary(raw, days),
               JSON.stringify(asked),
             )
             assert.equal(answer.workspace.contacts_total, raw.contacts.length)
             counted += messages.sent + conversations.closes + sla.breaches
           }
         }),
-        { numRuns: server().database === 'embedded' ? 40 : 60 },
+        { numRuns: runs(40, 120) },
       )
       assert.ok(counted > 100, 'there was something to count')
     })
@@ -67,7 +68,7 @@ const givenDays = (
 /** The days are those, and its instants are their first and the first thereafter. */
 const assertRange = (
   range: { from: string; to: string; days: number; timezone: string; started_at: string; ended_at: string },
-  days: Days,
+  days: ReportDays,
   timezone: string,
 ): void => {
   const { from, to, days: n, started_at: start, ended_at: end } = range
@@ -273,11 +274,11 @@ everyDatabase(
     })
 
     it('does not count other workspaces', async () => {
-      const [story] = fc.sample(history, { numRuns: 1, seed: 7 })
+      const [story] = fc.sample(workspaceHistory, { numRuns: 1, seed: 7 })
       clock = story!.scene[1]
       const [mine, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
       const before = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
-      await plantHistory(server().db, other.id, story!)
+      await insertHistory(server().db, other.id, story!)
       const after = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
       assert.equal(after.text, before.text)
       assert.notDeepEqual(

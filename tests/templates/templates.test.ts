@@ -534,7 +534,7 @@ everyDatabase('Templates', (server) => {
           reason:
             'The provider refused to archive the template; it archives approved and rejected ones only.',
         },
-        { id: '999999999', code: 'not_found', reason: 'There is no such template in this workspace.' },
+        { id: '999999999', code: 'not_found', reason: 'The template does not exist in this workspace.' },
         {
           id: elsewhere,
           name: 'elsewhere',

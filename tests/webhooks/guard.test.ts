@@ -300,7 +300,10 @@ describe('The address guard', () => {
       ['https://public.example:65535/', 'https://public.example:65535/'],
     ] as const)
       assert.equal((await checkWebhookUrl(given, guard)).url.href, kept)
-    assert.deepEqual((await checkWebhookUrl('https://public.example/', guard)).addresses, names['public.example'])
+    assert.deepEqual(
+      (await checkWebhookUrl('https://public.example/', guard)).addresses,
+      names['public.example'],
+    )
     for (const address of [
       '1.1.1.1',
       '8.8.8.8',
@@ -350,7 +353,11 @@ describe('The address guard', () => {
     const ok = async (allow: string, url: string) =>
       assert.ok((await checkWebhookUrl(url, createWebhookGuard(allow, resolve))).url, `${allow} ${url}`)
     const no = async (allow: string, url: string) =>
-      assert.equal((await refusal(checkWebhookUrl(url, createWebhookGuard(allow, resolve)))).status, 400, `${allow} ${url}`)
+      assert.equal(
+        (await refusal(checkWebhookUrl(url, createWebhookGuard(allow, resolve)))).status,
+        400,
+        `${allow} ${url}`,
+      )
     await ok('localhost:3000', 'http://localhost:3000/x')
     await ok('LOCALHOST:3000', 'https://localhost:3000/x')
     await ok('localhost:80, 10.0.0.0/8', 'http://localhost/')

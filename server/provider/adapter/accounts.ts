@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Provider, ProviderNumber } from '../port.ts'
-import { fetchAllPages, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
+import { fetchAllRows, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
 import { joinPath, type ProviderHttp } from './http.ts'
 
 const Row = z
@@ -34,7 +34,7 @@ const PAGE_SIZE = '50'
 export const createAccountsApi = (http: ProviderHttp): Pick<Provider, 'phoneNumbers' | 'subscribe'> => ({
   phoneNumbers: async (accountId, signal) =>
     await withFieldFallback(FIELDS, BASIC_FIELDS, (fields) =>
-      fetchAllPages(
+      fetchAllRows(
         http,
         Row,
         { method: 'GET', path: joinPath(accountId, 'phone_numbers'), query: { fields, limit: PAGE_SIZE } },

@@ -31,7 +31,11 @@ export type ProviderHttp = {
    * Makes one request without retries, and parses the response with this schema. Throws nothing but a
    * `Problem`.
    */
-  request: <S extends z.ZodType>(answer: S, ask: ProviderRequest, signal: AbortSignal) => Promise<z.output<S>>
+  request: <S extends z.ZodType>(
+    schema: S,
+    request: ProviderRequest,
+    signal: AbortSignal,
+  ) => Promise<z.output<S>>
 }
 
 /** A page of a hundred templates with long texts is far smaller. */

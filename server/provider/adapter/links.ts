@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Provider, ProviderLink } from '../port.ts'
-import { fetchAllPages, OptionalText, SuccessResponse } from './responses.ts'
+import { fetchAllRows, OptionalText, SuccessResponse } from './responses.ts'
 import { joinPath, type ProviderHttp } from './http.ts'
 
 const Link = z
@@ -49,7 +49,7 @@ export const createLinksApi = (http: ProviderHttp): Pick<Provider, LinkMethods> 
 
   // By the list: the protocol does not document the response to the path of a deleted link.
   findLink: async ({ phoneNumberId }, code, signal) => {
-    const rows = await fetchAllPages(
+    const rows = await fetchAllRows(
       http,
       Link,
       { method: 'GET', path: joinPath(phoneNumberId, 'message_qrdls'), query: { fields: FIELDS, code } },
@@ -59,7 +59,7 @@ export const createLinksApi = (http: ProviderHttp): Pick<Provider, LinkMethods> 
   },
 
   listLinks: async ({ phoneNumberId }, signal) =>
-    await fetchAllPages(
+    await fetchAllRows(
       http,
       Link,
       {

@@ -45,7 +45,7 @@ const tooLargeProblem = (maxBytes: number): Problem =>
   new Problem('payload_too_large', `The file has more than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
 
 export const createMediaApi = (
-  { request: ask, options: { baseUrl, token, timeoutMs } }: ProviderHttp,
+  { request, options: { baseUrl, token, timeoutMs } }: ProviderHttp,
   hosts: readonly string[],
 ): Pick<Provider, 'uploadMedia' | 'mediaInfo' | 'downloadMedia'> => ({
   uploadMedia: async ({ phoneNumberId }, { bytes, contentType, fileName }, signal) => {
@@ -53,7 +53,7 @@ export const createMediaApi = (
     body.set('messaging_product', 'whatsapp')
     body.set('type', contentType)
     body.set('file', new Blob([Uint8Array.from(bytes)], { type: contentType }), fileName ?? 'file')
-    return await ask(Uploaded, { method: 'POST', path: joinPath(phoneNumberId, 'media'), body }, signal)
+    return await request(Uploaded, { method: 'POST', path: joinPath(phoneNumberId, 'media'), body }, signal)
   },
 
   mediaInfo: async (mediaId, signal) => {
@@ -62,7 +62,7 @@ export const createMediaApi = (
       mime_type: contentType,
       file_size: size,
       sha256,
-    } = await ask(Info, { method: 'GET', path: joinPath(mediaId) }, signal)
+    } = await request(Info, { method: 'GET', path: joinPath(mediaId) }, signal)
     return { url, contentType, size: size ?? null, sha256 }
   },
 

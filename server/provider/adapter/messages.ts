@@ -7,9 +7,9 @@ import { joinPath, type ProviderHttp } from './http.ts'
 const Sent = z.object({ messages: z.array(z.object({ id: z.string().min(1) })).min(1) })
 const Found = z.object({ data: z.array(z.object({ id: ProviderId })) })
 
-export const createMessagesApi = ({ request: ask }: ProviderHttp): Pick<Provider, 'send' | 'findSent'> => ({
+export const createMessagesApi = ({ request }: ProviderHttp): Pick<Provider, 'send' | 'findSent'> => ({
   send: async ({ phoneNumberId }, { to, recipient, reference, replyTo, body }, signal) => {
-    const answer = await ask(
+    const response = await request(
       Sent,
       {
         method: 'POST',
@@ -26,13 +26,13 @@ export const createMessagesApi = ({ request: ask }: ProviderHttp): Pick<Provider
       },
       signal,
     )
-    return { id: answer.messages[0]!.id }
+    return { id: response.messages[0]!.id }
   },
 
   // The true provider has no such list and refuses. A provider that ignores the query and returns all of
   // its messages must not pass for having found the one.
   findSent: async ({ phoneNumberId }, reference, signal) => {
-    const query = ask(
+    const query = request(
       z.unknown(),
       {
         method: 'GET',
@@ -41,14 +41,14 @@ export const createMessagesApi = ({ request: ask }: ProviderHttp): Pick<Provider
       },
       signal,
     )
-    const answer = await lookUpOutcome(
+    const response = await lookUpOutcome(
       query.catch((error: unknown) => {
         if (error instanceof Problem && error.code !== 'upstream_unavailable' && !isOutcomeUnknown(error))
           return undefined
         throw error
       }),
     )
-    const found = Found.safeParse(answer)
+    const found = Found.safeParse(response)
     if (!found.success || found.data.data.length > 1) return 'unknown'
     return found.data.data[0] ?? 'absent'
   },

@@ -20,7 +20,7 @@ const MAX_PAGES = 1000
  * Fetches all rows of a list by its cursors. The `next` URL of the provider contains the token; it only
  * serves to see that there is another page. Throws when the list cannot be read to its end.
  */
-export const fetchAllPages = async <S extends z.ZodType>(
+export const fetchAllRows = async <S extends z.ZodType>(
   http: ProviderHttp,
   row: S,
   request: ProviderRequest,

@@ -18,7 +18,7 @@ const isSession = (id: string): boolean =>
   /^upload:[\w:=+/%~.-]+(\?[\w=&%+~.:-]*)?$/.test(id) && !id.includes('..')
 
 export const createSamplesApi = (
-  { request: ask, options: { token } }: ProviderHttp,
+  { request, options: { token } }: ProviderHttp,
   appId: string | undefined,
 ): Pick<Provider, 'uploadSample'> => ({
   uploadSample: async ({ bytes, contentType, fileName }, signal) => {
@@ -28,7 +28,7 @@ export const createSamplesApi = (
         'Template samples are uploaded to an app at the provider, and none is configured. ' +
           'Start the server with WCRM_PROVIDER_APP_ID.',
       )
-    const { id: session } = await ask(
+    const { id: session } = await request(
       Session,
       {
         method: 'POST',
@@ -42,7 +42,7 @@ export const createSamplesApi = (
     let offset = 0
     for (let resumes = 0; ; resumes++) {
       try {
-        const { h: handle } = await ask(
+        const { h: handle } = await request(
           Stored,
           {
             method: 'POST',
@@ -56,7 +56,11 @@ export const createSamplesApi = (
       } catch (error) {
         // The step failed: the provider keeps the bytes that arrived, and reports how many they are.
         if (resumes >= MAX_RESUMES || signal.aborted || !isOutcomeUnknown(error as Problem)) throw error
-        ;({ file_offset: offset } = await ask(Progress, { method: 'GET', path: session, headers }, signal))
+        ;({ file_offset: offset } = await request(
+          Progress,
+          { method: 'GET', path: session, headers },
+          signal,
+        ))
         if (offset > bytes.byteLength) throw unreadableResponse()
       }
     }

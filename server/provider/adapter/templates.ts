@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
 import { lookUpOutcome, type Provider, type ProviderTemplate } from '../port.ts'
-import { fetchAllPages, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
+import { fetchAllRows, OptionalText, ProviderId, SuccessResponse, withFieldFallback } from './responses.ts'
 import { type ProviderRequest, joinPath, type ProviderHttp } from './http.ts'
 import { sanitizeProviderText } from './problems.ts'
 
@@ -84,7 +84,7 @@ const createListTemplates =
   async (accountId, name, signal) => {
     const path = joinPath(accountId, 'message_templates')
     const rows = await withFieldFallback(FIELDS, BASIC_FIELDS, (fields) =>
-      fetchAllPages(http, Row, { method: 'GET', path, query: { name, fields, limit: PAGE_SIZE } }, signal),
+      fetchAllRows(http, Row, { method: 'GET', path, query: { name, fields, limit: PAGE_SIZE } }, signal),
     )
     // The provider's `name` also matches names that contain it.
     return name === undefined ? rows : rows.filter((row) => row.name === name)

@@ -2,7 +2,7 @@ import { Problem } from '../../core/problem.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
 
 /** Client of the sandbox's own control surface, on this server or elsewhere. */
-export type SandboxClient = {
+export type ControlClient = {
   /** The sandbox is built into this server, so both have one clock. */
   builtIn: boolean
   /**
@@ -34,11 +34,11 @@ const errorProblem = (status: number, text: string): Problem => {
   )
 }
 
-export const createSandboxClient = ({
+export const createControlClient = ({
   baseUrl,
   token,
   builtIn,
-}: Pick<ProviderSettings, 'baseUrl' | 'token' | 'builtIn'>): SandboxClient => {
+}: Pick<ProviderSettings, 'baseUrl' | 'token' | 'builtIn'>): ControlClient => {
   const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
     try {
       return await fetch(`${baseUrl}/control${path === '' ? '' : `/${path}`}`, {

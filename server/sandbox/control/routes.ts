@@ -11,11 +11,11 @@ import { advanceClock } from '../../clock.ts'
 import { parsePhone } from '../../contacts/phone.ts'
 import { type Actor, hasHiddenPhones } from '../../core/context.ts'
 import { invalidField, notFound, Problem } from '../../core/problem.ts'
-import type { SandboxClient } from './client.ts'
+import type { ControlClient } from './client.ts'
 import { parseDuration } from './duration.ts'
 import { providerAccountId, type SandboxSync } from './sync.ts'
 
-type RouteContext = { app: App; control: SandboxClient; sync: SandboxSync; actor: Actor }
+type RouteContext = { app: App; control: ControlClient; sync: SandboxSync; actor: Actor }
 
 /**
  * A route below `/sandbox`. `changes`: needs the scope `messaging:write` and a live key. `run` returns the

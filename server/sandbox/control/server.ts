@@ -2,14 +2,15 @@ import { currentVersion, type Scope } from '../../../catalog/index.ts'
 import type { App } from '../../core/app.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson } from '../../http/body.ts'
 import { createRequestId } from '../../ids.ts'
-import { Problem, toProblemDocument } from '../../core/problem.ts'
+import { Problem } from '../../core/problem.ts'
+import { toProblemResponse } from '../../core/respond.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
 import { authenticate } from '../../core/steps/authenticate.ts'
 import { toDatabaseProblem } from '../../core/steps/deadline.ts'
 import { requireApiAccess } from '../../core/steps/entitle.ts'
 import { parseFields } from '../../core/steps/validate.ts'
 import { type ControlRoute, routes } from './routes.ts'
-import { type SandboxClient, createSandboxClient } from './client.ts'
+import { type ControlClient, createControlClient } from './client.ts'
 import { createSandboxSync, type SandboxSync } from './sync.ts'
 
 /**
@@ -22,7 +23,7 @@ export type SandboxControl = SandboxSync & {
 }
 
 export const createSandboxControl = (app: App, settings: ProviderSettings): SandboxControl => {
-  const control = createSandboxClient(settings)
+  const control = createControlClient(settings)
   const sync = createSandboxSync(app, control, settings.verifyToken)
   return {
     ...sync,
@@ -33,7 +34,7 @@ export const createSandboxControl = (app: App, settings: ProviderSettings): Sand
 
 const serveRequest = async (
   app: App,
-  control: SandboxClient,
+  control: ControlClient,
   sync: SandboxSync,
   request: Request,
 ): Promise<Response> => {
@@ -53,16 +54,13 @@ const serveRequest = async (
           new Problem('internal_error', 'The server failed unexpectedly; report the request_id.'))
     if (problem.code === 'internal_error')
       app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'Sandbox request failed')
-    return new Response(JSON.stringify(toProblemDocument(problem, app.config.publicUrl, requestId)), {
-      status: problem.status,
-      headers: { ...headers, ...problem.headers, 'Content-Type': 'application/problem+json' },
-    })
+    return toProblemResponse(problem, { publicUrl: app.config.publicUrl, requestId, headers })
   }
 }
 
 const runRoute = async (
   app: App,
-  control: SandboxClient,
+  control: ControlClient,
   sync: SandboxSync,
   request: Request,
 ): Promise<unknown> => {

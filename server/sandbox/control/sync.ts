@@ -5,7 +5,7 @@ import {
 } from '../../../storage/sandbox-control.ts'
 import type { App } from '../../core/app.ts'
 import { WEBHOOK_PATH } from '../../provider/settings.ts'
-import type { SandboxClient } from './client.ts'
+import type { ControlClient } from './client.ts'
 
 /**
  * Returns the account at the sandbox of a channel or template: its own, else that of its workspace in
@@ -29,7 +29,7 @@ const SUBSCRIBE_TIMEOUT_MS = 10_000
  * Registers numbers and templates that the sandbox does not know yet; the true provider has them before we
  * do.
  */
-export const createSandboxSync = (app: App, control: SandboxClient, verifyToken: string): SandboxSync => {
+export const createSandboxSync = (app: App, control: ControlClient, verifyToken: string): SandboxSync => {
   let lastChannels = ''
   const subscribed = new Set<string>()
   /**

@@ -71,7 +71,7 @@ export const requireText = (value: unknown, name: string, max: number, min = 1):
   return value
 }
 
-export const toDigits = (phone: string): string => phone.replace(/\D/g, '')
+export const stripNonDigits = (phone: string): string => phone.replace(/\D/g, '')
 
 export const toUnixSeconds = (iso: string): string => String(Math.floor(Date.parse(iso) / 1000))
 export const addMs = (iso: string, ms: number): string => new Date(Date.parse(iso) + ms).toISOString()

@@ -27,11 +27,11 @@ import {
 } from '../../../storage/sandbox/settings.ts'
 import { listSandboxTemplates, lockSandboxTemplate } from '../../../storage/sandbox/templates.ts'
 import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
-import { type SandboxCall, toDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
+import { type SandboxCall, stripNonDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
 import { invalidParameter, providerError, parameterRequired } from './errors.ts'
 import { linkNode } from './links.ts'
 import { type ReviewDecision, reviewTemplate } from './reviewer.ts'
-import { parseCustomer, handleSay } from './say.ts'
+import { parseCustomerKey, handleSay } from './say.ts'
 import { TEMPLATE_CATEGORIES } from './template-checks.ts'
 import { importTemplate, templateNode } from './templates.ts'
 import { preferenceUpdate, qualityUpdate, statusUpdate } from './updates.ts'
@@ -56,7 +56,7 @@ const requireOneOf = <T extends string>(
 
 /** Returns phone digits, or a user id unchanged. */
 const normalizeRecipient = (to: string | undefined): string | undefined =>
-  to === undefined || /^[A-Z]{2}\./.test(to) ? to : toDigits(to)
+  to === undefined || /^[A-Z]{2}\./.test(to) ? to : stripNonDigits(to)
 
 /** Returns the integer of a parameter; undefined without it. Throws when it is out of range. */
 const parseInteger = (
@@ -198,7 +198,7 @@ const handleSetPreference = async (call: SandboxCall): Promise<Response> => {
   const { number_id: numberId } = call.body
   if (!isNonEmptyText(numberId)) throw parameterRequired('number_id')
   const choice = requireOneOf<'stop' | 'resume'>(call.body, 'marketing', ['stop', 'resume'])
-  const key = parseCustomer(call.body)
+  const key = parseCustomerKey(call.body)
   return await inTransaction(call.db, async (tx) => {
     const number = await findSandboxNumber(tx, numberId)
     if (!number) throw notFoundError('number', numberId)

@@ -12,7 +12,7 @@ import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/
 import { type SandboxCall, isNonEmptyText, okResponse } from './call.ts'
 import { invalidParameter, providerError, parameterRequired } from './errors.ts'
 import { newLinkCode } from './ids.ts'
-import { parseFieldList, formatPage, parsePageQuery, pickFields } from './pages.ts'
+import { parseFieldList, formatPage, parsePageQuery, pickNodeFields } from './pages.ts'
 import { isSignedUrlValid, signUrl } from './signed-urls.ts'
 
 const MAX_MESSAGE_LENGTH = 140
@@ -88,7 +88,7 @@ export const handleListLinks = async (call: SandboxCall): Promise<Response> => {
   const format = fields.get('qr_image_url') ?? 'PNG'
   if (!FORMATS.includes(format))
     throw invalidParameter(`Param format must be one of {${FORMATS.join(', ')}}.`)
-  const show = (link: SandboxLink) => pickFields(linkNode(call, link, format), fields)
+  const show = (link: SandboxLink) => pickNodeFields(linkNode(call, link, format), fields)
   const { code } = call.path
   const wanted = parsePageQuery(call.query, 25, 25)
   if (code !== undefined) {

@@ -16,14 +16,7 @@ import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/
 import { loadSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
 import { type SandboxTemplate, findSandboxTemplateByName } from '../../../storage/sandbox/templates.ts'
 import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
-import {
-  type SandboxCall,
-  toDigits,
-  isNonEmptyText,
-  addMs,
-  okResponse,
-  inTransaction,
-} from './call.ts'
+import { type SandboxCall, stripNonDigits, isNonEmptyText, addMs, okResponse, inTransaction } from './call.ts'
 import {
   badParameterValue,
   invalidParameter,
@@ -99,7 +92,7 @@ const parseRecipient = ({ to, recipient }: Record<string, unknown>): Recipient =
     return { input: recipient, user_id: recipient }
   }
   if (to === undefined) throw parameterRequired('to')
-  const digits = typeof to === 'string' && /^\+?[\d\s().-]+$/.test(to) ? toDigits(to) : ''
+  const digits = typeof to === 'string' && /^\+?[\d\s().-]+$/.test(to) ? stripNonDigits(to) : ''
   if (typeof to !== 'string' || digits.length < 5 || digits.length > 15)
     throw badParameterValue('Param to is not a valid phone number.')
   return { input: to, wa_id: digits }

@@ -10,7 +10,7 @@ import {
 } from '../../../storage/sandbox/numbers.ts'
 import { type SandboxCall, isNonEmptyText, okResponse } from './call.ts'
 import { invalidParameter, unknownObject, providerError, parameterRequired } from './errors.ts'
-import { parseFieldList, formatPage, parsePageQuery, pickFields } from './pages.ts'
+import { parseFieldList, formatPage, parsePageQuery, pickNodeFields } from './pages.ts'
 
 const FIELDS = [
   'id',
@@ -70,7 +70,7 @@ export const handleListNumbers = async (call: SandboxCall): Promise<Response> =>
     wanted.before === undefined
       ? all.filter((n) => BigInt(n.seq) > BigInt(wanted.after ?? 0)).slice(0, wanted.limit + 1)
       : all.filter((n) => BigInt(n.seq) < BigInt(wanted.before!)).slice(-wanted.limit - 1)
-  return okResponse(formatPage(rows, wanted, call.request.url, (n) => pickFields(numberNode(n), fields)))
+  return okResponse(formatPage(rows, wanted, call.request.url, (n) => pickNodeFields(numberNode(n), fields)))
 }
 
 /** Serves `GET /{phone}`; undefined when the id is not of a number. */
@@ -79,7 +79,7 @@ export const handleReadNumber = async (call: SandboxCall): Promise<Response | un
   return (
     number &&
     okResponse(
-      pickFields(
+      pickNodeFields(
         numberNode(number),
         parseFieldList(call.query, 'WhatsAppBusinessPhoneNumber', FIELDS, DEFAULT_FIELDS),
       ),

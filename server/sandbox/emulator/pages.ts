@@ -68,7 +68,7 @@ export const parseFieldList = (
 }
 
 /** Picks the requested fields of an object; its id is always among them. */
-export const pickFields = (
+export const pickNodeFields = (
   node: Record<string, unknown>,
   fields: ReadonlyMap<string, unknown>,
 ): Record<string, unknown> =>

@@ -2,7 +2,7 @@ import { isObject } from '../../../catalog/values.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type FaultEffect, type FaultKind, consumeFault } from '../../../storage/sandbox/faults.ts'
-import { type SandboxCall, toDigits, requireStorable, type SandboxOptions } from './call.ts'
+import { type SandboxCall, stripNonDigits, requireStorable, type SandboxOptions } from './call.ts'
 import { controlEndpoints } from './control.ts'
 import { createUpdateDelivery, type UpdateDelivery } from './deliver.ts'
 import {
@@ -161,7 +161,7 @@ const takeRequestFault = async (
   return {
     kind,
     fault: await consumeFault(call.db, kind, [
-      typeof to === 'string' ? toDigits(to) : '',
+      typeof to === 'string' ? stripNonDigits(to) : '',
       typeof recipient === 'string' ? recipient : '',
     ]),
   }

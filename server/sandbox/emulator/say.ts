@@ -3,7 +3,7 @@ import { findSandboxCustomer, upsertSandboxCustomer } from '../../../storage/san
 import { insertSandboxMessage } from '../../../storage/sandbox/messages.ts'
 import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
 import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
-import { type SandboxCall, toDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
+import { type SandboxCall, stripNonDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
 import { invalidParameter, unknownObject, parameterRequired } from './errors.ts'
 import { isUserId, newWamid, deriveUserId } from './ids.ts'
 import { INBOUND_MEDIA_TTL_MS, storeMedia } from './media.ts'
@@ -42,7 +42,7 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
   if (!isNonEmptyText(body.number_id)) throw parameterRequired('number_id')
   const number = await findSandboxNumber(call.db, body.number_id)
   if (!number) throw unknownObject(body.number_id, call.method)
-  const customerKey = parseCustomer(body)
+  const customerKey = parseCustomerKey(body)
   const part = await parseMessagePart(call, number)
   const extra = {
     ...(isNonEmptyText(body.reply_to) ? { context: { from: number.digits, id: body.reply_to } } : {}),
@@ -83,11 +83,11 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
 }
 
 /** Parses `from`, a phone number, and `user_id`, of a customer who hides it. One of them is required. */
-export const parseCustomer = ({
+export const parseCustomerKey = ({
   from,
   user_id: userId,
 }: Record<string, unknown>): { wa_id?: string; user_id?: string } => {
-  const digits = typeof from === 'string' ? toDigits(from) : undefined
+  const digits = typeof from === 'string' ? stripNonDigits(from) : undefined
   if (from !== undefined && (digits === undefined || digits.length < 5 || digits.length > 15))
     throw invalidParameter('Param from must be a phone number of 5 to 15 digits.')
   if (userId !== undefined && (typeof userId !== 'string' || !isUserId(userId)))

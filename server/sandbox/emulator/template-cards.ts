@@ -1,5 +1,5 @@
 import { isObject } from '../../../catalog/values.ts'
-import { } from './call.ts'
+import {} from './call.ts'
 import { invalidTemplate, invalidParameter, type ProviderError } from './errors.ts'
 import { checkEachButton } from './template-buttons.ts'
 import { checkBodyText, checkHeader } from './template-parts.ts'

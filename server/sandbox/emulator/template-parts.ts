@@ -11,7 +11,7 @@ import {
   requireLength,
   requireVariables,
   type TemplateText,
-  countWords,
+  countTextWords,
 } from './template-texts.ts'
 
 type Part = Record<string, unknown>
@@ -72,7 +72,7 @@ export const checkBodyText = (body: Part, named: boolean, card = false): void =>
   const text = readTemplateText(body.text, named)
   const { length: count } = requireVariables(text, named, 2388072, 'Invalid parameters')
   requireTextAtEdges(text)
-  if (!card && count > 0 && countWords(text) < 2 * count + 1) {
+  if (!card && count > 0 && countTextWords(text) < 2 * count + 1) {
     throw invalidTemplate(
       2388293,
       'This template has too many variables for its length',

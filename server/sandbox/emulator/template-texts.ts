@@ -58,7 +58,7 @@ export const requireVariables = (
 const segmenter = new Intl.Segmenter('en', { granularity: 'word' })
 
 /** Counts the words of a text, each variable as one. */
-export const countWords = ({ pieces }: TemplateText): number => {
+export const countTextWords = ({ pieces }: TemplateText): number => {
   let words = 0
   for (const { isWordLike } of segmenter.segment(pieces.join(' variable '))) if (isWordLike) words++
   return words

@@ -15,7 +15,7 @@ import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
 import { type SandboxCall, isNonEmptyText, addMs, okResponse, inTransaction } from './call.ts'
 import { invalidTemplate, invalidParameter, unknownObject, parameterRequired } from './errors.ts'
 import { newObjectId } from './ids.ts'
-import { parseFieldList, formatPage, parsePageQuery, pickFields } from './pages.ts'
+import { parseFieldList, formatPage, parsePageQuery, pickNodeFields } from './pages.ts'
 import { TEMPLATE_CATEGORIES, checkEnvelope, checkTemplateComponents } from './template-checks.ts'
 import { templateUpdate } from './updates.ts'
 
@@ -143,7 +143,9 @@ export const handleListTemplates = async (call: SandboxCall): Promise<Response> 
     },
     wanted.limit + 1,
   )
-  return okResponse(formatPage(rows, wanted, call.request.url, (t) => pickFields(templateNode(t), fields)))
+  return okResponse(
+    formatPage(rows, wanted, call.request.url, (t) => pickNodeFields(templateNode(t), fields)),
+  )
 }
 
 /** Serves `GET /{template}`; undefined when the id is not of a template. */
@@ -151,7 +153,9 @@ export const handleReadTemplate = async (call: SandboxCall): Promise<Response | 
   const template = await findSandboxTemplate(call.db, call.path.id!)
   return (
     template &&
-    okResponse(pickFields(templateNode(template), parseFieldList(call.query, NODE, FIELDS, DEFAULT_FIELDS)))
+    okResponse(
+      pickNodeFields(templateNode(template), parseFieldList(call.query, NODE, FIELDS, DEFAULT_FIELDS)),
+    )
   )
 }
 

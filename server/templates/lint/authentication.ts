@@ -71,7 +71,7 @@ export const authenticationRules: readonly LintRule[] = [
       if (buttons.length !== 1)
         return finding(
           'buttons',
-          `AUTHENTICATION templates have one OTP button; here ${buttons.length === 0 ? 'is no button' : `are ${buttons.length} buttons`}.`,
+          `AUTHENTICATION templates have one OTP button, not ${buttons.length} buttons.`,
           fix,
         )
       return buttons[0]!.type === 'OTP'

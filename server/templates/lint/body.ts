@@ -25,8 +25,12 @@ const MAX_CARD_BODY_LENGTH = 160
 
 const maxLength = (body: DraftBody): number => (body.card ? MAX_CARD_BODY_LENGTH : MAX_BODY_LENGTH)
 
-const SHORTENERS =
-  /(?<![\p{L}\p{N}._-])(?:www\.)?(bit\.ly|tinyurl\.com|goo\.gl|t\.co|wa\.me)(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}])/iu
+const SHORTENER_HOSTS = ['bit.ly', 'tinyurl.com', 'goo.gl', 't.co', 'wa.me']
+const SHORTENERS = new RegExp(
+  String.raw`(?<![\p{L}\p{N}._-])(?:www\.)?(${SHORTENER_HOSTS.join('|').replaceAll('.', String.raw`\.`)})` +
+    String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}])`,
+  'iu',
+)
 
 type BodyRule = Omit<LintRule, 'id' | 'find' | 'breaks' | 'passes'> & {
   name: string
@@ -81,10 +85,15 @@ const textRules: readonly BodyRule[] = [
         ...(begins ? [`begins with {{${clipName(places[0]!.name)}}}`] : []),
         ...(ends ? [`ends with {{${clipName(places.at(-1)!.name)}}}`] : []),
       ]
+      const positions = [
+        ...(begins ? ['before the first variable'] : []),
+        ...(ends ? ['after the last one'] : []),
+      ]
+      const hint = ends && !begins ? '; a full stop is enough' : ''
       return finding(
         `${path}.text`,
         `The text ${joinWords(where)}.`,
-        `Put words ${joinWords([...(begins ? ['before the first variable'] : []), ...(ends ? ['after the last one'] : [])])}${ends && !begins ? '; a full stop is enough' : ''}.`,
+        `Put words ${joinWords(positions)}${hint}.`,
       )
     },
     breaks: { text: 'Your order is on its way with {{1}}', examples: ['DHL'] },
@@ -119,7 +128,8 @@ const textRules: readonly BodyRule[] = [
         ? noFindings
         : finding(
             `${body.path}.text`,
-            `The text has ${plural(countWords(body.text, 2 * n + 1), 'word')}, including variables; with ${plural(n, 'variable')} the provider requires ${2 * n + 1}.`,
+            `The text has ${plural(countWords(body.text, 2 * n + 1), 'word')}, including variables; ` +
+              `with ${plural(n, 'variable')} the provider requires ${2 * n + 1}.`,
             'Use more fixed words, or fewer variables.',
           )
     },
@@ -136,7 +146,8 @@ const textRules: readonly BodyRule[] = [
         ? noFindings
         : finding(
             `${body.path}.text`,
-            `The text has few fixed words for ${plural(body.variables.names.length, 'variable')}; reviewers may reject it.`,
+            `The text has few fixed words for ${plural(body.variables.names.length, 'variable')}; ` +
+              'reviewers may reject it.',
             `Write at least ${3 * body.variables.names.length + 1} fixed words, or use fewer variables.`,
           ),
     breaks: { text: 'Your order: {{1}}.', examples: ['17'] },

@@ -89,7 +89,7 @@ const urlRules: readonly LintRule[] = [
             `${quote(address)} is not an https URL.`,
             suggest(
               toHttpsUrl(address),
-              'Write a whole URL such as "https://shop.example/orders", with special characters percent-encoded.',
+              'Write a whole URL such as "https://shop.example/orders"; percent-encode special characters.',
             ),
           ),
     ),

@@ -53,15 +53,11 @@ export const carouselRules: readonly LintRule[] = [
       !carousel
         ? noFindings
         : [
-            ...(header ? ['header'] : []),
-            ...(footer ? ['footer'] : []),
-            ...(buttons.length > 0 ? ['buttons'] : []),
-          ].flatMap((path) =>
-            finding(
-              path,
-              `A carousel has no ${path} besides its cards.`,
-              `Leave out ${path}${path === 'footer' ? '' : `, or move ${path === 'header' ? 'it' : 'them'} to the cards`}.`,
-            ),
+            ...(header ? [{ path: 'header', move: ', or move it to the cards' }] : []),
+            ...(footer ? [{ path: 'footer', move: '' }] : []),
+            ...(buttons.length > 0 ? [{ path: 'buttons', move: ', or move them to the cards' }] : []),
+          ].flatMap(({ path, move }) =>
+            finding(path, `A carousel has no ${path} besides its cards.`, `Leave out ${path}${move}.`),
           ),
     breaks: { ...card({ footer: { text: 'Thank you' } }), at: 'footer' },
     passes: card({ buttons: [] }),
@@ -178,8 +174,10 @@ export const carouselRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             `${path}.buttons`,
-            `The card has ${formatLayout(one) || 'no buttons'}, and the first card ${formatLayout(first) || 'none'}.`,
-            `Give all cards the same buttons in the same order${first.buttons.length > 0 ? `: ${formatLayout(first)}` : ''}.`,
+            `The card has ${formatLayout(one) || 'no buttons'}, ` +
+              `and the first card ${formatLayout(first) || 'none'}.`,
+            'Give all cards the same buttons in the same order' +
+              `${first.buttons.length > 0 ? `: ${formatLayout(first)}` : ''}.`,
           ),
     ),
     breaks: { ...card({ 'carousel.cards[1].buttons': [reply, order] }), at: 'carousel.cards[1].buttons' },

@@ -36,7 +36,8 @@ export const footerRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             'footer.text',
-            `The footer has ${MAX_FOOTER_LENGTH + over} characters; the provider accepts ${MAX_FOOTER_LENGTH}.`,
+            `The footer has ${MAX_FOOTER_LENGTH + over} characters; ` +
+              `the provider accepts ${MAX_FOOTER_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     }),

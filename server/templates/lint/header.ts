@@ -68,7 +68,8 @@ export const headerRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             'header.text',
-            `The header has ${MAX_HEADER_LENGTH + over} characters; the provider accepts ${MAX_HEADER_LENGTH}.`,
+            `The header has ${MAX_HEADER_LENGTH + over} characters; ` +
+              `the provider accepts ${MAX_HEADER_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     },
@@ -201,7 +202,9 @@ export const headerRules: readonly LintRule[] = [
           ? noFindings
           : finding(
               `header.${field}`,
-              `A ${header.format} header ${field === 'example' && header.format === 'TEXT' ? 'without a variable ' : ''}does not use ${field}.`,
+              field === 'example' && header.format === 'TEXT'
+                ? `A ${header.format} header without a variable does not use ${field}.`
+                : `A ${header.format} header does not use ${field}.`,
               `Leave out header.${field}.`,
             ),
       )

@@ -107,7 +107,8 @@ export const nameRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             'name',
-            `The name ${quote(name)} contains characters other than lowercase letters, digits and underscores.`,
+            `The name ${quote(name)} contains characters other than ` +
+              'lowercase letters, digits and underscores.',
             suggest(toTemplateName(name), 'Use only a to z, 0 to 9 and _.'),
           ),
     breaks: { set: { name: 'Order Update' }, at: 'name' },
@@ -206,7 +207,8 @@ export const nameRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             'category',
-            `${quote(word)} in the body advertises, so the provider may make the template MARKETING or reject it.`,
+            `${quote(word)} in the body is advertising, so the provider may ` +
+              'make the template MARKETING or reject it.',
             'Choose MARKETING, or write only about the order or account.',
           )
     },

@@ -72,7 +72,8 @@ export const offerRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             'limited_time_offer.text',
-            `The offer's text has ${MAX_OFFER_LENGTH + over} characters; the provider accepts ${MAX_OFFER_LENGTH}.`,
+            `The offer's text has ${MAX_OFFER_LENGTH + over} characters; ` +
+              `the provider accepts ${MAX_OFFER_LENGTH}.`,
             `Shorten it by ${over}.`,
           )
     }),
@@ -128,7 +129,8 @@ export const offerRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             'body.text',
-            `Together with a limited-time offer the body should have at most ${MAX_OFFER_BODY_LENGTH} characters; ` +
+            'Together with a limited-time offer the body should have ' +
+              `at most ${MAX_OFFER_BODY_LENGTH} characters; ` +
               `it has ${MAX_OFFER_BODY_LENGTH + over}.`,
             `Shorten it by ${over}.`,
           )

@@ -17,13 +17,18 @@ export const hasEmoji = (text: string): boolean => EMOJI.test(text)
 
 export const hasNewline = (text: string): boolean => /[\n\r]/.test(text)
 
-export const withoutEmoji = (text: string): string =>
-  oneLine(
-    text.replaceAll(
-      /[\d#*]\ufe0f?\u20e3|\p{Regional_Indicator}|(?![©®™])\p{Extended_Pictographic}[\p{Emoji_Modifier}\ufe0f\u200d]*|\u20e3/gu,
-      '',
-    ),
-  )
+/** A keycap with its digit, a part of a flag, or a pictograph with its modifiers. */
+const WHOLE_EMOJI = new RegExp(
+  [
+    String.raw`[\d#*]\ufe0f?\u20e3`,
+    String.raw`\p{Regional_Indicator}`,
+    String.raw`(?![©®™])\p{Extended_Pictographic}[\p{Emoji_Modifier}\ufe0f\u200d]*`,
+    String.raw`\u20e3`,
+  ].join('|'),
+  'gu',
+)
+
+export const withoutEmoji = (text: string): string => oneLine(text.replaceAll(WHOLE_EMOJI, ''))
 
 export const oneLine = (text: string): string =>
   text

@@ -9,7 +9,7 @@ import { plantContact } from '../calls.ts'
  * A moment near which a history plays, and where: changes of the clocks by an hour and by half an hour, at
  * midnight; offsets of half and quarter hours.
  */
-export const scenes = [
+export const timeZoneScenes = [
   ['Europe/Berlin', '2026-03-30T09:15:00.000Z'],
   ['Europe/Berlin', '2026-10-25T23:30:00.000Z'],
   ['America/New_York', '2026-03-08T07:00:00.000Z'],
@@ -42,7 +42,7 @@ const midnights = (zone: string, now: string): number[] => {
  * How long before now something happened: mostly about the beginnings of days, where an error of a
  * millisecond shows, and about hours of waiting.
  */
-const agoIn = ([zone, now]: (typeof scenes)[number]) =>
+const agoIn = ([zone, now]: (typeof timeZoneScenes)[number]) =>
   fc.oneof(
     {
       weight: 3,
@@ -86,7 +86,7 @@ const policy = fc.record({
   hours: fc.constantFrom(null, 'some', 'empty'),
 })
 
-const historyOf = (scene: (typeof scenes)[number]) => {
+const historyOf = (scene: (typeof timeZoneScenes)[number]) => {
   const ago = agoIn(scene)
   const due = maybe(fc.oneof(after, ago, fc.constant(NOW)), 4)
   const message = fc.record({
@@ -134,11 +134,11 @@ const historyOf = (scene: (typeof scenes)[number]) => {
 }
 
 /** What happened in a workspace, in times before now. */
-export const history = fc.constantFrom(...scenes).chain(historyOf)
-export type History = typeof history extends fc.Arbitrary<infer T> ? T : never
+export const workspaceHistory = fc.constantFrom(...timeZoneScenes).chain(historyOf)
+export type WorkspaceHistory = typeof workspaceHistory extends fc.Arbitrary<infer T> ? T : never
 
 /** Rows as they are written, which are all that an oracle may look at. Times are milliseconds since 1970. */
-export type Raw = {
+export type HistoryRows = {
   now: number
   staff: string[]
   messages: {
@@ -187,11 +187,11 @@ export type Raw = {
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
 /** Writes the history into a workspace of its own and answers its rows. */
-export const plantHistory = async (
+export const insertHistory = async (
   db: Db,
   workspaceId: string,
-  { scene: [, at], ...history }: History,
-): Promise<Raw> => {
+  { scene: [, at], ...history }: WorkspaceHistory,
+): Promise<HistoryRows> => {
   const now = Date.parse(at)
   const members: string[] = []
   for (const n of [1, 2, 3])
@@ -210,7 +210,7 @@ export const plantHistory = async (
       iso(now - time)!,
     )
   }
-  const raw: Raw = {
+  const raw: HistoryRows = {
     now,
     staff: members,
     contacts: history.contacts.map((time) => ({ created_at: now - time })),
@@ -239,7 +239,7 @@ export const plantHistory = async (
   return raw
 }
 
-type Talks = Pick<Raw, 'messages' | 'conversations' | 'episodes' | 'waits'>
+type Talks = Pick<HistoryRows, 'messages' | 'conversations' | 'episodes' | 'waits'>
 
 /** Ids of conversations are made to be no other history's. */
 let nextId = 5_000_000
@@ -247,7 +247,7 @@ let nextId = 5_000_000
 const conversationRows = (
   now: number,
   members: readonly string[],
-  talks: History['conversations'],
+  talks: WorkspaceHistory['conversations'],
 ): Talks => {
   const rows: Talks = { messages: [], conversations: [], episodes: [], waits: [] }
   const member = (place: number | null): string | null => (place === null ? null : members[place]!)
@@ -349,7 +349,7 @@ const writeConversations = async (
   db: Db,
   workspaceId: string,
   channelId: string,
-  raw: Raw,
+  raw: HistoryRows,
 ): Promise<void> => {
   const own = { workspace_id: workspaceId }
   await insert(
@@ -383,7 +383,7 @@ const writeConversations = async (
   )
 }
 
-const writeBroadcasts = async (db: Db, workspaceId: string, raw: Raw, at: string): Promise<void> => {
+const writeBroadcasts = async (db: Db, workspaceId: string, raw: HistoryRows, at: string): Promise<void> => {
   const contacts = (
     await db
       .selectFrom('contacts')
