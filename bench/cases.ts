@@ -1,12 +1,12 @@
 import type { Dataset } from './data.ts'
 import type { WrkRequest } from './wrk.ts'
 
-/** One comparison: what the product is asked, and what it is held against. */
+/** One comparison: the requests to the product, and those that it is compared with. */
 export type BenchCase = {
   name: string
   target?: number
   product: WrkRequest[]
-  against: { name: string; who: 'bare' | 'product'; requests: WrkRequest[]; judged?: boolean }[]
+  against: { name: string; server: 'bare' | 'product'; requests: WrkRequest[]; hasTarget?: boolean }[]
 }
 
 const isPlain = (name: string | null): name is string => /^\p{L}{4,} \p{L}{4,}$/u.test(name ?? '')
@@ -16,7 +16,7 @@ export const createCases = ({ key, people }: Dataset): BenchCase[] => {
   const json = { 'Content-Type': 'application/json' }
   const get = (path: string): WrkRequest => ({ path, headers: authorization })
   const ids = people.map((p) => p.id)
-  // The end of a first name and the beginning of a last name, and seven digits of a phone.
+  // Search terms: the end of a first name with the beginning of a last name, and seven digits of a phone.
   const nameParts = people
     .map((p) => p.name)
     .filter(isPlain)
@@ -33,9 +33,9 @@ export const createCases = ({ key, people }: Dataset): BenchCase[] => {
     against: [
       {
         name: 'bare rows',
-        who: 'bare',
+        server: 'bare',
         requests: terms.map((t) => ({ path: `/search?query=${encodeURIComponent(t)}` })),
-        judged: true,
+        hasTarget: true,
       },
     ],
   })
@@ -54,11 +54,15 @@ export const createCases = ({ key, people }: Dataset): BenchCase[] => {
       against: [
         {
           name: 'bare row',
-          who: 'bare',
+          server: 'bare',
           requests: ids.map((id) => ({ path: `/row?id=${id}` })),
-          judged: true,
+          hasTarget: true,
         },
-        { name: 'bare, same body', who: 'bare', requests: ids.map((id) => ({ path: `/contact?id=${id}` })) },
+        {
+          name: 'bare, same body',
+          server: 'bare',
+          requests: ids.map((id) => ({ path: `/contact?id=${id}` })),
+        },
       ],
     },
     {
@@ -66,8 +70,8 @@ export const createCases = ({ key, people }: Dataset): BenchCase[] => {
       target: 0.7,
       product: [get('/v1/contacts?limit=25')],
       against: [
-        { name: 'bare rows', who: 'bare', requests: [{ path: '/rows' }], judged: true },
-        { name: 'bare, same rows', who: 'bare', requests: [{ path: '/contacts' }] },
+        { name: 'bare rows', server: 'bare', requests: [{ path: '/rows' }], hasTarget: true },
+        { name: 'bare, same rows', server: 'bare', requests: [{ path: '/contacts' }] },
       ],
     },
     search('search name', nameParts),
@@ -76,12 +80,12 @@ export const createCases = ({ key, people }: Dataset): BenchCase[] => {
       name: 'upsert',
       target: 0.4,
       product: [upsert('/v1/contacts')],
-      against: [{ name: 'bare insert', who: 'bare', requests: [upsert('/insert')], judged: true }],
+      against: [{ name: 'bare insert', server: 'bare', requests: [upsert('/insert')], hasTarget: true }],
     },
     {
       name: 'MCP get',
       product: ids.map((id) => mcpCall(key, 'crm_get_contact', { contact_id: String(id) })),
-      against: [{ name: 'REST get', who: 'product', requests: byRest }],
+      against: [{ name: 'REST get', server: 'product', requests: byRest }],
     },
   ]
 }

@@ -15,7 +15,7 @@ const tagged = (name: string) => ({ tags: { some: { name: { eq: name } } } })
 
 const CITIES = ['Berlin', 'Łódź', 'Chicago', 'Nîmes']
 
-/** The filters that the product is judged by, and some that are meant to be slow. */
+/** Returns the filters that have targets, and some that are slow on purpose. */
 export const createFilterCases = async (postJson: PostJson, dataset: Dataset): Promise<FilterCase[]> => {
   const { response } = await postJson('/v1/saved-filters', {
     name: 'Pro',

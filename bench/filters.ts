@@ -5,20 +5,21 @@ import { Kysely } from 'kysely'
 import { pino } from 'pino'
 import postgres from 'postgres'
 import { findOperation } from '../catalog/index.ts'
-import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { perform } from '../server/core/perform.ts'
 import type { Database } from '../storage/database.ts'
 import { createPipelinedDialect } from '../storage/driver.ts'
-import { type Dataset, dropDatabase, fillDatabase } from './data.ts'
+import { type Dataset, fillDatabase } from './data.ts'
+import { dropBenchDatabase, withPostgres } from './databases.ts'
 import { type FilterCase, createFilterCases } from './filter-cases.ts'
 import { startProduct } from './processes.ts'
+import { median } from './statistics.ts'
 
 /**
- * The first page of 25 of representative filters, asked of the product one after another over REST, at each
- * number of contacts. Prints medians and worst cases in milliseconds, and how much the largest costs more
- * than the smallest; writes the plans of the largest to `bench/plans.md`.
+ * Measures the first page of 25 of representative filters over REST, one request at a time, at each number of
+ * contacts. Prints medians and worst cases in milliseconds, and the growth from the smallest to the largest
+ * number; writes the plans at the largest to `bench/plans.md`.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -31,11 +32,11 @@ const { values: flags } = parseArgs({
 })
 const runs = Number(flags.runs)
 const root = fileURLToPath(new URL('..', import.meta.url))
-const MEDIAN_MS = 15
-const WORST_MS = 250
-const GROWTH = 1.5
+const MAX_MEDIAN_MS = 15
+const MAX_WORST_MS = 250
+const MAX_GROWTH = 1.5
 
-type Timing = {
+type FilterTiming = {
   median: number
   worst: number
   rows: number
@@ -46,33 +47,33 @@ type Timing = {
   countApproximate: boolean
 }
 
-const median = (numbers: readonly number[]): number =>
-  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
-
-const post =
+const createPost =
   (url: string, key: string) =>
   async (path: string, body: object): Promise<{ ms: number; response: Record<string, unknown> }> => {
-    const begun = performance.now()
+    const startedAt = performance.now()
     const result = await fetch(url + path, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
       body: JSON.stringify(body),
     })
     const text = await result.text()
-    const ms = performance.now() - begun
+    const ms = performance.now() - startedAt
     if (!result.ok) throw new Error(`${path} ${JSON.stringify(body)}: ${result.status} ${text}`)
     return { ms, response: JSON.parse(text) as Record<string, unknown> }
   }
 
-/** Each variant of a filter in turn, after one round that is not timed. */
-const time = async (ask: ReturnType<typeof post>, { bodies }: FilterCase): Promise<Timing> => {
-  for (const body of bodies) await ask('/v1/contacts/search', body)
-  const asked = []
-  for (let i = 0; i < runs; i++) asked.push(await ask('/v1/contacts/search', bodies[i % bodies.length]!))
-  const { response } = await ask('/v1/contacts/search', bodies[0]!)
+/** Runs the variants of a filter in turn, after one round that is not measured. */
+const measureFilter = async (
+  post: ReturnType<typeof createPost>,
+  { bodies }: FilterCase,
+): Promise<FilterTiming> => {
+  for (const body of bodies) await post('/v1/contacts/search', body)
+  const results = []
+  for (let i = 0; i < runs; i++) results.push(await post('/v1/contacts/search', bodies[i % bodies.length]!))
+  const { response } = await post('/v1/contacts/search', bodies[0]!)
   const counts = []
-  for (let i = 0; i < 3; i++) counts.push(await ask('/v1/contacts/count', bodies[0]!))
-  const times = asked.map(({ ms }) => ms)
+  for (let i = 0; i < 3; i++) counts.push(await post('/v1/contacts/count', bodies[0]!))
+  const times = results.map(({ ms }) => ms)
   const { count, approximate } = counts[0]!.response as { count: number; approximate: boolean }
   return {
     median: median(times),
@@ -86,8 +87,8 @@ const time = async (ask: ReturnType<typeof post>, { bodies }: FilterCase): Promi
   }
 }
 
-/** The statements that one call sends, with their plans. */
-const plansOf = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase[]): Promise<string> => {
+/** Returns the statements that each case sends, with their plans, as Markdown. */
+const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase[]): Promise<string> => {
   const statements: { sql: string; parameters: readonly unknown[] }[] = []
   const main = postgres(databaseUrl, {
     max: 1,
@@ -122,7 +123,7 @@ const plansOf = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase
       const { status } = await perform(app, call)
       if (status !== 200) throw new Error(`${name}: ${status}`)
       parts.push(`## ${name}\n\n\`\`\`json\n${JSON.stringify(bodies[0])}\n\`\`\`\n`)
-      for (const { sql, parameters } of statements.filter((s) => /contact/.test(s.sql))) {
+      for (const { sql, parameters } of statements.filter((statement) => /contact/.test(statement.sql))) {
         const rows = await main.unsafe(`explain (analyze, buffers, costs off) ${sql}`, parameters as never[])
         parts.push(`\`\`\`\n${rows.map((row) => String(row['QUERY PLAN'])).join('\n')}\n\`\`\`\n`)
       }
@@ -133,71 +134,79 @@ const plansOf = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase
   return parts.join('\n')
 }
 
-const line = (name: string, all: readonly Timing[]): string => {
-  const last = all.at(-1)!
-  const growth = last.median / all[0]!.median
-  const shown = all.map(
-    (t) =>
-      `${t.median.toFixed(1).padStart(8)} ${t.worst.toFixed(1).padStart(8)} ${`${t.approximate ? '~' : ''}${t.total}`.padStart(9)} ${t.countMs.toFixed(0).padStart(7)} ${`${t.countApproximate ? '~' : ''}${t.count}`.padStart(9)}`,
-  )
+const formatTiming = (timing: FilterTiming): string =>
+  [
+    timing.median.toFixed(1).padStart(8),
+    timing.worst.toFixed(1).padStart(8),
+    `${timing.approximate ? '~' : ''}${timing.total}`.padStart(9),
+    timing.countMs.toFixed(0).padStart(7),
+    `${timing.countApproximate ? '~' : ''}${timing.count}`.padStart(9),
+  ].join(' ')
+
+const formatLine = (name: string, timings: readonly FilterTiming[]): string => {
+  const last = timings.at(-1)!
+  const growth = last.median / timings[0]!.median
   const misses = [
-    ...(last.median > MEDIAN_MS ? [`median over ${MEDIAN_MS}`] : []),
-    ...(last.worst > WORST_MS ? [`worst over ${WORST_MS}`] : []),
-    ...(all.length > 1 && growth > GROWTH ? [`${growth.toFixed(1)} times the smallest`] : []),
+    ...(last.median > MAX_MEDIAN_MS ? [`median over ${MAX_MEDIAN_MS}`] : []),
+    ...(last.worst > MAX_WORST_MS ? [`worst over ${MAX_WORST_MS}`] : []),
+    ...(timings.length > 1 && growth > MAX_GROWTH ? [`${growth.toFixed(1)} times the smallest`] : []),
   ]
-  return `${name.padEnd(32)} ${shown.join('  |')}  ${all.length > 1 ? growth.toFixed(2).padStart(6) : ''}  ${misses.join(', ')}`
+  return [
+    name.padEnd(32),
+    ` ${timings.map(formatTiming).join('  |')}`,
+    `  ${timings.length > 1 ? growth.toFixed(2).padStart(6) : ''}`,
+    `  ${misses.join(', ')}`,
+  ].join('')
 }
 
-const main = async (): Promise<void> => {
-  const binaries = postgresBinaries()
-  if (!flags['database-url'] && !binaries)
-    throw new Error(
-      'no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url',
-    )
-  const cluster = flags['database-url']
-    ? undefined
-    : await startCluster(binaries!, {
-        shared_buffers: '2GB',
-        max_wal_size: '8GB',
-        checkpoint_timeout: '30min',
-      })
-  const adminUrl = flags['database-url'] ?? cluster!.url
-  const sizes = flags.contacts.split(',').map(Number)
-  const timings = new Map<string, Timing[]>()
+const writePlans = async (dataset: Dataset, cases: readonly FilterCase[]): Promise<void> => {
+  writeFileSync(
+    `${root}bench/plans.md`,
+    `# Plans of filters at ${dataset.contacts} contacts\n\n` +
+      'Written by `npm run bench:filters -- --plans`.\n\n' +
+      (await explainCases(dataset, cases)),
+  )
+}
+
+const measureSize = async (
+  dataset: Dataset,
+  timings: Map<string, FilterTiming[]>,
+  plans: boolean,
+): Promise<void> => {
+  const product = await startProduct(dataset.databaseUrl, `${root}bin/wcrm.js`)
   try {
-    for (const [i, contacts] of sizes.entries()) {
-      process.stderr.write(`filling a database with ${contacts} contacts\n`)
-      const dataset = await fillDatabase(adminUrl, contacts)
-      const product = await startProduct(dataset.databaseUrl, `${root}bin/wcrm.js`)
-      try {
-        const ask = post(product.url, dataset.key)
-        const cases = (await createFilterCases(ask, dataset)).filter(
-          ({ name }) => !flags.only || flags.only.split(',').includes(name),
-        )
-        for (const one of cases) {
-          const timing = await time(ask, one)
-          timings.set(one.name, [...(timings.get(one.name) ?? []), timing])
-          process.stderr.write(`${line(one.name, [timing])}\n`)
-        }
-        if (flags.plans && i === sizes.length - 1)
-          writeFileSync(
-            `${root}bench/plans.md`,
-            `# Plans of filters at ${contacts} contacts\n\nWritten by \`npm run bench:filters -- --plans\`.\n\n${await plansOf(dataset, cases)}`,
-          )
-      } finally {
-        await product.stop()
-        await dropDatabase(adminUrl, dataset)
-      }
-    }
-    const head = sizes
-      .map((n) => `${`${n}: median`.padStart(8)}    worst     total   count   matches`)
-      .join('  |')
-    process.stdout.write(
-      `${'filter (ms)'.padEnd(32)} ${head}  growth\n${[...timings].map(([name, all]) => line(name, all)).join('\n')}\n`,
+    const post = createPost(product.url, dataset.key)
+    const cases = (await createFilterCases(post, dataset)).filter(
+      ({ name }) => !flags.only || flags.only.split(',').includes(name),
     )
+    for (const filterCase of cases) {
+      const timing = await measureFilter(post, filterCase)
+      timings.set(filterCase.name, [...(timings.get(filterCase.name) ?? []), timing])
+      process.stderr.write(`${formatLine(filterCase.name, [timing])}\n`)
+    }
+    if (plans) await writePlans(dataset, cases)
   } finally {
-    cluster?.stop()
+    await product.stop()
   }
 }
 
-await main()
+const main = async (adminUrl: string): Promise<void> => {
+  const sizes = flags.contacts.split(',').map(Number)
+  const timings = new Map<string, FilterTiming[]>()
+  for (const [i, contacts] of sizes.entries()) {
+    process.stderr.write(`filling a database with ${contacts} contacts\n`)
+    const dataset = await fillDatabase(adminUrl, contacts)
+    try {
+      await measureSize(dataset, timings, flags.plans && i === sizes.length - 1)
+    } finally {
+      await dropBenchDatabase(adminUrl, dataset)
+    }
+  }
+  const head = sizes
+    .map((size) => `${`${size}: median`.padStart(8)}    worst     total   count   matches`)
+    .join('  |')
+  const lines = [...timings].map(([name, all]) => formatLine(name, all))
+  process.stdout.write(`${'filter (ms)'.padEnd(32)} ${head}  growth\n${lines.join('\n')}\n`)
+}
+
+await withPostgres(flags['database-url'], '2GB', main)

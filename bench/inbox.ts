@@ -2,18 +2,19 @@ import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import postgres from 'postgres'
 import { findOperation } from '../catalog/index.ts'
-import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
 import type { App } from '../server/core/app.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { perform } from '../server/core/perform.ts'
 import { openStorage } from '../storage/open.ts'
-import { dropInboxDatabase, fillInboxDatabase, type InboxDataset } from './inbox-data.ts'
+import { dropBenchDatabase, withPostgres } from './databases.ts'
+import { fillInboxDatabase, type InboxDataset } from './inbox-data.ts'
+import { median } from './statistics.ts'
 
 /**
- * The first page of 25 conversations under each filter, and one far down the list, asked of the service
- * without HTTP, at each number of conversations. Beside medians and worst cases in milliseconds stands the
- * ratio of the median to a bare read of 26 rows along the same index in the same run.
+ * Measures the first page of 25 conversations under each filter, and one far down the list, without HTTP, at
+ * each number of conversations. Prints medians and worst cases in milliseconds, and the ratio of the median
+ * to a bare read of 26 rows along the same index in the same run.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -24,14 +25,11 @@ const { values: flags } = parseArgs({
 })
 const runs = Number(flags.runs)
 
-type Timing = { median: number; worst: number; rows: number; ratio: number }
-type Case = { name: string; key?: 'agentKey'; inputs: Record<string, unknown>[]; deep?: boolean }
-
-const median = (numbers: readonly number[]): number =>
-  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
+type InboxTiming = { median: number; worst: number; rows: number; ratio: number }
+type InboxCase = { name: string; key?: 'agentKey'; inputs: Record<string, unknown>[]; deep?: boolean }
 
 const names = ['lovelace', 'ada hop', 'edsger knuth', 'grace', 'turing']
-const casesOf = ({ channels }: InboxDataset): Case[] => [
+const createInboxCases = ({ channels }: InboxDataset): InboxCase[] => [
   { name: 'everything', inputs: [{}] },
   { name: 'everything, page far down', inputs: [{}], deep: true },
   { name: 'open', inputs: [{ state: 'open' }] },
@@ -74,70 +72,74 @@ const casesOf = ({ channels }: InboxDataset): Case[] => [
   { name: 'agent of 3 channels, name', key: 'agentKey', inputs: names.map((query) => ({ query })) },
 ]
 
-const asking =
+const createSearch =
   (app: App, key: string) =>
   async (input: Record<string, unknown>): Promise<{ ms: number; data: unknown[]; cursor: string | null }> => {
-    const begun = performance.now()
-    const answer = await perform(app, {
+    const startedAt = performance.now()
+    const response = await perform(app, {
       transport: 'rest',
       operation: findOperation('inbox_search_conversations'),
       requestId: 'req_bench',
       authorization: `Bearer ${key}`,
       input,
     })
-    const ms = performance.now() - begun
-    if (answer.status !== 200) throw new Error(`${JSON.stringify(input)}: ${answer.body}`)
-    const body = JSON.parse(answer.body) as { data: unknown[]; next_cursor: string | null }
+    const ms = performance.now() - startedAt
+    if (response.status !== 200) throw new Error(`${JSON.stringify(input)}: ${response.body}`)
+    const body = JSON.parse(response.body) as { data: unknown[]; next_cursor: string | null }
     return { ms, data: body.data, cursor: body.next_cursor }
   }
 
-/** A cursor twenty pages down. */
-const farDown = async (
-  ask: ReturnType<typeof asking>,
+/** Returns the input for a page that follows twenty pages of 100. */
+const skipPages = async (
+  search: ReturnType<typeof createSearch>,
   input: Record<string, unknown>,
 ): Promise<Record<string, unknown>> => {
   let cursor: string | null = null
   for (let page = 0; page < 20; page++)
-    cursor = (await ask({ ...input, limit: 100, ...(cursor ? { cursor } : {}) })).cursor ?? cursor
+    cursor = (await search({ ...input, limit: 100, ...(cursor ? { cursor } : {}) })).cursor ?? cursor
   return { ...input, ...(cursor ? { cursor } : {}) }
 }
 
-const time = async (
+const measureCase = async (
   app: App,
   inbox: InboxDataset,
-  one: Case,
-  bare: () => Promise<number>,
-): Promise<Timing> => {
-  const ask = asking(app, inbox[one.key ?? 'key'])
-  const inputs = one.deep ? [await farDown(ask, one.inputs[0]!)] : one.inputs
-  for (let i = 0; i < 8; i++) await ask(inputs[i % inputs.length]!)
-  const [mine, bares, rows]: [number[], number[], number[]] = [[], [], []]
+  testCase: InboxCase,
+  readBare: () => Promise<number>,
+): Promise<InboxTiming> => {
+  const search = createSearch(app, inbox[testCase.key ?? 'key'])
+  const inputs = testCase.deep ? [await skipPages(search, testCase.inputs[0]!)] : testCase.inputs
+  for (let i = 0; i < 8; i++) await search(inputs[i % inputs.length]!)
+  const [times, bareTimes, rows]: [number[], number[], number[]] = [[], [], []]
   for (let i = 0; i < runs; i++) {
-    bares.push(await bare())
-    const { ms, data } = await ask(inputs[i % inputs.length]!)
-    mine.push(ms)
+    bareTimes.push(await readBare())
+    const { ms, data } = await search(inputs[i % inputs.length]!)
+    times.push(ms)
     rows.push(data.length)
   }
   return {
-    median: median(mine),
-    worst: Math.max(...mine),
+    median: median(times),
+    worst: Math.max(...times),
     rows: median(rows),
-    ratio: median(mine) / median(bares),
+    ratio: median(times) / median(bareTimes),
   }
 }
 
-/** 26 rows along the index of the list, prepared, over one connection. */
-const bareRead =
+/**
+ * Reads 26 rows along the index of the list, by a prepared statement over one connection. Returns
+ * milliseconds.
+ */
+const createBareRead =
   (sql: postgres.Sql, { workspaceId }: InboxDataset) =>
   async (): Promise<number> => {
-    const begun = performance.now()
+    const startedAt = performance.now()
     JSON.stringify(
-      await sql`select * from conversations where workspace_id = ${workspaceId} order by activity_at desc, id desc limit 26`,
+      await sql`select * from conversations where workspace_id = ${workspaceId}
+        order by activity_at desc, id desc limit 26`,
     )
-    return performance.now() - begun
+    return performance.now() - startedAt
   }
 
-const measure = async (inbox: InboxDataset): Promise<Map<string, Timing>> => {
+const measureAll = async (inbox: InboxDataset): Promise<Map<string, InboxTiming>> => {
   const storage = await openStorage({ databaseUrl: inbox.databaseUrl })
   const sql = postgres(inbox.databaseUrl, { max: 1, onnotice: () => {} })
   const app = createApp({
@@ -147,12 +149,12 @@ const measure = async (inbox: InboxDataset): Promise<Map<string, Timing>> => {
     metrics: createMetrics(),
     config: { publicUrl: 'http://localhost', limitRead: 1_000_000, limitWrite: 1_000_000 },
   })
-  const timings = new Map<string, Timing>()
+  const timings = new Map<string, InboxTiming>()
   try {
-    for (const one of casesOf(inbox)) {
-      const timing = await time(app, inbox, one, bareRead(sql, inbox))
-      timings.set(one.name, timing)
-      process.stderr.write(`${one.name.padEnd(30)} ${shown(timing)}\n`)
+    for (const testCase of createInboxCases(inbox)) {
+      const timing = await measureCase(app, inbox, testCase, createBareRead(sql, inbox))
+      timings.set(testCase.name, timing)
+      process.stderr.write(`${testCase.name.padEnd(30)} ${formatTiming(timing)}\n`)
     }
   } finally {
     await sql.end()
@@ -161,42 +163,27 @@ const measure = async (inbox: InboxDataset): Promise<Map<string, Timing>> => {
   return timings
 }
 
-const shown = ({ median: m, worst, ratio, rows }: Timing): string =>
-  `${m.toFixed(2).padStart(8)} ${worst.toFixed(1).padStart(7)} ${ratio.toFixed(1).padStart(6)}x ${String(rows).padStart(4)}`
+const formatTiming = ({ median: ms, worst, ratio, rows }: InboxTiming): string =>
+  `${ms.toFixed(2).padStart(8)} ${worst.toFixed(1).padStart(7)} ` +
+  `${ratio.toFixed(1).padStart(6)}x ${String(rows).padStart(4)}`
 
-const main = async (): Promise<void> => {
-  const binaries = postgresBinaries()
-  if (!flags['database-url'] && !binaries)
-    throw new Error(
-      'no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url',
-    )
-  const cluster = flags['database-url']
-    ? undefined
-    : await startCluster(binaries!, {
-        shared_buffers: '2GB',
-        max_wal_size: '8GB',
-        checkpoint_timeout: '30min',
-      })
-  const adminUrl = flags['database-url'] ?? cluster!.url
+const main = async (adminUrl: string): Promise<void> => {
   const sizes = flags.conversations.split(',').map(Number)
-  const all: Map<string, Timing>[] = []
-  try {
-    for (const size of sizes) {
-      process.stderr.write(`filling a database with ${size} conversations\n`)
-      const inbox = await fillInboxDatabase(adminUrl, size)
-      try {
-        all.push(await measure(inbox))
-      } finally {
-        await dropInboxDatabase(adminUrl, inbox)
-      }
+  const all: Map<string, InboxTiming>[] = []
+  for (const size of sizes) {
+    process.stderr.write(`filling a database with ${size} conversations\n`)
+    const inbox = await fillInboxDatabase(adminUrl, size)
+    try {
+      all.push(await measureAll(inbox))
+    } finally {
+      await dropBenchDatabase(adminUrl, inbox)
     }
-    const head = sizes.map((size) => `${`${size}: ms`.padStart(8)}   worst   ratio rows`).join('  |')
-    process.stdout.write(
-      `${'filter'.padEnd(30)} ${head}\n${[...all[0]!.keys()].map((name) => `${name.padEnd(30)} ${all.map((timings) => shown(timings.get(name)!)).join('  |')}`).join('\n')}\n`,
-    )
-  } finally {
-    cluster?.stop()
   }
+  const head = sizes.map((size) => `${`${size}: ms`.padStart(8)}   worst   ratio rows`).join('  |')
+  const lines = [...all[0]!.keys()].map(
+    (name) => `${name.padEnd(30)} ${all.map((timings) => formatTiming(timings.get(name)!)).join('  |')}`,
+  )
+  process.stdout.write(`${'filter'.padEnd(30)} ${head}\n${lines.join('\n')}\n`)
 }
 
-await main()
+await withPostgres(flags['database-url'], '2GB', main)

@@ -1,14 +1,15 @@
 import { lintDraft, rulesByTopic } from '../server/templates/lint.ts'
 import { buildExample } from '../server/templates/lint/examples.ts'
 import type { Draft } from '../server/templates/lint/rule.ts'
+import { median } from './statistics.ts'
 
 /**
- * How long lint takes for the draft of every rule's two examples, and for the largest draft there is,
- * against `JSON.stringify` of the same draft: medians and worst cases of single runs in microseconds. Fails
- * when the median of the drafts is a millisecond or more.
+ * Measures lint for the drafts of every rule's two examples and for the largest drafts, compared with
+ * `JSON.stringify` of the same draft: medians and worst cases of single runs in microseconds. Fails when the
+ * median of the examples is a millisecond or more.
  */
-const RUNS = 200
-const MEDIAN_US = 1000
+const MIN_RUNS = 200
+const MAX_MEDIAN_US = 1000
 
 const body = {
   text: `${'Your order {{1}} is on its way. '.repeat(150)}`.slice(0, 5000),
@@ -51,33 +52,28 @@ const drafts: Record<string, Draft[]> = {
   ],
 }
 
-const median = (numbers: readonly number[]): number =>
-  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
-
-const time = (run: (draft: Draft) => unknown, of: readonly Draft[]): number[] => {
+const measureRuns = (run: (draft: Draft) => unknown, samples: readonly Draft[]): number[] => {
   const times = []
-  // The drafts in turn, so that none is measured warmer than it is met.
-  for (let i = 0; i < Math.max(RUNS, of.length * 20); i++) {
-    const draft = of[i % of.length]!
-    const begun = performance.now()
+  // The drafts in turn, so that caches are not warmer than in practice.
+  for (let i = 0; i < Math.max(MIN_RUNS, samples.length * 20); i++) {
+    const draft = samples[i % samples.length]!
+    const startedAt = performance.now()
     run(draft)
-    times.push((performance.now() - begun) * 1000)
+    times.push((performance.now() - startedAt) * 1000)
   }
   return times
 }
 
-const shown = (value: number): string => value.toFixed(1).padStart(10)
+const formatCell = (value: number): string => value.toFixed(1).padStart(10)
 
-process.stdout.write(
-  `${'lint (µs)'.padEnd(24)}${'median'.padStart(10)}${'worst'.padStart(10)}${'JSON'.padStart(10)}${'ratio'.padStart(10)}\n`,
-)
-for (const [name, of] of Object.entries(drafts)) {
-  time(lintDraft, of)
-  const lint = time(lintDraft, of)
-  const json = median(time(JSON.stringify, of))
-  const miss = name.startsWith('examples') && median(lint) >= MEDIAN_US
-  if (miss) process.exitCode = 1
-  process.stdout.write(
-    `${name.padEnd(24)}${shown(median(lint))}${shown(Math.max(...lint))}${shown(json)}${shown(median(lint) / json)}${miss ? `  MISSES ${MEDIAN_US}` : ''}\n`,
-  )
+const headings = ['median', 'worst', 'JSON', 'ratio'].map((heading) => heading.padStart(10)).join('')
+process.stdout.write(`${'lint (µs)'.padEnd(24)}${headings}\n`)
+for (const [name, samples] of Object.entries(drafts)) {
+  measureRuns(lintDraft, samples)
+  const times = measureRuns(lintDraft, samples)
+  const json = median(measureRuns(JSON.stringify, samples))
+  const misses = name.startsWith('examples') && median(times) >= MAX_MEDIAN_US
+  if (misses) process.exitCode = 1
+  const cells = [median(times), Math.max(...times), json, median(times) / json].map(formatCell).join('')
+  process.stdout.write(`${name.padEnd(24)}${cells}${misses ? `  MISSES ${MAX_MEDIAN_US}` : ''}\n`)
 }

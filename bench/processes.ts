@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 
 export type RunningServer = { url: string; pid: number; stop: () => Promise<void> }
 
-const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+const resolveFile = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 
-/** Starts a process of this Node that prints one JSON line with its `url` when it is ready. */
+/** Starts a Node process that prints one JSON line with its `url` when it is ready. */
 const start = async (args: string[], env: Record<string, string> = {}): Promise<RunningServer> => {
   const child: ChildProcess = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
@@ -18,7 +18,7 @@ const start = async (args: string[], env: Record<string, string> = {}): Promise<
     createInterface({ input: child.stdout! }).once('line', (line) =>
       resolve((JSON.parse(line) as { url: string }).url),
     )
-    child.once('exit', (code) => reject(new Error(`${args[0]} ended with ${code} before it was ready`)))
+    child.once('exit', (code) => reject(new Error(`${args[0]} exited with ${code} before it was ready`)))
   })
   return {
     url,
@@ -31,13 +31,13 @@ const start = async (args: string[], env: Record<string, string> = {}): Promise<
 }
 
 export const startBareServer = (databaseUrl: string, workspaceId: string): Promise<RunningServer> =>
-  start([here('bare.ts'), databaseUrl, workspaceId])
+  start([resolveFile('bare.ts'), databaseUrl, workspaceId])
 
-const MOST = '100000000'
+const UNREACHABLE_LIMIT = '100000000'
 
 /**
- * One server process, as users start it, with limits that no benchmark reaches. `profile`: a folder for a
- * CPU profile.
+ * Starts one server process, as users start it, with limits that no benchmark reaches. `profile`: a folder
+ * for a CPU profile.
  */
 export const startProduct = (
   databaseUrl: string,
@@ -59,14 +59,14 @@ export const startProduct = (
     {
       WCRM_SECRET: 'a secret for benchmarks only',
       WCRM_LOG_LEVEL: 'warn',
-      WCRM_LIMIT_READ: MOST,
-      WCRM_LIMIT_WRITE: MOST,
-      WCRM_LIMIT_WORKSPACE_READ: MOST,
-      WCRM_LIMIT_WORKSPACE_WRITE: MOST,
+      WCRM_LIMIT_READ: UNREACHABLE_LIMIT,
+      WCRM_LIMIT_WRITE: UNREACHABLE_LIMIT,
+      WCRM_LIMIT_WORKSPACE_READ: UNREACHABLE_LIMIT,
+      WCRM_LIMIT_WORKSPACE_WRITE: UNREACHABLE_LIMIT,
     },
   )
 
-/** Resident memory in MB; undefined where the system does not tell. */
+/** Returns the resident memory in MB; undefined where the system does not report it. */
 export const readResidentMemoryMb = (pid: number): number | undefined => {
   try {
     return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024

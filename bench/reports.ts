@@ -2,18 +2,19 @@ import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import postgres from 'postgres'
 import { findOperation, type OperationName } from '../catalog/index.ts'
-import { postgresBinaries, startCluster } from '../scripts/cluster.ts'
 import type { App } from '../server/core/app.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { perform } from '../server/core/perform.ts'
 import { openStorage } from '../storage/open.ts'
-import { dropReportDatabase, fillReportDatabase, type ReportDataset } from './report-data.ts'
+import { dropBenchDatabase, withPostgres } from './databases.ts'
+import { fillReportDatabase, type ReportDataset } from './report-data.ts'
+import { median } from './statistics.ts'
 
 /**
- * Both reports over some days, asked of the service without HTTP, on a history that lies in the last 31
- * days. Beside medians and worst cases in milliseconds stands the ratio of the median to a bare count of
- * the messages in the same run.
+ * Measures both reports over several ranges of days without HTTP, on a history of the last 31 days. Prints
+ * medians and worst cases in milliseconds, and the ratio of the median to a bare count of the messages in the
+ * same run.
  */
 const { values: flags } = parseArgs({
   options: {
@@ -26,8 +27,8 @@ const { values: flags } = parseArgs({
 })
 const runs = Number(flags.runs)
 
-const back = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10)
-const month = { from: back(30), to: back(0), timezone: 'UTC' }
+const daysAgo = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10)
+const month = { from: daysAgo(30), to: daysAgo(0), timezone: 'UTC' }
 const cases: [name: string, operation: OperationName, input: Record<string, unknown>, target?: number][] = [
   ['summary, 31 days', 'reports_workspace_summary', month, 300],
   ['summary, 7 days', 'reports_workspace_summary', { preset: 'last_7_days' }],
@@ -37,29 +38,26 @@ const cases: [name: string, operation: OperationName, input: Record<string, unkn
   ['staff, today', 'reports_staff', { preset: 'today', limit: 100 }],
 ]
 
-const median = (numbers: readonly number[]): number =>
-  numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
-
-const timed = async (work: () => Promise<unknown>): Promise<number> => {
-  const begun = performance.now()
+const measureMs = async (work: () => Promise<unknown>): Promise<number> => {
+  const startedAt = performance.now()
   await work()
-  return performance.now() - begun
+  return performance.now() - startedAt
 }
 
-const ask = async (
+const runReport = async (
   app: App,
   key: string,
   operation: OperationName,
   input: Record<string, unknown>,
 ): Promise<void> => {
-  const answer = await perform(app, {
+  const response = await perform(app, {
     transport: 'rest',
     operation: findOperation(operation),
     requestId: 'req_bench',
     authorization: `Bearer ${key}`,
     input,
   })
-  if (answer.status !== 200) throw new Error(`${operation}: ${answer.body}`)
+  if (response.status !== 200) throw new Error(`${operation}: ${response.body}`)
 }
 
 const measure = async ({ databaseUrl, workspaceId, key }: ReportDataset): Promise<void> => {
@@ -72,21 +70,23 @@ const measure = async ({ databaseUrl, workspaceId, key }: ReportDataset): Promis
     metrics: createMetrics(),
     config: { publicUrl: 'http://localhost', limitRead: 1_000_000, limitWrite: 1_000_000 },
   })
-  const bare = () => sql`select count(*) from messages where workspace_id = ${workspaceId}`
+  const countMessages = () => sql`select count(*) from messages where workspace_id = ${workspaceId}`
   process.stdout.write(`${'report'.padEnd(20)}   median    worst   count  ratio  target (ms)\n`)
   try {
     for (const [name, operation, input, target] of cases) {
-      const [mine, counts]: [number[], number[]] = [[], []]
-      for (let i = 0; i < 8; i++) await ask(app, key, operation, input)
+      const [times, countTimes]: [number[], number[]] = [[], []]
+      for (let i = 0; i < 8; i++) await runReport(app, key, operation, input)
       for (let i = 0; i < runs; i++) {
-        counts.push(await timed(bare))
-        mine.push(await timed(() => ask(app, key, operation, input)))
+        countTimes.push(await measureMs(countMessages))
+        times.push(await measureMs(() => runReport(app, key, operation, input)))
       }
-      const [m, c] = [median(mine), median(counts)]
+      const [ms, countMs] = [median(times), median(countTimes)]
       process.stdout.write(
-        `${name.padEnd(20)} ${m.toFixed(1).padStart(8)} ${Math.max(...mine)
+        `${name.padEnd(20)} ${ms.toFixed(1).padStart(8)} ${Math.max(...times)
           .toFixed(1)
-          .padStart(8)} ${c.toFixed(1).padStart(7)} ${(m / c).toFixed(2).padStart(6)}  ${target ?? ''}\n`,
+          .padStart(
+            8,
+          )} ${countMs.toFixed(1).padStart(7)} ${(ms / countMs).toFixed(2).padStart(6)}  ${target ?? ''}\n`,
       )
     }
   } finally {
@@ -95,38 +95,21 @@ const measure = async ({ databaseUrl, workspaceId, key }: ReportDataset): Promis
   }
 }
 
-const main = async (): Promise<void> => {
-  const binaries = postgresBinaries()
-  if (!flags['database-url'] && !binaries)
-    throw new Error(
-      'no PostgreSQL of version 15 or newer is installed here; install one, or pass --database-url',
-    )
-  const cluster = flags['database-url']
-    ? undefined
-    : await startCluster(binaries!, {
-        shared_buffers: '2GB',
-        max_wal_size: '8GB',
-        checkpoint_timeout: '30min',
-      })
-  const adminUrl = flags['database-url'] ?? cluster!.url
+const main = async (adminUrl: string): Promise<void> => {
   const size = {
     messages: Number(flags.messages),
     conversations: Number(flags.conversations),
     staff: Number(flags.staff),
   }
+  process.stderr.write(
+    `filling a database with ${size.messages} messages of ${size.conversations} conversations\n`,
+  )
+  const dataset = await fillReportDatabase(adminUrl, size)
   try {
-    process.stderr.write(
-      `filling a database with ${size.messages} messages of ${size.conversations} conversations\n`,
-    )
-    const history = await fillReportDatabase(adminUrl, size)
-    try {
-      await measure(history)
-    } finally {
-      await dropReportDatabase(adminUrl, history)
-    }
+    await measure(dataset)
   } finally {
-    cluster?.stop()
+    await dropBenchDatabase(adminUrl, dataset)
   }
 }
 
-await main()
+await withPostgres(flags['database-url'], '2GB', main)

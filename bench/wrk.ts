@@ -11,10 +11,10 @@ export type WrkSample = { rate: number; p50: number; p99: number }
 const script = fileURLToPath(new URL('requests.lua', import.meta.url))
 
 export const requireWrk = (): void => {
-  if (spawnSync('wrk', ['-v']).error) throw new Error('the benchmark needs wrk (Debian: apt-get install wrk)')
+  if (spawnSync('wrk', ['-v']).error) throw new Error('The benchmark needs wrk (Debian: apt-get install wrk)')
 }
 
-/** Writes the requests that wrk replays; answers the file. */
+/** Writes the requests that wrk replays. Returns the path of the file. */
 export const writeRequests = (folder: string, name: string, requests: WrkRequest[]): string => {
   const file = join(folder, `${name.replaceAll(/\W+/g, '-')}.requests`)
   const line = ({ method = 'GET', path, headers = {}, body = '' }: WrkRequest) =>
@@ -30,12 +30,12 @@ export const writeRequests = (folder: string, name: string, requests: WrkRequest
   return file
 }
 
-const milliseconds = (text: string): number => {
+const parseMilliseconds = (text: string): number => {
   const [, number, unit] = /([\d.]+)(us|ms|s|m)/.exec(text) ?? []
   return Number(number) * { us: 0.001, ms: 1, s: 1000, m: 60_000 }[unit as 'us' | 'ms' | 's' | 'm']
 }
 
-/** One round. Any answer that is not 2xx spoils it. `base` is where running numbers begin. */
+/** Runs one round. Throws when a response was not 2xx. `base`: the first of the numbers in request bodies. */
 export const runWrkRound = async (
   url: string,
   file: string,
@@ -55,6 +55,6 @@ export const runWrkRound = async (
   ])
   if (/Non-2xx|Socket errors/.test(stdout) || !/ 99%/.test(stdout))
     throw new Error(`a round failed:\n${stdout}`)
-  const at = (percent: string) => milliseconds(new RegExp(`${percent}%\\s+(\\S+)`).exec(stdout)![1]!)
+  const at = (percent: string) => parseMilliseconds(new RegExp(`${percent}%\\s+(\\S+)`).exec(stdout)![1]!)
   return { rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]), p50: at('50'), p99: at('99') }
 }

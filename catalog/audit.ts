@@ -7,25 +7,31 @@ const outcomes = ['done', 'refused', 'failed'] as const
 
 const AuditRow = z
   .object({
-    id: Id.describe('Row id; newer rows have higher ones.'),
-    at: Timestamp.describe('When it was answered.'),
+    id: Id.describe('Row id; newer rows have higher ids.'),
+    at: Timestamp.describe('When the call ended.'),
     actor: z
       .object({
         staff_id: Id.nullable().describe('Staff member.'),
         name: z.string().nullable().describe('Name, as it is now.'),
       })
-      .describe('Who.'),
-    key_id: Id.nullable().describe('With which API key.'),
-    door: z.enum(doors).describe('Through which door; `mcp` and `cli` say so themselves.'),
-    client: z.string().nullable().describe('What the client calls itself.'),
-    operation: z.string().describe('Operation; `mcp` where that door refused before one was named.'),
+      .describe('Staff member who owns the key.'),
+    key_id: Id.nullable().describe('The API key of the call.'),
+    door: z
+      .enum(doors)
+      .describe('Door that the call came through: REST, `/v1/ops`, MCP or the command line.'),
+    client: z.string().nullable().describe('Name and version that the client reports.'),
+    operation: z
+      .string()
+      .describe('Operation; `mcp` when the MCP endpoint refused the request before it named one.'),
     target: z
-      .object({ type: z.string().describe('What kind of record.'), id: z.string().describe('Its id.') })
+      .object({ type: z.string().describe('Type of the record.'), id: z.string().describe('Its id.') })
       .nullable()
-      .describe('The record it was about, or made; null where it is none, or several.'),
+      .describe('The record that was changed or created; null when there is none or more than one.'),
     outcome: z
       .enum(outcomes)
-      .describe('`done`; `refused` for want of permission or confirmation; `failed` after the work began.'),
+      .describe(
+        '`done`; `refused`: permission or confirmation was missing; `failed`: it failed after it began.',
+      ),
     code: z.string().nullable().describe('Error code of a refusal or failure.'),
     dry_run: z.boolean().describe('A dry run: nothing was changed.'),
     confirmed: z.boolean().describe('The confirm verb was given.'),
@@ -33,7 +39,9 @@ const AuditRow = z
       .record(z.string(), z.unknown())
       .nullable()
       .describe(
-        '`input` as it was asked, `before` and `after` of the fields that an update wrote, `result`: how it went. Without secrets, header values and what was said to customers; phones are masked, long texts and lists cut. Null for reads, and where the input was not looked at.',
+        '`input` as sent, `before` and `after` of the fields that an update wrote, and ' +
+          '`result`. Secrets, header values and message texts are left out; phones are masked; ' +
+          'long texts and lists are cut. Null for reads, and when the input was not read.',
       ),
     request_id: z.string().describe('`Request-Id` of the answer.'),
   })
@@ -45,9 +53,11 @@ export const listAudit = defineOperation({
   routes: ['GET /v1/audit'],
   since: '2026-10-01',
   stability: 'stable',
-  summary: 'List who did what through which door, newest first',
+  summary: 'List the audit trail: who did what through which door, newest first',
   description:
-    'Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days unless the server is configured otherwise. Successful reads, invalid input and replayed responses leave no row. For owners, admins and managers.',
+    'Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days ' +
+    'unless the server is configured otherwise. Successful reads, invalid input and replayed ' +
+    'responses are not recorded. For owners, admins and managers.',
   scope: 'mcp:read',
   input: z.object({
     staff_id: Id.optional().describe('Only by this staff member.'),

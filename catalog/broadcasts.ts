@@ -15,7 +15,7 @@ const recipientStatuses = [
   'not_responded',
 ] as const
 
-const n = (what: string) => z.int().describe(what)
+const countField = (what: string) => z.int().describe(what)
 
 const Broadcast = z
   .object({
@@ -24,19 +24,19 @@ const Broadcast = z
     status: z.enum(broadcastStatuses).describe('`scheduled`, `running`, `completed` or `cancelled`.'),
     template_name: z.string().nullable().describe('Template.'),
     channel_id: Id.nullable().describe('Channel.'),
-    scheduled_at: Timestamp.nullable().describe('When it is to begin.'),
+    scheduled_at: Timestamp.nullable().describe('When it is scheduled to start.'),
     started_at: Timestamp.nullable().describe('When it started.'),
     totals: z
       .object({
-        recipients: n('Contacts chosen.'),
-        sent: n('Sent, also those that came further.'),
-        delivered: n('Delivered, also those that were read.'),
-        read: n('Read.'),
-        failed: n('Failed.'),
-        responded: n('Answered.'),
-        opted_out: n('Asked for no more.'),
+        recipients: countField('Contacts chosen.'),
+        sent: countField('Sent, including those delivered or read.'),
+        delivered: countField('Delivered, including those read.'),
+        read: countField('Read.'),
+        failed: countField('Failed.'),
+        responded: countField('Answered.'),
+        opted_out: countField('Opted out.'),
       })
-      .describe('How far the messages came.'),
+      .describe('Recipients by delivery status.'),
   })
   .meta({ id: 'Broadcast' })
 
@@ -51,7 +51,7 @@ const Recipient = z.object({
     .describe('The contact; null when it was deleted.'),
   message_status: z
     .enum(['pending', 'sent', 'delivered', 'read', 'failed'])
-    .describe('How far the message came.'),
+    .describe('Delivery status of the message.'),
   responded: z.boolean().describe('The contact answered.'),
   opted_out: z.boolean().describe('The contact opted out.'),
   sent_at: Timestamp.nullable().describe('When it was sent.'),
@@ -81,7 +81,8 @@ export const listBroadcasts = defineOperation({
   stability: 'stable',
   summary: 'List broadcasts with their totals, newest first',
   description:
-    'By when they began or are to begin. Staff who may use some channels only see the broadcasts of those.',
+    'Ordered by start time, actual or scheduled. Staff restricted to some channels see only the ' +
+    'broadcasts of those.',
   scope: 'mcp:read',
   input: z.object({
     status: z.enum(broadcastStatuses).optional().describe('Only in this status.'),
@@ -119,7 +120,7 @@ export const listBroadcastRecipients = defineOperation({
   routes: ['GET /v1/broadcasts/{broadcast_id}/recipients'],
   since,
   stability: 'stable',
-  summary: 'List the recipients of a broadcast and how far it came to each',
+  summary: 'List the recipients of a broadcast with the delivery status of each',
   scope: 'mcp:read',
   input: z.object({
     broadcast_id: BroadcastId,
@@ -127,7 +128,8 @@ export const listBroadcastRecipients = defineOperation({
       .enum(recipientStatuses)
       .optional()
       .describe(
-        'Only these, as in contact filters: `sent` are those that came no further yet; `not_responded` are all who did not answer.',
+        'Only recipients with this status, as in contact filters. `sent`: sent but not yet ' +
+          'delivered; `not_responded`: all who did not answer.',
       ),
     ...page,
   }),

@@ -32,7 +32,10 @@ const Channel = z
       .nullable()
       .describe("The number's id at the provider; not a secret."),
     payment_configuration: z.string().nullable().describe('Name of the payment configuration.'),
-    quality_rating: z.string().nullable().describe('Rating by the provider; null: not exposed yet.'),
+    quality_rating: z
+      .string()
+      .nullable()
+      .describe('Quality rating by the provider; null when not available.'),
   })
   .meta({ id: 'Channel' })
 
@@ -43,7 +46,7 @@ export const listChannels = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'List the channels of the workspace',
-  description: 'In the order they were made. Staff with access to some channels only see those.',
+  description: 'In order of creation. Staff restricted to some channels see only those.',
   scope: 'mcp:read',
   input: z.object({
     type: z.enum(channelTypes).optional().describe('Only channels of this type.'),
@@ -54,7 +57,7 @@ export const listChannels = defineOperation({
     ...listWithTotal(Channel),
     warnings: z
       .array(z.string())
-      .describe('What may surprise, for example a default channel that is not connected.'),
+      .describe('Problems to know about, such as a default channel that is not connected.'),
   }),
   errors: [],
   examples: [

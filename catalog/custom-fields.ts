@@ -31,14 +31,14 @@ export const optionTypes: readonly CustomFieldType[] = ['select', 'multiselect',
 const visibilities = ['visible_to_all', 'manager_only'] as const
 
 const Option = z.strictObject({
-  label: z.string().trim().min(1).max(200).describe('What people see.'),
+  label: z.string().trim().min(1).max(200).describe('Label shown to people.'),
   value: z
     .string()
     .trim()
     .min(1)
     .max(200)
     .regex(/^[^,]*$/, 'must not contain a comma')
-    .describe('What is stored; no comma.'),
+    .describe('Value that is stored; no comma.'),
 })
 const Options = z.array(Option).min(1).max(200)
 const Label = z.string().trim().min(1).max(120)
@@ -47,13 +47,13 @@ const CustomField = z
   .object({
     id: Id.describe('Custom field id.'),
     key: z.string().describe('The key in `attributes`.'),
-    label: z.string().nullable().describe('What people see.'),
+    label: z.string().nullable().describe('Label shown to people.'),
     type: z.enum(customFieldTypes).nullable().describe('Value type.'),
     options: z
       .array(
         z.object({
-          label: z.string().describe('What people see.'),
-          value: z.string().describe('What is stored.'),
+          label: z.string().describe('Label shown to people.'),
+          value: z.string().describe('Value that is stored.'),
         }),
       )
       .nullable()
@@ -87,7 +87,7 @@ export const listCustomFields = defineOperation({
   since,
   stability: 'stable',
   summary: 'List the custom fields of contacts',
-  description: 'In the order they were made. Agents do not see manager-only fields.',
+  description: 'In order of creation. Agents do not see manager-only fields.',
   scope: 'mcp:read',
   input: z.object({
     search: Search('Key or label'),
@@ -112,8 +112,7 @@ export const createCustomField = defineOperation({
   since,
   stability: 'stable',
   summary: 'Create a custom field',
-  description:
-    'Managers and above. The key and the type are fixed once it is made. A workspace has at most 200 fields.',
+  description: 'Managers and above. Key and type cannot change later. A workspace has at most 200 fields.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -128,8 +127,8 @@ export const createCustomField = defineOperation({
       )
       .describe('The key in `attributes`: lowercase letters, digits and underscores, starting with a letter.')
       .meta({ examples: ['plan'] }),
-    label: Label.optional().describe('What people see; the key when absent.'),
-    type: z.enum(customFieldTypes).describe('Value type; fixed once made.'),
+    label: Label.optional().describe('Label shown to people; the key when absent.'),
+    type: z.enum(customFieldTypes).describe('Value type; cannot change later.'),
     options: Options.optional().describe(
       'Choices, 1 to 200; required for select, multiselect and radio, refused for other types.',
     ),
@@ -160,7 +159,8 @@ export const updateCustomField = defineOperation({
   stability: 'stable',
   summary: 'Change the label, the options or the visibility of a custom field',
   description:
-    'Managers and above. Omitted fields stay. Values that are no longer an option stay stored and are still shown.',
+    'Managers and above. Omitted fields do not change. Values that are no longer an option ' +
+    'remain stored and are still shown.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -168,7 +168,7 @@ export const updateCustomField = defineOperation({
   emits: [],
   input: z.object({
     custom_field_id: Id.describe('Custom field id.'),
-    label: Label.optional().describe('What people see.'),
+    label: Label.optional().describe('Label shown to people.'),
     options: Options.optional().describe('The new choices, replacing the old ones.'),
     visibility: z.enum(visibilities).optional().describe('`manager_only` hides the field from agents.'),
   }),
@@ -189,7 +189,7 @@ export const deleteCustomField = defineOperation({
   routes: ['DELETE /v1/custom-fields/{custom_field_id}'],
   since,
   stability: 'stable',
-  summary: 'Delete a custom field; its values are never shown again',
+  summary: 'Delete a custom field and hide its values',
   description: 'Managers and above. The `email` field is built in and cannot be deleted.',
   scope: 'crm:write',
   dryRun: true,

@@ -1,5 +1,6 @@
 /**
- * The table of error codes: HTTP status, title, description and how to fix it. `code` is stable; clients branch on it.
+ * The table of error codes: HTTP status, title, description and how to fix it. `code` is stable, so that
+ * clients can branch on it.
  * Source: spec "Errors", contract 2 and 3.
  */
 export const errors = {
@@ -7,7 +8,8 @@ export const errors = {
     status: 400,
     title: 'Invalid input',
     description:
-      'A field, header or parameter is missing or malformed. `errors` points at each one and says how to fix it; `reason` names the rule if there is one.',
+      'A field, header or parameter is missing or malformed. `errors` points at each one and ' +
+      'says how to fix it; `reason` names the rule if there is one.',
     fix: 'Correct the fields that `errors` names and send the request again.',
   },
   unauthenticated: {
@@ -26,8 +28,11 @@ export const errors = {
     status: 403,
     title: 'Forbidden',
     description:
-      'The staff member who owns the key may not do this, or a limit of the plan is reached. `reason` says which.',
-    fix: 'Use a key of a staff member who may, or ask an administrator to change the role, the permission or the limit.',
+      'The staff member who owns the key lacks the permission, or a limit of the plan is ' +
+      'reached. `reason` says which.',
+    fix:
+      'Use a key of a staff member who has the permission, or ask an administrator to change the ' +
+      'role, the permission or the limit.',
   },
   insufficient_scope: {
     status: 403,
@@ -51,15 +56,20 @@ export const errors = {
     status: 409,
     title: 'Conflict',
     description:
-      'The request conflicts with the current state: something with this name exists, or a request with the same Idempotency-Key is still running. `reason` says which.',
-    fix: 'Read the record again and decide again; if a request is still running, wait and retry with the same key.',
+      'The request conflicts with the current state: something with this name exists, or a ' +
+      'request with the same Idempotency-Key is still running. `reason` says which.',
+    fix:
+      'Read the record again, then decide; if a request is still running, wait and retry with the ' +
+      'same key.',
   },
   window_closed: {
     status: 409,
     title: 'Reply window closed',
     description:
       'A free-form reply was requested outside the reply window of the channel; `window` shows it.',
-    fix: 'Send an approved template instead (`messaging_send_template`), or wait until the customer writes.',
+    fix:
+      'Send an approved template instead (`messaging_send_template`), or wait until the customer ' +
+      'writes.',
   },
   payload_too_large: {
     status: 413,
@@ -70,14 +80,15 @@ export const errors = {
   unsupported_media_type: {
     status: 415,
     title: 'Unsupported media type',
-    description: 'A body was sent that is not declared as JSON.',
+    description: 'The body is not declared as JSON.',
     fix: 'Send `Content-Type: application/json`.',
   },
   confirm_required: {
     status: 428,
     title: 'Confirmation required',
     description:
-      "The change cannot be undone, or customers see it, so it needs the operation's verb as confirmation; `confirm` names it.",
+      "The change cannot be undone, or customers see it, so it needs the operation's verb as " +
+      'confirmation; `confirm` names it.',
     fix: 'Send the header `Api-Confirm: <verb>`, or try the change with `dry_run`.',
   },
   rate_limited: {

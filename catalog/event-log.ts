@@ -10,9 +10,7 @@ const Event = z
     occurred_at: Timestamp.describe('When it happened.'),
     data: z
       .record(z.string(), z.unknown())
-      .describe(
-        "What happened, in the shape of its type; phones masked where the key's owner may not see them.",
-      ),
+      .describe("Data of the event, by its type; phones are masked when hidden from the key's owner."),
   })
   .meta({ id: 'Event' })
 
@@ -24,10 +22,13 @@ export const listEvents = defineOperation({
   stability: 'stable',
   summary: 'Read the event log, oldest first',
   description:
-    'Poll with `after` set to the last id you have: none is skipped or repeated. With `Accept: text/event-stream` the response stays open and streams; it resumes from `Last-Event-ID`. A page can be empty although more events follow, when none of the events searched has a requested type: continue with `next_cursor` as `after`.',
+    'Poll with `after` set to the last id you received: no event is skipped or repeated. With ' +
+    '`Accept: text/event-stream` the response stays open and streams; it resumes from ' +
+    '`Last-Event-ID`. A page can be empty although more events follow, when no event searched ' +
+    'has a requested type: continue with `next_cursor` as `after`.',
   scope: 'mcp:read',
   input: z.object({
-    after: EventId.optional().describe('Events after this one; from the oldest kept when absent.'),
+    after: EventId.optional().describe('Return events after this one; from the oldest kept when absent.'),
     types: z
       .array(z.string().min(1).max(200))
       .min(1)

@@ -3,8 +3,8 @@ import { Id, Timestamp } from './fields.ts'
 
 /**
  * Every event type the service writes: what it means, the shape of its `data`, and a sample (contract 6).
- * An event is written in the transaction of the change that caused it. Phones are whole here; whoever shows
- * an event masks it for its reader.
+ * An event is written in the transaction of the change that caused it. Phones are unmasked here; they are
+ * masked for each reader when the event is shown.
  */
 type EventType<S extends z.ZodObject = z.ZodObject> = {
   readonly description: string
@@ -12,7 +12,7 @@ type EventType<S extends z.ZodObject = z.ZodObject> = {
   readonly sample: z.input<S>
 }
 
-const eventType = <S extends z.ZodObject>(
+const defineEventType = <S extends z.ZodObject>(
   description: string,
   data: S,
   sample: z.input<S>,
@@ -74,7 +74,7 @@ const EventConversation = z
     channel_id: Id.nullable().describe('Channel.'),
     assignee_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
     team_id: Id.nullable().describe('Team it is assigned to.'),
-    episode: z.int().describe('1, and one more each time it is reopened.'),
+    episode: z.int().describe('1, plus one for each time it was reopened.'),
   })
   .describe('The conversation.')
 const Conversation = z.object({ conversation: EventConversation })
@@ -100,7 +100,7 @@ const EventMessage = z
     direction: z.string().describe('`inbound` or `outbound`.'),
     status: z.string().describe('Delivery status.'),
     text: z.string().nullable().describe('Text or caption.'),
-    has_media: z.boolean().describe('It has a file.'),
+    has_media: z.boolean().describe('True: it has a file.'),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     error: z.string().nullable().describe('Why it failed.'),
     created_at: Timestamp.describe('When it was written.'),
@@ -142,7 +142,7 @@ const EventShortLink = z.object({
       id: Id.describe('Short link id.'),
       code: z.string().describe('Code.'),
       url: z.string().describe('Address.'),
-      message: z.string().describe('Text that is typed for the customer.'),
+      message: z.string().describe('Text that the link prefills for the customer.'),
       channel_id: Id.describe('Channel.'),
     })
     .describe('The link.'),
@@ -175,8 +175,10 @@ const endpoint = {
 }
 
 export const eventTypes = {
-  'contact.created/1': eventType('A contact was created.', z.object({ contact: EventContact }), { contact }),
-  'contact.updated/1': eventType(
+  'contact.created/1': defineEventType('A contact was created.', z.object({ contact: EventContact }), {
+    contact,
+  }),
+  'contact.updated/1': defineEventType(
     'Fields of a contact changed.',
     z.object({
       contact: EventContact,
@@ -186,50 +188,50 @@ export const eventTypes = {
     }),
     { contact, changes: ['name', 'attributes.plan'] },
   ),
-  'contact.deleted/1': eventType(
+  'contact.deleted/1': defineEventType(
     'A contact was deleted.',
-    z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The contact that is gone.') }),
+    z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The deleted contact.') }),
     { contact: { id: '42' } },
   ),
-  'contact.tags_added/1': eventType('Tags were added to contacts.', Tags, tags),
-  'contact.tags_removed/1': eventType('Tags were removed from contacts.', Tags, tags),
-  'contact.groups_added/1': eventType('Contacts were added to groups.', Groups, groups),
-  'contact.groups_removed/1': eventType('Contacts were removed from groups.', Groups, groups),
-  'group.created/1': eventType('A group was created.', EventGroup, group),
-  'group.deleted/1': eventType('A group was deleted.', EventGroup, group),
-  'conversation.created/1': eventType('A conversation was created.', Conversation, conversation),
-  'conversation.assigned/1': eventType(
+  'contact.tags_added/1': defineEventType('Tags were added to contacts.', Tags, tags),
+  'contact.tags_removed/1': defineEventType('Tags were removed from contacts.', Tags, tags),
+  'contact.groups_added/1': defineEventType('Contacts were added to groups.', Groups, groups),
+  'contact.groups_removed/1': defineEventType('Contacts were removed from groups.', Groups, groups),
+  'group.created/1': defineEventType('A group was created.', EventGroup, group),
+  'group.deleted/1': defineEventType('A group was deleted.', EventGroup, group),
+  'conversation.created/1': defineEventType('A conversation was created.', Conversation, conversation),
+  'conversation.assigned/1': defineEventType(
     'A conversation was assigned to a staff member or a team.',
     Conversation,
     conversation,
   ),
-  'conversation.unassigned/1': eventType('A conversation was returned to the queue.', Conversation, {
+  'conversation.unassigned/1': defineEventType('A conversation was returned to the queue.', Conversation, {
     conversation: { ...conversation.conversation, assignee_staff_id: null },
   }),
-  'conversation.closed/1': eventType(
+  'conversation.closed/1': defineEventType(
     'A conversation was closed.',
     Conversation.extend({ reason: z.string().nullable().describe('Why.') }),
     { conversation: { ...conversation.conversation, state: 'closed' }, reason: 'Delivered' },
   ),
-  'conversation.reopened/1': eventType(
-    'A closed conversation was opened again, by staff or by the customer who wrote.',
+  'conversation.reopened/1': defineEventType(
+    'A closed conversation was reopened, by staff or by a message of the customer.',
     Conversation,
     { conversation: { ...conversation.conversation, episode: 2 } },
   ),
-  'message.received/1': eventType('A customer sent a message.', Message, { message: received }),
-  'message.sent/1': eventType('The provider accepted a message.', Message, {
+  'message.received/1': defineEventType('A customer sent a message.', Message, { message: received }),
+  'message.sent/1': defineEventType('The provider accepted a message.', Message, {
     message: { ...outbound, status: 'sent' },
   }),
-  'message.delivered/1': eventType('A message reached the customer.', Message, {
+  'message.delivered/1': defineEventType('A message reached the customer.', Message, {
     message: { ...outbound, status: 'delivered' },
   }),
-  'message.read/1': eventType('The customer read a message.', Message, {
+  'message.read/1': defineEventType('The customer read a message.', Message, {
     message: { ...outbound, status: 'read' },
   }),
-  'message.failed/1': eventType('A message could not be delivered.', Message, {
+  'message.failed/1': defineEventType('A message could not be delivered.', Message, {
     message: { ...outbound, status: 'failed', error: 'The customer cannot be reached.' },
   }),
-  'template.status_changed/1': eventType(
+  'template.status_changed/1': defineEventType(
     'The review status of a template changed.',
     z.object({
       template: z
@@ -256,15 +258,23 @@ export const eventTypes = {
       },
     },
   ),
-  'template.submitted/1': eventType('A template, new or changed, was submitted for review.', EventTemplate, {
-    template,
-  }),
-  'template.archived/1': eventType('A template was archived and can no longer be sent.', EventTemplate, {
-    template: { ...template, status: 'ARCHIVED' },
-  }),
-  'short_link.created/1': eventType('A click-to-chat link was created.', EventShortLink, shortLink),
-  'short_link.deleted/1': eventType('A click-to-chat link was deleted.', EventShortLink, shortLink),
-  'channel.status_changed/1': eventType(
+  'template.submitted/1': defineEventType(
+    'A template, new or changed, was submitted for review.',
+    EventTemplate,
+    {
+      template,
+    },
+  ),
+  'template.archived/1': defineEventType(
+    'A template was archived and can no longer be sent.',
+    EventTemplate,
+    {
+      template: { ...template, status: 'ARCHIVED' },
+    },
+  ),
+  'short_link.created/1': defineEventType('A click-to-chat link was created.', EventShortLink, shortLink),
+  'short_link.deleted/1': defineEventType('A click-to-chat link was deleted.', EventShortLink, shortLink),
+  'channel.status_changed/1': defineEventType(
     'A channel was connected, disconnected or got a new rating.',
     z.object({
       channel: z
@@ -287,7 +297,7 @@ export const eventTypes = {
       },
     },
   ),
-  'webhook.endpoint_warning/1': eventType(
+  'webhook.endpoint_warning/1': defineEventType(
     'A webhook endpoint has been failing for a long time and will be disabled.',
     EventEndpoint.extend({
       percent: z
@@ -297,7 +307,7 @@ export const eventTypes = {
     }),
     { ...endpoint, percent: 50, disabled_after: '2026-10-06T09:30:00.000Z' },
   ),
-  'webhook.endpoint_disabled/1': eventType(
+  'webhook.endpoint_disabled/1': defineEventType(
     'A webhook endpoint was disabled.',
     EventEndpoint.extend({ reason: z.string().describe('`manual`, `gone` or `failing`.') }),
     { ...endpoint, reason: 'failing' },

@@ -25,13 +25,13 @@ export const IdOrName = (max: number) =>
 /** ISO 8601 in UTC, milliseconds. */
 export const Timestamp = z.string().meta({ format: 'date-time', examples: ['2026-10-01T09:30:00.000Z'] })
 
-export const Limit = z.int().min(1).max(100).default(25).describe('Rows a page: 1 to 100, 25 when absent.')
+export const Limit = z.int().min(1).max(100).default(25).describe('Rows per page: 1 to 100, 25 when absent.')
 export const Cursor = z
   .string()
   .min(1)
   .max(2000)
   .optional()
-  .describe('`next_cursor` of the page before, with the same filters. Cursors expire after 24 hours.')
+  .describe('`next_cursor` of the previous page; send the same filters. Cursors expire after 24 hours.')
 export const Search = (what: string) =>
   z
     .string()
@@ -39,9 +39,9 @@ export const Search = (what: string) =>
     .min(1)
     .max(100)
     .optional()
-    .describe(`${what} contains this, ignoring case; \`%\` and \`_\` are taken literally.`)
+    .describe(`${what} contains this, ignoring case; \`%\` and \`_\` are literal.`)
 
-/** The fields that every list takes. */
+/** The input fields of every list. */
 export const page = { limit: Limit, cursor: Cursor }
 
 export const NextCursor = z
@@ -51,9 +51,9 @@ export const NextCursor = z
 export const Total = z
   .int()
   .nullable()
-  .describe('How many rows match, given with the first page; null on later pages.')
+  .describe('Count of matching rows, on the first page; null on later pages.')
 
-/** A list's envelope: rows and the way on. */
+/** A list's envelope: rows and the next cursor. */
 export const list = <T extends z.ZodType>(row: T) => ({
   data: z.array(row).describe('The rows of this page.'),
   next_cursor: NextCursor,
@@ -66,24 +66,26 @@ export const listWithTotal = <T extends z.ZodType>(row: T) => ({
   next_cursor: NextCursor,
 })
 
-/** What a delete answers (contract 5). */
+/** The output of a delete (contract 5). */
 export const deleted = {
   id: Id.describe('The requested id.'),
-  deleted: z.boolean().describe('True: it is gone.'),
+  deleted: z.boolean().describe('True: it was deleted.'),
 }
 
 const Failure = z.object({
   id: z.string().describe('The id that failed.'),
   code: z.string().describe('Error code, such as `not_found`.'),
-  message: z.string().describe('What is wrong, in one sentence.'),
+  message: z.string().describe('What is wrong.'),
 })
 
-/** What a bulk operation answers (spec, POST /v1/contacts/tag). */
+/** The output of a bulk operation (spec, POST /v1/contacts/tag). */
 export const bulkResult = {
   requested: z.int().describe('Distinct ids requested.'),
-  succeeded: z.int().describe('Ids that are now as requested, whether or not that was a change.'),
+  succeeded: z.int().describe('Ids that are now as requested, changed or not.'),
   failed: z.int().describe('Ids that failed.'),
   failures: z.array(Failure).max(50).describe('The first 50 failures.'),
-  stopped_early: z.boolean().describe('A fatal error stopped the rest; retry the ids that are missing.'),
+  stopped_early: z.boolean().describe('True: a fatal error stopped the rest; retry the missing ids.'),
   matched: z.int().optional().describe('Contacts found.'),
 }
+
+export const Changed = z.boolean().describe('False: nothing changed.')

@@ -24,28 +24,34 @@ export const filterLimits = {
 export const Filter = z
   .record(z.string(), z.unknown())
   .describe(
-    'Contact filter: `{field: {operator: value}}`; `and`, `or` take lists, `not` one; all keys must hold. ' +
-      'Text `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn contains notContains startsWith endsWith regex isNull`. ' +
-      '`id`: `eq ne in notIn`. `createdAt`, `updatedAt`, `lastActivityAt`: `eq ne gt gte lt lte between isNull`; ISO instants, dates, or `now`, `today`, ' +
-      '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, `starred`: `eq ne isNull`. ' +
-      '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of `{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. ' +
-      '`conversations`: `some none` of `{state, channelId, assignedStaffId, assignedTeamId, createdAt, lastActivityAt, unreadCount}`. ' +
+    'Contact filter: `{field: {operator: value}}`; `and`, `or` take lists, `not` one; all keys ' +
+      'must hold. ' +
+      'Text `name`, `phoneNumber`, `email`, `chatappUserId`, `webVisitorId`: `eq ne in notIn ' +
+      'contains notContains startsWith endsWith regex isNull`. ' +
+      '`id`: `eq ne in notIn`. `createdAt`, `updatedAt`, `lastActivityAt`: `eq ne gt gte lt lte ' +
+      'between isNull`; ISO instants, dates, or `now`, `today`, ' +
+      '`yesterday`, `-7d`, `+3d` (`m h d w mo y`), `start_of_month`, `end_of_week`. `dnd`, ' +
+      '`starred`: `eq ne isNull`. ' +
+      '`tags`, `groups`: `some none every` of `{id, name}`. `attributes`: `some none` of ' +
+      '`{attributeName: {eq: key}, stringValue | numberValue | booleanValue | dateValue: …}`. ' +
+      '`conversations`: `some none` of `{state, channelId, assignedStaffId, assignedTeamId, ' +
+      'createdAt, lastActivityAt, unreadCount}`. ' +
       '`broadcasts`: `some none` of `{id, message_status, sentAt}`. `savedFilter: {eq: id}`. ' +
       'At most 8 deep, 60 conditions, 500 items a list, 16 KB.',
   )
   .meta({ examples: [{ createdAt: { gte: '-7d' }, tags: { some: { name: { eq: 'VIP' } } } }] })
 
 export const SavedFilterIdInput = IdInput.describe(
-  'A saved filter; where a filter is given too, both must match.',
+  'A saved filter; when `filter` is sent too, both must match.',
 )
 
 const ResolvedDate = z.object({
-  path: z.string().describe('Where in the request, as a JSON Pointer.'),
-  input: z.string().describe('What was given.'),
+  path: z.string().describe('Position in the request, as a JSON Pointer.'),
+  input: z.string().describe('The value as sent.'),
   value: Timestamp.describe('The instant it means.'),
 })
 const Warning = z.object({
-  path: z.string().describe('Where in the request, as a JSON Pointer.'),
+  path: z.string().describe('Position in the request, as a JSON Pointer.'),
   message: z.string().describe('Why it may not mean what it looks like.'),
 })
 export const ResolvedDates = z
@@ -62,20 +68,21 @@ export const checkFilter = defineOperation({
   routes: ['POST /v1/contacts/filter-check'],
   since,
   stability: 'stable',
-  summary: 'Check a contact filter and say in words what it means',
+  summary: 'Check a contact filter and explain it in words',
   description:
-    'Nothing is searched. A filter that breaks a rule is refused with the reason and the place; one that merely looks like a mistake is answered with `warnings`.',
+    'Runs no search. A filter that breaks a rule is refused with the reason and the position; ' +
+    'one that only looks like a mistake returns `warnings`.',
   scope: 'mcp:read',
   input: z.object({ filter: Filter }),
   output: z.object({
-    valid: z.boolean().describe('True; a filter that is not is refused.'),
+    valid: z.boolean().describe('Always true; an invalid filter is refused.'),
     filter: z
       .record(z.string(), z.unknown())
-      .describe('The filter with its dates absolute, as it would be saved.'),
+      .describe('The filter with absolute dates, as it would be saved.'),
     resolved_dates: ResolvedDates,
     warnings: Warnings,
-    conditions: z.int().describe('Operators in it; at most 60.'),
-    depth: z.int().describe('How deep it nests; at most 8.'),
+    conditions: z.int().describe('Count of conditions; at most 60.'),
+    depth: z.int().describe('Nesting depth; at most 8.'),
     explanation: z.string().describe('What it means, in one sentence.'),
   }),
   errors: ['forbidden', 'not_found', 'service_unconfigured'],
@@ -91,7 +98,8 @@ export const checkFilter = defineOperation({
         conditions: 2,
         depth: 1,
         explanation:
-          'Contacts that were created on or after 24 September 2026, 09:30 (UTC) and whose name contains "ada".',
+          'Contacts that were created on or after 24 September 2026, 09:30 (UTC) and whose name ' +
+          'contains "ada".',
       },
     },
   ],
@@ -105,11 +113,12 @@ export const countContacts = defineOperation({
   stability: 'stable',
   summary: 'Count the contacts that match a filter',
   description:
-    'All contacts when no filter is given. Exact when it can be counted within a second, else an estimate with `approximate: true`.',
+    'Counts all contacts when no filter is sent. Exact when it can be counted within a second, ' +
+    'else an estimate with `approximate: true`.',
   scope: 'mcp:read',
   input: z.object({ filter: Filter.optional(), saved_filter_id: SavedFilterIdInput.optional() }),
   output: z.object({
-    count: z.int().describe('How many contacts match.'),
+    count: z.int().describe('Count of matching contacts.'),
     approximate: z.boolean().describe('True: `count` is an estimate.'),
     resolved_dates: ResolvedDates,
     warnings: Warnings,

@@ -64,7 +64,7 @@ export const createGroup = defineOperation({
   stability: 'stable',
   summary: 'Create a contact group, or return the one that already has this name',
   description:
-    'Names are compared ignoring case. An existing group is returned as it is, with `created: false`.',
+    'Names are compared ignoring case. An existing group is returned unchanged, with `created: false`.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -82,11 +82,15 @@ export const createGroup = defineOperation({
         emoji: z.string().nullable().describe('One emoji.'),
       })
       .describe('The group.'),
-    created: z.boolean().describe('False: a group of this name was there already.'),
+    created: z.boolean().describe('False: a group with this name already existed.'),
   }),
   errors: [],
   examples: [
-    { title: 'A group with an emoji', input: { name: 'VIP', emoji: '⭐' }, output: { group, created: true } },
+    {
+      title: 'A group with an emoji',
+      input: { name: 'VIP', emoji: '⭐' },
+      output: { group, created: true },
+    },
   ],
 })
 

@@ -4,23 +4,20 @@ import { z } from 'zod'
 export type JsonSchema = { [keyword: string]: unknown }
 
 /**
- * The JSON Schema of what a client may send or will read, with each schema that carries an id as a `$ref`
- * into `definitions`. Unions of different primitive types become one `type` array, which says the same and
- * which more generators understand than `anyOf`.
+ * Returns the JSON Schema of an input or output; each schema with an id becomes a `$ref` into `definitions`.
+ * Unions of different primitive types become one `type` array, which is equivalent and which more generators
+ * understand than `anyOf`.
  */
-export const jsonSchema = (
+export const toJsonSchema = (
   schema: z.ZodType,
 ): { schema: JsonSchema; definitions: Record<string, JsonSchema> } => {
   const { $defs = {}, ...root } = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema
   return { schema: tidy(root), definitions: mapValues($defs as Record<string, JsonSchema>, tidy) }
 }
 
-/**
- * The same with every reference replaced by what it names; a schema that holds itself ends in an open
- * object.
- */
-export const inlinedJsonSchema = (schema: z.ZodType): JsonSchema => {
-  const { schema: root, definitions } = jsonSchema(schema)
+/** The same with every `$ref` inlined; a recursive schema ends in an open object. */
+export const toInlinedJsonSchema = (schema: z.ZodType): JsonSchema => {
+  const { schema: root, definitions } = toJsonSchema(schema)
   return inline(root, definitions, [])
 }
 
@@ -57,16 +54,15 @@ export const mapSchemas = (node: JsonSchema, change: (child: JsonSchema) => Json
   })
 }
 
-/** Drops what says nothing, and writes unions in their shortest form. */
+/** Drops redundant keywords and merges unions where possible. */
 const tidy = (node: JsonSchema): JsonSchema => {
-  // `id` here is the schema's own name, which JSON Schema does not know; a field called `id` is inside
-  // `properties`.
+  // `id` here is the schema's own name, which is no keyword; a field called `id` is inside `properties`.
   const { $schema: _schema, '~standard': _standard, id: _id, ...out } = mapSchemas(node, tidy)
   if (out.minimum === Number.MIN_SAFE_INTEGER) delete out.minimum
   if (out.maximum === Number.MAX_SAFE_INTEGER) delete out.maximum
   if (isSchema(out.propertyNames) && Object.keys(out.propertyNames).join() === 'type')
     delete out.propertyNames
-  // The format says it; zod's patterns for it are long and no two generators read them alike.
+  // The format implies it; zod's patterns are long, and generators interpret them differently.
   if (typeof out.format === 'string') delete out.pattern
   return mergeUnion(out)
 }
@@ -83,8 +79,8 @@ const mergeUnion = (node: JsonSchema): JsonSchema => {
     !(all.includes('integer') && all.includes('number'))
   if (!disjoint || branches.some((branch) => branch.anyOf ?? branch.oneOf ?? branch.allOf ?? branch.not))
     return node
-  // Each keyword of a branch speaks of one type only, so that laying them together changes nothing; enum
-  // and const speak of all types.
+  // Each keyword of a branch applies to one type only, so merging the branches is safe; enum and const
+  // apply to all types.
   const valued = branches.filter((branch) => 'enum' in branch || 'const' in branch)
   const rest = branches.filter((branch) => !valued.includes(branch))
   if (valued.length > 0 && rest.some((branch) => branch.type !== 'null')) return node

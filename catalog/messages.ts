@@ -25,14 +25,14 @@ export const LastMessage = z
   .object({
     id: Id.describe('Message id.'),
     conversation_id: Id.nullable().describe('Conversation.'),
-    type: z.enum(messageTypes).describe('What it is.'),
+    type: z.enum(messageTypes).describe('Type of the message.'),
     direction: z
       .enum(['inbound', 'outbound', 'system'])
       .describe('From the customer, to the customer, or neither (notes, changes).'),
     status: z.enum(messageStatuses).describe('Delivery status.'),
     text: z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
-    text_truncated: z.boolean().describe('True: there is more text.'),
-    has_media: z.boolean().describe('A picture, video, sound or document comes with it.'),
+    text_truncated: z.boolean().describe('True: the text was cut.'),
+    has_media: z.boolean().describe('True: it has an image, video, audio file or document.'),
     from: z
       .object({
         staff_id: Id.nullable().describe('Staff member.'),
@@ -47,7 +47,7 @@ export const LastMessage = z
   .meta({ id: 'LastMessage' })
 
 export const Message = LastMessage.extend({
-  text: z.string().nullable().describe('Text or caption, whole.'),
+  text: z.string().nullable().describe('Text or caption in full.'),
   media: z
     .object({
       content_type: z.string().nullable().describe('MIME type.'),
@@ -56,14 +56,14 @@ export const Message = LastMessage.extend({
       url: z
         .string()
         .nullable()
-        .describe('Where it is read with a key, or the address it was sent from; null when it is gone.'),
+        .describe('URL to read it with an API key, or the URL it was sent from; null when it was deleted.'),
     })
     .nullable()
-    .describe('The picture, video, sound or document.'),
+    .describe('The image, video, audio file or document.'),
   template: z
     .object({ name: z.string().describe('Template name.'), language: z.string().describe('Language.') })
     .nullable()
-    .describe('The template it was made from.'),
+    .describe('The template it was created from.'),
   note: z.boolean().describe('True: a note among staff; customers never see it.'),
   delivered_at: Timestamp.nullable().describe('When it reached the customer.'),
   read_at: Timestamp.nullable().describe('When the customer read it.'),
@@ -126,7 +126,7 @@ export const getMessage = defineOperation({
   routes: ['GET /v1/messages/{message_id}'],
   since,
   stability: 'beta',
-  summary: 'Get one message and how far it came',
+  summary: 'Get one message with its delivery status',
   scope: 'mcp:read',
   input: z.object({ message_id: MessageId }),
   output: Message,
@@ -178,8 +178,10 @@ export const sendReply = defineOperation({
   stability: 'beta',
   summary: 'Send a free-form reply while the reply window is open',
   description:
-    'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is refused with `window_closed` and the window; send a template then. \
-Only channels of type `chatapp` send. A closed conversation stays closed and an unassigned one unassigned. A saved reply is refused when the contact lacks a value for one of its placeholders.',
+    'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is ' +
+    'refused with `window_closed` and the window; send a template then. ' +
+    'Only channels of type `chatapp` can send. State and assignment of the conversation do not ' +
+    'change. A saved reply is refused when the contact lacks a value for one of its placeholders.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -193,15 +195,15 @@ Only channels of type `chatapp` send. A closed conversation stays closed and an 
       .url({ protocol: /^https$/ })
       .max(2000)
       .optional()
-      .describe('Public https address of a file to send.'),
+      .describe('Public https URL of a file to send.'),
     type: z
       .enum(['IMAGE', 'VIDEO', 'AUDIO', 'DOCUMENT', 'STICKER'])
       .optional()
-      .describe('What the file is; with `media_url`.'),
+      .describe('Type of the file; required with `media_url`.'),
     caption: z.string().max(1024).optional().describe('Caption of an image, video or document.'),
     file_name: z.string().min(1).max(200).optional().describe('Name of a document.'),
-    quick_message_id: Id.optional().describe('A saved reply; its placeholders are filled.'),
-    reply_to_id: Id.optional().describe('The message of this conversation that is answered.'),
+    quick_message_id: Id.optional().describe('A saved reply; its placeholders are filled in.'),
+    reply_to_id: Id.optional().describe('The message of this conversation to reply to.'),
   }),
   output: z.object(sendOutput),
   errors: ['not_found', 'forbidden', 'conflict', 'window_closed', 'confirm_required', 'upstream_error'],
@@ -220,7 +222,7 @@ const Fill = z.strictObject({
     .url({ protocol: /^https$/ })
     .max(2000)
     .optional()
-    .describe('Public https address of the picture, video or document.'),
+    .describe('Public https URL of the image, video or document.'),
   media_handle: z.string().min(1).max(4000).optional().describe('Media id at the provider instead.'),
   file_name: z.string().min(1).max(200).optional().describe('Name of a document.'),
   latitude: z.number().min(-90).max(90).optional().describe('Latitude of a location header.'),
@@ -233,13 +235,8 @@ const ButtonFill = z
   .array(
     z.strictObject({
       index: z.int().min(0).max(9).describe('Position of the button, from 0.'),
-      text: z
-        .string()
-        .min(1)
-        .max(2000)
-        .optional()
-        .describe('What the variable at the end of a URL stands for.'),
-      payload: z.string().min(1).max(256).optional().describe('What a quick reply sends back.'),
+      text: z.string().min(1).max(2000).optional().describe('Value of the variable at the end of a URL.'),
+      payload: z.string().min(1).max(256).optional().describe('Payload that a quick reply returns.'),
       coupon_code: z.string().min(1).max(20).optional().describe('Code of a copy-code button.'),
     }),
   )
@@ -255,7 +252,7 @@ export const SendTemplate = z.strictObject({
   cards: z
     .array(
       z.strictObject({
-        header: Fill.optional().describe('Picture or video of the card.'),
+        header: Fill.optional().describe('Image or video of the card.'),
         body: BodyFill.optional().describe("Values of the card's variables."),
         buttons: ButtonFill.optional().describe("Values of the card's buttons."),
       }),
@@ -273,8 +270,10 @@ export const sendTemplate = defineOperation({
   stability: 'beta',
   summary: 'Send an approved template to one contact',
   description:
-    'Send exactly one of `contact_id` and `phone`; a phone without a contact becomes one. Every variable is checked against the template before anything is sent. \
-Do-not-disturb refuses marketing templates. When the provider refuses, nothing is left behind. A closed conversation stays closed.',
+    'Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. ' +
+    'Every variable is checked against the template before anything is sent. ' +
+    'Marketing templates to do-not-disturb contacts are refused. When the provider refuses, all ' +
+    'changes are undone. A closed conversation stays closed.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -282,18 +281,18 @@ Do-not-disturb refuses marketing templates. When the provider refuses, nothing i
   repeatable: false,
   emits: ['message.sent/1', 'conversation.created/1', 'contact.created/1', 'contact.updated/1'],
   input: z.object({
-    contact_id: Id.optional().describe('The contact; or send `phone`.'),
+    contact_id: Id.optional().describe('The contact; alternative to `phone`.'),
     phone: z
       .string()
       .trim()
       .min(3)
       .max(32)
       .optional()
-      .describe('International phone number; or send `contact_id`.'),
+      .describe('International phone number; alternative to `contact_id`.'),
     channel_id: Id.optional().describe(
-      "Channel; when absent that of the contact's latest conversation, else the default one.",
+      "Channel; when absent, that of the contact's latest conversation, else the default channel.",
     ),
-    template: SendTemplate.describe('The template and what fills it.'),
+    template: SendTemplate.describe('The template and the values of its variables.'),
   }),
   output: z.object({ ...sendOutput, preview: z.string().describe('The body with its variables filled in.') }),
   errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'upstream_error'],
@@ -322,22 +321,21 @@ export const getMedia = defineOperation({
   routes: ['GET /v1/messages/{message_id}/media'],
   since,
   stability: 'beta',
-  summary: 'Read the picture, video, sound or document of a message',
+  summary: 'Read the image, video, audio file or document of a message',
   description:
-    'The REST route answers the bytes, or leads to where they are, unless it is asked with `Accept: application/json`. Every other door answers what they are and an ' +
-    'address that shows them without a key for 5 minutes. While the file is being fetched it is a 409 with the reason `media_pending`; a 404 says why there is none: ' +
-    '`no_media`, `media_lost` or `media_too_large`.',
+    'The REST route returns the bytes, or redirects to them, unless `Accept` is ' +
+    '`application/json`. Other doors return the media type and a URL that is readable without a ' +
+    'key for 5 minutes. 409 `media_pending`: the file is still being downloaded. 404 with the ' +
+    'reason `no_media`, `media_lost` or `media_too_large`: there is no file.',
   scope: 'mcp:read',
   bytes: true,
   input: z.object({ message_id: MessageId }),
   output: z.object({
     content_type: z.string().describe('MIME type.'),
     file_name: z.string().nullable().describe('File name.'),
-    size: z.int().nullable().describe('Bytes; null when it is not kept here.'),
-    url: z.string().describe('Where the bytes are, without a key, until `expires_at`.'),
-    expires_at: Timestamp.nullable().describe(
-      'When the address stops working; null: it is not of this server.',
-    ),
+    size: z.int().nullable().describe('Bytes; null when this server does not store it.'),
+    url: z.string().describe('URL of the bytes, readable without a key until `expires_at`.'),
+    expires_at: Timestamp.nullable().describe('When the URL expires; null when it is on another server.'),
   }),
   errors: ['not_found', 'conflict', 'upstream_error'],
   examples: [

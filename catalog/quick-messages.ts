@@ -5,7 +5,7 @@ import { defineOperation } from './operation.ts'
 const since = '2026-10-01'
 
 export const visibilities = ['private', 'team', 'company'] as const
-/** Types that can be made and edited here; others come from elsewhere and are shown as they are. */
+/** Types that can be created and edited here; others are read-only. */
 export const editableTypes = ['TEXT', 'IMAGE', 'VIDEO', 'DOCUMENT'] as const
 
 export const QuickMessage = z
@@ -18,15 +18,16 @@ export const QuickMessage = z
       .nullable()
       .describe('`TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT`, `TEMPLATE`, `INTERACTIVE` and more.'),
     text: z.string().nullable().describe('Body, or caption of the media.'),
-    media_url: z.string().nullable().describe('Address of the media.'),
+    media_url: z.string().nullable().describe('URL of the media.'),
     template_name: z.string().nullable().describe('Template, of type TEMPLATE.'),
     visibility: z.string().nullable().describe('`private`, `team` or `company`.'),
     team_id: Id.nullable().describe('The team that sees it.'),
-    favorite: z.boolean().describe("A favourite of the key's owner."),
+    favorite: z.boolean().describe("True: a favourite of the key's owner."),
     can_edit: z
       .boolean()
       .describe(
-        "The key's owner may change it: it is their own, or they are no agent and it is not private; and its type can be edited.",
+        "True: the key's owner may change it. Its type must be editable, and it must be their " +
+          'own, or be not private while they are not an agent.',
       ),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
   })
@@ -53,11 +54,12 @@ const fields = {
   media_url: z
     .url({ protocol: /^https$/ })
     .max(2000)
-    .describe('Public https address of the media.'),
+    .describe('Public https URL of the media.'),
   file_name: z.string().min(1).max(200).describe('File name, of type DOCUMENT.'),
   visibility: z.enum(visibilities).describe('Who sees it: `private`, `team` or `company`.'),
   team_id: Id.describe(
-    'The team that sees it; required with visibility `team`, and only then. Agents name a team of theirs.',
+    'The team that sees it; required with visibility `team`, refused otherwise. Agents must ' +
+      'name a team of their own.',
   ),
 }
 const row = {
@@ -83,7 +85,8 @@ export const listQuickMessages = defineOperation({
   stability: 'stable',
   summary: "List the quick messages that the key's owner may use, by code",
   description:
-    'Those of the company, of their teams, and their own; whoever is no agent sees those of every team. Private ones are shown to their owner alone.',
+    "Those of the company, of the owner's teams, and the owner's private ones. Staff who are " +
+    'not agents see those of every team.',
   scope: 'mcp:read',
   input: z.object({
     query: z
@@ -116,7 +119,9 @@ export const createQuickMessage = defineOperation({
   stability: 'stable',
   summary: 'Save a reply for the team',
   description:
-    'TEXT wants `text`; IMAGE, VIDEO and DOCUMENT want `media_url`. Unknown placeholders are refused. A code that is taken, also by one that you do not see, is refused with `duplicate`.',
+    'TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders ' +
+    'are refused. A code that is taken, even by a message you cannot see, is refused with ' +
+    '`duplicate`.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -124,7 +129,7 @@ export const createQuickMessage = defineOperation({
   emits: [],
   input: z.object({
     code: Code,
-    type: z.enum(editableTypes).default('TEXT').describe('What it is; fixed once made.'),
+    type: z.enum(editableTypes).default('TEXT').describe('Type; cannot change later.'),
     title: fields.title.optional(),
     description: fields.description.optional(),
     text: fields.text.optional(),
@@ -180,8 +185,9 @@ export const updateQuickMessage = defineOperation({
   stability: 'stable',
   summary: 'Change a quick message',
   description:
-    'Changes only the fields passed. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be edited. An empty `text` of media or `description` clears it. \
-Another visibility than `team` takes it from its team; only its owner can make it private.',
+    'Omitted fields do not change. The type cannot change; only TEXT, IMAGE, VIDEO and DOCUMENT can be ' +
+    'edited. An empty `description`, or `text` of media, clears it. ' +
+    'Any visibility but `team` clears the team; only the owner can make it private.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

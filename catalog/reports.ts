@@ -23,7 +23,7 @@ const span = {
     .optional()
     .describe('Up to today; `last_7_days` when absent. Weeks begin on Monday.'),
   from: Day.optional().describe('First day, YYYY-MM-DD; with `to`. Both override `preset`.'),
-  to: Day.optional().describe('Last day, inclusive, today at the latest; at most 186 days in all.'),
+  to: Day.optional().describe('Last day, inclusive, today at the latest; at most 186 days.'),
   timezone: z.string().min(1).max(64).optional().describe("IANA name; the workspace's when absent."),
 }
 
@@ -45,9 +45,9 @@ const Unavailable = z
     }),
   )
   .describe('Null figures; null is never zero.')
-const Notes = z.array(z.string()).describe('What a reader needs to know.')
-const n = (what: string) => z.int().nullable().describe(what)
-const x = (what: string) => z.number().nullable().describe(what)
+const Notes = z.array(z.string()).describe('Notes on how the figures were counted.')
+const countField = (what: string) => z.int().nullable().describe(what)
+const numberField = (what: string) => z.number().nullable().describe(what)
 
 const range = {
   from: '2026-10-01',
@@ -65,74 +65,76 @@ export const workspaceSummary = defineOperation({
   routes: ['GET /v1/reports/summary'],
   since,
   stability: 'stable',
-  summary: 'Sum up messages, conversations and contacts of some days',
-  description: 'Of all channels. `notes` say how it was counted; a null figure is in `unavailable`.',
+  summary: 'Summarize messages, conversations and contacts over a range of days',
+  description: 'Covers all channels. `notes` explain the counting, `unavailable` each null figure.',
   scope: 'mcp:read',
   input: z.object(span),
   output: z.object({
-    range: Range.describe('What is summed up.'),
+    range: Range.describe('The range of the report.'),
     workspace: z
       .object({
         company_id: Id.nullable().describe('Workspace.'),
         name: z.string().nullable().describe('Name.'),
         timezone: z.string().nullable().describe('Time zone.'),
-        contacts_total: n('All contacts, whenever made.'),
+        contacts_total: countField('All contacts.'),
       })
       .describe('The workspace.'),
     messages: z
       .object({
-        sent: n('Sent, delivered or read.'),
-        delivered: n('Delivered or read.'),
-        read: n('Read.'),
-        failed: n('Failed; not among the sent.'),
-        delivery_rate: x('`delivered` of `sent`, 0 to 1.'),
+        sent: countField('Sent, delivered or read.'),
+        delivered: countField('Delivered or read.'),
+        read: countField('Read.'),
+        failed: countField('Failed; not counted in `sent`.'),
+        delivery_rate: numberField('`delivered` divided by `sent`, 0 to 1.'),
       })
-      .describe('Messages to customers written then, as they stand now; without broadcasts.'),
+      .describe('Messages to customers created in the range, with their current status; without broadcasts.'),
     conversations: z
       .object({
-        closes: n('Closes, each time.'),
-        distinct_conversations: n('Conversations closed.'),
-        reopened: n('Opened again, each time.'),
-        median_close_seconds: x('Median from opening to closing.'),
-        waiting_now: n('Customers who wait for an answer, now.'),
-        unassigned_now: n('Open conversations of no staff member and no team, now.'),
+        closes: countField('Closes; a conversation can count several times.'),
+        distinct_conversations: countField('Distinct conversations closed.'),
+        reopened: countField('Reopens; a conversation can count several times.'),
+        median_close_seconds: numberField('Median from opening to closing.'),
+        waiting_now: countField('Customers who wait for a reply, now.'),
+        unassigned_now: countField('Open conversations without a staff member or team, now.'),
         oldest_wait_buckets_now: z
           .record(z.string(), z.int())
           .nullable()
-          .describe('The waiting by how long: `under_1h`, `1h_to_4h`, `4h_to_24h`, `over_24h`.'),
+          .describe(
+            'Waiting conversations by waiting time: `under_1h`, `1h_to_4h`, `4h_to_24h`, `over_24h`.',
+          ),
       })
       .describe('Conversations.'),
     contacts: z
       .object({
-        new: n('Made, and not deleted.'),
-        new_is_lower_bound: z.boolean().describe('The count was cut short at 100,000.'),
+        new: countField('Created and not deleted.'),
+        new_is_lower_bound: z.boolean().describe('True: the count stopped at 100,000.'),
       })
       .describe('Contacts.'),
     broadcasts: z
       .object({
-        started: n('Started.'),
-        sent: n('Recipients sent to.'),
-        delivered: n('Delivered or read.'),
-        read: n('Read.'),
-        failed: n('Failed.'),
-        opted_out: n('Asked for no more.'),
+        started: countField('Started.'),
+        sent: countField('Recipients sent to.'),
+        delivered: countField('Delivered or read.'),
+        read: countField('Read.'),
+        failed: countField('Failed.'),
+        opted_out: countField('Opted out.'),
       })
-      .describe('Broadcasts started then, as they stand now.'),
+      .describe('Broadcasts started in the range, with their current status.'),
     sla: z
       .object({
-        running: z.boolean().nullable().describe('A policy is in force.'),
-        breaches: n('Clocks that ran out in these days, unmet.'),
-        config_problems: n('Policies in force without a target, an existing channel, or hours.'),
+        running: z.boolean().nullable().describe('True: a policy is active.'),
+        breaches: countField('Clocks that ran out in the range.'),
+        config_problems: countField('Active policies without a target, an existing channel or hours.'),
       })
       .describe('Service levels.'),
     agents: z
       .object({
-        sessions: n('Sessions of AI agents.'),
-        handoffs: n('Handed to people.'),
-        resolution_rate: x('Resolved without people, 0 to 1.'),
+        sessions: countField('Sessions of AI agents.'),
+        handoffs: countField('Handed over to people.'),
+        resolution_rate: numberField('Resolved without people, 0 to 1.'),
       })
       .describe('AI agents.'),
-    chatbots: z.object({ sessions: z.null().describe('Always null: not kept.') }).describe('Chatbots.'),
+    chatbots: z.object({ sessions: z.null().describe('Always null: not recorded.') }).describe('Chatbots.'),
     notes: Notes,
     unavailable: Unavailable,
   }),
@@ -161,7 +163,8 @@ export const workspaceSummary = defineOperation({
         chatbots: { sessions: null },
         notes: [
           '2026-10-07 is not over.',
-          'broadcasts counts those that were started in these days with all their recipients, as they stand now.',
+          'broadcasts counts those that were started in these days with all their recipients, ' +
+            'as they stand now.',
         ],
         unavailable: [
           ...['sessions', 'handoffs', 'resolution_rate'].map((figure) => ({
@@ -178,28 +181,30 @@ export const workspaceSummary = defineOperation({
 const StaffRow = z.object({
   staff_id: Id.nullable().describe('Staff member; null: nobody, or the system.'),
   name: z.string().nullable().describe('Name.'),
-  conversations: n(
-    'Conversations answered, closed or assigned; each counts once, here and in the next five.',
+  conversations: countField(
+    'Conversations answered, closed or assigned; each counts once, here and in the next five counts.',
   ),
-  handled: n('Answered or closed.'),
-  closed: n('Closed.'),
-  replied: n('Answered.'),
-  untouched: n('Assigned in these days, neither answered nor closed.'),
-  messages_sent: n('Messages sent that did not fail.'),
-  reopened: n('Opened again after this member had closed them.'),
-  avg_first_response_seconds: x('Average wait for the first response.'),
-  avg_time_to_close_seconds: x('Average from opening to closing.'),
+  handled: countField('Answered or closed.'),
+  closed: countField('Closed.'),
+  replied: countField('Answered.'),
+  untouched: countField('Assigned in the range, neither answered nor closed.'),
+  messages_sent: countField('Messages sent that did not fail.'),
+  reopened: countField('Reopened after this member had closed them.'),
+  avg_first_response_seconds: numberField('Average wait for the first response.'),
+  avg_time_to_close_seconds: numberField('Average from opening to closing.'),
   sla_breaches: z
     .object({
-      first_response: n('First responses that were late.'),
-      next_response: n('Later responses that were late.'),
-      resolution: n('Closed late.'),
-      total: n('All.'),
+      first_response: countField('First responses that were late.'),
+      next_response: countField('Later responses that were late.'),
+      resolution: countField('Closed late.'),
+      total: countField('All.'),
     })
     .nullable()
-    .describe('Clocks that this member stopped late; null when the source cannot say.'),
-  sla_compliance_rate: x('Clocks stopped in time, of all that this member stopped, 0 to 1.'),
-  reason_coverage: x('Closes with a reason, 0 to 1; of live closes only.'),
+    .describe('Clocks that this member stopped late; null when the source does not hold it.'),
+  sla_compliance_rate: numberField(
+    'Share of clocks that this member stopped in time, of all that they stopped, 0 to 1.',
+  ),
+  reason_coverage: numberField('Share of closes with a reason, 0 to 1; for live closes only.'),
 })
 
 export const staffReport = defineOperation({
@@ -208,14 +213,16 @@ export const staffReport = defineOperation({
   routes: ['GET /v1/reports/staff'],
   since,
   stability: 'beta',
-  summary: 'Report what each staff member did in some days, and what they have now',
+  summary: 'Report what each staff member did in a range of days, and their current load',
   description:
-    'From the shortest stored report that covers the days in the time zone, else counted live. Reports are made each night for yesterday, 7 and 30 days. Agents need report permission.',
+    'Taken from the shortest stored report that covers the days in the time zone, else counted ' +
+    'live. Reports are stored each night for yesterday, 7 and 30 days. Agents need the report ' +
+    'permission.',
   scope: 'mcp:read',
   input: z.object({ ...span, limit: Limit, cursor: Cursor }),
   output: z.object({
     range: Range.describe('The requested range.'),
-    source: z.enum(['generated_report', 'live_closes']).describe('Where the rows come from.'),
+    source: z.enum(['generated_report', 'live_closes']).describe('Source of the rows.'),
     report: z
       .object({
         id: Id.describe('Report id.'),
@@ -224,30 +231,30 @@ export const staffReport = defineOperation({
         to: z.string().describe('Last day.'),
         generated_at: Timestamp.nullable().describe('When it was created.'),
         timezone: z.string().nullable().describe('Time zone.'),
-        covers_more_than_asked: z.boolean().describe('It covers more days than requested.'),
+        covers_more_than_asked: z.boolean().describe('True: it covers more days than requested.'),
       })
       .nullable()
       .describe('The stored report.'),
     data: z.array(StaffRow).describe('The rows of this page, most conversations first.'),
     population: z
       .object({
-        total: n('Rows in all.'),
-        capped: z.boolean().describe('There are more than were counted.'),
-        note: z.string().nullable().describe('Why.'),
+        total: countField('Count of all rows.'),
+        capped: z.boolean().describe('True: there are more than were counted.'),
+        note: z.string().nullable().describe('What the rows cover.'),
       })
-      .describe('Whom the rows are of.'),
+      .describe('The staff members in the report.'),
     workload_now: z
       .array(
         z.object({
           staff_id: Id.nullable().describe('Staff member; null: nobody.'),
           name: z.string().nullable().describe('Name.'),
-          waiting: n('Customers waiting.'),
-          assigned_open: n('Open conversations.'),
-          window_expired: n('Of these, whose reply window has run out.'),
-          oldest_wait_seconds: x('Longest wait.'),
+          waiting: countField('Customers waiting.'),
+          assigned_open: countField('Open conversations.'),
+          window_expired: countField('Of these, those whose reply window has expired.'),
+          oldest_wait_seconds: numberField('Longest wait.'),
         }),
       )
-      .describe('What everybody has now.'),
+      .describe('Current load of all staff members.'),
     notes: Notes,
     next_cursor: NextCursor,
     unavailable: Unavailable,

@@ -5,19 +5,19 @@ import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
 
-/** A stored filter may be no larger than this, in bytes of UTF-8 as compact JSON (spec "Errors"). */
-export const MOST_STORED_BYTES = 32_768
+/** Maximum size of a stored filter: bytes of compact JSON in UTF-8 (spec "Errors"). */
+export const MAX_STORED_FILTER_BYTES = 32_768
 
 const SavedFilter = z
   .object({
     id: Id.nullable().describe('Saved filter id; null when a dry run would create it.'),
     kind: z
       .enum(['contact', 'conversation'])
-      .describe('What it filters; contact operations take `contact` alone.'),
+      .describe('What it filters; contact operations take only `contact`.'),
     name: z.string().describe('Name.'),
-    description: z.string().nullable().describe('What it is for.'),
-    owner_staff_id: Id.nullable().describe('Staff member who saved it, and who alone may change it.'),
-    filter: z.record(z.string(), z.unknown()).describe('The filter, its dates absolute.'),
+    description: z.string().nullable().describe('Purpose of the filter.'),
+    owner_staff_id: Id.nullable().describe('Staff member who saved it; only they may change it.'),
+    filter: z.record(z.string(), z.unknown()).describe('The filter, with absolute dates.'),
     updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
   })
   .meta({ id: 'SavedFilter' })
@@ -33,14 +33,14 @@ const saved = {
 }
 
 const MASKED =
-  'Values are shown as they were written; to staff from whom phone numbers are hidden, digits that may be a phone are masked in the filters of others.'
+  'Staff from whom phone numbers are hidden see digits that may be a phone masked in the filters of others.'
 
 const SavedFilterId = Id.describe('Saved filter id.')
 const Name = z.string().trim().min(1).max(255)
 const Description = z.string().max(1000)
 const Count = z.boolean().optional().describe('With `dry_run` only: also count the contacts that match.')
 
-/** What a create and an update answer beside the saved filter. */
+/** Output fields of a create and an update, beside the saved filter. */
 const findings = {
   resolved_dates: ResolvedDates,
   warnings: Warnings,
@@ -48,7 +48,7 @@ const findings = {
     .int()
     .nullable()
     .optional()
-    .describe('How many contacts match; present when requested, null when counting failed.'),
+    .describe('Count of matching contacts; present when requested, null when counting failed.'),
   approximate: z.boolean().optional().describe('True: `count` is an estimate.'),
   count_error: z
     .object({ code: z.string().describe('Error code.'), message: z.string().describe('What is wrong.') })
@@ -63,7 +63,7 @@ export const listSavedFilters = defineOperation({
   since,
   stability: 'stable',
   summary: 'List saved filters by name',
-  description: `The whole team sees them all. ${MASKED}`,
+  description: `Everybody on the team sees all of them. ${MASKED}`,
   scope: 'mcp:read',
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(SavedFilter)),
@@ -104,7 +104,7 @@ export const createSavedFilter = defineOperation({
   emits: [],
   input: z.object({
     name: Name.describe('Name, 1 to 255 characters.'),
-    description: Description.optional().describe('What it is for, at most 1000 characters.'),
+    description: Description.optional().describe('Purpose, at most 1000 characters.'),
     filter: Filter,
     count: Count,
   }),
@@ -130,7 +130,7 @@ export const updateSavedFilter = defineOperation({
   stability: 'stable',
   routes: [{ route: 'PATCH /v1/saved-filters/{saved_filter_id}', query: ['count'] }],
   summary: 'Change a saved filter',
-  description: 'Only the staff member who saved it may. Omitted fields stay.',
+  description: 'Only the staff member who saved it may. Omitted fields do not change.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -141,7 +141,7 @@ export const updateSavedFilter = defineOperation({
     name: Name.optional().describe('Name, 1 to 255 characters.'),
     description: Description.nullable()
       .optional()
-      .describe('What it is for, at most 1000 characters; null clears it.'),
+      .describe('Purpose, at most 1000 characters; null clears it.'),
     filter: Filter.optional(),
     count: Count,
   }),
@@ -173,7 +173,8 @@ export const deleteSavedFilter = defineOperation({
   stability: 'stable',
   summary: 'Delete a saved filter',
   description:
-    'Only the staff member who saved it may. Filters that name it are refused from then on with the reason `saved_filter_not_found`.',
+    'Only the staff member who saved it may. Filters that refer to it are refused afterwards ' +
+    'with the reason `saved_filter_not_found`.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -9,12 +9,17 @@ const ShortLink = z
     id: Id.nullable().describe('Short link id; null in a dry run.'),
     code: z.string().nullable().describe('The code at the end of the link; null in a dry run.'),
     url: z.string().nullable().describe('The click-to-chat link; null in a dry run.'),
-    message: z.string().nullable().describe('Text that is typed for the customer.'),
+    message: z.string().nullable().describe('Text that the link prefills for the customer.'),
     qr_image_url: z
       .string()
       .nullable()
-      .describe('Our own QR image of `url`, read without a key; null without one, and in a dry run.'),
-    qr_image_format: z.enum(['PNG', 'SVG']).nullable().describe('Format of the image; null without one.'),
+      .describe(
+        'URL of the QR image of `url`, readable without a key; null when there is none, and in a dry run.',
+      ),
+    qr_image_format: z
+      .enum(['PNG', 'SVG'])
+      .nullable()
+      .describe('Format of the image; null when there is none.'),
     channel: z
       .object({
         id: Id.describe('Channel id.'),
@@ -22,34 +27,41 @@ const ShortLink = z
         phone: z.string().nullable().describe('Business number.'),
       })
       .nullable()
-      .describe('The number it leads to.'),
-    created_at: Timestamp.nullable().describe('When it was made; null in a dry run.'),
-    updated_at: Timestamp.nullable().describe('When it last changed; null in a dry run.'),
+      .describe('The phone number it opens a chat with.'),
+    created_at: Timestamp.nullable().describe('When it was created; null in a dry run.'),
+    updated_at: Timestamp.nullable().describe('When it was last changed; null in a dry run.'),
   })
   .meta({ id: 'ShortLink' })
 
 /**
- * One emoji as a reader sees it: flags, keycaps, skin tones and joined sequences (UTS 51), but not signs
+ * One emoji as displayed: flags, keycaps, skin tones and joined sequences (UTS 51), but not signs
  * that are shown as text, such as ©.
  */
-const EMOJI =
-  /\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|(?:\p{EBase}\uFE0F?\p{EMod}|\p{EPres}\uFE0F?|\p{ExtPict}\uFE0F|\p{ExtPict}(?=\u200D\p{ExtPict}))(?:[\u{E0020}-\u{E007E}]+\u{E007F})?(?:\u200D\p{ExtPict}\uFE0F?\p{EMod}?)*/gu
+const EMOJI = new RegExp(
+  [
+    String.raw`\p{RI}{2}|[0-9#*]\uFE0F?\u20E3|`,
+    String.raw`(?:\p{EBase}\uFE0F?\p{EMod}|\p{EPres}\uFE0F?|`,
+    String.raw`\p{ExtPict}\uFE0F|\p{ExtPict}(?=\u200D\p{ExtPict}))`,
+    String.raw`(?:[\u{E0020}-\u{E007E}]+\u{E007F})?(?:\u200D\p{ExtPict}\uFE0F?\p{EMod}?)*`,
+  ].join(''),
+  'gu',
+)
 
 /**
- * Characters as the provider counts them: an emoji, however it is put together, counts as 2 (spec, POST
- * /v1/short-links).
+ * Returns the length as the provider counts it: an emoji, of however many code points, counts as 2 (spec,
+ * POST /v1/short-links).
  */
-export const linkLength = (message: string): number => [...message.replaceAll(EMOJI, '--')].length
+export const countLinkCharacters = (message: string): number => [...message.replaceAll(EMOJI, '--')].length
 
-const MOST = 140
-/** UTF-16 units: room for as many emoji as may be, the longest of them. */
-const MOST_UNITS = 2000
+const MAX_MESSAGE_LENGTH = 140
+/** In UTF-16 units: enough for the maximum count of the longest emoji. */
+const MAX_MESSAGE_UNITS = 2000
 
 const Message = z
   .string()
   .trim()
   .min(1)
-  .max(MOST_UNITS)
+  .max(MAX_MESSAGE_UNITS)
   .superRefine((message, ctx) => {
     const control = /[^\P{Cc}\n]/u.exec(message)?.[0]
     if (control !== undefined) {
@@ -60,12 +72,13 @@ const Message = z
         params: { code: 'invalid_text', fix: `Remove ${name}; a line break is U+000A alone.` },
       })
     }
-    const length = message.length > MOST_UNITS ? 0 : linkLength(message)
-    if (length > MOST) {
+    const length = message.length > MAX_MESSAGE_UNITS ? 0 : countLinkCharacters(message)
+    if (length > MAX_MESSAGE_LENGTH) {
       ctx.addIssue({
         code: 'custom',
-        message: `must have at most ${MOST} characters, an emoji counting as 2; it has ${length}`,
-        params: { code: 'too_long', fix: `Shorten it by ${length - MOST}.` },
+        message:
+          `must have at most ${MAX_MESSAGE_LENGTH} characters, an emoji counting as 2; ` + `it has ${length}`,
+        params: { code: 'too_long', fix: `Shorten it by ${length - MAX_MESSAGE_LENGTH}.` },
       })
     }
   })
@@ -91,7 +104,7 @@ export const listShortLinks = defineOperation({
   summary: 'List click-to-chat links, newest first',
   scope: 'mcp:read',
   input: z.object({
-    channel_id: Id.optional().describe('Only of this channel.'),
+    channel_id: Id.optional().describe('Only on this channel.'),
     search: Search('Message or code'),
     ...page,
   }),
@@ -112,9 +125,11 @@ export const createShortLink = defineOperation({
   routes: [{ route: 'POST /v1/short-links', status: 201 }],
   since,
   stability: 'beta',
-  summary: 'Make a click-to-chat link with a QR image',
+  summary: 'Create a click-to-chat link with a QR image',
   description:
-    'Name the channel or its phone when several numbers are connected. A second link with the same message on the same number is refused unless `allow_duplicate`; the refusal names the first in `existing_id`.',
+    'Send the channel or its phone when several numbers are connected. A second link with the ' +
+    'same message on the same number is refused unless `allow_duplicate` is true; the error ' +
+    'names the first in `existing_id`.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',
@@ -122,19 +137,24 @@ export const createShortLink = defineOperation({
   emits: ['short_link.created/1'],
   input: z.object({
     message: Message.describe(
-      '1 to 140 characters of plain text, an emoji counts as 2. Line breaks are kept; white space around it is not. It is taken as it is: do not URL-encode it.',
+      '1 to 140 characters of plain text; an emoji counts as 2. Line breaks are kept; leading ' +
+        'and trailing white space is removed. Do not URL-encode it.',
     ),
     channel_id: z
       .string()
       .max(64)
       .optional()
-      .describe('Channel of the number; needed only when several numbers are connected.'),
-    phone: z.string().max(32).optional().describe('The number itself, in any form, instead of `channel_id`.'),
+      .describe('Channel of the number; required only when several numbers are connected.'),
+    phone: z
+      .string()
+      .max(32)
+      .optional()
+      .describe('The phone number, in any notation; alternative to `channel_id`.'),
     qr_format: z
       .enum(['PNG', 'SVG', 'NONE'])
       .default('PNG')
-      .describe('Format of the QR image; `NONE`: without one.'),
-    allow_duplicate: z.boolean().default(false).describe('Make a second link with the same message.'),
+      .describe('Format of the QR image; `NONE` for no image.'),
+    allow_duplicate: z.boolean().default(false).describe('Create a second link with the same message.'),
   }),
   output: ShortLink,
   errors: ['not_found', 'conflict', 'upstream_error'],

@@ -11,7 +11,7 @@ const Tag = z
   .object({
     id: Id.describe('Tag id.'),
     name: z.string().describe('Tag name; unique, ignoring case.'),
-    contacts_count: z.int().describe('Contacts that carry it.'),
+    contacts_count: z.int().describe('Count of contacts with this tag.'),
     created_at: Timestamp.describe('When it was created.'),
   })
   .meta({ id: 'Tag' })

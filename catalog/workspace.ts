@@ -12,7 +12,8 @@ const Staff = z
     role: z
       .enum(roles)
       .describe(
-        'Owners, admins and managers see everything; agents may have phones hidden and never see manager-only fields.',
+        'Owners, admins and managers see everything; agents may have phones hidden and never ' +
+          'see manager-only fields.',
       ),
     enabled: z.boolean().describe('False: the keys of this staff member are refused.'),
     team_ids: z.array(Id).describe('Teams this staff member belongs to.'),
@@ -51,7 +52,7 @@ export const whoami = defineOperation({
         timezone: z.string().describe('IANA time zone.'),
         plan: z
           .object({
-            features: z.array(z.string()).describe('What the plan includes.'),
+            features: z.array(z.string()).describe('Features of the plan.'),
             contact_limit: z.int().nullable().describe('Most contacts; null: no limit.'),
             template_limit: z.int().nullable().describe('Most templates; null: no limit.'),
           })
@@ -70,11 +71,11 @@ export const whoami = defineOperation({
     key: z
       .object({
         id: Id.describe('Key id.'),
-        name: z.string().nullable().describe('Name given when it was made.'),
+        name: z.string().nullable().describe('Name given when it was created.'),
         scopes: z.array(z.enum(scopes)).describe('What the key may do.'),
         test: z.boolean().describe('True: every change runs as a dry run.'),
         api_version: z.string().describe('The API version the key is pinned to.'),
-        expires_at: Timestamp.nullable().describe('When it stops working; null: never.'),
+        expires_at: Timestamp.nullable().describe('When it expires; null: never.'),
       })
       .describe('The key.'),
     limits: z

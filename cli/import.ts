@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { usageError } from './error.ts'
 import type { ImportField } from './import/columns.ts'
 import { createFileSink, createPrintingSink, MAX_PRINTED_FAILURES } from './import/failures.ts'
-import { resolveGroups } from './import/groups.ts'
+import { resolveImportGroups } from './import/groups.ts'
 import { createImportProgress } from './import/progress.ts'
 import { createReader, type ImportScan, scanFile } from './import/reader.ts'
 import { detectFormat, type ImportSource, openSource, readHead } from './import/source.ts'
@@ -83,7 +83,7 @@ const importSource = async (
   )
   if (reader.ignored().length > 0)
     io.stderr.write(`Ignored, because these fields are read-only: ${reader.ignored().join(', ')}.\n`)
-  const groupIds = await resolveGroups(io, to, scan.groups, { create: cliFlags.has('create-groups'), dryRun })
+  const groupIds = await resolveImportGroups(io, to, scan.groups, { create: cliFlags.has('create-groups'), dryRun })
   const path = await findStatePath(io, to, parsed, source)
   const state = loadState(io, path, parsed, scan)
   const failuresPath = cliFlags.get('failures')?.at(-1)

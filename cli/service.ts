@@ -2,7 +2,7 @@ import { CommanderError } from 'commander'
 import type { Io } from './io.ts'
 
 /** Options of a command that runs until it receives a signal. */
-export type ServiceOptions<C> = { config: C; json: boolean }
+export type CommandOptions<C> = { config: C; json: boolean }
 
 /**
  * Runs such a command and returns its exit code: 2 when the options are invalid, 1 with a reason when it
@@ -11,10 +11,10 @@ export type ServiceOptions<C> = { config: C; json: boolean }
 export const runService = async <C extends { port: number }>(
   name: string,
   io: Io,
-  read: () => ServiceOptions<C>,
+  read: () => CommandOptions<C>,
   serve: (config: C, json: boolean) => Promise<number>,
 ): Promise<number> => {
-  let options: ServiceOptions<C>
+  let options: CommandOptions<C>
   try {
     options = read()
   } catch (error) {

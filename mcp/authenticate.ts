@@ -31,7 +31,7 @@ export const createOriginCheck = (
     return problemResponse(
       app,
       requestId,
-      new Problem('forbidden', `The ${what} is not served here; WCRM_PUBLIC_URL sets the address that is.`, {
+      new Problem('forbidden', `The ${what} is not served here; WCRM_PUBLIC_URL sets the public URL.`, {
         reason: 'host_not_allowed',
       }),
     )
@@ -79,7 +79,7 @@ export const authenticateRequest = async (
     return problemResponse(
       app,
       requestId,
-      new Problem('upstream_unavailable', 'The key could not be checked at the moment.'),
+      new Problem('upstream_unavailable', 'The key cannot be checked at the moment.'),
     )
   }
 }

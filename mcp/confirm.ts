@@ -17,10 +17,11 @@ const CONFIRMATION_TTL_MS = 600_000
 const MAX_SHOWN_CHARACTERS = 2000
 
 /**
- * Has the person behind the client confirm a gated call (MCP 2026-07-28, multi round-trip requests): what a
- * model writes into an argument is no human's consent. A dry run comes first, so that nobody is asked about a
- * call that would fail. The question carries a state that is sealed to this key, operation and input; the
- * call runs when it comes back with the verb. Clients that cannot ask get `confirm_required`.
+ * Asks the person behind the client to confirm a call that needs a confirm verb (MCP 2026-07-28, multi
+ * round-trip requests): an argument written by a model is not a person's consent. A dry run comes first, so
+ * that nobody is asked about a call that would fail. The question carries a state that is sealed to this key,
+ * operation and input; the call runs when the state comes back with the verb. Clients that cannot ask get
+ * `confirm_required`.
  */
 export const confirmCall = async (
   app: App,
@@ -53,8 +54,8 @@ export const confirmCall = async (
 }
 
 /**
- * Only the newest protocol revision carries the question in a result; its requests declare what the client
- * can do.
+ * True when the client can ask the person. Only revision 2026-07-28 carries a question in a result; its
+ * requests declare the client's capabilities.
  */
 const canElicit = (context: ServerContext): boolean => {
   const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
@@ -65,8 +66,8 @@ const canElicit = (context: ServerContext): boolean => {
 }
 
 /**
- * Returns the Idempotency-Key of the call that the question was about: an answer that is sent twice runs once.
- * Undefined when the question is not ours or has expired.
+ * Returns the Idempotency-Key that the question was asked under, so that an answer sent twice runs once.
+ * Undefined when the state is invalid or has expired.
  */
 const openState = (app: App, context: ServerContext, binding: string): string | undefined => {
   const state = context.mcpReq.requestState() as unknown
@@ -81,12 +82,13 @@ const createQuestion = (
   input: Record<string, unknown>,
   requestState: string,
 ): InputRequiredResult => {
-  const shown = JSON.stringify(input, null, 2)
+  const json = JSON.stringify(input, null, 2)
+  const shownInput = json.length > MAX_SHOWN_CHARACTERS ? `${json.slice(0, MAX_SHOWN_CHARACTERS)}…` : json
   return inputRequired({
     requestState,
     inputRequests: {
       confirm: inputRequired.elicit({
-        message: `${op.summary}? The dry run found no errors.\n\n${op.name} ${shown.length > MAX_SHOWN_CHARACTERS ? `${shown.slice(0, MAX_SHOWN_CHARACTERS)}…` : shown}`,
+        message: `${op.summary}? The dry run found no errors.\n\n${op.name} ${shownInput}`,
         requestedSchema: {
           type: 'object',
           required: ['confirm'],
@@ -94,7 +96,7 @@ const createQuestion = (
             confirm: {
               type: 'string',
               title: 'Confirm',
-              description: `"${op.confirm}" runs it; decline to change nothing.`,
+              description: `Choose "${op.confirm}" to run it, or decline: then nothing changes.`,
               enum: [op.confirm!],
             },
           },

@@ -23,8 +23,8 @@ import { toToolResult } from './result.ts'
 import { type Tool, createTool } from './tools.ts'
 import { isCallable, listOperations, type ToolSelection } from './toolsets.ts'
 
-/** What does not change between requests, worked out once: the SDK asks for a new server on every one. */
-type Surface = {
+/** Computed once and shared by all requests: the SDK creates a new server for each of them. */
+type McpCatalog = {
   app: App
   operations: ReadonlyMap<string, Operation>
   tools: ReadonlyMap<string, Tool>
@@ -32,85 +32,91 @@ type Surface = {
 }
 
 /**
- * The MCP door: streamable HTTP, stateless, for protocol 2026-07-28 and the 2025 revisions at the same
- * address. Takes the API key of REST. Query: `toolsets` (names separated by commas, or `all`) and
+ * Returns the handler of `/mcp`: stateless streamable HTTP, for protocol 2026-07-28 and the 2025 revisions at
+ * the same URL, with the same API keys as REST. Query: `toolsets` (names separated by commas, or `all`) and
  * `readonly=true`.
  */
 export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Response>) => {
-  const surface: Surface = {
+  const catalog: McpCatalog = {
     app,
     operations: new Map(app.operations.map((op) => [op.name, op])),
     tools: new Map(app.operations.map((op) => [op.name, createTool(op)])),
     resources: createResources(app.operations),
   }
-  const largest = Math.max(1_048_576, ...app.operations.map((op) => op.maxBytes ?? 0))
-  const handler = createMcpHandler((context) => createServer(surface, context), {
-    // The message around the arguments of the largest call.
-    maxRequestBodySize: largest + 65_536,
-    onerror: (error) => app.log.debug({ error: error.message }, 'mcp message refused'),
+  const maxBodyBytes = Math.max(1_048_576, ...app.operations.map((op) => op.maxBytes ?? 0))
+  const handler = createMcpHandler((context) => createServer(catalog, context), {
+    // Room for the JSON-RPC message around the arguments.
+    maxRequestBodySize: maxBodyBytes + 65_536,
+    onerror: (error) => app.log.debug({ error: error.message }, 'Rejected an MCP message'),
   })
-  const refuseForeign = createOriginCheck(app)
+  const checkOrigin = createOriginCheck(app)
   return async (request) => {
     const requestId = createRequestId()
-    const admitted = refuseForeign(request, requestId) ?? (await authenticateRequest(app, request, requestId))
-    return admitted instanceof Response ? admitted : handler.fetch(request, { authInfo: admitted })
+    const authenticated =
+      checkOrigin(request, requestId) ?? (await authenticateRequest(app, request, requestId))
+    return authenticated instanceof Response
+      ? authenticated
+      : handler.fetch(request, { authInfo: authenticated })
   }
 }
 
 const serverInfo = { name: 'wcrm', title: 'wcrm', version: currentVersion }
-const hour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
+const cachedForAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
 const options = {
   capabilities: { tools: {}, resources: {}, prompts: {} },
   instructions,
-  // A key's tools follow its scopes, which may change, so that list is private and short-lived.
+  // The tools depend on the key's scopes, which may change, so this list is private and short-lived.
   cacheHints: {
     'tools/list': { ttlMs: 300_000, cacheScope: 'private' },
-    'resources/list': hour,
-    'resources/read': hour,
-    'prompts/list': hour,
-    'server/discover': hour,
+    'resources/list': cachedForAnHour,
+    'resources/read': cachedForAnHour,
+    'prompts/list': cachedForAnHour,
+    'server/discover': cachedForAnHour,
   },
 } as const
 
-const createServer = (surface: Surface, { authInfo, requestInfo }: McpRequestContext): Server => {
+const createServer = (catalog: McpCatalog, { authInfo, requestInfo }: McpRequestContext): Server => {
   const server = new Server(serverInfo, options)
-  serveTools(server, surface, authInfo, requestInfo)
-  serveTexts(server, surface)
+  serveTools(server, catalog, authInfo, requestInfo)
+  serveResourcesAndPrompts(server, catalog)
   return server
 }
 
 const serveTools = (
   server: Server,
-  surface: Surface,
+  catalog: McpCatalog,
   authInfo: AuthInfo | undefined,
   requestInfo: Request | undefined,
 ): void => {
   const selection = authInfo?.extra as ToolSelection & { test: boolean }
   server.setRequestHandler('tools/list', () => ({
-    tools: listOperations(surface.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) =>
-      surface.tools.get(op.name)!,
+    tools: listOperations(catalog.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) =>
+      catalog.tools.get(op.name)!,
     ),
   }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const op = surface.operations.get(params.name)
+    const op = catalog.operations.get(params.name)
     if (!op || !isCallable(op, selection))
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, unknownTool(params.name, op, selection))
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, formatUnknownTool(params.name, op, selection))
     const call = toCallRequest(op, params.arguments, requestInfo, getClientName(server, context, requestInfo))
-    const settled = await confirmCall(
-      surface.app,
+    const confirmation = await confirmCall(
+      catalog.app,
       op,
       call,
       { keyId: authInfo!.clientId, test: selection.test },
       context,
     )
-    if ('ask' in settled) return settled.ask
-    return toToolResult(op, 'refused' in settled ? settled.refused : await perform(surface.app, settled.call))
+    if ('ask' in confirmation) return confirmation.ask
+    return toToolResult(
+      op,
+      'refused' in confirmation ? confirmation.refused : await perform(catalog.app, confirmation.call),
+    )
   })
 }
 
-const serveTexts = (server: Server, surface: Surface): void => {
+const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => {
   server.setRequestHandler('resources/list', () => ({
-    resources: surface.resources.map(({ uri, name, title, description, mimeType }) => ({
+    resources: catalog.resources.map(({ uri, name, title, description, mimeType }) => ({
       uri,
       name,
       title,
@@ -120,7 +126,7 @@ const serveTexts = (server: Server, surface: Surface): void => {
   }))
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', ({ params }) => {
-    const found = surface.resources.find(({ uri }) => uri === params.uri)
+    const found = catalog.resources.find(({ uri }) => uri === params.uri)
     if (!found) throw new ResourceNotFoundError(params.uri)
     return { contents: [{ uri: found.uri, mimeType: found.mimeType, text: found.text }] }
   })
@@ -137,8 +143,8 @@ const serveTexts = (server: Server, surface: Surface): void => {
 }
 
 /**
- * A tool call as a call of its operation; a change always has an Idempotency-Key, so that no retry below us
- * runs it twice.
+ * Converts a tool call into a call of its operation. A change always has an Idempotency-Key, so that no retry
+ * by the SDK runs it twice.
  */
 const toCallRequest = (
   op: Operation,
@@ -151,7 +157,7 @@ const toCallRequest = (
   return {
     transport: 'mcp' as const,
     operation: op,
-    // A key that is not text, or one for a read, stays in the input and is refused there with its place.
+    // A key that is not a string, or a key for a read, stays in the input, where validation rejects it.
     input: op.dryRun && (given === undefined || typeof given === 'string') ? fields : input,
     requestId: createRequestId(),
     authorization: request?.headers.get('authorization') ?? undefined,
@@ -162,8 +168,8 @@ const toCallRequest = (
 }
 
 /**
- * What the client calls itself: in each request of 2026-07-28; older clients say it only at the start, so
- * their User-Agent stands in.
+ * Returns the name and version that the client reports: in each request of 2026-07-28; older clients report
+ * them only in `initialize`, so their User-Agent is used.
  */
 const getClientName = (
   server: Server,
@@ -176,9 +182,9 @@ const getClientName = (
   return name?.slice(0, 120)
 }
 
-const unknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {
+const formatUnknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {
   if (!op) return `Unknown tool: ${name}. The resource wcrm://operations lists every tool.`
   return readonly && op.scope !== 'mcp:read'
-    ? `${name} changes data, and this address serves reads only (readonly=true).`
-    : `${name} is not among the toolsets asked for at this address. \`?toolsets=all\` serves every tool.`
+    ? `${name} changes data, and this URL serves reads only (readonly=true).`
+    : `${name} is not in the toolsets selected by this URL. \`?toolsets=all\` serves every tool.`
 }

@@ -23,7 +23,7 @@ export type StdioBridgeOptions = {
 type BridgeState = StdioBridgeOptions & {
   /** Requests under way by id, so that a cancellation can end them; `endless` marks subscriptions. */
   pending: Map<string | number, { abort: AbortController; endless: boolean }>
-  /** The version that a 2025-era client settled on in `initialize`; later ones say theirs in each message. */
+  /** The version negotiated in `initialize` by 2025 revisions; later ones send it in each message. */
   version: string | undefined
   reportedMessages: Set<string>
 }
@@ -75,7 +75,8 @@ const relayRequest = async (link: BridgeState, line: string): Promise<void> => {
         link,
         id,
         -32603,
-        `Cannot reach the server at ${toOrigin(link.url)}: ${describeFetchError(error)}. Is it running? Start it with \`wcrm serve\`.`,
+        `Cannot reach the server at ${toOrigin(link.url)}: ${describeFetchError(error)}. ` +
+          'Is it running? Start it with `wcrm serve`.',
       )
   } finally {
     if (id !== undefined) link.pending.delete(id)
@@ -119,10 +120,10 @@ const relayResponse = async (
 ): Promise<void> => {
   const type = response.headers.get('content-type') ?? ''
   if (type.includes('text/event-stream') && response.body) {
-    let answered = false
+    let responded = false
     for await (const data of readEventData(response.body))
-      answered = forwardMessage(link, request, data) || answered
-    if (!answered && request.id !== undefined) throw new Error('the connection ended before the response')
+      responded = forwardMessage(link, request, data) || responded
+    if (!responded && request.id !== undefined) throw new Error('the connection ended before the response')
     return
   }
   const text = await response.text()
@@ -130,18 +131,11 @@ const relayResponse = async (
   const body = parseMessage(text)
   if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forwardMessage(link, request, text)
   const problem = body as { code?: string; detail?: string } | undefined
+  const status = [response.status, problem?.code].filter((part) => part !== undefined).join(' ')
+  const reason = `${problem?.detail ?? response.statusText}.`.replace('..', '.')
   const hint = response.status === 401 ? ' Check the API key, or store a new one with `wcrm login`.' : ''
   const id = request.method === undefined ? undefined : (request.id ?? undefined)
-  respondWithError(
-    link,
-    id,
-    -32603,
-    `The server refused the request (${response.status}${problem?.code ? ` ${problem.code}` : ''}): ${problem?.detail ?? response.statusText}.${hint}`.replace(
-      '..',
-      '.',
-    ),
-    problem,
-  )
+  respondWithError(link, id, -32603, `The server refused the request (${status}): ${reason}${hint}`, problem)
 }
 
 /** Forwards a message; returns true when it is the response to the request. */

@@ -1,4 +1,4 @@
-import { inlinedJsonSchema, type JsonSchema, mapSchemas } from '../catalog/json-schema.ts'
+import { toInlinedJsonSchema, type JsonSchema, mapSchemas } from '../catalog/json-schema.ts'
 import { type ConfirmVerb, getInputSchema, type Operation, getOutputSchema } from '../catalog/operation.ts'
 
 /** A tool as `tools/list` shows it. */
@@ -22,15 +22,15 @@ const idempotencyKey: JsonSchema = {
   minLength: 8,
   maxLength: 128,
   pattern: '^[A-Za-z0-9._:-]+$',
-  description: 'Same key, same answer: makes a retry safe for 24 hours. Made for you when absent.',
+  description: 'Makes a retry safe for 24 hours: same key, same result. Generated when absent.',
 }
 
 /**
- * The tool of an operation, with schemas that every known client reads: an object at the root, no
+ * Returns the tool of an operation, with schemas that every known client can read: an object at the root, no
  * references, no unions.
  */
 export const createTool = (op: Operation): Tool => {
-  const input = deduplicate(loosen(flatten(inlinedJsonSchema(getInputSchema(op)))))
+  const input = deduplicate(dropNestedBounds(flatten(toInlinedJsonSchema(getInputSchema(op)))))
   const properties = input.properties as Record<string, JsonSchema>
   return {
     name: op.name,
@@ -41,16 +41,20 @@ export const createTool = (op: Operation): Tool => {
       type: 'object',
       properties: op.dryRun ? { ...properties, idempotency_key: idempotencyKey } : properties,
     },
-    outputSchema: { ...shorten(flatten(inlinedJsonSchema(getOutputSchema(op)))), type: 'object' },
+    outputSchema: {
+      ...reduceOutputSchema(flatten(toInlinedJsonSchema(getOutputSchema(op)))),
+      type: 'object',
+    },
     annotations: toHints(op),
   }
 }
 
 const describe = (op: Operation): string => {
-  const gate = op.confirm
-    ? `A person is asked to confirm it ("${op.confirm}"). Where the client cannot ask, it answers \`confirm_required\` unless \`dry_run\` is true.`
+  const confirmation = op.confirm
+    ? `A person must confirm it ("${op.confirm}"); a client that cannot ask gets \`confirm_required\` ` +
+      'unless `dry_run` is true.'
     : undefined
-  return [`${op.summary}.`, op.description, gate].filter(Boolean).join(' ')
+  return [`${op.summary}.`, op.description, confirmation].filter(Boolean).join(' ')
 }
 
 /** The hints that follow from a confirm verb: whether it destroys data, and whether others see its effect. */
@@ -77,8 +81,8 @@ const toHints = (op: Operation): Tool['annotations'] => {
 }
 
 /**
- * Widens each union that is left to one schema that takes everything its branches take. Clients refuse or
- * drop compositions; the server checks the exact rule in any case.
+ * Widens each remaining union to one schema that accepts everything its branches accept. Clients reject or
+ * drop compositions; the server validates the exact schema anyway.
  */
 const flatten = (schema: JsonSchema): JsonSchema => {
   const { anyOf, oneOf, allOf, ...node } = mapSchemas(schema, flatten)
@@ -91,7 +95,7 @@ const flatten = (schema: JsonSchema): JsonSchema => {
 }
 
 /**
- * What objects and arrays among the branches have in common: all properties; required where every object
+ * Merges the objects and arrays among the branches: all properties; a property is required when every object
  * requires it.
  */
 const mergeBranches = (branches: readonly JsonSchema[], every: boolean): JsonSchema => {
@@ -122,12 +126,9 @@ const mergeProperties = (objects: readonly JsonSchema[]): Record<string, JsonSch
   )
 }
 
-/**
- * Bounds of what is nested deep are left to the server, whose refusal names them: a draft of a template has
- * forty.
- */
-const loosen = (schema: JsonSchema, depth = 0): JsonSchema => {
-  const node = mapSchemas(schema, (child) => loosen(child, depth + 1))
+/** Drops the bounds of deeply nested values, of which a template draft has forty; server errors name them. */
+const dropNestedBounds = (schema: JsonSchema, depth = 0): JsonSchema => {
+  const node = mapSchemas(schema, (child) => dropNestedBounds(child, depth + 1))
   if (depth < 2) return node
   const { maxLength: _1, minLength: _2, maxItems: _3, additionalProperties, ...rest } = node
   return additionalProperties === undefined || additionalProperties === false
@@ -135,22 +136,25 @@ const loosen = (schema: JsonSchema, depth = 0): JsonSchema => {
     : { ...rest, additionalProperties }
 }
 
-/** Characters of a schema that is worth a word instead. */
-const MIN_SHARED_CHARACTERS = 250
+/** Length of JSON from which a repeated schema is replaced by a reference in words. */
+const MIN_DEDUPLICATED_CHARACTERS = 250
 
 /**
- * A large schema that stands in several places is written out in the first of them; the others name it. The
- * server checks each in any case.
+ * Writes out a large schema only where it occurs first; later occurrences refer to that place. The server
+ * validates all of them anyway.
  */
 const deduplicate = (schema: JsonSchema): JsonSchema => {
   const seen = new Map<string, string>()
   const visit = (node: JsonSchema, path: string): JsonSchema => {
     const { description, ...shape } = node
     const key = JSON.stringify(shape)
-    const first = key.length > MIN_SHARED_CHARACTERS ? seen.get(key) : undefined
+    const first = key.length > MIN_DEDUPLICATED_CHARACTERS ? seen.get(key) : undefined
     if (first !== undefined)
-      return { type: node.type, description: [description, `As \`${first}\`.`].filter(Boolean).join(' ') }
-    if (key.length > MIN_SHARED_CHARACTERS) seen.set(key, path)
+      return {
+        type: node.type,
+        description: [description, `See \`${first}\`.`].filter(Boolean).join(' '),
+      }
+    if (key.length > MIN_DEDUPLICATED_CHARACTERS) seen.set(key, path)
     const { properties, items } = node as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
     return {
       ...node,
@@ -171,10 +175,10 @@ const deduplicate = (schema: JsonSchema): JsonSchema => {
 }
 
 /**
- * What a model needs of an answer that it will read anyway: names and types. Every token here is paid in
- * each conversation.
+ * Reduces an output schema to names and types, which is all that a model needs of a result that it will read
+ * anyway. Every token here is paid in each conversation.
  */
-const shorten = (schema: JsonSchema, depth = 0): JsonSchema => {
+const reduceOutputSchema = (schema: JsonSchema, depth = 0): JsonSchema => {
   const {
     pattern: _1,
     examples: _2,
@@ -187,7 +191,7 @@ const shorten = (schema: JsonSchema, depth = 0): JsonSchema => {
     ...node
   } = schema
   return {
-    ...mapSchemas(node, (child) => shorten(child, depth + 1)),
+    ...mapSchemas(node, (child) => reduceOutputSchema(child, depth + 1)),
     ...(required !== undefined && depth === 0 ? { required } : {}),
   }
 }

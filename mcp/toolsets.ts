@@ -8,11 +8,11 @@ export type ToolSelection = {
   readonly readonly: boolean
 }
 
-/** More tools take too much of an agent's attention, and some clients drop the rest. */
+/** More tools distract an agent, and some clients drop the excess. */
 export const MAX_DEFAULT_TOOLS = 25
 
 /**
- * The tools served without `?toolsets=` once there are more than `mostDefaultTools`: what one conversation
+ * The tools served without `?toolsets=` once there are more than `MAX_DEFAULT_TOOLS`: what one conversation
  * about customers needs.
  */
 export const defaultTools: readonly OperationName[] = [
@@ -57,7 +57,7 @@ export const listToolsetNames = (operations: readonly Operation[]): string[] => 
 ]
 
 /**
- * Whether a call may reach the operation at this address. The default set only shortens the list; toolsets in
+ * True when the operation can be called at this URL. The default set only shortens the list; toolsets in
  * the query also restrict the calls.
  */
 export const isCallable = (op: Operation, { toolsets, readonly }: ToolSelection): boolean =>
@@ -67,8 +67,8 @@ export const isCallable = (op: Operation, { toolsets, readonly }: ToolSelection)
     getToolsets(op).some((name) => toolsets.includes(name)))
 
 /**
- * Returns the operations to list, in the order of the catalog: callable here, within the key's scopes, and in
- * the default set if the query names no toolsets.
+ * Returns the operations to list, in the order of the catalog: callable at this URL, within the key's scopes,
+ * and in the default set if the query names no toolsets.
  */
 export const listOperations = (
   operations: readonly Operation[],

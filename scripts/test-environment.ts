@@ -64,11 +64,19 @@ export const createTestEnvironment = async ({
   const cluster = binaries
     ? await startCluster(binaries, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' })
     : undefined
+  let removed = false
+  const removeFiles = (): void => {
+    if (removed) return
+    removed = true
+    cluster?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  // Also after an error or a signal.
+  process.once('exit', removeFiles)
   const url = given ?? cluster?.url
   const name = `wcrm_template_${process.pid}`
   const [empty, migrated] = [join(folder, 'empty'), join(folder, 'migrated')]
   await Promise.all([prepareEmbedded(empty, migrated), url ? preparePostgres(url, name) : undefined])
-  let removed = false
   return {
     env: {
       TMPDIR: folder,
@@ -78,11 +86,8 @@ export const createTestEnvironment = async ({
       ...(url ? { WCRM_TEST_POSTGRES_URL: url, WCRM_TEST_POSTGRES_TEMPLATE: name } : {}),
     },
     remove: async () => {
-      if (removed) return
-      removed = true
-      if (cluster) cluster.stop()
-      else if (given) await dropDatabase(given, name)
-      rmSync(folder, { recursive: true, force: true })
+      if (given) await dropDatabase(given, name)
+      removeFiles()
     },
   }
 }

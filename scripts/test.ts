@@ -158,10 +158,9 @@ const isComplete = ({ env }: TestEnvironment): boolean => {
 
 const main = async (): Promise<boolean> => {
   const checking = files.length > 0 || flags.quick || flags.soak ? true : check()
+  // The databases are taken away on exit, and the tests' processes end with this one.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
   const environment = await createTestEnvironment({ embeddedOnly: flags.quick })
-  // A signal reaches the tests' processes too, and they end; this one then takes the databases away.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => void environment.remove().finally(() => process.exit(1)))
   try {
     if (!isComplete(environment) || !(await checking)) return false
     const level = flags.quick ? 'quick' : flags.soak ? 'soak' : (process.env.WCRM_TEST_LEVEL ?? 'full')

@@ -14,9 +14,10 @@ const checksum = (text: string): string => {
   return digits
 }
 
-/** Returns a new API key: `wc_live_` or `wc_test_`, 34 random base62 characters (202 bits) and a checksum of 6. */
+/** Returns a new API key: `wc_live_` or `wc_test_`, 34 random base62 characters (202 bits), 6 of checksum. */
 export const createApiKey = (test: boolean): string => {
-  const head = `wc_${test ? 'test' : 'live'}_${Array.from({ length: 34 }, () => BASE62[randomInt(62)]).join('')}`
+  const random = Array.from({ length: 34 }, () => BASE62[randomInt(62)]).join('')
+  const head = `wc_${test ? 'test' : 'live'}_${random}`
   return head + checksum(head)
 }
 

@@ -14,21 +14,21 @@ import {
 } from './provider/settings.ts'
 import { createSandboxControl, type SandboxControl } from './sandbox/control/server.ts'
 
-/** A request handler outside of the operations, by path. */
+/** Request handlers outside of the operations, by path. */
 type Mounts = Record<string, (request: Request) => Promise<Response>>
 
-/** A server without its listener: what is served, and the work that nobody asks for. */
+/** A server without its listener: the app, its request handlers and the sandbox. */
 export type Service = {
   app: App
   mounts: Mounts
   sandboxControl: SandboxControl
-  /** The provider's side, where this server plays it itself. */
+  /** The emulated provider; undefined when a real provider is configured. */
   sandbox: Sandbox | undefined
 }
 
 /**
- * `localUrl`: where this process reaches itself; the built-in sandbox and its webhooks go by it, whatever
- * the public URL is.
+ * `localUrl`: URL at which this process reaches itself; the built-in sandbox and its webhooks use it,
+ * regardless of the public URL.
  */
 export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & {
   provider: ProviderConfig
@@ -36,6 +36,7 @@ export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & {
   mediaDir: string
 }
 
+/** Wires the app, its background jobs, the provider's webhook and the sandbox. */
 export const composeService = ({
   provider: config,
   localUrl,
@@ -44,8 +45,8 @@ export const composeService = ({
 }: ServiceOptions): Service => {
   const settings = resolveProviderSettings(config, options.secret, localUrl)
   const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
-  const driver = createSandboxControl(app, settings)
-  declareBackgroundJobs(app, driver)
+  const sandboxControl = createSandboxControl(app, settings)
+  declareBackgroundJobs(app, sandboxControl)
   const sandbox = !settings.builtIn
     ? undefined
     : createSandbox({
@@ -61,12 +62,12 @@ export const composeService = ({
       })
   return {
     app,
-    sandboxControl: driver,
+    sandboxControl,
     sandbox,
     mounts: {
       [WEBHOOK_PATH]: createProviderWebhook(app, settings),
-      '/sandbox': driver.serve,
-      '/sandbox/**': driver.serve,
+      '/sandbox': sandboxControl.serve,
+      '/sandbox/**': sandboxControl.serve,
       ...(sandbox
         ? {
             [`${SANDBOX_PATH}/**`]: (request: Request) =>

@@ -4,7 +4,7 @@ import { parseAllowList } from './webhooks/guard/allow.ts'
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
 
-/** Answers what it was given, when that can be read. */
+/** Returns its input unchanged when it parses. */
 const AllowList = z.string().transform((text, ctx) => {
   try {
     parseAllowList(text)
@@ -33,13 +33,13 @@ export const Config = z.object({
     .string()
     .min(1)
     .default('.wcrm')
-    .describe('Folder of the embedded database and of the secret.')
+    .describe('Folder of the embedded database and the secret.')
     .meta({ env: 'WCRM_DATA', flag: 'data' }),
   databaseUrl: z
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
     .optional()
-    .describe('PostgreSQL 15 or newer instead of the embedded database.')
+    .describe('URL of PostgreSQL 15 or newer; the embedded database when absent.')
     .meta({ env: 'WCRM_DATABASE_URL', flag: 'database-url' }),
   databaseConnections: z.coerce
     .number()
@@ -47,40 +47,43 @@ export const Config = z.object({
     .min(2)
     .max(200)
     .default(16)
-    .describe('Connections to PostgreSQL.')
+    .describe('Maximum number of connections to PostgreSQL.')
     .meta({ env: 'WCRM_DATABASE_CONNECTIONS' }),
   databasePrepare: z
     .enum(['on', 'off'])
     .default('on')
-    .describe('off behind a PgBouncer without prepared statements.')
+    .describe('Prepared statements; off behind a PgBouncer that does not support them.')
     .meta({ env: 'WCRM_DATABASE_PREPARE' }),
   publicUrl: z
     .url({ protocol: /^https?$/ })
     .optional()
-    .describe('Base of every URL handed out, for servers behind a proxy.')
+    .describe('Base of every URL that the server returns, when it is behind a proxy.')
     .meta({ env: 'WCRM_PUBLIC_URL' }),
   secret: z
     .string()
     .min(16, 'must have at least 16 characters')
     .optional()
     .describe(
-      'Seals cursors and stored secrets; the same on every server. Made and kept in the data folder when absent.',
+      'Seals cursors and stored secrets; must be the same on every server. Generated and stored in ' +
+        'the data folder when absent.',
     )
     .meta({ env: 'WCRM_SECRET' }),
-  limitRead: PerMinute.default(300).describe('Reads a minute for each key.').meta({ env: 'WCRM_LIMIT_READ' }),
+  limitRead: PerMinute.default(300)
+    .describe('Reads per minute for each key.')
+    .meta({ env: 'WCRM_LIMIT_READ' }),
   limitWrite: PerMinute.default(60)
-    .describe('Changes a minute for each key.')
+    .describe('Changes per minute for each key.')
     .meta({ env: 'WCRM_LIMIT_WRITE' }),
   limitWorkspaceRead: PerMinute.optional()
-    .describe("Reads a minute for a whole workspace; ten times a key's when absent.")
+    .describe("Reads per minute for a whole workspace; ten times a key's when absent.")
     .meta({ env: 'WCRM_LIMIT_WORKSPACE_READ' }),
   limitWorkspaceWrite: PerMinute.optional()
-    .describe("Changes a minute for a whole workspace; ten times a key's when absent.")
+    .describe("Changes per minute for a whole workspace; ten times a key's when absent.")
     .meta({ env: 'WCRM_LIMIT_WORKSPACE_WRITE' }),
   advancedFilters: z
     .enum(['on', 'off'])
     .default('on')
-    .describe('off refuses contact filters, which are the costliest thing to ask.')
+    .describe('Contact filters, the most expensive requests; off refuses them.')
     .meta({ env: 'WCRM_ADVANCED_FILTERS' }),
   countTimeBox: z.coerce
     .number()
@@ -88,19 +91,17 @@ export const Config = z.object({
     .min(0)
     .max(10_000)
     .default(1000)
-    .describe('Milliseconds for an exact count of a filter; after that it is estimated.')
+    .describe('Milliseconds allowed for an exact count of a filter; after that it is estimated.')
     .meta({ env: 'WCRM_COUNT_TIME_BOX' }),
   logLevel: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
-    .describe('Least level that is logged, to stderr as JSON lines.')
+    .describe('Minimum log level; logs are JSON lines on stderr.')
     .meta({ env: 'WCRM_LOG_LEVEL' }),
   providerUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .optional()
-    .describe(
-      'Base URL of the messaging provider, without its version. The built-in sandbox plays the provider when absent.',
-    )
+    .describe('Base URL of the messaging provider, without the version; the built-in sandbox when absent.')
     .meta({ env: 'WCRM_PROVIDER_URL' }),
   providerVersion: z
     .string()
@@ -123,23 +124,24 @@ export const Config = z.object({
   providerArchiveUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .optional()
-    .describe("Base URL of the provider's template archive, where it is another.")
+    .describe("Base URL of the provider's template archive, when it differs.")
     .meta({ env: 'WCRM_PROVIDER_ARCHIVE_URL' }),
   providerAppSecret: z
     .string()
     .min(1)
     .optional()
-    .describe("Signs the provider's webhooks.")
+    .describe("App secret that signs the provider's webhooks.")
     .meta({ env: 'WCRM_PROVIDER_APP_SECRET' }),
   providerVerifyToken: z
     .string()
     .min(1)
     .optional()
-    .describe('What the provider says when it verifies the webhook address.')
+    .describe('Token that the provider sends to verify the webhook URL.')
     .meta({ env: 'WCRM_PROVIDER_VERIFY_TOKEN' }),
   webhookAllow: AllowList.default('')
     .describe(
-      'Where webhooks may be sent although it is not public: host:port or CIDR, separated by commas. For development.',
+      'Addresses that webhooks may be sent to although they are not public: host:port or CIDR, separated ' +
+        'by commas. For development.',
     )
     .meta({ env: 'WCRM_WEBHOOK_ALLOW' }),
   eventRetentionDays: z.coerce
@@ -148,7 +150,7 @@ export const Config = z.object({
     .min(14)
     .max(3650)
     .optional()
-    .describe('Days that the event log is kept, at least 14; for ever when absent.')
+    .describe('Days to keep the event log, at least 14; forever when absent.')
     .meta({ env: 'WCRM_EVENT_RETENTION_DAYS' }),
   webhookRetentionDays: z.coerce
     .number()
@@ -156,7 +158,7 @@ export const Config = z.object({
     .min(1)
     .max(3650)
     .default(30)
-    .describe('Days that webhook deliveries are kept when they are over.')
+    .describe('Days to keep finished webhook deliveries.')
     .meta({ env: 'WCRM_WEBHOOK_RETENTION_DAYS' }),
   auditRetentionDays: z.coerce
     .number()
@@ -164,7 +166,7 @@ export const Config = z.object({
     .min(1)
     .max(36500)
     .default(400)
-    .describe('Days that the audit trail is kept.')
+    .describe('Days to keep the audit trail.')
     .meta({ env: 'WCRM_AUDIT_RETENTION_DAYS' }),
   media: z
     .string()
@@ -182,23 +184,23 @@ const entries = Object.entries(Config.shape).map(([name, schema]) => ({
   ...((schema as z.ZodType).meta() as Meta & { description?: string }),
 }))
 
-/** The settings, for `wcrm serve --help`. */
+/** All settings with their variables and flags, for `wcrm serve --help`. */
 export const settings = entries
 
 /**
- * Flags win over variables; an empty variable counts as absent. Throws an error that names the flag or
- * variable.
+ * Reads the configuration. Flags override variables; an empty variable counts as absent. Throws an error that
+ * names the invalid flag or variable.
  */
 export const readConfig = (
   flags: Record<string, unknown>,
   env: Record<string, string | undefined>,
 ): Config => {
-  const given: Record<string, unknown> = {}
+  const values: Record<string, unknown> = {}
   for (const { name, env: variable } of entries) {
     const value = flags[name] ?? (variable && env[variable] !== '' ? env[variable] : undefined)
-    if (value !== undefined) given[name] = value
+    if (value !== undefined) values[name] = value
   }
-  const parsed = Config.safeParse(given)
+  const parsed = Config.safeParse(values)
   if (parsed.success) return parsed.data
   const lines = parsed.error.issues.map((issue) => {
     const { name, env: variable, flag } = entries.find((e) => e.name === issue.path[0])!
@@ -209,8 +211,8 @@ export const readConfig = (
 }
 
 /**
- * A provider is configured whole or not at all: a server without the app secret would refuse every webhook.
- * Throws an error that names the variables.
+ * Checks that the provider is configured completely or not at all: without the app secret, every webhook
+ * would be refused. Throws an error that names the missing variables.
  */
 export const requireProvider = (config: Config): Config => {
   if (config.providerUrl === undefined) return config
@@ -220,7 +222,7 @@ export const requireProvider = (config: Config): Config => {
   if (missing.length === 0) return config
   throw new Error(
     missing
-      .map((name) => `${entries.find((e) => e.name === name)!.env}: is needed beside WCRM_PROVIDER_URL`)
+      .map((name) => `${entries.find((e) => e.name === name)!.env}: is required with WCRM_PROVIDER_URL`)
       .join('\n'),
   )
 }

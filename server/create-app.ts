@@ -91,7 +91,7 @@ export const createApp = ({
     cursorSealer: createSealer(secret, 'cursors'),
     confirmSealer: createSealer(secret, 'confirmations'),
     mediaSealer: createSealer(secret, 'media'),
-    answerSealer: createSealer(secret, 'answers'),
+    responseSealer: createSealer(secret, 'answers'),
     webhookSealer: createSealer(secret, 'webhooks'),
     webhookGuard: createWebhookGuard(config.webhookAllow, resolve),
     provider,

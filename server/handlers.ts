@@ -72,7 +72,7 @@ import { sendTestEvent } from './webhooks/test-event.ts'
 import { updateEndpoint } from './webhooks/update.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
 
-/** Every operation and the function that answers it. */
+/** Every operation with its handler. */
 export const handlers = {
   workspace_whoami: whoami,
   workspace_list_staff: listStaff,

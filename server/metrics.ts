@@ -1,8 +1,8 @@
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client'
 
 /**
- * Prometheus metrics: calls by operation, door and code, their duration in seconds, what the provider sent,
- * and what webhooks came to.
+ * Prometheus metrics: calls by operation, door and code, their duration in seconds, updates from
+ * the provider, and results of webhook deliveries.
  */
 export type Metrics = {
   registry: Registry

@@ -3,7 +3,7 @@ import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { TableRow, Db } from './database.ts'
 
-/** Administration: what is done on the server's own machine, without an API key. */
+/** Administration on the server's own machine, without an API key. */
 
 export type WorkspaceRow = Omit<TableRow<'workspaces'>, 'names_version'>
 export type WorkspaceFields = {

@@ -116,8 +116,8 @@ const toIndexRanges = (status: RecipientStatusFilter): { status: string; respond
 
 /**
  * Lists a page of recipients by contact id. A status filter selects several ranges of the index
- * broadcast_recipients_status; of each at most a page is read, and they are merged: five who responded among
- * 300,000 cost as much as five who did not.
+ * broadcast_recipients_status. At most a page is read of each, and they are merged, so that a rare status is
+ * found as fast as a common one.
  */
 export const listRecipientRows = async (
   tx: Db,

@@ -109,9 +109,9 @@ const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promis
 }
 
 /**
- * At least one row more than the limit, which tells whether there is a next page. The number is part of the
- * text, because the plan for an unknown limit sorts everything; it is one of a few, because every text stays
- * prepared.
+ * Returns the number of rows to fetch: at least one more than the limit, to detect a next page. The number is
+ * a literal in the SQL, because the plan for a parameter sorts all rows. It is one of a few, because every
+ * SQL text is a prepared statement of its own.
  */
 const fetchLimit = (limit: number) =>
   sql.raw(String(([10, 25, 50].find((step) => limit <= step) ?? limit) + 1))
@@ -200,7 +200,7 @@ const scanBounded = async (tx: Db, plan: FilterPlan, request: PageRequest): Prom
   return { rows, scanned: true }
 }
 
-/** Counts the contacts that stand in list order up to this last row of a first page. */
+/** Counts the contacts in list order up to and including `last`, the last row of a first page. */
 const countScanned = async (
   tx: Db,
   plan: FilterPlan,
@@ -217,8 +217,8 @@ const countScanned = async (
 }
 
 /**
- * Finds every match, or at most `maxMatches` and one, and sorts them. The page and the number of matches come
- * from one statement, which finds them once.
+ * Finds all matches, or `maxMatches + 1` when there are more, and sorts them. One statement returns both the
+ * page and the number of matches, so that they are found once.
  */
 const sortMatches = async (
   tx: Db,
@@ -254,7 +254,7 @@ const sortMatches = async (
   return { rows, total: Number(rows[0]?.total ?? 0) }
 }
 
-/** Exact where that is cheap: all contacts by their counter, few by counting; beyond that an estimate. */
+/** Exact where that is cheap (all contacts by their counter, few by counting), otherwise an estimate. */
 const computeTotal = async (
   tx: Db,
   plan: FilterPlan,
@@ -265,10 +265,10 @@ const computeTotal = async (
   if (total !== undefined) return { n: total, approximate: false }
   // A sample is better than the scan, which may begin where matches are dense, but not for rare matches.
   const isRare = scanned && plan.sample !== undefined && plan.sample.matched < filterStrategy.minSampleMatches
-  const guess = isRare
+  const estimate = isRare
     ? (plan.sample!.all * rows.length) / (await countScanned(tx, plan, request, rows.at(-1)!))
     : undefined
   const minimum = scanned ? rows.length : filterStrategy.maxSortedMatches + 1
-  const { count: n, approximate } = await estimateTotal(tx, plan, minimum, guess)
+  const { count: n, approximate } = await estimateTotal(tx, plan, minimum, estimate)
   return { n, approximate }
 }

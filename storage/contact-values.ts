@@ -156,9 +156,13 @@ const BACKFILL_BATCH_SIZE = 5000
 
 /** Writes the index rows of every stored value, for a database from before these rows existed. */
 export const backfillValueRows = async (db: Db): Promise<void> => {
-  const fields = await sql<{ id: string; type: CustomFieldType }>`
-    select id, type from custom_fields where deleted_at is null`.execute(db)
-  const types = new Map(fields.rows.map((field) => [field.id, field.type]))
+  const fields = await db
+    .selectFrom('custom_fields')
+    .select(['id', 'type'])
+    .where('deleted_at', 'is', null)
+    .$castTo<{ id: string; type: CustomFieldType }>()
+    .execute()
+  const types = new Map(fields.map((field) => [field.id, field.type]))
   let after = { workspace_id: '0', contact_id: '0' }
   for (;;) {
     const { rows } = await sql<{ workspace_id: string; contact_id: string; attrs: Attrs }>`

@@ -6,7 +6,8 @@ import type { Label } from './labels.ts'
 
 /** Writes of conversation changes, each in one statement. The conversation is locked or new. */
 
-type SlaClocks = Pick<
+/** The deadlines of an episode under an SLA policy. */
+export type SlaClocks = Pick<
   ConversationState,
   'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
 >
@@ -263,13 +264,17 @@ export const findTeamName = async (tx: Db, workspaceId: string, id: string): Pro
 
 /** Returns the tags of a conversation, sorted by name. */
 export const readConversationTags = async (tx: Db, workspaceId: string, id: string): Promise<Label[]> =>
-  (
-    await sql<Label>`
-    select t.id, t.name from conversation_tags l join tags t on t.workspace_id = l.workspace_id
-      and t.id = l.tag_id
-    where l.workspace_id = ${workspaceId} and l.conversation_id = ${id}::bigint
-      order by t.name_key, t.id`.execute(tx)
-  ).rows
+  tx
+    .selectFrom('conversation_tags as l')
+    .innerJoin('tags as t', (join) =>
+      join.onRef('t.workspace_id', '=', 'l.workspace_id').onRef('t.id', '=', 'l.tag_id'),
+    )
+    .select(['t.id', 't.name'])
+    .where('l.workspace_id', '=', workspaceId)
+    .where('l.conversation_id', '=', id)
+    .orderBy('t.name_key')
+    .orderBy('t.id')
+    .execute()
 
 /** Adds and removes tags of a conversation. Returns the number of tags that changed. */
 export const updateConversationTags = async (

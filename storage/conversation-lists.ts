@@ -7,8 +7,8 @@ import { loadNames, resolveNames, type NamedRef, namesVersionColumn } from './na
 import { fold, hasTrigram } from './text.ts'
 
 /**
- * A conversation with what is shown of it; null columns where the contact, the channel or the last message
- * is gone. `tags` and `groups` by name.
+ * A conversation with its contact, channel and last message; their columns are null when they do not exist.
+ * `tags` and `groups` by name.
  */
 export type ConversationRow = {
   id: string
@@ -168,8 +168,8 @@ const listFacets = ({ state, assigned, replyStatus }: ConversationFilter): numbe
 const ALL_FACETS = listFacets({ state: 'open' })!.concat(listFacets({ state: 'closed' })!)
 
 /**
- * At least one row more than the limit, which tells whether there is a next page. One of a few numbers, since
- * it is part of the text and every text stays prepared.
+ * Returns the number of rows to fetch: at least one more than the limit, to detect a next page. It is one of
+ * a few numbers, since it is a literal in the SQL and every SQL text is a prepared statement of its own.
  */
 const fetchCount = (limit: number): number => ([10, 25, 50].find((step) => limit <= step) ?? 100) + 1
 
@@ -231,57 +231,53 @@ export const listConversationPage = async (
 }
 
 /**
- * Thresholds at which one way of finding the matches of `query` gives way to the next, as numbers of rows. An
- * object, so that tests can reach each way with few rows.
+ * Thresholds of the search for `query`, in rows. An object, so that tests can reach every search step with
+ * few rows.
  */
 export const conversationSearchStrategy = {
-  /**
-   * Conversations at the head of the list that tell how common a match is, and the matches among them that
-   * do.
-   */
-  look: 500,
-  telling: 3,
-  /** The most contacts that are looked up one by one. */
-  few: 3000,
-  /** The most conversations that are tested one by one. */
-  walk: 20_000,
+  /** Conversations at the head of the list from which the frequency of matches is estimated. */
+  headRows: 500,
+  /** Matches at the head from which the frequency can be estimated. */
+  minHeadMatches: 3,
+  /** Maximum number of contacts whose conversations are looked up one by one. */
+  maxContacts: 3000,
+  /** Maximum number of conversations that are tested one by one. */
+  maxScannedRows: 20_000,
 }
 
-/** Returns the ids of a page; undefined where this way did not complete it. */
+/** Returns the ids of a page; undefined when this step did not complete it. */
 type SearchStep = () => Promise<string[] | undefined>
 
 /**
- * Common matches are soon met along the list. Rare ones are looked up by the trigram index of contacts, or,
- * where the text is too short for that, by reading all contacts after a long scan found too few.
+ * Finds a page of matches. A scan in list order soon finds common matches. Rare ones are found by the trigram
+ * index of contacts, or, when the text is too short for it, by reading all contacts after a long scan found
+ * too few.
  */
 const findMatchingIds = async (tx: Db, request: ListRequest): Promise<string[]> => {
   const page = fetchCount(request.limit)
-  const along =
+  const scan =
     (rows: number): SearchStep =>
     async () => {
       const { ids, whole } = await scanHead(tx, request, rows)
       return whole || ids.length === page ? ids : undefined
     }
-  const among: SearchStep = async () => {
+  const findByCandidates: SearchStep = async () => {
     const contacts = await findCandidateContacts(tx, request)
     return contacts && (await findByContacts(tx, request, contacts))
   }
-  const looked = await scanHead(tx, request, conversationSearchStrategy.look)
-  if (looked.whole || looked.ids.length === page) return looked.ids
-  // Twice as far as a page should lie.
-  const guess =
-    looked.ids.length >= conversationSearchStrategy.telling
-      ? (2 * conversationSearchStrategy.look * page) / looked.ids.length
-      : Infinity
-  const ways = hasTrigram(fold(request.query!))
-    ? [among, along(conversationSearchStrategy.walk)]
-    : [along(conversationSearchStrategy.walk), among]
-  for (const way of guess < conversationSearchStrategy.walk ? [along(guess), ...ways] : ways) {
-    const ids = await way()
+  const { headRows, minHeadMatches, maxScannedRows } = conversationSearchStrategy
+  const head = await scanHead(tx, request, headRows)
+  if (head.whole || head.ids.length === page) return head.ids
+  // Twice the number of rows that should contain a page.
+  const estimatedRows = head.ids.length >= minHeadMatches ? (2 * headRows * page) / head.ids.length : Infinity
+  const steps = hasTrigram(fold(request.query!))
+    ? [findByCandidates, scan(maxScannedRows)]
+    : [scan(maxScannedRows), findByCandidates]
+  for (const step of estimatedRows < maxScannedRows ? [scan(estimatedRows), ...steps] : steps) {
+    const ids = await step()
     if (ids) return ids
   }
-  const ids =
-    countRanges(request) > 1 ? await scanWholeList(tx, request, conversationSearchStrategy.walk) : []
+  const ids = countRanges(request) > 1 ? await scanWholeList(tx, request, maxScannedRows) : []
   return ids.length === page ? ids : await findAllMatches(tx, request)
 }
 
@@ -296,7 +292,7 @@ const countRanges = (request: ListRequest): number =>
   (request.channels?.length ?? 1) *
   (listFacets(request)?.length ?? (request.channels ? ALL_FACETS.length : 1))
 
-/** Tests the first conversations of the list one by one, at most `rows`. `whole`: there are no more. */
+/** Tests the first conversations of the list one by one, at most `rows`. `whole`: the list has no more. */
 const scanHead = async (
   tx: Db,
   request: ListRequest,
@@ -307,7 +303,9 @@ const scanHead = async (
   return { ids, whole: seen !== null && Number(seen) < maxRows }
 }
 
-/** The same along the list of all conversations: of many ranges each is read only a little. */
+/**
+ * Does the same in the list of all conversations: of many merged ranges, each would be read only a little.
+ */
 const scanWholeList = async (tx: Db, request: ListRequest, rows: number): Promise<string[]> =>
   (
     await selectMatchingIds(
@@ -322,15 +320,15 @@ const scanWholeList = async (tx: Db, request: ListRequest, rows: number): Promis
     )
   ).ids
 
-/** Returns the ids of a page among these conversations; `seen`: their number, where they do not fill it. */
+/** Returns the ids of a page among these conversations; `seen`: their number, when they do not fill it. */
 const selectMatchingIds = async (
   tx: Db,
   request: ListRequest,
   conversations: RawBuilder<unknown>,
 ): Promise<{ ids: string[]; seen: string | null }> => {
   const page = sql.lit(fetchCount(request.limit))
-  // The look-up of each contact is kept apart by its limit: joined, the planner reads all contacts. Read in
-  // order, the walk ends with the page.
+  // `limit 1` keeps the look-up of each contact separate: with a plain join, the planner reads all contacts.
+  // In this order, the scan ends as soon as the page is full.
   const { rows } = await sql<{ ids: string[]; seen: string | null }>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
       select v.id from (${conversations}) as v
@@ -342,12 +340,12 @@ const selectMatchingIds = async (
   return rows[0]!
 }
 
-/** Returns the ids of all contacts that match the query; undefined where they are many. */
+/** Returns the ids of all contacts that match the query; undefined when there are too many. */
 const findCandidateContacts = async (tx: Db, request: ListRequest): Promise<string[] | undefined> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}
     select c.id from contacts c where c.workspace_id = ${request.workspaceId} and ${queryTest(request)}
-      limit ${sql.lit(conversationSearchStrategy.few + 1)}`.execute(tx)
-  return rows.length > conversationSearchStrategy.few ? undefined : rows.map((row) => row.id)
+      limit ${sql.lit(conversationSearchStrategy.maxContacts + 1)}`.execute(tx)
+  return rows.length > conversationSearchStrategy.maxContacts ? undefined : rows.map((row) => row.id)
 }
 
 const filterConditions = (request: ListRequest) => {
@@ -373,8 +371,8 @@ const findByContacts = async (
 }
 
 /**
- * The contacts first: led by the order, the planner was seen to look up the contact of each of a million
- * conversations.
+ * Finds the contacts first. When the query starts with the list order, the planner was seen to look up the
+ * contact of each of a million conversations.
  */
 const findAllMatches = async (tx: Db, request: ListRequest): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`${sql.raw(CUSTOM_PLAN)}

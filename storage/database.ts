@@ -26,7 +26,7 @@ export type Database = { [Name in keyof Tables]: TableTypes<Tables[Name]> }
 /** A connection or a transaction; storage functions take either. */
 export type Db = Kysely<Database>
 
-/** A row as it is read: `TableRow<'staff'>`. */
+/** A selected row: `TableRow<'staff'>`. */
 export type TableRow<Name extends keyof Database> = Selectable<Database[Name]>
 
 export type ReplyStatus = NonNullable<TableRow<'conversations'>['reply_status']>

@@ -2,8 +2,8 @@ import { sql } from 'kysely'
 import type { Db, MessageDirection, MessageStatus, ReplyStatus } from './database.ts'
 
 /**
- * A generated conversation as it is stored; absent columns are null or have their default. `last`: the index
- * of the last message in `messages`.
+ * The stored columns of a generated conversation; absent ones are null or have their default. `last`: the
+ * index of the last message in `messages`.
  */
 export type NewDemoConversation = {
   channel_id: string | null
@@ -98,22 +98,26 @@ const columnNames = (columns: string, prefix = ''): string =>
 export const insertDemoConversations = async (
   tx: Db,
   workspaceId: string,
-  talks: readonly (NewDemoConversation & { contact_id: string })[],
+  conversations: readonly (NewDemoConversation & { contact_id: string })[],
 ): Promise<void> => {
-  if (talks.length === 0) return
+  if (conversations.length === 0) return
   const all = {
-    talks: [] as unknown[],
+    conversations: [] as unknown[],
     messages: [] as unknown[],
     episodes: [] as unknown[],
     waits: [] as unknown[],
     tags: [] as unknown[],
   }
-  for (const [talk, { messages, episodes, waits, tag_ids: tagIds, last, ...row }] of talks.entries()) {
-    all.talks.push({ ...row, talk, last_n: all.messages.length + last })
-    for (const message of messages) all.messages.push({ ...message, talk, m: all.messages.length })
-    for (const episode of episodes) all.episodes.push({ ...episode, talk })
-    for (const wait of waits) all.waits.push({ ...wait, talk })
-    for (const tag_id of tagIds) all.tags.push({ talk, tag_id })
+  for (const [
+    index,
+    { messages, episodes, waits, tag_ids: tagIds, last, ...row },
+  ] of conversations.entries()) {
+    all.conversations.push({ ...row, conversation_index: index, last_n: all.messages.length + last })
+    for (const message of messages)
+      all.messages.push({ ...message, conversation_index: index, m: all.messages.length })
+    for (const episode of episodes) all.episodes.push({ ...episode, conversation_index: index })
+    for (const wait of waits) all.waits.push({ ...wait, conversation_index: index })
+    for (const tag_id of tagIds) all.tags.push({ conversation_index: index, tag_id })
   }
   // Most columns of most rows are null; leaving them out makes the JSON smaller.
   const rows = (of: keyof typeof all) =>
@@ -121,11 +125,11 @@ export const insertDemoConversations = async (
   await sql`
     with v as materialized (
       select nextval(pg_get_serial_sequence('conversations', 'id')) as id, r.* 
-      from ${rows('talks')} as r (talk integer, last_n integer, contact_id bigint,
+      from ${rows('conversations')} as r (conversation_index integer, last_n integer, contact_id bigint,
         ${sql.raw(CONVERSATION_COLUMNS)})
     ), m as materialized (
       select nextval(pg_get_serial_sequence('messages', 'id')) as id, r.* 
-      from ${rows('messages')} as r (talk integer, m integer, media jsonb,
+      from ${rows('messages')} as r (conversation_index integer, m integer, media jsonb,
         ${sql.raw(MESSAGE_COLUMNS)})
     ), iv as (
       insert into conversations (workspace_id, id, contact_id, last_message_id,
@@ -138,7 +142,7 @@ export const insertDemoConversations = async (
         ${sql.raw(columnNames(MESSAGE_COLUMNS))})
       select ${workspaceId}::bigint, m.id, v.id, v.channel_id,
         ${sql.raw(columnNames(MESSAGE_COLUMNS, 'm.'))}
-      from m join v using (talk)
+      from m join v using (conversation_index)
     ), id as (
       insert into media (workspace_id, message_id, state, content_type, file_name, size, url)
       select ${workspaceId}::bigint, id, 'linked', media->>'content_type', media->>'file_name',
@@ -149,21 +153,22 @@ export const insertDemoConversations = async (
         closed_by, close_reason, first_response_at, resolution_due_at)
       select ${workspaceId}::bigint, v.id, r.n, r.opened_at, r.opened_by, r.closed_at, r.closed_by,
         r.close_reason, r.first_response_at, r.resolution_due_at
-      from ${rows('episodes')} as r (talk integer, n integer, opened_at timestamptz, opened_by bigint,
-        closed_at timestamptz, closed_by bigint, close_reason text, first_response_at timestamptz,
-        resolution_due_at timestamptz)
-      join v using (talk)
+      from ${rows('episodes')} as r (conversation_index integer, n integer, opened_at timestamptz,
+        opened_by bigint, closed_at timestamptz, closed_by bigint, close_reason text,
+        first_response_at timestamptz, resolution_due_at timestamptz)
+      join v using (conversation_index)
     ), iw as (
       insert into reply_waits (workspace_id, conversation_id, since, kind, episode, due_at, ended_at,
         ended_by)
       select ${workspaceId}::bigint, v.id, r.since, r.kind, r.episode, r.due_at, r.ended_at, r.ended_by
-      from ${rows('waits')} as r (talk integer, since timestamptz, kind text, episode integer,
+      from ${rows('waits')} as r (conversation_index integer, since timestamptz, kind text, episode integer,
         due_at timestamptz, ended_at timestamptz, ended_by bigint)
-      join v using (talk)
+      join v using (conversation_index)
     )
     insert into conversation_tags (workspace_id, conversation_id, tag_id)
     select ${workspaceId}::bigint, v.id, r.tag_id
-    from ${rows('tags')} as r (talk integer, tag_id bigint) join v using (talk)`.execute(tx)
+    from ${rows('tags')} as r (conversation_index integer, tag_id bigint)
+      join v using (conversation_index)`.execute(tx)
 }
 
 export type RecentWriter = {

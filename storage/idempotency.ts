@@ -103,7 +103,7 @@ export const completeRecord = async (
 }
 
 /**
- * The end of a running record's lease, as the database writes it. It also tells holders apart: only the
+ * The end of a running record's lease, as the database formats it. It also identifies the holder: only the
  * current holder's token matches the record.
  */
 export type LeaseToken = string
@@ -140,7 +140,7 @@ export const takeOverLease = async (tx: Db, record: RecordKey, leaseSeconds: num
   return rows[0]!.lease
 }
 
-/** Returns the record as it is now, locked; undefined when it was deleted. */
+/** Locks the record and returns its current state; undefined when it was deleted. */
 export const lockRecord = async (
   tx: Db,
   { workspaceId, staffId, key }: RecordKey,
@@ -203,8 +203,8 @@ export const claimExpiredCalls = async (
 }
 
 /**
- * Deletes a batch of responses whose retention is over; returns the count. Running records stay, since
- * their result is still owed.
+ * Deletes a batch of responses whose retention is over; returns the count. Running records are kept, since
+ * their result is still to be stored.
  */
 export const deleteExpiredRecords = async (db: Db, now: string, limit = 5000): Promise<number> => {
   const { rows } = await sql<{ n: string }>`

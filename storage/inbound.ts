@@ -105,8 +105,8 @@ export const lockUserIds = async (tx: Db, workspaceId: string, userIds: readonly
 export type NewCustomer = { phone: string | null; userId: string | null; name: string | null }
 
 /**
- * Inserts contacts and counts them, except those whose phone was taken meanwhile. The plan's limit does not
- * apply: a customer's message is never refused.
+ * Inserts contacts and counts them, except those whose phone another contact has by now. The plan's limit
+ * does not apply: a customer's message is never refused.
  */
 export const insertCustomers = async (
   tx: Db,

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { FieldRow } from './custom-fields.ts'
 import type { Db } from './database.ts'
 
-/** A custom field as it is shown with the values of contacts. */
+/** The properties of a custom field that are shown with the values of contacts. */
 export type CachedField = Pick<FieldRow, 'id' | 'key' | 'label' | 'type' | 'options' | 'visibility'>
 export type NamedRef = { id: string; name: string }
 /** `sortKey`: the bytes of the folded name as characters, which compare as collation "C" does. */
@@ -14,9 +14,10 @@ const MAX_CACHED_NAMES = 20_000
 
 /**
  * What contacts refer to by id and what seldom changes: custom fields, and the names of tags and groups.
- * Reading it with every contact took a third of the time of a read. The key is `workspaces.names_version`, a
- * random value that a trigger renews with every change of them, so an entry is never stale, on no server and
- * in no transaction. Because the keys are unique across databases, one cache per process serves every app.
+ * Without the cache, a third of the time of reading contacts was spent on it. The key is
+ * `workspaces.names_version`, a random value that a trigger renews with every change of them, so an entry is
+ * never stale, on no server and in no transaction. Because the keys are unique across databases, one cache
+ * per process serves every app.
  */
 const cache = new Map<string, CachedNames>()
 

@@ -8,8 +8,8 @@ import type { Db, TableRow } from './database.ts'
 export type ProviderUpdateKind = TableRow<'provider_updates'>['kind']
 
 /**
- * `dedupe`: the same for the same update, however often and with whatever others it arrives. `subject`: the
- * number, template or account it is about.
+ * `dedupe`: identifies the update, however often it arrives and in whichever batch. `subject`: the number,
+ * template or account it is about.
  */
 export type NewProviderUpdate = {
   dedupe: string
@@ -82,8 +82,8 @@ export const completeProviderUpdates = async (tx: Db, ids: readonly string[]): P
 }
 
 /**
- * Ends the retries of updates that concern nothing here, or that failed too often. They keep their payload,
- * so that somebody can look into them.
+ * Ends the retries of updates that match nothing here, or that failed too often. They keep their payload, so
+ * that an operator can investigate.
  */
 export const setAsideProviderUpdates = async (
   tx: Db,
@@ -143,7 +143,7 @@ export const hasLaterUpdate = async (tx: Db, prefix: string, dedupe: string): Pr
   return row !== undefined
 }
 
-/** Deletes updates received before a time, whatever their state. Returns the count. */
+/** Deletes the updates that were received before a time, in any state. Returns the count. */
 export const deleteProviderUpdatesBefore = async (db: Db, time: string): Promise<number> => {
   const { numDeletedRows } = await db
     .deleteFrom('provider_updates')

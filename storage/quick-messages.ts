@@ -46,7 +46,7 @@ const columns = (viewer: QuickMessageViewer) => sql`
     where f.workspace_id = q.workspace_id and f.staff_id = ${viewer.id}::bigint
       and f.quick_message_id = q.id) as favorite`
 
-/** Returns the text that a search matches. Nobody types the separator. */
+/** Returns the text that a search matches. The separator does not occur in search terms. */
 export const quickMessageSearchText = ({
   code,
   title,
@@ -169,7 +169,7 @@ export const insertQuickMessage = async (
   ).id
 
 /** Changes a locked row. */
-export const updateQuickMessage = async (
+export const updateQuickMessageRow = async (
   tx: Db,
   workspaceId: string,
   id: string,
@@ -185,7 +185,7 @@ export const updateQuickMessage = async (
 }
 
 /** Deletes a saved reply, also as a favourite. */
-export const deleteQuickMessage = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
+export const deleteQuickMessageRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
     with f as (
       delete from quick_message_favorites

@@ -84,7 +84,7 @@ export const countWaitsByDuration = async (
 
 /** Counts open conversations that are assigned to neither a staff member nor a team. */
 export const countUnassigned = async (tx: Db, workspaceId: string): Promise<number> =>
-  // The facets of such conversations in their index (migration 0003), whatever their reply status.
+  // The facets of such conversations with any reply status, for their index (migration 0003).
   countRows(
     tx,
     sql`select count(*) as n from conversations

@@ -45,8 +45,8 @@ export const lockSavedFilter = async (
     .executeTakeFirst()
 
 /**
- * Until the transaction ends, nobody else changes the contents of the workspace's saved filters: two changes
- * at once could close a cycle that neither sees.
+ * Locks the references between the workspace's saved filters until the transaction ends: two concurrent
+ * changes could otherwise create a cycle that neither of them detects.
  */
 export const lockSavedFilterReferences = async (tx: Db, workspaceId: string): Promise<void> => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`saved_filters ${workspaceId}`}, 0))`.execute(tx)

@@ -258,13 +258,16 @@ export const findReplyTarget = async (
   conversationId: string,
   id: string,
 ): Promise<{ id: string; provider_id: string | null } | undefined> =>
-  (
-    await sql<{ id: string; provider_id: string | null }>`
-    select id, provider_id from messages where workspace_id = ${workspaceId} and id = ${toStorableId(id)}
-      and conversation_id = ${conversationId}::bigint and not note`.execute(tx)
-  ).rows[0]
+  tx
+    .selectFrom('messages')
+    .select(['id', 'provider_id'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .where('conversation_id', '=', conversationId)
+    .where('note', '=', sql.lit(false))
+    .executeTakeFirst()
 
-export type QuickMessageRow = {
+export type SendableQuickMessageRow = {
   id: string
   type: string
   text: string | null
@@ -279,9 +282,9 @@ export const readQuickMessage = async (
   workspaceId: string,
   viewer: QuickMessageViewer,
   id: string,
-): Promise<QuickMessageRow | undefined> =>
+): Promise<SendableQuickMessageRow | undefined> =>
   (
-    await sql<QuickMessageRow>`
+    await sql<SendableQuickMessageRow>`
     select id, type, text, media_url, file_name, template_name from quick_messages q
     where q.workspace_id = ${workspaceId} and q.id = ${toStorableId(id)}
       and ${isVisibleTo(viewer)}`.execute(tx)

@@ -202,12 +202,16 @@ export const updateLinkCalledAt = async (
   calledAt: string | null,
 ): Promise<boolean> =>
   (
-    await sql`
-    update short_links set called_at = ${calledAt}::timestamptz
-    where workspace_id = ${workspaceId} and id = ${id}::bigint and url is null
-      and called_at is not distinct from ${previous}::timestamptz
-    returning 1`.execute(tx)
-  ).rows.length > 0
+    await tx
+      .updateTable('short_links')
+      .set({ called_at: calledAt })
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .where('url', 'is', null)
+      .where('called_at', 'is not distinct from', previous)
+      .returning('id')
+      .execute()
+  ).length > 0
 
 /** Returns those of the codes that belong to links of a number. */
 export const listTakenCodes = async (
@@ -218,22 +222,29 @@ export const listTakenCodes = async (
 ): Promise<Set<string>> =>
   new Set(
     (
-      await sql<{ code: string }>`
-    select code from short_links
-    where workspace_id = ${workspaceId} and channel_id = ${channelId}::bigint
-      and code = any(${codes}::text[])`.execute(tx)
-    ).rows.map(({ code }) => code),
+      await tx
+        .selectFrom('short_links')
+        .select('code')
+        .where('workspace_id', '=', workspaceId)
+        .where('channel_id', '=', channelId)
+        .where(sql<boolean>`code = any(${codes}::text[])`)
+        .$narrowType<{ code: string }>()
+        .execute()
+    ).map(({ code }) => code),
   )
 
-/** Claims a code of the provider for this link; false when another link has it, or this one has another. */
+/**
+ * Claims a code of the provider for this link; false when another link has it, or this one has another. `db`
+ * is not a transaction: a unique violation would abort it.
+ */
 export const claimLinkCode = async (
-  tx: Db,
+  db: Db,
   workspaceId: string,
   id: string,
   code: string,
 ): Promise<boolean> => {
   try {
-    const rows = await tx
+    const rows = await db
       .updateTable('short_links')
       .set({ code })
       .where('workspace_id', '=', workspaceId)
@@ -287,19 +298,20 @@ export const deleteShortLinkRow = async (tx: Db, workspaceId: string, id: string
       .execute()
   ).length > 0
 
-/** Finds an image by its unguessable key, in any workspace: whoever has the key may see it. */
+/** Finds an image by its unguessable key, in any workspace: the key alone grants access. */
 export const findQrImage = async (
   db: Db,
   key: string,
 ): Promise<{ qr_format: 'PNG' | 'SVG'; qr: Uint8Array } | undefined> =>
-  (
-    await sql<{
-      qr_format: 'PNG' | 'SVG'
-      qr: Uint8Array
-    }>`select qr_format, qr from short_links where qr_key = ${key} and qr is not null`.execute(db)
-  ).rows[0]
+  db
+    .selectFrom('short_links')
+    .select(['qr_format', 'qr'])
+    .where('qr_key', '=', key)
+    .where('qr', 'is not', null)
+    .$narrowType<{ qr_format: 'PNG' | 'SVG'; qr: Uint8Array }>()
+    .executeTakeFirst()
 
-/** Finds the newest link of a code, in any workspace: whoever has the code may follow it. */
+/** Finds the newest link of a code, in any workspace: the code alone grants access. */
 export const findLinkByCode = async (
   db: Db,
   code: string,

@@ -53,7 +53,7 @@ export const insertSlaPolicy = (
     .returning(columns)
     .executeTakeFirstOrThrow()
 
-/** Changes what is given. Undefined when the policy does not exist. */
+/** Updates the given columns. Undefined when the policy does not exist. */
 export const updateSlaPolicy = (
   db: Db,
   workspaceId: string,

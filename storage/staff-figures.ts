@@ -3,8 +3,8 @@ import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
 import { isWithin, type TimeRange } from './reports.ts'
 
-// What staff members did in a range of time: messages, replies and closes. Member 0 stands for nobody: the
-// system, or a conversation without a member.
+// The work of staff members in a time range: messages, replies and closes. Member 0 is the system, or a
+// conversation without an assigned member.
 
 // Ranges of a day and of half a year need different plans.
 const customPlan = sql.raw(CUSTOM_PLAN)

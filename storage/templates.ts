@@ -204,10 +204,13 @@ export const lockTemplateLimit = async (tx: Db, workspaceId: string): Promise<vo
 export const countTemplatesInPlan = async (tx: Db, workspaceId: string): Promise<number> =>
   Number(
     (
-      await sql<{ n: string }>`
-      select count(*) as n from templates
-      where workspace_id = ${workspaceId} and status not in ('ARCHIVED', 'DELETED')`.execute(tx)
-    ).rows[0]!.n,
+      await tx
+        .selectFrom('templates')
+        .select((select) => select.fn.countAll<string>().as('n'))
+        .where('workspace_id', '=', workspaceId)
+        .where('status', 'not in', ['ARCHIVED', 'DELETED'])
+        .executeTakeFirstOrThrow()
+    ).n,
   )
 
 /**
@@ -253,7 +256,7 @@ export type TemplateChange = Partial<
   Pick<TemplateDetails, 'provider_id' | 'status' | 'category' | 'rejection_reason' | 'archived_at'>
 > & { components?: readonly unknown[]; meta_errors?: unknown }
 
-/** Changes what is given of a locked template. */
+/** Updates the given columns of a locked template. */
 export const updateTemplateRow = async (
   tx: Db,
   workspaceId: string,

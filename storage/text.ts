@@ -1,10 +1,10 @@
 const ASCII = /^\p{ASCII}*$/u
 
 /**
- * Case-folds text for comparison and search (Unicode CaseFolding, C + F). By way of upper case, so that `ẞ`
- * and `ß` equal `SS`, and with one sigma, since lower case chooses it by its neighbours, which differ
- * between a name and a part of it. Dotless `ı` stays itself. Folded here and not in SQL, so that both
- * databases agree whatever their locale.
+ * Case-folds text for comparison and search (Unicode CaseFolding, C + F). It converts to upper case first, so
+ * that `ẞ` and `ß` equal `SS`. Both forms of the Greek small sigma become one: lower case chooses the form by
+ * the neighbouring letters, which differ between a name and a part of it. Dotless `ı` stays itself. This is
+ * not done in SQL, so that the result does not depend on the locale of the database.
  */
 export const fold = (text: string): string =>
   ASCII.test(text)

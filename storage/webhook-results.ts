@@ -29,8 +29,8 @@ export type EndpointResult = {
 }
 
 /**
- * An endpoint that a batch changed, as it is now; `was`: its status before. `percent`: of the time until it
- * is disabled, when a warning is due.
+ * An endpoint that a batch changed, after the change. `was`: its status before. `percent`: when a warning is
+ * due, the share of the time until it is disabled.
  */
 export type ChangedEndpoint = {
   workspace_id: string

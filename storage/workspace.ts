@@ -3,8 +3,8 @@ import type { Role } from '../catalog/workspace.ts'
 import type { TableRow, Db } from './database.ts'
 
 /**
- * Staff, teams and channels are few: they are read whole, then filtered and paged by the handler, which folds
- * case as for contacts.
+ * A workspace has few staff members, teams and channels. All of them are read, and the handler filters and
+ * pages them, with the case folding of contacts.
  */
 export type StaffRow = {
   id: string
@@ -15,10 +15,7 @@ export type StaffRow = {
   channel_ids: string[] | null
 }
 export type TeamRow = { id: string; name: string; staff_ids: string[] | null }
-export type ChannelRow = Omit<TableRow<'channels'>, 'workspace_id' | 'id' | 'is_default'> & {
-  id: string
-  is_default: boolean
-}
+export type ChannelRow = Omit<TableRow<'channels'>, 'workspace_id'>
 
 /** Returns all staff of a workspace, by id. */
 export const readStaff = async (tx: Db, workspaceId: string): Promise<StaffRow[]> =>
@@ -42,7 +39,4 @@ export const readTeams = async (tx: Db, workspaceId: string): Promise<TeamRow[]>
 
 /** Returns all channels of a workspace, by id. */
 export const readChannels = async (tx: Db, workspaceId: string): Promise<ChannelRow[]> =>
-  (
-    await sql<ChannelRow>`select x.* from channels x where x.workspace_id = ${workspaceId}
-      order by x.id`.execute(tx)
-  ).rows
+  tx.selectFrom('channels').selectAll().where('workspace_id', '=', workspaceId).orderBy('id').execute()

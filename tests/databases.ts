@@ -28,7 +28,7 @@ export type TestDatabase = {
   location: Location
   /** The flags by which `wcrm serve` finds it, and a data folder. */
   flags: string[]
-  /** Deletes it; whoever is connected is disconnected. */
+  /** Deletes it and closes its connections. */
   remove: () => Promise<void>
 }
 
@@ -86,7 +86,7 @@ export const createDatabase = async (database: string): Promise<TestDatabase> =>
   return created
 }
 
-/** Runs `work` on a storage that is open only meanwhile: an embedded database belongs to one process. */
+/** Opens a storage, runs `work` on it and closes it: an embedded database belongs to one process. */
 export const withStorage = async <T>(
   location: Location,
   work: (storage: Storage) => Promise<T>,

@@ -1,14 +1,14 @@
 /**
- * How thorough the tests are, named in `WCRM_TEST_LEVEL`: `quick` while one is writing code, `full` before a
- * change goes in, `soak` for hours nobody waits for. `scripts/test.ts` sets it.
+ * How thorough the tests are: `quick` while one is writing code, `full` before a change goes in, `soak` after
+ * that in CI. `scripts/test.ts` sets `WCRM_TEST_LEVEL`.
  */
 type Level = 'quick' | 'full' | 'soak'
 
 const level = (process.env.WCRM_TEST_LEVEL ?? 'full') as Level
 
 /**
- * How often a property is tried with generated values. `full` has found the faults that were planted to
- * prove the test, with room to spare; the soak looks for rarer ones with `soak` tries.
+ * How often a property is tried with generated values: `full` times for every change, a quarter of that in the
+ * quick tests, and `soak` times where rarer faults are looked for.
  */
 export const runs = (full: number, soak: number): number =>
   ({ quick: Math.ceil(full / 4), full, soak })[level]

@@ -42,8 +42,10 @@ export const searchContacts = defineOperation({
   ],
   summary: 'List or search contacts',
   description:
-    'Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with the first page; `approximate` says when it is an estimate. ' +
-    "Where phones are hidden from the key's owner, digits in `query`, and comparing or sorting by phone, are refused with the reason `phone_hidden`.",
+    'Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with ' +
+    'the first page; `approximate` says when it is an estimate. ' +
+    "Where phones are hidden from the key's owner, digits in `query`, and comparing or sorting " +
+    'by phone, are refused with the reason `phone_hidden`.',
   scope: 'mcp:read',
   input: z.object({
     query: z
@@ -52,11 +54,11 @@ export const searchContacts = defineOperation({
       .min(1)
       .max(100)
       .optional()
-      .describe('Name or phone contains this, ignoring case; `%` and `_` are taken literally.'),
+      .describe('Name or phone contains this, ignoring case; `%` and `_` are literal.'),
     group_ids: z.array(IdInput).max(50).optional().describe('In any of these groups, at most 50.'),
     tag_ids: z.array(IdInput).max(50).optional().describe('With any of these tags, at most 50.'),
-    starred: z.boolean().optional().describe('Only starred, or only not starred.'),
-    dnd: z.boolean().optional().describe('Only do-not-disturb, or only not.'),
+    starred: z.boolean().optional().describe('True: only starred contacts; false: only others.'),
+    dnd: z.boolean().optional().describe('True: only do-not-disturb contacts; false: only others.'),
     not_in_any_group: z
       .boolean()
       .optional()

@@ -7,13 +7,14 @@ export const since = '2026-10-01'
 
 export const Attribute = z.object({
   key: z.string().describe('Custom field key.'),
-  label: z.string().nullable().describe('What people see.'),
+  label: z.string().nullable().describe('Label shown to people.'),
   type: z.string().nullable().describe('Custom field type.'),
   value: z
     .union([z.string(), z.number()])
     .nullable()
     .describe(
-      'As the panel shows it: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, ' +
+      'As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime ' +
+        'as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, ' +
         'int, float and number as numbers, decimal as a string with 8 decimals.',
     ),
   display: z
@@ -24,7 +25,8 @@ export const Attribute = z.object({
     .union([z.string(), z.number(), z.boolean(), z.array(z.string())])
     .nullable()
     .describe(
-      'Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by type; null when empty or unreadable.',
+      'Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by ' +
+        'type; null when empty or unreadable.',
     ),
 })
 
@@ -32,7 +34,7 @@ const ContactConversation = z.object({
   id: Id.describe('Conversation id.'),
   channel_id: Id.nullable().describe('Channel.'),
   state: z.string().nullable().describe('`open` or `closed`.'),
-  assigned: z.boolean().describe('True: a staff member or a team has it.'),
+  assigned: z.boolean().describe('True: it is assigned to a staff member or a team.'),
   assigned_staff_id: Id.nullable().describe('Staff member it is assigned to.'),
   created_at: Timestamp.nullable().describe('When it started.'),
   last_activity_at: Timestamp.nullable().describe('Latest activity.'),
@@ -67,14 +69,15 @@ export const Contact = z
       .array(Attribute)
       .max(100)
       .describe(
-        'Custom field values that the staff member may see, at most 100; text over 2000 characters is clipped.',
+        'Custom field values that the staff member may see, at most 100; text is cut after 2000 ' +
+          'characters.',
       ),
     conversations: z.array(ContactConversation).max(10).describe('Newest first, at most 10.'),
     last_activity_at: Timestamp.nullable().describe('Latest conversation activity.'),
     unavailable: z
       .array(z.enum(['profile_extras', 'conversations']))
       .optional()
-      .describe('Parts that could not be read this time; retry later.'),
+      .describe('Parts that could not be read now; retry later.'),
   })
   .meta({ id: 'Contact' })
 
@@ -88,7 +91,8 @@ export const Email = z.union(
 export const Attributes = z
   .record(z.string(), z.unknown())
   .describe(
-    'Custom field key to value; null or an empty string clears a value. Unknown keys are refused with the list of valid ones.',
+    'Custom field key to value; null or an empty string clears a value. Unknown keys are ' +
+      'refused with the list of valid ones.',
   )
   .meta({ examples: [{ plan: 'pro' }] })
 

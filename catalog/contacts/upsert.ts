@@ -25,7 +25,8 @@ const upsertFields = {
     .min(3)
     .max(32)
     .describe(
-      'International format with country code, such as `+1 555 010 0042`; local numbers starting with 0 are refused.',
+      'International format with country code, such as `+1 555 010 0042`; local numbers ' +
+        'starting with 0 are refused.',
     )
     .meta({ examples: ['+15550100042'] }),
   name: Name.optional().describe('Name, 1 to 255 characters.'),
@@ -43,7 +44,8 @@ export const upsertContact = defineOperation({
   stability: 'stable',
   summary: 'Create a contact, or update the one with this phone number',
   description:
-    'Repeated calls are safe. Groups and tags passed are added; those it has are kept. Unknown tag names are created; unknown group ids are refused.',
+    'Repeated calls are safe. Groups and tags are added; existing ones are kept. Unknown tag ' +
+    'names are created; unknown group ids are refused.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -85,8 +87,10 @@ export const importContacts = defineOperation({
   stability: 'stable',
   summary: 'Create or update up to 500 contacts in one call',
   description:
-    'Each row is an upsert and is checked by itself: rows that are wrong are answered in `failures`, the others are done. All of them are one transaction, in their order, so that ' +
-    'two rows with one phone make one contact. Unknown tag names are created; unknown group ids fail their row.',
+    'Each row is an upsert and is validated separately: invalid rows are listed in `failures`, ' +
+    'the others are written. All rows run in one transaction, in order, so that two rows with ' +
+    'the same phone create one contact. Unknown tag names are created; unknown group ids fail ' +
+    'their row.',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -95,13 +99,14 @@ export const importContacts = defineOperation({
   maxBytes: 24 * 1024 * 1024,
   emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
   input: z.object({
-    // Documents show what a row is; the handler checks it.
+    // For the documentation only; the handler validates the rows.
     rows: z
       .array(z.unknown().meta(z.toJSONSchema(ImportRow, { io: 'input' })))
       .min(1)
       .max(500)
       .describe(
-        '1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, `attributes`, `group_ids`, `tags`.',
+        '1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, ' +
+          '`attributes`, `group_ids`, `tags`.',
       ),
   }),
   output: z.object({
@@ -110,7 +115,7 @@ export const importContacts = defineOperation({
     failed: z.int().describe('Rows that failed.'),
     created: z.int().describe('Contacts created.'),
     updated: z.int().describe('Rows that changed a contact.'),
-    unchanged: z.int().describe('Rows whose contact was so already.'),
+    unchanged: z.int().describe('Rows that changed nothing.'),
     results: z
       .array(
         z.object({
@@ -127,18 +132,18 @@ export const importContacts = defineOperation({
         z.object({
           row: z.int().describe('Which row, from 0.'),
           code: z.string().describe('Error code, such as `invalid_input`.'),
-          message: z.string().describe('What is wrong, in one sentence.'),
+          message: z.string().describe('What is wrong.'),
           errors: z
             .array(
               z.object({
                 pointer: z.string().describe('Which field, as a JSON Pointer into the request.'),
-                code: z.string().describe('What kind of fault.'),
+                code: z.string().describe('Kind of error; stable.'),
                 detail: z.string().describe('What is wrong.'),
                 fix: z.string().optional().describe('How to fix it.'),
-                allowed: z.array(z.unknown()).optional().describe('What may stand there.'),
+                allowed: z.array(z.unknown()).optional().describe('The allowed values.'),
               }),
             )
-            .describe('The fields that are wrong, the first 5 of them.'),
+            .describe('The first 5 invalid fields.'),
         }),
       )
       .describe('The rows that failed.'),

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { Id } from '../fields.ts'
+import { Changed, Id } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
-import { Changed, ConversationId, ConversationRef, ref, since } from './schemas.ts'
+import { ConversationId, ConversationRef, conversationRefExample, since } from './schemas.ts'
 
 export const assignConversation = defineOperation({
   name: 'inbox_assign_conversation',
@@ -11,7 +11,8 @@ export const assignConversation = defineOperation({
   stability: 'stable',
   summary: 'Assign a conversation to a staff member or a team',
   description:
-    'Send exactly one of `staff_id` and `team_id`. A team takes the place of the staff member. With `only_if_unassigned`, one of many who claim at once wins; the others get 409.',
+    'Send exactly one of `staff_id` and `team_id`. Assigning a team removes the staff member. ' +
+    'With `only_if_unassigned`, one of several concurrent callers wins; the others get 409.',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
@@ -24,7 +25,7 @@ export const assignConversation = defineOperation({
     only_if_unassigned: z
       .boolean()
       .default(false)
-      .describe('Refuse instead of taking it from whoever has it.'),
+      .describe('Refuse when it is assigned already, instead of reassigning it.'),
   }),
   output: z.object({
     conversation: ConversationRef.describe('The conversation as it is now.'),
@@ -35,7 +36,7 @@ export const assignConversation = defineOperation({
     {
       title: 'Claim it',
       input: { conversation_id: '77', staff_id: '5', only_if_unassigned: true },
-      output: { conversation: ref, assigned_to: 'Grace' },
+      output: { conversation: conversationRefExample, assigned_to: 'Grace' },
     },
   ],
 })
@@ -46,7 +47,7 @@ export const unassignConversation = defineOperation({
   routes: ['DELETE /v1/conversations/{conversation_id}/assignment'],
   since,
   stability: 'stable',
-  summary: 'Put a conversation back into the unassigned queue',
+  summary: 'Return a conversation to the unassigned queue',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
@@ -62,7 +63,7 @@ export const unassignConversation = defineOperation({
     {
       title: 'Give it back',
       input: { conversation_id: '77' },
-      output: { conversation: { ...ref, assignee_staff_id: null }, changed: true },
+      output: { conversation: { ...conversationRefExample, assignee_staff_id: null }, changed: true },
     },
   ],
 })

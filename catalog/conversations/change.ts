@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { Id, IdOrName, Timestamp } from '../fields.ts'
+import { Changed, Id, IdOrName, Timestamp } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
-import { Changed, ConversationId, ConversationRef, ref, since } from './schemas.ts'
+import { ConversationId, ConversationRef, conversationRefExample, since } from './schemas.ts'
 
 export const closeConversation = defineOperation({
   name: 'inbox_close_conversation',
@@ -11,7 +11,7 @@ export const closeConversation = defineOperation({
   since,
   stability: 'stable',
   summary: 'Close a conversation',
-  description: 'It opens again by itself when the customer writes.',
+  description: 'It reopens automatically when the customer writes.',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
@@ -30,7 +30,7 @@ export const closeConversation = defineOperation({
     {
       title: 'Done',
       input: { conversation_id: '77', reason: 'Delivered' },
-      output: { conversation: { ...ref, state: 'closed' }, changed: true },
+      output: { conversation: { ...conversationRefExample, state: 'closed' }, changed: true },
     },
   ],
 })
@@ -41,7 +41,7 @@ export const reopenConversation = defineOperation({
   routes: ['POST /v1/conversations/{conversation_id}/reopen'],
   since,
   stability: 'beta',
-  summary: 'Open a closed conversation again, as a new episode',
+  summary: 'Reopen a closed conversation as a new episode',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
@@ -66,7 +66,7 @@ export const reopenConversation = defineOperation({
     {
       title: 'A second question',
       input: { conversation_id: '77', title: 'Return' },
-      output: { conversation: ref, changed: true },
+      output: { conversation: conversationRefExample, changed: true },
     },
   ],
 })
@@ -86,7 +86,8 @@ export const tagConversation = defineOperation({
   stability: 'stable',
   summary: 'Add tags to a conversation and remove others',
   description:
-    'Unknown names to add are created; unknown names to remove are ignored. Send at least one of `add` and `remove`.',
+    'Unknown names to add are created; unknown names to remove are ignored. Send at least one ' +
+    'of `add` and `remove`.',
   scope: 'inbox:write',
   dryRun: true,
   idempotency: 'optional',
@@ -108,7 +109,7 @@ export const tagConversation = defineOperation({
     {
       title: 'One on, one off',
       input: { conversation_id: '77', add: ['VIP'], remove: ['lead'] },
-      output: { conversation: ref, changed: true },
+      output: { conversation: conversationRefExample, changed: true },
     },
   ],
 })
@@ -143,7 +144,10 @@ export const setReminder = defineOperation({
     {
       title: 'Tomorrow morning',
       input: { conversation_id: '77', at: '2099-10-02T09:00:00Z' },
-      output: { conversation: { ...ref, reminder_at: '2099-10-02T09:00:00.000Z' }, changed: true },
+      output: {
+        conversation: { ...conversationRefExample, reminder_at: '2099-10-02T09:00:00.000Z' },
+        changed: true,
+      },
     },
   ],
 })
@@ -172,7 +176,7 @@ export const markRead = defineOperation({
     {
       title: 'Seen',
       input: { conversation_id: '77' },
-      output: { conversation: { ...ref, unread_count: 0 }, changed: true },
+      output: { conversation: { ...conversationRefExample, unread_count: 0 }, changed: true },
     },
   ],
 })

@@ -35,9 +35,9 @@ export const Sla = z.object({
   status: z
     .string()
     .describe(
-      '`running`: a clock runs and nothing is late; `breached`: something is, or was, late; `met`: nothing is due.',
+      '`running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.',
     ),
-  next_due_at: Timestamp.nullable().describe('When the next clock runs out.'),
+  next_due_at: Timestamp.nullable().describe('When the next target is due.'),
   next_due_metric: z.string().nullable().describe('`first_response`, `next_response` or `resolution`.'),
   policy: z.string().nullable().describe('Name of the policy.'),
 })
@@ -63,26 +63,28 @@ export const Conversation = z
         type: z.string().nullable().describe('Channel type.'),
       })
       .nullable()
-      .describe('Where it takes place; null when the channel is gone.'),
+      .describe('Its channel; null when the channel was deleted.'),
     assignee: z
       .object({ staff_id: Id.describe('Staff member.'), name: z.string().nullable().describe('Name.') })
       .nullable()
-      .describe('Who has it.'),
-    team_id: Id.nullable().describe('The team that has it.'),
+      .describe('Staff member it is assigned to.'),
+    team_id: Id.nullable().describe('Team it is assigned to.'),
     assigned_at: Timestamp.nullable().describe('When it was assigned.'),
     tags: z.array(TagRef).describe('Tags by name.'),
     starred: z.boolean().describe('The contact is starred.'),
-    unread_count: z.int().describe('Messages of the customer that nobody has read.'),
+    unread_count: z.int().describe('Unread messages of the customer.'),
     reply_status: z
       .string()
       .nullable()
-      .describe('`incoming_no_reply`: the customer waits; `outgoing_no_response`: we wait for the customer.'),
+      .describe(
+        '`incoming_no_reply`: the customer waits; `outgoing_no_response`: the team waits for the customer.',
+      ),
     sla: Sla.nullable().describe('Service level; null where no policy applies.'),
     reminder_at: Timestamp.nullable().describe('Reminder.'),
     chatapp_window_expires_at: Timestamp.nullable().describe(
-      'Raw stored value, kept for compatibility; decide with `window`.',
+      'Raw stored value, kept for compatibility; use `window` instead.',
     ),
-    window: Window.describe('Whether a free-form reply can be sent, decided exactly as a send decides it.'),
+    window: Window.describe('Whether a free-form reply can be sent, by the same rule as a send.'),
     bot_active: z.boolean().describe('A chatbot answers.'),
     last_message: LastMessage.nullable().describe('The newest message that is not a note.'),
     created_at: Timestamp.describe('When it started.'),
@@ -145,7 +147,8 @@ export const searchConversations = defineOperation({
   stability: 'beta',
   summary: 'Find conversations, newest activity first',
   description:
-    "Staff with access to some channels only see the conversations of those. While phones are hidden from the key's owner, digits in `query` are refused.",
+    'Staff restricted to some channels see only the conversations of those. When phones are ' +
+    "hidden from the key's owner, digits in `query` are refused.",
   scope: 'mcp:read',
   input: z.object({
     query: z
@@ -157,7 +160,7 @@ export const searchConversations = defineOperation({
       .describe('Contact name or phone contains this, ignoring case.'),
     state: z.enum(['open', 'closed']).optional().describe('Only in this state.'),
     assigned: z.boolean().optional().describe('False: the unassigned queue.'),
-    channel_id: Id.optional().describe('Only of this channel.'),
+    channel_id: Id.optional().describe('Only on this channel.'),
     reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
     limit: Limit,
     cursor: Cursor,

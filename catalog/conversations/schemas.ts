@@ -4,7 +4,7 @@ import { TagRef } from '../tags.ts'
 
 export const since = '2026-10-01'
 
-/** What changes of a conversation answer. */
+/** The conversation as its changes return it. */
 export const ConversationRef = z.object({
   id: Id.describe('Conversation id.'),
   state: z.string().nullable().describe('`open` or `closed`.'),
@@ -15,9 +15,7 @@ export const ConversationRef = z.object({
 
 export const ConversationId = Id.describe('Conversation id.')
 
-export const Changed = z.boolean().describe('False: nothing had to change.')
-
-export const ref = {
+export const conversationRefExample = {
   id: '77',
   state: 'open',
   assignee_staff_id: '5',

@@ -31,11 +31,11 @@ const submission = {
   id: Id.nullable().describe('Template id; null for one that a dry run would create.'),
   name: z.string().describe('Name.'),
   language: z.string().describe('Language.'),
-  category: z.string().nullable().describe('Category, as the provider settled it.'),
+  category: z.string().nullable().describe('Category that the provider assigned.'),
   status: z.string().nullable().describe('Review status, normally `PENDING`; null in a dry run.'),
-  business_account_id: z.string().nullable().describe('Account at the provider.'),
+  business_account_id: z.string().nullable().describe('Business account at the provider.'),
   business_account_name: z.string().nullable().describe('Its name.'),
-  lint: LintResult.describe('What lint says of the draft.'),
+  lint: LintResult.describe('Lint result of the draft.'),
   payload_preview: Payload,
 }
 
@@ -46,7 +46,7 @@ export const createTemplate = defineOperation({
   since,
   stability: 'beta',
   summary: 'Submit a message template for review',
-  description: 'Lint errors refuse it: `template_rules`. `messaging_get_template` shows the outcome.',
+  description: 'Lint errors are refused with `template_rules`. `messaging_get_template` shows the outcome.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',
@@ -56,7 +56,7 @@ export const createTemplate = defineOperation({
   input: z.object({
     template: TemplateDraft.describe('Draft.'),
     business_account_id: z.string().max(64).optional().describe('Account, if several.'),
-    channel_id: z.string().max(64).optional().describe('A channel of it, instead.'),
+    channel_id: z.string().max(64).optional().describe('Alternative: a channel of the account.'),
     allow_category_change: z
       .boolean()
       .default(true)
@@ -81,7 +81,8 @@ export const updateTemplate = defineOperation({
   stability: 'beta',
   summary: 'Submit a changed template for review again',
   description:
-    'The whole draft, with the same checks. Name and language stay; a template in review, archived or disabled cannot be changed, nor the category of an approved one.',
+    'Send the whole draft; the same checks run. Name and language cannot change. A template in ' +
+    'review, archived or disabled cannot be changed, nor can the category of an approved one.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -104,7 +105,7 @@ export const archiveTemplates = defineOperation({
   since,
   stability: 'stable',
   summary: 'Archive templates, so that they can no longer be sent',
-  description: 'Whatever uses them begins to fail. They can be restored at the provider for 28 days.',
+  description: 'Sends that use them will fail. They can be restored at the provider for 28 days.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -118,14 +119,14 @@ export const archiveTemplates = defineOperation({
       .array(
         z.object({
           id: z.string().describe('Template id.'),
-          name: z.string().optional().describe('Its name, where it is known.'),
+          name: z.string().optional().describe('Its name, when known.'),
           code: z
             .enum(['not_found', 'account_not_connected', 'not_submitted', 'refused_by_whatsapp'])
             .describe('Why.'),
-          reason: z.string().describe('The same as a sentence.'),
+          reason: z.string().describe('The reason in words.'),
         }),
       )
-      .describe('What could not be archived.'),
+      .describe('The templates that could not be archived.'),
   }),
   errors: ['confirm_required', 'upstream_error'],
   examples: [
@@ -148,7 +149,8 @@ export const uploadSample = defineOperation({
   stability: 'stable',
   summary: 'Upload the sample of a media header',
   description:
-    'Answers the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up to 16 MB, PDF documents up to 16 MB.',
+    'Returns the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up ' +
+    'to 16 MB, PDF documents up to 16 MB.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -157,7 +159,9 @@ export const uploadSample = defineOperation({
   maxBytes: 24 * 1024 * 1024,
   input: z.object({
     file_name: z.string().min(1).max(200).describe('File name.'),
-    content_type: z.enum(['image/jpeg', 'image/png', 'video/mp4', 'application/pdf']).describe('What it is.'),
+    content_type: z
+      .enum(['image/jpeg', 'image/png', 'video/mp4', 'application/pdf'])
+      .describe('Media type of the file.'),
     data: z.base64().min(4).max(22_500_000).describe('The bytes in base64.'),
   }),
   output: z.object({ media_handle: z.string().nullable().describe('Handle; null in a dry run.') }),

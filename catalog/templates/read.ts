@@ -19,7 +19,8 @@ export const Template = z
       .string()
       .nullable()
       .describe(
-        'Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, `IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has taken it.',
+        'Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, ' +
+          '`IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it.',
       ),
     rejection_reason: z
       .string()
@@ -36,7 +37,7 @@ export const Template = z
           .array(
             Variable.extend({ media_sample: z.string().nullable().describe('Handle of the media sample.') }),
           )
-          .describe('What the header wants when sending.'),
+          .describe('What the header requires when sending.'),
       })
       .nullable()
       .describe('Header.'),
@@ -57,9 +58,9 @@ export const Template = z
           url: z.string().nullable().describe('Address.'),
           dynamic_url: z
             .boolean()
-            .describe('True: the address ends with a variable, so a suffix is needed when sending.'),
-          url_example: z.string().nullable().describe('Example of a whole address.'),
-          phone_number: z.string().nullable().describe('Number that is called.'),
+            .describe('True: the URL ends with a variable, so a suffix is required when sending.'),
+          url_example: z.string().nullable().describe('Example of the full URL.'),
+          phone_number: z.string().nullable().describe('Phone number to call.'),
           coupon_code: z.string().nullable().describe('Sample coupon code.'),
           flow_id: z.string().nullable().describe('Flow.'),
         }),
@@ -69,11 +70,11 @@ export const Template = z
     limited_time_offer: z
       .object({
         text: z.string().nullable().describe('Text.'),
-        has_expiration: z.boolean().describe('A countdown is shown.'),
+        has_expiration: z.boolean().describe('True: a countdown is shown.'),
       })
       .nullable()
       .describe('Limited-time offer.'),
-    meta_errors: z.unknown().describe('The last error that the provider gave for it.'),
+    meta_errors: z.unknown().describe('The last error that the provider reported for it.'),
     created_at: Timestamp.nullable().describe('When it was created.'),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
   })
@@ -112,13 +113,13 @@ export const listTemplates = defineOperation({
   input: z.object({
     search: Search('Name or body'),
     status: z.string().min(1).max(40).optional().describe('Only with this review status, ignoring case.'),
-    category: z.string().min(1).max(40).optional().describe('Only of this category, ignoring case.'),
+    category: z.string().min(1).max(40).optional().describe('Only in this category, ignoring case.'),
     language: z
       .string()
       .min(1)
       .max(20)
       .optional()
-      .describe('Only in this language, such as `en_US`; `en` alone is another one.'),
+      .describe('Only in this language, such as `en_US`; `en` is a different language.'),
     ...page,
   }),
   output: z.object(listWithTotal(Template)),
@@ -153,7 +154,7 @@ export const lintTemplate = defineOperation({
   since,
   stability: 'stable',
   summary: 'Check a template draft against every rule of the provider and its reviewers',
-  description: 'Nothing is saved. Each issue names its rule, its place and the fix.',
+  description: 'Saves nothing. Each issue names its rule, its position and the fix.',
   scope: 'mcp:read',
   input: z.object({ template: TemplateDraft.describe('The draft.') }),
   output: LintResult,

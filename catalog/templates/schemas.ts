@@ -39,14 +39,14 @@ const Button = z.strictObject({
     .describe('For ONE_TAP, ZERO_TAP.'),
 })
 
-/** What create and lint take. Only bounds are checked here; every other rule is a lint rule (contract 10). */
+/** Input of create and lint. Only bounds are checked here; all other rules are lint rules (contract 10). */
 export const TemplateDraft = z.strictObject({
   name: z.string().max(1000).describe('Lowercase letters, digits, underscores.'),
   language: z.string().max(20).describe('Such as `en_US`.'),
   category: z.string().max(40).describe('`MARKETING`, `UTILITY` or `AUTHENTICATION`.'),
   header: z
     .strictObject({
-      format: z.enum(headerFormats).describe('What the header is.'),
+      format: z.enum(headerFormats).describe('Format of the header.'),
       text: Text(1000, 'Of TEXT: at most 60 characters and one `{{1}}`.'),
       example: Text(1000, 'Sample for its `{{1}}`.'),
       media_handle: Text(4000, 'Of IMAGE, VIDEO, DOCUMENT: handle of a sample.'),
@@ -81,7 +81,7 @@ export const TemplateDraft = z.strictObject({
       cards: z
         .array(
           z.strictObject({
-            header_format: z.enum(['IMAGE', 'VIDEO']).describe('Alike on every card.'),
+            header_format: z.enum(['IMAGE', 'VIDEO']).describe('Same on every card.'),
             media_handle: z.string().max(4000).describe('Handle of a sample.'),
             body: z
               .strictObject({
@@ -93,7 +93,7 @@ export const TemplateDraft = z.strictObject({
             buttons: z
               .array(Button)
               .max(5)
-              .describe('1 or 2 QUICK_REPLY, URL, PHONE_NUMBER; alike on every card.'),
+              .describe('1 or 2 QUICK_REPLY, URL, PHONE_NUMBER; same on every card.'),
           }),
         )
         .max(20)
@@ -108,21 +108,21 @@ export type TemplateDraft = z.output<typeof TemplateDraft>
 export const LintResult = z
   .object({
     valid: z.boolean().describe('True: no errors; warnings may remain.'),
-    errors: z.int().describe('How many errors.'),
-    warnings: z.int().describe('How many warnings.'),
+    errors: z.int().describe('Count of errors.'),
+    warnings: z.int().describe('Count of warnings.'),
     issues: z
       .array(
         z.object({
           rule: z.string().describe('Id of the rule.'),
           severity: z
             .enum(['error', 'warning', 'info'])
-            .describe('`error`: it is refused, or surely rejected in review.'),
-          path: z.string().describe('Where, such as `body.text` or `buttons[0].url`.'),
+            .describe('`error`: the draft is refused, or certain to be rejected in review.'),
+          path: z.string().describe('Position, such as `body.text` or `buttons[0].url`.'),
           message: z.string().describe('What is wrong.'),
           fix: z.string().describe('How to fix it.'),
         }),
       )
-      .describe('What was found, errors first.'),
+      .describe('The issues, errors first.'),
     variables: z
       .object({ header: z.int().describe('Header variables.'), body: z.int().describe('Body variables.') })
       .describe('Variables found.'),

@@ -23,13 +23,13 @@ const Delivery = z
   .meta({ id: 'WebhookDelivery' })
 
 const Attempt = z.object({
-  number: z.int().describe('1, and one more each time.'),
+  number: z.int().describe('Number of the attempt, from 1.'),
   started_at: Timestamp.describe('When it started.'),
   duration_ms: z.int().describe('Milliseconds until the response or the failure.'),
   response_status: z.int().optional().describe('HTTP status.'),
   response_excerpt: z.string().optional().describe('Beginning of the response, at most 1 KB.'),
   error: z.string().optional().describe('Why there was no response.'),
-  trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused it.'),
+  trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused the attempt.'),
 })
 
 export const listDeliveries = defineOperation({
@@ -39,7 +39,7 @@ export const listDeliveries = defineOperation({
   since,
   stability: 'stable',
   summary: 'List the deliveries of an endpoint, newest first',
-  description: 'Also of one that was deleted.',
+  description: 'Works for deleted endpoints too.',
   scope: 'mcp:read',
   input: z.object({
     endpoint_id: EndpointId,
@@ -48,8 +48,8 @@ export const listDeliveries = defineOperation({
       .optional()
       .describe('Only in this status.'),
     event_type_id: EventTypeIdInput.optional().describe('Only of this type.'),
-    from: z.iso.datetime({ offset: true }).optional().describe('Made at this time or later.'),
-    to: z.iso.datetime({ offset: true }).optional().describe('Made before this time.'),
+    from: z.iso.datetime({ offset: true }).optional().describe('Created at this time or later.'),
+    to: z.iso.datetime({ offset: true }).optional().describe('Created before this time.'),
     ...page,
   }),
   output: z.object(list(Delivery)),
@@ -104,7 +104,7 @@ export const replayDelivery = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/deliveries/{delivery_id}/replay', status: 202 }],
   since,
   stability: 'stable',
-  summary: 'Send a delivery once more',
+  summary: 'Retry a delivery once',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -135,9 +135,10 @@ export const recoverEndpoint = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/endpoints/{endpoint_id}/recover', status: 202 }],
   since,
   stability: 'stable',
-  summary: 'Send what an endpoint missed in a span of time',
+  summary: 'Resend the events that an endpoint missed in a time range',
   description:
-    'Events of its subscriptions that it never took: failed for good, or made while it was disabled.',
+    'Events of its subscriptions that it never accepted: failed permanently, or created while ' +
+    'it was disabled.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -145,12 +146,12 @@ export const recoverEndpoint = defineOperation({
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
-    from: z.iso.datetime({ offset: true }).describe('Begin; at most 14 days before `to`.'),
+    from: z.iso.datetime({ offset: true }).describe('Start; at most 14 days before `to`.'),
     to: z.iso.datetime({ offset: true }).describe('End, exclusive.'),
   }),
   output: z.object({
     endpoint_id: EndpointId,
-    recovered: z.int().describe('Deliveries that were made pending.'),
+    recovered: z.int().describe('Deliveries that are now pending.'),
   }),
   errors: ['not_found', 'conflict'],
   examples: [

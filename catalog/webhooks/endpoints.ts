@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { Timestamp, list, page } from '../fields.ts'
+import { Changed, Timestamp, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
-import { Changed, Endpoint, EndpointId, SubscriptionList, endpoint, since } from './schemas.ts'
+import { Endpoint, EndpointId, SubscriptionList, endpoint, since } from './schemas.ts'
 
 const NewEndpoint = Endpoint.extend({
   id: EndpointId.nullable().describe('Endpoint id; null when a dry run would create it.'),
 })
 
-const Url = z.string().min(1).max(2048).describe('Public https address, 1 to 2048 characters.')
+const Url = z.string().min(1).max(2048).describe('Public https URL, 1 to 2048 characters.')
 
 const Description = z
   .string()
@@ -18,7 +18,8 @@ const Description = z
 const CustomHeaders = z
   .record(z.string().min(1).max(100), z.string().max(1000))
   .describe(
-    'Headers to send along; replaces the whole set, `{}` removes all. Reserved: `Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.',
+    'Headers to send with each event; replaces the whole set, `{}` removes all. Reserved: ' +
+      '`Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.',
   )
 
 const PayloadFormat = z.enum(['envelope', 'data'])
@@ -35,7 +36,7 @@ export const listEndpoints = defineOperation({
   scope: 'mcp:read',
   input: z.object({
     status: z.enum(['active', 'disabled', 'paused']).optional().describe('Only in this status.'),
-    url_contains: z.string().min(1).max(200).optional().describe('Address contains this, ignoring case.'),
+    url_contains: z.string().min(1).max(200).optional().describe('URL contains this, ignoring case.'),
     ...page,
   }),
   output: z.object(list(Endpoint)),
@@ -69,9 +70,10 @@ export const createEndpoint = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/endpoints', status: 201 }],
   since,
   stability: 'stable',
-  summary: 'Register an address that events are sent to',
+  summary: 'Create an endpoint that events are sent to',
   description:
-    'The signing secret is shown in this answer alone. A new endpoint gets no events until `event_types` or `webhooks_set_subscriptions` names some.',
+    'The signing secret is shown only in this response. A new endpoint receives no events until ' +
+    '`event_types` or `webhooks_set_subscriptions` names some.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -82,12 +84,12 @@ export const createEndpoint = defineOperation({
     url: Url,
     description: Description.optional(),
     custom_headers: CustomHeaders.optional(),
-    payload_format: PayloadFormat.default('envelope').describe('What is sent.'),
+    payload_format: PayloadFormat.default('envelope').describe('Format of the body.'),
     event_types: SubscriptionList.optional(),
   }),
   output: z.object({
     endpoint: NewEndpoint.describe('The endpoint.'),
-    signing_secret: z.string().nullable().describe('The secret, this once; null in a dry run.'),
+    signing_secret: z.string().nullable().describe('The secret, shown only here; null in a dry run.'),
   }),
   errors: ['forbidden'],
   examples: [
@@ -105,8 +107,8 @@ export const updateEndpoint = defineOperation({
   routes: ['PATCH /v1/webhooks/endpoints/{endpoint_id}'],
   since,
   stability: 'stable',
-  summary: 'Change address, description, headers or format of an endpoint',
-  description: 'Omitted fields stay. Event types are changed with `webhooks_set_subscriptions`.',
+  summary: 'Change URL, description, headers or format of an endpoint',
+  description: 'Omitted fields do not change. Event types are changed with `webhooks_set_subscriptions`.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -117,7 +119,7 @@ export const updateEndpoint = defineOperation({
     url: Url.optional(),
     description: Description.optional(),
     custom_headers: CustomHeaders.optional(),
-    payload_format: PayloadFormat.optional().describe('What is sent.'),
+    payload_format: PayloadFormat.optional().describe('Format of the body.'),
   }),
   output: z.object({
     endpoint: Endpoint.describe('The endpoint.'),
@@ -139,7 +141,7 @@ export const deleteEndpoint = defineOperation({
   routes: ['DELETE /v1/webhooks/endpoints/{endpoint_id}'],
   since,
   stability: 'stable',
-  summary: 'Delete an endpoint with its subscriptions; its delivery log stays',
+  summary: 'Delete an endpoint with its subscriptions; its delivery log remains',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -147,7 +149,7 @@ export const deleteEndpoint = defineOperation({
   repeatable: true,
   emits: [],
   input: z.object({ endpoint_id: EndpointId }),
-  output: z.object({ id: EndpointId, deleted: z.boolean().describe('True: it is gone.') }),
+  output: z.object({ id: EndpointId, deleted: z.boolean().describe('True: it was deleted.') }),
   errors: ['not_found', 'confirm_required'],
   examples: [
     { title: 'Gone', input: { endpoint_id: endpoint.id }, output: { id: endpoint.id, deleted: true } },
@@ -162,7 +164,8 @@ export const rotateSecret = defineOperation({
   stability: 'stable',
   summary: 'Give an endpoint a new signing secret',
   description:
-    'Shown in this answer alone. The old one stays valid for 24 hours, during which deliveries carry both signatures.',
+    'The new secret is shown only in this response. The old one stays valid for 24 hours, ' +
+    'during which deliveries carry both signatures.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -173,8 +176,8 @@ export const rotateSecret = defineOperation({
   input: z.object({ endpoint_id: EndpointId }),
   output: z.object({
     endpoint: Endpoint.describe('The endpoint.'),
-    signing_secret: z.string().nullable().describe('The new secret, this once; null in a dry run.'),
-    old_secret_valid_until: Timestamp.describe('Until when the old one signs too.'),
+    signing_secret: z.string().nullable().describe('The new secret, shown only here; null in a dry run.'),
+    old_secret_valid_until: Timestamp.describe('When the old secret expires.'),
     warning: z.string().describe('What to do now.'),
   }),
   errors: ['not_found', 'forbidden', 'confirm_required'],
@@ -200,7 +203,8 @@ export const disableEndpoint = defineOperation({
   stability: 'stable',
   summary: 'Stop sending events to an endpoint',
   description:
-    'Deliveries pending now wait until it is enabled. Events that happen meanwhile get none; `webhooks_recover_endpoint` is the way back.',
+    'Pending deliveries wait until it is enabled. Events that occur meanwhile are not ' +
+    'delivered; send them later with `webhooks_recover_endpoint`.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -232,7 +236,7 @@ export const enableEndpoint = defineOperation({
   routes: ['POST /v1/webhooks/endpoints/{endpoint_id}/enable'],
   since,
   stability: 'stable',
-  summary: 'Send events to an endpoint again',
+  summary: 'Resume sending events to an endpoint',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

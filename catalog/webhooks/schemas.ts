@@ -19,7 +19,7 @@ export const EventTypeIdInput = z
 export const Endpoint = z
   .object({
     id: EndpointId,
-    url: z.string().describe('Where events are sent: a public https address.'),
+    url: z.string().describe('Public https URL that events are sent to.'),
     description: z.string().nullable().describe('Description.'),
     status: z
       .enum(['active', 'disabled', 'paused'])
@@ -44,7 +44,7 @@ export const Endpoint = z
           .array(
             z.object({
               id: z.string().describe('Event type id; `*`: all.'),
-              active: z.boolean().describe('It is delivered.'),
+              active: z.boolean().describe('True: events of this type are delivered.'),
               created_at: Timestamp.describe('When it was subscribed.'),
             }),
           )
@@ -92,5 +92,3 @@ export const delivery = {
   created_at: '2026-10-01T09:30:00.000Z',
   delivered_at: '2026-10-01T09:30:00.120Z',
 }
-
-export const Changed = z.boolean().describe('False: nothing had to change.')

@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import { list, page } from '../fields.ts'
+import { Changed, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import {
-  Changed,
   Endpoint,
   EndpointId,
   EventTypeIdInput,
@@ -21,7 +20,7 @@ export const sendTestEvent = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/endpoints/{endpoint_id}/test', status: 202 }],
   since,
   stability: 'stable',
-  summary: 'Send one signed test event that looks like a real one',
+  summary: 'Send one signed test event to an endpoint',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -33,7 +32,7 @@ export const sendTestEvent = defineOperation({
     payload: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe('Data of the event; a sample when absent.'),
+      .describe('Data of the event; the sample of its type when absent.'),
   }),
   output: z.object({
     event_id: EventId.nullable().describe('The event; null in a dry run.'),
@@ -55,7 +54,7 @@ export const setSubscriptions = defineOperation({
   routes: ['PUT /v1/webhooks/endpoints/{endpoint_id}/subscriptions'],
   since,
   stability: 'stable',
-  summary: 'Settle which events an endpoint gets',
+  summary: 'Set the event types that an endpoint receives',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -82,7 +81,7 @@ export const listEventTypes = defineOperation({
   summary: 'List every event type with its schema and a sample',
   scope: 'mcp:read',
   input: z.object({
-    search: z.string().trim().min(1).max(100).optional().describe('Id contains this.'),
+    search: z.string().trim().min(1).max(100).optional().describe('Event type id contains this.'),
     ...page,
   }),
   output: z.object(
@@ -92,7 +91,7 @@ export const listEventTypes = defineOperation({
         description: z.string().describe('What happened.'),
         operations: z
           .array(z.string())
-          .describe('Operations that cause it; others come from customers and the provider.'),
+          .describe('Operations that emit it; empty when customers or the provider cause it.'),
         schema: z.record(z.string(), z.unknown()).describe('JSON Schema of `data`.'),
         sample: z.record(z.string(), z.unknown()).describe('A sample of `data`.'),
       }),

@@ -81,7 +81,7 @@ const findTarget = (text: string, fields: readonly ImportField[]): string | unde
 }
 
 /** Returns the most similar of the names; undefined when none is similar. */
-export const findNearestName = (text: string, names: readonly string[]): string | undefined => {
+export const findNearestColumnName = (text: string, names: readonly string[]): string | undefined => {
   const nearest =
     names.length > 0
       ? closest(
@@ -97,7 +97,7 @@ export const findNearestName = (text: string, names: readonly string[]): string 
 
 const findNearestField = (text: string, fields: readonly ImportField[]): string | undefined =>
   findTarget(
-    findNearestName(text.trim().replace(/^attributes\./i, ''), [
+    findNearestColumnName(text.trim().replace(/^attributes\./i, ''), [
       ...SETTABLE_FIELDS,
       ...fields.flatMap((f) => [f.key, ...(f.label ? [f.label] : [])]),
     ]) ?? '',

@@ -3,7 +3,7 @@ import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { fetchAllPages } from '../pages.ts'
 import { callOperation, type ServerConnection } from '../remote.ts'
-import { findNearestName } from './columns.ts'
+import { findNearestColumnName } from './columns.ts'
 import { callWithRetry } from './send.ts'
 
 /** The ids of groups by the name, or the id, that rows give; null for a group that a dry run would create. */
@@ -19,7 +19,7 @@ const foldName = (name: string): string => name.normalize('NFC').toLowerCase()
  * Resolves groups by name (ignoring case) or by id. Missing groups are created when `create` is set;
  * otherwise throws a usage error.
  */
-export const resolveGroups = async (
+export const resolveImportGroups = async (
   io: Io,
   to: ServerConnection,
   names: readonly string[],
@@ -41,7 +41,7 @@ export const resolveGroups = async (
 }
 
 const missingGroupsError = (missing: readonly string[], groups: readonly Group[]): Error => {
-  const nearest = findNearestName(
+  const nearest = findNearestColumnName(
     missing[0]!,
     groups.map((group) => group.name),
   )

@@ -3,14 +3,14 @@ import { usageError } from '../error.ts'
 import { type ColumnMapping, type ImportField, mapColumns } from './columns.ts'
 import { detectDelimiter, readCsvRecords } from './csv.ts'
 import { readNdjsonLines } from './ndjson.ts'
-import { type ImportRow, parseCsvRow, parseJsonRow } from './rows.ts'
+import { type ParsedRow, parseCsvRow, parseJsonRow } from './rows.ts'
 import { createSha256, type ImportFormat, type ImportSource, readHead } from './source.ts'
 
 type Flags = ParsedCommand['cliFlags']
 
 /** Reads the rows of a file; may be read several times. */
 export type ImportReader = {
-  readonly rows: (onBytes?: (bytes: Buffer) => void) => AsyncIterable<ImportRow>
+  readonly rows: (onBytes?: (bytes: Buffer) => void) => AsyncIterable<ParsedRow>
   /** The columns or fields that cannot be imported. Those of NDJSON are known once the rows were read. */
   readonly ignored: () => readonly string[]
 }

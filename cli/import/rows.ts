@@ -5,7 +5,7 @@ import { type ColumnMapping, type ImportField, READ_ONLY_FIELDS } from './column
 type RowDraft = { phone?: unknown; attributes?: unknown; groups?: string[]; [field: string]: unknown }
 type RowRejection = { readonly code: string; readonly message: string; readonly errors: readonly object[] }
 /** A row of the file and the number of its first line; `rejection` when it must not be sent. */
-export type ImportRow = { readonly line: number; readonly draft: RowDraft; readonly rejection?: RowRejection }
+export type ParsedRow = { readonly line: number; readonly draft: RowDraft; readonly rejection?: RowRejection }
 
 const createRejection = (code: string, pointer: string, detail: string, fix: string): RowRejection => ({
   code: 'invalid_input',
@@ -34,7 +34,7 @@ const checkPhone = (phone: unknown): RowRejection | undefined => {
 }
 
 /** Creates a row, rejected when its phone number must not be sent. */
-const toImportRow = (line: number, draft: RowDraft): ImportRow => {
+const toImportRow = (line: number, draft: RowDraft): ParsedRow => {
   const rejection = checkPhone(draft.phone)
   return rejection ? { line, draft, rejection } : { line, draft }
 }
@@ -65,7 +65,7 @@ export const parseCsvRow = (
   cells: readonly string[],
   { targets }: ColumnMapping,
   clearEmpty: boolean,
-): ImportRow => {
+): ParsedRow => {
   const draft: RowDraft = {}
   const attributes: Record<string, string> = {}
   targets.forEach((target, at) => {
@@ -130,7 +130,7 @@ export const parseJsonRow = (
   text: string,
   fields: readonly ImportField[],
   ignored: Set<string>,
-): ImportRow => {
+): ParsedRow => {
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isCliError } from '../error.ts'
 import { retryAfterSeconds } from '../remote.ts'
 import { MAX_ROW_CHARACTERS } from './source.ts'
-import type { ImportRow } from './rows.ts'
+import type { ParsedRow } from './rows.ts'
 
 /** Rows in file order, rejected ones included. `index` counts from 0. */
-export type ImportBatch = { readonly index: number; readonly rows: readonly ImportRow[] }
+export type ImportBatch = { readonly index: number; readonly rows: readonly ParsedRow[] }
 
 const MAX_BATCH_ROWS = 500
 /** Two or three batches in flight keep a server busy while the next ones are read. */
 const MAX_IN_FLIGHT = 3
 
 /** Splits rows into batches. The same rows always make the same batches, so an index identifies a batch. */
-export async function* createBatches(rows: AsyncIterable<ImportRow>): AsyncGenerator<ImportBatch> {
-  let batch: ImportRow[] = []
+export async function* createBatches(rows: AsyncIterable<ParsedRow>): AsyncGenerator<ImportBatch> {
+  let batch: ParsedRow[] = []
   let [index, size] = [0, 0]
   for await (const row of rows) {
     const length = JSON.stringify(row.draft).length
@@ -113,7 +113,7 @@ export const callWithRetry = async <T>(
       const seconds = isRateLimited
         ? retryAfter!
         : Math.max(retryAfter ?? 0, FIRST_RETRY_SECONDS * 2 ** attempts)
-      onWait(isRateLimited ? 'Rate isRateLimited' : error.problem.title, seconds)
+      onWait(isRateLimited ? 'Rate limited' : error.problem.title, seconds)
       await sleep(seconds * 1000)
     }
   }

@@ -3,7 +3,7 @@ import { callOperation, type ServerConnection } from '../remote.ts'
 import type { FailureSink, RowFailure } from './failures.ts'
 import type { GroupIds } from './groups.ts'
 import type { ImportProgress } from './progress.ts'
-import type { ImportRow } from './rows.ts'
+import type { ParsedRow } from './rows.ts'
 import { callWithRetry, createBatches, type ImportBatch, sendInOrder } from './send.ts'
 import { createSha256 } from './source.ts'
 import type { ImportState } from './state.ts'
@@ -20,7 +20,7 @@ export type UploadOptions = {
   readonly io: Io
   readonly to: ServerConnection
   readonly operation: string
-  readonly rows: AsyncIterable<ImportRow>
+  readonly rows: AsyncIterable<ParsedRow>
   readonly totalRows: number
   readonly groupIds: GroupIds
   readonly dryRun: boolean
@@ -83,11 +83,11 @@ export const uploadRows = async (options: UploadOptions): Promise<boolean> => {
   return wasDryRun
 }
 
-const sendableRows = (batch: ImportBatch): ImportRow[] => batch.rows.filter((row) => !row.rejection)
+const sendableRows = (batch: ImportBatch): ParsedRow[] => batch.rows.filter((row) => !row.rejection)
 
 /** Replaces the names of groups by their ids. */
 const toRequestRow = (
-  { draft: { groups, ...row } }: ImportRow,
+  { draft: { groups, ...row } }: ParsedRow,
   groupIds: GroupIds,
 ): Record<string, unknown> => {
   if (groups === undefined) return row

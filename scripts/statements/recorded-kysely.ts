@@ -11,7 +11,7 @@ export const templateFile = (fragments: readonly string[]): string | undefined =
 const callingFile = (): string | undefined =>
   /file:\/\/([^:]+):/.exec(new Error().stack!.split('\n')[3]!)?.[1]
 
-/** Kysely's `sql`, which also remembers the file that each template stands in. */
+/** Kysely's `sql`, which also records the file of each template. */
 export const sql = Object.assign((fragments: TemplateStringsArray, ...values: unknown[]) => {
   if (!files.has(fragments)) {
     const file = callingFile()

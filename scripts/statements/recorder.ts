@@ -22,7 +22,7 @@ export type StatementRecord = {
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const folder = process.env.WCRM_RECORD_STATEMENTS
 
-/** Modules of storage/ get a `sql` that remembers where each template stands. */
+/** Gives modules of storage/ a `sql` that records the file of each template. */
 registerHooks({
   resolve: (specifier, context, next) =>
     specifier === 'kysely' &&

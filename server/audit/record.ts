@@ -27,7 +27,7 @@ const NOT_TRIED_REASONS = new Set<unknown>([
   'idempotency_key_invalid',
 ])
 
-/** Writes a row in a transaction of its own. The call is answered even if this fails. */
+/** Writes a row in a transaction of its own. The response is sent even if this fails. */
 const writeRow = async (app: App, { workspace }: Actor, entry: AuditEntry): Promise<void> => {
   try {
     await insertAuditRow(app.db, workspace.id, entry)
@@ -60,7 +60,7 @@ export const recordFailure = async (
   await recordAudit(app, call, { at: app.now(), ...failure })
 }
 
-/** Records an error that comes before the operation is known: the transport stands in its place. */
+/** Records an error that comes before the operation is known: the transport is recorded in its place. */
 export const recordAuthFailure = async (
   app: App,
   actor: Actor,

@@ -2,8 +2,7 @@ import type { OperationName } from '../../catalog/index.ts'
 import { canonicalJson } from '../core/cursors.ts'
 
 /*
- * What of an input may be stored in the audit trail: no secret, no phone, nothing that was written to a
- * customer, and nothing long. A word in parentheses replaces what is left out.
+ * Redacts inputs for the audit trail: no secrets, no phones, no message texts, and nothing long. A word in parentheses replaces what is left out.
  */
 
 const MAX_CHARACTERS = 200

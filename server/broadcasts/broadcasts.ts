@@ -57,15 +57,15 @@ const showBroadcast = (row: BroadcastRow) => {
 export const listBroadcasts: Handler<'messaging_list_broadcasts'> = (ctx, { status, search, ...page }) => {
   const { workspace, staff } = ctx.actor
   const filter = { channelIds: staff.channelIds, status, search }
-  return createPage(
-    ctx.cursors,
-    page,
-    (after, limit) =>
+  return createPage({
+    cursors: ctx.cursors,
+    input: page,
+    load: (after, limit) =>
       listBroadcastRows(ctx.tx, workspace.id, filter, after && { beginsAt: after[0]!, id: after[1]! }, limit),
-    () => countBroadcasts(ctx.tx, workspace.id, filter),
-    (row) => [row.begins_at, row.id],
-    showBroadcast,
-  )
+    count: () => countBroadcasts(ctx.tx, workspace.id, filter),
+    toPosition: (row) => [row.begins_at, row.id],
+    toItem: showBroadcast,
+  })
 }
 
 /** Returns a broadcast on a channel that the actor may use. Throws 404. */
@@ -116,13 +116,13 @@ const countWithStatus = (counts: BroadcastCounts, status: RecipientStatusFilter 
 export const listBroadcastRecipients: Handler<'messaging_list_broadcast_recipients'> = async (ctx, input) => {
   const { broadcast_id: id, message_status: status } = input
   const broadcast = await requireBroadcast(ctx, id)
-  return await createPage(
-    ctx.cursors,
+  return await createPage({
+    cursors: ctx.cursors,
     input,
-    (after, limit) =>
+    load: (after, limit) =>
       listRecipientRows(ctx.tx, ctx.actor.workspace.id, broadcast.id, status, after && after[0]!, limit),
-    async () => countWithStatus(broadcast, status),
-    (row) => [row.contact_id],
-    (row) => showRecipient(ctx.actor, row),
-  )
+    count: async () => countWithStatus(broadcast, status),
+    toPosition: (row) => [row.contact_id],
+    toItem: (row) => showRecipient(ctx.actor, row),
+  })
 }

@@ -9,7 +9,7 @@ import type { Context } from '../core/context.ts'
 import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'
 import { eventContact } from './view.ts'
 
-/** What a call sets on one contact; an absent property stays as it is. */
+/** The changes of one contact; absent properties do not change. */
 export type ContactEdit = {
   name?: string | null | undefined
   dnd?: boolean | undefined

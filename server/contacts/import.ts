@@ -141,7 +141,7 @@ const createRoomCheck = async (ctx: Context, phones: readonly string[]): Promise
   }
 }
 
-/** A contact as it is after the rows so far, and what they changed. `rows`: how many created rows it has. */
+/** The state of a contact after the rows so far, and their changes. `rows`: how many created rows it has. */
 type PendingContact = Omit<ExistingContact, 'tag_ids' | 'group_ids'> & {
   isNew: ImportedContact['isNew']
   rows: number

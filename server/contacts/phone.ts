@@ -1,6 +1,6 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
 
-/** E.164 digits without `+`, or what is wrong with the text. */
+/** E.164 digits without `+`, or the error. */
 export type ParsedPhone = { digits: string } | { error: string; fix: string }
 
 /**

@@ -8,9 +8,9 @@ export const timelineOf = ({ staff }: Actor): TimelineScope => staff.channelIds 
 const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
- * Reads contacts with their conversations, or without them while the whole table is locked, by a migration
- * or by hand: the contact is still worth showing, and `unavailable` says what is missing. Within a
- * transaction the error is thrown, since nothing can be read after it.
+ * Reads contacts with their conversations. While the whole table is locked, by a migration or manually, the
+ * contacts are returned without them, and `unavailable` says what is missing. Within a transaction the error
+ * is thrown, since nothing can be read after it.
  */
 export const withTimeline = async <T>(
   { tx, actor }: Context,

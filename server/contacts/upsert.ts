@@ -40,7 +40,7 @@ type ContactUpsert = {
 
 /**
  * Creates the contact, or updates the one with this phone. On the first attempt the contact is assumed to
- * be new, which saves a query: when its phone is taken, the insert fails and the call runs again.
+ * be new, which saves a query: when a contact has the phone, the insert fails and the call runs again.
  */
 export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) => {
   const workspaceId = ctx.actor.workspace.id

@@ -40,8 +40,8 @@ export type App = AppState & {
   readonly confirmSealer: Sealer
   /** Seals the addresses of files. */
   readonly mediaSealer: Sealer
-  /** Seals stored answers that hold a secret. */
-  readonly answerSealer: Sealer
+  /** Seals stored responses that contain a secret. */
+  readonly responseSealer: Sealer
   /** Seals signing secrets and header values of webhook endpoints. */
   readonly webhookSealer: Sealer
   /** Checks where webhooks may be sent. */

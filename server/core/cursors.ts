@@ -43,7 +43,7 @@ export const createCursors = (
         throw invalidCursor(
           'cursor_invalid',
           "The cursor does not belong to this list, these filters and this key's owner.",
-          'Pass next_cursor exactly as it was answered, with the same filters, or leave cursor out to begin anew.',
+          'Pass next_cursor unchanged and with the same filters, or omit cursor to start again.',
         )
       }
       const [madeAt, ...position] = JSON.parse(text) as [number, ...(string | number | boolean | null)[]]
@@ -51,7 +51,7 @@ export const createCursors = (
         throw invalidCursor(
           'cursor_expired',
           'The cursor is older than 24 hours.',
-          'Leave cursor out to begin anew.',
+          'Omit cursor to start again.',
         )
       }
       return position

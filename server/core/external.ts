@@ -108,7 +108,7 @@ export const completeCall = async (
         again,
         signal: AbortSignal.timeout(CALL_DEADLINE_MS),
         provider: app.provider,
-        tx: app.db,
+        db: app.db,
         now: app.now(),
       },
       call.input,

@@ -36,7 +36,7 @@ export type ExternalHandler<
   prepare: (ctx: Context, input: Input) => Promise<Intent>
   /**
    * Calls the provider without a transaction. With `again` an earlier call may have reached the provider, so
-   * it finds out by the natural key before it calls anew, through `lookUp`. A `Problem` from it is the
+   * it looks it up by the natural key (`lookUp`) before it calls again. A `Problem` from it is the
    * provider's definite refusal, unless `outcomeUnknown` says otherwise; any other failure leaves the outcome
    * unknown.
    */
@@ -52,8 +52,11 @@ export type ExternalHandler<
   dryRunResult: (intent: Intent) => Result
 }
 
-/** `tx`: the plain connection, to read what the provider's webhook wrote meanwhile. `now`: business time. */
-export type CallOptions = { again: boolean; signal: AbortSignal; provider: Provider; tx: Db; now: string }
+/**
+ * `db`: outside of a transaction, so that the call sees what the provider's webhook has committed and commits
+ * each of its own writes. `now`: business time.
+ */
+export type CallOptions = { again: boolean; signal: AbortSignal; provider: Provider; db: Db; now: string }
 
 /** The handler of the operation `N`: its context emits only the events that the operation declares. */
 export type Handler<N extends OperationName> = LocalHandler<InputOf<N>, OutputOf<N>, EmitsOf<N>>

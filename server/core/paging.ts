@@ -1,45 +1,56 @@
 import type { Cursors } from './context.ts'
 
-/**
- * The envelope of a list whose total is cheap: asks for one row more than fits, to know whether there is a
- * next page, and counts with the first.
- * `position` says where a row stands in the order.
- */
-export const createPage = async <Row, Out>(
-  cursors: Cursors,
-  input: { cursor?: string | undefined; limit: number },
-  read: (after: readonly string[] | null, limit: number) => Promise<Row[]>,
-  count: () => Promise<number>,
-  position: (row: Row) => string[],
-  show: (row: Row) => Out,
-): Promise<{ data: Out[]; total: number | null; next_cursor: string | null }> => {
-  const opened = cursors.open(input.cursor)
-  const rows = await read(opened && opened.map(String), input.limit + 1)
-  const shown = rows.slice(0, input.limit)
-  const more = rows.length > input.limit
-  return {
-    data: shown.map(show),
-    total: opened !== null ? null : more ? await count() : shown.length,
-    next_cursor: more ? cursors.seal(position(shown.at(-1)!)) : null,
-  }
+type PageInput = { cursor?: string | undefined; limit: number }
+type Page<Item> = { data: Item[]; total: number | null; next_cursor: string | null }
+
+type PageOptions<Row, Item> = {
+  cursors: Cursors
+  input: PageInput
+  /** Returns at most `limit` rows after a position, in the order of the list. */
+  load: (after: readonly string[] | null, limit: number) => Promise<Row[]>
+  /** Counts all rows; called for the first page only. */
+  count: () => Promise<number>
+  /** Returns the position of a row in the order of the list, for the cursor. */
+  toPosition: (row: Row) => string[]
+  toItem: (row: Row) => Item
 }
 
 /**
- * The same for lists so short that they are read whole and filtered by the handler; `rows` are in the order
- * of their ids.
+ * Returns a page of a list whose total is cheap to count. It loads one row more than fits, to know whether
+ * there is a next page.
  */
-export const createPageOfRows = <Row extends { id: string }, Out>(
+export const createPage = async <Row, Item>({
+  cursors,
+  input,
+  load,
+  count,
+  toPosition,
+  toItem,
+}: PageOptions<Row, Item>): Promise<Page<Item>> => {
+  const after = cursors.open(input.cursor)
+  const rows = await load(after && after.map(String), input.limit + 1)
+  const pageRows = rows.slice(0, input.limit)
+  const hasMore = rows.length > input.limit
+  return {
+    data: pageRows.map(toItem),
+    total: after !== null ? null : hasMore ? await count() : pageRows.length,
+    next_cursor: hasMore ? cursors.seal(toPosition(pageRows.at(-1)!)) : null,
+  }
+}
+
+/** The same for a list that is loaded whole and filtered by the handler; `rows` are sorted by id. */
+export const createPageOfRows = <Row extends { id: string }, Item>(
   cursors: Cursors,
-  input: { cursor?: string | undefined; limit: number },
+  input: PageInput,
   rows: readonly Row[],
-  show: (row: Row) => Out,
-): Promise<{ data: Out[]; total: number | null; next_cursor: string | null }> =>
-  createPage(
+  toItem: (row: Row) => Item,
+): Promise<Page<Item>> =>
+  createPage({
     cursors,
     input,
-    async (after, limit) =>
+    load: async (after, limit) =>
       rows.filter((row) => after === null || BigInt(row.id) > BigInt(after[0]!)).slice(0, limit),
-    async () => rows.length,
-    (row) => [row.id],
-    show,
-  )
+    count: async () => rows.length,
+    toPosition: (row) => [row.id],
+    toItem,
+  })

@@ -179,7 +179,7 @@ const toProblem = (app: App, call: CallRequest, error: unknown): Problem => {
     known ??
     new Problem(
       'internal_error',
-      'The server failed in a way it did not foresee; nothing was changed. Retry with the same ' +
+      'The server failed unexpectedly; nothing was changed. Retry with the same ' +
         'Idempotency-Key, or report the request_id.',
     )
   )

@@ -90,7 +90,7 @@ export const invalidField = (
   })
 }
 
-/** Returns a JSON Pointer as a URI fragment (RFC 6901, section 6, without percent-encoding of what JSON allows). */
+/** Returns a JSON Pointer as a URI fragment (RFC 6901, section 6), without percent-encoding. */
 export const toPointer = (path: readonly PropertyKey[]): string =>
   path.length === 0
     ? '#'

@@ -11,7 +11,7 @@ export type CallResponse = {
 type ResponseOptions = {
   publicUrl: string
   requestId: string
-  /** Headers beside those of the problem, which win. */
+  /** Further headers; those of the problem override them. */
   headers?: Record<string, string>
 }
 

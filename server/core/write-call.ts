@@ -31,7 +31,7 @@ export type WriteCall = {
   /** The idempotency key. */
   key: string
   trace: CallTrace
-  /** The key was generated for this call: nobody can have used it, so it is not looked up (one round trip less). */
+  /** The key was generated for this call, so it is not looked up: one round trip less. */
   fresh?: boolean
 }
 

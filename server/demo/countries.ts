@@ -1,6 +1,6 @@
 /**
  * Where demo customers live: the form of their phone numbers, their names and cities. The numbers are
- * invented, but some may belong to somebody.
+ * invented, but some may be in use.
  */
 export type Country = {
   /** Leading digits of a phone number, with the country code. */

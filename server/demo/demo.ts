@@ -122,8 +122,8 @@ const policy = {
 const countConversations = (n: number): number => (n % 25 === 0 ? 12 : n % 4)
 
 /**
- * Assigns five contacts to each of the last days, the newest contacts to the latest days: nobody writes
- * before being a contact.
+ * Assigns five contacts to each of the last days, the newest contacts to the latest days, so that no contact
+ * writes before it was created.
  */
 const assignRecentSlots = (): ((n: number) => RecentSlot) => {
   const writers = Array.from({ length: CONTACTS }, (_, n) => n)

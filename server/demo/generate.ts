@@ -41,7 +41,7 @@ export type GenerateOptions = {
  * Adds realistic contacts to a workspace, each with five custom values, three tags, some groups and two
  * conversations, and broadcasts that some of them received. A second run continues where the first ended.
  * Returns how many were created: phones that exist are skipped. When many more are created than exist, the
- * indexes are rebuilt, and nobody else can read contacts meanwhile.
+ * indexes are rebuilt, and contacts cannot be read until that is done.
  */
 export const generateContacts = async (
   db: Db,

@@ -11,10 +11,10 @@ import {
   buildConversation,
 } from './conversation.ts'
 
-/** `channelIds`: the channels on which the member may answer; null: all. */
+/** `channelIds`: the channels on which the member may reply; null: all. */
 type DemoAgent = { id: string; channelIds: readonly string[] | null }
 
-export type ConversationSettings = {
+export type DemoConversationSettings = {
   seed: number
   nowMs: number
   channels: readonly DemoChannel[]
@@ -42,7 +42,7 @@ export type ConversationOutline = ConversationStart & { steps: ConversationStep[
 
 const chooseAssignment = (
   random: Random,
-  { staff, teamIds }: ConversationSettings,
+  { staff, teamIds }: DemoConversationSettings,
   channel: DemoChannel | null,
 ) => {
   const candidates = staff.filter(
@@ -55,12 +55,12 @@ const chooseAssignment = (
       staffId: share < 0.6 ? agentId : null,
       teamId: share >= 0.6 && share < 0.75 && teamIds.length > 0 ? pick(random, teamIds) : null,
     },
-    /** The member who answers when nobody is assigned. */
+    /** The member who replies when no one is assigned. */
     agentId,
   }
 }
 
-/** Share of the closed short conversations that are notices, which nobody answers. */
+/** Share of the closed short conversations that are notices without a reply. */
 const NOTICE_SHARE = 0.6
 const NOTICE = { type: 'TEMPLATE', template_name: 'order_update', template_language: 'en_US' }
 
@@ -105,7 +105,7 @@ const outlineShort = (options: ShortConversation): ConversationOutline => {
     staffId: agentId,
     reason: null,
   }
-  // Most of what a business sends by the million answers no message.
+  // Most mass messages of a business are not replies.
   if (!open && random() < NOTICE_SHARE)
     return {
       ...start,
@@ -147,7 +147,7 @@ const OPEN_DAYS = 6
 
 type RecentConversation = {
   random: Random
-  settings: ConversationSettings
+  settings: DemoConversationSettings
   customer: DemoCustomer
   story: Story
   place: RecentSlot
@@ -200,7 +200,7 @@ const outlineRecent = (options: RecentConversation): ConversationOutline => {
 /** Plans the conversations of one customer, the oldest first; only the last one may be open. */
 export const outlineConversations = (
   random: Random,
-  settings: ConversationSettings,
+  settings: DemoConversationSettings,
   customer: DemoCustomer,
 ): ConversationOutline[] => {
   const count = settings.conversations(customer.n)

@@ -5,11 +5,11 @@ import { createRecipients, type DemoSending } from './broadcasts.ts'
 import { countries, type Country } from './countries.ts'
 import { demoGroups } from './labels.ts'
 import { pick, type Random, createRandom, deriveSeed, randomInt } from './random.ts'
-import { outlineConversations, buildConversations, type ConversationSettings } from './outlines.ts'
+import { outlineConversations, buildConversations, type DemoConversationSettings } from './outlines.ts'
 import { DAY_MS, toIso } from './time.ts'
 
 /** The settings of a run, and what the workspace has for its contacts to use. */
-export type DemoSettings = ConversationSettings & {
+export type DemoSettings = DemoConversationSettings & {
   /** How many contacts are created in all; their ages are spread evenly over them. */
   contacts: number
   emailFieldId: string | undefined
@@ -72,7 +72,7 @@ const NOTES = [
   'Asked about gift boxes twice.',
 ]
 
-/** Returns a random value of the field's type, as it is stored. */
+/** Returns a random value of the field's type, in its stored form. */
 const createValue = (
   random: Random,
   field: Pick<FieldRow, 'key' | 'type' | 'options'>,

@@ -1,7 +1,7 @@
 import { deleteEventsBefore } from '../../storage/events.ts'
 import type { App } from '../core/app.ts'
 
-/** Batches of one run; the next run deletes what is left. */
+/** Batches of one run; the next run deletes the rest. */
 const MAX_BATCHES = 20
 
 /**

@@ -134,9 +134,9 @@ const encoder = new TextEncoder()
 
 /**
  * The events after a position as server-sent events, those already in the log and those to come, until the
- * client disconnects, the key is revoked or the server stops. Nothing is read while the client has not
- * taken what was read before. Throws 404 when the position does not exist, 429 when the key has too many
- * streams open.
+ * client disconnects, the key is revoked or the server stops. Nothing is read until the client has consumed
+ * the events read before (backpressure). Throws 404 when the position does not exist, 429 when the key has
+ * too many streams open.
  */
 export const openStream = async (
   app: App,
@@ -171,7 +171,7 @@ export const openStream = async (
   streams.open.add(end)
 
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
-    // A refused client reconnects with the last id it has, and is told then why it may not read.
+    // The client reconnects with its last id, and the response to that says why it may not read.
     const text = await readNext(reader).catch((error: unknown) => {
       if (!(error instanceof Problem))
         app.log.warn(errorLogDetails(error), 'Cannot read events; stream ended')

@@ -7,7 +7,7 @@ type Data = Record<string, unknown>
 
 /**
  * Masks by field: fields that hold a phone number, and texts of the service and the provider that can quote
- * one. What people wrote is shown as it is.
+ * one. What people wrote is not masked.
  */
 const masks: Readonly<Record<string, (text: string) => string | null>> = {
   phone: maskPhone,

@@ -42,8 +42,8 @@ const OUT_OF_RANGE: FilterDateError = {
 
 /**
  * Parses a date of a filter (contract 4); `now`: an ISO instant, `zone`: the IANA name of the workspace's
- * zone, which applies to dates without one. A time that the clocks skip is read as if they had not yet
- * changed, one that comes twice as the first of the two. Returns an ISO instant in UTC with milliseconds.
+ * zone, which applies to dates without one. A local time that daylight saving skips is read with the offset
+ * before the change; one that occurs twice is the first. Returns an ISO instant in UTC with milliseconds.
  */
 export const parseFilterDate = (text: string, now: string, zone: string): FilterDate | FilterDateError => {
   try {

@@ -48,7 +48,9 @@ export const warnAboutLabels = async (state: ParseState): Promise<void> => {
         addWarning(
           state,
           path,
-          name === undefined ? none : `The ${kind} is written ${JSON.stringify(name)}, and case counts here.`,
+          name === undefined
+            ? none
+            : `The ${kind} is written ${JSON.stringify(name)}, and case matters here.`,
         )
       }
     }

@@ -76,12 +76,12 @@ const parseList = (
     return addError(state, path, {
       code: 'too_short',
       detail: 'must have at least 1 item',
-      fix: 'List the values, or leave the condition out.',
+      fix: 'List the values, or omit the condition.',
     })
   const values = raw.map((item, n) => parseValue(state, leaf, op, item, [...path, n])?.value)
   if (values.includes(undefined)) return undefined
   const distinct = [...new Set(values)]
-  if (distinct.length < values.length) addWarning(state, path, 'The list holds a value more than once.')
+  if (distinct.length < values.length) addWarning(state, path, 'The list contains a value more than once.')
   return createTest(op, { op, values: distinct as string[] }, raw)
 }
 
@@ -136,7 +136,7 @@ const parseValue = (
     return addError(state, path, {
       code: 'invalid_type',
       detail: 'must not be null',
-      fix: 'To find what is absent, send {"isNull": true}.',
+      fix: 'To find absent values, send {"isNull": true}.',
     })
   if (typeof raw === 'string') requireLength(state, op, raw, path)
   switch (leaf.kind) {
@@ -158,7 +158,7 @@ const parseValue = (
 
 const requireLength = (state: ParseState, op: string, text: string, path: FilterPath): void => {
   const max = op === 'regex' ? filterLimits.regex : filterLimits.string
-  // Code points are at most code units: most texts need no counting.
+  // A text has at most as many code points as code units, so most texts need no counting.
   const length = text.length <= max ? text.length : [...text].length
   if (length <= max) return
   const reason = op === 'regex' ? 'filter_regex_too_long' : 'filter_string_too_long'
@@ -185,7 +185,7 @@ const parseText = (
 /** Digits and the separators that people write between them. */
 const PHONE = /^[\s()+\-./\d\p{Cf}]*\d[\s()+\-./\d\p{Cf}]*$/u
 
-/** Returns a phone, or a part of one, as stored digits. Text that is no number stays, and matches nothing. */
+/** Returns a phone number or a part of one as stored digits; other text unchanged, which matches nothing. */
 const toPhoneDigits = (op: string, text: string): string => {
   const whole = ['eq', 'ne', 'in', 'notIn'].includes(op) ? parsePhone(text) : undefined
   if (whole && 'digits' in whole) return whole.digits
@@ -216,7 +216,7 @@ const parseWord = (
     })
   return words.includes(raw)
     ? { value: raw, absolute: raw }
-    : addUnknownName(state, path, 'value', raw, words, 'invalid_value')
+    : addUnknownName(state, path, { what: 'value', given: raw, valid: words, code: 'invalid_value' })
 }
 
 const parseTime = (
@@ -232,7 +232,7 @@ const parseTime = (
   if ('detail' in date)
     return addError(state, path, { code: 'invalid_date', detail: date.detail, fix: date.fix })
   const text = raw as string
-  // Where days are compared, a day needs no resolving.
+  // A day needs no resolving where days are compared.
   if (leaf.days && date.form === 'day') return { value: text, absolute: text, date }
   if (date.form !== 'instant')
     state.resolvedDates.push({ path: toPointer(path), input: text, value: date.instant })
@@ -252,7 +252,7 @@ const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?$/i
 const parseNumber = (state: ParseState, raw: unknown, path: FilterPath): ParsedValue | undefined => {
   if (typeof raw === 'number' && Number.isFinite(raw)) {
     if (Number.isInteger(raw) && !Number.isSafeInteger(raw))
-      addWarning(state, path, 'JSON numbers of this size are rounded on their way; send it as text.')
+      addWarning(state, path, 'JSON numbers of this size lose precision; send the number as text.')
     return { value: String(raw), absolute: raw }
   }
   if (typeof raw === 'string' && NUMBER.test(raw)) return { value: raw, absolute: raw }

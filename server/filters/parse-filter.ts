@@ -65,7 +65,7 @@ export const parseFilter = async (
     )
   const fields = NEEDS_FIELDS.test(text) ? await listFields(ctx.tx, ctx.actor.workspace.id) : []
   const state = createParseState(ctx, fields, options.now ?? ctx.now)
-  const read = parseNode(state, given, path, 0)
+  const read = parseNode(state, given, { path, level: 0 })
   if (state.errors.length > 0) throw createInvalidFilterProblem(state.errors)
   const absolute = read.absolute as Record<string, unknown>
   const saved = await loadSavedFilters(ctx, state.references, fields, options.ownId)
@@ -83,7 +83,7 @@ export const parseFilter = async (
   }
 }
 
-/** Keys whose rules depend on custom fields. */
+/** Keys whose parsing depends on custom fields. */
 const NEEDS_FIELDS = /"(?:attributes|email|savedFilter)"/
 
 /**
@@ -136,7 +136,7 @@ const parseSavedFilter = async (ctx: Context, id: string): Promise<ContactFilter
 
 const requireFiltersEnabled = (ctx: Context): void => {
   if (!ctx.filters.enabled)
-    throw new Problem('service_unconfigured', 'Contact filters are switched off on this server.', {
+    throw new Problem('service_unconfigured', 'Contact filters are disabled on this server.', {
       reason: 'advanced_filter_disabled',
     })
 }
@@ -170,7 +170,7 @@ const createInvalidFilterProblem = (errors: FieldError[]): Problem => {
     'invalid_input',
     errors.length === 1
       ? `${first!.pointer!.slice(2)} ${first!.detail}.`
-      : `${errors.length} parts of the filter are wrong.`,
+      : `${errors.length} parts of the filter are invalid.`,
     { errors },
   )
 }

@@ -26,16 +26,18 @@ const all = (parts: readonly ContactFilter[]): ContactFilter =>
   parts.length === 1 ? parts[0]! : { kind: 'and', of: parts }
 
 /**
- * Parses a node. `level`: the number of combinators and quantifiers around it; `absent`: fields whose absence
- * an `or` around it also matches.
+ * The position of a part of a filter. `level`: the number of combinators and quantifiers around it;
+ * `absentFields`: fields whose absence an `or` around it also matches.
  */
-export const parseNode = (
-  state: ParseState,
-  raw: unknown,
-  path: FilterPath,
-  level: number,
-  absent: readonly string[] = [],
-): ParsedNode => {
+type NodePosition = {
+  readonly path: FilterPath
+  readonly level: number
+  readonly absentFields?: readonly string[]
+}
+
+/** Parses a node. */
+export const parseNode = (state: ParseState, raw: unknown, position: NodePosition): ParsedNode => {
+  const { path } = position
   if (!isObject(raw)) {
     addError(state, path, {
       code: 'invalid_type',
@@ -45,7 +47,7 @@ export const parseNode = (
     return createPlaceholder(raw)
   }
   const parts = Object.entries(raw).map(
-    ([key, value]) => [key, parseMember(state, key, value, [...path, key], level, absent)] as const,
+    ([key, value]) => [key, parseMember(state, key, value, { ...position, path: [...path, key] })] as const,
   )
   return {
     filter: all(parts.map(([, part]) => part.filter)),
@@ -53,20 +55,13 @@ export const parseNode = (
   }
 }
 
-const parseMember = (
-  state: ParseState,
-  key: string,
-  raw: unknown,
-  path: FilterPath,
-  level: number,
-  absent: readonly string[],
-): ParsedNode => {
-  if (key === 'and' || key === 'or') return parseCombined(state, key, raw, path, level)
-  if (key === 'not') return parseNot(state, raw, path, level)
-  if (key === 'savedFilter') return parseReference(state, raw, path, level)
-  if (Object.hasOwn(contactFields, key)) return parseField(state, key, raw, path, level, absent.includes(key))
-  if (Object.hasOwn(relations, key)) return parseRelation(state, key, raw, path, level)
-  addUnknownName(state, path, 'field', key, nodeKeys)
+const parseMember = (state: ParseState, key: string, raw: unknown, position: NodePosition): ParsedNode => {
+  if (key === 'and' || key === 'or') return parseCombined(state, key, raw, position)
+  if (key === 'not') return parseNot(state, raw, position)
+  if (key === 'savedFilter') return parseReference(state, raw, position)
+  if (Object.hasOwn(contactFields, key)) return parseField(state, key, raw, position)
+  if (Object.hasOwn(relations, key)) return parseRelation(state, key, raw, position)
+  addUnknownName(state, position.path, { what: 'field', given: key, valid: nodeKeys })
   return createPlaceholder(raw)
 }
 
@@ -77,7 +72,7 @@ const recordDepth = (state: ParseState, depth: number, path: FilterPath): void =
       path,
       'filter_too_deep',
       `is ${depth} deep`,
-      `Nest at most ${filterLimits.depth} deep; conditions that must all hold can stand side by side ` +
+      `Nest at most ${filterLimits.depth} deep; conditions that must all match can be put side by side ` +
         'in one object.',
     )
   }
@@ -86,12 +81,12 @@ const recordDepth = (state: ParseState, depth: number, path: FilterPath): void =
 
 const recordCondition = (state: ParseState, path: FilterPath): void => {
   if (++state.conditions > filterLimits.conditions) {
-    const fix = `Send at most ${filterLimits.conditions} conditions; in takes a list of values as one.`
+    const fix = `Send at most ${filterLimits.conditions} conditions; "in" with a list counts as one.`
     throw createLimitProblem(
       state,
       path,
       'filter_too_many_conditions',
-      `is the condition number ${state.conditions}`,
+      `is condition number ${state.conditions}`,
       fix,
     )
   }
@@ -101,8 +96,7 @@ const parseCombined = (
   state: ParseState,
   kind: 'and' | 'or',
   raw: unknown,
-  path: FilterPath,
-  level: number,
+  { path, level }: NodePosition,
 ): ParsedNode => {
   recordDepth(state, level + 1, path)
   if (!Array.isArray(raw) || raw.length === 0) {
@@ -115,8 +109,10 @@ const parseCombined = (
   }
   requireListLength(state, raw, path)
   warnAboutCombined(state, kind, raw, path)
-  const absent = kind === 'or' ? raw.flatMap(listAbsentFields) : []
-  const parts = raw.map((item, n) => parseNode(state, item, [...path, n], level + 1, absent))
+  const absentFields = kind === 'or' ? raw.flatMap(listAbsentFields) : []
+  const parts = raw.map((item, n) =>
+    parseNode(state, item, { path: [...path, n], level: level + 1, absentFields }),
+  )
   return {
     filter: parts.length === 1 ? parts[0]!.filter : { kind, of: parts.map((part) => part.filter) },
     absolute: parts.map((part) => part.absolute),
@@ -129,15 +125,16 @@ const listAbsentFields = (raw: unknown): string[] =>
     ? Object.keys(raw).filter((field) => isObject(raw[field]) && raw[field]['isNull'] === true)
     : []
 
-const parseNot = (state: ParseState, raw: unknown, path: FilterPath, level: number): ParsedNode => {
+const parseNot = (state: ParseState, raw: unknown, { path, level }: NodePosition): ParsedNode => {
   recordDepth(state, level + 1, path)
-  const part = parseNode(state, raw, path, level + 1)
+  const part = parseNode(state, raw, { path, level: level + 1 })
   warnAboutNot(state, raw, path)
   return { filter: { kind: 'not', of: part.filter }, absolute: part.absolute }
 }
 
-const parseReference = (state: ParseState, raw: unknown, path: FilterPath, level: number): ParsedNode => {
-  const [test] = parseTests(state, { kind: 'id' }, raw, path, level, ['eq'])
+const parseReference = (state: ParseState, raw: unknown, position: NodePosition): ParsedNode => {
+  const { path, level } = position
+  const [test] = parseTests(state, { kind: 'id' }, raw, position, ['eq'])
   if (!test) return createPlaceholder(raw)
   const placeholder = createMatchAll()
   state.references.push({
@@ -149,14 +146,8 @@ const parseReference = (state: ParseState, raw: unknown, path: FilterPath, level
   return { filter: placeholder, absolute: raw }
 }
 
-const parseField = (
-  state: ParseState,
-  field: string,
-  raw: unknown,
-  path: FilterPath,
-  level: number,
-  absentToo: boolean,
-): ParsedNode => {
+const parseField = (state: ParseState, field: string, raw: unknown, position: NodePosition): ParsedNode => {
+  const { path, absentFields } = position
   const leaf = contactFields[field]!
   if (leaf.phone && hasHiddenPhones(state.ctx.actor))
     throw createHiddenFieldProblem(state, path, 'phone_hidden', 'Phone numbers')
@@ -167,8 +158,8 @@ const parseField = (
   ) {
     throw createHiddenFieldProblem(state, path, 'field_hidden', 'Email addresses')
   }
-  const tests = parseTests(state, { ...leaf, digits: field === 'phoneNumber' }, raw, path, level)
-  warnAboutTests(state, { field, leaf, path, tests, absentToo })
+  const tests = parseTests(state, { ...leaf, digits: field === 'phoneNumber' }, raw, position)
+  warnAboutTests(state, { field, leaf, path, tests, absentToo: absentFields?.includes(field) ?? false })
   // The grammar gives each field the tests of its kind.
   const of = tests.map(({ test }) => ({ kind: leaf.kind, field, test }) as unknown as ContactFilter)
   return { filter: all(of), absolute: toAbsolute(tests) }
@@ -182,15 +173,14 @@ const parseTests = (
   state: ParseState,
   leaf: OperandRules,
   raw: unknown,
-  path: FilterPath,
-  level: number,
+  { path, level }: NodePosition,
   valid: readonly string[] = operators[leaf.kind],
 ): ParsedTest[] => {
   recordDepth(state, level + 1, path)
   if (!isObject(raw)) {
     const fix =
       raw === null
-        ? 'To find what is absent, send {"isNull": true}.'
+        ? 'To find absent values, send {"isNull": true}.'
         : `Send {"${Array.isArray(raw) && valid.includes('in') ? 'in' : 'eq'}": …}.`
     addError(state, path, {
       code: 'invalid_type',
@@ -205,13 +195,13 @@ const parseTests = (
     addError(state, path, {
       code: 'required',
       detail: 'has no operator',
-      fix: `Add one of ${valid.join(', ')}, or leave the field out.`,
+      fix: `Add one of ${valid.join(', ')}, or omit the field.`,
       allowed: valid,
     })
   return entries.flatMap(([op, value]) => {
     recordCondition(state, [...path, op])
     if (valid.includes(op)) return parseTest(state, leaf, op, value, [...path, op]) ?? []
-    addUnknownName(state, [...path, op], 'operator', op, valid)
+    addUnknownName(state, [...path, op], { what: 'operator', given: op, valid })
     return []
   })
 }
@@ -220,8 +210,7 @@ const parseRelation = (
   state: ParseState,
   key: string,
   raw: unknown,
-  path: FilterPath,
-  level: number,
+  { path, level }: NodePosition,
 ): ParsedNode => {
   const { quantifiers } = relations[key]!
   if (!isObject(raw) || Object.keys(raw).length === 0) {
@@ -235,7 +224,10 @@ const parseRelation = (
   }
   const parts = Object.entries(raw).map(
     ([quantifier, where]) =>
-      [quantifier, parseRecord(state, key, quantifier, where, [...path, quantifier], level)] as const,
+      [
+        quantifier,
+        parseRecord(state, key, quantifier, where, { path: [...path, quantifier], level }),
+      ] as const,
   )
   return {
     filter: all(parts.map(([, part]) => part.filter)),
@@ -249,14 +241,14 @@ const addQuantifierError = (state: ParseState, key: string, quantifier: string, 
   const isField =
     Object.hasOwn(fields, quantifier) || (key === 'attributes' && quantifier === 'attributeName')
   if (!isField) {
-    addUnknownName(state, path, 'quantifier', quantifier, quantifiers)
+    addUnknownName(state, path, { what: 'quantifier', given: quantifier, valid: quantifiers })
     return
   }
   const others = quantifiers.slice(1).join(' or ')
   addError(state, path, {
     code: 'unknown_quantifier',
     detail: 'is not a quantifier',
-    fix: `Say of which ${key}: {"some": {"${quantifier}": …}}, or with ${others}.`,
+    fix: `Add a quantifier: {"some": {"${quantifier}": …}}, or ${others}.`,
     allowed: quantifiers,
   })
 }
@@ -275,10 +267,8 @@ const parseRecordCondition = (
 ): RecordCondition => {
   const { fields } = relations[key]!
   if (!Object.hasOwn(fields, field)) {
-    addUnknownName(state, path, 'field', field, [
-      ...(key === 'attributes' ? ['attributeName'] : []),
-      ...Object.keys(fields),
-    ])
+    const valid = [...(key === 'attributes' ? ['attributeName'] : []), ...Object.keys(fields)]
+    addUnknownName(state, path, { what: 'field', given: field, valid })
     return { field, tests: [], absolute: raw }
   }
   const leaf: FilterField = fields[field]!
@@ -287,7 +277,7 @@ const parseRecordCondition = (
     days: leaf.kind === 'time' && attribute?.type === 'date',
     digits: leaf.kind === 'text' && attribute?.type === 'phone',
   }
-  const tests = parseTests(state, rules, raw, path, level)
+  const tests = parseTests(state, rules, raw, { path, level })
   warnAboutTests(state, {
     field,
     leaf,
@@ -309,8 +299,7 @@ const parseRecord = (
   key: string,
   quantifier: string,
   raw: unknown,
-  path: FilterPath,
-  level: number,
+  { path, level }: NodePosition,
 ): ParsedNode => {
   const { quantifiers, fields } = relations[key]!
   recordDepth(state, level + 1, path)
@@ -328,7 +317,8 @@ const parseRecord = (
   }
   // A test for any related record counts as a condition.
   if (Object.keys(raw).length === 0 && key !== 'attributes') recordCondition(state, path)
-  const attribute = key === 'attributes' ? parseAttributeName(state, raw, path, level + 1) : undefined
+  const attribute =
+    key === 'attributes' ? parseAttributeName(state, raw, { path, level: level + 1 }) : undefined
   const scope: RecordScope = { key, quantifier, attribute, level: level + 1 }
   const conditions = Object.entries(raw)
     .filter(([field]) => !(field === 'attributeName' && key === 'attributes'))
@@ -363,8 +353,7 @@ const valueKindsByField: Readonly<Record<string, string>> = {
 const parseAttributeName = (
   state: ParseState,
   record: Record<string, unknown>,
-  path: FilterPath,
-  level: number,
+  { path, level }: NodePosition,
 ): FieldRow | undefined => {
   if (record['attributeName'] === undefined) {
     return addError(state, [...path, 'attributeName'], {
@@ -374,7 +363,8 @@ const parseAttributeName = (
     })
   }
   const namePath = [...path, 'attributeName']
-  const [test] = parseTests(state, { kind: 'text' }, record['attributeName'], namePath, level, ['eq'])
+  const position = { path: namePath, level }
+  const [test] = parseTests(state, { kind: 'text' }, record['attributeName'], position, ['eq'])
   if (!test) return undefined
   const key = (test.test as { value: string }).value
   const { actor } = state.ctx
@@ -384,14 +374,12 @@ const parseAttributeName = (
     throw createHiddenFieldProblem(state, namePath, 'field_hidden', 'Manager-only fields')
   if (!field || isHidden) {
     const visible = state.fields.filter((f) => f.visibility !== 'manager_only' || canSeeManagerFields(actor))
-    return addUnknownName(
-      state,
-      [...namePath, 'eq'],
-      'custom field',
-      key,
-      visible.map((f) => f.key),
-      'unknown_attribute',
-    )
+    return addUnknownName(state, [...namePath, 'eq'], {
+      what: 'custom field',
+      given: key,
+      valid: visible.map((f) => f.key),
+      code: 'unknown_attribute',
+    })
   }
   if (field.type === 'phone' && hasHiddenPhones(actor))
     throw createHiddenFieldProblem(state, namePath, 'phone_hidden', 'Phone numbers')

@@ -74,14 +74,14 @@ export const addError = (
   if (state.errors.length < MAX_ERRORS) state.errors.push({ pointer: toPointer(path), ...error })
 }
 
-/** Records a name that is none of the valid ones. */
+/** A name that is not one of the valid ones. `what`: what it should name. */
+type UnknownName = { what: string; given: string; valid: readonly string[]; code?: string }
+
+/** Records an error for an unknown name, and suggests a valid one. */
 export const addUnknownName = (
   state: ParseState,
   path: FilterPath,
-  what: string,
-  given: string,
-  valid: readonly string[],
-  code = `unknown_${what}`,
+  { what, given, valid, code = `unknown_${what}` }: UnknownName,
 ): undefined => {
   const bareName = given.replace(/^\$/, '')
   const camel = bareName.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase())
@@ -135,7 +135,7 @@ export const createHiddenFieldProblem = (
         pointer: toPointer(place),
         code: reason,
         detail: `would compare ${what.toLowerCase()}, which are hidden from you`,
-        fix: state.within ? 'Leave this saved filter out.' : 'Leave this condition out.',
+        fix: state.within ? 'Remove this saved filter.' : 'Remove this condition.',
       },
     ],
   })

@@ -21,7 +21,7 @@ export type LoadedSavedFilter = { name: string; filter: ContactFilter; state: Pa
  * deep, which bounds the size of statements.
  */
 const MAX_EXPANDED_CONDITIONS = 10 * filterLimits.conditions
-const MOST_DEPTH = 8 * filterLimits.depth
+const MAX_EXPANDED_DEPTH = 8 * filterLimits.depth
 
 /**
  * Loads every saved filter that these references lead to, with one query for each level. `ownId`: the saved
@@ -97,19 +97,19 @@ const parseSavedFilterRow = (
     )
   }
   const state = createParseState(ctx, fields, ctx.now, { name: row.name, path })
-  const { filter } = parseNode(state, row.filter, [], 0)
+  const { filter } = parseNode(state, row.filter, { path: [], level: 0 })
   const [first] = state.errors
   if (first) {
     throw new Problem(
       'invalid_input',
-      `The saved filter "${row.name}" no longer fits: ${first.pointer} ${first.detail}.`,
+      `The saved filter "${row.name}" is no longer valid: ${first.pointer} ${first.detail}.`,
       {
         errors: [
           {
             pointer: toPointer(path),
             code: 'saved_filter_broken',
             detail: `no longer fits: in it, ${first.pointer} ${first.detail}`,
-            fix: 'Correct the saved filter, or leave it out.',
+            fix: 'Correct the saved filter, or remove it.',
           },
         ],
       },
@@ -123,14 +123,14 @@ const createCycleProblem = (path: FilterPath): Problem =>
     path,
     'saved_filter_cycle',
     'leads back to itself',
-    'Take the saved filter out of those that it names.',
+    'Remove the reference to this saved filter from the filters that it refers to.',
   )
 const createTooManyConditionsProblem = (path: FilterPath, count: number | string): Problem =>
   createFilterProblem(
     path,
     'filter_too_many_conditions',
     `has ${count} conditions with its saved filters`,
-    `Use fewer saved filters: at most ${MAX_EXPANDED_CONDITIONS} conditions all in all.`,
+    `Use fewer saved filters: at most ${MAX_EXPANDED_CONDITIONS} conditions in total.`,
   )
 
 type Size = { conditions: number; depth: number }
@@ -164,12 +164,12 @@ export const expandSavedFilters = (
   }
   const size = sizeOf(state)
   if (size.conditions > MAX_EXPANDED_CONDITIONS) throw createTooManyConditionsProblem(path, size.conditions)
-  if (size.depth > MOST_DEPTH)
+  if (size.depth > MAX_EXPANDED_DEPTH)
     throw createFilterProblem(
       path,
       'filter_too_deep',
       `is ${size.depth} deep with its saved filters`,
-      `Nest at most ${MOST_DEPTH} deep all in all.`,
+      `Nest at most ${MAX_EXPANDED_DEPTH} levels deep in total.`,
     )
   const targets = new Map(
     [state, ...[...saved.values()].map((one) => one.state)]

@@ -6,7 +6,7 @@ import type { ParsedTest } from './operands.ts'
 import { isObject } from '../../catalog/values.ts'
 import { type FilterPath, type ParseState, addWarning } from './parse-state.ts'
 
-/** The tests of one field. `absentToo`: an `or` around it also matches the absence of the field. */
+/** The tests of one field. `absentToo`: an `or` around them also matches the absence of the field. */
 export type FieldTests = {
   field: string
   leaf: FilterField
@@ -37,22 +37,18 @@ export const warnAboutCombined = (
     addWarning(
       state,
       [...path, raw.findIndex(isEmpty)],
-      'An empty filter means every contact, so the other choices of this or make no difference.',
+      'An empty filter matches every contact, so the other alternatives of this or have no effect.',
     )
 }
 
 export const warnAboutNot = (state: ParseState, raw: unknown, path: FilterPath): void => {
   if (isEmpty(raw))
-    addWarning(
-      state,
-      path,
-      'No contact meets this: an empty filter means every contact, and not turns it round.',
-    )
+    addWarning(state, path, 'No contact matches: an empty filter matches every contact, and not negates it.')
 }
 
 /** Warns about likely mistakes in the tests of one field. */
-export const warnAboutTests = (state: ParseState, given: FieldTests): void => {
-  const { field, leaf, path, tests, attribute } = given
+export const warnAboutTests = (state: ParseState, fieldTests: FieldTests): void => {
+  const { field, leaf, path, tests, attribute } = fieldTests
   if (attribute && kindsByValueField[field] !== valueKinds[attribute.type]) {
     addWarning(
       state,
@@ -64,15 +60,15 @@ export const warnAboutTests = (state: ParseState, given: FieldTests): void => {
   }
   for (const test of tests) {
     const warn = (message: string) => addWarning(state, [...path, test.op], message)
-    if (leaf.kind === 'time') warnAboutTime(state, given, test, warn)
-    if (leaf.kind === 'text') warnAboutText(given, test, warn)
-    if (test.op === 'isNull') warnAboutIsNull(given, test, warn)
-    if (NEGATED_OPERATORS.has(test.op)) warnAboutNegation(given, test, warn)
+    if (leaf.kind === 'time') warnAboutTime(state, fieldTests, test, warn)
+    if (leaf.kind === 'text') warnAboutText(fieldTests, test, warn)
+    if (test.op === 'isNull') warnAboutIsNull(fieldTests, test, warn)
+    if (NEGATED_OPERATORS.has(test.op)) warnAboutNegation(fieldTests, test, warn)
     if (test.op === 'between' && isAfter(leaf, getBounds(test).from, getBounds(test).to))
-      warn('The first value lies after the second, so nothing is between them. Turn them round.')
+      warn('The first value is greater than the second, so nothing is between them. Swap them.')
   }
-  warnAboutBounds(state, given)
-  if (attribute && optionTypes.includes(attribute.type)) warnAboutOptions(state, given, attribute)
+  warnAboutBounds(state, fieldTests)
+  if (attribute && optionTypes.includes(attribute.type)) warnAboutOptions(state, fieldTests, attribute)
 }
 
 const getValues = ({ test }: ParsedTest): readonly string[] =>
@@ -83,7 +79,7 @@ const isAfter = (leaf: FilterField, a: string, b: string): boolean =>
 
 type Warn = (message: string) => void
 
-/** Times that lie in the past. */
+/** Fields whose times are never in the future. */
 const PAST_TIME_FIELDS = new Set(['createdAt', 'updatedAt', 'lastActivityAt', 'sentAt'])
 
 const warnAboutTime = (
@@ -92,18 +88,18 @@ const warnAboutTime = (
   { op, dates }: ParsedTest,
   warn: Warn,
 ): void => {
-  const days = attribute?.type === 'date'
+  const holdsDays = attribute?.type === 'date'
   const last = dates.at(-1)
   if (!last) return
-  if (days) {
+  if (holdsDays) {
     if (dates.some(({ form }) => form === 'instant' || form === 'local'))
-      warn('The field holds days, so the time of day makes no difference.')
+      warn('The field holds days, so the time of day has no effect.')
     return
   }
   if (dates.some(({ form }) => form === 'day' || form === 'local')) {
     warn(
-      `Without a time zone it is read in that of the workspace, ${state.zone}. Add Z or an offset ` +
-        'such as +02:00 to be sure.',
+      `Without a time zone, the time is interpreted in that of the workspace, ${state.zone}. Add Z or an ` +
+        'offset such as +02:00 to be explicit.',
     )
   }
   if (op === 'eq' || op === 'ne')
@@ -112,17 +108,17 @@ const warnAboutTime = (
     )
   if ((op === 'lte' || op === 'between') && last.starts) {
     warn(
-      'This is the first instant of its day or span: what happens later in it does not match. Use ' +
-        'end_of_… or lt with the day after.',
+      'This is the first instant of its day or period, so the rest of the period does not match. Use ' +
+        'end_of_… or lt with the next day.',
     )
   }
   if (op === 'gt' && last.form === 'day')
     warn(
-      'This is the first instant of the day, so the rest of that day matches too. To begin with the ' +
-        'day after, use gte with it.',
+      'This is the first instant of the day, so the rest of that day matches too. To start with the ' +
+        'next day, use gte with that day.',
     )
   if (['gt', 'gte', 'between'].includes(op) && PAST_TIME_FIELDS.has(field) && dates[0]!.instant > state.now)
-    warn('This lies in the future, where nothing has happened yet, so nothing matches.')
+    warn('This is in the future and the field holds past times, so nothing matches.')
 }
 
 /** Operators that compare the beginning of the text. */
@@ -133,7 +129,7 @@ const warnAboutText = ({ field, leaf, attribute }: FieldTests, test: ParsedTest,
   const phone = (leaf.phone && field === 'phoneNumber') || attribute?.type === 'phone'
   if (test.op === 'regex') {
     if (/^[\p{L}\p{N}\s_@-]*$/u.test(values[0]!))
-      warn('This regular expression is plain text. contains finds the same and ignores case.')
+      warn('This regular expression is plain text. Use contains, which finds the same text and ignores case.')
     if (phone && /^\^?\(?\\\+/.test(values[0]!))
       warn('Phone numbers are stored as digits, without +, so this never matches.')
     return
@@ -141,15 +137,15 @@ const warnAboutText = ({ field, leaf, attribute }: FieldTests, test: ParsedTest,
   if (values.includes('')) {
     warn(
       test.op === 'eq' || test.op === 'in'
-        ? 'Empty text is never stored. To find what is absent, use {"isNull": true}.'
+        ? 'Empty text is never stored. To find absent values, use {"isNull": true}.'
         : 'Every text contains the empty text.',
     )
   } else if (phone && values.some((value) => /\D/.test(value)))
-    warn('This is not a phone number, so it is never equal to one. Send digits with the country code.')
+    warn('This is not a phone number, so it never matches one. Send digits with the country code.')
   else if (phone && PREFIX_OPERATORS.has(test.op) && values.some((value) => value.startsWith('0'))) {
-    warn('Phone numbers are stored with their country code and without leading zeros, so none begins so.')
+    warn('Phone numbers are stored with the country code and without leading zeros, so none matches.')
   } else if (values.some((value) => value !== value.trim()))
-    warn('The value begins or ends with a space, which counts.')
+    warn('The value begins or ends with a space, which is significant.')
 }
 
 const warnAboutIsNull = (
@@ -158,24 +154,25 @@ const warnAboutIsNull = (
   warn: Warn,
 ): void => {
   const absent = 'value' in test && test.value === true
-  if (absent && tests.length > 1) warn('What is absent meets no other operator, so nothing matches both.')
+  if (absent && tests.length > 1) warn('An absent value matches no other operator, so nothing matches both.')
   else if (attribute) {
     if (absent)
       warn(
-        'A value that is there is never absent. To find contacts without one, use none with ' +
+        'A stored value is never absent. To find contacts without a value, use none with ' +
           'attributeName alone.',
       )
   } else if (!leaf.optional)
     warn(
-      `${relation ? `${relation}.` : ''}${field} is never absent, so this is ` +
-        `${absent ? 'never' : 'always'} met.`,
+      `${relation ? `${relation}.` : ''}${field} is never absent, so this ` +
+        `${absent ? 'never' : 'always'} matches.`,
     )
 }
 
 const NEGATED_OPERATORS = new Set(['ne', 'notIn', 'notContains'])
 const positiveOperators: Readonly<Record<string, string>> = { ne: 'eq', notIn: 'in', notContains: 'contains' }
 /**
- * Relations of which a contact may have several, where "has another" is easily taken for "lacks this one".
+ * Relations of which a contact may have several records, where "has another" is easily mistaken for "does not
+ * have this one".
  */
 const MULTI_VALUED_RELATIONS = new Set(['tags', 'groups', 'attributes', 'broadcasts'])
 
@@ -187,29 +184,29 @@ const warnAboutNegation = (
   if (relation && MULTI_VALUED_RELATIONS.has(relation) && field !== 'sentAt') {
     if (quantifier === 'some')
       warn(
-        `some with ${op} asks for another one: contacts without any do not match. For contacts that ` +
-          `lack this one use none with ${positiveOperators[op]}.`,
+        `some with ${op} matches contacts that have another one, and none without any. For contacts ` +
+          `without this one, use none with ${positiveOperators[op]}.`,
       )
     if (quantifier === 'none')
-      warn(`none with ${op} asks that there is no other one: contacts without any match too.`)
+      warn(`none with ${op} matches contacts that have no other one, and those without any.`)
   } else if (leaf.optional && !absentToo && !tests.some((test) => test.op === 'isNull')) {
     const what = relation ? `${relation[0]!.toUpperCase()}${relation.slice(1)}` : 'Contacts'
     warn(
-      `${what} without ${field} do not match: nothing that is absent is compared. To include them, ` +
-        `put {"${field}": {"isNull": true}} beside it in an or.`,
+      `${what} without ${field} do not match: absent values fail every comparison. To include them, ` +
+        `add {"${field}": {"isNull": true}} in an or.`,
     )
   }
 }
 
 const warnAboutBounds = (state: ParseState, { leaf, path, tests }: FieldTests): void => {
   if (leaf.kind !== 'time' && leaf.kind !== 'number') return
-  const valueOf = (...ops: string[]) => tests.find(({ op }) => ops.includes(op))
-  const [low, high] = [valueOf('gt', 'gte'), valueOf('lt', 'lte')]
+  const findTest = (...ops: string[]) => tests.find(({ op }) => ops.includes(op))
+  const [low, high] = [findTest('gt', 'gte'), findTest('lt', 'lte')]
   if (!low || !high) return
   const [from, to] = [getValues(low)[0]!, getValues(high)[0]!]
   const touching = !isAfter(leaf, to, from) && (low.op === 'gt' || high.op === 'lt')
   if (isAfter(leaf, from, to) || touching)
-    addWarning(state, path, `Nothing is both ${low.op} and ${high.op} of these values.`)
+    addWarning(state, path, `No value is both ${low.op} and ${high.op} these values.`)
 }
 
 /** The kind of value that each field of a custom value compares, and the reverse. */
@@ -232,14 +229,14 @@ const warnAboutOptions = (state: ParseState, { path, tests }: FieldTests, attrib
     if (!['eq', 'ne', 'in', 'notIn'].includes(test.op)) continue
     for (const value of getValues(test)) {
       if (options.some((option) => option.value === value)) continue
-      const labelled = options.find((option) => option.label.toLowerCase() === value.toLowerCase())
-      const known = labelled
-        ? `"${value}" is the label of an option, and values are compared: use "${labelled.value}".`
+      const labeled = options.find((option) => option.label.toLowerCase() === value.toLowerCase())
+      const message = labeled
+        ? `"${value}" is the label of an option, but filters compare values: use "${labeled.value}".`
         : `${attribute.key} has no option with the value "${value}"; its values are ${options
             .slice(0, 20)
             .map((option) => option.value)
             .join(', ')}.`
-      addWarning(state, [...path, test.op], known)
+      addWarning(state, [...path, test.op], message)
     }
   }
 }
@@ -261,30 +258,30 @@ export const warnAboutRecord = (
       state,
       path,
       hasConditions
-        ? `Contacts without any ${relation} meet every too. Add some, if they should not.`
-        : `Every contact meets this: nothing is asked of its ${relation}.`,
+        ? `Contacts without any ${relation} match every too. Add some to exclude them.`
+        : `Every contact matches: there are no conditions on its ${relation}.`,
     )
   }
   if (relation !== 'broadcasts') return
   const testsOf = (field: string) => conditions.find((condition) => condition.field === field)?.tests ?? []
   for (const test of testsOf('message_status')) {
-    const place = [...path, 'message_status', test.op]
-    const named = testsOf('id').some(({ op }) => op === 'eq' || op === 'in')
-    if (getValues(test).includes('not_responded') && !named) {
+    const statusPath = [...path, 'message_status', test.op]
+    const namesBroadcast = testsOf('id').some(({ op }) => op === 'eq' || op === 'in')
+    if (getValues(test).includes('not_responded') && !namesBroadcast) {
       addWarning(
         state,
-        place,
-        'Without a broadcast id this is met by contacts who left any one broadcast unanswered, even ' +
-          'if they answered others. Add id to ask about one.',
+        statusPath,
+        'Without a broadcast id, this matches contacts who did not respond to at least one broadcast, ' +
+          'even if they responded to others. Add id to select one broadcast.',
       )
     }
-    const further = test.op === 'eq' ? LATER_STATUSES[getValues(test)[0]!] : undefined
-    if (further)
+    const laterStatuses = test.op === 'eq' ? LATER_STATUSES[getValues(test)[0]!] : undefined
+    if (laterStatuses)
       addWarning(
         state,
-        place,
-        `A message that came further does not count as ${getValues(test)[0]}. For all that came at ` +
-          `least so far use {"in": ${JSON.stringify(further)}}.`,
+        statusPath,
+        `A message with a later status does not match ${getValues(test)[0]}. For all that reached ` +
+          `this status, use {"in": ${JSON.stringify(laterStatuses)}}.`,
       )
   }
 }

@@ -60,7 +60,7 @@ export const removeContactsFromGroup: Handler<'crm_remove_contacts_from_group'> 
   return output
 }
 
-/** Returns the group, locked so that it cannot be deleted meanwhile. Throws 404. */
+/** Returns the group, locked against deletion. Throws 404. */
 const requireGroup = async (ctx: Context, id: string): Promise<Label> => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id)
   if (!group) throw notFound('group', id)
@@ -71,7 +71,7 @@ const requireGroup = async (ctx: Context, id: string): Promise<Label> => {
 export const resolveGroups = async (ctx: Context, ids: LabelRefs): Promise<Label[]> =>
   selectGroups(await findGroups(ctx, ids), ids)
 
-/** Returns the groups with these ids that exist, locked so that they cannot be deleted meanwhile. */
+/** Returns the groups with these ids that exist, locked against deletion. */
 export const findGroups = async (ctx: Context, ids: LabelRefs): Promise<Label[]> =>
   ids.length === 0 ? [] : await lockGroups(ctx.tx, ctx.actor.workspace.id, distinctIds(ids))
 

@@ -210,7 +210,7 @@ const withProblems = async (app: App, work: () => Promise<Response>): Promise<Re
   }
 }
 
-/** Runs an operation with all fields in the JSON body; `idempotency_key` and `confirm` are accepted there too. */
+/** Runs an operation with all fields, `idempotency_key` and `confirm` included, in the JSON body. */
 const serveOps = async (app: App, event: H3Event): Promise<Response> => {
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
   try {

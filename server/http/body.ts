@@ -3,10 +3,10 @@ import type { H3Event } from 'h3'
 import { Problem } from '../core/problem.ts'
 
 export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024
-/** The largest body any route may ask for (imports and template samples). */
+/** Maximum of any route (imports and template samples). */
 export const MAX_BODY_BYTES = 24 * 1024 * 1024
 
-/** The body's text, after its size and type are found right (413, 415 come before authentication). */
+/** Returns the body as text. Throws 413 and 415, which come before authentication. */
 export const readBody = async (event: H3Event, maxBytes: number): Promise<string> => {
   const tooLarge = () =>
     new Problem('payload_too_large', `The body is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
@@ -21,17 +21,21 @@ export const readBody = async (event: H3Event, maxBytes: number): Promise<string
       (error as { statusCode?: number }).statusCode === 413
     )
       throw tooLarge()
-    throw new Problem('invalid_input', 'The body could not be read to its end.', {
-      errors: [{ pointer: '#', code: 'incomplete_body', detail: 'broke off', fix: 'Send the whole body.' }],
+    throw new Problem('invalid_input', 'The request body ended early.', {
+      errors: [
+        { pointer: '#', code: 'incomplete_body', detail: 'is incomplete', fix: 'Send the whole body.' },
+      ],
     })
   }
   if (bytes.byteLength === 0) return ''
   if (bytes.byteLength > maxBytes) throw tooLarge()
   const type = event.req.headers.get('content-type')
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
+    const declared =
+      type === null ? 'The request has no Content-Type' : `The Content-Type is "${type.slice(0, 100)}"`
     throw new Problem(
       'unsupported_media_type',
-      `The body is declared as ${type === null ? 'nothing' : `"${type.slice(0, 100)}"`}; send Content-Type: application/json.`,
+      `${declared}; send Content-Type: application/json.`,
       {},
       { Accept: 'application/json' },
     )
@@ -39,14 +43,14 @@ export const readBody = async (event: H3Event, maxBytes: number): Promise<string
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    // Kept as text that no JSON parser accepts, so that the refusal comes where validation stands.
+    // Text that no JSON parser accepts, so that the error is raised in the validation step.
     return '\uFFFD'
   }
 }
 
 /**
- * From Node's own request where there is one: a Request of the platform takes three times as long. What is
- * too large is not kept.
+ * Reads from Node's own request when there is one: the web `Request` takes three times as long. Chunks past
+ * the limit are discarded.
  */
 const readBytes = async (event: H3Event, maxBytes: number): Promise<Uint8Array> => {
   const incoming = event.runtime?.node?.req as IncomingMessage | undefined
@@ -65,7 +69,7 @@ const readBytes = async (event: H3Event, maxBytes: number): Promise<Uint8Array> 
   })
 }
 
-/** An absent body is an empty object. */
+/** Parses JSON; an empty body is an empty object. */
 export const tryParseJson = (text: string): { ok: true; value: unknown } | { ok: false } => {
   if (text === '') return { ok: true, value: {} }
   try {

@@ -3,14 +3,14 @@ import { openStream } from '../events/stream.ts'
 import { type CallRequest, perform } from '../core/perform.ts'
 import type { CallResponse } from '../core/respond.ts'
 
-/** Whether a client asks for server-sent events. */
+/** True when the client accepts server-sent events. */
 export const acceptsEventStream = (accept: string | undefined): boolean =>
   /(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(accept ?? '')
 
 /**
- * The event log as server-sent events. The call is first made as any other, so that it is refused as any
- * other. `Last-Event-ID`, which a client sends when it comes back, wins over `after`. Throws 429 when the
- * key has too many streams open.
+ * Serves the event log as server-sent events. The call runs as any other first, so that all checks apply.
+ * `Last-Event-ID`, which a client sends when it reconnects, overrides `after`. Throws 429 when the key has
+ * too many open streams.
  */
 export const serveEventStream = async (
   app: App,
@@ -19,16 +19,16 @@ export const serveEventStream = async (
 ): Promise<Response | CallResponse> => {
   let input: Record<string, unknown> = {}
   const read = (): unknown => {
-    const asked = (call.input as () => Record<string, unknown>)()
-    return (input = { limit: 1, ...asked, ...(lastEventId ? { after: lastEventId } : {}) })
+    const requested = (call.input as () => Record<string, unknown>)()
+    return (input = { limit: 1, ...requested, ...(lastEventId ? { after: lastEventId } : {}) })
   }
-  const answer = await perform(app, { ...call, input: read })
-  if (answer.status !== 200) return answer
+  const response = await perform(app, { ...call, input: read })
+  if (response.status !== 200) return response
   const body = await openStream(app, call.authorization, input)
   return new Response(body, {
-    // The last two keep proxies from holding events back.
+    // The last two stop proxies from buffering events.
     headers: {
-      ...answer.headers,
+      ...response.headers,
       'Content-Type': 'text/event-stream; charset=utf-8',
       'Cache-Control': 'no-cache, no-transform',
       'X-Accel-Buffering': 'no',

@@ -3,15 +3,14 @@ import { NodeRequest, type NodeResponse, sendNodeResponse } from 'srvx/node'
 
 /**
  * The handler for node:http. A FastResponse with text goes out in one write, head and body together; srvx
- * takes two, and waits for them. Everything else goes the way of srvx.
+ * takes two, and waits for them. Everything else is left to srvx.
  */
 export const nodeHandler =
   (fetch: (request: Request) => Response | Promise<Response>, options: { maxRequestBodySize: number }) =>
   async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     try {
       const response = await fetch(new NodeRequest({ req, res, ...options }) as unknown as Request)
-      // A network error is what the sandbox answers when an answer is to be lost: the caller's connection
-      // breaks off.
+      // The sandbox returns a network error when a response is to be lost: the connection is closed.
       if (response.type === 'error') return void res.destroy()
       if (!isFast(response)) return await sendNodeResponse(res, response)
       const { status, headers, body } = response._toNodeResponse()

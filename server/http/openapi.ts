@@ -1,6 +1,6 @@
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
-import { type JsonSchema, jsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
+import { type JsonSchema, toJsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
 import {
   getInputSchema,
   type Operation,
@@ -15,11 +15,11 @@ import {
   type Part,
   problemResponses,
   problemSchemas,
-  ref,
+  componentRef,
   successHeaders,
 } from './openapi-parts.ts'
 
-/** The document under construction: what operations put into it as they are described. */
+/** The parts of the document that operations add to. */
 type Draft = {
   publicUrl: string
   paths: Record<string, Part>
@@ -30,13 +30,13 @@ type Draft = {
 /** An operation with its schemas, their references pointing into the components. */
 type Described = { op: Operation; input: JsonSchema; output: JsonSchema; tag: string }
 
-/** The OpenAPI 3.1 description of every operation, over its REST routes and over `/v1/ops`. */
+/** Returns the OpenAPI 3.1 document: each operation with its REST routes and its `/v1/ops` route. */
 export const createOpenapi = (
   operations: readonly Operation[],
   { publicUrl }: { publicUrl: string },
 ): Part => {
   const draft: Draft = { publicUrl, paths: {}, schemas: {}, responses: {} }
-  const described = operations.map((op) => describe(draft, op))
+  const described = operations.map((op) => describeOperation(draft, op))
   const records = Object.entries(draft.schemas)
   for (const each of described) nameOutput(draft, each, records)
   for (const each of described) addRoutes(draft, each)
@@ -48,13 +48,14 @@ export const createOpenapi = (
       version: currentVersion,
       summary: 'Workspace messaging and CRM service',
       description:
-        'Contacts, tags, groups and custom fields of one workspace. Every operation is a REST route and `POST /v1/ops/<name>`. ' +
-        'A request acts as the staff member who owns the key. Changes take `dry_run`: every check runs, nothing changes.',
+        'Messaging and CRM for one workspace: contacts, conversations, messages, templates and reports. ' +
+        'Every operation is a REST route and `POST /v1/ops/<name>`. A request acts as the staff member who ' +
+        'owns the key. Changes take `dry_run`: every check runs, nothing changes.',
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl, description: 'This server' }],
     security: [{ apiKey: [] }],
-    tags: tagsOf(described),
+    tags: listTags(described),
     paths: draft.paths,
     components: {
       securitySchemes: {
@@ -62,34 +63,35 @@ export const createOpenapi = (
           type: 'http',
           scheme: 'bearer',
           description:
-            'An API key: `Authorization: Bearer wc_live_…`. Test keys (`wc_test_…`) run every change as a dry run.',
+            'An API key: `Authorization: Bearer wc_live_…`. Test keys (`wc_test_…`) run every change ' +
+            'as a dry run.',
         },
       },
       schemas: { ...draft.schemas, ...problemSchemas },
-      headers: used(headers, draft),
-      parameters: used(parameters, draft),
+      headers: pickUsed(headers, draft),
+      parameters: pickUsed(parameters, draft),
       responses: draft.responses,
     },
   }
 }
 
-/** Those components that the document refers to; linters count the rest as faults. */
-const used = (components: Record<string, Part>, { paths, responses }: Draft): Record<string, Part> => {
+/** Returns the components that the document refers to; linters report unused ones. */
+const pickUsed = (components: Record<string, Part>, { paths, responses }: Draft): Record<string, Part> => {
   const json = JSON.stringify([paths, responses])
   return Object.fromEntries(Object.entries(components).filter(([name]) => json.includes(`/${name}"}`)))
 }
 
-const tagsOf = (described: readonly Described[]): Part[] => [
+const listTags = (described: readonly Described[]): Part[] => [
   ...[...new Set(described.map(({ tag }) => tag))].map((name) => ({
     name,
     description: `Operations on ${name.replaceAll('-', ' ')}.`,
   })),
-  { name: 'ops', description: 'Every operation by its name, with every field in the JSON body.' },
+  { name: 'ops', description: 'Every operation by name, with all fields in the JSON body.' },
 ]
 
-const describe = (draft: Draft, op: Operation): Described => {
-  const input = jsonSchema(getInputSchema(op))
-  const output = jsonSchema(getOutputSchema(op))
+const describeOperation = (draft: Draft, op: Operation): Described => {
+  const input = toJsonSchema(getInputSchema(op))
+  const output = toJsonSchema(getOutputSchema(op))
   for (const [name, schema] of Object.entries({ ...input.definitions, ...output.definitions }))
     draft.schemas[name] = toComponents(schema)
   return {
@@ -108,8 +110,8 @@ const toComponents = (schema: JsonSchema): JsonSchema => {
 }
 
 /**
- * Gives an output a name, so that its routes share it: that of the record it equals, else one made from the
- * operation's name.
+ * Names an output, so that its routes share the schema: by the record that it equals, else after the
+ * operation.
  */
 const nameOutput = (
   draft: Draft,
@@ -118,12 +120,13 @@ const nameOutput = (
 ): void => {
   const json = JSON.stringify(each.output)
   const name =
-    records.find(([, record]) => JSON.stringify(record) === json)?.[0] ?? `${pascal(each.op.name)}Answer`
+    records.find(([, record]) => JSON.stringify(record) === json)?.[0] ??
+    `${toPascalCase(each.op.name)}Answer`
   draft.schemas[name] = each.output
-  each.output = ref('schemas', name)
+  each.output = componentRef('schemas', name)
 }
 
-const pascal = (name: string): string =>
+const toPascalCase = (name: string): string =>
   name
     .split('_')
     .map((word) => word[0]!.toUpperCase() + word.slice(1))
@@ -133,36 +136,34 @@ const addRoutes = (draft: Draft, each: Described): void => {
   listRoutes(each.op).forEach((route, index) => {
     const operationId =
       index === 0 ? each.op.name : `${each.op.name}_${route.method.toLowerCase()}${index > 1 ? index : ''}`
-    const body = route.bodyFields.length > 0 ? bodyOf(each, route.bodyFields) : undefined
+    const body = route.bodyFields.length > 0 ? createRequestBody(each, route.bodyFields) : undefined
+    const responses = createResponses(draft, each, route.status, route.method !== 'GET')
     const path = (draft.paths[route.path] ??= {})
     path[route.method.toLowerCase()] = {
       operationId,
       tags: [each.tag],
-      ...wordsOf(each.op),
+      ...createOperationMeta(each.op),
       parameters: [...fieldParameters(each, route), ...headerParameters(each.op)],
       ...(body ? { requestBody: body } : {}),
-      responses: (each.op.bytes ? asBytes : same)(
-        responsesOf(draft, each, route.status, route.method !== 'GET'),
-      ),
+      responses: each.op.bytes ? addByteResponses(responses) : responses,
     }
   })
 }
 
-const same = (responses: Part): Part => responses
-
-/** A route that answers the bytes themselves, unless JSON is asked for. */
-const asBytes = (responses: Part): Part => {
+/** Adds the responses of a route that returns the bytes themselves, unless JSON is requested. */
+const addByteResponses = (responses: Part): Part => {
   const success = responses['200'] as { headers: Part; content: Part }
   return {
     ...responses,
     200: {
       ...success,
-      description: 'The bytes, of whatever type they are; as JSON what they are and where.',
+      description:
+        'The bytes, in their media type; with `Accept: application/json`, a description with a URL.',
       content: { '*/*': { schema: { type: 'string', format: 'binary' } }, ...success.content },
     },
     302: {
-      description: 'The bytes are at another address.',
-      headers: { ...success.headers, Location: ref('headers', 'Location') },
+      description: 'The bytes are at another URL.',
+      headers: { ...success.headers, Location: componentRef('headers', 'Location') },
     },
   }
 }
@@ -189,22 +190,22 @@ const addOps = (draft: Draft, each: Described): void => {
           : {}),
       }
     : {}
-  const whole = { ...each, input: { ...input, properties: { ...(input.properties as Part), ...extra } } }
+  const withExtras = { ...each, input: { ...input, properties: { ...(input.properties as Part), ...extra } } }
   draft.paths[`/v1/ops/${op.name}`] = {
     post: {
       operationId: `${op.name}_op`,
       tags: ['ops'],
-      ...wordsOf(op),
+      ...createOperationMeta(op),
       parameters: headerParameters(op),
-      requestBody: bodyOf(whole, Object.keys(whole.input.properties)),
-      responses: responsesOf(draft, each, listRoutes(op)[0]!.status, true),
+      requestBody: createRequestBody(withExtras, Object.keys(withExtras.input.properties)),
+      responses: createResponses(draft, each, listRoutes(op)[0]!.status, true),
     },
   }
 }
 
-const wordsOf = (op: Operation): Part => ({
+const createOperationMeta = (op: Operation): Part => ({
   summary: op.summary,
-  description: [op.description, `Needs the scope \`${op.scope}\`.`].filter(Boolean).join('\n\n'),
+  description: [op.description, `Requires the scope \`${op.scope}\`.`].filter(Boolean).join('\n\n'),
   security: [{ apiKey: [op.scope] }],
   'x-operation': op.name,
   'x-scope': op.scope,
@@ -215,21 +216,28 @@ const wordsOf = (op: Operation): Part => ({
 })
 
 const headerParameters = (op: Operation): Part[] => [
-  ref('parameters', 'ApiVersion'),
+  componentRef('parameters', 'ApiVersion'),
   ...(op.dryRun
-    ? [ref('parameters', op.idempotency === 'required' ? 'RequiredIdempotencyKey' : 'IdempotencyKey')]
+    ? [
+        componentRef(
+          'parameters',
+          op.idempotency === 'required' ? 'RequiredIdempotencyKey' : 'IdempotencyKey',
+        ),
+      ]
     : []),
-  ...(op.confirm ? [{ ...confirmParameter(op.confirm), examples: examplesOf(op, () => op.confirm) }] : []),
+  ...(op.confirm
+    ? [{ ...confirmParameter(op.confirm), examples: createExamples(op, () => op.confirm) }]
+    : []),
 ]
 
 const fieldParameters = (each: Described, route: Route): Part[] => {
   const properties = each.input.properties as Record<string, JsonSchema>
   const required = (each.input.required ?? []) as string[]
-  const parameter =
+  const createParameter =
     (place: 'path' | 'query') =>
     (name: string): Part => {
       const { description, ...schema } = properties[name]!
-      const examples = examplesOf(each.op, (example) => (example.input as Part)[name])
+      const examples = createExamples(each.op, (example) => (example.input as Part)[name])
       return {
         name,
         in: place,
@@ -239,15 +247,18 @@ const fieldParameters = (each: Described, route: Route): Part[] => {
         ...(examples ? { examples } : {}),
       }
     }
-  return [...route.pathFields.map(parameter('path')), ...route.queryFields.map(parameter('query'))]
+  return [
+    ...route.pathFields.map(createParameter('path')),
+    ...route.queryFields.map(createParameter('query')),
+  ]
 }
 
-const bodyOf = ({ op, input }: Described, fields: readonly string[]): Part => {
+const createRequestBody = ({ op, input }: Described, fields: readonly string[]): Part => {
   const properties = input.properties as Record<string, JsonSchema>
   const required = ((input.required ?? []) as string[]).filter((name) => fields.includes(name))
   const pick = (from: Part): Part =>
     Object.fromEntries(fields.filter((name) => name in from).map((name) => [name, from[name]]))
-  const examples = examplesOf(op, (example) => pick(example.input as Part))
+  const examples = createExamples(op, (example) => pick(example.input as Part))
   return {
     required: required.length > 0,
     content: {
@@ -265,44 +276,48 @@ const bodyOf = ({ op, input }: Described, fields: readonly string[]): Part => {
 }
 
 /**
- * The catalog's examples as named examples; the same name in request and answer says that they belong
- * together.
+ * Returns the catalog's examples by name; a request and a response with the same name belong together.
  */
-const examplesOf = (
+const createExamples = (
   op: Operation,
   part: (example: Operation['examples'][number]) => unknown,
 ): Part | undefined => {
   const found = op.examples
-    .map((example) => [slug(example.title), { summary: example.title, value: part(example) }] as const)
+    .map((example) => [toSlug(example.title), { summary: example.title, value: part(example) }] as const)
     .filter(([, { value }]) => value !== undefined)
   return found.length > 0 ? Object.fromEntries(found) : undefined
 }
 
-const slug = (title: string): string =>
+const toSlug = (title: string): string =>
   title
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
 
-const successes: Record<number, string> = {
-  200: 'Done.',
-  201: 'Made.',
-  202: 'Taken on; the work goes on after the answer.',
+const successDescriptions: Record<number, string> = {
+  200: 'Success.',
+  201: 'Created.',
+  202: 'Accepted; processing continues after the response.',
 }
 
-const responsesOf = (draft: Draft, { op, output }: Described, status: number, readsBody: boolean): Part => {
+const createResponses = (
+  draft: Draft,
+  { op, output }: Described,
+  status: number,
+  readsBody: boolean,
+): Part => {
   const codes = [
     ...commonErrors,
     ...op.errors,
     ...(op.dryRun ? ['conflict' as const] : []),
     ...(op.confirm ? ['confirm_required' as const] : []),
-  ].filter((code) => !absent(readsBody).includes(code))
+  ].filter((code) => !listImpossibleErrors(readsBody).includes(code))
   const { refs, responses } = problemResponses(codes, draft.publicUrl)
   Object.assign(draft.responses, responses)
-  const examples = examplesOf(op, (example) => example.output)
+  const examples = createExamples(op, (example) => example.output)
   return {
     [status]: {
-      description: successes[status]!,
+      description: successDescriptions[status]!,
       headers: successHeaders(op.dryRun === true),
       content: { 'application/json': { schema: output, ...(examples ? { examples } : {}) } },
     },
@@ -311,8 +326,8 @@ const responsesOf = (draft: Draft, { op, output }: Described, status: number, re
 }
 
 /**
- * Codes that a described request cannot meet: its method is one of the path's, and no body of a GET is
- * read, so none is too large or of the wrong type.
+ * Returns the codes that cannot occur in a documented request: its method is allowed, and the body of a GET
+ * is not read.
  */
-const absent = (readsBody: boolean): readonly ErrorCode[] =>
+const listImpossibleErrors = (readsBody: boolean): readonly ErrorCode[] =>
   readsBody ? ['method_not_allowed'] : ['method_not_allowed', 'payload_too_large', 'unsupported_media_type']

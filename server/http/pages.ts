@@ -3,55 +3,60 @@ import { fileURLToPath } from 'node:url'
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import { problemExample } from './problem-example.ts'
 
-type Site = { config: { publicUrl: string } }
+type PageSource = { config: { publicUrl: string } }
 
 /**
- * The pages for people: `/`, `/docs` with its assets, `/errors` and `/errors/<code>`. Undefined: no such
- * page. Everything comes from this server, so that the pages work without the internet.
+ * Returns an HTML page: `/`, `/docs` with its assets, `/errors` or `/errors/<code>`; undefined for any other
+ * path. Everything is served from here, so that the pages work without the internet.
  */
-export const renderPage = (path: string, app: Site): Promise<Response | undefined> | Response | undefined => {
+export const renderPage = (
+  path: string,
+  app: PageSource,
+): Promise<Response | undefined> | Response | undefined => {
   const { publicUrl } = app.config
-  if (path === '/') return htmlResponse(landingPage(publicUrl))
-  if (path === '/docs') return htmlResponse(docsPage, docsPolicy(publicUrl))
+  if (path === '/') return createHtmlResponse(renderLandingPage(publicUrl))
+  if (path === '/docs') return createHtmlResponse(docsPage, getDocsPolicy(publicUrl))
   // The page names its files relative to /docs, so that it also works behind a proxy that adds a path.
   if (path === '/docs/') return new Response(null, { status: 308, headers: { Location: '../docs' } })
-  if (path === '/docs/assets/init.js') return fileResponse(initScript, 'text/javascript')
-  if (path.startsWith('/docs/assets/')) return asset(path.slice('/docs/assets/'.length))
-  if (path === '/errors') return htmlResponse(errorIndex(publicUrl))
+  if (path === '/docs/assets/init.js') return createFileResponse(initScript, 'text/javascript')
+  if (path.startsWith('/docs/assets/')) return readAsset(path.slice('/docs/assets/'.length))
+  if (path === '/errors') return createHtmlResponse(renderErrorIndex(publicUrl))
   const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
   return code !== undefined && Object.hasOwn(errors, code)
-    ? htmlResponse(errorPage(code as ErrorCode, publicUrl))
+    ? createHtmlResponse(renderErrorPage(code as ErrorCode, publicUrl))
     : undefined
 }
 
-const landingPage = (publicUrl: string): string =>
-  layout(
+const renderLandingPage = (publicUrl: string): string =>
+  renderLayout(
     'wcrm',
     publicUrl,
     `
-<p>Workspace messaging and CRM: contacts with tags, groups and custom fields. Every operation is a REST route, a
-<code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
+<p>Workspace messaging and CRM: contacts with tags, groups and custom fields. Every operation is a
+REST route, a <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.</p>
 <ul>
-<li><a href="${escapeHtml(publicUrl)}/docs">API reference</a>, to read and to try</li>
+<li><a href="${escapeHtml(publicUrl)}/docs">API reference</a>, with requests to try</li>
 <li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a></li>
 <li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and how to fix them</li>
 <li>MCP: <code>${escapeHtml(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
-<li><a href="${escapeHtml(publicUrl)}/healthz">Health</a>, <a href="${escapeHtml(publicUrl)}/readyz">readiness</a> and <a href="${escapeHtml(publicUrl)}/metrics">metrics</a></li>
+<li><a href="${escapeHtml(publicUrl)}/healthz">Health</a>,
+<a href="${escapeHtml(publicUrl)}/readyz">readiness</a> and
+<a href="${escapeHtml(publicUrl)}/metrics">metrics</a></li>
 </ul>
 <h2>A first request</h2>
 <pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escapeHtml(publicUrl)}/v1/me</pre>`,
   )
 
 /** The page that explains one error code. */
-const errorPage = (code: ErrorCode, publicUrl: string): string => {
+const renderErrorPage = (code: ErrorCode, publicUrl: string): string => {
   const { status, title, description, fix } = errors[code]
-  return layout(
+  return renderLayout(
     title,
     publicUrl,
     `
 <p class="code">${status} <code>${code}</code></p>
-<h2>When</h2><p>${prose(description)}</p>
-<h2>What to do</h2><p>${prose(fix)}</p>
+<h2>When</h2><p>${renderProse(description)}</p>
+<h2>What to do</h2><p>${renderProse(fix)}</p>
 <h2>Example</h2>
 <pre>HTTP status ${status}
 Content-Type: application/problem+json
@@ -61,8 +66,8 @@ ${escapeHtml(JSON.stringify(problemExample(code, publicUrl), null, 2))}</pre>
   )
 }
 
-const errorIndex = (publicUrl: string): string =>
-  layout(
+const renderErrorIndex = (publicUrl: string): string =>
+  renderLayout(
     'Error codes',
     publicUrl,
     `
@@ -71,21 +76,26 @@ const errorIndex = (publicUrl: string): string =>
 ${Object.entries(errors)
   .map(
     ([code, { status, description }]) =>
-      `<tr><td>${status}</td><td><a href="${escapeHtml(publicUrl)}/errors/${code}"><code>${code}</code></a></td><td>${prose(description)}</td></tr>`,
+      `<tr><td>${status}</td>` +
+      `<td><a href="${escapeHtml(publicUrl)}/errors/${code}"><code>${code}</code></a></td>` +
+      `<td>${renderProse(description)}</td></tr>`,
   )
   .join('\n')}
 </tbody></table>`,
   )
 
-const layout = (title: string, publicUrl: string, body: string): string => `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+const renderLayout = (title: string, publicUrl: string, body: string): string => `<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}${title === 'wcrm' ? '' : ' · wcrm'}</title>
 <style>
 :root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem }
 h1 { font-size: 1.6rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-code, pre { font: .9em ui-monospace, monospace } pre { padding: 1rem; overflow-x: auto; border: 1px solid #8885; border-radius: 6px }
-table { border-collapse: collapse } th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; border-top: 1px solid #8885 }
+code, pre { font: .9em ui-monospace, monospace }
+pre { padding: 1rem; overflow-x: auto; border: 1px solid #8885; border-radius: 6px }
+table { border-collapse: collapse }
+th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0; border-top: 1px solid #8885 }
 </style></head><body>
 <p><a href="${escapeHtml(publicUrl)}/">wcrm</a></p>
 <h1>${escapeHtml(title)}</h1>${body}
@@ -93,32 +103,39 @@ table { border-collapse: collapse } th, td { text-align: left; vertical-align: t
 `
 
 const docsPage = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>API reference · wcrm</title>
-<link rel="stylesheet" href="docs/assets/swagger-ui.css"><link rel="icon" href="docs/assets/favicon-32x32.png">
+<link rel="stylesheet" href="docs/assets/swagger-ui.css">
+<link rel="icon" href="docs/assets/favicon-32x32.png">
 </head><body><div id="swagger-ui"></div>
-<noscript>This page needs JavaScript. The description itself is at <a href="openapi.json">openapi.json</a>.</noscript>
+<noscript>This page requires JavaScript. API description: <a href="openapi.json">openapi.json</a>.</noscript>
 <script src="docs/assets/swagger-ui-bundle.js"></script><script src="docs/assets/init.js"></script>
 </body></html>
 `
 
-// A file of its own, because the policy allows no inline script.
+// A separate file, because the content security policy allows no inline script.
 const initScript = `const base = location.href.replace(/\\/docs\\/?([?#].*)?$/, '')
-SwaggerUIBundle({ url: base + '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, docExpansion: 'none', filter: true,
+SwaggerUIBundle({ url: base + '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, docExpansion: 'none',
+  filter: true,
   defaultModelsExpandDepth: 0, tryItOutEnabled: true, persistAuthorization: false, validatorUrl: null })
 `
 
 /**
- * Swagger UI writes style elements and data: images; scripts come from here alone, and calls go to this
- * server alone.
+ * Content security policy of `/docs`: Swagger UI writes style elements and `data:` images; scripts come only
+ * from here, and requests go only to this server.
  */
-const docsPolicy = (publicUrl: string): string =>
-  `default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self' ${new URL(publicUrl).origin}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+const getDocsPolicy = (publicUrl: string): string =>
+  [
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:",
+    `connect-src 'self' ${new URL(publicUrl).origin}`,
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  ].join('; ')
 
 const plainPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-export const htmlResponse = (body: string, policy = plainPolicy, status = 200): Response =>
+export const createHtmlResponse = (body: string, policy = plainPolicy, status = 200): Response =>
   new Response(body, {
     status,
     headers: {
@@ -130,7 +147,7 @@ export const htmlResponse = (body: string, policy = plainPolicy, status = 200): 
     },
   })
 
-const fileResponse = (body: string | Uint8Array<ArrayBuffer>, type: string): Response =>
+const createFileResponse = (body: string | Uint8Array<ArrayBuffer>, type: string): Response =>
   new Response(body, {
     headers: {
       'Content-Type': type,
@@ -139,21 +156,24 @@ const fileResponse = (body: string | Uint8Array<ArrayBuffer>, type: string): Res
     },
   })
 
-/** Files of Swagger UI that are served, and nothing else of its folder. */
+/** The only files of Swagger UI that are served. */
 const assets: Record<string, string> = {
   'swagger-ui.css': 'text/css; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'favicon-32x32.png': 'image/png',
 }
 
-const asset = async (name: string): Promise<Response | undefined> => {
+const readAsset = async (name: string): Promise<Response | undefined> => {
   const type = Object.hasOwn(assets, name) ? assets[name] : undefined
   if (type === undefined) return undefined
-  return fileResponse(await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))), type)
+  return createFileResponse(
+    await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))),
+    type,
+  )
 }
 
 export const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
-/** Text of the catalog, whose backticks mark code. */
-const prose = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+/** Renders text of the catalog, in which backticks mark code. */
+const renderProse = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')

@@ -2,8 +2,7 @@ import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import type { ProblemDocument, ProblemExtras } from '../core/problem.ts'
 
 /**
- * What a code's problem says beyond the table, as an example: for the documents and the pages of the
- * errors.
+ * Example members of each code's problem beyond the table, for the OpenAPI document and the error pages.
  */
 const samples: Partial<Record<ErrorCode, { detail: string; extras?: ProblemExtras }>> = {
   invalid_input: {
@@ -43,7 +42,7 @@ const samples: Partial<Record<ErrorCode, { detail: string; extras?: ProblemExtra
   timeout: { detail: 'The work did not finish in time.' },
 }
 
-/** A problem of this code as a client may read it. */
+/** Returns an example problem of this code. */
 export const problemExample = (code: ErrorCode, publicUrl: string): ProblemDocument => {
   const { status, title, description } = errors[code]
   const { detail, extras } = samples[code] ?? { detail: description }

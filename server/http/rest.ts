@@ -2,10 +2,10 @@ import type { z } from 'zod'
 import { type Operation, type Route, getInputSchema, listRoutes } from '../../catalog/index.ts'
 import { type FieldError, toPointer, Problem } from '../core/problem.ts'
 
-/** What a field looks like in a query string. */
+/** How the value of a query field is parsed. */
 type QueryKind = 'boolean' | 'integer' | 'array' | 'other'
 
-/** A route ready to serve: the kinds of its query fields are worked out once. */
+/** A route with the kinds of its query fields, computed once. */
 export type RestRoute = Route & {
   readonly operation: Operation
   readonly kinds: ReadonlyMap<string, QueryKind>
@@ -38,7 +38,7 @@ const getQueryKind = (schema: z.ZodType): QueryKind => {
       : 'other'
 }
 
-/** The text of a query field as its type; what does not fit stays text, for validation to name. */
+/** Parses a query field by its kind. Text that does not parse is left for validation to report. */
 const parseQueryValue = (kind: QueryKind, values: string[]): unknown => {
   if (kind === 'array') return values
   const last = values.at(-1)!
@@ -49,8 +49,8 @@ const parseQueryValue = (kind: QueryKind, values: string[]): unknown => {
 }
 
 /**
- * The input of a REST call: path, query and body in one object, as `/v1/ops` takes it. A field in the wrong
- * place is refused with the right one.
+ * Merges path, query and body into one input, the same as `/v1/ops` takes. Throws 400 for a field in the
+ * wrong place, naming the right one.
  */
 export const parseRestInput = (
   route: RestRoute,
@@ -61,7 +61,7 @@ export const parseRestInput = (
   if (body !== undefined && (body === null || typeof body !== 'object' || Array.isArray(body))) return body
   const misplaced: FieldError[] = []
   const input: Record<string, unknown> = {}
-  // defineProperty: a field named __proto__ must become a field, to be refused as any unknown one.
+  // defineProperty: a field named __proto__ must become a field, so that validation rejects it as unknown.
   const put = (name: string, value: unknown) =>
     Object.defineProperty(input, name, { value, enumerable: true, configurable: true, writable: true })
   for (const [name, value] of Object.entries(body ?? {})) {
@@ -69,14 +69,14 @@ export const parseRestInput = (
       misplaced.push({
         pointer: toPointer([name]),
         code: 'misplaced_field',
-        detail: 'travels in the path',
+        detail: 'belongs in the path',
         fix: 'Remove it from the body.',
       })
     else if (route.queryFields.includes(name))
       misplaced.push({
         pointer: toPointer([name]),
         code: 'misplaced_field',
-        detail: 'travels in the query',
+        detail: 'belongs in the query',
         fix: `Send ?${name}=… instead.`,
       })
     else if (isFieldOfOtherRoute(route, name))
@@ -89,7 +89,7 @@ export const parseRestInput = (
       misplaced.push({
         parameter: name,
         code: 'misplaced_field',
-        detail: 'travels in the body',
+        detail: 'belongs in the body',
         fix: 'Send it in the JSON body instead.',
       })
     else if (!route.pathFields.includes(name))
@@ -105,7 +105,7 @@ export const parseRestInput = (
   return input
 }
 
-/** A field of the operation that this route does not take. */
+/** True for a field of the operation that this route does not take. */
 const isFieldOfOtherRoute = (route: RestRoute, name: string): boolean =>
   Object.hasOwn(route.operation.input.shape, name) &&
   ![route.pathFields, route.queryFields, route.bodyFields].some((fields) => fields.includes(name))
@@ -117,7 +117,7 @@ const toMisplacedError = (where: Pick<FieldError, 'pointer' | 'parameter'>): Fie
   fix: "Use the operation's other route, or /v1/ops, which takes every field.",
 })
 
-/** Points at path and query fields by `parameter`, at body fields by `pointer`. */
+/** Returns a function that locates errors: path and query fields by `parameter`, body fields by `pointer`. */
 export const createErrorLocator =
   (route: RestRoute, inQuery: ReadonlySet<string>) =>
   (error: FieldError): FieldError => {

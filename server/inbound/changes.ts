@@ -145,7 +145,7 @@ export const applyChannelChange = async (
   return channels.length > 0
 }
 
-/** Channel statuses by the provider's states of phone numbers (reference 2.5). */
+/** Channel statuses by the provider's states of phone numbers. */
 const statusByPhoneState: Readonly<Record<string, TableRow<'channels'>['status']>> = {
   CONNECTED: 'connected',
   DISCONNECTED: 'disconnected',

@@ -20,7 +20,7 @@ export type InboundCustomer = NewCustomer
 const MAX_NAME_LENGTH = 255
 const MAX_USER_ID_LENGTH = 200
 
-/** The customer of a message or preference; undefined when it names none that could be answered. */
+/** Returns the customer of a message or preference; undefined when there is no address to reply to. */
 export const parseCustomer = (
   phone: unknown,
   userId: unknown,
@@ -139,7 +139,7 @@ const fillMissingFields = async (
   const missing: Partial<CustomerRow> = {
     ...(row.name === null && customer.name !== null ? { name: customer.name } : {}),
     ...(row.phone === null && customer.phone !== null ? { phone: customer.phone } : {}),
-    // Where another contact has the user id, both stay as they are, for staff to merge.
+    // When another contact has the user id, both are kept unchanged, for staff to merge.
     ...(row.chatapp_user_id === null &&
     customer.userId !== null &&
     !find({ phone: null, userId: customer.userId, name: null })

@@ -1,12 +1,12 @@
 import { asNumber, asText } from './json.ts'
 
-/** A message that took longer was delayed on its way; its time is taken as reported. */
+/** A message that took longer was delayed on its way; its reported time is used. */
 const MAX_DELIVERY_DELAY_MS = 60_000
 
 /**
- * When something happened, ISO 8601 UTC. The provider reports whole seconds. For what arrives promptly the
- * end of that second is taken, so that a customer who replies within a second does not seem to have written
- * before; nothing happens after it was received.
+ * Returns when something happened, ISO 8601 UTC. The provider reports whole seconds. For an event that
+ * arrives promptly this is the end of that second, so that a customer who replies within a second does not
+ * seem to have written before. The time is never after the event was received.
  */
 export const toEventTime = (timestamp: unknown, receivedAt: string): string => {
   const reported = (asNumber(timestamp) ?? Number(asText(timestamp) ?? NaN)) * 1000

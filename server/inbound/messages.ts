@@ -125,7 +125,7 @@ export const isPhoneChange = (message: JsonObject): boolean =>
 
 /**
  * Gives the contact the new phone number, unless another contact has it, and shows the change in the
- * conversation. It is no message of the customer: nobody has to answer.
+ * conversation. It is not a message of the customer and needs no reply.
  */
 export const applyPhoneChange = async (
   context: ConversationContext<'contact.updated/1'>,

@@ -14,7 +14,7 @@ import { errorLogDetails } from '../jobs/log-details.ts'
 import type { JobDefinition } from '../jobs/runner.ts'
 import { applyUpdates } from './apply-updates.ts'
 
-/** Updates in one transaction. The embedded database has one session: nobody else is served meanwhile. */
+/** Updates per transaction. The embedded database has one session, which a transaction blocks for others. */
 const BATCH_SIZE = { embedded: 25, postgresql: 100 }
 const MAX_TRANSACTION_ATTEMPTS = 3
 /** Seconds until an update that failed is retried; after the last one it is set aside as failed. */

@@ -11,7 +11,7 @@ import { withRetries } from '../core/retry.ts'
 /** `appSecret` signs every body; `verifyToken` is what the provider sends to verify this address. */
 export type ProviderWebhookConfig = { appSecret: string; verifyToken: string }
 
-/** The provider's maximum (reference 2.6). */
+/** The provider's maximum. */
 const MAX_BODY_BYTES = 3 * 1024 * 1024
 const MAX_INSERT_ATTEMPTS = 3
 

@@ -3,8 +3,8 @@ import type { Actor, Context } from '../core/context.ts'
 import { notFound } from '../core/problem.ts'
 
 /**
- * Whether a staff member sees and changes the conversations of this channel. Those whose channel is gone
- * are for staff who may use all.
+ * Whether a staff member may see and change the conversations of this channel. Conversations of a deleted
+ * channel are visible only to staff with access to all channels.
  */
 export const canUseChannel = ({ staff: { channelIds } }: Actor, channelId: string | null): boolean =>
   channelIds === null || (channelId !== null && channelIds.includes(channelId))

@@ -22,14 +22,14 @@ const requireOneAssignee = ({ staff_id, team_id }: Input): void => {
   })
 }
 
-/** The name of a staff member who can take conversations of this channel. */
+/** Returns the name of a staff member to whom conversations of this channel can be assigned. */
 const requireStaffAssignee = async (ctx: Context, id: string, channelId: string | null): Promise<string> => {
   const staff = await findStaffAssignee(ctx.tx, ctx.actor.workspace.id, id)
   if (!staff) throw notFound('staff member', id)
   if (!staff.enabled)
     throw new Problem(
       'forbidden',
-      `The staff member ${id} is disabled and takes no conversations. Choose another one.`,
+      `The staff member ${id} is disabled and cannot be assigned conversations. Choose another one.`,
       { reason: 'assignee_disabled' },
     )
   if (staff.channel_ids !== null && (channelId === null || !staff.channel_ids.includes(channelId))) {
@@ -52,7 +52,7 @@ const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState):
   assigned_staff_id !== null || assigned_team_id !== null
 
 /**
- * The conversation is locked before anything is asked, so of many who claim it at once the first one wins.
+ * Locks the conversation before it reads its assignee, so that the first of concurrent claims wins.
  */
 export const assignConversation: Handler<'inbox_assign_conversation'> = async (ctx, input) => {
   requireOneAssignee(input)
@@ -65,7 +65,7 @@ export const assignConversation: Handler<'inbox_assign_conversation'> = async (c
   if (input.only_if_unassigned && isAssigned(conversation)) {
     throw new Problem(
       'conflict',
-      'The conversation is assigned already. Leave only_if_unassigned out to take it over.',
+      'The conversation is assigned already. Omit only_if_unassigned to take it over.',
       {
         reason: 'already_assigned',
         assignee_staff_id: conversation.assigned_staff_id,
@@ -73,7 +73,7 @@ export const assignConversation: Handler<'inbox_assign_conversation'> = async (c
       },
     )
   }
-  // Whoever of a team takes its conversation, the team keeps it; a team that is given one starts with nobody.
+  // A member of the team who takes its conversation leaves it with the team; a newly assigned team has no member.
   const given =
     staffId === undefined
       ? { assigned_staff_id: null, assigned_team_id: teamId! }

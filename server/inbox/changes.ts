@@ -58,7 +58,7 @@ const parseReminder = (at: string | null, now: string): string | null => {
   const time = Date.parse(at)
   if (!(time > Date.parse(now)))
     throw invalidField('at', 'not_future', `must be later than now, ${now}`, {
-      fix: 'Send a time to come, or null to clear the reminder.',
+      fix: 'Send a future time, or null to clear the reminder.',
     })
   if (time > MAX_TIME)
     throw invalidField('at', 'too_late', 'is after the year 9999 in UTC', { fix: 'Send an earlier time.' })

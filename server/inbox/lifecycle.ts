@@ -196,7 +196,7 @@ export const applyOutboundMessage = async (
   }
 }
 
-/** Applies the provider's report that the window is closed, although it was thought to be open. */
+/** Applies the provider's report that the window is closed, although it was expected to be open. */
 export const applyWindowCorrection = async (
   context: ConversationContext,
   conversation: ConversationState,

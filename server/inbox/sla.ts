@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { Sla } from '../../catalog/conversations/read.ts'
+import type { SlaClocks } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import { type ActiveSlaPolicy, listActiveSlaPolicies } from '../../storage/sla.ts'
 import { addBusinessTime, type BusinessHours } from './hours.ts'
@@ -27,11 +28,6 @@ const computeDue = (policy: ActiveSlaPolicy, seconds: number | null, from: strin
   if (hours === null) return new Date(Date.parse(from) + seconds * 1000).toISOString()
   return addBusinessTime(from, seconds, { ...hours, timezone: hours.timezone ?? policy.timezone })
 }
-
-export type SlaClocks = Pick<
-  ConversationState,
-  'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
->
 
 /** Computes the clocks of an episode that opens now. A first response is due where the customer opened it. */
 export const computeEpisodeClocks = async (

@@ -30,13 +30,13 @@ export const tagConversation: Handler<'inbox_tag_conversation'> = async (ctx, in
   const both = added.find((tag) => removed.some((r) => r.id === tag.id))
   if (both) {
     const at = remove.findIndex((given) => selectTags(known, [given])[0]?.id === both.id)
-    throw new Problem('invalid_input', `The tag "${both.name}" is both to be added and to be removed.`, {
+    throw new Problem('invalid_input', `The tag "${both.name}" is in both add and remove.`, {
       errors: [
         {
           pointer: toPointer(['remove', at]),
           code: 'contradiction',
           detail: 'is in add too',
-          fix: 'Leave it out of one of them.',
+          fix: 'Remove it from one of them.',
         },
       ],
     })

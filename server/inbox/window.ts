@@ -9,7 +9,7 @@ export type WindowFacts = {
   last_inbound_at: string | null
   /** The latest message that came from an ad. */
   free_entry_at: string | null
-  /** When the provider reported that the window is closed, although it was thought to be open. */
+  /** When the provider reported that the window is closed, although it was expected to be open. */
   window_corrected_at: string | null
 }
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { errorLogDetails } from './log-details.ts'
 
-/** The background jobs of a server. A declaration in `server/jobs/background.ts` stands behind each. */
+/** The background jobs of a server, declared in `server/jobs/background.ts`. */
 export type JobName =
   | 'provider-updates'
   | 'media-downloads'
@@ -123,7 +123,7 @@ export const createJob = (definition: JobDefinition, log: Logger): Job => {
     },
     wake,
     runOnce: async () => {
-      // What is in progress may have looked before the caller's own changes were committed.
+      // A run in progress may have started before the caller's own changes were committed.
       while (running) await running
       if (stopping) return 0
       await begin()

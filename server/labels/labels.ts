@@ -47,21 +47,21 @@ export const listLabels = <Out>(
   input: InputOf<'crm_list_tags'>,
   show: (row: LabelRow) => Out,
 ): Promise<LabelPage<Out>> =>
-  createPage(
-    ctx.cursors,
+  createPage({
+    cursors: ctx.cursors,
     input,
-    (after, limit) =>
+    load: (after, limit) =>
       listLabelPage(ctx.tx, ctx.actor.workspace.id, kind, {
         search: input.search,
         after: after && { nameKey: after[0]!, id: after[1]! },
         limit,
       }),
-    () => countLabels(ctx.tx, ctx.actor.workspace.id, kind, input.search),
-    (row) => [row.name_key, row.id],
-    show,
-  )
+    count: () => countLabels(ctx.tx, ctx.actor.workspace.id, kind, input.search),
+    toPosition: (row) => [row.name_key, row.id],
+    toItem: show,
+  })
 
-/** The answer of all four operations that change the labels of many contacts. */
+/** The output of all four operations that change the labels of many contacts. */
 export type BulkLabelOutput = OutputOf<'crm_tag_contacts'>
 
 /** Contacts that gained or lost the same labels; one event covers them. */
@@ -70,8 +70,8 @@ type LabelChange = { labels: Label[]; contactIds: string[] }
 const MAX_FAILURES = 50
 
 /**
- * Adds the labels to, or removes them from, all of these contacts that exist. Returns the answer, and what
- * really changed.
+ * Adds the labels to, or removes them from, those of these contacts that exist. Returns the output, and the
+ * actual changes.
  */
 export const changeLabels = async (
   ctx: Context,

@@ -14,7 +14,7 @@ import type { JobDefinition } from '../jobs/runner.ts'
 import { type MediaStore, mediaKey } from './store.ts'
 
 const MB = 1024 * 1024
-/** The provider's own limits for each type (reference 2.2). */
+/** The provider's limits for each type. */
 const maxBytesByType: Readonly<Record<string, number>> = {
   IMAGE: 5 * MB,
   VIDEO: 16 * MB,

@@ -50,7 +50,7 @@ const toContentType = (type: string | null): string =>
     ? type
     : DEFAULT_CONTENT_TYPE
 
-/** Serves the file behind a sealed URL. Throws 404 when the URL is invalid or expired, or the file is gone. */
+/** Serves the file of a sealed URL. Throws 404 when the URL is invalid or expired, or the file is deleted. */
 export const serveMedia = async (app: App, token: string): Promise<Response> => {
   const opened = openMediaUrl(app.mediaSealer, token)
   if (!opened)

@@ -5,11 +5,11 @@ import { dirname, join } from 'node:path'
 
 /** Where received files are kept. Servers of one database share it. */
 export type MediaStore = {
-  /** The largest file that is kept, in bytes, whatever its type. */
+  /** The largest file that is kept, of any type, in bytes. */
   readonly maxBytes: number
   /** Writes the file atomically: no reader finds half of it. */
   write: (key: string, bytes: Uint8Array) => Promise<void>
-  /** Undefined when the file does not exist. It is streamed as it is sent. */
+  /** Undefined when the file does not exist. The content is a stream. */
   read: (key: string) => Promise<Blob | undefined>
   remove: (key: string) => Promise<void>
 }

@@ -35,7 +35,7 @@ export const requireUsableChannel = (channel: SendingChannel): SendingChannel =>
 
 /**
  * Chooses the channel that a template is sent on: the requested one, else that of the contact's latest
- * conversation, else the default channel (contract 5). Throws 404 or 400 when there is none.
+ * conversation, else the default channel. Throws 404 or 400 when there is none.
  */
 export const chooseChannel = async (
   ctx: Context,

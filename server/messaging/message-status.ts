@@ -15,7 +15,7 @@ import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
 import { eventMessage } from './view.ts'
 
-/** Error codes of the provider that carry information about the customer (reference 2.8). */
+/** Error codes of the provider that carry information about the customer. */
 export const RE_ENGAGEMENT_CODE = 131047
 export const MARKETING_STOPPED_CODE = 131050
 

@@ -20,7 +20,7 @@ import {
 import { defineProviderHandler } from '../core/provider-handler.ts'
 
 type Input = InputOf<'messaging_send_reply'>
-/** What is sent: text, or a file with or without a caption. */
+/** Text, or a file with an optional caption. */
 type ReplyContent =
   | { type: 'TEXT'; text: string }
   | { type: string; text: string | null; url: string; fileName: string | null }
@@ -200,7 +200,7 @@ const requireOpenWindow = (ctx: Context, conversation: ConversationState): void 
   if (!window.open) throw windowClosedProblem(window)
 }
 
-/** Returns the message in the provider's form (reference 2.2). Its types are ours in lower case. */
+/** Returns the message in the provider's form. Its types are ours in lower case. */
 const toProviderBody = (reply: ReplyContent): OutgoingMessage['body'] => {
   if (!('url' in reply)) return { type: 'text', text: { body: reply.text, preview_url: false } }
   const type = reply.type.toLowerCase()

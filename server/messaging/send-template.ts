@@ -36,7 +36,7 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
     const { components, preview } = fillOrThrow(ctx, template, input)
     if (known) requireRecipientAllowed(known, template)
     const recipient = known ? requireReachable(known) : await createContact(ctx, phone!)
-    // Events of what is created here are emitted once the provider has accepted the message.
+    // Events of rows that are created here are emitted after the provider has accepted the message.
     const silent = { ...toConversationContext(ctx), emit: () => {} }
     const { conversation, created } = await findOrCreateConversation(
       silent,

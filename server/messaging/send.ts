@@ -31,13 +31,13 @@ import {
 import { showMessage } from './view.ts'
 
 /**
- * How every message is sent. `prepare` commits the message as pending under a reference of its own, in its
- * conversation, so that a status that arrives before the response finds it; `call` sends it, once;
- * `complete` marks it as sent, and emits the events of what was created on the way. A refusal undoes all of
- * it: the message, and a conversation or contact that only this send created.
+ * The intent of a send. `prepare` commits the message as pending, in its conversation and under a reference
+ * of its own, so that a status that arrives before the response finds it. `call` sends it, once. `complete`
+ * marks it as sent and emits the events of what was created with it. A refusal undoes everything: the
+ * message, and a conversation or contact that only this send created.
  *
- * The intent is stored between the parts, so its members keep their names. `opens`, `makesContact`: this
- * send created the conversation, the contact.
+ * The intent is persisted between these steps, so its properties keep their names. `opens`, `makesContact`:
+ * this send created the conversation, the contact.
  */
 export type SendIntent = {
   workspaceId: string
@@ -53,7 +53,7 @@ export type SendIntent = {
 
 /**
  * How long to wait for the status of a send without a response where the provider cannot be queried (the
- * true one cannot), in milliseconds of real time since its last call: by then the status of an accepted
+ * real one cannot), in milliseconds of real time since its last call: by then the status of an accepted
  * message has arrived, and carries our reference.
  */
 const STATUS_WAIT_MS = 60_000
@@ -132,7 +132,7 @@ const callProvider = async (intent: SendIntent, options: CallOptions): Promise<S
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     if (error.code === 'upstream_unavailable' && !isOutcomeUnknown(error))
-      await clearCallTime(options.tx, intent)
+      await clearCallTime(options.db, intent)
     throw await translateRefusal(intent, options, error)
   }
 }
@@ -143,9 +143,9 @@ const callProvider = async (intent: SendIntent, options: CallOptions): Promise<S
  */
 const findEarlierSend = async (
   { workspaceId, messageId, phoneNumberId, outgoing: { reference } }: SendIntent,
-  { provider, signal, tx }: CallOptions,
+  { provider, signal, db }: CallOptions,
 ): Promise<SentMessage | undefined> => {
-  const row = await findOutboundMessage(tx, workspaceId, { id: messageId })
+  const row = await findOutboundMessage(db, workspaceId, { id: messageId })
   if (!row)
     throw new Problem(
       'upstream_error',
@@ -160,7 +160,7 @@ const findEarlierSend = async (
     const waitMs = Date.parse(calledAt) + timeoutMs - Date.now()
     if (waitMs > 0) throw outcomePendingProblem(waitMs)
   }
-  if (!(await recordProviderCall(tx, workspaceId, messageId, calledAt, new Date().toISOString())))
+  if (!(await recordProviderCall(db, workspaceId, messageId, calledAt, new Date().toISOString())))
     throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
   return undefined
 }
@@ -178,15 +178,15 @@ const outcomePendingProblem = (waitMs: number): Problem =>
  * Forgets the call: the provider throttled it or could not be reached, so nothing was done. The next call
  * need not look for the message, nor wait.
  */
-const clearCallTime = async (tx: Db, { workspaceId, messageId }: SendIntent): Promise<void> => {
-  const row = await findOutboundMessage(tx, workspaceId, { id: messageId })
-  if (row?.call) await recordProviderCall(tx, workspaceId, messageId, row.call.called_at, null)
+const clearCallTime = async (db: Db, { workspaceId, messageId }: SendIntent): Promise<void> => {
+  const row = await findOutboundMessage(db, workspaceId, { id: messageId })
+  if (row?.call) await recordProviderCall(db, workspaceId, messageId, row.call.called_at, null)
 }
 
 /** Translates the provider's refusal into the problem that the caller gets. */
 const translateRefusal = async (
   { workspaceId, conversationId, outgoing }: SendIntent,
-  { tx, now }: CallOptions,
+  { db, now }: CallOptions,
   problem: Problem,
 ): Promise<Problem> => {
   const code = providerCodeOf(problem)
@@ -197,7 +197,7 @@ const translateRefusal = async (
     problem.code === 'window_closed' ||
     (code === RE_ENGAGEMENT_CODE && outgoing.body.type !== 'template')
   ) {
-    const facts = await readWindowFacts(tx, workspaceId, conversationId)
+    const facts = await readWindowFacts(db, workspaceId, conversationId)
     return windowClosedProblem(facts && toWindow({ ...facts, window_corrected_at: now }, now), {
       provider_code: RE_ENGAGEMENT_CODE,
     })
@@ -252,8 +252,8 @@ export const undoSend = async (
 }
 
 /**
- * Marks the message as sent, unless a status did, and returns it as it is now. What a dry run would create
- * has no id.
+ * Marks the message as sent, unless a status did, and returns it. In a dry run, what would be created has no
+ * id.
  */
 export const completeSend = async (
   ctx: Context<'message.sent/1'>,
@@ -272,11 +272,10 @@ export const completeSend = async (
 
 /**
  * The parts of a send that are the same for every kind of message, unless it can create a contact or a
- * conversation. Each dry run has a provider id of its
- * own: two dry runs must not wait for each other.
+ * conversation. Each dry run has a provider id of its own, so that two dry runs do not wait for each other.
  */
 export const sharedSendParts = {
   call: callProvider,
   compensate: undoSend,
-  dryRunResult: (intent: SendIntent): SentMessage => ({ id: `rehearsed ${intent.outgoing.reference}` }),
+  dryRunResult: (intent: SendIntent): SentMessage => ({ id: `dry-run ${intent.outgoing.reference}` }),
 }

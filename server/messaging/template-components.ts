@@ -1,6 +1,6 @@
 import { isObject } from '../../catalog/values.ts'
 /**
- * A template's components in the provider's shape (reference 2.3). They come from outside, so every member
+ * A template's components in the provider's shape. They come from outside, so every member
  * may be missing.
  */
 export type TemplateButton = { type: string; text?: string; url?: string }

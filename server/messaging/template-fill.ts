@@ -28,7 +28,7 @@ const MAX_BODY_LENGTH = 1024
 
 /**
  * Checks every value against the template, so that the provider gets none that it would refuse, and builds
- * the components of the send (reference 2.2). `now`: ISO 8601 UTC.
+ * the components of the send. `now`: ISO 8601 UTC.
  */
 export const fillTemplate = (
   { category, components }: { category: string | null; components: unknown },

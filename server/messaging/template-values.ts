@@ -7,7 +7,7 @@ export type TemplateValues = z.output<typeof SendTemplate>
 
 type ValuePath = readonly (string | number)[]
 
-/** Collects what is wrong with the values of a template, below one place of the input. */
+/** Collects the errors in the values of a template, below one path of the input. */
 export type ValueErrors = {
   add: (path: ValuePath, code: string, detail: string, fix: string) => void
   /** The same collection below a deeper place. */
@@ -22,7 +22,7 @@ export const collectValueErrors = (errors: FieldError[], base: ValuePath = []): 
   at: (...path) => collectValueErrors(errors, [...base, ...path]),
 })
 
-/** Length limit of codes and coupons in characters (reference 2.3; error 132018). */
+/** Length limit of codes and coupons in characters (error 132018). */
 export const MAX_CODE_LENGTH = 15
 
 /**

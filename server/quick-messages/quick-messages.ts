@@ -1,13 +1,13 @@
 import { isBlank } from '../../catalog/values.ts'
 import {
   countQuickMessages,
-  deleteQuickMessage as deleteQuickMessageRow,
+  deleteQuickMessageRow as deleteQuickMessageRow,
   insertQuickMessage,
   lockQuickMessage,
   listQuickMessageRows,
   type QuickMessageRow,
   type QuickMessageFields,
-  updateQuickMessage as updateQuickMessageRow,
+  updateQuickMessageRow as updateQuickMessageRow,
 } from '../../storage/quick-messages.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
@@ -24,17 +24,18 @@ import {
 
 export const listQuickMessages: Handler<'messaging_list_quick_messages'> = (ctx, input) => {
   const [workspaceId, viewer] = [ctx.actor.workspace.id, toViewer(ctx.actor)]
-  return createPage(
-    ctx.cursors,
+  return createPage({
+    cursors: ctx.cursors,
     input,
-    (after, limit) => listQuickMessageRows(ctx.tx, workspaceId, viewer, input, after && after[0]!, limit),
-    () => countQuickMessages(ctx.tx, workspaceId, viewer, input),
-    (row) => [row.code_key],
-    (row) => showQuickMessage(ctx.actor, row),
-  )
+    load: (after, limit) =>
+      listQuickMessageRows(ctx.tx, workspaceId, viewer, input, after && after[0]!, limit),
+    count: () => countQuickMessages(ctx.tx, workspaceId, viewer, input),
+    toPosition: (row) => [row.code_key],
+    toItem: (row) => showQuickMessage(ctx.actor, row),
+  })
 }
 
-/** Returns the quick message as it is now; in a dry run without a time of change. */
+/** Returns the current quick message; in a dry run without a time of change. */
 const readShownQuickMessage = async (ctx: Context, id: string) => {
   const row = await lockQuickMessage(ctx.tx, ctx.actor.workspace.id, toViewer(ctx.actor), id)
   return { ...showQuickMessage(ctx.actor, row!), ...(ctx.dryRun ? { updated_at: null } : {}) }

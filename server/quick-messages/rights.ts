@@ -11,8 +11,8 @@ import { notFound, Problem } from '../core/problem.ts'
 const isManager = ({ staff: { role } }: Actor): boolean => role !== 'agent'
 
 /**
- * Owners, admins and managers see the quick messages of all teams (contract 7). Private ones are visible to
- * their owner only, whatever the role of others.
+ * Owners, admins and managers see the quick messages of all teams. A private one is visible only to the staff
+ * member who owns it.
  */
 export const toViewer = (actor: Actor): QuickMessageViewer => ({ id: actor.staff.id, all: isManager(actor) })
 

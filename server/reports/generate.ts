@@ -59,7 +59,7 @@ export const resolvePastRange = (
   return range
 }
 
-/** Computes and stores a report of these days from the data as it is now. */
+/** Computes and stores a report of these days from the current data. */
 export const generateReport = async (
   tx: Db,
   workspaceId: string,

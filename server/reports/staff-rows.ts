@@ -13,7 +13,7 @@ import type { StaffReport } from '../../storage/staff-reports.ts'
 import type { OutputOf } from '../core/handler.ts'
 import type { ReportRange } from './range.ts'
 
-export type StaffRow = OutputOf<'reports_staff'>['data'][number]
+export type StaffReportRow = OutputOf<'reports_staff'>['data'][number]
 
 /** Storage's id for work that no member did. */
 export const NOBODY = '0'
@@ -41,7 +41,7 @@ const toStaffRow = (
   staffId: string,
   name: string | null,
   { handling, closing, answering, reopened }: StaffFigures,
-): StaffRow => {
+): StaffReportRow => {
   const late = answering.first_late + answering.next_late + closing.late
   const clocks = answering.first_clocks + answering.next_clocks + closing.clocks
   return {
@@ -67,7 +67,7 @@ const toStaffRow = (
   }
 }
 
-/** Sorts by descending count, then by name and id; work of nobody comes last among equals. */
+/** Sorts by descending count, then by name and id; the row without a member is last among equals. */
 export const sortStaff = <T extends { staff_id: string | null; name: string | null }>(
   rows: readonly T[],
   count: (row: T) => number,
@@ -84,12 +84,12 @@ const compareNullsLast = (a: string | null, b: string | null): number => {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Computes the rows of all members who did something in the range, from the data as it is now. */
+/** Computes the rows of all members who did something in the range, from the current data. */
 export const computeStaffRows = async (
   tx: Db,
   workspaceId: string,
   { started_at: start, ended_at: end }: ReportRange,
-): Promise<StaffRow[]> => {
+): Promise<StaffReportRow[]> => {
   const between = { start, end }
   const [names, handling, closing, reopened, answering] = await Promise.all([
     loadStaffNames(tx, workspaceId),
@@ -111,9 +111,9 @@ export const computeStaffRows = async (
 }
 
 /** Returns the rows of a stored report, with the present names of the members. */
-export const parseStoredRows = (report: StaffReport, names: ReadonlyMap<string, string>): StaffRow[] =>
+export const parseStoredRows = (report: StaffReport, names: ReadonlyMap<string, string>): StaffReportRow[] =>
   sortStaff(
-    (report.rows as StaffRow[]).map((row) => ({
+    (report.rows as StaffReportRow[]).map((row) => ({
       ...row,
       name: row.staff_id === null ? null : (names.get(row.staff_id) ?? row.name),
       reason_coverage: null,

@@ -6,7 +6,7 @@ import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { type ReportRange, resolveRange } from './range.ts'
 import { formatNotes, formatPopulationNote, listUnavailable } from './staff-notes.ts'
-import { computeStaffRows, NOBODY, parseStoredRows, sortStaff, type StaffRow } from './staff-rows.ts'
+import { computeStaffRows, NOBODY, parseStoredRows, sortStaff, type StaffReportRow } from './staff-rows.ts'
 
 type Output = OutputOf<'reports_staff'>
 
@@ -60,17 +60,17 @@ const withBits = (bits: Uint8Array, indexes: readonly number[]): Uint8Array => {
 
 /**
  * Returns a page of the rows that were not shown yet, in their order. The bit of a member is the index of its
- * id, which never changes, since staff are never deleted; nobody has the index 0.
+ * id, which never changes, since staff are never deleted. The row without a member has the index 0.
  */
 const createStaffPage = (
   ctx: Context,
   limit: number,
-  rows: readonly StaffRow[],
+  rows: readonly StaffReportRow[],
   names: ReadonlyMap<string, string>,
   position: StaffPosition,
 ): Pick<Output, 'data' | 'population' | 'next_cursor'> => {
   const indexes = new Map([NOBODY, ...names.keys()].map((id, index) => [id, index]))
-  const indexOf = ({ staff_id: id }: StaffRow): number => indexes.get(id ?? NOBODY) ?? Infinity
+  const indexOf = ({ staff_id: id }: StaffReportRow): number => indexes.get(id ?? NOBODY) ?? Infinity
   const counted = rows.filter((row) => indexOf(row) < MAX_MEMBERS)
   const remaining = counted.filter((row) => !hasBit(position.shown, indexOf(row)))
   const data = remaining.slice(0, limit)

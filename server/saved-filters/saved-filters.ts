@@ -1,4 +1,4 @@
-import { MOST_STORED_BYTES } from '../../catalog/saved-filters.ts'
+import { MAX_STORED_FILTER_BYTES } from '../../catalog/saved-filters.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
 import { inSavepoint } from '../../storage/savepoint.ts'
 import {
@@ -27,8 +27,8 @@ const createNotFoundProblem = (id: string): Problem =>
   new Problem('not_found', `No saved filter with the id ${id}.`, { reason: 'saved_filter_not_found' })
 
 /**
- * How digits of a condition's values are hidden. Custom fields hold phones too, but most of what they hold
- * is none.
+ * How digits in the operands of a condition are masked. Custom fields may contain phone numbers, but mostly
+ * contain other text.
  */
 const masks: Readonly<Record<string, (text: string) => string>> = {
   phoneNumber: (text) => text.replaceAll(/\d+/g, maskPhone),
@@ -36,7 +36,7 @@ const masks: Readonly<Record<string, (text: string) => string>> = {
   stringValue: (text) => maskDigits(text)!,
 }
 
-/** Pieces of a phone are hidden whole: what the end of a number may show would show its middle here. */
+/** Masks a part of a phone number completely: the visible last digits of a part may be the middle of the number. */
 const PARTIAL_OPERATORS = new Set(['contains', 'notContains', 'startsWith', 'endsWith', 'regex'])
 const maskPart = (text: string): string => text.replaceAll(/\d/g, '*')
 
@@ -53,8 +53,8 @@ const maskValues = <T>(value: T, mask?: (text: string) => string): T => {
 }
 
 /**
- * Staff from whom phones are hidden do not see those that a colleague filters by either; their own filter
- * is what they wrote.
+ * Staff from whom phone numbers are hidden do not see those in a colleague's filter either. Their own filters
+ * are returned as they wrote them.
  */
 const showSavedFilter = (
   actor: Actor,
@@ -70,19 +70,19 @@ const showSavedFilter = (
 })
 
 export const listSavedFilters: Handler<'crm_list_saved_filters'> = (ctx, input) =>
-  createPage(
-    ctx.cursors,
+  createPage({
+    cursors: ctx.cursors,
     input,
-    (after, limit) =>
+    load: (after, limit) =>
       listSavedFilterPage(ctx.tx, ctx.actor.workspace.id, {
         search: input.search,
         after: after && { nameKey: after[0]!, id: after[1]! },
         limit,
       }),
-    () => countSavedFilters(ctx.tx, ctx.actor.workspace.id, input.search),
-    (row) => [row.name_key, row.id],
-    (row) => showSavedFilter(ctx.actor, row),
-  )
+    count: () => countSavedFilters(ctx.tx, ctx.actor.workspace.id, input.search),
+    toPosition: (row) => [row.name_key, row.id],
+    toItem: (row) => showSavedFilter(ctx.actor, row),
+  })
 
 export const getSavedFilter: Handler<'crm_get_saved_filter'> = async (ctx, { saved_filter_id: id }) => {
   const [row] = await findSavedFilters(ctx.tx, ctx.actor.workspace.id, [id])
@@ -93,17 +93,17 @@ export const getSavedFilter: Handler<'crm_get_saved_filter'> = async (ctx, { sav
 const requireDryRunForCount = (ctx: Context, count: boolean | undefined): void => {
   if (count && !ctx.dryRun)
     throw invalidField('count', 'dry_run_only', 'is for rehearsals only', {
-      fix: 'Send dry_run=true too, or leave count out.',
+      fix: 'Send dry_run=true too, or omit count.',
     })
 }
 
 const requireStorableSize = (filter: Record<string, unknown>): void => {
   const bytes = Buffer.byteLength(JSON.stringify(filter))
-  if (bytes <= MOST_STORED_BYTES) return
+  if (bytes <= MAX_STORED_FILTER_BYTES) return
   throw invalidField(
     'filter',
     'too_large',
-    `would be stored as ${bytes} bytes, and at most ${MOST_STORED_BYTES} are kept`,
+    `would be stored as ${bytes} bytes, and at most ${MAX_STORED_FILTER_BYTES} are kept`,
     { reason: 'filter_too_large', fix: 'Save a smaller filter.' },
   )
 }
@@ -177,7 +177,7 @@ export const updateSavedFilter: Handler<'crm_update_saved_filter'> = async (ctx,
       'filter',
       'wrong_kind',
       'is a contact filter, and this saved filter filters conversations',
-      { fix: 'Save the contact filter under a name of its own.' },
+      { fix: 'Save the contact filter under another name.' },
     )
   }
   const read = input.filter && (await parseFilter(ctx, input.filter, { ownId: row.id }))
@@ -204,8 +204,8 @@ export const updateSavedFilter: Handler<'crm_update_saved_filter'> = async (ctx,
 }
 
 /**
- * What is stored may be longer than what was sent, its dates being absolute, so it is read as a saved
- * filter.
+ * A stored filter may be longer than the one that was sent, because its dates are absolute, so it is parsed as
+ * a saved filter.
  */
 const parseStored = async (ctx: Context, { id }: SavedFilterRow): Promise<ContactFilter> =>
   (await parseConditions(ctx, { saved_filter_id: id })).filter!

@@ -93,8 +93,8 @@ const createLink = async (intent: CreateLinkIntent, options: CallOptions): Promi
   const { workspaceId, linkId, phoneNumberId } = intent
   for (;;) {
     const link = await callProvider(intent, options)
-    if (await claimLinkCode(options.tx, workspaceId, linkId, link.code)) return link
-    const row = await findPendingLink(options.tx, workspaceId, linkId)
+    if (await claimLinkCode(options.db, workspaceId, linkId, link.code)) return link
+    const row = await findPendingLink(options.db, workspaceId, linkId)
     // A retry that took over has stored a link already: this one is a duplicate.
     if (row?.code !== null) await options.provider.deleteLink({ phoneNumberId }, link.code, options.signal)
     const other =
@@ -105,22 +105,22 @@ const createLink = async (intent: CreateLinkIntent, options: CallOptions): Promi
 
 const callProvider = async (
   { workspaceId, linkId, phoneNumberId, message }: CreateLinkIntent,
-  { provider, signal, tx }: CallOptions,
+  { provider, signal, db }: CallOptions,
 ): Promise<ProviderLink> => {
   try {
     // The QR image is our own: the provider's expires.
     return await provider.createLink({ phoneNumberId }, { message, qrFormat: null }, signal)
   } catch (error) {
     if (error instanceof Problem && error.code === 'upstream_unavailable' && !isOutcomeUnknown(error))
-      await clearCallTime(tx, workspaceId, linkId)
+      await clearCallTime(db, workspaceId, linkId)
     throw error
   }
 }
 
 /** Lets the next call run at once, since the provider did not accept this one. */
-const clearCallTime = async (tx: CallOptions['tx'], workspaceId: string, linkId: string): Promise<void> => {
-  const row = await findPendingLink(tx, workspaceId, linkId)
-  if (row) await updateLinkCalledAt(tx, workspaceId, linkId, row.called_at, null)
+const clearCallTime = async (db: CallOptions['db'], workspaceId: string, linkId: string): Promise<void> => {
+  const row = await findPendingLink(db, workspaceId, linkId)
+  if (row) await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, null)
 }
 
 /**
@@ -132,7 +132,7 @@ const findEarlierLink = async (
   options: CallOptions,
 ): Promise<ProviderLink | undefined> => {
   const { workspaceId, linkId, phoneNumberId } = intent
-  const row = await findPendingLink(options.tx, workspaceId, linkId)
+  const row = await findPendingLink(options.db, workspaceId, linkId)
   if (!row) throw linkRemovedProblem()
   if (row.code !== null) {
     const known = await lookUpOutcome(options.provider.findLink({ phoneNumberId }, row.code, options.signal))
@@ -150,7 +150,7 @@ const findEarlierLink = async (
     const wait = Date.parse(row.called_at) + CALL_IN_FLIGHT_MS - Date.now()
     if (wait > 0) throw outcomePendingProblem(wait)
   }
-  if (!(await updateLinkCalledAt(options.tx, workspaceId, linkId, row.called_at, new Date().toISOString())))
+  if (!(await updateLinkCalledAt(options.db, workspaceId, linkId, row.called_at, new Date().toISOString())))
     throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
   return undefined
 }
@@ -173,19 +173,19 @@ const outcomePendingProblem = (waitMs: number): Problem =>
 /** Finds the newest link at the provider with this message that belongs to no row, and claims it. */
 const claimExistingLink = async (
   { workspaceId, linkId, channelId, phoneNumberId, message }: CreateLinkIntent,
-  { provider, signal, tx }: CallOptions,
+  { provider, signal, db }: CallOptions,
 ): Promise<ProviderLink | undefined> => {
   const sameMessage = (await lookUpOutcome(provider.listLinks({ phoneNumberId }, signal))).filter(
     (link) => link.message === message,
   )
   const taken = await listTakenCodes(
-    tx,
+    db,
     workspaceId,
     channelId,
     sameMessage.map((link) => link.code),
   )
   for (const link of sameMessage)
-    if (!taken.has(link.code) && (await claimLinkCode(tx, workspaceId, linkId, link.code))) return link
+    if (!taken.has(link.code) && (await claimLinkCode(db, workspaceId, linkId, link.code))) return link
   return undefined
 }
 

@@ -32,7 +32,7 @@ const prepare = async (
 /** Reasons of provider errors that may mean that the link does not exist. */
 const MISSING_LINK_REASONS = new Set<unknown>(['provider_not_found', 'provider_refused'])
 
-/** A link that an earlier call or somebody else deleted counts as deleted. */
+/** A link that does not exist any more counts as deleted. */
 const call = async (
   { link: { code }, phoneNumberId }: DeleteLinkIntent,
   { provider, signal, again }: CallOptions,

@@ -32,7 +32,7 @@ export const chooseNumber = async (
   const numbers = (await listChannelNumbers(ctx.tx, ctx.actor.workspace.id)).filter((number) =>
     canUseChannel(ctx.actor, number.id),
   )
-  // Both may be empty strings (spec).
+  // Both may be empty strings.
   const channelId = input.channel_id?.trim() || undefined
   const phone = input.phone?.trim() || undefined
   const digits = phone === undefined ? undefined : requireDigits(phone)

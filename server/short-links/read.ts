@@ -34,10 +34,10 @@ export const listShortLinks: Handler<'messaging_list_short_links'> = async (ctx,
           : [],
     search: input.search,
   }
-  return await createPage(
-    ctx.cursors,
+  return await createPage({
+    cursors: ctx.cursors,
     input,
-    (after, limit) =>
+    load: (after, limit) =>
       listShortLinkRows(
         tx,
         actor.workspace.id,
@@ -45,8 +45,8 @@ export const listShortLinks: Handler<'messaging_list_short_links'> = async (ctx,
         after && { createdAt: after[0]!, id: after[1]! },
         limit,
       ),
-    () => countShortLinks(tx, actor.workspace.id, filter),
-    (row) => [row.created_at, row.id],
-    (row) => showLink(publicUrl, row),
-  )
+    count: () => countShortLinks(tx, actor.workspace.id, filter),
+    toPosition: (row) => [row.created_at, row.id],
+    toItem: (row) => showLink(publicUrl, row),
+  })
 }

@@ -1,6 +1,6 @@
 import { findLinkByCode } from '../../storage/short-links.ts'
 import type { App } from '../core/app.ts'
-import { escapeHtml, htmlResponse } from '../http/pages.ts'
+import { escapeHtml, createHtmlResponse } from '../http/pages.ts'
 import { toDigits } from './number.ts'
 
 type FollowedLink = NonNullable<Awaited<ReturnType<typeof findLinkByCode>>>
@@ -15,8 +15,10 @@ export const serveLinkPage = async (
 ): Promise<Response> => {
   const link = /^\w{1,64}$/.test(code) ? await findLinkByCode(db, code) : undefined
   return link
-    ? htmlResponse(renderPage(`Chat with ${link.channel_name ?? 'us'}`, renderBody(link, config.publicUrl)))
-    : htmlResponse(renderPage('This link does not work', NOT_FOUND_BODY), undefined, 404)
+    ? createHtmlResponse(
+        renderPage(`Chat with ${link.channel_name ?? 'us'}`, renderBody(link, config.publicUrl)),
+      )
+    : createHtmlResponse(renderPage('This link does not work', NOT_FOUND_BODY), undefined, 404)
 }
 
 const NOT_FOUND_BODY =

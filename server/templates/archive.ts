@@ -115,7 +115,8 @@ const archiveGroup = async (
     ...(open.length === 0 ? [] : await callArchive(accountId, open, options, begun)),
   ])
   const refused = open.filter(({ providerId }) => !done.has(providerId))
-  // A template that was archived elsewhere counts as archived; without a list the refusal stands.
+  // A template that was archived elsewhere counts as archived. When the list cannot be read, the refusal
+  // counts.
   if (refused.length > 0)
     for (const id of await findArchived(accountId, refused, options).catch(() => [])) done.add(id)
   return templates.filter(({ providerId }) => done.has(providerId)).map(({ id }) => id)

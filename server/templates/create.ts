@@ -125,7 +125,7 @@ export const createTemplate = defineProviderHandler<'messaging_create_template',
     await deleteTemplateRow(ctx.tx, ctx.actor.workspace.id, templateId)
   },
   dryRunResult: ({ templateId, category }) => ({
-    id: `rehearsed ${templateId}`,
+    id: `dry-run ${templateId}`,
     status: 'PENDING',
     category,
     rejectedReason: null,

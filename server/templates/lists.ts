@@ -17,15 +17,15 @@ type ListInput = InputOf<'messaging_list_templates'>
 export const listTemplates: Handler<'messaging_list_templates'> = async (ctx, input) => {
   const { tx, actor } = ctx
   const filter = await buildFilter(ctx, input)
-  return await createPage(
-    ctx.cursors,
+  return await createPage({
+    cursors: ctx.cursors,
     input,
-    (after, limit) =>
+    load: (after, limit) =>
       listTemplateRows(tx, actor.workspace.id, filter, after && { name: after[0]!, id: after[1]! }, limit),
-    () => countTemplates(tx, actor.workspace.id, filter),
-    (row) => [row.name, row.id],
-    (row) => showTemplate(actor, row),
-  )
+    count: () => countTemplates(tx, actor.workspace.id, filter),
+    toPosition: (row) => [row.name, row.id],
+    toItem: (row) => showTemplate(actor, row),
+  })
 }
 
 const buildFilter = async (

@@ -1,7 +1,7 @@
 import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
 import { parseVariables } from './variables.ts'
 
-/** A component of a template in the provider's shape (reference 2.3). */
+/** A component of a template in the provider's shape. */
 export type PayloadComponent = { type: string } & Record<string, unknown>
 
 type DraftInput = TemplateDraft

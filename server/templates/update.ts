@@ -23,8 +23,8 @@ type UpdateIntent = Submission & {
 }
 
 /**
- * `prepare` writes the change as in review, so that nobody sends or changes the template while it is unknown
- * which text is in force. A refusal restores it.
+ * `prepare` stores the change with the status of a review, so that the template cannot be sent or changed
+ * while it is unknown which text is in force. A refusal restores the previous state.
  */
 export const updateTemplate = defineProviderHandler<'messaging_update_template', UpdateIntent, null>({
   prepare: async (ctx, { template_id: id, template: draft }) => {
@@ -102,7 +102,7 @@ export const updateTemplate = defineProviderHandler<'messaging_update_template',
 const isTemplateRefusal = (problem: Problem): boolean =>
   problem.code !== 'upstream_unavailable' && providerCodeOf(problem) !== undefined
 
-/** Returns the provider's refusal as it is stored with the template. */
+/** Returns the provider's refusal in the form that is stored with the template. */
 const toStoredError = ({ message, extras }: Problem, at: string) => ({
   code: extras['provider_code'],
   subcode: extras['provider_subcode'] ?? null,

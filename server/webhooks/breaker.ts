@@ -3,7 +3,7 @@ import { type EventRow, insertEvents } from '../../storage/events.ts'
 import type { BreakerRules, ChangedEndpoint, EndpointResult } from '../../storage/webhook-results.ts'
 import { createEmit } from '../core/emit.ts'
 
-/** Contract 6. */
+/** The documented thresholds of the circuit breaker. */
 export const BREAKER_RULES: BreakerRules = {
   pauseAfterFailures: 10,
   disableAfterSeconds: 5 * 86_400,

@@ -18,7 +18,7 @@ export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveri
   event_type_id: row.event_type,
   status: row.status,
   attempts: row.attempts,
-  // A finished delivery is not attempted again, whatever time its row still has.
+  // A finished delivery is not attempted again, even when its row still has a time.
   next_attempt_at: row.status === 'pending' || row.status === 'failed' ? row.next_attempt_at : null,
   last_response_status: row.last_response_status,
   created_at: row.created_at,

@@ -15,9 +15,9 @@ import { claimDueDeliveries, createDeliveryQueue, LEASE_SECONDS, waitUntilIdle }
  * one server, and one session.
  */
 const POLL_MS = { embedded: 500, postgresql: 100 }
-/** A claim starts no sooner than this after the last one, nor sooner than that one took. */
+/** Minimum pause between claims; a slow claim is followed by a pause of its own duration. */
 const MIN_PAUSE_MS = 8
-/** Without a wake-up, claims take a tenth of the time at most. */
+/** Without a wake-up, at most a tenth of the time is spent on claims. */
 const IDLE_FACTOR = 10
 const DRAIN_MS = 16_000
 const RETENTION_INTERVAL_MS = 60_000

@@ -13,7 +13,7 @@ import { attemptDelivery } from './send.ts'
 
 /** Twice as long as an attempt may take, so that an expired lease means a dead process. */
 export const LEASE_SECONDS = 30
-/** Requests in flight to one endpoint, so that a slow one takes no more of what all endpoints share. */
+/** Requests in flight to one endpoint, so that a slow endpoint cannot use up the shared capacity. */
 const MAX_IN_FLIGHT_PER_ENDPOINT = 8
 /**
  * Deliveries leased for an endpoint whose last response was good and fast: its next attempt then waits for
@@ -27,8 +27,8 @@ const MAX_QUEUED_MS = 10_000
 const MAX_LEASED = 2048
 /**
  * Attempts that are starting, or whose result is not recorded yet. An attempt that takes longer than
- * `SLOW_START_MS` no longer counts as starting, so that slow endpoints hold up nobody. This bounds what a
- * process that is killed has sent and not recorded, which is sent twice.
+ * `SLOW_START_MS` no longer counts as starting, so that slow endpoints do not delay others. This bounds the
+ * number of deliveries that are sent twice because the process was killed before it recorded them.
  */
 const MAX_CONCURRENT_STARTS = 32
 const SLOW_START_MS = 50
@@ -195,7 +195,7 @@ const recordWithRetry = async (
   }
 }
 
-/** Records results one batch after another: those that come meanwhile share the next statement. */
+/** Records results batch by batch: results that arrive during one statement share the next. */
 const recordFinished = (queue: DeliveryQueue): void => {
   if (queue.recording || queue.finished.length === 0) return
   const batch = queue.finished.splice(0, MAX_CLAIMED)
@@ -222,7 +222,7 @@ const waitForProgress = (queue: DeliveryQueue, ms: number): Promise<void> =>
     }
   })
 
-/** Waits until nothing is in flight, at most `ms`. Takes the place of `onProgress`. */
+/** Waits until nothing is in flight, at most `ms`. Replaces `onProgress`. */
 export const waitUntilIdle = async (queue: DeliveryQueue, ms: number): Promise<void> => {
   const deadline = performance.now() + ms
   while (

@@ -1,6 +1,6 @@
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { type EventTypeId, eventTypes } from '../../catalog/events.ts'
-import { inlinedJsonSchema } from '../../catalog/json-schema.ts'
+import { toInlinedJsonSchema } from '../../catalog/json-schema.ts'
 import { findNearestName } from '../nearest-name.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { invalidField, type Problem } from '../core/problem.ts'
@@ -19,7 +19,7 @@ const describe = (id: EventTypeId): Described => {
     id,
     description,
     operations: operations.filter((op) => op.emits?.includes(id)).map((op) => op.name),
-    schema: inlinedJsonSchema(data),
+    schema: toInlinedJsonSchema(data),
     sample: sample as Record<string, unknown>,
   }
   described.set(id, type)

@@ -41,7 +41,7 @@ export const checkWebhookUrl = async (
       fix: 'Put credentials into custom_headers.',
     })
   const fault = findUrlFault(url)
-  // Neither is ever sent; with the trailing dot, certificates would not match.
+  // A fragment is never sent. With a trailing dot in the host name, certificates would not match.
   url.hash = ''
   if (url.hostname.endsWith('.')) url.hostname = url.hostname.slice(0, -1)
   if (url.href.length > MAX_URL_LENGTH)

@@ -34,7 +34,8 @@ export const recordResults = async (
     })),
   )
   const now = app.now()
-  // It can deadlock: who deletes or disables an endpoint locks it before its deliveries, and this after them.
+  // Retried because it can deadlock: deleting or disabling an endpoint locks the endpoint before its
+  // deliveries, and this statement locks it after them.
   const changed = await withRetries(
     () => writeResults(app, results, endpoints, now),
     MAX_TRANSACTION_ATTEMPTS,

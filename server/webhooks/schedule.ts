@@ -1,8 +1,8 @@
 const [MINUTE, HOUR] = [60, 3600]
 
 /**
- * Seconds from one attempt to the next (contract 6): the first is made at once, after the tenth a delivery
- * is dead.
+ * Seconds from one attempt to the next. The first attempt is made at once; a delivery is dead after the
+ * tenth.
  */
 const RETRY_DELAYS_SECONDS = [
   5,

@@ -84,7 +84,7 @@ const showChannel = (row: ChannelRow) => ({
 const listWarnings = (rows: readonly ReturnType<typeof showChannel>[]): string[] =>
   rows.flatMap((row) => [
     ...(row.is_default && row.status !== 'connected'
-      ? [`The default channel ${row.name ?? row.id} is ${row.status}; sends that name no channel will fail.`]
+      ? [`The default channel ${row.name ?? row.id} is ${row.status}; sends without a channel will fail.`]
       : []),
     ...(row.type !== null && !(channelTypes as readonly string[]).includes(row.type)
       ? [`Channel ${row.id} has the type ${row.type}, which the type filter does not know.`]

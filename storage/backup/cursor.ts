@@ -6,8 +6,8 @@ const BATCH_SIZES = [1, 8, 64, 512, 2048]
 
 /**
  * Reads the rows of a query in the transaction `tx` in batches, so that a table is never in memory as a
- * whole. Batches grow while rows are small. There are few sizes, and each row shape has a cursor name of its own:
- * `fetch` is a prepared statement, which keeps the columns it had first.
+ * whole. Batches grow while rows are small. There are few sizes, and each row shape has a cursor name of its
+ * own: `fetch` is a prepared statement, which keeps the columns it had first.
  */
 export async function* readInBatches<R>(
   tx: Db,

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto'
 import { sql } from 'kysely'
-import { lockWorkspaces } from '../admin.ts'
+import { hasNoWorkspace, lockWorkspaces } from '../admin.ts'
 import type { Db } from '../database.ts'
 import { withoutIndexes } from '../indexes.ts'
 import type { BackupHeader, BackupLines, BackupTableLine, BackupTrailer } from './dump.ts'
@@ -89,9 +89,9 @@ const fillTables = async (
   reader: AsyncIterator<readonly string[]>,
   onRows: (n: number) => void,
 ): Promise<Record<string, number>> => {
-  // Prevents others from creating a workspace meanwhile.
+  // So that no workspace is created during the restore.
   await lockWorkspaces(tx)
-  if ((await sql`select 1 from workspaces limit 1`.execute(tx)).rows.length > 0)
+  if (!(await hasNoWorkspace(tx)))
     throw loadError('The database is not empty: it has a workspace. Restore into an empty database.')
   const kept = await listBackupTables(tx)
   await sql.raw(`truncate ${kept.map((t) => quoteIdentifier(t.name)).join(', ')}`).execute(tx)
@@ -186,7 +186,7 @@ const startTable = (state: LoadState, line: BackupTableLine): void => {
 }
 
 const insertRows = async (tx: Db, state: LoadState, batch: readonly string[]): Promise<void> => {
-  if (!state.table) throw loadError('The backup is damaged: rows stand before their table.')
+  if (!state.table) throw loadError('The backup is damaged: rows precede the name of their table.')
   const rows = `[${batch.join(',')}]`
   const parts = state.insert.split('$1')
   try {

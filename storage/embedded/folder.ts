@@ -94,7 +94,8 @@ export const acquireFolder = async (
       const owner = readOwner(folder)
       if (owner && (await isOwned(owner)))
         throw new Error(
-          `the data folder ${folder} is in use by process ${owner.pid}; stop it first, or use another --data folder`,
+          `the data folder ${folder} is in use by process ${owner.pid}; ` +
+            'stop it first, or use another --data folder',
         )
       moveAside(folder, owner)
     }

@@ -65,8 +65,8 @@ const completeLength = (buffer: Buffer, started: boolean): number => {
 }
 
 /**
- * Returns the `statement_timeout` of a start-up packet, in milliseconds; 0 when absent. The packet lists names
- * and values alternately, each ended by a NUL.
+ * Returns the `statement_timeout` of a start-up packet, in milliseconds; 0 when absent. The packet lists
+ * names and values alternately, each ended by a NUL.
  */
 const parseStatementTimeout = (startup: Buffer): bigint => {
   const words = startup.toString('utf8', 8).split('\0')
@@ -149,7 +149,7 @@ const serveClient = (
   })
 }
 
-/** Listens on a unix socket. `deadline` tells the thread that watches this one when a statement times out. */
+/** Listens on a unix socket. Through `deadline`, the monitoring thread learns when a statement times out. */
 export const startSocketProxy = (backend: Backend, path: string, deadline: Deadline): Promise<Server> => {
   const lock = createMutex()
   const server = createServer((socket) => serveClient(socket, backend, lock, deadline))

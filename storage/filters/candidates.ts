@@ -18,9 +18,9 @@ import {
 } from './predicates.ts'
 
 /**
- * A `select` of ids, as `contact_id`, that holds every contact that meets a condition, and maybe more. The
- * lower the rank, the fewer it is likely to find. The planner's estimates cannot tell (16 for 224, 1 for 621
- * actual rows).
+ * A `select` of ids, as `contact_id`: all contacts that meet a condition, and possibly others. The lower the
+ * rank, the fewer rows it is likely to return. The planner's estimates are too inaccurate for ranking
+ * (measured: 16 for 224 rows, 1 for 621).
  */
 export type CandidateQuery = { rank: number; ids: Sql }
 
@@ -37,8 +37,8 @@ export const candidateRank = {
 } as const
 
 /**
- * Returns the candidate queries of a condition, the most selective first; none where only testing every
- * contact tells.
+ * Returns the candidate queries of a condition, the most selective first; none when every contact must be
+ * tested.
  */
 export const candidateQueries = (scope: PredicateScope, node: Condition): CandidateQuery[] => {
   switch (node.kind) {

@@ -23,8 +23,8 @@ export const allOf = (parts: readonly Sql[]): Sql =>
   parts.length === 0 ? TRUE : parts.length === 1 ? parts[0]! : sql`(${sql.join(parts, sql` and `)})`
 export const anyOf = (parts: readonly Sql[]): Sql =>
   parts.length === 0 ? FALSE : parts.length === 1 ? parts[0]! : sql`(${sql.join(parts, sql` or `)})`
-export const textArray = (values: readonly string[]): Sql => sql`${values}::text[]`
-export const idArray = (values: readonly string[]): Sql => sql`${values.map(toStorableId)}::bigint[]`
+export const toTextArray = (values: readonly string[]): Sql => sql`${values}::text[]`
+export const toIdArray = (values: readonly string[]): Sql => sql`${values.map(toStorableId)}::bigint[]`
 
 const comparisons = { eq: sql`=`, ne: sql`<>`, gt: sql`>`, gte: sql`>=`, lt: sql`<`, lte: sql`<=` } as const
 
@@ -62,15 +62,15 @@ export const idTest = (column: Sql, test: IdTest): Sql => {
     case 'ne':
       return sql`${column} <> ${toStorableId(test.value)}::bigint`
     case 'in':
-      return sql`${column} = any(${idArray(test.values)})`
+      return sql`${column} = any(${toIdArray(test.values)})`
     case 'notIn':
-      return sql`${column} <> all(${idArray(test.values)})`
+      return sql`${column} <> all(${toIdArray(test.values)})`
     case 'isNull':
       return test.value ? sql`${column} is null` : sql`${column} is not null`
   }
 }
 
-/** Operators that compare the text as it is. */
+/** Operators that compare the text without folding. */
 export const exactTest = (column: Sql, test: ExactTextTest | WordTest): Sql => {
   switch (test.op) {
     case 'eq':
@@ -78,9 +78,9 @@ export const exactTest = (column: Sql, test: ExactTextTest | WordTest): Sql => {
     case 'ne':
       return sql`${column} <> ${test.value}`
     case 'in':
-      return sql`${column} = any(${textArray(test.values)})`
+      return sql`${column} = any(${toTextArray(test.values)})`
     case 'notIn':
-      return sql`${column} <> all(${textArray(test.values)})`
+      return sql`${column} <> all(${toTextArray(test.values)})`
     case 'regex':
       return sql`${column} ~ ${test.value}`
     case 'isNull':

@@ -17,9 +17,9 @@ export type MatchCount = { count: number; approximate: boolean }
 
 /**
  * Returns the number of contacts that meet every condition: exact when counting takes no longer than
- * `timeBudgetMs`, else an estimate from what was counted by then. Counts in steps of contacts, in an order
- * that spreads over all of them, so that the counted ones stand for the others. Works on both databases,
- * since no statement is cancelled.
+ * `timeBudgetMs`, else an estimate from what was counted by then. Counts in steps, in an order that spreads
+ * over all contacts, so that the counted ones are representative. No statement is cancelled, which the
+ * embedded database could not do.
  */
 export const countMatches = async (
   tx: Db,
@@ -109,16 +109,16 @@ const countInSteps = async (
 
 /**
  * Returns the number of matches, at least `minimum`: exact where the workspace has few contacts, else
- * `guess`, or an estimate from a sample.
+ * `estimate`, or an estimate from a sample.
  */
 export const estimateTotal = async (
   tx: Db,
   plan: FilterPlan,
   minimum: number,
-  guess?: number,
+  estimate?: number,
 ): Promise<MatchCount> => {
   const sample = plan.sample ?? (await sampleContacts(tx, plan))
   if (sample.all <= filterStrategy.maxCountedContacts)
     return (await countInSteps(tx, plan, sample.all, Infinity))!
-  return { count: Math.max(minimum, Math.round(guess ?? estimateMatches(sample))), approximate: true }
+  return { count: Math.max(minimum, Math.round(estimate ?? estimateMatches(sample))), approximate: true }
 }

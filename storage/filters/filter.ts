@@ -1,9 +1,8 @@
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 
 /**
- * A contact filter as storage runs it: checked, with custom fields resolved to ids, absolute dates and saved
- * filters expanded (contract 4). Logic is two-valued: a comparison with an absent value is false, whatever
- * the operator; only `isNull` sees absence.
+ * A validated contact filter, with custom fields resolved to ids, absolute dates and expanded saved filters.
+ * Logic is two-valued: a comparison with an absent value is false for every operator but `isNull`.
  */
 export type ContactFilter =
   | { kind: 'and' | 'or'; of: readonly ContactFilter[] }
@@ -34,12 +33,12 @@ type Quantifier = 'some' | 'none'
 type IsNull = { op: 'isNull'; value: boolean }
 
 export type TextTest = ExactTextTest | FoldedTextTest
-/** Compare the text as it is. */
+/** Compares the text without folding. */
 export type ExactTextTest =
   | { op: 'eq' | 'ne' | 'regex'; value: string }
   | { op: 'in' | 'notIn'; values: readonly string[] }
   | IsNull
-/** Ignore case (`fold`), and match `%` and `_` literally. */
+/** Ignores case (`fold`), and matches `%` and `_` literally. */
 export type FoldedTextTest = { op: 'contains' | 'notContains' | 'startsWith' | 'endsWith'; value: string }
 /** One of a fixed set of words. */
 export type WordTest = { op: 'eq' | 'ne'; value: string } | { op: 'in' | 'notIn'; values: readonly string[] }

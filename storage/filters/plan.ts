@@ -18,9 +18,9 @@ import { filterStrategy } from './strategy.ts'
 export type FilterPlan = {
   workspaceId: string
   conditions: readonly Condition[]
-  /** Every match is among these; undefined: there are too many, or no index tells. */
+  /** Contains the ids of all matches; undefined when there are too many, or no index finds them. */
   candidateIds: readonly string[] | undefined
-  /** Undefined where no sample was taken. */
+  /** Undefined when no sample was read. */
   sample: Sample | undefined
   /** The sample shows that many match. */
   isCommon: boolean
@@ -46,8 +46,8 @@ const listNodes = (node: Condition): Condition[] =>
 const isTautology = (node: Condition): boolean => node.kind === 'and' && node.of.every(isTautology)
 
 /**
- * Plans how to find the contacts that meet all conditions: resolves the labels that they name, and probes
- * the most selective conditions for the number of contacts that they leave.
+ * Plans how to find the contacts that meet all conditions: resolves the labels that they name, and probes how
+ * many contacts the most selective conditions match.
  */
 export const createFilterPlan = async (
   tx: Db,
@@ -233,9 +233,9 @@ const resolveLabelIds = async (
 }
 
 /**
- * Returns the ids that one of the candidate queries finds, where they are few; undefined when there are too
- * many. Reads at most one id more than the limit from each. Nothing else tells: the planner's estimates were
- * seen to be wrong by a factor of hundreds.
+ * Returns the ids of the first candidate query that finds few; undefined when all find too many. Reads at
+ * most one id more than the limit from each. The planner's estimates cannot replace this: they were measured
+ * to be wrong by a factor of hundreds.
  */
 const probeCandidates = async (
   tx: Db,
@@ -243,7 +243,7 @@ const probeCandidates = async (
 ): Promise<string[] | undefined> => {
   const { maxCandidates } = filterStrategy
   for (const { ids } of candidates.slice(0, filterStrategy.maxProbes)) {
-    // Counts rows, not contacts: a list that is cut off does not tell how many contacts are missing.
+    // Counts rows, not contacts: the number of contacts in the rows beyond the limit is unknown.
     const {
       rows: [row],
     } = await sql<{ ids: string[] | null }>`${sql.raw(CUSTOM_PLAN)}

@@ -7,8 +7,8 @@ import {
   FALSE,
   allOf,
   anyOf,
-  textArray,
-  idArray,
+  toTextArray,
+  toIdArray,
   orderTest,
   timeTest,
   numberTest,
@@ -145,8 +145,8 @@ const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => 
       return allOf([...hints, sql`c.name is not null`, foldedTest(sql`c.name_key`, test)])
     if (test.op === 'eq') return sql`(c.name_key = ${fold(test.value)} and c.name = ${test.value})`
     if (test.op === 'in')
-      return sql`(
-        c.name_key = any(${textArray(test.values.map(fold))}) and c.name = any(${textArray(test.values)}))`
+      return sql`(c.name_key = any(${toTextArray(test.values.map(fold))})
+        and c.name = any(${toTextArray(test.values)}))`
     const prefix = test.op === 'regex' ? extractRegexLiterals(test.value).prefix : undefined
     return allOf([
       ...hints,
@@ -183,7 +183,7 @@ const queryTest = (query: string): Sql => {
   const column =
     hasTrigram(text) && (digits === '' || hasTrigram(digits)) ? sql`c.search` : sql`(c.search || '')`
   const contains = (part: string) => sql`${column} like ${containsPattern(part)}`
-  // A newline stands between name and phone; one in the query must not bridge them.
+  // A newline separates name and phone; a newline in the query must not match it.
   const textTest = text.includes('\n')
     ? sql`(${contains(text)} and c.name_key like ${containsPattern(text)})`
     : contains(text)
@@ -199,12 +199,14 @@ const labelTest = (scope: PredicateScope, node: LabelNode): Sql => {
     node.kind === 'tags' ? [sql`contact_tags`, sql`r.tag_id`] : [sql`contact_groups`, sql`r.group_id`]
   const labelIds = scope.labels.get(node)
   if (node.quantifier === 'every')
-    return labelIds ? quantifiedRows(scope, 'none', table, sql`${column} <> all(${idArray(labelIds)})`) : TRUE
+    return labelIds
+      ? quantifiedRows(scope, 'none', table, sql`${column} <> all(${toIdArray(labelIds)})`)
+      : TRUE
   return quantifiedRows(
     scope,
     node.quantifier,
     table,
-    labelIds ? sql`${column} = any(${idArray(labelIds)})` : TRUE,
+    labelIds ? sql`${column} = any(${toIdArray(labelIds)})` : TRUE,
   )
 }
 
@@ -321,7 +323,7 @@ export const broadcastTest = (condition: BroadcastCondition): Sql => {
   const states = words.filter((word) => word !== 'responded' && word !== 'not_responded')
   const holds = anyOf([
     ...(states.length > 0
-      ? [states.length === 1 ? sql`r.status = ${states[0]}` : sql`r.status = any(${textArray(states)})`]
+      ? [states.length === 1 ? sql`r.status = ${states[0]}` : sql`r.status = any(${toTextArray(states)})`]
       : []),
     ...(words.includes('responded') ? [sql`r.responded`] : []),
     ...(words.includes('not_responded') ? [sql`not r.responded`] : []),

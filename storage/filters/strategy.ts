@@ -15,11 +15,11 @@ export const filterStrategy = {
   maxSortedMatches: 1000,
   /** Contacts of a workspace in which the total of a list is always counted. */
   maxCountedContacts: 5000,
-  /** Contacts that one step of a count looks at. */
+  /** Contacts that one step of a count reads. */
   countStepContacts: 100_000,
-  /** Contacts that a sample looks at, and the number of places that they are taken from. */
+  /** Contacts in a sample, and the number of places in the table that they are read from. */
   sampleContacts: 1000,
   samplePlaces: 40,
-  /** Matches in a sample that tell how common a match is. */
+  /** Matches in a sample from which the share of matches can be estimated. */
   minSampleMatches: 3,
 }

@@ -8,24 +8,37 @@ import { backfillValueRows } from '../contact-values.ts'
  * (docs/decisions/0007-filters.md).
  */
 const statements = [
-  // One row for each custom value (n: which option of a multiselect), to find contacts by it. contact_facts
-  // keeps the values as they are. text_key is the folded text; free tells text that people write from
-  // options, which no trigram index needs.
+  // One row for each custom value (n: the position of a multiselect's option), to find contacts by it.
+  // contact_facts has the original values. text_key: the folded text. free: free text rather than an option;
+  // only free text is in the trigram index.
   `create table contact_attributes (
-    workspace_id bigint not null, contact_id bigint not null, field_id bigint not null, n smallint not null default 0,
-    text_key text collate "C", free boolean not null default false, number_value numeric, bool_value boolean, time_value timestamptz(3),
+    workspace_id bigint not null, contact_id bigint not null, field_id bigint not null,
+    n smallint not null default 0,
+    text_key text collate "C", free boolean not null default false, number_value numeric, bool_value boolean,
+    time_value timestamptz(3),
     primary key (workspace_id, contact_id, field_id, n)
-  ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)`,
-  // An entry of a btree ends at about 2.7 kB, hence the beginning of the text alone.
-  `create index contact_attributes_text on contact_attributes (workspace_id, field_id, (left(text_key, 200)), contact_id) where text_key is not null`,
-  `create index contact_attributes_number on contact_attributes (workspace_id, field_id, number_value, contact_id) where number_value is not null`,
-  `create index contact_attributes_bool on contact_attributes (workspace_id, field_id, bool_value, contact_id) where bool_value is not null`,
-  `create index contact_attributes_time on contact_attributes (workspace_id, field_id, time_value, contact_id) where time_value is not null`,
-  `create index contact_attributes_search on contact_attributes using gin (workspace_id, field_id, text_key gin_trgm_ops) with (fastupdate = off) where free`,
+  ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02)`,
+  // A btree entry has at most about 2.7 kB, so only the beginning of the text is indexed.
+  `create index contact_attributes_text
+    on contact_attributes (workspace_id, field_id, (left(text_key, 200)), contact_id)
+    where text_key is not null`,
+  `create index contact_attributes_number
+    on contact_attributes (workspace_id, field_id, number_value, contact_id) where number_value is not null`,
+  `create index contact_attributes_bool
+    on contact_attributes (workspace_id, field_id, bool_value, contact_id) where bool_value is not null`,
+  `create index contact_attributes_time
+    on contact_attributes (workspace_id, field_id, time_value, contact_id) where time_value is not null`,
+  `create index contact_attributes_search
+    on contact_attributes using gin (workspace_id, field_id, text_key gin_trgm_ops)
+    with (fastupdate = off) where free`,
 
-  `create index contacts_activity on contacts (workspace_id, last_activity_at desc, id desc) where last_activity_at is not null`,
-  `create index contacts_chatapp_user on contacts (workspace_id, chatapp_user_id) where chatapp_user_id is not null`,
-  `create index contacts_web_visitor on contacts (workspace_id, web_visitor_id) where web_visitor_id is not null`,
+  `create index contacts_activity on contacts (workspace_id, last_activity_at desc, id desc)
+    where last_activity_at is not null`,
+  `create index contacts_chatapp_user on contacts (workspace_id, chatapp_user_id)
+    where chatapp_user_id is not null`,
+  `create index contacts_web_visitor on contacts (workspace_id, web_visitor_id)
+    where web_visitor_id is not null`,
 
   `create table saved_filters (
     workspace_id bigint not null,
@@ -58,17 +71,20 @@ const statements = [
     created_at timestamptz(3) not null,
     primary key (workspace_id, id)
   )`,
-  // status: how far the message came. The row stays when its contact is deleted, so that totals do.
+  // status: of the message. The row remains when its contact is deleted, so that totals do not change.
   `create table broadcast_recipients (
     workspace_id bigint not null, broadcast_id bigint not null, contact_id bigint not null,
     status text not null check (status in ('pending', 'sent', 'delivered', 'read', 'failed')),
     responded boolean not null default false,
     opted_out boolean not null default false,
-    sent_at timestamptz(3), delivered_at timestamptz(3), read_at timestamptz(3), failed_at timestamptz(3), responded_at timestamptz(3),
+    sent_at timestamptz(3), delivered_at timestamptz(3), read_at timestamptz(3), failed_at timestamptz(3),
+    responded_at timestamptz(3),
     primary key (workspace_id, broadcast_id, contact_id)
   )`,
-  `create index broadcast_recipients_status on broadcast_recipients (workspace_id, broadcast_id, status, responded, contact_id)`,
-  `create index broadcast_recipients_contact on broadcast_recipients (workspace_id, contact_id, broadcast_id)`,
+  `create index broadcast_recipients_status
+    on broadcast_recipients (workspace_id, broadcast_id, status, responded, contact_id)`,
+  `create index broadcast_recipients_contact
+    on broadcast_recipients (workspace_id, contact_id, broadcast_id)`,
 ]
 
 export const up = async (kysely: Kysely<unknown>): Promise<void> => {

@@ -1,13 +1,12 @@
 import { type Kysely, sql } from 'kysely'
 
 /**
- * Conversations with their windows and clocks, messages, media, templates, quick messages, service levels,
- * and what the provider told us. Looked up before the workspace is known:
- * `channels.provider_phone_number_id`, `channels.account_id` and `provider_updates`, which the provider
- * addresses by its own ids.
+ * Conversations with their reply windows and response times, messages, media, templates, quick messages,
+ * service levels, and updates from the provider. `channels.provider_phone_number_id`, `channels.account_id`
+ * and `provider_updates` are looked up by the provider's ids, before the workspace is known.
  */
 const statements = [
-  // activity_at: what lists sort by; last_activity_at alone is null for a conversation without a message.
+  // activity_at: the sort key of lists, since last_activity_at is null in a conversation without messages.
   `alter table conversations
     add title text,
     add episode integer not null default 1,
@@ -29,17 +28,22 @@ const statements = [
     add activity_at timestamptz(3) generated always as (coalesce(last_activity_at, created_at)) stored`,
   `update conversations set updated_at = coalesce(last_activity_at, created_at)`,
   `alter table conversations alter updated_at set not null`,
-  `alter table conversations set (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02)`,
-  // Lists filter by state, assignment and who waits in any combination: numbered, one index finds each of
-  // them (storage/conversation-lists.ts). With an index for each filter alone, 26 closed ones that wait
-  // were found among 80,000 rows of a million (54 ms); so they are found in 2 ranges (0.2 ms).
+  `alter table conversations set (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_analyze_scale_factor = 0.02)`,
+  // Lists filter by any combination of state, assignment and reply status. The facet numbers the
+  // combinations, so that one index serves them all (storage/conversation-lists.ts). Measured with a million
+  // conversations, for 26 closed ones that wait for a reply: with one index per filter, 80,000 rows are read
+  // (54 ms); with the facet, 2 index ranges (0.2 ms).
   `alter table conversations add facet smallint not null generated always as (
-    case state when 'open' then 0 else 1 end + case when assigned_staff_id is null and assigned_team_id is null then 0 else 2 end
-    + case reply_status when 'incoming_no_reply' then 4 when 'outgoing_no_response' then 8 else 0 end) stored`,
+    case state when 'open' then 0 else 1 end
+    + case when assigned_staff_id is null and assigned_team_id is null then 0 else 2 end
+    + case reply_status when 'incoming_no_reply' then 4 when 'outgoing_no_response' then 8 else 0 end
+    ) stored`,
   `create index conversations_activity on conversations (workspace_id, activity_at desc, id desc)`,
   `create index conversations_facet on conversations (workspace_id, facet, activity_at desc, id desc)`,
-  `create index conversations_channel on conversations (workspace_id, channel_id, facet, activity_at desc, id desc)`,
-  // It sorted by last_activity_at, which puts conversations without a message first.
+  `create index conversations_channel
+    on conversations (workspace_id, channel_id, facet, activity_at desc, id desc)`,
+  // The old index sorted by last_activity_at, which puts conversations without a message first.
   `drop index conversations_contact`,
   `create index conversations_contact on conversations (workspace_id, contact_id, activity_at desc, id desc)`,
   `create table conversation_tags (
@@ -48,8 +52,8 @@ const statements = [
   )`,
   `create index conversation_tags_tag on conversation_tags (workspace_id, tag_id)`,
 
-  // One row each time a conversation is opened. opened_by and closed_by: the staff member; null: the
-  // customer, or the system.
+  // One row each time a conversation is opened. opened_by and closed_by: the staff member; null for the
+  // customer or the system.
   `create table conversation_episodes (
     workspace_id bigint not null, conversation_id bigint not null, n integer not null,
     title text, opened_at timestamptz(3) not null, opened_by bigint,
@@ -57,9 +61,10 @@ const statements = [
     first_response_at timestamptz(3), resolution_due_at timestamptz(3),
     primary key (workspace_id, conversation_id, n)
   )`,
-  `create index conversation_episodes_closed on conversation_episodes (workspace_id, closed_at) where closed_at is not null`,
-  // The times a customer waited for an answer: since the first message that nobody had answered yet.
-  // due_at: by the service level.
+  `create index conversation_episodes_closed on conversation_episodes (workspace_id, closed_at)
+    where closed_at is not null`,
+  // The periods in which a customer waited for a reply, each beginning with the first unanswered message.
+  // due_at: the deadline of the service level.
   `create table reply_waits (
     workspace_id bigint not null, conversation_id bigint not null, since timestamptz(3) not null,
     kind text not null check (kind in ('first_response', 'next_response')),
@@ -81,8 +86,8 @@ const statements = [
     primary key (workspace_id, id)
   )`,
 
-  // reference: our own mark, which the provider sends back with every status. content: what the type has
-  // beyond text, in our words.
+  // reference: our own id of the message, which the provider sends back with every status. content: the data
+  // of the message type other than text, in our format.
   `create table messages (
     workspace_id bigint not null,
     id bigint generated by default as identity,
@@ -91,7 +96,8 @@ const statements = [
     episode integer not null default 1,
     direction text not null check (direction in ('inbound', 'outbound', 'system')),
     type text not null,
-    status text not null check (status in ('received', 'pending', 'sent', 'delivered', 'read', 'failed', 'system')),
+    status text not null
+      check (status in ('received', 'pending', 'sent', 'delivered', 'read', 'failed', 'system')),
     text text,
     content jsonb,
     note boolean not null default false,
@@ -106,11 +112,13 @@ const statements = [
     created_at timestamptz(3) not null,
     sent_at timestamptz(3), delivered_at timestamptz(3), read_at timestamptz(3), failed_at timestamptz(3),
     primary key (workspace_id, id)
-  ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)`,
+  ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02)`,
   `create index messages_history on messages (workspace_id, conversation_id, created_at desc, id desc)`,
-  `create unique index messages_provider on messages (workspace_id, provider_id) where provider_id is not null`,
+  `create unique index messages_provider on messages (workspace_id, provider_id)
+    where provider_id is not null`,
   `create unique index messages_reference on messages (workspace_id, reference) where reference is not null`,
-  // state: waiting (to be fetched), kept (in our media store under key), linked (outbound, at url), lost,
+  // state: waiting (to be downloaded), kept (in our media store under key), linked (outbound, at url), lost,
   // too_large.
   `create table media (
     workspace_id bigint not null, message_id bigint not null,
@@ -121,7 +129,7 @@ const statements = [
   )`,
   `create index media_waiting on media (next_attempt_at) where state = 'waiting'`,
 
-  // components: in the provider's own shape, as submitted.
+  // components: in the provider's format, as submitted.
   `create table templates (
     workspace_id bigint not null,
     id bigint generated by default as identity,
@@ -142,7 +150,8 @@ const statements = [
     updated_at timestamptz(3) not null,
     primary key (workspace_id, id)
   )`,
-  `create unique index templates_name on templates (workspace_id, name, language, (coalesce(account_id, '')))`,
+  `create unique index templates_name
+    on templates (workspace_id, name, language, (coalesce(account_id, '')))`,
   `create index templates_provider on templates (workspace_id, provider_id)`,
   `create table quick_messages (
     workspace_id bigint not null,
@@ -165,10 +174,11 @@ const statements = [
   )`,
   `create unique index quick_messages_code on quick_messages (workspace_id, code_key)`,
 
-  `create index channels_phone_number on channels (provider_phone_number_id) where provider_phone_number_id is not null`,
+  `create index channels_phone_number on channels (provider_phone_number_id)
+    where provider_phone_number_id is not null`,
   `create index channels_account on channels (account_id) where account_id is not null`,
-  // What the provider told us, stored before it is answered, and kept without its payload for as long as
-  // the provider may repeat it.
+  // Updates from the provider, stored before its request is answered. An applied update is kept without its
+  // payload for as long as the provider may repeat it.
   `create table provider_updates (
     id bigint generated by default as identity primary key,
     dedupe text collate "C" not null unique,
@@ -179,7 +189,8 @@ const statements = [
     attempts smallint not null default 0,
     next_attempt_at timestamptz not null,
     received_at timestamptz(3) not null
-  ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)`,
+  ) with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02)`,
   `create index provider_updates_waiting on provider_updates (next_attempt_at, id) where state = 'waiting'`,
   `create index provider_updates_received on provider_updates (received_at)`,
 ]

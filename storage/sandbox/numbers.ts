@@ -26,7 +26,7 @@ export const upsertSandboxNumbers = async (db: Db, numbers: readonly NewSandboxN
       verified_name = excluded.verified_name`.execute(db)
 }
 
-/** Changes what is given. Undefined when the number does not exist. */
+/** Updates the given columns. Undefined when the number does not exist. */
 export const updateSandboxNumber = async (
   db: Db,
   id: string,

@@ -17,7 +17,7 @@ export type NewSandboxTemplate = Pick<
   | 'review_at'
 >
 
-/** False when its id, or its name in this language, is taken. */
+/** False when another template has its id, or its name in this language. */
 export const insertSandboxTemplate = async (db: Db, template: NewSandboxTemplate): Promise<boolean> => {
   const rows = await db
     .insertInto('sandbox_templates')
@@ -113,7 +113,7 @@ export type SandboxTemplateChange = Partial<
   >
 >
 
-/** Changes a locked template; returns it as it is afterwards. */
+/** Updates a locked template; returns it after the change. */
 export const updateSandboxTemplate = async (
   tx: Db,
   template: SandboxTemplate,

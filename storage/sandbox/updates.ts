@@ -34,7 +34,7 @@ export const insertSandboxUpdates = async (tx: Db, updates: readonly NewSandboxU
       as r (account_id text, field text, value text, message_id text, status text, delay integer)`.execute(tx)
 }
 
-/** The address of an update; null when its account is unsubscribed or nobody listens. */
+/** The callback URL of an update; null when its account is unsubscribed or has no callback. */
 const callbackUrl = (fallback: string | undefined) => sql`
   case when s.account_id is null then ${fallback ?? null}::text
     when s.subscribed then coalesce(s.callback, ${fallback ?? null}::text) end`

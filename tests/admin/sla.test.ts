@@ -2,44 +2,51 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, it } from 'node:test'
-import { makeWorkspace, startServer } from '../servers.ts'
-import { plantConversation } from '../inbox/conversations.ts'
+import { after, before, describe, it } from 'node:test'
 import { doAs } from '../calls.ts'
 import { runCli } from '../doors.ts'
+import { plantConversation } from '../inbox/conversations.ts'
+import { makeWorkspace, startServer } from '../servers.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'wcrm-sla-'))
-after(() => rmSync(home, { recursive: true, force: true }))
+describe('wcrm admin sla, beside a running server', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'wcrm-sla-'))
+  let server: Awaited<ReturnType<typeof startServer>>
+  let workspace: Awaited<ReturnType<typeof makeWorkspace>>
 
-it('wcrm admin sla, beside a running server', async () => {
-  const server = await startServer('embedded')
-  try {
-    const workspace = await makeWorkspace(server)
-    const at = ['--data', (server.location as { dataDir: string }).dataDir, '--json']
-    const done = async (...words: string[]) => {
-      const { exit, stdout, stderr } = await runCli(['admin', 'sla', ...words, ...at], {})
-      assert.equal(exit, 0, stderr)
-      return JSON.parse(stdout)
-    }
-    const refused = async (exit: number, told: RegExp, ...words: string[]) => {
-      const reply = await runCli(['admin', 'sla', ...words, ...at], {})
-      assert.deepEqual([reply.exit, reply.stdout], [exit, ''], reply.stderr)
-      assert.match(JSON.parse(reply.stderr).detail, told)
-    }
+  before(async () => {
+    server = await startServer('embedded')
+    workspace = await makeWorkspace(server)
+  })
+  after(async () => {
+    await server.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
 
-    const made = await done(
-      'create',
-      '--name',
-      'Standard',
-      '--first-response',
-      '30m',
-      '--resolution',
-      '1d 8h',
-    )
+  const runSla = (argv: readonly string[]) => {
+    const { dataDir } = server.location as { dataDir: string }
+    return runCli(['admin', 'sla', ...argv, '--data', dataDir, '--json'], {})
+  }
+  /** Runs a command that must succeed. Returns the JSON that it printed. */
+  const succeed = async (...argv: string[]) => {
+    const { exit, stdout, stderr } = await runSla(argv)
+    assert.equal(exit, 0, stderr)
+    return JSON.parse(stdout)
+  }
+  /** Runs a command that must fail with this exit code and detail. */
+  const fail = async (expectedExit: number, detail: RegExp, ...argv: string[]) => {
+    const { exit, stdout, stderr } = await runSla(argv)
+    assert.deepEqual([exit, stdout], [expectedExit, ''], stderr)
+    assert.match(JSON.parse(stderr).detail, detail)
+  }
+  const createPolicy = (): Promise<any> =>
+    succeed('create', '--name', 'Standard', '--first-response', '30m', '--resolution', '1d 8h')
+
+  it('creates, updates and lists policies, which apply to new conversations', async () => {
+    const policy = await createPolicy()
     assert.deepEqual(
-      { ...made, created_at: '' },
+      { ...policy, created_at: '' },
       {
-        id: made.id,
+        id: policy.id,
         name: 'Standard',
         enabled: true,
         channel_ids: null,
@@ -50,7 +57,7 @@ it('wcrm admin sla, beside a running server', async () => {
         created_at: '',
       },
     )
-    const file = join(home, 'hours.json')
+    const file = join(folder, 'hours.json')
     const hours = {
       timezone: 'Europe/Berlin',
       days: {
@@ -62,97 +69,62 @@ it('wcrm admin sla, beside a running server', async () => {
       holidays: ['2026-12-25'],
     }
     writeFileSync(file, JSON.stringify(hours))
-    const channel = (await doAs(server, workspace.owner.key)('workspace_channels')).data[0].id
-    const changed = await done(
-      'update',
-      made.id,
-      '--hours',
-      `@${file}`,
-      '--channels',
-      channel,
-      '--next-response',
-      '90s',
-      '--first-response',
-      'none',
-      '--disabled',
-    )
+    const call = doAs(server, workspace.owner.key)
+    const channel = (await call('workspace_channels')).data[0].id
+    const changes = ['--hours', `@${file}`, '--channels', channel, '--next-response', '90s']
+    const changed = await succeed('update', policy.id, ...changes, '--first-response', 'none', '--disabled')
     assert.deepEqual(changed, {
-      ...made,
+      ...policy,
       hours,
       channel_ids: [channel],
       next_response_seconds: 90,
       first_response_seconds: null,
       enabled: false,
     })
-    assert.deepEqual(await done('list'), { data: [changed] })
-    assert.deepEqual(await done('update', made.id, '--hours', 'none', '--channels', 'all', '--enabled'), {
-      ...changed,
-      hours: null,
-      channel_ids: null,
-      enabled: true,
-    })
-
+    assert.deepEqual(await succeed('list'), { data: [changed] })
+    assert.deepEqual(
+      await succeed('update', policy.id, '--hours', 'none', '--channels', 'all', '--enabled'),
+      { ...changed, hours: null, channel_ids: null, enabled: true },
+    )
     const { id } = await plantConversation(server, workspace.id)
-    assert.equal(
-      (await doAs(server, workspace.owner.key)('inbox_get_conversation', { conversation_id: id })).sla.policy,
-      'Standard',
-    )
+    const conversation = await call('inbox_get_conversation', { conversation_id: id })
+    assert.equal(conversation.sla.policy, 'Standard')
+    await fail(2, /nothing to change/, 'update', policy.id)
+    await succeed('delete', policy.id)
+  })
 
-    await refused(2, /needs a target/, 'create', '--name', 'Nothing')
-    await refused(2, /--name/, 'create', '--resolution', '8h')
+  it('refuses invalid policies and unknown ids', async () => {
+    const create = ['create', '--name', 'X', '--resolution']
+    await fail(2, /needs a target/, 'create', '--name', 'Nothing')
+    await fail(2, /--name/, 'create', '--resolution', '8h')
     for (const value of ['soon', '0s', '30', '400d', ''])
-      await refused(2, /--resolution must be a duration/, 'create', '--name', 'X', '--resolution', value)
-    await refused(
-      2,
-      /--hours is not a JSON object/,
-      'create',
-      '--name',
-      'X',
-      '--resolution',
-      '8h',
-      '--hours',
-      '9-18',
-    )
-    await refused(
-      2,
-      /--hours: days\.mon\.0 must end after it begins/,
-      'create',
-      '--name',
-      'X',
-      '--resolution',
-      '8h',
-      '--hours',
-      '{"days":{"mon":[["22:00","06:00"]]}}',
-    )
-    await refused(
-      2,
-      /--hours: timezone must be an IANA time zone/,
-      'create',
-      '--name',
-      'X',
-      '--resolution',
-      '8h',
-      '--hours',
-      '{"timezone":"Mars","days":{"mon":[["09:00","10:00"]]}}',
-    )
-    await refused(2, /Cannot read/, 'create', '--name', 'X', '--resolution', '8h', '--hours', '@nowhere.json')
-    await refused(3, /no channel 999/, 'create', '--name', 'X', '--resolution', '8h', '--channels', '999')
-    await refused(2, /names no channel/, 'create', '--name', 'X', '--resolution', '8h', '--channels', '')
-    await refused(2, /nothing to change/, 'update', made.id)
-    for (const verb of ['update', 'delete'])
-      await refused(3, /no service level 999/, verb, '999', ...(verb === 'update' ? ['--name', 'X'] : []))
+      await fail(2, /--resolution must be a duration/, ...create, value)
+    for (const [detail, hours] of [
+      [/--hours is not a JSON object/, '9-18'],
+      [/--hours: days\.mon\.0 must end after it begins/, '{"days":{"mon":[["22:00","06:00"]]}}'],
+      [
+        /--hours: timezone must be an IANA time zone/,
+        '{"timezone":"Mars","days":{"mon":[["09:00","10:00"]]}}',
+      ],
+      [/Cannot read/, '@nowhere.json'],
+    ] as const)
+      await fail(2, detail, ...create, '8h', '--hours', hours)
+    await fail(3, /no channel 999/, ...create, '8h', '--channels', '999')
+    await fail(2, /names no channel/, ...create, '8h', '--channels', '')
+    await fail(3, /no service level 999/, 'update', '999', '--name', 'X')
+    await fail(3, /no service level 999/, 'delete', '999')
+  })
 
-    const other = await makeWorkspace(server)
-    const theirs = ['--workspace', other.id]
-    assert.deepEqual(await done('list', ...theirs), { data: [] })
-    await refused(3, /no service level/, 'update', made.id, '--name', 'Stolen', ...theirs)
-    await refused(3, /no service level/, 'delete', made.id, ...theirs)
-    assert.deepEqual(await done('delete', made.id, '--workspace', workspace.id), {
-      id: made.id,
+  it('policies belong to one workspace', async () => {
+    const policy = await createPolicy()
+    const other = ['--workspace', (await makeWorkspace(server)).id]
+    assert.deepEqual(await succeed('list', ...other), { data: [] })
+    await fail(3, /no service level/, 'update', policy.id, '--name', 'Stolen', ...other)
+    await fail(3, /no service level/, 'delete', policy.id, ...other)
+    assert.deepEqual(await succeed('delete', policy.id, '--workspace', workspace.id), {
+      id: policy.id,
       deleted: true,
     })
-    assert.deepEqual(await done('list', '--workspace', workspace.id), { data: [] })
-  } finally {
-    await server.close()
-  }
+    assert.deepEqual(await succeed('list', '--workspace', workspace.id), { data: [] })
+  })
 })

@@ -40,7 +40,7 @@ describe('events list --follow: event stream', { concurrency: true }, () => {
       })
     })
 
-  it('an event without its closing blank line is not printed, and the connection resumes before it', async () => {
+  it('an event without closing blank line is not printed, and the connection resumes before it', async () => {
     assert.deepEqual(await follow([Buffer.from('id: 7\ndata: {"cut":')]), {
       exit: 4,
       lastEventIds: [null, null, '8'],

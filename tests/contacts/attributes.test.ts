@@ -29,14 +29,14 @@ const createScene = async (server: TestServer) => {
     })
   }
   const set = async (attributes: Record<string, unknown>) =>
-    new Map<string, ShownValue>(
+    new Map<string, AttributeView>(
       (await run('crm_upsert_contact', { phone, attributes })).contact.attributes.map(
-        (a: ShownValue & { key: string }) => [a.key, a],
+        (a: AttributeView & { key: string }) => [a.key, a],
       ),
     )
   return { workspace, run, call, set }
 }
-type ShownValue = { label: string; type: string; value: unknown; display: string; typed_value: unknown }
+type AttributeView = { label: string; type: string; value: unknown; display: string; typed_value: unknown }
 
 /**
  * The input, and what is shown: value, display and typed_value (spec "Attribute"). Only the value where
@@ -168,9 +168,9 @@ everyDatabase('Custom field values', (server) => {
     const { set } = await createScene(server())
     for (const type of customFieldTypes)
       for (const [input, value, display = value, typed = value] of validInputs[type]) {
-        const shown = (await set({ [toKey(type)]: input })).get(toKey(type))
+        const actual = (await set({ [toKey(type)]: input })).get(toKey(type))
         assert.deepEqual(
-          shown,
+          actual,
           { key: toKey(type), label: `The ${type}`, type, value, display, typed_value: typed },
           `${type} ${JSON.stringify(input)}`,
         )
@@ -263,7 +263,7 @@ everyDatabase('Custom field values', (server) => {
         const [hours, minutes] = [Math.floor(Math.abs(input.offset) / 60), Math.abs(input.offset) % 60].map(
           (n) => String(n).padStart(2, '0'),
         )
-        const shown = await set({
+        const values = await set({
           f_text: input.text,
           f_textarea: input.textarea,
           f_number: input.number,
@@ -276,7 +276,7 @@ everyDatabase('Custom field values', (server) => {
           f_multiselect: input.selected.map((o) => (input.byLabel ? o.label : o.value)),
         })
         const pick = (type: string) => {
-          const { value, display, typed_value } = shown.get(toKey(type))!
+          const { value, display, typed_value } = values.get(toKey(type))!
           return [value, display, typed_value]
         }
         for (const type of ['text', 'textarea'] as const)
@@ -312,13 +312,13 @@ everyDatabase('Custom field values', (server) => {
   it('long text is stored in full and shown with 2000 characters, no code point split', async () => {
     const { run, set } = await createScene(server())
     const long = `${'a'.repeat(1990)}${'😀'.repeat(20)}`
-    const shown = await set({ f_text: long, f_textarea: 'é'.repeat(2000) })
+    const values = await set({ f_text: long, f_textarea: 'é'.repeat(2000) })
     const clipped = `${'a'.repeat(1990)}${'😀'.repeat(10)}`
     assert.deepEqual(
-      [shown.get('f_text')!.value, shown.get('f_text')!.display, shown.get('f_text')!.typed_value],
+      [values.get('f_text')!.value, values.get('f_text')!.display, values.get('f_text')!.typed_value],
       [clipped, clipped, clipped],
     )
-    assert.equal(shown.get('f_textarea')!.value, 'é'.repeat(2000))
+    assert.equal(values.get('f_textarea')!.value, 'é'.repeat(2000))
     assert.equal(
       (await run('crm_upsert_contact', { phone, attributes: { f_text: long } })).action,
       'unchanged',
@@ -341,10 +341,10 @@ everyDatabase('Custom field values', (server) => {
         custom_field_id: id,
         options: [{ label: 'Grass', value: 'green' }],
       })
-    const shown = await set({})
-    assert.deepEqual([shown.get('f_select')!.value, shown.get('f_select')!.display], ['red', 'red'])
+    const values = await set({})
+    assert.deepEqual([values.get('f_select')!.value, values.get('f_select')!.display], ['red', 'red'])
     assert.deepEqual(
-      [shown.get('f_multiselect')!.value, shown.get('f_multiselect')!.display],
+      [values.get('f_multiselect')!.value, values.get('f_multiselect')!.display],
       ['green,red', 'Grass, red'],
     )
   })

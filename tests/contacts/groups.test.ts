@@ -97,7 +97,7 @@ everyDatabase('Groups and tags', (server) => {
 
   it('the emoji of a group is one grapheme', async () => {
     const { call, run } = await createScene()
-    const valid = ['⭐', '❤', '❤️', '👍🏽', '🇩🇪', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', '👩‍🚀', '👨‍👩‍👧‍👦', '👩🏽‍❤️‍💋‍👨🏿', '🏳️‍🌈', '1️⃣', '#️⃣', '🫶🏿', '☎️']
+    const valid = '⭐ ❤ ❤️ 👍🏽 🇩🇪 🏴󠁧󠁢󠁥󠁮󠁧󠁿 👩‍🚀 👨‍👩‍👧‍👦 👩🏽‍❤️‍💋‍👨🏿 🏳️‍🌈 1️⃣ #️⃣ 🫶🏿 ☎️'.split(' ')
     for (const [i, emoji] of valid.entries()) {
       assert.equal((await run('crm_create_group', { name: `One ${i}`, emoji })).group.emoji, emoji)
     }

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { everyDatabase } from '../doors.ts'
 import { runs } from '../level.ts'
 import type { TestServer } from '../servers.ts'
-import { createImportScene, formatPhone, type ImportScene, listImportEvents } from './imports.ts'
+import { createImportScene, formatPhone, type ContactImportScene, listImportEvents } from './imports.ts'
 
 type Named = { name: string }
 type FieldError = { pointer: string; code: string; detail: string; fix: string }
@@ -15,7 +15,7 @@ type RowOutcome = string | [code: string, detail: string, errors: string[][]]
 const toNames = (rows: readonly Named[]): string[] => rows.map(({ name }) => name)
 
 /** Creates the custom fields and the two groups that rows refer to; returns the ids of the groups. */
-const createReferences = async ({ run }: ImportScene): Promise<string[]> => {
+const createReferences = async ({ run }: ContactImportScene): Promise<string[]> => {
   for (const [key, type] of [
     ['note', 'text'],
     ['size', 'int'],
@@ -95,7 +95,7 @@ const toErrorRows = (errors: readonly FieldError[], prefix: string): string[][] 
   errors.map((e) => [e.pointer.replace(prefix, '#'), e.code, e.detail, e.fix])
 
 /** Upserts the rows one after another. */
-const upsertEach = async ({ call }: ImportScene, rows: readonly object[]): Promise<RowOutcome[]> => {
+const upsertEach = async ({ call }: ContactImportScene, rows: readonly object[]): Promise<RowOutcome[]> => {
   const outcomes: RowOutcome[] = []
   for (const input of rows) {
     const { status, body } = await call('crm_upsert_contact', { ...input })
@@ -105,7 +105,7 @@ const upsertEach = async ({ call }: ImportScene, rows: readonly object[]): Promi
 }
 
 /** Imports the rows with one call. */
-const importAll = async ({ run }: ImportScene, rows: readonly object[]): Promise<RowOutcome[]> => {
+const importAll = async ({ run }: ContactImportScene, rows: readonly object[]): Promise<RowOutcome[]> => {
   const { results, failures } = await run('crm_import_contacts', { rows })
   const failureByRow = new Map((failures as RowFailure[]).map((f) => [f.row, f]))
   return results.map(({ row: n, action }: { row: number; action: string }) => {
@@ -114,7 +114,7 @@ const importAll = async ({ run }: ImportScene, rows: readonly object[]): Promise
   })
 }
 
-const listContacts = async ({ run }: ImportScene): Promise<object[]> => {
+const listContacts = async ({ run }: ContactImportScene): Promise<object[]> => {
   const { data } = await run('crm_search_contacts', {
     detail: 'full',
     sort: { field: 'phoneNumber', direction: 'asc' },
@@ -137,7 +137,10 @@ const listContacts = async ({ run }: ImportScene): Promise<object[]> => {
   )
 }
 
-const listContactEvents = async (server: TestServer, { workspace }: ImportScene): Promise<unknown[][]> =>
+const listContactEvents = async (
+  server: TestServer,
+  { workspace }: ContactImportScene,
+): Promise<unknown[][]> =>
   (await listImportEvents(server, workspace.id))
     .filter((e) => e.type.startsWith('contact.'))
     .map(({ type, data }) => {
@@ -150,7 +153,7 @@ const listContactEvents = async (server: TestServer, { workspace }: ImportScene)
       return [type, contact?.name, contact?.phone, changes, tags && toNames(tags), groups && toNames(groups)]
     })
 
-const listAttributeRows = ({ db }: TestServer, { workspace }: ImportScene) =>
+const listAttributeRows = ({ db }: TestServer, { workspace }: ContactImportScene) =>
   db
     .selectFrom('contact_attributes as a')
     .innerJoin('contacts as c', (on) =>
@@ -168,7 +171,7 @@ const listAttributeRows = ({ db }: TestServer, { workspace }: ImportScene) =>
     .execute()
 
 /** Returns all that an import writes, without ids and times, which differ between two workspaces. */
-const loadSnapshot = async (server: TestServer, scene: ImportScene) => {
+const loadSnapshot = async (server: TestServer, scene: ContactImportScene) => {
   const { run } = scene
   const listCounts = async (op: string) =>
     (await run(op)).data.map((r: Named & { contacts_count: number }) => [r.name, r.contacts_count])

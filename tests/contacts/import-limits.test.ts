@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { doorsOf, everyDatabase } from '../doors.ts'
-import { rowsOf } from '../world.ts'
+import { loadWorkspaceRows } from '../world.ts'
 import { createImportScene, formatPhone, listImportEvents, toActions } from './imports.ts'
 
 everyDatabase('Contact import: events, limits and concurrency', (server) => {
@@ -177,7 +177,7 @@ everyDatabase('Contact import: events, limits and concurrency', (server) => {
       name: 'Theirs',
       tags: ['theirs'],
     })
-    const before = await rowsOf(server().db, other.workspace.id)
+    const before = await loadWorkspaceRows(server().db, other.workspace.id)
     const body = await first.run('crm_import_contacts', {
       rows: [
         { phone: formatPhone(1), name: 'Ours' },
@@ -187,6 +187,6 @@ everyDatabase('Contact import: events, limits and concurrency', (server) => {
       ],
     })
     assert.deepEqual(toActions(body), ['created', 'failed', 'failed', 'created'])
-    assert.deepEqual(await rowsOf(server().db, other.workspace.id), before)
+    assert.deepEqual(await loadWorkspaceRows(server().db, other.workspace.id), before)
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Door, everyDoor } from '../doors.ts'
-import { rowsOf } from '../world.ts'
+import { loadWorkspaceRows } from '../world.ts'
 import { formatPhone, listImportEvents, toActions } from './imports.ts'
 
 const createRows = (count: number) =>
@@ -141,7 +141,7 @@ everyDoor('Contact import', (test) => {
 
   test('a dry run changes nothing', async ({ call, server, workspace }) => {
     await call('crm_upsert_contact', { phone: '+15550100001' })
-    const before = await rowsOf(server.db, workspace.id)
+    const before = await loadWorkspaceRows(server.db, workspace.id)
     const rows = [
       { phone: '+15550100001', name: 'Bob' },
       { phone: '+15550100002', tags: ['new'] },
@@ -156,7 +156,7 @@ everyDoor('Contact import', (test) => {
       body.results.slice(1).map((r: { id: string | null }) => r.id),
       [null, null, null],
     )
-    assert.deepEqual(await rowsOf(server.db, workspace.id), before)
+    assert.deepEqual(await loadWorkspaceRows(server.db, workspace.id), before)
   })
 
   test('a repeated idempotency key returns the first response and imports nothing twice', async ({

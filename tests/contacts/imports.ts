@@ -4,7 +4,7 @@ import { makeWorkspace, type TestServer } from '../servers.ts'
 /** Returns the phone number with this number as its last seven digits. */
 export const formatPhone = (n: number): string => `1555${String(n).padStart(7, '0')}`
 
-export type ImportScene = Awaited<ReturnType<typeof createImportScene>>
+export type ContactImportScene = Awaited<ReturnType<typeof createImportScene>>
 
 /** Creates a workspace for import tests. */
 export const createImportScene = async (

@@ -4,7 +4,7 @@ import { catalog, currentVersion, type Operation } from '../../catalog/index.ts'
 import { doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
-import { exampleInputs, idFields, idValue, plant, rowsOf } from '../world.ts'
+import { buildExampleInputs, listIdFields, getIdValue, seedWorld, loadWorkspaceRows } from '../world.ts'
 
 const operations: readonly Operation[] = catalog
 const noon = '2026-10-05T12:00:00.000Z'
@@ -14,7 +14,7 @@ type Send = (
   init?: { method?: string; headers?: Record<string, string>; body?: unknown; raw?: string },
 ) => Promise<Reply>
 
-const sender =
+const createSender =
   (server: TestServer, workspace: TestWorkspace): Send =>
   async (path, { method, headers = {}, body, raw } = {}) => {
     const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
@@ -27,16 +27,16 @@ const sender =
         ...headers,
       },
     })
-    const answered = await response.text()
+    const responseText = await response.text()
     return {
       status: response.status,
-      text: answered,
-      body: answered === '' ? undefined : JSON.parse(answered),
+      text: responseText,
+      body: responseText === '' ? undefined : JSON.parse(responseText),
       headers: Object.fromEntries(response.headers),
     }
   }
 
-/** Headers that every answer carries, and those that an answer to a known key carries beside them. */
+/** Checks the headers of every response, and the rate limit headers of those to a known key. */
 const assertHeaders = (reply: Reply, kind: 'read' | 'write' | undefined, limit: number): void => {
   const { headers } = reply
   assert.match(headers['request-id'] ?? '', /^req_[0-9A-HJKMNP-TV-Z]{26}$/, reply.text)
@@ -50,11 +50,11 @@ const assertHeaders = (reply: Reply, kind: 'read' | 'write' | undefined, limit: 
 }
 
 everyDatabase(
-  'Answers',
+  'Responses',
   (server) => {
-    it('carry their headers, and every refusal is a whole problem', async () => {
+    it('every response has its headers, and every error is a complete problem', async () => {
       const workspace = await makeWorkspace(server())
-      const send = sender(server(), workspace)
+      const send = createSender(server(), workspace)
       const noScope = (await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })).key
       const group = await send('/v1/groups', {
         body: { name: 'One' },
@@ -72,7 +72,7 @@ everyDatabase(
           'write',
         ],
         ['creation', await send('/v1/custom-fields', { body: { key: 'size', type: 'int' } }), 201, 'write'],
-        ['rehearsal', await send('/v1/groups?dry_run=true', { body: { name: 'Two' } }), 200, 'write'],
+        ['dry run', await send('/v1/groups?dry_run=true', { body: { name: 'Two' } }), 200, 'write'],
         ['wrong field', await send('/v1/groups', { body: { name: 1 } }), 400, 'write'],
         ['unknown version', await send('/v1/me', { headers: { 'Api-Version': '2000-01-01' } }), 400, 'read'],
         ['no key', await send('/v1/me', { headers: { Authorization: '' } }), 401, undefined],
@@ -117,12 +117,12 @@ everyDatabase(
       assert.equal(new Set(cases.map(([, reply]) => reply.headers['request-id'])).size, cases.length)
       assert.equal(cases[2]![1].headers['idempotency-key'], 'first-group')
       assert.equal(cases[3]![1].text, cases[2]![1].text)
-      assert.match(cases[4]![1].headers['idempotency-key']!, /^[\w-]{36}$/, 'a key made here is answered')
+      assert.match(cases[4]![1].headers['idempotency-key']!, /^[\w-]{36}$/, 'a generated key is returned')
     })
 
-    it('a key made here replays', async () => {
+    it('a generated Idempotency-Key replays', async () => {
       const workspace = await makeWorkspace(server())
-      const send = sender(server(), workspace)
+      const send = createSender(server(), workspace)
       const body = { key: 'size', type: 'int' }
       const first = await send('/v1/custom-fields', { body })
       const again = await send('/v1/custom-fields', {
@@ -135,47 +135,50 @@ everyDatabase(
       )
     })
 
-    it('are the same, byte for byte, over REST and /v1/ops', async () => {
+    it('REST and /v1/ops return the same body, byte for byte', async () => {
       const workspace = await makeWorkspace(server())
-      const world = await plant(server(), workspace, 'Same', '0123')
+      const world = await seedWorld(server(), workspace, 'Same', '0123')
       const [rest, ops] = doorsOf(server().url, workspace.owner.key)
       let succeeded = 0
       for (const op of operations) {
         const inputs = [
-          ...exampleInputs(world, op),
-          ...idFields(op).map((f) => ({ ...exampleInputs(world, op)[0], [f]: idValue(world, op, f) })),
+          ...buildExampleInputs(world, op),
+          ...listIdFields(op).map((f) => ({
+            ...buildExampleInputs(world, op)[0],
+            [f]: getIdValue(world, op, f),
+          })),
           {},
         ]
         for (const input of inputs.map((i) => (op.dryRun ? { ...i, dry_run: true } : i))) {
-          // A path cannot be made without its ids.
-          if (Object.keys(input).length === 0 && idFields(op).length > 0) continue
+          // A path needs its ids.
+          if (Object.keys(input).length === 0 && listIdFields(op).length > 0) continue
           const [one, other] = [await rest!.call(op.name, input), await ops!.call(op.name, input)]
           // Each REST route takes some of the fields, /v1/ops takes all.
           if (one.body.errors?.[0]?.code === 'misplaced_field') continue
           assert.equal(other.status, one.status, `${op.name} ${one.text} ${other.text}`)
           if (one.status >= 300) continue
           succeeded++
-          // What is left of a limit, what a cursor holds where a file is read for five minutes and how long
-          // a secret signs, and when a delivery is due, change from call to call.
-          const still = (text: string) =>
+          // These differ from call to call: remaining limits, cursors, file URLs and times that depend on
+          // the real clock.
+          const normalize = (text: string) =>
             text
               .replaceAll(/"remaining":\d+/g, '"remaining":0')
               .replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"')
               .replaceAll(/"url":"[^"]+\/media\/[^"]+","expires_at":"[^"]+"/g, '"url":"…"')
               .replaceAll(/"(old_secret_valid_until|next_attempt_at)":"[^"]+"/g, '"$1":"…"')
-          assert.equal(still(other.text), still(one.text), op.name)
+          assert.equal(normalize(other.text), normalize(one.text), op.name)
         }
       }
-      assert.ok(succeeded >= operations.length, `${succeeded} answers were compared`)
+      assert.ok(succeeded >= operations.length, `${succeeded} responses were compared`)
     })
 
-    it('of a rehearsal and of a test key change nothing, and say so', async () => {
+    it('dry runs and test keys change nothing, and their responses say dry_run', async () => {
       const workspace = await makeWorkspace(server())
-      const world = await plant(server(), workspace, 'Still', '0124')
+      const world = await seedWorld(server(), workspace, 'Still', '0124')
       const test = await workspace.key(workspace.owner.staffId, { test: true })
-      const rows = await rowsOf(server().db, workspace.id)
+      const rows = await loadWorkspaceRows(server().db, workspace.id)
       for (const op of operations.filter((o) => o.dryRun)) {
-        for (const input of exampleInputs(world, op)) {
+        for (const input of buildExampleInputs(world, op)) {
           for (const [key, extra] of [
             [workspace.owner.key, { dry_run: true }],
             [test.key, {}],
@@ -188,7 +191,7 @@ everyDatabase(
           }
         }
       }
-      assert.deepEqual(await rowsOf(server().db, workspace.id), rows)
+      assert.deepEqual(await loadWorkspaceRows(server().db, workspace.id), rows)
     })
   },
   { now: () => noon },

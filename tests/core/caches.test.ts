@@ -3,10 +3,10 @@ import { it } from 'node:test'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { makeWorkspace, serveStorage } from '../servers.ts'
 
-// Servers remember custom fields and the names of tags and groups. Each of these reads is warm, on a server
+// Servers cache custom fields and the names of tags and groups. Each read here hits a warm cache, on a server
 // that did not make the change.
-everyDatabase('What servers remember', (server) => {
-  it('is never stale: fields, tags and groups', async () => {
+everyDatabase('Caches', (server) => {
+  it('custom fields, tags and groups are never stale on another server', async () => {
     const { db, app, database } = server()
     const workspace = await makeWorkspace(server())
     const other = await serveStorage({ db, embedded: app.embedded, close: async () => {} }, database)

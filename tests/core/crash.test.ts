@@ -11,7 +11,7 @@ import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 import { runs } from '../level.ts'
 
 const CONTACTS = 240
-const AT_ONCE = 8
+const CONCURRENCY = 8
 const KILLS = runs(1, 3)
 
 const prepare = (location: Location) =>
@@ -31,19 +31,19 @@ const prepare = (location: Location) =>
     return { key, workspaceId: workspace.id }
   })
 
-type Answered = { id: string; action: string; replayed: boolean }
+type UpsertResult = { id: string; action: string; replayed: boolean }
 
 /**
- * Sends what is still owed, some at once, until the server is gone or all is answered. `after` is told of
- * every answer.
+ * Sends the pending contacts, `CONCURRENCY` at a time, until the server is gone or all have responses. Calls
+ * `onResult` for each response.
  */
 const sendAll = async (
   url: string,
   key: string,
-  owed: Set<number>,
-  after: (n: number, answer: Answered) => void,
+  pending: Set<number>,
+  onResult: (n: number, result: UpsertResult) => void,
 ): Promise<void> => {
-  const queue = [...owed]
+  const queue = [...pending]
   const worker = async () => {
     for (let n = queue.shift(); n !== undefined; n = queue.shift()) {
       let response: Response
@@ -63,54 +63,58 @@ const sendAll = async (
         return
       }
       assert.equal(response.status, 200, JSON.stringify(body))
-      owed.delete(n)
-      after(n, { ...body, replayed: response.headers.get('idempotent-replayed') === 'true' })
+      pending.delete(n)
+      onResult(n, { ...body, replayed: response.headers.get('idempotent-replayed') === 'true' })
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker))
 }
 
 for (const database of databases) {
-  describe(`A server killed at work (${database})`, () => {
-    it('has done each acknowledged change, and does none of them twice', async () => {
-      const place = await createEmptyDatabase(database)
+  describe(`Idempotency: server killed during changes (${database})`, () => {
+    it('every acknowledged change is stored exactly once, and a retry replays it', async () => {
+      const testDatabase = await createEmptyDatabase(database)
       let server: ServerProcess | undefined
       try {
-        const { key, workspaceId } = await prepare(place.location)
-        const owed = new Set(Array.from({ length: CONTACTS }, (_, n) => n))
+        const { key, workspaceId } = await prepare(testDatabase.location)
+        const pending = new Set(Array.from({ length: CONTACTS }, (_, n) => n))
         const ids = new Map<number, string>()
         const killedAt: number[] = []
         for (let round = 0; round <= KILLS; round++) {
-          server = await startProcess(place.flags)
-          // Killed in the midst of other calls, after a number of answers that nobody foresees.
-          let left = round < KILLS ? randomInt(5, 60) : Infinity
+          server = await startProcess(testDatabase.flags)
+          // Killed during other calls, after a random number of responses.
+          let remaining = round < KILLS ? randomInt(5, 60) : Infinity
           let killed: Promise<void> | undefined
-          await sendAll(server.url, key, owed, (n, answer) => {
-            ids.set(n, answer.id)
-            if (--left === 0) killed = server!.kill('SIGKILL')
+          await sendAll(server.url, key, pending, (n, result) => {
+            ids.set(n, result.id)
+            if (--remaining === 0) killed = server!.kill('SIGKILL')
           })
           if (killed) {
             await killed
             killedAt.push(ids.size)
           }
         }
-        const told = `killed after ${killedAt.join(', ')} answers`
-        assert.equal(killedAt.length, KILLS, told)
-        assert.equal(owed.size, 0, told)
-        const again = new Set(ids.keys())
-        await sendAll(server!.url, key, again, (n, answer) =>
-          assert.deepEqual([answer.id, answer.action, answer.replayed], [ids.get(n), 'created', true], told),
+        const message = `killed after ${killedAt.join(', ')} responses`
+        assert.equal(killedAt.length, KILLS, message)
+        assert.equal(pending.size, 0, message)
+        const retries = new Set(ids.keys())
+        await sendAll(server!.url, key, retries, (n, result) =>
+          assert.deepEqual(
+            [result.id, result.action, result.replayed],
+            [ids.get(n), 'created', true],
+            message,
+          ),
         )
-        assert.equal(again.size, 0, told)
+        assert.equal(retries.size, 0, message)
         await server!.kill('SIGTERM')
         server = undefined
-        await withStorage(place.location, async ({ db }) => {
+        await withStorage(testDatabase.location, async ({ db }) => {
           const contacts = await db
             .selectFrom('contacts')
             .select(['id', 'phone'])
             .where('workspace_id', '=', workspaceId)
             .execute()
-          assert.deepEqual(contacts.map((c) => c.id).toSorted(), [...ids.values()].toSorted(), told)
+          assert.deepEqual(contacts.map((c) => c.id).toSorted(), [...ids.values()].toSorted(), message)
           assert.equal(new Set(contacts.map((c) => c.phone)).size, CONTACTS)
           const events = await db
             .selectFrom('events')
@@ -120,7 +124,7 @@ for (const database of databases) {
           const created = events
             .filter((e) => e.type === 'contact.created/1')
             .map((e) => (e.data as { contact: { id: string } }).contact.id)
-          assert.deepEqual(created.toSorted(), [...ids.values()].toSorted(), told)
+          assert.deepEqual(created.toSorted(), [...ids.values()].toSorted(), message)
           const { rows: audited } = await sql<{
             id: string
             outcome: string
@@ -128,7 +132,7 @@ for (const database of databases) {
           assert.deepEqual(
             audited.map(({ id, outcome }) => `${id} ${outcome}`).toSorted(),
             [...ids.values()].map((id) => `${id} done`).toSorted(),
-            'each change is in the audit trail, and once',
+            'each change has one audit row',
           )
           const counted = await db
             .selectFrom('counters')
@@ -136,11 +140,11 @@ for (const database of databases) {
             .where('workspace_id', '=', workspaceId)
             .where('subject', '=', 'contacts')
             .executeTakeFirstOrThrow()
-          assert.equal(Number(counted.n), CONTACTS, told)
+          assert.equal(Number(counted.n), CONTACTS, message)
         })
       } finally {
         await server?.kill('SIGKILL')
-        await place.remove()
+        await testDatabase.remove()
       }
     })
   })

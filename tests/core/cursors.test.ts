@@ -9,17 +9,17 @@ import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { runs } from '../level.ts'
 
-const rowsOf = (pages: readonly ContactsPage[]) => pages.flatMap((page) => page.data)
-const idsOf = (pages: readonly ContactsPage[]): string[] => rowsOf(pages).map((row) => row.id)
+const toRows = (pages: readonly ContactsPage[]) => pages.flatMap((page) => page.data)
+const toIds = (pages: readonly ContactsPage[]): string[] => toRows(pages).map((row) => row.id)
 
 let clock = Date.UTC(2026, 9, 1)
-const tick = (ms: number): void => {
+const advanceClock = (ms: number): void => {
   clock += ms
 }
 const now = (): string => new Date(clock).toISOString()
 
-/** Contacts with many ties: few names, few creation times. */
-const fill = async (
+/** Inserts contacts with many ties: few names, few creation times. */
+const insertContacts = async (
   server: TestServer,
   workspace: TestWorkspace,
   count: number,
@@ -64,22 +64,22 @@ const conditions = fc.constantFrom(
 )
 
 everyDatabase(
-  'Pages',
+  'Cursor pagination',
   (server) => {
-    it('together are the whole list, in one order, whatever their sizes', async () => {
+    it('pages of any size together are the whole list, in order', async () => {
       const workspace = await makeWorkspace(server())
       const run = doAs(server(), workspace.owner.key)
-      await fill(server(), workspace, 40)
+      await insertContacts(server(), workspace, 40)
       await fc.assert(
         fc.asyncProperty(sorts, limits, conditions, async (sort, sizes, wanted) => {
           const input = { ...wanted, ...(sort ? { sort } : {}) }
           const whole = await run('crm_search_contacts', { ...input, limit: 100 })
           const pages = await everyPage(run, 'crm_search_contacts', input, sizes)
           assert.deepEqual(
-            idsOf(pages),
+            toIds(pages),
             whole.data.map((row: { id: string }) => row.id),
           )
-          // The total comes with the first page alone.
+          // Only the first page has a total.
           assert.deepEqual(
             pages.map((page) => page.total),
             pages.map((_, i) => (i === 0 ? whole.data.length : null)),
@@ -89,7 +89,7 @@ everyDatabase(
       )
     })
 
-    it('show every contact that is there throughout exactly once, while others come and go', async () => {
+    it('a contact that exists throughout is shown once while others are created and deleted', async () => {
       await fc.assert(
         fc.asyncProperty(
           sorts,
@@ -98,7 +98,7 @@ everyDatabase(
           async (sort, sizes, changes) => {
             const workspace = await makeWorkspace(server())
             const run = doAs(server(), workspace.owner.key)
-            const ids = await fill(server(), workspace, 24)
+            const ids = await insertContacts(server(), workspace, 24)
             const gone = new Set<string>()
             let made = 100
             const pages = await everyPage(
@@ -111,13 +111,13 @@ everyDatabase(
                 const victim = ids[pick % ids.length]!
                 if (!gone.has(victim)) await run('crm_delete_contact', { contact_id: victim })
                 gone.add(victim)
-                // They stop coming at some time: a list that grows faster than it is read has no end.
+                // Creation stops at some point: a list that grows faster than it is read never ends.
                 if (made >= 140) return
-                await fill(server(), workspace, births, made)
+                await insertContacts(server(), workspace, births, made)
                 made += births
               },
             )
-            const seen = idsOf(pages)
+            const seen = toIds(pages)
             assert.equal(new Set(seen).size, seen.length, 'no contact twice')
             for (const id of ids) assert.ok(gone.has(id) || seen.includes(id), `${id} is missing`)
           },
@@ -126,7 +126,7 @@ everyDatabase(
       )
     })
 
-    it('of tags, groups, fields, staff, teams and channels are whole too', async () => {
+    it('tags, groups, custom fields, staff, teams and channels are complete too', async () => {
       const workspace = await makeWorkspace(server())
       const run = doAs(server(), workspace.owner.key)
       for (const n of [1, 2, 3, 4, 5, 6, 7]) {
@@ -154,13 +154,13 @@ everyDatabase(
         assert.equal(whole.total, count, op)
         for (const sizes of [[1], [2, 3], [7], [count], [count - 1]]) {
           const pages = await everyPage(run, op, {}, sizes)
-          assert.deepEqual(rowsOf(pages), whole.data, op)
+          assert.deepEqual(toRows(pages), whole.data, op)
           assert.equal(pages[0]!.total, count, op)
         }
       }
     })
 
-    it('hold also where a tag has thousands of contacts', async () => {
+    it('tags with thousands of contacts', async () => {
       const workspace = await makeWorkspace(server())
       const run = doAs(server(), workspace.owner.key)
       const { db } = server()
@@ -174,7 +174,9 @@ everyDatabase(
       const tag = (name: string): string => tags.get(name)!
       await sql`
       insert into contacts (workspace_id, phone, name, name_key, search, created_at, updated_at)
-      select ${workspace.id}::bigint, (15550000000 + i)::text, 'Bulk ' || i, 'bulk ' || i, 'bulk ' || i || chr(10) || (15550000000 + i), ${server().app.now()}::timestamptz, ${server().app.now()}::timestamptz
+      select ${workspace.id}::bigint, (15550000000 + i)::text, 'Bulk ' || i, 'bulk ' || i,
+        'bulk ' || i || chr(10) || (15550000000 + i),
+        ${server().app.now()}::timestamptz, ${server().app.now()}::timestamptz
       from generate_series(1, 3600) as i`.execute(db)
       for (const [name, from, to] of [
         ['all', 1, 3600],
@@ -183,28 +185,28 @@ everyDatabase(
         ['rare', 3590, 3595],
       ] as const) {
         await sql`
-        insert into contact_tags (workspace_id, tag_id, contact_id) select workspace_id, ${tag(name)}::bigint, id from contacts
-        where workspace_id = ${workspace.id} and phone::bigint - 15550000000 between ${from} and ${to}`.execute(
-          db,
-        )
+        insert into contact_tags (workspace_id, tag_id, contact_id)
+        select workspace_id, ${tag(name)}::bigint, id from contacts
+        where workspace_id = ${workspace.id}
+          and phone::bigint - 15550000000 between ${from} and ${to}`.execute(db)
       }
       const found = async (input: Record<string, unknown>): Promise<ContactsPage[]> =>
         await everyPage(run, 'crm_search_contacts', input, [100])
       const all = await found({ tag_ids: [tag('all')] })
-      assert.equal(new Set(idsOf(all)).size, 3600)
-      assert.equal(rowsOf(all).length, 3600)
+      assert.equal(new Set(toIds(all)).size, 3600)
+      assert.equal(toRows(all).length, 3600)
       assert.deepEqual([all[0]!.total, all[0]!.approximate], [3600, false])
       // Two tags on the same contacts: 4400 links, 2400 contacts.
       const both = await found({
         tag_ids: [tag('low'), tag('high')],
         sort: { field: 'name', direction: 'asc' },
       })
-      assert.equal(rowsOf(both).length, 2400)
-      assert.equal(new Set(idsOf(both)).size, 2400)
-      assert.equal(rowsOf(await found({ tag_ids: [tag('low')], query: 'BULK 19' })).length, 111)
-      assert.equal(rowsOf(await found({ tag_ids: [tag('all'), tag('rare')], query: '359' })).length, 14)
+      assert.equal(toRows(both).length, 2400)
+      assert.equal(new Set(toIds(both)).size, 2400)
+      assert.equal(toRows(await found({ tag_ids: [tag('low')], query: 'BULK 19' })).length, 111)
+      assert.equal(toRows(await found({ tag_ids: [tag('all'), tag('rare')], query: '359' })).length, 14)
       assert.deepEqual(
-        rowsOf(await found({ tag_ids: [tag('rare')], sort: { field: 'id', direction: 'asc' } })).map(
+        toRows(await found({ tag_ids: [tag('rare')], sort: { field: 'id', direction: 'asc' } })).map(
           (c) => c.name,
         ),
         [3590, 3591, 3592, 3593, 3594, 3595].map((n) => `Bulk ${n}`),
@@ -215,12 +217,12 @@ everyDatabase(
 )
 
 everyDatabase(
-  'A cursor',
+  'Cursors',
   (server) => {
-    const scene = async () => {
+    const createFirstPage = async () => {
       const workspace = await makeWorkspace(server())
       const call = callAs(server(), workspace.owner.key)
-      await fill(server(), workspace, 6)
+      await insertContacts(server(), workspace, 6)
       const first = await call('crm_search_contacts', { limit: 2, query: '1' })
       return {
         workspace,
@@ -229,7 +231,7 @@ everyDatabase(
         cursor: (first.body as ContactsPage).next_cursor!,
       }
     }
-    const refusedAs = (reply: Awaited<ReturnType<ReturnType<typeof callAs>>>, reason: string): void => {
+    const assertRefused = (reply: Awaited<ReturnType<ReturnType<typeof callAs>>>, reason: string): void => {
       assert.deepEqual(
         [reply.status, reply.body.code, reply.body.reason],
         [400, 'invalid_input', reason],
@@ -239,8 +241,8 @@ everyDatabase(
       assert.ok(reply.body.errors[0].fix)
     }
 
-    it('belongs to its list and filters; only limit may change', async () => {
-      const { call, first, cursor } = await scene()
+    it('a cursor works only with the same list and filters; limit may change', async () => {
+      const { call, first, cursor } = await createFirstPage()
       for (const input of [
         { cursor },
         { cursor, query: '15' },
@@ -248,28 +250,28 @@ everyDatabase(
         { cursor, query: '1', detail: 'full' },
         { cursor, query: '1', sort: { field: 'name' } },
       ]) {
-        refusedAs(await call('crm_search_contacts', input), 'cursor_invalid')
+        assertRefused(await call('crm_search_contacts', input), 'cursor_invalid')
       }
-      refusedAs(await call('crm_list_tags', { cursor }), 'cursor_invalid')
+      assertRefused(await call('crm_list_tags', { cursor }), 'cursor_invalid')
       const rest = await call('crm_search_contacts', { cursor, query: '1', limit: 100 })
       assert.equal(rest.body.data.length, 4)
       assert.equal(rest.body.next_cursor, null)
       assert.ok(
         rest.body.data.every((row: { id: string }) => !first.data.some((shown) => shown.id === row.id)),
       )
-      // A default that is said aloud is the same filter.
+      // An explicit default is the same filter.
       assert.equal((await call('crm_search_contacts', { cursor, query: '1', detail: 'summary' })).status, 200)
     })
 
-    it('belongs to its key owner, whatever their key', async () => {
-      const { workspace, cursor } = await scene()
+    it('a cursor works with any key of its owner, and with no other', async () => {
+      const { workspace, cursor } = await createFirstPage()
       const colleague = await workspace.staff({ role: 'owner' })
-      refusedAs(
+      assertRefused(
         await callAs(server(), colleague.key)('crm_search_contacts', { cursor, query: '1' }),
         'cursor_invalid',
       )
       const other = await makeWorkspace(server())
-      refusedAs(
+      assertRefused(
         await callAs(server(), other.owner.key)('crm_search_contacts', { cursor, query: '1' }),
         'cursor_invalid',
       )
@@ -280,10 +282,10 @@ everyDatabase(
       )
     })
 
-    it('cannot be altered or made up', async () => {
-      const { call, cursor } = await scene()
+    it('an altered or invented cursor is refused', async () => {
+      const { call, cursor } = await createFirstPage()
       const refuse = async (text: string) =>
-        refusedAs(await call('crm_search_contacts', { cursor: text, query: '1' }), 'cursor_invalid')
+        assertRefused(await call('crm_search_contacts', { cursor: text, query: '1' }), 'cursor_invalid')
       const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
       await fc.assert(
         fc.asyncProperty(fc.nat(cursor.length - 1), fc.constantFrom(...alphabet), async (at, char) => {
@@ -306,22 +308,22 @@ everyDatabase(
         await refuse(text)
     })
 
-    it('tells nothing to those who hold it', async () => {
-      const { call } = await scene()
+    it('a cursor reveals none of its contents', async () => {
+      const { call } = await createFirstPage()
       const { body } = await call('crm_search_contacts', { limit: 1, sort: { field: 'phoneNumber' } })
       const readable = Buffer.from(body.next_cursor, 'base64url').toString('latin1')
       assert.ok(!readable.includes(body.data[0].phone.slice(-6)))
     })
 
-    it('expires after 24 hours', async () => {
-      const { call, cursor } = await scene()
+    it('a cursor expires after 24 hours', async () => {
+      const { call, cursor } = await createFirstPage()
       const ask = () => call('crm_search_contacts', { cursor, query: '1', limit: 1 })
-      tick(24 * 3600_000)
+      advanceClock(24 * 3600_000)
       const last = await ask()
       assert.equal(last.status, 200)
-      tick(1)
-      refusedAs(await ask(), 'cursor_expired')
-      // Each page's cursor has a day of its own.
+      advanceClock(1)
+      assertRefused(await ask(), 'cursor_expired')
+      // The cursor of each page expires separately.
       assert.equal(
         (await call('crm_search_contacts', { cursor: last.body.next_cursor, query: '1' })).status,
         200,

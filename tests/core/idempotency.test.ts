@@ -7,33 +7,33 @@ import { makeWorkspace, startSharedServers, type TestServer } from '../servers.t
 import { databases } from '../databases.ts'
 
 let clock = Date.parse('2026-10-05T12:00:00.000Z')
-const DAY = 24 * 60 * 60 * 1000
+const DAY_MS = 24 * 60 * 60 * 1000
 
-const twoDoors = (server: TestServer, key: string): [Door, Door] => {
+const createRestAndOps = (server: TestServer, key: string): [Door, Door] => {
   const [rest, ops] = doorsOf(server.url, key)
   return [rest!, ops!]
 }
 
 const wasReplayed = (reply: Reply): boolean => reply.headers['idempotent-replayed'] === 'true'
 
-const assertReplay = (again: Reply, first: Reply): void => {
-  assert.ok(wasReplayed(again), again.text)
-  assert.equal(again.status, first.status)
-  if (first.status < 400) assert.equal(again.text, first.text)
-  else assert.deepEqual({ ...again.body, request_id: '' }, { ...first.body, request_id: '' })
+const assertReplay = (retry: Reply, first: Reply): void => {
+  assert.ok(wasReplayed(retry), retry.text)
+  assert.equal(retry.status, first.status)
+  if (first.status < 400) assert.equal(retry.text, first.text)
+  else assert.deepEqual({ ...retry.body, request_id: '' }, { ...first.body, request_id: '' })
 }
 
-const eventsOf = async (server: TestServer, workspaceId: string): Promise<string[]> =>
+const loadEventTypes = async (server: TestServer, workspaceId: string): Promise<string[]> =>
   (await server.db.selectFrom('events').select('type').where('workspace_id', '=', workspaceId).execute()).map(
     (e) => e.type,
   )
 
 everyDatabase(
-  'An Idempotency-Key',
+  'Idempotency-Key',
   (server) => {
-    it('answers a retry as the first call was answered, over either door', async () => {
+    it('a retry gets the first response, over either door', async () => {
       const workspace = await makeWorkspace(server())
-      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      const [rest, ops] = createRestAndOps(server(), workspace.owner.key)
       for (const [i, [first, second]] of [
         [rest, ops],
         [ops, rest],
@@ -45,7 +45,7 @@ everyDatabase(
         const one = await first!.call('crm_create_custom_field', input, { idempotencyKey })
         assert.equal(one.status, 201, one.text)
         assert.ok(!wasReplayed(one))
-        // The same request, spelled differently: another order, and a default written out.
+        // The same request in another form: another order, and an explicit default.
         assertReplay(
           await second!.call(
             'crm_create_custom_field',
@@ -58,9 +58,9 @@ everyDatabase(
       assert.equal((await rest.call('crm_list_custom_fields')).body.total, 5)
     })
 
-    it('is refused for another body or another operation', async () => {
+    it('a key reused for another body or operation is refused with idempotency_key_reused', async () => {
       const workspace = await makeWorkspace(server())
-      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      const [rest, ops] = createRestAndOps(server(), workspace.owner.key)
       const idempotencyKey = 'one-key-one-request'
       const first = await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey })
       for (const other of [
@@ -84,9 +84,9 @@ everyDatabase(
       assert.equal((await rest.call('crm_list_groups')).body.total, 1)
     })
 
-    it('is read bare or quoted, and in the body of /v1/ops', async () => {
+    it('the key is accepted bare, quoted, and in the body of /v1/ops', async () => {
       const workspace = await makeWorkspace(server())
-      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      const [rest, ops] = createRestAndOps(server(), workspace.owner.key)
       const first = await rest.call(
         'crm_create_group',
         { name: 'One' },
@@ -103,9 +103,9 @@ everyDatabase(
       assert.equal(first.headers['idempotency-key'], 'bare:or.quoted_1-A')
     })
 
-    it('has 8 to 128 characters of a known set', async () => {
+    it('the key must have 8 to 128 characters of the allowed set', async () => {
       const workspace = await makeWorkspace(server())
-      const [rest] = twoDoors(server(), workspace.owner.key)
+      const [rest] = createRestAndOps(server(), workspace.owner.key)
       for (const good of ['12345678', 'x'.repeat(128), 'a.b_c:d-']) {
         assert.equal(
           (await rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: good })).status,
@@ -134,9 +134,9 @@ everyDatabase(
       }
     })
 
-    it('keeps refusals given after the work began', async () => {
+    it('an error of the handler is stored and replayed', async () => {
       const workspace = await makeWorkspace(server())
-      const [rest, ops] = twoDoors(server(), workspace.owner.key)
+      const [rest, ops] = createRestAndOps(server(), workspace.owner.key)
       const field = await rest.call('crm_create_custom_field', { key: 'size', type: 'int' })
       const refused = await rest.call(
         'crm_create_custom_field',
@@ -165,22 +165,22 @@ everyDatabase(
       const absent = await rest.call(
         'crm_delete_contact',
         { contact_id: '999999999' },
-        { confirm: 'delete', idempotencyKey: 'delete-what-is-not' },
+        { confirm: 'delete', idempotencyKey: 'delete-an-absent-one' },
       )
       assert.equal(absent.status, 404)
       assertReplay(
         await rest.call(
           'crm_delete_contact',
           { contact_id: '999999999' },
-          { confirm: 'delete', idempotencyKey: 'delete-what-is-not' },
+          { confirm: 'delete', idempotencyKey: 'delete-an-absent-one' },
         ),
         absent,
       )
     })
 
-    it('keeps no refusal given before the work began, and nothing of a rehearsal', async () => {
+    it('errors before the handler and dry runs are not stored', async () => {
       const workspace = await makeWorkspace(server())
-      const [rest] = twoDoors(server(), workspace.owner.key)
+      const [rest] = createRestAndOps(server(), workspace.owner.key)
       const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
       const group = (await rest.call('crm_create_group', { name: 'One' })).body.group.id
       const options = { idempotencyKey: 'refused-before-work' }
@@ -194,7 +194,7 @@ everyDatabase(
       )
       assert.equal((await rest.call('crm_delete_group', { group_id: group }, options)).status, 428)
       assert.equal(
-        (await rest.call('crm_create_group', { name: 'Rehearsed', dry_run: true }, options)).status,
+        (await rest.call('crm_create_group', { name: 'Dry run', dry_run: true }, options)).status,
         200,
       )
       const done = await rest.call('crm_delete_group', { group_id: group }, { ...options, confirm: 'delete' })
@@ -202,7 +202,7 @@ everyDatabase(
         [done.status, wasReplayed(done), done.body],
         [200, false, { id: group, deleted: true }],
       )
-      // The answer is kept now, but a key is asked for scope and confirmation each time.
+      // The response is stored now, but scope and confirmation are still checked each time.
       assert.equal((await rest.call('crm_delete_group', { group_id: group }, options)).status, 428)
       assertReplay(
         await rest.call('crm_delete_group', { group_id: group }, { ...options, confirm: 'delete' }),
@@ -210,11 +210,11 @@ everyDatabase(
       )
     })
 
-    it('belongs to the staff member who owns the API key', async () => {
+    it('the key is scoped to the staff member who owns the API key', async () => {
       const workspace = await makeWorkspace(server())
       const colleague = await workspace.staff({ name: 'Other', role: 'admin' })
       const second = await workspace.key(workspace.owner.staffId)
-      const [rest] = twoDoors(server(), workspace.owner.key)
+      const [rest] = createRestAndOps(server(), workspace.owner.key)
       const idempotencyKey = 'mine-and-not-yours'
       const mine = await rest.call('crm_create_group', { name: 'Mine' }, { idempotencyKey })
       const theirs = await rest.call(
@@ -229,19 +229,20 @@ everyDatabase(
       )
     })
 
-    it('is kept for 24 hours', async () => {
+    it('the response is stored for 24 hours', async () => {
       const workspace = await makeWorkspace(server())
-      const [rest] = twoDoors(server(), workspace.owner.key)
-      const ask = () => rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: 'kept-for-a-day' })
-      const first = await ask()
+      const [rest] = createRestAndOps(server(), workspace.owner.key)
+      const createGroup = () =>
+        rest.call('crm_create_group', { name: 'One' }, { idempotencyKey: 'kept-for-a-day' })
+      const first = await createGroup()
       assert.equal(first.body.created, true)
-      clock += DAY - 1
+      clock += DAY_MS - 1
       await deleteExpiredRecords(server().db, server().app.now())
-      assertReplay(await ask(), first)
+      assertReplay(await createGroup(), first)
       clock += 1
-      const later = await ask()
+      const later = await createGroup()
       assert.deepEqual([later.status, wasReplayed(later), later.body.created], [200, false, false])
-      clock += DAY
+      clock += DAY_MS
       await deleteExpiredRecords(server().db, server().app.now())
       assert.equal(
         (
@@ -253,19 +254,19 @@ everyDatabase(
         ).length,
         0,
       )
-      assert.equal(wasReplayed(await ask()), false)
+      assert.equal(wasReplayed(await createGroup()), false)
     })
 
-    it('runs one of many calls at once', async () => {
+    it('of concurrent calls with one key exactly one runs', async () => {
       const workspace = await makeWorkspace(server())
-      const doors = twoDoors(server(), workspace.owner.key)
-      await assertOneRuns([doors[0], doors[1]], async () => await eventsOf(server(), workspace.id))
+      const doors = createRestAndOps(server(), workspace.owner.key)
+      await assertOneRuns([doors[0], doors[1]], async () => await loadEventTypes(server(), workspace.id))
     })
   },
   { now: () => new Date(clock).toISOString() },
 )
 
-/** Sends each request many times at once; however that falls out, it ran once. */
+/** Sends each request several times concurrently and checks that it ran exactly once. */
 const assertOneRuns = async (doors: readonly Door[], events: () => Promise<string[]>): Promise<void> => {
   const count = 25
   let refused = 0
@@ -297,17 +298,17 @@ const assertOneRuns = async (doors: readonly Door[], events: () => Promise<strin
     }
     assertReplay(await send(0), ran[0]!)
   }
-  assert.ok(refused > 0, 'no two calls ever met: nothing was tried')
+  assert.ok(refused > 0, 'no two calls overlapped: the test proved nothing')
   assert.deepEqual((await events()).filter((type) => type === 'contact.created/1').length, count)
 }
 
-describe('An Idempotency-Key on two servers', { skip: !databases.includes('postgresql') }, () => {
-  it('runs one of many calls at once', async () => {
+describe('Idempotency-Key: two servers', { skip: !databases.includes('postgresql') }, () => {
+  it('of concurrent calls with one key exactly one runs', async () => {
     const { servers, close } = await startSharedServers(2)
     try {
       const workspace = await makeWorkspace(servers[0]!)
-      const doors = servers.flatMap((server) => twoDoors(server, workspace.owner.key))
-      await assertOneRuns(doors, async () => await eventsOf(servers[0]!, workspace.id))
+      const doors = servers.flatMap((server) => createRestAndOps(server, workspace.owner.key))
+      await assertOneRuns(doors, async () => await loadEventTypes(servers[0]!, workspace.id))
     } finally {
       await close()
     }

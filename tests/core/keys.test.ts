@@ -9,16 +9,16 @@ import { databases } from '../databases.ts'
 const whoami = async (server: Pick<TestServer, 'url'>, key: string | undefined) =>
   await doorsOf(server.url, key)[0]!.call('workspace_whoami')
 
-const flip = (key: string, at: number): string =>
+const replaceCharacter = (key: string, at: number): string =>
   key.slice(0, at) + (key.at(at) === 'x' ? 'y' : 'x') + key.slice(at + 1)
 
 let noon = Date.parse('2026-10-05T12:00:00.000Z')
 const now = () => new Date(noon).toISOString()
 
 everyDoor(
-  'A key',
+  'API keys',
   (test) => {
-    test('acts as its owner', async ({ workspace, as }) => {
+    test('a key acts as its owner', async ({ workspace, as }) => {
       const { key, staffId } = await workspace.staff(
         { name: 'Grace', role: 'manager' },
         { scopes: ['mcp:read'] },
@@ -31,7 +31,7 @@ everyDoor(
       )
     })
 
-    test('that is unknown, mistyped, expired or of a disabled owner is refused alike', async ({
+    test('unknown, mistyped, expired keys and keys of disabled staff get the same 401', async ({
       workspace,
       as,
     }) => {
@@ -39,8 +39,8 @@ everyDoor(
       const expired = (await workspace.key(staffId, { expires_at: '2026-01-01T00:00:00.000Z' })).key
       const disabled = (await workspace.staff({ enabled: false })).key
       const refused = [
-        flip(key, 20),
-        flip(key, key.length - 1),
+        replaceCharacter(key, 20),
+        replaceCharacter(key, key.length - 1),
         `${key}0`,
         key.slice(0, -1),
         key.replace('live', 'test'),
@@ -55,7 +55,7 @@ everyDoor(
         assert.deepEqual([reply.status, reply.body.code], [401, 'unauthenticated'], bad)
         details.add(reply.body.detail)
       }
-      assert.equal(details.size, 1, 'the reason is told to nobody')
+      assert.equal(details.size, 1, 'the response does not reveal the reason')
       assert.equal((await as(key)('workspace_whoami')).status, 200)
     })
   },
@@ -63,9 +63,9 @@ everyDoor(
 )
 
 everyDatabase(
-  'The Authorization header',
+  'API keys: the Authorization header',
   (server) => {
-    it('has one form', async () => {
+    it('only `Bearer <key>` is accepted', async () => {
       const workspace = await makeWorkspace(server())
       const { key } = workspace.owner
       const status = async (authorization: string | undefined) => {
@@ -98,7 +98,7 @@ everyDatabase(
       assert.equal(inQuery.status, 401)
     })
 
-    it('a key stops at the moment it expires', async () => {
+    it('a key is refused from the moment it expires', async () => {
       const workspace = await makeWorkspace(server())
       const end = noon + 3600_000
       const options = { expires_at: new Date(end).toISOString() }
@@ -115,26 +115,26 @@ everyDatabase(
   { now },
 )
 
-/** Calls until the key is refused. No call that began a second after the change may be let in. */
-const untilRefused = async (
+/** Calls until the key is refused. No call that started a second after the change may be accepted. */
+const waitUntilRefused = async (
   servers: readonly TestServer[],
   key: string,
   changedAt: number,
 ): Promise<void> => {
   for (const server of servers) {
     for (;;) {
-      const began = performance.now()
+      const startedAt = performance.now()
       const { status } = await whoami(server, key)
       if (status === 401) break
       assert.equal(status, 200)
-      assert.ok(began - changedAt < 1000, `still let in ${Math.round(began - changedAt)} ms later`)
+      assert.ok(startedAt - changedAt < 1000, `still accepted ${Math.round(startedAt - changedAt)} ms later`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
 }
 
 for (const database of databases) {
-  describe(`A key taken away (${database})`, () => {
+  describe(`API keys: revocation (${database})`, () => {
     let servers: TestServer[]
     let close: () => Promise<void>
     before(async () => {
@@ -149,21 +149,21 @@ for (const database of databases) {
       await close()
     })
 
-    it('is refused within a second on every server', async () => {
+    it('a revoked key is refused within a second on every server', async () => {
       const workspace = await makeWorkspace(servers[0]!)
       const { key, keyId } = await workspace.key(workspace.owner.staffId)
       for (const server of servers) assert.equal((await whoami(server, key)).status, 200)
       await revokeKey(servers[0]!.db, workspace.id, keyId, servers[0]!.app.now())
-      await untilRefused(servers, key, performance.now())
-      assert.equal((await whoami(servers[0]!, workspace.owner.key)).status, 200, 'other keys go on')
+      await waitUntilRefused(servers, key, performance.now())
+      assert.equal((await whoami(servers[0]!, workspace.owner.key)).status, 200, 'other keys still work')
     })
 
-    it('is refused within a second when its owner is disabled', async () => {
+    it('a key is refused within a second after its owner is disabled', async () => {
       const workspace = await makeWorkspace(servers[0]!)
       const { key, staffId } = await workspace.staff({ role: 'agent' })
       for (const server of servers) assert.equal((await whoami(server, key)).status, 200)
       await updateStaff(servers[0]!.db, workspace.id, staffId, { enabled: false }, undefined)
-      await untilRefused(servers, key, performance.now())
+      await waitUntilRefused(servers, key, performance.now())
     })
   })
 }

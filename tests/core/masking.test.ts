@@ -5,58 +5,58 @@ import { catalog, type Operation } from '../../catalog/index.ts'
 import { doAs } from '../calls.ts'
 import { doorsOf, everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
-import { exampleInputs, plant, type World } from '../world.ts'
+import { buildExampleInputs, seedWorld, type World } from '../world.ts'
 
 const operations: readonly Operation[] = catalog
 const middle = '7391'
-/** Every planted phone begins so; what a mask leaves, the last four digits, never holds it. */
-const tell = `1555${middle}`
+/** The beginning of every phone; the last four digits, which a mask leaves, never contain it. */
+const PHONE_PREFIX = `1555${middle}`
 
-/**
- * A world with phones wherever a phone can be: in contacts, in a phone field, and in the id at the
- * messaging app.
- */
-const hiddenWorld = async (server: TestServer): Promise<World> => {
+/** Creates a world with phones everywhere: in contacts, in a phone field, in the id at the messaging app. */
+const createMaskedWorld = async (server: TestServer): Promise<World> => {
   const workspace = await makeWorkspace(server)
   const run = doAs(server, workspace.owner.key)
   await run('crm_create_custom_field', { key: 'mobile', type: 'phone' })
-  const world = await plant(server, workspace, 'Zebra', middle)
+  const world = await seedWorld(server, workspace, 'Zebra', middle)
   for (const n of [1, 2, 3])
-    await run('crm_upsert_contact', { phone: `+${tell}10${n}`, attributes: { mobile: `+${tell}20${n}` } })
-  // The provider fills these in.
-  await sql`update contacts set chatapp_user_id = phone || '@c.example' where workspace_id = ${workspace.id}`.execute(
-    server.db,
-  )
-  await sql`update contacts set chatapp_user_id = phone where workspace_id = ${workspace.id} and phone like '%101'`.execute(
-    server.db,
-  )
+    await run('crm_upsert_contact', {
+      phone: `+${PHONE_PREFIX}10${n}`,
+      attributes: { mobile: `+${PHONE_PREFIX}20${n}` },
+    })
+  // The provider sets these.
+  await sql`
+    update contacts set chatapp_user_id = phone || '@c.example'
+    where workspace_id = ${workspace.id}`.execute(server.db)
+  await sql`
+    update contacts set chatapp_user_id = phone
+    where workspace_id = ${workspace.id} and phone like '%101'`.execute(server.db)
   return world
 }
 
 const assertHidden = (reply: Reply, what: string): void => {
   assert.ok(
-    !JSON.stringify([reply.text, reply.body ?? null, reply.headers]).includes(tell),
-    `${what} tells a phone: ${reply.text.slice(0, 600)}`,
+    !JSON.stringify([reply.text, reply.body ?? null, reply.headers]).includes(PHONE_PREFIX),
+    `${what} shows a phone: ${reply.text.slice(0, 600)}`,
   )
 }
 
-everyDatabase('Phones hidden from an agent', (server) => {
-  it('are in no answer of any operation, be it a success or a refusal', async () => {
-    const planted = await hiddenWorld(server())
-    const { key } = await planted.workspace.staff({ role: 'agent', hide_phone_numbers: true, reports: true })
+everyDatabase('Hidden phone numbers', (server) => {
+  it('no response of any operation contains a phone, success or error, over any door', async () => {
+    const seeded = await createMaskedWorld(server())
+    const { key } = await seeded.workspace.staff({ role: 'agent', hide_phone_numbers: true, reports: true })
     const [rest, ops, mcp, cli] = doorsOf(server().url, key)
-    // Nobody changes a saved filter of another, and no agent another's quick message.
+    // Saved filters, and agents' quick messages, can only be changed by their owner.
     const { saved_filter: own } = await doAs(server(), key)('crm_create_saved_filter', {
       name: 'Own',
-      filter: { name: { contains: planted.marker } },
+      filter: { name: { contains: seeded.marker } },
     })
     const quick = await doAs(server(), key)('messaging_create_quick_message', { code: 'own', text: 'Own' })
     const world = {
-      ...planted,
-      ids: { ...planted.ids, saved_filters: [own.id as string], quick_messages: [quick.id as string] },
+      ...seeded,
+      ids: { ...seeded.ids, saved_filters: [own.id as string], quick_messages: [quick.id as string] },
     }
     const succeeded = new Set<string>()
-    const shows = async (
+    const callAndCheck = async (
       op: Operation,
       door: typeof rest,
       input: Record<string, unknown>,
@@ -68,31 +68,31 @@ everyDatabase('Phones hidden from an agent', (server) => {
       if (reply.status < 300) succeeded.add(op.name)
     }
     for (const op of operations)
-      for (const input of exampleInputs(world, op)) {
-        const rehearsed = op.dryRun ? { ...input, dry_run: true } : input
-        for (const door of [rest, ops, mcp, cli]) await shows(op, door, rehearsed)
-        for (const door of [rest, ops, mcp]) await shows(op, door, { ...rehearsed, nonsense: true })
-        await shows(
+      for (const input of buildExampleInputs(world, op)) {
+        const dryRunInput = op.dryRun ? { ...input, dry_run: true } : input
+        for (const door of [rest, ops, mcp, cli]) await callAndCheck(op, door, dryRunInput)
+        for (const door of [rest, ops, mcp]) await callAndCheck(op, door, { ...dryRunInput, nonsense: true })
+        await callAndCheck(
           op,
           ops,
           Object.fromEntries(
-            Object.entries(rehearsed).map(([name, value]) => [
+            Object.entries(dryRunInput).map(([name, value]) => [
               name,
               name.endsWith('_id') ? '999999999' : value,
             ]),
           ),
         )
       }
-    // The world once more with the changes really made; what deletes comes last.
+    // Again without dry_run; deletes come last.
     for (const op of operations.toSorted(
       (a, b) => Number(a.confirm === 'delete') - Number(b.confirm === 'delete'),
     )) {
-      for (const input of exampleInputs(world, op)) await shows(op, ops, input, op.confirm)
+      for (const input of buildExampleInputs(world, op)) await callAndCheck(op, ops, input, op.confirm)
     }
     const refused = operations.filter((op) => !succeeded.has(op.name)).map((op) => op.name)
-    // Agents may not change custom fields, nor read the audit trail, and who sees no phones has none sent
-    // anywhere; all else was really seen.
-    const settling = [
+    // Agents may not change custom fields or read the audit trail, and who sees no phones may not have
+    // them sent to an endpoint; every other operation succeeded at least once.
+    const endpointChanges = [
       'create_endpoint',
       'update_endpoint',
       'set_subscriptions',
@@ -101,21 +101,24 @@ everyDatabase('Phones hidden from an agent', (server) => {
     ].map((name) => `webhooks_${name}`)
     assert.deepEqual(
       refused.filter((name) => !name.endsWith('custom_field') && name !== 'audit_list'),
-      operations.map((op) => op.name).filter((name) => settling.includes(name)),
+      operations.map((op) => op.name).filter((name) => endpointChanges.includes(name)),
     )
   })
 
-  it('are masked also in what the agent writes', async () => {
-    const world = await hiddenWorld(server())
+  it('responses to the writes of an agent mask the phone', async () => {
+    const world = await createMaskedWorld(server())
     const { key } = await world.workspace.staff({ role: 'agent', hide_phone_numbers: true })
     for (const door of doorsOf(server().url, key)) {
       for (const [op, input] of [
-        ['crm_upsert_contact', { phone: `+${tell}101`, name: 'Known' }],
-        ['crm_upsert_contact', { phone: `+${tell}102`, attributes: { mobile: `+${tell}209` } }],
-        ['crm_upsert_contact', { phone: `+${tell}300`, dry_run: true }],
+        ['crm_upsert_contact', { phone: `+${PHONE_PREFIX}101`, name: 'Known' }],
+        [
+          'crm_upsert_contact',
+          { phone: `+${PHONE_PREFIX}102`, attributes: { mobile: `+${PHONE_PREFIX}209` } },
+        ],
+        ['crm_upsert_contact', { phone: `+${PHONE_PREFIX}300`, dry_run: true }],
         ['crm_update_contact', { contact_id: world.ids['contacts']![0]!, starred: true }],
-        ['crm_upsert_contact', { phone: `+${tell}1${'0'.repeat(12)}` }],
-        ['crm_upsert_contact', { phone: `+${tell}101`, attributes: { mobile: `0${tell}` } }],
+        ['crm_upsert_contact', { phone: `+${PHONE_PREFIX}1${'0'.repeat(12)}` }],
+        ['crm_upsert_contact', { phone: `+${PHONE_PREFIX}101`, attributes: { mobile: `0${PHONE_PREFIX}` } }],
       ] as const) {
         const reply = await door.call(op, input)
         assertHidden(reply, `${op} over ${door.name}`)
@@ -127,17 +130,17 @@ everyDatabase('Phones hidden from an agent', (server) => {
     }
   })
 
-  it('are whole for managers, whatever their flag, and for agents without it', async () => {
-    const world = await hiddenWorld(server())
+  it('managers and above, and agents without the flag, see whole phones', async () => {
+    const world = await createMaskedWorld(server())
     for (const fields of [{ role: 'owner' }, { role: 'admin' }, { role: 'manager' }] as const) {
       const { key } = await world.workspace.staff({ ...fields, hide_phone_numbers: true })
-      await seesPhones(server(), key)
+      await assertPhonesShown(server(), key)
     }
-    await seesPhones(server(), (await world.workspace.staff({ role: 'agent' })).key)
+    await assertPhonesShown(server(), (await world.workspace.staff({ role: 'agent' })).key)
   })
 })
 
-const seesPhones = async (server: TestServer, key: string): Promise<void> => {
+const assertPhonesShown = async (server: TestServer, key: string): Promise<void> => {
   const run = doAs(server, key)
   const found = await run('crm_search_contacts', {
     query: middle,
@@ -145,27 +148,34 @@ const seesPhones = async (server: TestServer, key: string): Promise<void> => {
   })
   assert.deepEqual(
     found.data.map((c: { phone: string }) => c.phone),
-    [`${tell}101`, `${tell}102`, `${tell}103`],
+    [`${PHONE_PREFIX}101`, `${PHONE_PREFIX}102`, `${PHONE_PREFIX}103`],
   )
   const contact = await run('crm_get_contact', { contact_id: found.data[1].id })
   assert.deepEqual(
     [contact.phone, contact.phone_masked, contact.chatapp_user_id],
-    [`${tell}102`, false, `${tell}102@c.example`],
+    [`${PHONE_PREFIX}102`, false, `${PHONE_PREFIX}102@c.example`],
   )
-  assert.equal(contact.attributes.find((a: { key: string }) => a.key === 'mobile').typed_value, `${tell}202`)
+  assert.equal(
+    contact.attributes.find((a: { key: string }) => a.key === 'mobile').typed_value,
+    `${PHONE_PREFIX}202`,
+  )
 }
 
-everyDoor('Search by a hidden phone', (test) => {
-  test('is refused, by digits of any script and by order', async ({ call, as, workspace }) => {
+everyDoor('Hidden phone numbers: search', (test) => {
+  test('digits of any script in the query, and sorting by phone, are refused with phone_hidden', async ({
+    call,
+    as,
+    workspace,
+  }) => {
     await call('crm_upsert_contact', { phone: '+15550100042', name: 'Ada' })
     const agent = as((await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key)
-    const asked = [
+    const refusedInputs = [
       ...['1', '555', '+1 555', 'Ada 5', '٥', '５', '५', '৫', '𝟝', '²', '⑤', '½', '5️⃣'].map((query) => ({
         query,
       })),
       ...['asc', 'desc'].map((direction) => ({ sort: { field: 'phoneNumber', direction } })),
     ]
-    for (const input of asked) {
+    for (const input of refusedInputs) {
       const { status, body } = await agent('crm_search_contacts', input)
       assert.deepEqual(
         [status, body.code, body.reason],
@@ -185,7 +195,7 @@ everyDoor('Search by a hidden phone', (test) => {
       assert.equal(status, 200, JSON.stringify(input))
       for (const contact of body.data) assert.equal(contact.phone, '********042')
     }
-    // What the mask shows is not searched either.
+    // The mask itself matches nothing.
     assert.equal((await agent('crm_search_contacts', { query: '*******' })).body.total, 0)
   })
 })

@@ -10,14 +10,14 @@ import { assertProblem } from '../problems.ts'
 import { makeWorkspace, startServer, type TestServer, type TestWorkspace } from '../servers.ts'
 import { databases } from '../databases.ts'
 
-/** An operation that asks for everything that can be asked for: a scope, a body, a key and a confirmation. */
-const strict = defineOperation({
+/** An operation that requires everything: a scope, a body, an idempotency key and a confirmation. */
+const strictOperation = defineOperation({
   name: 'test_strict',
   cli: 'test strict',
   routes: ['POST /v1/test-strict'],
   since: '2026-10-01',
   stability: 'stable',
-  summary: 'Ask for everything',
+  summary: 'Require everything',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',
@@ -33,10 +33,10 @@ const handler: LocalHandler<{ thing_id: string }> = async (_, { thing_id: id }) 
   if (id === 'absent') throw notFound('thing', id)
   return { thing_id: id }
 }
-const door = { rest: '/v1/test-strict', ops: '/v1/ops/test_strict' }
+const paths = { rest: '/v1/test-strict', ops: '/v1/ops/test_strict' }
 
 type Request = { path: string; headers: Record<string, string>; body: Record<string, unknown> }
-type Scene = {
+type FaultContext = {
   server: TestServer
   workspace: TestWorkspace
   request: Request
@@ -58,106 +58,106 @@ const send = async (server: TestServer, { path, headers, body }: Request): Promi
   }
 }
 
-const used = 'a-key-used-before'
+const USED_KEY = 'a-key-used-before'
 const WORKSPACE_WRITES = 4
 
 /**
- * What can be wrong with a call, in the order in which it is found out (contract 2), and how it shows.
- * `prepare` spoils the world, in reverse order.
+ * What can be wrong with a call, in the order of the checks (contract 2), with the expected error. `prepare`
+ * sets up the workspace and `applyTo` the request, both in reverse order.
  */
 const faults: {
   name: string
-  shows: [number, string, string?]
-  prepare?: (scene: Scene) => Promise<void>
-  spoil?: (request: Request) => void
+  expected: [number, string, string?]
+  prepare?: (context: FaultContext) => Promise<void>
+  applyTo?: (request: Request) => void
 }[] = [
   {
     name: 'no key',
-    shows: [401, 'unauthenticated'],
-    spoil: (r) => {
+    expected: [401, 'unauthenticated'],
+    applyTo: (r) => {
       delete r.headers['Authorization']
     },
   },
   {
     name: 'no API access',
-    shows: [403, 'entitlement_required'],
+    expected: [403, 'entitlement_required'],
     prepare: async ({ server, workspace }) => {
       await updateWorkspace(server.db, workspace.id, { features: [] })
     },
   },
   {
     name: 'unknown version',
-    shows: [400, 'invalid_input', 'unknown_version'],
-    spoil: (r) => {
+    expected: [400, 'invalid_input', 'unknown_version'],
+    applyTo: (r) => {
       r.headers['Api-Version'] = '1999-12-31'
     },
   },
   {
     name: 'no such route or operation',
-    shows: [404, 'not_found'],
-    spoil: (r) => {
+    expected: [404, 'not_found'],
+    applyTo: (r) => {
       r.path += '-not'
     },
   },
   {
     name: 'missing scope',
-    shows: [403, 'insufficient_scope'],
+    expected: [403, 'insufficient_scope'],
     prepare: async ({ setKeyScopes }) => await setKeyScopes(['mcp:read', 'crm:write']),
   },
   {
     name: 'limit reached',
-    shows: [429, 'rate_limited'],
+    expected: [429, 'rate_limited'],
     prepare: async ({ server, workspace, request }) => {
       const other = {
         ...request,
         headers: { Authorization: `Bearer ${workspace.owner.key}` },
         body: { thing_id: 'one', dry_run: true },
-        path: door.ops,
+        path: paths.ops,
       }
       for (let i = 0; i < WORKSPACE_WRITES; i++) if ((await send(server, other)).status === 429) return
     },
   },
   {
     name: 'invalid input',
-    shows: [400, 'invalid_input', undefined],
-    spoil: (r) => {
+    expected: [400, 'invalid_input', undefined],
+    applyTo: (r) => {
       r.body['thing'] = 1
     },
   },
   {
     name: 'missing Idempotency-Key',
-    shows: [400, 'invalid_input', 'idempotency_key_required'],
-    spoil: (r) => {
+    expected: [400, 'invalid_input', 'idempotency_key_required'],
+    applyTo: (r) => {
       delete r.headers['Idempotency-Key']
     },
   },
   {
     name: 'missing confirmation',
-    shows: [428, 'confirm_required'],
-    spoil: (r) => {
+    expected: [428, 'confirm_required'],
+    applyTo: (r) => {
       delete r.headers['Api-Confirm']
     },
   },
   {
     name: 'key used for another request',
-    shows: [400, 'invalid_input', 'idempotency_key_reused'],
+    expected: [400, 'invalid_input', 'idempotency_key_reused'],
     prepare: async ({ server, request }) => {
       const first = await send(server, {
         ...request,
         body: { thing_id: 'another' },
-        headers: { ...request.headers, 'Idempotency-Key': used },
-        path: door.rest,
+        headers: { ...request.headers, 'Idempotency-Key': USED_KEY },
+        path: paths.rest,
       })
       assert.equal(first.status, 200, first.text)
     },
-    spoil: (r) => {
-      if (r.headers['Idempotency-Key']) r.headers['Idempotency-Key'] = used
+    applyTo: (r) => {
+      if (r.headers['Idempotency-Key']) r.headers['Idempotency-Key'] = USED_KEY
     },
   },
   {
-    name: 'nothing to work on',
-    shows: [404, 'not_found'],
-    spoil: (r) => {
+    name: 'record does not exist',
+    expected: [404, 'not_found'],
+    applyTo: (r) => {
       r.body['thing_id'] = 'absent'
     },
   },
@@ -181,34 +181,33 @@ const withFaults = async (server: TestServer, path: string, chosen: typeof fault
     request.headers['Authorization'] = `Bearer ${key}`
   }
   for (const fault of chosen.toReversed()) await fault.prepare?.({ server, workspace, request, setKeyScopes })
-  // A server believes a key for a moment; a fresh one is read anew, so that it finds the workspace as it is
-  // now.
+  // A server caches keys briefly; a fresh key is loaded with the current state of the workspace.
   if (chosen.some((f) => f.name === 'no API access') && !chosen.some((f) => f.name === 'missing scope'))
     await setKeyScopes([...scopes])
-  for (const fault of chosen.toReversed()) fault.spoil?.(request)
+  for (const fault of chosen.toReversed()) fault.applyTo?.(request)
   return await send(server, request)
 }
 
 for (const database of databases) {
-  describe(`The order of checks (${database})`, () => {
+  describe(`perform: order of the checks (${database})`, () => {
     let server: TestServer
     before(async () => {
       server = await startServer(database, {
         limitWorkspaceWrite: WORKSPACE_WRITES,
-        extra: [{ operation: strict, handler: handler as never }],
+        extra: [{ operation: strictOperation, handler: handler as never }],
       })
     })
     after(async () => {
       await server.close()
     })
 
-    for (const [name, path] of Object.entries(door)) {
-      it(`nothing wrong [${name}]`, async () => {
+    for (const [name, path] of Object.entries(paths)) {
+      it(`a correct call succeeds [${name}]`, async () => {
         const reply = await withFaults(server, path, [])
         assert.deepEqual([reply.status, reply.body], [200, { thing_id: 'one' }])
       })
       for (const [i, first] of faults.entries()) {
-        it(`${first.name}, and whatever is found later beside it [${name}]`, async () => {
+        it(`${first.name} is reported before every later error [${name}]`, async () => {
           const later = faults
             .slice(i + 1)
             .filter((f) => !(contradictory.includes(first.name) && contradictory.includes(f.name)))
@@ -216,7 +215,7 @@ for (const database of databases) {
             const reply = await withFaults(server, path, chosen)
             assert.deepEqual(
               [reply.status, reply.body.code, reply.body.reason],
-              [first.shows[0], first.shows[1], first.shows[2]],
+              [first.expected[0], first.expected[1], first.expected[2]],
               `${chosen.map((f) => f.name).join(' + ')}: ${reply.text}`,
             )
             assertProblem(reply, server.url)
@@ -225,7 +224,7 @@ for (const database of databases) {
       }
     }
 
-    it('the size, the type and the method of a request come before the key', async () => {
+    it('method, size and content type are checked before the key', async () => {
       const post = async (init: RequestInit) =>
         (await fetch(`${server.url}/v1/contacts`, { method: 'POST', ...init })).status
       assert.equal(await post({ method: 'PUT', body: '{}', headers: { 'Content-Type': 'text/plain' } }), 405)
@@ -237,13 +236,13 @@ for (const database of databases) {
       assert.equal(await post({ body: '{}', headers: { 'Content-Type': 'application/json' } }), 401)
     })
 
-    it('a rehearsal asks for neither the key nor the confirmation', async () => {
+    it('a dry run needs neither Idempotency-Key nor confirmation', async () => {
       const workspace = await makeWorkspace(server)
-      for (const path of Object.values(door)) {
-        const asked = path === door.rest ? `${path}?dry_run=true` : path
-        const body = path === door.rest ? { thing_id: 'one' } : { thing_id: 'one', dry_run: true }
+      for (const path of Object.values(paths)) {
+        const target = path === paths.rest ? `${path}?dry_run=true` : path
+        const body = path === paths.rest ? { thing_id: 'one' } : { thing_id: 'one', dry_run: true }
         const reply = await send(server, {
-          path: asked,
+          path: target,
           headers: { Authorization: `Bearer ${workspace.owner.key}` },
           body,
         })
@@ -252,14 +251,14 @@ for (const database of databases) {
       }
       const { key } = await workspace.key(workspace.owner.staffId, { test: true })
       const reply = await send(server, {
-        path: door.rest,
+        path: paths.rest,
         headers: { Authorization: `Bearer ${key}` },
         body: { thing_id: 'one' },
       })
       assert.deepEqual([reply.status, reply.body], [200, { thing_id: 'one', dry_run: true }])
     })
 
-    it('the listed versions are taken, and answered', async () => {
+    it('every listed API version is accepted and returned', async () => {
       const workspace = await makeWorkspace(server)
       for (const version of apiVersions) {
         const response = await fetch(`${server.url}/v1/me`, {

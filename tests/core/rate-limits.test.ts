@@ -11,25 +11,30 @@ import {
 } from '../servers.ts'
 import { databases } from '../databases.ts'
 
-type Limit = { kind: string; left: number; reset: number }
+type Limit = { kind: string; remaining: number; reset: number }
 
-const limitOf = (reply: Reply): Limit => {
-  const [, kind, left, reset] =
+const parseLimit = (reply: Reply): Limit => {
+  const [, kind, remaining, reset] =
     /^"(\w+)";r=(\d+);t=(\d+)$/.exec(reply.headers['ratelimit'] ?? '') ?? assert.fail(reply.text)
-  return { kind: kind!, left: Number(left), reset: Number(reset) }
+  return { kind: kind!, remaining: Number(remaining), reset: Number(reset) }
 }
 
-const write = (server: TestServer, key: string, dryRun = true): Promise<Reply> =>
+const sendWrite = (server: TestServer, key: string, dryRun = true): Promise<Reply> =>
   doorsOf(server.url, key)[0]!.call('crm_create_group', { name: 'One', ...(dryRun ? { dry_run: true } : {}) })
-const read = (server: TestServer, key: string): Promise<Reply> =>
+const sendRead = (server: TestServer, key: string): Promise<Reply> =>
   doorsOf(server.url, key)[0]!.call('crm_list_tags')
 
-const admitted = (replies: readonly Reply[]): number => replies.filter((r) => r.status === 200).length
+const countAdmitted = (replies: readonly Reply[]): number => replies.filter((r) => r.status === 200).length
 
-/** Bucket and refill: what may at most, and must at least, have been let in since it was full. */
-const most = (limit: number, sinceMs: number): number => limit + Math.ceil(((sinceMs / 1000) * limit) / 60)
+/** Returns how many calls a bucket that was full `sinceMs` ago may have admitted, with its refill. */
+const maxAdmitted = (limit: number, sinceMs: number): number =>
+  limit + Math.ceil(((sinceMs / 1000) * limit) / 60)
 
-const each = (title: string, options: ServerOptions, define: (server: () => TestServer) => void): void => {
+const eachDatabase = (
+  title: string,
+  options: ServerOptions,
+  define: (server: () => TestServer) => void,
+): void => {
   for (const database of databases) {
     describe(`${title} (${database})`, () => {
       let server: TestServer
@@ -44,33 +49,33 @@ const each = (title: string, options: ServerOptions, define: (server: () => Test
   }
 }
 
-each('Limits of a key', { limitWrite: 5, limitRead: 12 }, (server) => {
-  it('are exact, and counted down in the headers', async () => {
+eachDatabase('Rate limits: per key', { limitWrite: 5, limitRead: 12 }, (server) => {
+  it('the limit is exact and the headers count down', async () => {
     const { owner } = await makeWorkspace(server())
-    for (const left of [4, 3, 2, 1, 0]) {
-      const reply = await write(server(), owner.key, left % 2 === 0)
+    for (const remaining of [4, 3, 2, 1, 0]) {
+      const reply = await sendWrite(server(), owner.key, remaining % 2 === 0)
       assert.equal(reply.status, 200)
       assert.equal(reply.headers['ratelimit-policy'], '"write";q=5;w=60')
-      // A token comes back every 12 seconds.
-      const limit = limitOf(reply)
-      assert.deepEqual([limit.kind, limit.left], ['write', left])
+      // One token is refilled every 12 seconds.
+      const limit = parseLimit(reply)
+      assert.deepEqual([limit.kind, limit.remaining], ['write', remaining])
       assert.ok(
-        limit.reset <= (5 - left) * 12 && limit.reset > (4 - left) * 12,
+        limit.reset <= (5 - remaining) * 12 && limit.reset > (4 - remaining) * 12,
         String(reply.headers['ratelimit']),
       )
     }
-    const refused = await write(server(), owner.key)
+    const refused = await sendWrite(server(), owner.key)
     assert.deepEqual(
-      [refused.status, refused.body['violated-policies'], limitOf(refused).left],
+      [refused.status, refused.body['violated-policies'], parseLimit(refused).remaining],
       [429, ['write'], 0],
     )
     assertProblem(refused, server().url)
     const wait = Number(refused.headers['retry-after'])
     assert.ok(wait <= 12 && wait > 9, `Retry-After: ${wait}`)
-    assert.ok(limitOf(refused).reset <= 60 && limitOf(refused).reset >= wait)
+    assert.ok(parseLimit(refused).reset <= 60 && parseLimit(refused).reset >= wait)
   })
 
-  it('are exact for calls at once, over all doors', async () => {
+  it('the limit is exact for concurrent calls over all doors', async () => {
     const { owner } = await makeWorkspace(server())
     const [rest, ops] = doorsOf(server().url, owner.key)
     const replies = await Promise.all(
@@ -78,23 +83,23 @@ each('Limits of a key', { limitWrite: 5, limitRead: 12 }, (server) => {
         [rest, ops][n % 2]!.call('crm_create_group', { name: `Group ${n}` }),
       ),
     )
-    assert.equal(admitted(replies), 5)
+    assert.equal(countAdmitted(replies), 5)
     assert.equal(replies.filter((r) => r.status === 429).length, 15)
-    assert.equal((await rest!.call('crm_list_groups')).body.total, 5, 'what was refused did not happen')
+    assert.equal((await rest!.call('crm_list_groups')).body.total, 5, 'rejected calls changed nothing')
   })
 
-  it('of reads and of changes are apart, by scope and not by method', async () => {
+  it('reads and writes have separate limits, by scope and not by method', async () => {
     const { owner } = await makeWorkspace(server())
     const [rest, ops] = doorsOf(server().url, owner.key)
-    await Promise.all(Array.from({ length: 6 }, () => write(server(), owner.key)))
-    assert.equal((await write(server(), owner.key)).status, 429)
+    await Promise.all(Array.from({ length: 6 }, () => sendWrite(server(), owner.key)))
+    assert.equal((await sendWrite(server(), owner.key)).status, 429)
     const reads = [
       await rest!.call('crm_search_contacts', { sort: { field: 'name' } }),
       await ops!.call('crm_list_tags'),
       await rest!.call('crm_list_tags'),
     ]
     assert.deepEqual(
-      reads.map((r) => [r.status, limitOf(r).kind, limitOf(r).left]),
+      reads.map((r) => [r.status, parseLimit(r).kind, parseLimit(r).remaining]),
       [
         [200, 'read', 11],
         [200, 'read', 10],
@@ -109,104 +114,109 @@ each('Limits of a key', { limitWrite: 5, limitRead: 12 }, (server) => {
         { limit: 5, remaining: 0, window_seconds: 60 },
       ],
     )
-    const more = await Promise.all(Array.from({ length: 12 }, () => read(server(), owner.key)))
-    assert.equal(admitted(more), 8)
+    const more = await Promise.all(Array.from({ length: 12 }, () => sendRead(server(), owner.key)))
+    assert.equal(countAdmitted(more), 8)
     assert.deepEqual(more.find((r) => r.status === 429)!.body['violated-policies'], ['read'])
   })
 
-  it('take nothing for calls that are refused before them, and do for what is refused after', async () => {
+  it('a call rejected before the rate limit step takes no token, one rejected after it does', async () => {
     const workspace = await makeWorkspace(server())
     const { key } = workspace.owner
     const [rest] = doorsOf(server().url, key)
     const unscoped = (await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })).key
-    assert.equal(limitOf(await write(server(), unscoped)).left, 5)
+    assert.equal(parseLimit(await sendWrite(server(), unscoped)).remaining, 5)
     assert.equal(
-      limitOf(await rest!.call('crm_create_group', { name: 'One' }, { version: '1999-01-01' })).left,
+      parseLimit(await rest!.call('crm_create_group', { name: 'One' }, { version: '1999-01-01' })).remaining,
       5,
     )
-    assert.equal(limitOf(await rest!.call('crm_create_group', { name: 7 })).left, 4)
-    assert.equal(limitOf(await rest!.call('crm_delete_group', { group_id: '7' })).left, 3)
+    assert.equal(parseLimit(await rest!.call('crm_create_group', { name: 7 })).remaining, 4)
+    assert.equal(parseLimit(await rest!.call('crm_delete_group', { group_id: '7' })).remaining, 3)
     assert.equal(
-      limitOf(await rest!.call('crm_delete_group', { group_id: '999999' }, { confirm: 'delete' })).left,
+      parseLimit(await rest!.call('crm_delete_group', { group_id: '999999' }, { confirm: 'delete' }))
+        .remaining,
       2,
     )
   })
 
-  it("are each key's own", async () => {
+  it('each key has its own limit', async () => {
     const workspace = await makeWorkspace(server())
     const second = await workspace.key(workspace.owner.staffId)
-    await Promise.all(Array.from({ length: 6 }, () => write(server(), workspace.owner.key)))
-    assert.equal((await write(server(), workspace.owner.key)).status, 429)
-    assert.equal(limitOf(await write(server(), second.key)).left, 4)
+    await Promise.all(Array.from({ length: 6 }, () => sendWrite(server(), workspace.owner.key)))
+    assert.equal((await sendWrite(server(), workspace.owner.key)).status, 429)
+    assert.equal(parseLimit(await sendWrite(server(), second.key)).remaining, 4)
   })
 })
 
-each('Limits of a workspace', { limitWrite: 10, limitWorkspaceWrite: 15 }, (server) => {
-  it('hold for all its keys together', async () => {
+eachDatabase('Rate limits: per workspace', { limitWrite: 10, limitWorkspaceWrite: 15 }, (server) => {
+  it('all keys of a workspace share its limit', async () => {
     const workspace = await makeWorkspace(server())
     const keys = [
       workspace.owner.key,
       (await workspace.key(workspace.owner.staffId)).key,
       (await workspace.staff({ role: 'admin' })).key,
     ]
-    const first = await Promise.all(Array.from({ length: 12 }, () => write(server(), keys[0]!)))
-    assert.equal(admitted(first), 10)
+    const first = await Promise.all(Array.from({ length: 12 }, () => sendWrite(server(), keys[0]!)))
+    assert.equal(countAdmitted(first), 10)
     assert.deepEqual(first.find((r) => r.status === 429)!.body['violated-policies'], ['write'])
-    const rest = await Promise.all(Array.from({ length: 16 }, (_, n) => write(server(), keys[1 + (n % 2)]!)))
-    assert.equal(admitted(rest), 5)
+    const rest = await Promise.all(
+      Array.from({ length: 16 }, (_, n) => sendWrite(server(), keys[1 + (n % 2)]!)),
+    )
+    assert.equal(countAdmitted(rest), 5)
     const refused = rest.filter((r) => r.status === 429)
     for (const reply of refused) assert.deepEqual(reply.body['violated-policies'], ['workspace-write'])
     assertProblem(refused[0]!, server().url)
     const other = await makeWorkspace(server())
-    assert.equal((await write(server(), other.owner.key)).status, 200, 'another workspace goes on')
+    assert.equal((await sendWrite(server(), other.owner.key)).status, 200, 'another workspace is not limited')
   })
 })
 
-each('A bucket', { limitWrite: 240 }, (server) => {
-  it('fills again by the second, and Retry-After is long enough', async () => {
+eachDatabase('Rate limits: refill', { limitWrite: 240 }, (server) => {
+  it('tokens refill continuously, and a call after Retry-After passes', async () => {
     const { owner } = await makeWorkspace(server())
-    const began = performance.now()
-    let count = admitted(await Promise.all(Array.from({ length: 240 }, () => write(server(), owner.key))))
+    const startedAt = performance.now()
+    let count = countAdmitted(
+      await Promise.all(Array.from({ length: 240 }, () => sendWrite(server(), owner.key))),
+    )
     assert.equal(count, 240)
     let refusals = 0
-    while (performance.now() - began < 3000 || refusals === 0) {
-      const reply = await write(server(), owner.key)
+    while (performance.now() - startedAt < 3000 || refusals === 0) {
+      const reply = await sendWrite(server(), owner.key)
       if (reply.status === 200) count++
       else {
         refusals++
-        assert.equal(reply.headers['retry-after'], '1', 'four come back each second')
+        assert.equal(reply.headers['retry-after'], '1', 'four tokens per second')
         await new Promise((resolve) => setTimeout(resolve, 100))
       }
     }
-    const took = performance.now() - began
-    assert.ok(count <= most(240, took), `${count} in ${took} ms`)
-    assert.ok(count >= 240 + Math.floor(((took - 1500) / 1000) * 4) - 1, `${count} in ${took} ms`)
+    const elapsedMs = performance.now() - startedAt
+    assert.ok(count <= maxAdmitted(240, elapsedMs), `${count} in ${elapsedMs} ms`)
+    assert.ok(count >= 240 + Math.floor(((elapsedMs - 1500) / 1000) * 4) - 1, `${count} in ${elapsedMs} ms`)
   })
 })
 
-describe('Limits on several servers', { skip: !databases.includes('postgresql') }, () => {
+describe('Rate limits: several servers', { skip: !databases.includes('postgresql') }, () => {
   for (const { kind, limit, call } of [
-    { kind: 'write', limit: 60, call: write },
-    { kind: 'read', limit: 300, call: read },
+    { kind: 'write', limit: 60, call: sendWrite },
+    { kind: 'read', limit: 300, call: sendRead },
   ]) {
-    it(`let in no more than one would, and at most a tenth less [${kind}]`, async () => {
+    it(`together they admit at most the limit, and at least 90 % of it [${kind}]`, async () => {
       const { servers, close } = await startSharedServers(3, { limitWrite: 60, limitRead: 300 })
       try {
         const { owner } = await makeWorkspace(servers[0]!)
-        const began = performance.now()
+        const startedAt = performance.now()
         const batches = await Promise.all(
           servers.map((server) => Promise.all(Array.from({ length: limit }, () => call(server, owner.key)))),
         )
-        const count = admitted(batches.flat())
-        const took = performance.now() - began
-        assert.ok(count <= most(limit, took), `${count} of ${limit} in ${took} ms`)
-        assert.ok(count >= limit * 0.9, `${count} of ${limit} in ${took} ms`)
+        const count = countAdmitted(batches.flat())
+        const elapsedMs = performance.now() - startedAt
+        assert.ok(count <= maxAdmitted(limit, elapsedMs), `${count} of ${limit} in ${elapsedMs} ms`)
+        assert.ok(count >= limit * 0.9, `${count} of ${limit} in ${elapsedMs} ms`)
         for (const reply of batches.flat())
           assert.ok(reply.status === 200 || reply.status === 429, reply.text)
-        // The bucket is empty everywhere now, not on each server for itself.
+        // The bucket is now empty on every server.
         assert.ok(
-          admitted(await Promise.all(servers.map((server) => call(server, owner.key)))) <=
-            most(limit, performance.now() - began) - count,
+          countAdmitted(await Promise.all(servers.map((server) => call(server, owner.key)))) <=
+            maxAdmitted(limit, performance.now() - startedAt) - count,
         )
       } finally {
         await close()
@@ -214,15 +224,15 @@ describe('Limits on several servers', { skip: !databases.includes('postgresql') 
     })
   }
 
-  it('let in as many one after another, each call on the next server', async () => {
+  it('sequential calls to alternating servers reach the limit', async () => {
     const { servers, close } = await startSharedServers(2, { limitWrite: 20 })
     try {
       const { owner } = await makeWorkspace(servers[0]!)
-      const began = performance.now()
+      const startedAt = performance.now()
       const replies: Reply[] = []
-      for (let n = 0; n < 40; n++) replies.push(await write(servers[n % 2]!, owner.key))
-      const count = admitted(replies)
-      assert.ok(count <= most(20, performance.now() - began) && count >= 18, `${count} of 20`)
+      for (let n = 0; n < 40; n++) replies.push(await sendWrite(servers[n % 2]!, owner.key))
+      const count = countAdmitted(replies)
+      assert.ok(count <= maxAdmitted(20, performance.now() - startedAt) && count >= 18, `${count} of 20`)
     } finally {
       await close()
     }

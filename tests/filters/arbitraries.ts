@@ -1,25 +1,33 @@
 import fc from 'fast-check'
 import { type CustomFieldType, customFieldTypes } from '../../catalog/custom-fields.ts'
 import { filterLimits } from '../../catalog/filters.ts'
-import { keyOf, options, type Planted, relativeDates } from './data.ts'
-import type { Fact, Json, JsonObject, Value } from './oracle.ts'
+import { options, relativeDates, toFieldKey } from './sample-values.ts'
+import type { SeededWorkspace } from './seed.ts'
+import type { AttributeValue, Json, JsonObject, ModelContact } from './model.ts'
 
 /**
- * Filters of every form over planted contacts, their values mostly drawn from the data, so that answers are
- * neither always empty nor always everyone.
+ * Generates filters of every form. Most operands come from the seeded contacts, so that results are neither
+ * always empty nor always all contacts.
  */
-export const filtersOf = ({ facts, ids, foreign, setting }: Planted): fc.Arbitrary<JsonObject> => {
-  const column = <T>(read: (fact: Fact) => T | null | readonly T[]): T[] => [
-    ...new Set(facts.flatMap((fact) => (read(fact) ?? []) as T | T[])),
+export const arbitraryFilter = ({
+  contacts,
+  relatedIds,
+  foreign,
+  context,
+}: SeededWorkspace): fc.Arbitrary<JsonObject> => {
+  const listValues = <T>(read: (contact: ModelContact) => T | null | readonly T[]): T[] => [
+    ...new Set(contacts.flatMap((contact) => (read(contact) ?? []) as T | T[])),
   ]
   const values = Object.fromEntries(
     customFieldTypes.map((type) => [
       type,
-      column((fact) => fact.attributes.filter((v) => v.key === keyOf(type)).map((v) => v.value)),
+      listValues((contact) =>
+        contact.attributes.filter((v) => v.key === toFieldKey(type)).map((v) => v.value),
+      ),
     ]),
-  ) as Record<CustomFieldType, Value['value'][]>
+  ) as Record<CustomFieldType, AttributeValue['value'][]>
   const dates = fc.oneof(
-    { weight: 4, arbitrary: instantText(column((fact) => [fact.createdAt, fact.updatedAt])) },
+    { weight: 4, arbitrary: instantText(listValues((contact) => [contact.createdAt, contact.updatedAt])) },
     { weight: 4, arbitrary: oneOf(relativeDates) },
     oneOf(localDates),
   )
@@ -28,7 +36,7 @@ export const filtersOf = ({ facts, ids, foreign, setting }: Planted): fc.Arbitra
     | string
     | number
   )[])
-  const attributeOf = (type: CustomFieldType): fc.Arbitrary<JsonObject> => {
+  const arbitraryAttribute = (type: CustomFieldType): fc.Arbitrary<JsonObject> => {
     const tests: Record<string, fc.Arbitrary<JsonObject>> = {
       stringValue: textTests([
         ...values[type].map(String),
@@ -40,53 +48,53 @@ export const filtersOf = ({ facts, ids, foreign, setting }: Planted): fc.Arbitra
     }
     const other = oneOf(Object.keys(tests))
     const conditions = fc.oneof(
-      { weight: 9, arbitrary: fc.constant([kindOf[type]]) },
+      { weight: 9, arbitrary: fc.constant([valueFields[type]]) },
       other.map((o) => [o]),
-      other.map((o) => [kindOf[type], o]),
+      other.map((o) => [valueFields[type], o]),
       fc.constant([]),
     )
     return conditions.chain(
       (kinds) =>
         fc.record({
-          attributeName: fc.constant({ eq: keyOf(type) }),
+          attributeName: fc.constant({ eq: toFieldKey(type) }),
           ...Object.fromEntries(kinds.map((k) => [k, tests[k]!])),
         }) as fc.Arbitrary<JsonObject>,
     )
   }
-  const attribute = fc.oneof(...customFieldTypes.map(attributeOf))
+  const attribute = fc.oneof(...customFieldTypes.map(arbitraryAttribute))
   const label = (of: 'tags' | 'groups') => {
-    const known = column((fact) => fact[of].map((l) => l.id))
+    const labelIds = listValues((contact) => contact[of].map((l) => l.id))
     return where({
-      id: refTests([...known, ...known, ...foreign[of]]),
-      name: textTests(column((fact) => fact[of].map((l) => l.name))),
+      id: refTests([...labelIds, ...labelIds, ...foreign[of]]),
+      name: textTests(listValues((contact) => contact[of].map((l) => l.name))),
     })
   }
   const conversation = where({
     state: wordTests(['open', 'closed']),
-    channelId: refTests([...ids.channels, '999']),
-    assignedStaffId: refTests(ids.staff),
-    assignedTeamId: refTests(ids.teams),
+    channelId: refTests([...relatedIds.channels, '999']),
+    assignedStaffId: refTests(relatedIds.staff),
+    assignedTeamId: refTests(relatedIds.teams),
     createdAt: timeTests(dates),
     lastActivityAt: timeTests(dates),
     unreadCount: numberTests([0, 1, 2, 3, 40, 0.5]),
   })
   const statuses = ['pending', 'sent', 'delivered', 'read', 'failed', 'responded', 'not_responded']
   const broadcast = where({
-    id: refTests([...ids.broadcasts, ...ids.broadcasts, ...foreign.broadcasts]),
+    id: refTests([...relatedIds.broadcasts, ...relatedIds.broadcasts, ...foreign.broadcasts]),
     message_status: wordTests(statuses),
     sentAt: timeTests(dates),
   })
 
   const leaf = fc.oneof(
-    { weight: 3, arbitrary: field('name', textTests(column((fact) => fact.name))) },
-    field('phoneNumber', textTests(column((fact) => fact.phoneNumber))),
-    field('email', textTests(column((fact) => fact.email))),
-    field('chatappUserId', textTests(column((fact) => fact.chatappUserId))),
-    field('webVisitorId', textTests(column((fact) => fact.webVisitorId))),
+    { weight: 3, arbitrary: field('name', textTests(listValues((contact) => contact.name))) },
+    field('phoneNumber', textTests(listValues((contact) => contact.phoneNumber))),
+    field('email', textTests(listValues((contact) => contact.email))),
+    field('chatappUserId', textTests(listValues((contact) => contact.chatappUserId))),
+    field('webVisitorId', textTests(listValues((contact) => contact.webVisitorId))),
     field(
       'id',
       wordTests(
-        [...facts.slice(0, 20).map((fact) => fact.id), ...foreign.contacts, '9999999999999999999'],
+        [...contacts.slice(0, 20).map((contact) => contact.id), ...foreign.contacts, '9999999999999999999'],
         true,
       ),
     ),
@@ -99,16 +107,16 @@ export const filtersOf = ({ facts, ids, foreign, setting }: Planted): fc.Arbitra
     { weight: 9, arbitrary: field('attributes', quantified(['some', 'some', 'none'], attribute)) },
     { weight: 3, arbitrary: field('conversations', quantified(['some', 'none'], conversation)) },
     { weight: 3, arbitrary: field('broadcasts', quantified(['some', 'none'], broadcast)) },
-    ...(setting.saved.size > 0
+    ...(context.saved.size > 0
       ? [
           field(
             'savedFilter',
-            oneOf([...setting.saved.keys()]).map((id): JsonObject => ({ eq: id })),
+            oneOf([...context.saved.keys()]).map((id): JsonObject => ({ eq: id })),
           ),
         ]
       : []),
   )
-  // Several keys in one object: all must hold.
+  // Several keys in one object are combined with `and`.
   const object = fc.oneof(
     { weight: 12, arbitrary: leaf },
     { weight: 3, arbitrary: fc.tuple(leaf, leaf).map(([a, b]): JsonObject => ({ ...a, ...b })) },
@@ -141,11 +149,11 @@ export const filtersOf = ({ facts, ids, foreign, setting }: Planted): fc.Arbitra
   return node(4).filter(
     (filter) =>
       Buffer.byteLength(JSON.stringify(filter)) <= filterLimits.bytes &&
-      operatorsIn(filter) <= filterLimits.conditions,
+      countOperators(filter) <= filterLimits.conditions,
   )
 }
 
-const kindOf: Record<CustomFieldType, string> = {
+const valueFields: Record<CustomFieldType, string> = {
   text: 'stringValue',
   textarea: 'stringValue',
   email: 'stringValue',
@@ -167,7 +175,7 @@ const kindOf: Record<CustomFieldType, string> = {
 const oneOf = <T>(values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values)
 const field = (name: string, tests: fc.Arbitrary<JsonObject>): fc.Arbitrary<JsonObject> =>
   tests.map((value) => ({ [name]: value }))
-/** One of these; now and then two on one field. */
+/** One of the tests, sometimes two of them on one field. */
 const pick = (...tests: fc.Arbitrary<JsonObject>[]): fc.Arbitrary<JsonObject> => {
   const one = fc.oneof(...tests)
   return fc.oneof(
@@ -176,7 +184,7 @@ const pick = (...tests: fc.Arbitrary<JsonObject>[]): fc.Arbitrary<JsonObject> =>
   )
 }
 const op = (names: readonly string[], value: fc.Arbitrary<Json>): fc.Arbitrary<JsonObject> =>
-  fc.tuple(oneOf(names), value).map(([name, wanted]) => ({ [name]: wanted }))
+  fc.tuple(oneOf(names), value).map(([name, operand]) => ({ [name]: operand }))
 const list = (value: fc.Arbitrary<Json>): fc.Arbitrary<Json> =>
   fc.array(value, { minLength: 1, maxLength: 6 })
 const isNull = op(['isNull'], fc.boolean())
@@ -184,15 +192,15 @@ const isNull = op(['isNull'], fc.boolean())
 /** One or two quantifiers, each with conditions on one related record. */
 const quantified = (
   quantifiers: readonly string[],
-  wanted: fc.Arbitrary<JsonObject>,
-): fc.Arbitrary<JsonObject> => pick(op(quantifiers, wanted))
+  operand: fc.Arbitrary<JsonObject>,
+): fc.Arbitrary<JsonObject> => pick(op(quantifiers, operand))
 const where = (tests: Record<string, fc.Arbitrary<JsonObject>>): fc.Arbitrary<JsonObject> =>
   fc
     .uniqueArray(oneOf(Object.keys(tests)), { minLength: 1, maxLength: 3 })
     .chain((names) => fc.record(Object.fromEntries(names.map((name) => [name, tests[name]!]))))
 
 const flagTests = pick(op(['eq', 'ne'], fc.boolean()), isNull)
-/** Ids as text and as integers; words. */
+/** Tests of ids, as text and as integers, and of words. */
 const wordTests = (values: readonly string[], asIds = false): fc.Arbitrary<JsonObject> => {
   const value: fc.Arbitrary<Json> = asIds
     ? fc
@@ -228,7 +236,7 @@ const numberTests = (values: readonly (string | number)[]): fc.Arbitrary<JsonObj
   )
 }
 
-/** An instant of the data in one of the ways of writing it. */
+/** An instant in one of its notations. */
 const instantText = (instants: readonly number[]): fc.Arbitrary<string> =>
   fc.tuple(oneOf(instants), oneOf([0, 330, -210])).map(([ms, offset]) => {
     if (offset === 0) return new Date(ms).toISOString()
@@ -251,8 +259,8 @@ const localDates = [
 ]
 
 const codePoints = (text: string): string[] => Array.from(text)
-const clipped = (text: string): string => codePoints(text).slice(0, filterLimits.string).join('')
-const part = (text: string): fc.Arbitrary<string> => {
+const truncate = (text: string): string => codePoints(text).slice(0, filterLimits.string).join('')
+const partOf = (text: string): fc.Arbitrary<string> => {
   const all = codePoints(text)
   return fc
     .tuple(fc.nat(all.length - 1), fc.integer({ min: 1, max: 6 }), fc.boolean())
@@ -270,12 +278,12 @@ const anyCase = (text: fc.Arbitrary<string>): fc.Arbitrary<string> =>
         (t) => t.normalize('NFC'),
       ]),
     )
-    .map(([t, change]) => clipped(change(t)))
+    .map(([t, change]) => truncate(change(t)))
 
 const textTests = (values: readonly string[]): fc.Arbitrary<JsonObject> => {
   if (values.length === 0) return isNull
-  const whole = fc.oneof(
-    { weight: 8, arbitrary: oneOf(values).map(clipped) },
+  const wholeText = fc.oneof(
+    { weight: 8, arbitrary: oneOf(values).map(truncate) },
     oneOf(['nobody', '%', '_', '\\']),
   )
   const beginning = oneOf(values).chain((text) =>
@@ -285,28 +293,28 @@ const textTests = (values: readonly string[]): fc.Arbitrary<JsonObject> => {
     fc.integer({ min: 1, max: 6 }).map((length) => codePoints(text).slice(-length).join('')),
   )
   const inside = fc.oneof(
-    { weight: 6, arbitrary: oneOf(values).chain(part) },
+    { weight: 6, arbitrary: oneOf(values).chain(partOf) },
     oneOf(['%', '_', '\\', '\n', 'a', '%%', '_0']),
   )
   return fc.oneof(
-    { weight: 2, arbitrary: op(['eq', 'ne'], whole) },
-    op(['in', 'notIn'], list(whole)),
+    { weight: 2, arbitrary: op(['eq', 'ne'], wholeText) },
+    op(['in', 'notIn'], list(wholeText)),
     { weight: 3, arbitrary: pick(op(['contains', 'notContains'], anyCase(inside))) },
     op(['startsWith'], anyCase(beginning)),
     op(['endsWith'], anyCase(end)),
-    op(['regex'], regexOf(values)),
+    op(['regex'], arbitraryRegex(values)),
     isNull,
   )
 }
 
-const escaped = (text: string): string => text.replaceAll(/[$()*+./?[\\\]^{|}]/g, '\\$&')
-/** Patterns that PostgreSQL and JavaScript read alike. */
-const regexOf = (values: readonly string[]): fc.Arbitrary<string> => {
+const escapeRegex = (text: string): string => text.replaceAll(/[$()*+./?[\\\]^{|}]/g, '\\$&')
+/** Regular expressions that mean the same in PostgreSQL and JavaScript. */
+const arbitraryRegex = (values: readonly string[]): fc.Arbitrary<string> => {
   const literal = oneOf(values)
-    .chain((text) => part(text))
+    .chain((text) => partOf(text))
     .map((text) => codePoints(text).slice(0, 8))
   const atom = fc.oneof(
-    { weight: 4, arbitrary: literal.map((chars) => chars.map(escaped).join('')) },
+    { weight: 4, arbitrary: literal.map((chars) => chars.map(escapeRegex).join('')) },
     oneOf(['.', '[a-m]', '[^a]', '[0-9_%]', '(a|b)', '(Ada|pro|1)']),
   )
   const piece = fc
@@ -317,14 +325,14 @@ const regexOf = (values: readonly string[]): fc.Arbitrary<string> => {
     .map(([start, pieces, stop]) => start + pieces.join('') + stop)
 }
 
-/** Operators of a filter, `attributeName` among them. */
-const operatorsIn = (node: Json): number => {
-  if (Array.isArray(node)) return node.reduce<number>((sum, child) => sum + operatorsIn(child as Json), 0)
+/** Counts the operators of a filter, `attributeName` included. */
+const countOperators = (node: Json): number => {
+  if (Array.isArray(node)) return node.reduce<number>((sum, child) => sum + countOperators(child as Json), 0)
   if (node === null || typeof node !== 'object') return 0
   return Object.entries(node as JsonObject).reduce(
-    (sum, [key, value]) => sum + (nests(key, value) ? operatorsIn(value) : 1),
+    (sum, [key, value]) => sum + (isNested(key, value) ? countOperators(value) : 1),
     0,
   )
 }
-const nests = (key: string, value: Json): boolean =>
+const isNested = (key: string, value: Json): boolean =>
   ['and', 'or'].includes(key) || (typeof value === 'object' && value !== null && !Array.isArray(value))

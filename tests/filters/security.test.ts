@@ -5,13 +5,13 @@ import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 
-const digits = '7391'
+const SECRET_DIGITS = '7391'
 
 /**
- * Contacts with phones everywhere that a phone can be, a manager-only field, and an agent from whom both
- * are hidden.
+ * Creates contacts with phone numbers in every place that can hold one, a manager-only field, and an agent
+ * from whom both are hidden.
  */
-const hiddenScene = async (server: TestServer, workspace: TestWorkspace) => {
+const createHiddenData = async (server: TestServer, workspace: TestWorkspace) => {
   const run = doAs(server, workspace.owner.key)
   for (const [key, more] of [
     ['mobile', { type: 'phone' }],
@@ -22,60 +22,60 @@ const hiddenScene = async (server: TestServer, workspace: TestWorkspace) => {
   }
   for (const n of [1, 2])
     await run('crm_upsert_contact', {
-      phone: `+1555${digits}10${n}`,
+      phone: `+1555${SECRET_DIGITS}10${n}`,
       name: `Ada ${n}`,
-      attributes: { mobile: `+1555${digits}20${n}`, margin: n, remark: 'kept' },
+      attributes: { mobile: `+1555${SECRET_DIGITS}20${n}`, margin: n, remark: 'kept' },
       tags: ['VIP'],
     })
   await server.db
     .updateTable('contacts')
-    .set({ chatapp_user_id: `1555${digits}101@c.example` })
+    .set({ chatapp_user_id: `1555${SECRET_DIGITS}101@c.example` })
     .where('workspace_id', '=', workspace.id)
     .where('phone', 'like', '%1')
     .execute()
   return {
     run,
     agent: await workspace.staff({ role: 'agent', hide_phone_numbers: true }),
-    plainAgent: await workspace.staff({ role: 'agent' }),
+    unrestrictedAgent: await workspace.staff({ role: 'agent' }),
   }
 }
 
-const attribute = (key: string, conditions: Record<string, unknown>, quantifier = 'some') => ({
+const onAttribute = (key: string, conditions: Record<string, unknown>, quantifier = 'some') => ({
   attributes: { [quantifier]: { attributeName: { eq: key }, ...conditions } },
 })
-/** Filters that would tell hidden digits, one guess at a time, and where the refusal must point. */
+/** Filters that would reveal hidden digits, one guess at a time, and where the refusal points. */
 const phoneFilters: [Record<string, unknown>, string][] = [
   [{ phoneNumber: { startsWith: '1' } }, '/phoneNumber'],
   [{ phoneNumber: { isNull: true } }, '/phoneNumber'],
   [{ chatappUserId: { regex: '^15' } }, '/chatappUserId'],
-  [attribute('mobile', { stringValue: { contains: digits } }), '/attributes/some/attributeName'],
-  [attribute('mobile', {}, 'none'), '/attributes/none/attributeName'],
+  [onAttribute('mobile', { stringValue: { contains: SECRET_DIGITS } }), '/attributes/some/attributeName'],
+  [onAttribute('mobile', {}, 'none'), '/attributes/none/attributeName'],
   [{ or: [{ starred: { eq: true } }, { not: { phoneNumber: { ne: '1' } } }] }, '/or/1/not/phoneNumber'],
 ]
 
-const assertRefused = (reply: Reply, reason: string, pointer: string, what: string): void => {
+const assertHidden = (reply: Reply, reason: string, pointer: string, message: string): void => {
   assert.deepEqual(
     [reply.status, reply.body.code, reply.body.reason],
     [403, 'forbidden', reason],
-    `${what}: ${reply.text}`,
+    `${message}: ${reply.text}`,
   )
   assert.deepEqual(
     reply.body.errors.map(
       (error: { pointer?: string; parameter?: string }) => error.pointer ?? error.parameter,
     ),
     [pointer],
-    what,
+    message,
   )
-  assert.ok(reply.body.errors[0].fix.length > 5, what)
-  // The port of the server and the request's id are digits of their own.
-  const { type: _type, request_id: _id, ...said } = reply.body
-  assert.ok(!JSON.stringify(said).includes(digits), what)
+  assert.ok(reply.body.errors[0].fix.length > 5, message)
+  // The URL with the server's port, and the request id, may contain the same digits by chance.
+  const { type: _type, request_id: _id, ...shown } = reply.body
+  assert.ok(!JSON.stringify(shown).includes(SECRET_DIGITS), message)
 }
 
-everyDatabase('Phones hidden from an agent', (server) => {
-  it('cannot be asked for by any filter, in no operation', async () => {
+everyDatabase('Filters: hidden phone numbers', (server) => {
+  it('every filter on phone numbers is refused, in every operation', async () => {
     const workspace = await makeWorkspace(server())
-    const { agent } = await hiddenScene(server(), workspace)
+    const { agent } = await createHiddenData(server(), workspace)
     const call = callAs(server(), agent.key)
     for (const [filter, place] of phoneFilters) {
       for (const [op, more] of [
@@ -85,7 +85,7 @@ everyDatabase('Phones hidden from an agent', (server) => {
         ['crm_create_saved_filter', { name: 'Guess' }],
         ['crm_create_saved_filter', { name: 'Guess', dry_run: true, count: true }],
       ] as const)
-        assertRefused(
+        assertHidden(
           await call(op, { filter, ...more }),
           'phone_hidden',
           `#/filter${place}`,
@@ -95,9 +95,9 @@ everyDatabase('Phones hidden from an agent', (server) => {
     assert.deepEqual((await call('crm_list_saved_filters')).body.data, [])
   })
 
-  it('cannot be asked for by the filter that a colleague saved', async () => {
+  it('a saved filter of a colleague cannot be used to compare phone numbers', async () => {
     const workspace = await makeWorkspace(server())
-    const { run, agent } = await hiddenScene(server(), workspace)
+    const { run, agent } = await createHiddenData(server(), workspace)
     const call = callAs(server(), agent.key)
     const own = (
       await doAs(server(), agent.key)('crm_create_saved_filter', {
@@ -114,16 +114,16 @@ everyDatabase('Phones hidden from an agent', (server) => {
       } = await run('crm_create_saved_filter', { name: 'Of numbers', filter: { savedFilter: { eq: id } } })
       for (const saved of [id, outer]) {
         for (const op of ['crm_search_contacts', 'crm_count_contacts'])
-          assertRefused(await call(op, { saved_filter_id: saved }), 'phone_hidden', '#/saved_filter_id', op)
+          assertHidden(await call(op, { saved_filter_id: saved }), 'phone_hidden', '#/saved_filter_id', op)
         for (const op of ['crm_search_contacts', 'crm_count_contacts', 'crm_check_filter']) {
-          assertRefused(
+          assertHidden(
             await call(op, { filter: { not: { savedFilter: { eq: saved } } } }),
             'phone_hidden',
             '#/filter/not/savedFilter/eq',
             op,
           )
         }
-        assertRefused(
+        assertHidden(
           await call('crm_update_saved_filter', {
             saved_filter_id: own,
             filter: { savedFilter: { eq: saved } },
@@ -136,7 +136,7 @@ everyDatabase('Phones hidden from an agent', (server) => {
         )
       }
     }
-    // A count of what is stored is asked for by its owner alone, who may meanwhile have lost the right.
+    // Only the owner can count a stored filter, and may meanwhile have lost the right to see phone numbers.
     const numbers = await workspace.staff({ role: 'agent' })
     const {
       saved_filter: { id },
@@ -150,40 +150,43 @@ everyDatabase('Phones hidden from an agent', (server) => {
       .where('workspace_id', '=', workspace.id)
       .where('id', '=', numbers.staffId)
       .execute()
-    const counted = await callAs(server(), (await workspace.key(numbers.staffId)).key)(
+    const update = await callAs(server(), (await workspace.key(numbers.staffId)).key)(
       'crm_update_saved_filter',
       { saved_filter_id: id, dry_run: true, count: true },
     )
     assert.deepEqual(
-      [counted.status, counted.body.count, counted.body.count_error?.code],
+      [update.status, update.body.count, update.body.count_error?.code],
       [200, null, 'forbidden'],
-      counted.text,
+      update.text,
     )
   })
 
-  it('cannot be told from the order, nor from a query beside a filter', async () => {
+  it('sorting by phone number and queries for digits are refused beside a filter', async () => {
     const workspace = await makeWorkspace(server())
-    const { agent } = await hiddenScene(server(), workspace)
+    const { agent } = await createHiddenData(server(), workspace)
     const call = callAs(server(), agent.key)
     const filter = { name: { contains: 'ada' } }
     for (const direction of ['asc', 'desc'])
-      assertRefused(
+      assertHidden(
         await call('crm_search_contacts', { filter, sort: { field: 'phoneNumber', direction } }),
         'phone_hidden',
         '#/sort/field',
         'sort',
       )
     for (const query of ['7', '٧', 'x１', '²'])
-      assertRefused(await call('crm_search_contacts', { filter, query }), 'phone_hidden', '#/query', query)
-    const seen = await call('crm_search_contacts', { filter, query: 'a', sort: { field: 'name' } })
-    assert.deepEqual([seen.status, seen.body.total, seen.text.includes(digits)], [200, 2, false])
+      assertHidden(await call('crm_search_contacts', { filter, query }), 'phone_hidden', '#/query', query)
+    const allowed = await call('crm_search_contacts', { filter, query: 'a', sort: { field: 'name' } })
+    assert.deepEqual(
+      [allowed.status, allowed.body.total, allowed.text.includes(SECRET_DIGITS)],
+      [200, 2, false],
+    )
   })
 
-  it('may be asked for by those who see them', async () => {
+  it('staff who may see phone numbers may filter on them', async () => {
     const workspace = await makeWorkspace(server())
-    const { run, plainAgent } = await hiddenScene(server(), workspace)
+    const { run, unrestrictedAgent } = await createHiddenData(server(), workspace)
     const manager = await workspace.staff({ role: 'manager', hide_phone_numbers: true })
-    for (const key of [plainAgent.key, manager.key]) {
+    for (const key of [unrestrictedAgent.key, manager.key]) {
       for (const [filter] of phoneFilters)
         assert.equal(
           (await callAs(server(), key)('crm_count_contacts', { filter })).status,
@@ -195,41 +198,43 @@ everyDatabase('Phones hidden from an agent', (server) => {
   })
 })
 
-everyDatabase('Manager-only fields', (server) => {
-  it('are to an agent as if they were not there', async () => {
+everyDatabase('Filters: manager-only fields', (server) => {
+  it('an agent gets the same error as for a field that does not exist', async () => {
     const workspace = await makeWorkspace(server())
-    const { run, plainAgent } = await hiddenScene(server(), workspace)
-    const call = callAs(server(), plainAgent.key)
+    const { run, unrestrictedAgent } = await createHiddenData(server(), workspace)
+    const call = callAs(server(), unrestrictedAgent.key)
     for (const op of ['crm_search_contacts', 'crm_count_contacts', 'crm_check_filter']) {
-      const [secret, unknown] = await Promise.all(
-        ['margin', 'nothing'].map((key) => call(op, { filter: attribute(key, { numberValue: { gt: 1 } }) })),
+      const [hidden, unknown] = await Promise.all(
+        ['margin', 'nothing'].map((key) =>
+          call(op, { filter: onAttribute(key, { numberValue: { gt: 1 } }) }),
+        ),
       )
       assert.deepEqual(
-        [secret!.status, secret!.body.errors[0].code, secret!.body.errors[0].pointer],
+        [hidden!.status, hidden!.body.errors[0].code, hidden!.body.errors[0].pointer],
         [400, 'unknown_attribute', '#/filter/attributes/some/attributeName/eq'],
       )
-      assert.deepEqual(secret!.body.errors[0].allowed, unknown!.body.errors[0].allowed)
-      assert.ok(!secret!.body.errors[0].allowed.includes('margin'))
+      assert.deepEqual(hidden!.body.errors[0].allowed, unknown!.body.errors[0].allowed)
+      assert.ok(!hidden!.body.errors[0].allowed.includes('margin'))
     }
     assert.equal(
-      (await run('crm_count_contacts', { filter: attribute('margin', { numberValue: { gt: 1 } }) })).count,
+      (await run('crm_count_contacts', { filter: onAttribute('margin', { numberValue: { gt: 1 } }) })).count,
       1,
     )
   })
 
-  it('cannot be asked for through a saved filter', async () => {
+  it('a saved filter cannot be used to compare them', async () => {
     const workspace = await makeWorkspace(server())
-    const { run, plainAgent } = await hiddenScene(server(), workspace)
+    const { run, unrestrictedAgent } = await createHiddenData(server(), workspace)
     const {
       saved_filter: { id },
     } = await run('crm_create_saved_filter', {
       name: 'Rich',
-      filter: attribute('margin', { numberValue: { gt: 1 } }),
+      filter: onAttribute('margin', { numberValue: { gt: 1 } }),
     })
-    const call = callAs(server(), plainAgent.key)
+    const call = callAs(server(), unrestrictedAgent.key)
     for (const op of ['crm_search_contacts', 'crm_count_contacts'])
-      assertRefused(await call(op, { saved_filter_id: id }), 'field_hidden', '#/saved_filter_id', op)
-    assertRefused(
+      assertHidden(await call(op, { saved_filter_id: id }), 'field_hidden', '#/saved_filter_id', op)
+    assertHidden(
       await call('crm_check_filter', { filter: { savedFilter: { eq: id } } }),
       'field_hidden',
       '#/filter/savedFilter/eq',
@@ -237,40 +242,40 @@ everyDatabase('Manager-only fields', (server) => {
     )
   })
 
-  it('hide email addresses where the email field is one of them', async () => {
+  it('a filter on email is refused when the email field is manager-only', async () => {
     const workspace = await makeWorkspace(server())
-    const { run, plainAgent } = await hiddenScene(server(), workspace)
+    const { run, unrestrictedAgent } = await createHiddenData(server(), workspace)
     const email = (await run('crm_list_custom_fields', { search: 'email' })).data[0]
-    const call = callAs(server(), plainAgent.key)
+    const call = callAs(server(), unrestrictedAgent.key)
     assert.equal((await call('crm_count_contacts', { filter: { email: { contains: 'a' } } })).status, 200)
     await run('crm_update_custom_field', { custom_field_id: email.id, visibility: 'manager_only' })
-    assertRefused(
+    assertHidden(
       await call('crm_count_contacts', { filter: { email: { contains: 'a' } } }),
       'field_hidden',
       '#/filter/email',
       'email',
     )
     assert.equal(
-      (await call('crm_count_contacts', { filter: attribute('email', { stringValue: { contains: 'a' } }) }))
+      (await call('crm_count_contacts', { filter: onAttribute('email', { stringValue: { contains: 'a' } }) }))
         .status,
       400,
     )
   })
 })
 
-everyDatabase('Another workspace', (server) => {
-  it('lends no saved filter, tag or field to a filter', async () => {
-    const [here, there] = [await makeWorkspace(server()), await makeWorkspace(server())]
-    const { run } = await hiddenScene(server(), there)
+everyDatabase('Filters: other workspaces', (server) => {
+  it('saved filters, tags and fields of another workspace cannot be used', async () => {
+    const [own, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
+    const { run } = await createHiddenData(server(), other)
     const {
       saved_filter: { id },
     } = await run('crm_create_saved_filter', { name: 'Theirs', filter: { name: { isNull: false } } })
-    await doAs(server(), here.owner.key)('crm_upsert_contact', {
+    await doAs(server(), own.owner.key)('crm_upsert_contact', {
       phone: '+15550100001',
-      name: 'Here',
+      name: 'Own',
       tags: ['VIP'],
     })
-    const call = callAs(server(), here.owner.key)
+    const call = callAs(server(), own.owner.key)
     for (const op of ['crm_search_contacts', 'crm_count_contacts']) {
       const reply = await call(op, { saved_filter_id: id })
       assert.deepEqual([reply.status, reply.body.reason], [404, 'saved_filter_not_found'])
@@ -281,7 +286,7 @@ everyDatabase('Another workspace', (server) => {
       [404, 'saved_filter_not_found', '#/filter/or/0/savedFilter/eq'],
     )
     assert.equal(
-      (await call('crm_count_contacts', { filter: attribute('remark', {}) })).body.errors[0].code,
+      (await call('crm_count_contacts', { filter: onAttribute('remark', {}) })).body.errors[0].code,
       'unknown_attribute',
     )
     const tag = (await run('crm_list_tags')).data[0].id
@@ -297,9 +302,9 @@ everyDatabase('Another workspace', (server) => {
 })
 
 everyDoor(
-  'A server on which filters are switched off',
+  'Filters: disabled on the server',
   (test) => {
-    test('refuses them, and serves the rest', async ({ call, workspace, server }) => {
+    test('filters are refused, other searches and counts work', async ({ call, workspace, server }) => {
       await doAs(server, workspace.owner.key)('crm_upsert_contact', { phone: '+15550100001', name: 'Ada' })
       const filter = { name: { eq: 'Ada' } }
       for (const [op, input] of [
@@ -325,13 +330,13 @@ everyDoor(
 )
 
 everyDatabase(
-  'A filter that would take for ever',
+  'Filters: slow regular expressions',
   (server) => {
-    it('is cut short, and says how to mend it', async () => {
+    it('the statement is cancelled and the response is query_timeout', async () => {
       const workspace = await makeWorkspace(server())
-      const { run } = await hiddenScene(server(), workspace)
-      // Each way of sharing out the letters among the groups is tried; there are thousands of millions.
-      const filter = attribute('remark', { stringValue: { regex: '^(x*)(x*)(x*)(x*)y\\1\\2\\3\\4y$' } })
+      const { run } = await createHiddenData(server(), workspace)
+      // Backtracking tries every split of the letters among the groups: thousands of millions.
+      const filter = onAttribute('remark', { stringValue: { regex: '^(x*)(x*)(x*)(x*)y\\1\\2\\3\\4y$' } })
       await run('crm_upsert_contact', {
         phone: '+15550100009',
         name: 'Long',
@@ -344,13 +349,13 @@ everyDatabase(
       ]) {
         assert.deepEqual([status, body.code, body.reason], [504, 'timeout', 'query_timeout'], body.detail)
       }
-      const rehearsed = await run('crm_create_saved_filter', {
+      const dryRun = await run('crm_create_saved_filter', {
         name: 'Slow',
         filter,
         dry_run: true,
         count: true,
       })
-      assert.deepEqual([rehearsed.count, rehearsed.count_error.code], [null, 'timeout'])
+      assert.deepEqual([dryRun.count, dryRun.count_error.code], [null, 'timeout'])
       assert.equal((await run('crm_count_contacts', { filter: { name: { eq: 'Long' } } })).count, 1)
     })
   },

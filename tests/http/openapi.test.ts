@@ -26,8 +26,8 @@ const refsOf = function* (node: unknown): Generator<string> {
   }
 }
 
-describe('The OpenAPI document', () => {
-  it('has every route of every operation, and each once more under /v1/ops', () => {
+describe('OpenAPI document', () => {
+  it('contains every route, and every operation under /v1/ops', () => {
     const expected = operations.flatMap((op) => [
       ...listRoutes(op).map(({ method, path }) => `${method} ${path}`),
       `POST /v1/ops/${op.name}`,
@@ -38,7 +38,7 @@ describe('The OpenAPI document', () => {
     assert.deepEqual(found.sort(), expected.sort())
   })
 
-  it('names each operation once', () => {
+  it('operation ids are unique', () => {
     const ids = Object.values<Any>(document.paths).flatMap((item) =>
       Object.values<Any>(item).map((operation) => operation.operationId),
     )
@@ -46,7 +46,7 @@ describe('The OpenAPI document', () => {
     for (const op of operations) assert.ok(ids.includes(op.name), `${op.name} is no operationId`)
   })
 
-  it('refers only to what it holds, and holds only what it refers to', () => {
+  it('every reference resolves, and no component is unused', () => {
     const refs = new Set(refsOf(document))
     for (const ref of refs) assert.ok(follow({ $ref: ref }) !== undefined, `${ref} leads nowhere`)
     for (const [kind, components] of Object.entries<Any>(document.components)) {
@@ -57,7 +57,7 @@ describe('The OpenAPI document', () => {
   })
 
   for (const op of operations) {
-    it(`says what ${op.name} takes and answers`, () => {
+    it(`${op.name} has its parameters, body and responses`, () => {
       const one = document.paths[`/v1/ops/${op.name}`].post
       const body = one.requestBody.content['application/json'].schema
       assert.equal(body.additionalProperties, false)
@@ -70,7 +70,7 @@ describe('The OpenAPI document', () => {
       assert.equal(one.responses[428] !== undefined, op.confirm !== undefined)
     })
 
-    it(`has examples of ${op.name} that hold`, () => {
+    it(`${op.name} has valid examples`, () => {
       assert.ok(op.examples.length > 0)
       for (const { input, output } of op.examples) {
         getInputSchema(op).parse(input)
@@ -79,7 +79,7 @@ describe('The OpenAPI document', () => {
     })
   }
 
-  it('sorts the fields of a route by where they travel', () => {
+  it('the fields of a route are in path, query or body', () => {
     const list = document.paths['/v1/contacts'].get
     assert.ok(
       list.parameters.some((p: Any) => p.name === 'tag_ids' && p.in === 'query' && p.schema.type === 'array'),
@@ -92,10 +92,10 @@ describe('The OpenAPI document', () => {
   })
 })
 
-describe('The pages', () => {
+describe('HTML pages', () => {
   const get = async (path: string) => await renderPage(path, { config: { publicUrl } })
 
-  it('explain every error code', async () => {
+  it('every error code has a page', async () => {
     for (const [code, { title }] of Object.entries(errors)) {
       const page = await get(`/errors/${code}`)
       const text = await page!.text()
@@ -104,7 +104,7 @@ describe('The pages', () => {
     assert.ok((await (await get('/errors'))!.text()).includes('rate_limited'))
   })
 
-  it('are there under their addresses and nowhere else', async () => {
+  it('only known paths have a page', async () => {
     for (const path of ['/', '/docs', '/errors'])
       assert.match((await get(path))!.headers.get('content-security-policy')!, /default-src 'none'/)
     for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png', 'init.js']) {
@@ -122,7 +122,7 @@ describe('The pages', () => {
     }
   })
 
-  it('load nothing from elsewhere', async () => {
+  it('pages load nothing from other hosts', async () => {
     assert.doesNotMatch(await (await get('/docs'))!.text(), /(src|href)="(https?:)?\/\//)
   })
 })

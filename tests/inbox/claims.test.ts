@@ -7,17 +7,17 @@ import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, startSharedServers, type TestKey, type TestServer } from '../servers.ts'
 import { databases } from '../databases.ts'
 
-const CLAIMS = 100
+const CLAIM_COUNT = 100
 
-/** Everybody claims one conversation for themselves at once, over these servers in turn; one gets it. */
-const everybodyClaims = async (servers: readonly TestServer[]): Promise<void> => {
+/** Ten agents claim one conversation at once, over the servers in turn; exactly one claim succeeds. */
+const claimConcurrently = async (servers: readonly TestServer[]): Promise<void> => {
   const server = servers[0]!
   const workspace = await makeWorkspace(server)
   const { id } = await plantConversation(server, workspace.id)
   const staff: TestKey[] = []
   for (let n = 0; n < 10; n++) staff.push(await workspace.staff({ name: `Agent ${n}` }))
   const replies = await Promise.all(
-    Array.from({ length: CLAIMS }, async (_, n) => {
+    Array.from({ length: CLAIM_COUNT }, async (_, n) => {
       const { key, staffId } = staff[n % staff.length]!
       return {
         staffId,
@@ -33,30 +33,32 @@ const everybodyClaims = async (servers: readonly TestServer[]): Promise<void> =>
   const losers = replies.filter(({ status, body }) => status === 409 && body.reason === 'already_assigned')
   assert.deepEqual(
     [winners.length, losers.length],
-    [1, CLAIMS - 1],
+    [1, CLAIM_COUNT - 1],
     replies.find(({ status }) => status !== 200 && status !== 409)?.text ?? 'one winner',
   )
   const {
     rows: [row],
   } = await sql<{ staff: string | null; events: string }>`
-    select assigned_staff_id as staff, (select count(*) from events where workspace_id = ${workspace.id} and type = 'conversation.assigned/1') as events
+    select assigned_staff_id as staff, (
+      select count(*) from events
+      where workspace_id = ${workspace.id} and type = 'conversation.assigned/1') as events
     from conversations where workspace_id = ${workspace.id} and id = ${id}`.execute(server.db)
   assert.deepEqual([row!.staff, row!.events], [winners[0]!.body.conversation.assignee_staff_id, '1'])
   assert.equal(row!.staff, winners[0]!.staffId)
 }
 
-everyDatabase('A hundred claims at once', (server) => {
-  it('have one winner', () => everybodyClaims([server()]))
+everyDatabase('Concurrent claims', (server) => {
+  it('only_if_unassigned: one of a hundred claims succeeds', () => claimConcurrently([server()]))
 })
 
 describe(
-  'A hundred claims at once over two servers',
+  'Concurrent claims over two servers',
   { skip: databases.includes('postgresql') ? false : 'WCRM_TEST_POSTGRES_URL is not set' },
   () => {
-    it('have one winner', async () => {
+    it('only_if_unassigned: one of a hundred claims succeeds', async () => {
       const { servers, close } = await startSharedServers(2)
       try {
-        for (let round = 0; round < 3; round++) await everybodyClaims(servers)
+        for (let round = 0; round < 3; round++) await claimConcurrently(servers)
       } finally {
         await close()
       }

@@ -3,7 +3,11 @@ import { sql } from 'kysely'
 import type { EventTypeId } from '../../catalog/events.ts'
 import { createEmit } from '../../server/core/emit.ts'
 import type { ConversationContext } from '../../server/inbox/conversation-context.ts'
-import { findOrCreateConversation, applyInboundMessage, applyOutboundMessage } from '../../server/inbox/lifecycle.ts'
+import {
+  findOrCreateConversation,
+  applyInboundMessage,
+  applyOutboundMessage,
+} from '../../server/inbox/lifecycle.ts'
 import { lockConversation, type ConversationState } from '../../storage/conversations.ts'
 import { type EventRow, insertEvents } from '../../storage/events.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
@@ -12,14 +16,12 @@ import type { TestServer } from '../servers.ts'
 
 type Server = Pick<TestServer, 'db' | 'app'>
 
-/**
- * Runs a part of a conversation's life as the provider's webhook does: in one transaction with its events.
- */
-export const inFlow = <T>(
+/** Runs a conversation change as the job for provider updates does: in one transaction with its events. */
+export const inConversationContext = <T>(
   { db }: Server,
   workspaceId: string,
   now: string,
-  work: (flow: ConversationContext<EventTypeId>) => Promise<T>,
+  work: (context: ConversationContext<EventTypeId>) => Promise<T>,
 ): Promise<T> =>
   db.transaction().execute(async (tx) => {
     const events: EventRow[] = []
@@ -28,7 +30,7 @@ export const inFlow = <T>(
     return result
   })
 
-const writeMessage = async (
+const insertMessage = async (
   { tx, workspaceId }: ConversationContext<EventTypeId>,
   { id, channel_id, episode }: ConversationState,
   message: Partial<NewMessage> & Pick<NewMessage, 'direction' | 'status' | 'created_at'>,
@@ -48,37 +50,40 @@ export type Inbound = {
   arrivedAt?: string
 }
 
-/** The customer writes; answers the message's id. `at` is business time, `arrivedAt` when we hear of it. */
-export const customerWrites = async (
+/**
+ * Stores a message of the customer and returns its id. `at` is when it was written, `arrivedAt` when the
+ * server received it.
+ */
+export const receiveMessage = async (
   server: Server,
   workspaceId: string,
   conversationId: string,
   { at = server.app.now(), ad = false, opensWindow = true, arrivedAt = at, ...fields }: Inbound = {},
 ): Promise<string> =>
-  await inFlow(server, workspaceId, arrivedAt, async (flow) => {
-    const conversation = (await lockConversation(flow.tx, workspaceId, conversationId))!
-    return await inboundMessage(flow, conversation, { at, ad, opensWindow, ...fields })
+  await inConversationContext(server, workspaceId, arrivedAt, async (context) => {
+    const conversation = (await lockConversation(context.tx, workspaceId, conversationId))!
+    return await storeInbound(context, conversation, { at, ad, opensWindow, ...fields })
   })
 
-const inboundMessage = async (
-  flow: ConversationContext<EventTypeId>,
+const storeInbound = async (
+  context: ConversationContext<EventTypeId>,
   conversation: ConversationState,
   { at, ad, opensWindow, ...fields }: Required<Pick<Inbound, 'at' | 'ad' | 'opensWindow'>> & Inbound,
 ): Promise<string> => {
   const { text, type } = fields
-  const id = await writeMessage(flow, conversation, {
+  const id = await insertMessage(context, conversation, {
     direction: 'inbound',
     status: 'received',
     created_at: at,
     ...(text === undefined ? {} : { text }),
     ...(type === undefined ? {} : { type }),
   })
-  await applyInboundMessage(flow, conversation, { id, createdAt: at, ad, opensWindow })
+  await applyInboundMessage(context, conversation, { id, createdAt: at, ad, opensWindow })
   return id
 }
 
-/** A reply that the provider took; answers the message's id. */
-export const staffReplies = async (
+/** Stores a reply that the provider accepted and returns its id. */
+export const sendReply = async (
   server: Server,
   workspaceId: string,
   conversationId: string,
@@ -88,9 +93,9 @@ export const staffReplies = async (
     text = 'Reply',
   }: { at?: string; staffId?: string | null; text?: string } = {},
 ): Promise<string> =>
-  await inFlow(server, workspaceId, at, async (flow) => {
-    const conversation = (await lockConversation(flow.tx, workspaceId, conversationId))!
-    const id = await writeMessage(flow, conversation, {
+  await inConversationContext(server, workspaceId, at, async (context) => {
+    const conversation = (await lockConversation(context.tx, workspaceId, conversationId))!
+    const id = await insertMessage(context, conversation, {
       direction: 'outbound',
       status: 'sent',
       created_at: at,
@@ -98,15 +103,15 @@ export const staffReplies = async (
       staff_id: staffId,
       text,
     })
-    await applyOutboundMessage(flow, conversation, { id, createdAt: at, staffId })
+    await applyOutboundMessage(context, conversation, { id, createdAt: at, staffId })
     return id
   })
 
-export type Planted = { id: string; contactId: string; channelId: string }
+export type PlantedConversation = { id: string; contactId: string; channelId: string }
 
 /**
- * A conversation: of a new contact on the workspace's default channel, with one message of the customer,
- * unless told otherwise. `inboundAt` null: without a message, as one that staff opened.
+ * Inserts a conversation. By default it is with a new contact on the workspace's default channel and has one
+ * message of the customer; with `inboundAt` null it has no message, as one that staff opened.
  */
 export const plantConversation = async (
   server: Server,
@@ -128,7 +133,7 @@ export const plantConversation = async (
     ad?: boolean
     type?: string
   } = {},
-): Promise<Planted> => {
+): Promise<PlantedConversation> => {
   const now = inboundAt ?? server.app.now()
   const contact =
     contactId ??
@@ -152,11 +157,9 @@ export const plantConversation = async (
   const channel =
     channelId ??
     (
-      await sql<{
-        id: string
-      }>`select id from channels where workspace_id = ${workspaceId} order by is_default desc, id limit 1`.execute(
-        server.db,
-      )
+      await sql<{ id: string }>`
+        select id from channels where workspace_id = ${workspaceId}
+        order by is_default desc, id limit 1`.execute(server.db)
     ).rows[0]!.id
   const openedBy =
     inboundAt === null
@@ -166,10 +169,10 @@ export const plantConversation = async (
           }>`select id from staff where workspace_id = ${workspaceId} order by id limit 1`.execute(server.db)
         ).rows[0]!.id
       : null
-  const id = await inFlow(server, workspaceId, now, async (flow) => {
-    const { conversation } = await findOrCreateConversation(flow, contact, channel, openedBy)
+  const id = await inConversationContext(server, workspaceId, now, async (context) => {
+    const { conversation } = await findOrCreateConversation(context, contact, channel, openedBy)
     if (inboundAt !== null)
-      await inboundMessage(flow, conversation, { at: inboundAt, ad: false, opensWindow: true, ...message })
+      await storeInbound(context, conversation, { at: inboundAt, ad: false, opensWindow: true, ...message })
     return conversation.id
   })
   return { id, contactId: contact, channelId: channel }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { type WindowFacts, toWindow } from '../../server/inbox/window.ts'
 import { doAs } from '../calls.ts'
-import { customerWrites, inFlow, plantConversation } from './conversations.ts'
+import { receiveMessage, inConversationContext, plantConversation } from './conversations.ts'
 import { everyDatabase } from '../doors.ts'
 import { applyWindowCorrection } from '../../server/inbox/lifecycle.ts'
 import { createChannel } from '../../storage/admin.ts'
@@ -40,7 +40,7 @@ const closed = (kind: string | null, when: number | null, reason: string) => ({
   reason,
 })
 
-/** How long the customer's message keeps the window open, by the spec. */
+/** How many hours a customer's message keeps the window open, from the specification. */
 const spans = [
   ['chatapp', 'service', 24],
   ['photoapp', 'standard', 24],
@@ -50,18 +50,18 @@ const spans = [
 
 describe('The reply window', () => {
   for (const [type, kind, hours] of spans) {
-    const written = facts(type, { last_inbound_at: at(0) })
+    const withMessage = facts(type, { last_inbound_at: at(0) })
     const end = hours * HOUR
-    it(`of ${type} is open for ${hours} hours, to the millisecond`, () => {
+    it(`${type}: open for ${hours} hours, to the millisecond`, () => {
       assert.deepEqual(toWindow(facts(type), at(0)), closed(kind, null, 'never_opened'))
       for (const now of [0, 1, end - 1])
-        assert.deepEqual(toWindow(written, at(now)), open(kind, end), String(now))
+        assert.deepEqual(toWindow(withMessage, at(now)), open(kind, end), String(now))
       for (const now of [end, end + 1, 100 * end])
-        assert.deepEqual(toWindow(written, at(now)), closed(kind, end, 'expired'), String(now))
+        assert.deepEqual(toWindow(withMessage, at(now)), closed(kind, end, 'expired'), String(now))
     })
   }
 
-  it('after an ad is open for 72 hours on chatapp, and there alone', () => {
+  it('after an ad: 72 hours on chatapp only', () => {
     const ad = { last_inbound_at: at(0), free_entry_at: at(0) }
     for (const now of [0, 24 * HOUR, 72 * HOUR - 1])
       assert.deepEqual(toWindow(facts('chatapp', ad), at(now)), open('free_entry', 72 * HOUR))
@@ -73,19 +73,19 @@ describe('The reply window', () => {
       assert.deepEqual(toWindow(facts(type, ad), at(hours * HOUR)), closed(kind, hours * HOUR, 'expired'))
   })
 
-  it('is that of the message which keeps it open longest', () => {
+  it('the window that closes last applies', () => {
     const late = facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(60 * HOUR) })
     assert.deepEqual(toWindow(late, at(61 * HOUR)), open('service', 84 * HOUR))
     const early = facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(47 * HOUR) })
     assert.deepEqual(toWindow(early, at(61 * HOUR)), open('free_entry', 72 * HOUR))
-    // Where both end at once it is the plain one.
+    // When both end at the same time it is the service window.
     assert.deepEqual(
       toWindow(facts('chatapp', { free_entry_at: at(0), last_inbound_at: at(48 * HOUR) }), at(61 * HOUR)),
       open('service', 72 * HOUR),
     )
   })
 
-  it('does not apply elsewhere, and is no window without a channel', () => {
+  it('does not apply to other channel types; no_window without a channel', () => {
     assert.deepEqual(toWindow(facts('web'), at(0)), {
       applies: false,
       open: true,
@@ -104,21 +104,21 @@ describe('The reply window', () => {
         reason: null,
       })
     }
-    for (const gone of [
+    for (const withoutChannel of [
       facts(null, { last_inbound_at: at(0) }),
       { ...facts('chatapp', { last_inbound_at: at(0) }), channel_id: null },
     ])
-      assert.deepEqual(toWindow(gone, at(1)), closed(null, null, 'no_window'))
+      assert.deepEqual(toWindow(withoutChannel, at(1)), closed(null, null, 'no_window'))
   })
 
-  it('closes when the provider says so, until the customer writes again', () => {
+  it('a correction by the provider closes it until the next inbound message', () => {
     const corrected = facts('chatapp', { last_inbound_at: at(0), window_corrected_at: at(HOUR) })
     assert.deepEqual(toWindow(corrected, at(HOUR)), closed('service', HOUR, 'expired'))
     assert.deepEqual(
       toWindow({ ...corrected, last_inbound_at: at(2 * HOUR) }, at(2 * HOUR)),
       open('service', 26 * HOUR),
     )
-    // What is long closed was closed when it expired, not when the provider said so.
+    // An expired window was closed when it expired, not by the later correction.
     assert.deepEqual(
       toWindow({ ...corrected, window_corrected_at: at(30 * HOUR) }, at(31 * HOUR)),
       closed('service', 24 * HOUR, 'expired'),
@@ -127,7 +127,7 @@ describe('The reply window', () => {
 
   const hours = fc.integer({ min: -100 * HOUR, max: 200 * HOUR })
   const time = fc.option(hours.map(at), { nil: null })
-  const any = fc.record({
+  const anyFacts = fc.record({
     channel_id: fc.constantFrom('1', '1', '1', null),
     channel_type: fc.constantFrom('chatapp', 'photoapp', 'socialchat', 'videoapp', 'web', 'email', null),
     last_inbound_at: time,
@@ -135,9 +135,9 @@ describe('The reply window', () => {
     window_corrected_at: time,
   })
 
-  it('says at every time one thing: open with an end ahead, or closed with a reason', () => {
+  it('is always either open with a future end, or closed with a reason', () => {
     fc.assert(
-      fc.property(any, hours.map(at), (given, now) => {
+      fc.property(anyFacts, hours.map(at), (given, now) => {
         const window = toWindow(given, now)
         if (window.open) {
           assert.equal(window.reason, null)
@@ -159,9 +159,9 @@ describe('The reply window', () => {
     )
   })
 
-  it('once closed stays closed and says the same, however much later it is asked, until something is written', () => {
+  it('a closed window stays the same until the next message', () => {
     fc.assert(
-      fc.property(any, hours, fc.nat(1000 * HOUR), (given, now, later) => {
+      fc.property(anyFacts, hours, fc.nat(1000 * HOUR), (given, now, later) => {
         const [before, after] = [toWindow(given, at(now)), toWindow(given, at(now + later))]
         if (!before.open) assert.deepEqual(after, before)
         else if (!after.open) assert.equal(after.closed_at, before.closes_at)
@@ -171,9 +171,9 @@ describe('The reply window', () => {
     )
   })
 
-  it('never closes sooner for a message that comes later', () => {
+  it('a later message never closes it sooner', () => {
     fc.assert(
-      fc.property(any, hours, fc.nat(300 * HOUR), hours.map(at), (given, written, later, now) => {
+      fc.property(anyFacts, hours, fc.nat(300 * HOUR), hours.map(at), (given, written, later, now) => {
         const [one, two] = [written, written + later].map((ms) =>
           toWindow({ ...given, last_inbound_at: at(ms) }, now),
         )
@@ -186,13 +186,13 @@ describe('The reply window', () => {
 
 let clock = START
 everyDatabase(
-  'The window that a conversation shows',
+  'The reply window of a conversation',
   (server) => {
-    it('is the one of its messages and its channel, at the time of the server', async () => {
+    it('follows from its messages, its channel and the clock of the server', async () => {
       clock = START
       const workspace = await makeWorkspace(server())
       const run = doAs(server(), workspace.owner.key)
-      const shown = async (id: string, ms: number) => {
+      const windowAt = async (id: string, ms: number) => {
         clock = START + ms
         const alone = await run('inbox_get_conversation', { conversation_id: id })
         const { data } = await run('inbox_search_conversations', { limit: 100 })
@@ -210,23 +210,23 @@ everyDatabase(
           channelId: channel.id,
           inboundAt: at(0),
         })
-        assert.deepEqual(await shown(id, hours * HOUR - 1), open(kind, hours * HOUR))
-        assert.deepEqual(await shown(id, hours * HOUR), closed(kind, hours * HOUR, 'expired'))
-        await customerWrites(server(), workspace.id, id, { at: at(100 * HOUR) })
-        assert.deepEqual(await shown(id, 100 * HOUR), open(kind, (100 + hours) * HOUR))
-        // A message that was long on its way takes nothing back.
-        await customerWrites(server(), workspace.id, id, { at: at(50 * HOUR), arrivedAt: at(101 * HOUR) })
-        assert.deepEqual(await shown(id, 101 * HOUR), open(kind, (100 + hours) * HOUR))
+        assert.deepEqual(await windowAt(id, hours * HOUR - 1), open(kind, hours * HOUR))
+        assert.deepEqual(await windowAt(id, hours * HOUR), closed(kind, hours * HOUR, 'expired'))
+        await receiveMessage(server(), workspace.id, id, { at: at(100 * HOUR) })
+        assert.deepEqual(await windowAt(id, 100 * HOUR), open(kind, (100 + hours) * HOUR))
+        // A message that arrives late does not shorten the window.
+        await receiveMessage(server(), workspace.id, id, { at: at(50 * HOUR), arrivedAt: at(101 * HOUR) })
+        assert.deepEqual(await windowAt(id, 101 * HOUR), open(kind, (100 + hours) * HOUR))
       }
       clock = START
       const { id } = await plantConversation(server(), workspace.id, { inboundAt: null })
-      assert.deepEqual(await shown(id, 0), closed('service', null, 'never_opened'))
-      await customerWrites(server(), workspace.id, id, { at: at(0), ad: true })
-      assert.deepEqual(await shown(id, 71 * HOUR), open('free_entry', 72 * HOUR))
-      await inFlow(server(), workspace.id, at(71 * HOUR), async (flow) => {
-        await applyWindowCorrection(flow, (await lockConversation(flow.tx, workspace.id, id))!)
+      assert.deepEqual(await windowAt(id, 0), closed('service', null, 'never_opened'))
+      await receiveMessage(server(), workspace.id, id, { at: at(0), ad: true })
+      assert.deepEqual(await windowAt(id, 71 * HOUR), open('free_entry', 72 * HOUR))
+      await inConversationContext(server(), workspace.id, at(71 * HOUR), async (context) => {
+        await applyWindowCorrection(context, (await lockConversation(context.tx, workspace.id, id))!)
       })
-      assert.deepEqual(await shown(id, 71 * HOUR), closed('free_entry', 71 * HOUR, 'expired'))
+      assert.deepEqual(await windowAt(id, 71 * HOUR), closed('free_entry', 71 * HOUR, 'expired'))
     })
   },
   { now: () => new Date(clock).toISOString() },

@@ -8,7 +8,7 @@ const log = pino({ level: 'silent' })
 const createTestJob = (definition: Partial<JobDefinition>) =>
   createJob({ name: 'staff-reports', intervalMs: 60_000, run: async () => ({}), ...definition }, log)
 
-it('A job never runs twice at once, and a wake-up during a run causes one more run', async () => {
+it('a job never runs concurrently, and a wake-up during a run causes one more run', async () => {
   let runs = 0
   let running = 0
   const release: (() => void)[] = []
@@ -35,7 +35,7 @@ it('A job never runs twice at once, and a wake-up during a run causes one more r
   assert.equal(runs, 2)
 })
 
-it('A job that was started polls, and is retried when it fails', async () => {
+it('a started job polls, and is retried after a failure', async () => {
   let runs = 0
   const done = Promise.withResolvers<void>()
   const job = createTestJob({
@@ -54,7 +54,7 @@ it('A job that was started polls, and is retried when it fails', async () => {
   await job.stop()
 })
 
-it('A job that is stopped finishes its run, drains, and runs no more', async () => {
+it('a stopped job finishes its run, drains, and does not run again', async () => {
   const order: string[] = []
   const release = Promise.withResolvers<void>()
   const job = createTestJob({
@@ -77,7 +77,7 @@ it('A job that is stopped finishes its run, drains, and runs no more', async () 
   job.wake()
 })
 
-it('The error of a run reaches whoever runs the job by hand', async () => {
+it('runOnce rejects with the error of the run', async () => {
   const job = createTestJob({
     run: async () => {
       throw new Error('broken')

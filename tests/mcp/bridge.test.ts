@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
+import { text as readText } from 'node:stream/consumers'
 import { describe, it, mock } from 'node:test'
 import { bridgeStdio } from '../../mcp/stdio.ts'
 import { eventStreamResponse, eventStreams } from '../event-streams.ts'
@@ -10,17 +11,17 @@ type Seen = { headers: IncomingMessage['headers']; body: any }
 type Reply = (seen: Seen, response: ServerResponse) => void
 
 /**
- * Runs the bridge over these lines against a server that replies so; answers what came out once the input
- * has ended.
+ * Runs the bridge with these lines as input against a server with this handler. Returns its output once the
+ * input has ended.
  */
-const through = async (lines: readonly (object | string)[], reply: Reply, url?: string) => {
+const runBridge = async (lines: readonly (object | string)[], reply: Reply, url?: string) => {
   const seen: Seen[] = []
-  const server = createServer(async (request, response) => {
-    let text = ''
-    for await (const chunk of request) text += chunk
-    const one = { headers: request.headers, body: JSON.parse(text) }
-    seen.push(one)
-    reply(one, response)
+  const server = createServer((request, response) => {
+    void readText(request).then((body) => {
+      const received = { headers: request.headers, body: JSON.parse(body) }
+      seen.push(received)
+      reply(received, response)
+    })
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const [input, output, notes] = [new PassThrough(), new PassThrough(), new PassThrough()]
@@ -50,9 +51,9 @@ const meta = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-describe('The stdio bridge', () => {
-  it('says in headers what 2026-07-28 asks for', async () => {
-    const { seen, out } = await through(
+describe('stdio bridge', () => {
+  it('sends the headers of 2026-07-28', async () => {
+    const { seen, out } = await runBridge(
       [
         {
           jsonrpc: '2.0',
@@ -60,7 +61,12 @@ describe('The stdio bridge', () => {
           method: 'tools/call',
           params: { name: 'crm_get_contact', arguments: {}, _meta: meta },
         },
-        { jsonrpc: '2.0', id: 'b', method: 'resources/read', params: { uri: 'wcrm://ünicode', _meta: meta } },
+        {
+          jsonrpc: '2.0',
+          id: 'b',
+          method: 'resources/read',
+          params: { uri: 'wcrm://ünicode', _meta: meta },
+        },
       ],
       (one, response) => json(response, result(one, { ok: true })),
     )
@@ -77,8 +83,8 @@ describe('The stdio bridge', () => {
     assert.deepEqual(out.map(({ id }) => id).sort(), ['a', 'b'])
   })
 
-  it('carries 2025 messages: notifications get no answer, and streams are read to their end', async () => {
-    const { out } = await through(
+  it('2025 revisions: notifications get no response, and streams are read to their end', async () => {
+    const { out } = await runBridge(
       [
         { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } },
         { jsonrpc: '2.0', method: 'notifications/initialized' },
@@ -93,21 +99,21 @@ describe('The stdio bridge', () => {
     assert.deepEqual(out, [{ jsonrpc: '2.0', id: 1, result: { protocolVersion: '2025-11-25' } }])
   })
 
-  it('answers and tells the person once when the server cannot be reached', async () => {
+  it('an unreachable server is an error response, reported on stderr once', async () => {
     const ask = (id: number) => ({ jsonrpc: '2.0', id, method: 'ping' })
-    const { out, notes } = await through([ask(1), ask(2)], () => {}, 'http://127.0.0.1:9/mcp')
+    const { out, notes } = await runBridge([ask(1), ask(2)], () => {}, 'http://127.0.0.1:9/mcp')
     assert.equal(out.length, 2)
     assert.match(out[0].error.message, /Cannot reach the server at http:\/\/127\.0\.0\.1:9/)
     assert.equal(notes.match(/Cannot reach/g)!.length, 1)
   })
 
-  it('says that the key is refused, and why', async () => {
+  it('a refused key is reported with the reason', async () => {
     const problem = {
       code: 'unauthenticated',
       detail: 'The API key is unknown, expired or revoked.',
       status: 401,
     }
-    const { out, notes } = await through([{ jsonrpc: '2.0', id: 1, method: 'ping' }], (_, response) =>
+    const { out, notes } = await runBridge([{ jsonrpc: '2.0', id: 1, method: 'ping' }], (_, response) =>
       json(response, problem, 401, 'application/problem+json'),
     )
     assert.match(out[0].error.message, /401 unauthenticated/)
@@ -115,17 +121,18 @@ describe('The stdio bridge', () => {
     assert.match(notes, /wcrm login/)
   })
 
-  it('passes on an error that the server worded itself', async () => {
+  it('a JSON-RPC error of the server is forwarded', async () => {
     const error = { code: -32022, message: 'Unsupported protocol version' }
-    const { out, notes } = await through([{ jsonrpc: '2.0', id: 7, method: 'tools/list' }], (one, response) =>
-      json(response, { jsonrpc: '2.0', id: one.body.id, error }, 400),
+    const { out, notes } = await runBridge(
+      [{ jsonrpc: '2.0', id: 7, method: 'tools/list' }],
+      (one, response) => json(response, { jsonrpc: '2.0', id: one.body.id, error }, 400),
     )
     assert.deepEqual(out, [{ jsonrpc: '2.0', id: 7, error }])
     assert.equal(notes, '')
   })
 
-  it('answers a broken line and a stream that breaks off', async () => {
-    const { out } = await through(
+  it('an invalid line and an interrupted stream get an error response', async () => {
+    const { out } = await runBridge(
       ['{nonsense', { jsonrpc: '2.0', id: 3, method: 'tools/list' }],
       (_, response) =>
         void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'),
@@ -134,8 +141,8 @@ describe('The stdio bridge', () => {
     assert.match(out.find(({ id }) => id === 3).error.message, /before the answer/)
   })
 
-  it('ends a cancelled request without an answer, and a subscription with its reader', async () => {
-    const { out } = await through(
+  it('a cancelled request gets no response, and a subscription ends with the input', async () => {
+    const { out } = await runBridge(
       [
         { jsonrpc: '2.0', id: 4, method: 'tools/call', params: { name: 'x', _meta: meta } },
         { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 4 } },
@@ -155,7 +162,7 @@ describe('stdio bridge: event stream', () => {
         eventStreamResponse(chunksOf(JSON.stringify(message))),
       )
       try {
-        const { out } = await through([{ jsonrpc: '2.0', id: 1, method: 'tools/list' }], () => {})
+        const { out } = await runBridge([{ jsonrpc: '2.0', id: 1, method: 'tools/list' }], () => {})
         assert.deepEqual(out, [message])
       } finally {
         fetched.mock.restore()

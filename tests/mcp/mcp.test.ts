@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { fromJsonSchema } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { catalog, type Operation } from '../../catalog/index.ts'
-import { inlinedJsonSchema, jsonSchema } from '../../catalog/json-schema.ts'
+import { toInlinedJsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import { createTool } from '../../mcp/tools.ts'
 import { defaultTools, listOperations, MAX_DEFAULT_TOOLS, listToolsetNames } from '../../mcp/toolsets.ts'
 
@@ -11,7 +11,7 @@ const operations: readonly Operation[] = catalog
 const tools = operations.map(createTool)
 const everyScope = ['mcp:read', 'crm:write', 'messaging:write', 'webhooks:write', 'inbox:write'] as const
 
-/** A rough count; close enough for a budget, and it needs no tokenizer. */
+/** A rough count of tokens, close enough for a budget and without a tokenizer. */
 const tokens = (value: unknown): number => Math.ceil(JSON.stringify(value).length / 4)
 
 /** Every object in a JSON value with the path to it. */
@@ -21,9 +21,9 @@ const nodes = function* (value: unknown, path = '#'): Generator<[string, Record<
   for (const [key, child] of Object.entries(value)) yield* nodes(child, `${path}/${key}`)
 }
 
-describe('The tool list', () => {
+describe('MCP tools', () => {
   for (const tool of tools) {
-    it(`${tool.name} has schemas that every client reads`, () => {
+    it(`${tool.name} has schemas that every client can read`, () => {
       for (const [side, schema] of Object.entries({ input: tool.inputSchema, output: tool.outputSchema })) {
         assert.equal(schema.type, 'object')
         for (const [path, node] of nodes(schema)) {
@@ -48,7 +48,7 @@ describe('The tool list', () => {
       }
     })
 
-    it(`${tool.name} is small and fully annotated`, () => {
+    it(`${tool.name} is small and has all annotations`, () => {
       assert.match(tool.name, /^[A-Za-z0-9_.-]{1,128}$/)
       assert.ok(tokens(tool) <= 1500, `${tool.name} takes ${tokens(tool)} tokens`)
       assert.deepEqual(
@@ -59,19 +59,19 @@ describe('The tool list', () => {
     })
   }
 
-  it('promises an answer that holds, also for a rehearsal', async () => {
+  it('output schemas accept the examples, also of a dry run', async () => {
     for (const op of operations) {
-      const promised = fromJsonSchema(createTool(op).outputSchema)
+      const schema = fromJsonSchema(createTool(op).outputSchema)
       for (const { output } of op.examples) {
         for (const answer of op.dryRun ? [output, { ...output, dry_run: true }] : [output]) {
-          const { issues } = await promised['~standard'].validate(answer)
+          const { issues } = await schema['~standard'].validate(answer)
           assert.equal(issues, undefined, `${op.name}: ${JSON.stringify(issues)}`)
         }
       }
     }
   })
 
-  it('describes every argument', () => {
+  it('every argument has a description', () => {
     for (const tool of tools) {
       for (const [name, schema] of Object.entries(
         tool.inputSchema.properties as Record<string, { description?: string }>,
@@ -81,7 +81,7 @@ describe('The tool list', () => {
     }
   })
 
-  it('fits the budget by default', () => {
+  it('the default tools fit the token budget', () => {
     const shown = listOperations(operations, everyScope, { toolsets: undefined, readonly: false })
     assert.ok(shown.length <= MAX_DEFAULT_TOOLS)
     assert.ok(shown.some((op) => op.name === 'crm_get_contact'))
@@ -90,8 +90,10 @@ describe('The tool list', () => {
     assert.ok(defaultTools.length <= MAX_DEFAULT_TOOLS)
   })
 
-  it('follows the scopes of the key, in the order of the catalog', () => {
-    const read = listOperations(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map((op) => op.name)
+  it('the list depends on the scopes of the key and has the order of the catalog', () => {
+    const read = listOperations(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map(
+      (op) => op.name,
+    )
     assert.deepEqual(
       read,
       operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
@@ -100,7 +102,7 @@ describe('The tool list', () => {
     assert.deepEqual(all, operations)
   })
 
-  it('can be narrowed to toolsets and to reads', () => {
+  it('toolsets and readonly narrow the list', () => {
     const groups = listOperations(operations, everyScope, { toolsets: ['groups'], readonly: false }).map(
       (op) => op.name,
     )
@@ -117,7 +119,7 @@ describe('The tool list', () => {
     assert.ok(listToolsetNames(operations).includes('all'))
   })
 
-  it('has hints that follow the catalog', () => {
+  it('annotations follow from the catalog', () => {
     const hints = (name: string) => tools.find((tool) => tool.name === name)!.annotations
     assert.deepEqual(hints('crm_get_contact'), {
       readOnlyHint: true,
@@ -141,8 +143,8 @@ describe('The tool list', () => {
 })
 
 describe('JSON Schema for clients', () => {
-  it('writes a union of different types as one type', () => {
-    const { schema } = jsonSchema(
+  it('a union of different types becomes a type array', () => {
+    const { schema } = toJsonSchema(
       z.object({
         id: z.union([z.string().regex(/^\d+$/), z.int().positive()]),
         at: z.iso.datetime().nullable(),
@@ -153,8 +155,8 @@ describe('JSON Schema for clients', () => {
     assert.deepEqual(at, { type: ['string', 'null'], format: 'date-time' })
   })
 
-  it('keeps a union whose branches share a type', () => {
-    const { schema } = jsonSchema(
+  it('a union whose branches share a type is kept', () => {
+    const { schema } = toJsonSchema(
       z.object({ a: z.union([z.literal(''), z.email()]), n: z.union([z.enum(['x', 'y']), z.null()]) }),
     )
     const { a, n } = schema.properties as Record<string, Record<string, unknown>>
@@ -162,12 +164,12 @@ describe('JSON Schema for clients', () => {
     assert.deepEqual(n, { type: ['string', 'null'], enum: ['x', 'y', null] })
   })
 
-  it('inlines references and cuts a schema that holds itself', () => {
+  it('references are inlined, and recursive schemas end in an open object', () => {
     type Node = { and?: Node[] }
     const Node: z.ZodType<Node> = z
       .lazy(() => z.object({ and: z.array(Node).optional() }))
       .meta({ id: 'TestNode' })
-    const schema = inlinedJsonSchema(z.object({ filter: Node }))
+    const schema = toInlinedJsonSchema(z.object({ filter: Node }))
     assert.ok(!JSON.stringify(schema).includes('$ref'), JSON.stringify(schema))
   })
 })

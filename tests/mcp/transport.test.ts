@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { PassThrough } from 'node:stream'
+import { text as readText } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { catalog } from '../../catalog/index.ts'
@@ -9,7 +10,7 @@ import { doAs } from '../calls.ts'
 import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
 import { databases } from '../databases.ts'
 
-describe(`MCP (${databases[0]})`, () => {
+describe(`MCP endpoint (${databases[0]})`, () => {
   let server: TestServer
   before(async () => {
     server = await startServer(databases[0]!)
@@ -28,7 +29,7 @@ describe(`MCP (${databases[0]})`, () => {
     return client
   }
 
-  /** A plain request, whose Host header `fetch` would not let us choose. */
+  /** Sends a request with any Host header, which `fetch` does not allow. */
   const post = (
     headers: Record<string, string>,
   ): Promise<{ status: number; headers: Record<string, unknown>; body: any }> =>
@@ -43,14 +44,16 @@ describe(`MCP (${databases[0]})`, () => {
             ...headers,
           },
         },
-        async (response) => {
-          let text = ''
-          for await (const chunk of response) text += chunk
-          resolve({
-            status: response.statusCode!,
-            headers: response.headers,
-            body: text.startsWith('{') ? JSON.parse(text) : text,
-          })
+        (response) => {
+          readText(response).then(
+            (text) =>
+              resolve({
+                status: response.statusCode!,
+                headers: response.headers,
+                body: text.startsWith('{') ? JSON.parse(text) : text,
+              }),
+            reject,
+          )
         },
       )
       outgoing.on('error', reject)
@@ -65,7 +68,7 @@ describe(`MCP (${databases[0]})`, () => {
       const { owner } = await makeWorkspace(server)
       const client = await connect(owner.key, era, '?toolsets=all')
       assert.equal(client.getNegotiatedProtocolVersion(), version)
-      // The client checks each structured answer against the tool's outputSchema.
+      // The client validates structured content against the tool's outputSchema.
       const { tools } = await client.listTools()
       assert.deepEqual(
         tools.map(({ name }) => name),
@@ -90,7 +93,7 @@ describe(`MCP (${databases[0]})`, () => {
     })
   }
 
-  it('answers a refusal as an error that says its mend', async () => {
+  it('a failed call is a tool error with errors and a fix', async () => {
     const { owner } = await makeWorkspace(server)
     const client = await connect(owner.key)
     const bad = await client.callTool({ name: 'crm_get_contact', arguments: { contact: '42' } })
@@ -102,7 +105,7 @@ describe(`MCP (${databases[0]})`, () => {
     await client.close()
   })
 
-  it('rehearses a gated tool, and does not let the model confirm it', async () => {
+  it('a tool with a confirm verb runs with dry_run, and the model cannot confirm it', async () => {
     const { owner } = await makeWorkspace(server)
     const client = await connect(owner.key)
     const { structuredContent } = await client.callTool({
@@ -123,16 +126,16 @@ describe(`MCP (${databases[0]})`, () => {
     await client.close()
   })
 
-  it('asks the person behind the client to confirm a gated tool, once it is rehearsed', async () => {
+  it('elicitation: the person confirms after a dry run', async () => {
     const { owner } = await makeWorkspace(server)
     const client = new Client(
       { name: 'tests', version: '1' },
       { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } },
     )
-    const asked: string[] = []
+    const questions: string[] = []
     const answers: ({ action: 'accept'; content: { confirm: string } } | { action: 'decline' })[] = []
     client.setRequestHandler('elicitation/create', ({ params }) => {
-      asked.push(params.message)
+      questions.push(params.message)
       return answers.shift()!
     })
     await client.connect(
@@ -149,18 +152,18 @@ describe(`MCP (${databases[0]})`, () => {
       await client.callTool({ name: 'crm_delete_group', arguments: { group_id: id } })
     const codeOf = ({ content }: Awaited<ReturnType<typeof call>>) =>
       JSON.parse((content as { text: string }[])[0]!.text).code
-    assert.equal(codeOf(await call('999999999')), 'not_found', 'nobody is asked about what would be refused')
-    assert.equal(asked.length, 0)
+    assert.equal(codeOf(await call('999999999')), 'not_found', 'no question about a call that would fail')
+    assert.equal(questions.length, 0)
     answers.push({ action: 'decline' })
     assert.equal(codeOf(await call(group_id)), 'confirm_required')
     answers.push({ action: 'accept', content: { confirm: 'delete' } })
     assert.deepEqual((await call(group_id)).structuredContent, { id: group_id, deleted: true })
-    assert.equal(asked.length, 2)
-    assert.match(asked[0]!, new RegExp(`crm_delete_group.*"group_id": "${group_id}"`, 's'))
+    assert.equal(questions.length, 2)
+    assert.match(questions[0]!, new RegExp(`crm_delete_group.*"group_id": "${group_id}"`, 's'))
     await client.close()
   })
 
-  it('takes no confirmation that was given for something else', async () => {
+  it('elicitation: a confirmation is bound to its call', async () => {
     const { owner } = await makeWorkspace(server)
     const group = async (name: string): Promise<string> =>
       ((await doAs(server, owner.key)('crm_create_group', { name })) as { group: { id: string } }).group.id
@@ -194,29 +197,29 @@ describe(`MCP (${databases[0]})`, () => {
       })
       return (JSON.parse(await response.text()) as { result: unknown }).result
     }
-    const asked = await call(one)
-    assert.equal(asked.resultType, 'input_required')
+    const question = await call(one)
+    assert.equal(question.resultType, 'input_required')
     const yes = { inputResponses: { confirm: { action: 'accept', content: { confirm: 'delete' } } } }
-    for (const state of [{ requestState: asked.requestState }, { requestState: 'made up' }, {}]) {
-      assert.equal((await call(other, { ...yes, ...state })).resultType, 'input_required', 'it is asked anew')
+    for (const state of [{ requestState: question.requestState }, { requestState: 'made up' }, {}]) {
+      assert.equal((await call(other, { ...yes, ...state })).resultType, 'input_required', 'asked again')
     }
     const wrong = {
       inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } },
-      requestState: asked.requestState,
+      requestState: question.requestState,
     }
     assert.equal((await call(one, wrong)).isError, true)
-    assert.deepEqual((await call(one, { ...yes, requestState: asked.requestState })).structuredContent, {
+    assert.deepEqual((await call(one, { ...yes, requestState: question.requestState })).structuredContent, {
       id: one,
       deleted: true,
     })
     assert.deepEqual(
-      (await call(one, { ...yes, requestState: asked.requestState })).structuredContent,
+      (await call(one, { ...yes, requestState: question.requestState })).structuredContent,
       { id: one, deleted: true },
       'a repeated answer is the same call',
     )
   })
 
-  it('runs a change with the same idempotency_key once', async () => {
+  it('calls with the same idempotency_key run once', async () => {
     const { owner } = await makeWorkspace(server)
     const client = await connect(owner.key)
     const call = async () =>
@@ -230,7 +233,7 @@ describe(`MCP (${databases[0]})`, () => {
     await client.close()
   })
 
-  it('shows a key the tools of its scopes alone', async () => {
+  it("tools/list contains only the tools of the key's scopes", async () => {
     const workspace = await makeWorkspace(server)
     const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
     const client = await connect(reader.key, 'auto', '?toolsets=all')
@@ -244,7 +247,7 @@ describe(`MCP (${databases[0]})`, () => {
     await client.close()
   })
 
-  it('keeps to reads and toolsets at an address that asks for them', async () => {
+  it('?readonly and ?toolsets restrict the tools', async () => {
     const { owner } = await makeWorkspace(server)
     const readonly = await connect(owner.key, 'auto', '?readonly=true&toolsets=contacts,groups')
     assert.ok((await readonly.listTools()).tools.every(({ annotations }) => annotations!.readOnlyHint))
@@ -256,7 +259,7 @@ describe(`MCP (${databases[0]})`, () => {
     await readonly.close()
   })
 
-  it('asks for a key before anything else, and refuses foreign hosts and origins', async () => {
+  it('a key is required, and foreign hosts and origins are refused', async () => {
     const { owner } = await makeWorkspace(server)
     const key = { authorization: `Bearer ${owner.key}` }
     const without = await post({})
@@ -268,12 +271,17 @@ describe(`MCP (${databases[0]})`, () => {
     assert.equal((await post({ ...key, host: 'localhost:1', origin: 'http://localhost:6274' })).status, 200)
   })
 
-  it('is reached over standard input and output', async () => {
+  it('the stdio bridge reaches the endpoint', async () => {
     const { owner } = await makeWorkspace(server)
     const [input, output] = [new PassThrough(), new PassThrough()]
     const done = bridgeStdio({ url: `${server.url}/mcp`, apiKey: owner.key, input, output })
     input.end(
-      `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'workspace_whoami', arguments: {} } })}\n`,
+      `${JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: { name: 'workspace_whoami', arguments: {} },
+      })}\n`,
     )
     await done
     const answer = JSON.parse((await output.end().toArray()).join(''))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { linkLength } from '../../catalog/short-links.ts'
+import { countLinkCharacters } from '../../catalog/short-links.ts'
 
 describe("Length of a short link's message", () => {
   const emoji = [
@@ -48,11 +48,11 @@ describe("Length of a short link's message", () => {
   ]
 
   it('counts an emoji sequence as two', () => {
-    for (const one of emoji) assert.equal(linkLength(one), 2, one)
+    for (const text of emoji) assert.equal(countLinkCharacters(text), 2, text)
   })
 
   it('counts other text by its characters', () => {
-    for (const one of plain) assert.equal(linkLength(one), [...one].length, one)
+    for (const text of plain) assert.equal(countLinkCharacters(text), [...text].length, text)
   })
 
   it('the length of a text is the sum of its parts', () => {
@@ -60,11 +60,11 @@ describe("Length of a short link's message", () => {
       fc.constantFrom(...emoji).map((text) => ({ text, count: 2 })),
       fc.constantFrom(...plain).map((text) => ({ text, count: [...text].length })),
     )
-    // A flag after half a flag, a skin tone after a hand and the like are one emoji: parts are kept apart.
+    // The separator keeps parts from joining into one emoji, such as a skin tone after a hand.
     fc.assert(
       fc.property(fc.array(part, { maxLength: 80 }), (parts) => {
         assert.equal(
-          linkLength(parts.map(({ text }) => text).join('.')),
+          countLinkCharacters(parts.map(({ text }) => text).join('.')),
           parts.reduce((n, { count }) => n + count, 0) + Math.max(0, parts.length - 1),
         )
       }),
@@ -75,7 +75,7 @@ describe("Length of a short link's message", () => {
   it('is at least 1 and at most the number of UTF-16 units', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
-        const length = linkLength(text)
+        const length = countLinkCharacters(text)
         assert.ok(length <= text.length && (text === '' || length >= 1), JSON.stringify(text))
       }),
       { numRuns: 2000 },
@@ -83,6 +83,6 @@ describe("Length of a short link's message", () => {
   })
 
   it('combining marks after an emoji are counted', () => {
-    assert.equal(linkLength(`😀${'\u0301'.repeat(200)}`), 202)
+    assert.equal(countLinkCharacters(`😀${'\u0301'.repeat(200)}`), 202)
   })
 })

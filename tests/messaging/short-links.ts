@@ -1,28 +1,29 @@
 import { sql } from 'kysely'
 import { createChannel } from '../../storage/admin.ts'
 import { callAs, doAs } from '../calls.ts'
-import { sandboxOf } from './sends.ts'
+import { createSandboxDriver } from './fixtures.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 
-export const OP = 'messaging_create_short_link'
+export const CREATE_SHORT_LINK = 'messaging_create_short_link'
 let keyCount = 0
-export const freshKey = (): string => `short-link-${process.pid}-${++keyCount}`
-export const keyed = () => ({ idempotencyKey: freshKey() })
+/** Returns an idempotency key that no other test uses. */
+export const createIdempotencyKey = (): string => `short-link-${process.pid}-${++keyCount}`
+export const withIdempotencyKey = () => ({ idempotencyKey: createIdempotencyKey() })
+
+type ProviderLinkRow = { code: string; prefilled_message: string; deep_link_url: string }
 
 /** Returns the links of the workspace's numbers at the provider, newest first. */
-export const atProvider = async (
+export const listProviderLinks = async (
   server: Pick<TestServer, 'url'>,
   { owner }: Pick<TestWorkspace, 'owner'>,
-): Promise<{ code: string; prefilled_message: string; deep_link_url: string }[]> => {
+): Promise<ProviderLinkRow[]> => {
   const response = await fetch(`${server.url}/sandbox/links`, {
     headers: { Authorization: `Bearer ${owner.key}` },
   })
-  return (
-    (await response.json()) as { data: { code: string; prefilled_message: string; deep_link_url: string }[] }
-  ).data
+  return ((await response.json()) as { data: ProviderLinkRow[] }).data
 }
 
-export const eventsOf = async ({ db }: Pick<TestServer, 'db'>, workspaceId: string) => [
+export const listShortLinkEvents = async ({ db }: Pick<TestServer, 'db'>, workspaceId: string) => [
   ...(await db
     .selectFrom('events')
     .select(['type', 'data'])
@@ -32,7 +33,7 @@ export const eventsOf = async ({ db }: Pick<TestServer, 'db'>, workspaceId: stri
     .execute()),
 ]
 
-export const addNumber = async (
+export const createSecondChannel = async (
   server: TestServer,
   workspaceId: string,
   fields: Partial<Parameters<typeof createChannel>[2]> = {},
@@ -53,7 +54,7 @@ export const addNumber = async (
   await server.sync(workspaceId)
   return id
 }
-export const mainLine = async ({ db }: TestServer, workspaceId: string): Promise<string> =>
+export const loadDefaultChannelId = async ({ db }: TestServer, workspaceId: string): Promise<string> =>
   (
     await db
       .selectFrom('channels')
@@ -63,26 +64,26 @@ export const mainLine = async ({ db }: TestServer, workspaceId: string): Promise
       .executeTakeFirstOrThrow()
   ).id
 
-/** A workspace on this server, and what its short links are tested with; all calls share one key. */
+/** Creates a workspace for tests of short links; `createLink` uses the same idempotency key by default. */
 export const createLinkScene = async (server: TestServer) => {
   const workspace = await makeWorkspace(server)
   const call = callAs(server, workspace.owner.key)
-  const key = freshKey()
+  const key = createIdempotencyKey()
   return {
     workspace,
     call,
     run: doAs(server, workspace.owner.key),
-    fault: (fault: object) => sandboxOf(server, workspace).fault({ on: 'links', ...fault }),
-    make: (more: object = {}, idempotencyKey = key) =>
-      call(OP, { message: 'Hi', ...more }, { idempotencyKey }),
-    remove: (id: string, idempotencyKey: string) =>
+    fault: (fault: object) => createSandboxDriver(server, workspace).fault({ on: 'links', ...fault }),
+    createLink: (input: object = {}, idempotencyKey = key) =>
+      call(CREATE_SHORT_LINK, { message: 'Hi', ...input }, { idempotencyKey }),
+    deleteLink: (id: string, idempotencyKey: string) =>
       call('messaging_delete_short_link', { short_link_id: id }, { confirm: 'delete', idempotencyKey }),
-    provider: () => atProvider(server, workspace),
-    events: async () => (await eventsOf(server, workspace.id)).map(({ type }) => type),
+    listAtProvider: () => listProviderLinks(server, workspace),
+    listEvents: async () => (await listShortLinkEvents(server, workspace.id)).map(({ type }) => type),
     /** Sets the time of the last provider call to this many seconds ago. */
-    age: (seconds: number) =>
+    backdateCall: (seconds: number) =>
       sql`
-          update short_links set called_at = clock_timestamp() - ${seconds} * interval '1 second'
-          where workspace_id = ${workspace.id} and url is null`.execute(server.db),
+        update short_links set called_at = clock_timestamp() - ${seconds} * interval '1 second'
+        where workspace_id = ${workspace.id} and url is null`.execute(server.db),
   }
 }

@@ -1,190 +1,32 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { ErrorCode } from '../../catalog/errors.ts'
 import { isOutcomeUnknown, type OutgoingMessage } from '../../server/provider/port.ts'
 import type { Answer } from '../peer.ts'
 import {
-  adapter,
-  from,
-  ok,
-  problemOf,
-  refusal,
-  say,
-  scene,
-  send,
-  setScene,
-  shown,
+  captureProblem,
+  createTestAdapter,
+  errorAnswer,
+  fixture,
+  okAnswer,
+  queueAnswers,
+  sender,
   signal,
-  text,
+  summarizeProblem,
+  textMessage,
   TOKEN,
-} from './scene.ts'
-import { type Exchange, exchange, exchanges, recorded, seasonSale } from './recorded.ts'
+  useAdapterFixture,
+} from './adapter-fixture.ts'
+import { recordedIds, seasonSale } from './recorded-exchanges.ts'
 
-setScene()
+useAdapterFixture()
 
-describe('Recorded exchanges with the provider', () => {
-  const hi = { message: "Hi! I'm interested in your products. Can you help me?", qrFormat: 'SVG' as const }
-  const latest = "Hello! I'd like to know more about your latest offers."
-  const callback = { url: 'https://crm.example.com/provider/webhook', verifyToken: 'T' }
-  const duplicate = { data: [{ id: '5', name: 'season_sale', language: 'en_US', status: 'APPROVED' }] }
-  type Played = {
-    call: () => Promise<unknown>
-    gives?: unknown
-    refuses?: [ErrorCode, string | undefined, boolean]
-    after?: Answer[]
-  }
-  const played: Record<string, Played> = {
-    'A1 create': {
-      call: () => scene.provider.createLink(from, hi, signal),
-      gives: {
-        code: 'ANED2T5QRU7HG1',
-        message: hi.message,
-        url: 'https://wa.me/message/ANED2T5QRU7HG1',
-        qrImageUrl: 'https://scontent.../m1/v/t6/An-...',
-      },
-    },
-    'A1 too long': {
-      call: () => scene.provider.createLink(from, hi, signal),
-      refuses: ['upstream_error', 'provider_refused', false],
-    },
-    'A1 bad token': {
-      call: () => scene.provider.createLink(from, hi, signal),
-      refuses: ['upstream_error', 'provider_access', false],
-    },
-    'A1 no permission': {
-      call: () => scene.provider.createLink(from, hi, signal),
-      refuses: ['upstream_error', 'provider_access', false],
-    },
-    'A1 no such number': {
-      call: () => scene.provider.createLink(from, hi, signal),
-      refuses: ['upstream_error', 'provider_not_found', false],
-    },
-    'A1 throttled': {
-      call: () => scene.provider.createLink(from, hi, signal),
-      refuses: ['upstream_unavailable', 'throttled', false],
-    },
-    'A1 fault': {
-      call: () => scene.provider.createLink(from, hi, signal),
-      refuses: ['upstream_unavailable', undefined, true],
-    },
-    'A1 update': {
-      call: () => scene.provider.updateLink(from, { code: 'ANED2T5QRU7HG1', message: latest }, signal),
-      gives: {
-        code: 'ANED2T5QRU7HG1',
-        message: latest,
-        url: 'https://wa.me/message/ANED2T5QRU7HG1',
-        qrImageUrl: null,
-      },
-    },
-    'A2 list': {
-      call: () => scene.provider.listLinks(from, signal),
-      gives: [
-        {
-          code: '5QBPAD2DC6L5A1',
-          message: 'Show me Cyber Tuesday deals!',
-          url: 'https://wa.me/message/5QBPAD2DC6L5A1',
-          qrImageUrl: null,
-        },
-      ],
-    },
-    'A2 empty': { call: () => scene.provider.listLinks(from, signal), gives: [] },
-    'A3 create': {
-      call: () => scene.provider.createTemplate(recorded.account, seasonSale, signal),
-      gives: { id: '1689556908129832', status: 'PENDING', category: 'UTILITY' },
-    },
-    'A3 exists': {
-      call: () => scene.provider.createTemplate(recorded.account, seasonSale, signal),
-      after: [ok(duplicate)],
-      refuses: ['conflict', 'duplicate', false],
-    },
-    'A4 delete': {
-      call: () =>
-        scene.provider.deleteTemplate(
-          recorded.account,
-          { name: 'season_sale', id: '1689556908129832' },
-          signal,
-        ),
-      gives: undefined,
-    },
-    'A5 archive': {
-      call: () => scene.provider.archiveTemplates(recorded.account, ['1689556908129832', '42'], signal),
-      gives: {
-        archived: ['1689556908129832'],
-        failed: { 42: 'Only approved or rejected templates can be archived' },
-      },
-    },
-    'A6 phone numbers': {
-      call: () => scene.provider.phoneNumbers(recorded.account, signal),
-      gives: [
-        {
-          id: '1906385232743451',
-          displayPhoneNumber: '+1 631-555-5555',
-          verifiedName: "Jasper's Market",
-          status: 'LINKED',
-          qualityRating: 'GREEN',
-        },
-      ],
-    },
-    'A7 subscribe': {
-      call: () => scene.provider.subscribe(recorded.account, undefined, signal),
-      gives: undefined,
-    },
-    'A7 subscribe elsewhere': {
-      call: () => scene.provider.subscribe(recorded.account, callback, signal),
-      gives: undefined,
-    },
-    'A7 unreachable': {
-      call: () => scene.provider.subscribe(recorded.account, callback, signal),
-      refuses: ['upstream_error', 'provider_refused', false],
-    },
-    'A8 send': { call: send, gives: { id: 'wamid.HBgLMTYz...' } },
-    '2.8 no such template': {
-      call: () =>
-        scene.provider.send(
-          from,
-          {
-            to: '16315551234',
-            reference: 'msg_01K...',
-            body: { type: 'template', template: { name: 'x', language: { code: 'en_US' } } },
-          },
-          signal,
-        ),
-      refuses: ['invalid_input', 'template_unavailable', false],
-    },
-  }
-
-  const assertAsked = ({ request }: Exchange): void => {
-    const { method, path, query, headers, body } = scene.peer.asked[0]!
-    assert.deepEqual(
-      [method, path],
-      [request.method, `/base/${request.unversioned ? '' : `${recorded.version}/`}${request.path}`],
-    )
-    assert.equal(headers.authorization, `Bearer ${TOKEN}`)
-    for (const [name, value] of Object.entries(request.query ?? {})) assert.equal(query[name], value)
-    // Byte for byte, the order of members too.
-    assert.equal(body.toString(), request.body === undefined ? '' : JSON.stringify(request.body))
-    assert.equal(headers['content-type'], request.body === undefined ? undefined : 'application/json')
-  }
-
-  for (const { name, response } of exchanges) {
-    it(name, async () => {
-      const { call, gives, refuses, after: more = [] } = played[name] ?? assert.fail(`${name} is not played`)
-      say({ status: response.status, body: response.body }, ...more)
-      if (refuses) assert.deepEqual(shown(await problemOf(call())), refuses)
-      else assert.deepEqual(await call(), gives)
-      assertAsked(exchange(name))
-      assert.equal(scene.peer.asked.length, 1 + more.length, 'asked once and never again')
-    })
-  }
-})
-
-describe('Messages to the provider', () => {
-  const sent = ok({ messages: [{ id: 'wamid.1' }] })
+describe('Adapter: messages', () => {
+  const sent = okAnswer({ messages: [{ id: 'wamid.1' }] })
   const envelope = { messaging_product: 'whatsapp', recipient_type: 'individual' }
   const cases: { name: string; message: OutgoingMessage; body: Record<string, unknown> }[] = [
     {
-      name: 'an answer',
-      message: { ...text, replyTo: 'wamid.0' },
+      name: 'a reply with context',
+      message: { ...textMessage, replyTo: 'wamid.0' },
       body: {
         ...envelope,
         to: '16315551234',
@@ -194,8 +36,8 @@ describe('Messages to the provider', () => {
       },
     },
     {
-      name: 'to someone without a number',
-      message: { recipient: 'US.13491208655302741918', reference: 'r', body: text.body },
+      name: 'a recipient without a phone number',
+      message: { recipient: 'US.13491208655302741918', reference: 'r', body: textMessage.body },
       body: { ...envelope, recipient: 'US.13491208655302741918', type: 'text', text: { body: 'Hi' } },
     },
     ...[
@@ -208,59 +50,67 @@ describe('Messages to the provider', () => {
       { type: 'reaction', reaction: { message_id: 'wamid.0', emoji: '👍' } },
       { type: 'template', template: { name: 'hello', language: { code: 'en_US' }, components: [] } },
     ].map((body) => ({
-      name: `of the type ${body.type}`,
+      name: `a message of type ${body.type}`,
       message: { to: '1', reference: 'r', body },
       body: { ...envelope, to: '1', ...body },
     })),
   ]
   for (const { name, message, body } of cases) {
-    it(name, async () => {
-      say(sent)
-      assert.deepEqual(await scene.provider.send(from, message, signal), { id: 'wamid.1' })
+    it(`send: ${name}`, async () => {
+      queueAnswers(sent)
+      assert.deepEqual(await fixture.provider.send(sender, message, signal), { id: 'wamid.1' })
       assert.deepEqual(
-        scene.peer.asked.map((asked) => JSON.parse(asked.body.toString())),
+        fixture.peer.asked.map((asked) => JSON.parse(asked.body.toString())),
         [{ ...body, biz_opaque_callback_data: message.reference }],
       )
     })
   }
 
-  it('are found by their reference where the provider can be asked', async () => {
-    say(ok({ data: [{ id: 'wamid.1' }] }), ok({ data: [] }))
-    assert.deepEqual(await scene.provider.findSent(from, 'msg_1', signal), { id: 'wamid.1' })
-    assert.equal(await scene.provider.findSent(from, 'msg_1', signal), 'absent')
+  it('findSent: returns the message of a reference, or absent', async () => {
+    queueAnswers(okAnswer({ data: [{ id: 'wamid.1' }] }), okAnswer({ data: [] }))
+    assert.deepEqual(await fixture.provider.findSent(sender, 'msg_1', signal), { id: 'wamid.1' })
+    assert.equal(await fixture.provider.findSent(sender, 'msg_1', signal), 'absent')
     assert.deepEqual(
-      scene.peer.asked.map(({ method, path, query }) => [method, path, query]),
-      Array(2).fill(['GET', `/base/v23.0/${recorded.phone}/messages`, { biz_opaque_callback_data: 'msg_1' }]),
+      fixture.peer.asked.map(({ method, path, query }) => [method, path, query]),
+      Array(2).fill([
+        'GET',
+        `/base/v23.0/${recordedIds.phone}/messages`,
+        { biz_opaque_callback_data: 'msg_1' },
+      ]),
     )
   })
 
-  it('are unknown where it refuses to be asked, or answers something else', async () => {
+  it('findSent: unknown when the query is rejected or the response is unexpected', async () => {
     for (const answer of [
-      refusal(100, { error_subcode: 33 }),
-      refusal(190, {}, 401),
+      errorAnswer(100, { error_subcode: 33 }),
+      errorAnswer(190, {}, 401),
       { status: 404, body: '<html>' },
-      ok({ data: [{ id: 'a' }, { id: 'b' }] }),
-      ok({ messages: [] }),
-      ok(''),
+      okAnswer({ data: [{ id: 'a' }, { id: 'b' }] }),
+      okAnswer({ messages: [] }),
+      okAnswer(''),
     ]) {
-      say(answer)
-      assert.equal(await scene.provider.findSent(from, 'msg_1', signal), 'unknown', JSON.stringify(answer))
+      queueAnswers(answer)
+      assert.equal(
+        await fixture.provider.findSent(sender, 'msg_1', signal),
+        'unknown',
+        JSON.stringify(answer),
+      )
     }
   })
 
-  it('may have been sent when nobody can be asked', async () => {
-    for (const answer of [refusal(2, {}, 500), refusal(4, {}, 429), 'drop'] as Answer[]) {
-      say(answer)
+  it('findSent: the outcome stays open when the provider is unavailable', async () => {
+    for (const answer of [errorAnswer(2, {}, 500), errorAnswer(4, {}, 429), 'drop'] as Answer[]) {
+      queueAnswers(answer)
       assert.ok(
-        isOutcomeUnknown(await problemOf(scene.provider.findSent(from, 'msg_1', signal))),
+        isOutcomeUnknown(await captureProblem(fixture.provider.findSent(sender, 'msg_1', signal))),
         JSON.stringify(answer),
       )
     }
   })
 })
 
-describe('Lists of the provider', () => {
-  const template = (n: number) => ({
+describe('Adapter: lists', () => {
+  const buildTemplate = (n: number) => ({
     id: n,
     name: n === 3 ? 'other_hello' : 'hello',
     language: `l${n}`,
@@ -270,8 +120,8 @@ describe('Lists of the provider', () => {
     rejected_reason: n === 1 ? 'NONE' : 'SCAM',
     extra: true,
   })
-  const page = (rows: unknown[], afterCursor?: string, next = afterCursor) =>
-    ok({
+  const buildPage = (rows: unknown[], afterCursor?: string, next = afterCursor) =>
+    okAnswer({
       data: rows,
       paging: {
         cursors: { before: 'b', after: afterCursor ?? 'end' },
@@ -279,9 +129,13 @@ describe('Lists of the provider', () => {
       },
     })
 
-  it('are read to the end by their cursors', async () => {
-    say(page([template(1)], 'two'), page([], 'three'), page([template(2), template(3)]))
-    const rows = await scene.provider.listTemplates(recorded.account, undefined, signal)
+  it('all pages are read by cursor', async () => {
+    queueAnswers(
+      buildPage([buildTemplate(1)], 'two'),
+      buildPage([], 'three'),
+      buildPage([buildTemplate(2), buildTemplate(3)]),
+    )
+    const rows = await fixture.provider.listTemplates(recordedIds.account, undefined, signal)
     assert.deepEqual(
       rows.map(({ id, language, rejectedReason }) => [id, language, rejectedReason]),
       [
@@ -291,52 +145,54 @@ describe('Lists of the provider', () => {
       ],
     )
     assert.deepEqual(
-      scene.peer.asked.map(({ path, query }) => [path, query.after, query.limit]),
+      fixture.peer.asked.map(({ path, query }) => [path, query.after, query.limit]),
       [undefined, 'two', 'three'].map((cursor) => [
-        `/base/v23.0/${recorded.account}/message_templates`,
+        `/base/v23.0/${recordedIds.account}/message_templates`,
         cursor,
         '100',
       ]),
     )
   })
 
-  it('hold the templates of a name alone, where it is asked for', async () => {
-    say(page([template(1), template(2), template(3)]))
+  it('listTemplates: by name returns only exact matches', async () => {
+    queueAnswers(buildPage([buildTemplate(1), buildTemplate(2), buildTemplate(3)]))
     assert.deepEqual(
-      (await scene.provider.listTemplates(recorded.account, 'hello', signal)).map((t) => t.id),
+      (await fixture.provider.listTemplates(recordedIds.account, 'hello', signal)).map((t) => t.id),
       ['1', '2'],
     )
-    assert.equal(scene.peer.asked[0]!.query.name, 'hello')
+    assert.equal(fixture.peer.asked[0]!.query.name, 'hello')
   })
 
-  it('that go in circles or lack rows are no lists', async () => {
+  it('repeated cursors and malformed pages are rejected', async () => {
     for (const answers of [
-      [page([], 'x'), page([], 'x')],
-      [ok({ data: [], paging: { next: 'https://elsewhere.example' } })],
-      [ok({ data: [{ id: '1' }] })],
-      [ok({ data: {} })],
-      [ok({ data: [], paging: 7 })],
+      [buildPage([], 'x'), buildPage([], 'x')],
+      [okAnswer({ data: [], paging: { next: 'https://elsewhere.example' } })],
+      [okAnswer({ data: [{ id: '1' }] })],
+      [okAnswer({ data: {} })],
+      [okAnswer({ data: [], paging: 7 })],
     ]) {
-      say(...answers)
+      queueAnswers(...answers)
       assert.deepEqual(
-        shown(await problemOf(scene.provider.listTemplates(recorded.account, undefined, signal))),
+        summarizeProblem(
+          await captureProblem(fixture.provider.listTemplates(recordedIds.account, undefined, signal)),
+        ),
         ['upstream_unavailable', undefined, true],
       )
     }
-    assert.deepEqual(scene.peer.answers, [])
+    assert.deepEqual(fixture.peer.answers, [])
   })
 
-  it('are asked for fewer fields where one is unknown', async () => {
-    say(
-      refusal(100, {
+  it('a field that the provider does not know is omitted on a second request', async () => {
+    queueAnswers(
+      errorAnswer(100, {
         message:
           '(#100) Tried accessing nonexisting field (rejected_reason) on node type (WhatsAppMessageTemplate)',
       }),
-      page([{ ...template(1), rejected_reason: undefined }]),
+      buildPage([{ ...buildTemplate(1), rejected_reason: undefined }]),
     )
-    assert.equal((await scene.provider.listTemplates(recorded.account, undefined, signal)).length, 1)
-    say(refusal(100), ok({ data: [{ id: '7', display_phone_number: '+1 631-555-5555' }] }))
-    assert.deepEqual(await scene.provider.phoneNumbers(recorded.account, signal), [
+    assert.equal((await fixture.provider.listTemplates(recordedIds.account, undefined, signal)).length, 1)
+    queueAnswers(errorAnswer(100), okAnswer({ data: [{ id: '7', display_phone_number: '+1 631-555-5555' }] }))
+    assert.deepEqual(await fixture.provider.phoneNumbers(recordedIds.account, signal), [
       {
         id: '7',
         displayPhoneNumber: '+1 631-555-5555',
@@ -346,7 +202,7 @@ describe('Lists of the provider', () => {
       },
     ])
     assert.deepEqual(
-      scene.peer.asked.map(({ query }) => query.fields),
+      fixture.peer.asked.map(({ query }) => query.fields),
       [
         'id,name,language,status,category,rejected_reason,components',
         'id,name,language,status,category,components',
@@ -354,115 +210,120 @@ describe('Lists of the provider', () => {
         'id,display_phone_number,verified_name,quality_rating',
       ],
     )
-    say(refusal(100, { error_subcode: 33 }))
-    assert.deepEqual(shown(await problemOf(scene.provider.listTemplates('1', undefined, signal))), [
-      'upstream_error',
-      'provider_not_found',
-      false,
-    ])
+    queueAnswers(errorAnswer(100, { error_subcode: 33 }))
+    assert.deepEqual(
+      summarizeProblem(await captureProblem(fixture.provider.listTemplates('1', undefined, signal))),
+      ['upstream_error', 'provider_not_found', false],
+    )
   })
 })
 
-describe('Templates and links at the provider', () => {
-  it('count as duplicates when the list has them', async () => {
-    const exists = refusal(100, {
+describe('Adapter: templates and short links', () => {
+  it('createTemplate: a rejection is a duplicate only when the list contains the template', async () => {
+    const rejection = errorAnswer(100, {
       error_subcode: 2388024,
       error_user_title: 'Message template components param is invalid',
       error_user_msg: 'Body parameter at index 3 contains a URL',
     })
     const listed = (language: string) =>
-      ok({ data: [{ id: '5', name: 'season_sale', language, status: 'APPROVED' }] })
-    say(exists, listed('en_US'), exists, listed('de'), exists, 'drop')
-    const [there, elsewhere, nobodyKnows] = [1, 2, 3].map(
-      () => () => problemOf(scene.provider.createTemplate(recorded.account, seasonSale, signal)),
+      okAnswer({ data: [{ id: '5', name: 'season_sale', language, status: 'APPROVED' }] })
+    queueAnswers(rejection, listed('en_US'), rejection, listed('de'), rejection, 'drop')
+    const [inList, notInList, listUnavailable] = [1, 2, 3].map(
+      () => () => captureProblem(fixture.provider.createTemplate(recordedIds.account, seasonSale, signal)),
     )
-    assert.deepEqual(shown(await there!()), ['conflict', 'duplicate', false])
-    const wrong = await elsewhere!()
+    assert.deepEqual(summarizeProblem(await inList!()), ['conflict', 'duplicate', false])
+    const invalid = await notInList!()
     assert.deepEqual(
-      [...shown(wrong), wrong.message],
+      [...summarizeProblem(invalid), invalid.message],
       [
         'invalid_input',
         'template_rules',
         false,
-        'The provider does not accept the template: Message template components param is invalid: Body parameter at index 3 contains a URL',
+        'The provider does not accept the template: ' +
+          'Message template components param is invalid: Body parameter at index 3 contains a URL',
       ],
     )
-    assert.deepEqual(shown(await nobodyKnows!()), ['conflict', 'duplicate', false])
+    assert.deepEqual(summarizeProblem(await listUnavailable!()), ['conflict', 'duplicate', false])
   })
 
-  it('are created, edited, brought back and deleted', async () => {
-    say(
-      ok({ id: 7, status: 'PENDING' }),
-      ok({ success: true }),
-      ok({ unarchived_templates: ['1'], failed_templates: { 2: 'Not archived: 16315551234' } }),
-      ok({ success: true }),
-      ok({ success: true }),
+  it('requests: create, edit, unarchive and delete', async () => {
+    queueAnswers(
+      okAnswer({ id: 7, status: 'PENDING' }),
+      okAnswer({ success: true }),
+      okAnswer({ unarchived_templates: ['1'], failed_templates: { 2: 'Not archived: 16315551234' } }),
+      okAnswer({ success: true }),
+      okAnswer({ success: true }),
     )
     assert.deepEqual(
-      await scene.provider.createTemplate(
-        recorded.account,
+      await fixture.provider.createTemplate(
+        recordedIds.account,
         { name: 'a', language: 'de', category: 'UTILITY', allowCategoryChange: false, components: [] },
         signal,
       ),
       { id: '7', status: 'PENDING', category: null },
     )
-    await scene.provider.editTemplate('7', { components: [], category: 'UTILITY' }, signal)
-    assert.deepEqual(await scene.provider.unarchiveTemplates(recorded.account, ['1', '2'], signal), {
+    await fixture.provider.editTemplate('7', { components: [], category: 'UTILITY' }, signal)
+    assert.deepEqual(await fixture.provider.unarchiveTemplates(recordedIds.account, ['1', '2'], signal), {
       unarchived: ['1'],
       failed: { 2: 'Not archived: …' },
     })
-    await scene.provider.deleteTemplate(recorded.account, { name: 'a' }, signal)
-    await scene.provider.deleteLink(from, 'ANED2T5QRU7HG1', signal)
+    await fixture.provider.deleteTemplate(recordedIds.account, { name: 'a' }, signal)
+    await fixture.provider.deleteLink(sender, 'ANED2T5QRU7HG1', signal)
     assert.deepEqual(
-      scene.peer.asked.map(
+      fixture.peer.asked.map(
         ({ method, path, query, body }) => `${method} ${path} ${JSON.stringify(query)} ${body}`,
       ),
       [
-        `POST /base/v23.0/${recorded.account}/message_templates {} {"name":"a","language":"de","category":"UTILITY","allow_category_change":false,"components":[]}`,
+        `POST /base/v23.0/${recordedIds.account}/message_templates {} ` +
+          '{"name":"a","language":"de","category":"UTILITY","allow_category_change":false,"components":[]}',
         'POST /base/v23.0/7 {} {"components":[],"category":"UTILITY"}',
-        `POST /base/${recorded.account}/message_templates/unarchive {} {"hsm_ids":["1","2"]}`,
-        `DELETE /base/v23.0/${recorded.account}/message_templates {"name":"a"} `,
-        `DELETE /base/v23.0/${recorded.phone}/message_qrdls/ANED2T5QRU7HG1 {} `,
+        `POST /base/${recordedIds.account}/message_templates/unarchive {} {"hsm_ids":["1","2"]}`,
+        `DELETE /base/v23.0/${recordedIds.account}/message_templates {"name":"a"} `,
+        `DELETE /base/v23.0/${recordedIds.phone}/message_qrdls/ANED2T5QRU7HG1 {} `,
       ],
     )
   })
 
-  it('are not done until the provider says so', async () => {
-    say(ok({ success: false }), ok({}))
-    assert.ok(isOutcomeUnknown(await problemOf(scene.provider.editTemplate('7', { components: [] }, signal))))
-    assert.ok(isOutcomeUnknown(await problemOf(scene.provider.deleteLink(from, 'ANED2T5QRU7HG1', signal))))
+  it('a response without success leaves the outcome open', async () => {
+    queueAnswers(okAnswer({ success: false }), okAnswer({}))
+    assert.ok(
+      isOutcomeUnknown(await captureProblem(fixture.provider.editTemplate('7', { components: [] }, signal))),
+    )
+    assert.ok(
+      isOutcomeUnknown(await captureProblem(fixture.provider.deleteLink(sender, 'ANED2T5QRU7HG1', signal))),
+    )
   })
 
-  it('are archived where the archive is', async () => {
-    say(ok({ archived_templates: ['1'] }))
+  it('archiveTemplates: uses the configured archive URL', async () => {
+    queueAnswers(okAnswer({ archived_templates: ['1'] }))
     assert.deepEqual(
-      await adapter({ archiveUrl: `${scene.peer.url}/archive/` }).archiveTemplates(
-        recorded.account,
+      await createTestAdapter({ archiveUrl: `${fixture.peer.url}/archive/` }).archiveTemplates(
+        recordedIds.account,
         ['1'],
         signal,
       ),
       { archived: ['1'], failed: {} },
     )
-    assert.equal(scene.peer.asked[0]!.path, `/archive/${recorded.account}/message_templates/archive`)
+    assert.equal(fixture.peer.asked[0]!.path, `/archive/${recordedIds.account}/message_templates/archive`)
   })
 
-  it('are read one at a time', async () => {
+  it('findLink: returns one short link, or undefined', async () => {
     const link = {
       code: 'ANED2T5QRU7HG1',
       prefilled_message: 'Hi',
       deep_link_url: 'https://wa.me/message/ANED2T5QRU7HG1',
     }
-    say(ok({ data: [link] }), ok({ data: [] }))
-    assert.deepEqual(await scene.provider.findLink(from, link.code, signal), {
+    queueAnswers(okAnswer({ data: [link] }), okAnswer({ data: [] }))
+    assert.deepEqual(await fixture.provider.findLink(sender, link.code, signal), {
       code: link.code,
       message: 'Hi',
       url: link.deep_link_url,
       qrImageUrl: null,
     })
-    assert.equal(await scene.provider.findLink(from, link.code, signal), undefined)
+    assert.equal(await fixture.provider.findLink(sender, link.code, signal), undefined)
     assert.deepEqual(
-      [scene.peer.asked[0]!.path, scene.peer.asked[0]!.query.code],
-      [`/base/v23.0/${recorded.phone}/message_qrdls`, link.code],
+      [fixture.peer.asked[0]!.path, fixture.peer.asked[0]!.query.code],
+      [`/base/v23.0/${recordedIds.phone}/message_qrdls`, link.code],
     )
   })
 })

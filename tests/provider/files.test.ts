@@ -3,27 +3,27 @@ import { describe, it } from 'node:test'
 import { isOutcomeUnknown } from '../../server/provider/port.ts'
 import { type Answer, startPeer } from '../peer.ts'
 import {
-  adapter,
-  from,
-  ok,
-  problemOf,
-  refusal,
-  say,
-  scene,
-  setScene,
-  shown,
+  createTestAdapter,
+  sender,
+  okAnswer,
+  captureProblem,
+  errorAnswer,
+  queueAnswers,
+  fixture,
+  useAdapterFixture,
+  summarizeProblem,
   signal,
-  small,
+  smallFile,
   TOKEN,
-} from './scene.ts'
-import { recorded } from './recorded.ts'
+} from './adapter-fixture.ts'
+import { recordedIds } from './recorded-exchanges.ts'
 
-setScene()
+useAdapterFixture()
 
-describe('Samples uploaded to the provider', () => {
+describe('Adapter: template samples', () => {
   const session = 'upload:MTphdHRhY2g=?sig=ARZ_k-x'
-  const steps = () =>
-    scene.peer.asked.map(({ method, path, query, headers, body }) => [
+  const listSteps = () =>
+    fixture.peer.asked.map(({ method, path, query, headers, body }) => [
       method,
       path,
       query.sig,
@@ -31,7 +31,7 @@ describe('Samples uploaded to the provider', () => {
       headers.file_offset,
       body.toString(),
     ])
-  const step = (method: string, offset: string | undefined, body: string) => [
+  const buildStep = (method: string, offset: string | undefined, body: string) => [
     method,
     '/base/v23.0/upload:MTphdHRhY2g=',
     'ARZ_k-x',
@@ -40,59 +40,58 @@ describe('Samples uploaded to the provider', () => {
     body,
   ]
 
-  it('are announced, sent, and known by a handle', async () => {
-    say(ok({ id: session }), ok({ h: '4::aW1h' }))
-    assert.deepEqual(await scene.provider.uploadSample(small, signal), { handle: '4::aW1h' })
+  it('upload: creates a session, sends the bytes, and returns the handle', async () => {
+    queueAnswers(okAnswer({ id: session }), okAnswer({ h: '4::aW1h' }))
+    assert.deepEqual(await fixture.provider.uploadSample(smallFile, signal), { handle: '4::aW1h' })
     assert.deepEqual(
-      [scene.peer.asked[0]!.method, scene.peer.asked[0]!.path, scene.peer.asked[0]!.query],
+      [fixture.peer.asked[0]!.method, fixture.peer.asked[0]!.path, fixture.peer.asked[0]!.query],
       [
         'POST',
         '/base/v23.0/77/uploads',
         { file_name: 'small.png', file_length: '10', file_type: 'image/png' },
       ],
     )
-    assert.deepEqual(steps().slice(1), [step('POST', '0', '0123456789')])
+    assert.deepEqual(listSteps().slice(1), [buildStep('POST', '0', '0123456789')])
   })
 
-  it('go on where a step broke', async () => {
-    say(
-      ok({ id: session }),
+  it('upload: resumes at the offset of the provider after a failure', async () => {
+    queueAnswers(
+      okAnswer({ id: session }),
       'drop',
-      ok({ id: session, file_offset: 4 }),
-      refusal(2, {}, 500),
-      ok({ file_offset: '10' }),
-      ok({ h: '4::aW1h' }),
+      okAnswer({ id: session, file_offset: 4 }),
+      errorAnswer(2, {}, 500),
+      okAnswer({ file_offset: '10' }),
+      okAnswer({ h: '4::aW1h' }),
     )
-    assert.deepEqual(await scene.provider.uploadSample(small, signal), { handle: '4::aW1h' })
-    assert.deepEqual(steps().slice(1), [
-      step('POST', '0', '0123456789'),
-      step('GET', undefined, ''),
-      step('POST', '4', '456789'),
-      step('GET', undefined, ''),
-      step('POST', '10', ''),
+    assert.deepEqual(await fixture.provider.uploadSample(smallFile, signal), { handle: '4::aW1h' })
+    assert.deepEqual(listSteps().slice(1), [
+      buildStep('POST', '0', '0123456789'),
+      buildStep('GET', undefined, ''),
+      buildStep('POST', '4', '456789'),
+      buildStep('GET', undefined, ''),
+      buildStep('POST', '10', ''),
     ])
   })
 
-  it('are given up after some steps, and at once when they are refused', async () => {
-    say(
-      ok({ id: session }),
-      ...Array.from({ length: 4 }, (): Answer[] => ['drop', ok({ file_offset: 0 })])
+  it('upload: fails after four attempts, or immediately on a rejection', async () => {
+    queueAnswers(
+      okAnswer({ id: session }),
+      ...Array.from({ length: 4 }, (): Answer[] => ['drop', okAnswer({ file_offset: 0 })])
         .flat()
         .slice(0, -1),
     )
-    assert.equal((await problemOf(scene.provider.uploadSample(small, signal))).code, 'timeout')
-    assert.deepEqual(scene.peer.answers, [])
-    say(ok({ id: session }), refusal(190, {}, 401))
-    assert.deepEqual(shown(await problemOf(scene.provider.uploadSample(small, signal))), [
-      'upstream_error',
-      'provider_access',
-      false,
-    ])
-    say(ok({ id: session }), 'drop', ok({ file_offset: 11 }))
-    assert.ok(isOutcomeUnknown(await problemOf(scene.provider.uploadSample(small, signal))))
+    assert.equal((await captureProblem(fixture.provider.uploadSample(smallFile, signal))).code, 'timeout')
+    assert.deepEqual(fixture.peer.answers, [])
+    queueAnswers(okAnswer({ id: session }), errorAnswer(190, {}, 401))
+    assert.deepEqual(
+      summarizeProblem(await captureProblem(fixture.provider.uploadSample(smallFile, signal))),
+      ['upstream_error', 'provider_access', false],
+    )
+    queueAnswers(okAnswer({ id: session }), 'drop', okAnswer({ file_offset: 11 }))
+    assert.ok(isOutcomeUnknown(await captureProblem(fixture.provider.uploadSample(smallFile, signal))))
   })
 
-  it('go nowhere a session could lead', async () => {
+  it('session ids that would change the path are rejected', async () => {
     for (const id of [
       'upload:../../x',
       '/etc',
@@ -102,31 +101,31 @@ describe('Samples uploaded to the provider', () => {
       'upload:a b',
       '',
     ]) {
-      say(ok({ id }))
+      queueAnswers(okAnswer({ id }))
       assert.equal(
-        (await problemOf(scene.provider.uploadSample(small, signal))).code,
+        (await captureProblem(fixture.provider.uploadSample(smallFile, signal))).code,
         'upstream_unavailable',
         id,
       )
     }
-    assert.deepEqual([...new Set(scene.peer.asked.map(({ path }) => path))], ['/base/v23.0/77/uploads'])
+    assert.deepEqual([...new Set(fixture.peer.asked.map(({ path }) => path))], ['/base/v23.0/77/uploads'])
   })
 
-  it('want an app', async () => {
+  it('an app id is required', async () => {
     assert.equal(
-      (await problemOf(adapter({ appId: undefined }).uploadSample(small, signal))).code,
+      (await captureProblem(createTestAdapter({ appId: undefined }).uploadSample(smallFile, signal))).code,
       'service_unconfigured',
     )
-    assert.deepEqual(scene.peer.asked, [])
+    assert.deepEqual(fixture.peer.asked, [])
   })
 })
 
-describe('Files at the provider', () => {
-  it('are uploaded as a form', async () => {
-    say(ok({ id: 555 }))
-    assert.deepEqual(await scene.provider.uploadMedia(from, small, signal), { id: '555' })
-    const { path, headers, body } = scene.peer.asked[0]!
-    assert.equal(path, `/base/v23.0/${recorded.phone}/media`)
+describe('Adapter: media', () => {
+  it('upload: multipart form', async () => {
+    queueAnswers(okAnswer({ id: 555 }))
+    assert.deepEqual(await fixture.provider.uploadMedia(sender, smallFile, signal), { id: '555' })
+    const { path, headers, body } = fixture.peer.asked[0]!
+    assert.equal(path, `/base/v23.0/${recordedIds.phone}/media`)
     const form = await new Response(Uint8Array.from(body), {
       headers: { 'Content-Type': headers['content-type']! },
     }).formData()
@@ -137,9 +136,9 @@ describe('Files at the provider', () => {
     )
   })
 
-  it('are described', async () => {
-    say(
-      ok({
+  it('mediaInfo: URL, type, size and hash', async () => {
+    queueAnswers(
+      okAnswer({
         url: 'https://lookaside.example/x',
         mime_type: 'image/jpeg',
         sha256: 'ab',
@@ -147,31 +146,31 @@ describe('Files at the provider', () => {
         id: '5',
         messaging_product: 'whatsapp',
       }),
-      ok({ url: 'https://lookaside.example/x', mime_type: 'image/jpeg' }),
+      okAnswer({ url: 'https://lookaside.example/x', mime_type: 'image/jpeg' }),
     )
-    assert.deepEqual(await scene.provider.mediaInfo('5', signal), {
+    assert.deepEqual(await fixture.provider.mediaInfo('5', signal), {
       url: 'https://lookaside.example/x',
       contentType: 'image/jpeg',
       size: 1000,
       sha256: 'ab',
     })
-    assert.deepEqual(await scene.provider.mediaInfo('5', signal), {
+    assert.deepEqual(await fixture.provider.mediaInfo('5', signal), {
       url: 'https://lookaside.example/x',
       contentType: 'image/jpeg',
       size: null,
       sha256: null,
     })
-    assert.equal(scene.peer.asked[0]!.path, '/base/v23.0/5')
+    assert.equal(fixture.peer.asked[0]!.path, '/base/v23.0/5')
   })
 
-  it('are downloaded with the token, also over a redirect', async () => {
-    say({ status: 302, headers: { Location: '/base/real' }, body: '' }, { body: small.bytes })
+  it('download: sends the token, also after a redirect to the same host', async () => {
+    queueAnswers({ status: 302, headers: { Location: '/base/real' }, body: '' }, { body: smallFile.bytes })
     assert.equal(
-      Buffer.from(await scene.provider.downloadMedia(`${scene.peer.url}/file`, 10, signal)).toString(),
+      Buffer.from(await fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 10, signal)).toString(),
       '0123456789',
     )
     assert.deepEqual(
-      scene.peer.asked.map(({ path, headers }) => [path, headers.authorization]),
+      fixture.peer.asked.map(({ path, headers }) => [path, headers.authorization]),
       [
         ['/file', `Bearer ${TOKEN}`],
         ['/base/real', `Bearer ${TOKEN}`],
@@ -179,32 +178,34 @@ describe('Files at the provider', () => {
     )
   })
 
-  it('are not read beyond their limit, whether they say their size or not', async () => {
+  it('download: stops at the size limit, with or without Content-Length', async () => {
     const endless: Answer = (response) => {
       response.writeHead(200)
-      const more = (): void => {
-        if (!response.destroyed) response.write(Buffer.alloc(64 * 1024), () => setImmediate(more))
+      const writeMore = (): void => {
+        if (!response.destroyed) response.write(Buffer.alloc(64 * 1024), () => setImmediate(writeMore))
       }
-      more()
+      writeMore()
     }
     for (const answer of [
-      { body: small.bytes },
+      { body: smallFile.bytes },
       endless,
       { headers: { 'Content-Length': '100000' }, body: '' },
     ]) {
-      say(answer)
-      const problem = await problemOf(scene.provider.downloadMedia(`${scene.peer.url}/file`, 9, signal))
+      queueAnswers(answer)
+      const problem = await captureProblem(
+        fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 9, signal),
+      )
       assert.deepEqual([problem.code, problem.extras.limit_bytes], ['payload_too_large', 9])
     }
   })
 
-  it('are not fetched from elsewhere, and nobody else sees the token', async () => {
+  it('download: other hosts and schemes are rejected and never receive the token', async () => {
     const other = await startPeer()
     try {
-      const hostile = [
+      const hostileUrls = [
         `${other.url}/file`,
-        `${scene.peer.url.replace('http', 'https')}/file`,
-        scene.peer.url.replace('http://', 'http://user:pass@'),
+        `${fixture.peer.url.replace('http', 'https')}/file`,
+        fixture.peer.url.replace('http://', 'http://user:pass@'),
         'file:///etc/passwd',
         'data:text/plain,hi',
         '',
@@ -222,22 +223,24 @@ describe('Files at the provider', () => {
         'http://example.com/x',
         'ftp://example.com/x',
       ]
-      for (const url of hostile)
+      for (const url of hostileUrls)
         assert.deepEqual(
-          shown(await problemOf(scene.provider.downloadMedia(url, 10, signal))),
+          summarizeProblem(await captureProblem(fixture.provider.downloadMedia(url, 10, signal))),
           ['upstream_error', 'media_refused', false],
           url,
         )
       for (const Location of [`${other.url}/file`, 'https://127.0.0.1/x', 'file:///etc/passwd', '//', '']) {
-        say({ status: 307, headers: { Location }, body: '' })
+        queueAnswers({ status: 307, headers: { Location }, body: '' })
         assert.deepEqual(
-          shown(await problemOf(scene.provider.downloadMedia(`${scene.peer.url}/file`, 10, signal))),
+          summarizeProblem(
+            await captureProblem(fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 10, signal)),
+          ),
           ['upstream_error', 'media_refused', false],
           Location,
         )
       }
       assert.deepEqual(other.asked, [])
-      say(
+      queueAnswers(
         ...Array.from({ length: 4 }, (): Answer => ({
           status: 302,
           headers: { Location: '/round' },
@@ -245,17 +248,18 @@ describe('Files at the provider', () => {
         })),
       )
       assert.equal(
-        (await problemOf(scene.provider.downloadMedia(`${scene.peer.url}/round`, 10, signal))).extras.reason,
+        (await captureProblem(fixture.provider.downloadMedia(`${fixture.peer.url}/round`, 10, signal))).extras
+          .reason,
         'media_refused',
       )
-      assert.deepEqual(scene.peer.answers, [])
+      assert.deepEqual(fixture.peer.answers, [])
     } finally {
       await other.close()
     }
   })
 
-  it('may be gone, forbidden, or unavailable', async () => {
-    const cases: [Answer, ReturnType<typeof shown>][] = [
+  it('download: 404, 401, 500 and lost connections', async () => {
+    const cases: [Answer, ReturnType<typeof summarizeProblem>][] = [
       [{ status: 404, body: '' }, ['upstream_error', 'provider_not_found', false]],
       [{ status: 410, body: '' }, ['upstream_error', 'provider_not_found', false]],
       [{ status: 401, body: '' }, ['upstream_error', 'provider_access', false]],
@@ -263,9 +267,11 @@ describe('Files at the provider', () => {
       ['drop', ['timeout', undefined, true]],
     ]
     for (const [answer, expected] of cases) {
-      say(answer)
+      queueAnswers(answer)
       assert.deepEqual(
-        shown(await problemOf(scene.provider.downloadMedia(`${scene.peer.url}/file`, 10, signal))),
+        summarizeProblem(
+          await captureProblem(fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 10, signal)),
+        ),
         expected,
       )
     }

@@ -1,10 +1,10 @@
 import type { HistoryRows } from './history.ts'
 
-/** The days of a report as strings, found by writing dates, and whether a moment is on one of them. */
-export type ReportDays = { from: string; to: string; days: number; on: (at: number | null) => boolean }
+/** The days of a report as dates (`YYYY-MM-DD`); `on` tells whether a time (in ms) is on one of them. */
+export type OracleDays = { from: string; to: string; days: number; on: (at: number | null) => boolean }
 
-/** The date on the calendar there, as the platform writes it. */
-const dateAt = (ms: number, timeZone: string): string => {
+/** Returns the calendar date in the time zone, as `Intl` formats it. */
+const toDate = (ms: number, timeZone: string): string => {
   const parts = new Intl.DateTimeFormat('en-US', {
     timeZone,
     year: 'numeric',
@@ -17,88 +17,91 @@ const dateAt = (ms: number, timeZone: string): string => {
 }
 
 const DAY = 86_400_000
-const plus = (date: string, days: number): string =>
+const addDays = (date: string, days: number): string =>
   new Date(Date.parse(date) + days * DAY).toISOString().slice(0, 10)
 
-/** From a date back to the first one of which this is true. */
-const back = (date: string, is: (date: string) => boolean): string =>
-  is(date) ? date : back(plus(date, -1), is)
+/** Returns the latest date that satisfies the predicate, at this date or before. */
+const findLatest = (date: string, predicate: (date: string) => boolean): string =>
+  predicate(date) ? date : findLatest(addDays(date, -1), predicate)
 const isMonday = (date: string): boolean => new Date(date).getUTCDay() === 1
-const isFirst = (date: string): boolean => date.endsWith('-01')
+const isFirstOfMonth = (date: string): boolean => date.endsWith('-01')
 
-const presetEnds = (preset: string, today: string): [from: string, to: string] => {
+const resolvePreset = (preset: string, today: string): [from: string, to: string] => {
   const days = /^last_(\d+)_days$/.exec(preset)?.[1]
-  if (days !== undefined) return [plus(today, 1 - Number(days)), today]
+  if (days !== undefined) return [addDays(today, 1 - Number(days)), today]
   const [which, unit] = preset.split('_')
-  if (unit === undefined) return preset === 'today' ? [today, today] : [plus(today, -1), plus(today, -1)]
-  const begins = unit === 'week' ? isMonday : isFirst
-  const begun = back(today, begins)
-  return which === 'this' ? [begun, today] : [back(plus(begun, -1), begins), plus(begun, -1)]
+  if (unit === undefined)
+    return preset === 'today' ? [today, today] : [addDays(today, -1), addDays(today, -1)]
+  const startsPeriod = unit === 'week' ? isMonday : isFirstOfMonth
+  const periodStart = findLatest(today, startsPeriod)
+  return which === 'this'
+    ? [periodStart, today]
+    : [findLatest(addDays(periodStart, -1), startsPeriod), addDays(periodStart, -1)]
 }
 
-/** The days of a preset, or from a day to a day. */
+/** Returns the days of a preset, or those of an explicit range. */
 export const resolveReportDays = (
   { preset, from, to }: { preset?: string; from?: string; to?: string },
   now: number,
   timeZone: string,
-): ReportDays => {
+): OracleDays => {
   const [first, last] =
     from !== undefined && to !== undefined
       ? [from, to]
-      : presetEnds(preset ?? 'last_7_days', dateAt(now, timeZone))
+      : resolvePreset(preset ?? 'last_7_days', toDate(now, timeZone))
   const dates = new Set<string>()
-  for (let date = first; date <= last; date = plus(date, 1)) dates.add(date)
+  for (let date = first; date <= last; date = addDays(date, 1)) dates.add(date)
   return {
     from: first,
     to: last,
     days: dates.size,
-    on: (at) => at !== null && dates.has(dateAt(at, timeZone)),
+    on: (at) => at !== null && dates.has(toDate(at, timeZone)),
   }
 }
 
-const count = <T>(rows: readonly T[], is: (row: T) => boolean): number => rows.filter(is).length
+const count = <T>(rows: readonly T[], predicate: (row: T) => boolean): number => rows.filter(predicate).length
 
-/** Seconds. */
-const medianOf = (milliseconds: readonly number[]): number | null => {
+/** Returns the median in seconds; null without values. */
+const toMedianSeconds = (milliseconds: readonly number[]): number | null => {
   const sorted = milliseconds.toSorted((a, b) => a - b)
   const half = sorted.length / 2
   if (sorted.length === 0) return null
   return (Number.isInteger(half) ? (sorted[half - 1]! + sorted[half]!) / 2 : sorted[Math.floor(half)]!) / 1000
 }
 
-/** Whether a clock ran out: at the latest by now, and not stopped by then. */
-const ranOut = (due: number | null, stopped: number | null, now: number): boolean =>
-  due !== null && (stopped === null ? now : stopped) > due
+/** Tells whether a clock was stopped late, or is running and overdue. */
+const isBreached = (dueAt: number | null, stoppedAt: number | null, now: number): boolean =>
+  dueAt !== null && (stoppedAt ?? now) > dueAt
 
-/** Every figure of the summary, counted row by row. */
-export const countSummary = (raw: HistoryRows, { on }: ReportDays) => {
-  const { now } = raw
-  const written = raw.messages.filter((m) => m.direction === 'outbound' && on(m.created_at))
+/** Counts every figure of the summary row by row. */
+export const countSummary = (rows: HistoryRows, { on }: OracleDays) => {
+  const { now } = rows
+  const outbound = rows.messages.filter((m) => m.direction === 'outbound' && on(m.created_at))
   const [sent, delivered] = [
-    count(written, (m) => ['sent', 'delivered', 'read'].includes(m.status)),
-    count(written, (m) => ['delivered', 'read'].includes(m.status)),
+    count(outbound, (m) => ['sent', 'delivered', 'read'].includes(m.status)),
+    count(outbound, (m) => ['delivered', 'read'].includes(m.status)),
   ]
-  const closed = raw.episodes.filter((e) => on(e.closed_at))
-  const waiting = raw.waits.filter((w) => w.ended_at === null).map((w) => (now - w.since) / 3_600_000)
-  const started = raw.broadcasts.filter((b) => on(b.started_at))
-  const told = started.flatMap((b) => b.recipients)
-  const enabled = raw.policies.filter((p) => p.enabled)
+  const closed = rows.episodes.filter((e) => on(e.closed_at))
+  const waiting = rows.waits.filter((w) => w.ended_at === null).map((w) => (now - w.since) / 3_600_000)
+  const started = rows.broadcasts.filter((b) => on(b.started_at))
+  const recipients = started.flatMap((b) => b.recipients)
+  const enabled = rows.policies.filter((p) => p.enabled)
   return {
     messages: {
       sent,
       delivered,
-      read: count(written, (m) => m.status === 'read'),
-      failed: count(written, (m) => m.status === 'failed'),
+      read: count(outbound, (m) => m.status === 'read'),
+      failed: count(outbound, (m) => m.status === 'failed'),
       delivery_rate: sent === 0 ? null : delivered / sent,
     },
     conversations: {
       closes: closed.length,
       distinct_conversations: new Set(closed.map((e) => e.conversation_id)).size,
-      reopened: count(raw.episodes, (e) => e.n > 1 && on(e.opened_at)),
-      median_close_seconds: medianOf(closed.map((e) => e.closed_at! - e.opened_at)),
+      reopened: count(rows.episodes, (e) => e.n > 1 && on(e.opened_at)),
+      median_close_seconds: toMedianSeconds(closed.map((e) => e.closed_at! - e.opened_at)),
       waiting_now: waiting.length,
       unassigned_now: count(
-        raw.conversations,
+        rows.conversations,
         (v) => v.state === 'open' && v.assigned_staff_id === null && v.assigned_team_id === null,
       ),
       oldest_wait_buckets_now: {
@@ -108,21 +111,24 @@ export const countSummary = (raw: HistoryRows, { on }: ReportDays) => {
         over_24h: count(waiting, (h) => h >= 24),
       },
     },
-    contacts: { new: count(raw.contacts, (c) => on(c.created_at)), new_is_lower_bound: false },
+    contacts: { new: count(rows.contacts, (c) => on(c.created_at)), new_is_lower_bound: false },
     broadcasts: {
       started: started.length,
-      sent: count(told, (r) => ['sent', 'delivered', 'read'].includes(r.status)),
-      delivered: count(told, (r) => ['delivered', 'read'].includes(r.status)),
-      read: count(told, (r) => r.status === 'read'),
-      failed: count(told, (r) => r.status === 'failed'),
-      opted_out: count(told, (r) => r.opted_out),
+      sent: count(recipients, (r) => ['sent', 'delivered', 'read'].includes(r.status)),
+      delivered: count(recipients, (r) => ['delivered', 'read'].includes(r.status)),
+      read: count(recipients, (r) => r.status === 'read'),
+      failed: count(recipients, (r) => r.status === 'failed'),
+      opted_out: count(recipients, (r) => r.opted_out),
     },
     sla: {
       running: enabled.length > 0,
-      config_problems: count(enabled, (p) => !p.works),
+      config_problems: count(enabled, (p) => !p.effective),
       breaches:
-        count(raw.waits, (w) => on(w.due_at) && ranOut(w.due_at, w.ended_at, now)) +
-        count(raw.episodes, (e) => on(e.resolution_due_at) && ranOut(e.resolution_due_at, e.closed_at, now)),
+        count(rows.waits, (w) => on(w.due_at) && isBreached(w.due_at, w.ended_at, now)) +
+        count(
+          rows.episodes,
+          (e) => on(e.resolution_due_at) && isBreached(e.resolution_due_at, e.closed_at, now),
+        ),
     },
   }
 }

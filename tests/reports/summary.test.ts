@@ -5,16 +5,17 @@ import { sql } from 'kysely'
 import { presets } from '../../catalog/reports.ts'
 import { callAs, doAs, plantContact } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
-import { workspaceHistory, insertHistory } from './history.ts'
-import { type ReportDays, resolveReportDays, countSummary } from './oracle.ts'
+import { workspaceHistory } from './history.ts'
+import { insertHistory } from './insert-history.ts'
+import { type OracleDays, resolveReportDays, countSummary } from './oracle.ts'
 import { makeWorkspace } from '../servers.ts'
 import { runs } from '../level.ts'
 
-const name = 'reports_workspace_summary'
+const SUMMARY = 'reports_workspace_summary'
 let clock = '2026-10-07T12:00:00.000Z'
 const options = { now: () => clock }
 
-const span = fc.oneof(
+const range = fc.oneof(
   fc.record({ preset: fc.constantFrom(...presets) }),
   fc.record({ back: fc.nat(30), days: fc.integer({ min: 1, max: 20 }) }),
 )
@@ -25,35 +26,40 @@ everyDatabase(
     it('figures equal those of a row-by-row count, in any time zone and across clock changes', async () => {
       let counted = 0
       await fc.assert(
-        fc.asyncProperty(workspaceHistory, fc.array(span, { minLength: 1, maxLength: 4 }), async (story, spans) => {
-          const [timezone, now] = story.scene
-          clock = now
-          const workspace = await makeWorkspace(server(), { timezone })
-          const raw = await insertHistory(server().db, workspace.id, story)
-          for (const one of spans) {
-            const asked = 'preset' in one ? one : givenDays(one, raw.now, timezone)
-            const answer = await doAs(server(), workspace.owner.key)(name, asked)
-            const days = resolveReportDays(asked, raw.now, timezone)
-            assertRange(answer.range, days, timezone)
-            const { messages, conversations, contacts, broadcasts, sla } = answer
-            assert.deepEqual(
-              { messages, conversations, contacts, broadcasts, sla },
-              countSummary(raw, days),
-              JSON.stringify(asked),
-            )
-            assert.equal(answer.workspace.contacts_total, raw.contacts.length)
-            counted += messages.sent + conversations.closes + sla.breaches
-          }
-        }),
+        fc.asyncProperty(
+          workspaceHistory,
+          fc.array(range, { minLength: 1, maxLength: 4 }),
+          async (history, ranges) => {
+            const { timezone, now } = history
+            clock = now
+            const workspace = await makeWorkspace(server(), { timezone })
+            const rows = await insertHistory(server().db, workspace.id, history)
+            for (const generated of ranges) {
+              const input = 'preset' in generated ? generated : toDates(generated, rows.now, timezone)
+              const summary = await doAs(server(), workspace.owner.key)(SUMMARY, input)
+              const days = resolveReportDays(input, rows.now, timezone)
+              assertRange(summary.range, days, timezone)
+              const { messages, conversations, contacts, broadcasts, sla } = summary
+              assert.deepEqual(
+                { messages, conversations, contacts, broadcasts, sla },
+                countSummary(rows, days),
+                JSON.stringify(input),
+              )
+              assert.equal(summary.workspace.contacts_total, rows.contacts.length)
+              counted += messages.sent + conversations.closes + sla.breaches
+            }
+          },
+        ),
         { numRuns: runs(40, 120) },
       )
-      assert.ok(counted > 100, 'there was something to count')
+      assert.ok(counted > 100, `the generated histories had ${counted} things to count`)
     })
   },
   options,
 )
 
-const givenDays = (
+/** Returns the range of so many days that ends `back` days before today. */
+const toDates = (
   { back, days }: { back: number; days: number },
   now: number,
   timezone: string,
@@ -65,10 +71,10 @@ const givenDays = (
   return { from: to.subtract({ days: days - 1 }).toString(), to: to.toString() }
 }
 
-/** The days are those, and its instants are their first and the first thereafter. */
+/** Asserts the days of a range, and its first instant and the one after its last. */
 const assertRange = (
   range: { from: string; to: string; days: number; timezone: string; started_at: string; ended_at: string },
-  days: ReportDays,
+  days: OracleDays,
   timezone: string,
 ): void => {
   const { from, to, days: n, started_at: start, ended_at: end } = range
@@ -76,8 +82,8 @@ const assertRange = (
     { from, to, n, timezone: range.timezone },
     { from: days.from, to: days.to, n: days.days, timezone },
   )
-  const within = [start, end].flatMap((at) => [-1, 0].map((ms) => days.on(Date.parse(at) + ms)))
-  assert.deepEqual(within, [false, true, true, false], JSON.stringify(range))
+  const onDays = [start, end].flatMap((at) => [-1, 0].map((ms) => days.on(Date.parse(at) + ms)))
+  assert.deepEqual(onDays, [false, true, true, false], JSON.stringify(range))
 }
 
 everyDoor(
@@ -85,7 +91,7 @@ everyDoor(
   (test) => {
     test('an empty workspace has zeros, and nulls with a reason', async ({ call, workspace }) => {
       clock = '2026-10-07T12:00:00.000Z'
-      const { body } = await call(name)
+      const { body } = await call(SUMMARY)
       assert.deepEqual(body.range, {
         from: '2026-10-01',
         to: '2026-10-07',
@@ -108,7 +114,7 @@ everyDoor(
       )
       assert.deepEqual(
         body.unavailable.map((u: { metric: string }) => u.metric),
-        nullsIn(body),
+        listNullFigures(body),
       )
       assert.ok(
         body.unavailable.every((u: { reason: string }) => u.reason.endsWith('.')) &&
@@ -119,14 +125,14 @@ everyDoor(
 
     test('needs no report permission', async ({ workspace, as }) => {
       const { key } = await workspace.staff({ role: 'agent', reports: false, channel_ids: [] })
-      assert.equal((await as(key)(name, { preset: 'today' })).status, 200)
+      assert.equal((await as(key)(SUMMARY, { preset: 'today' })).status, 200)
     })
 
     test('accepts the requested time zone in any case', async ({ call }) => {
       clock = '2026-10-07T19:00:00.000Z'
       const {
         body: { range, notes },
-      } = await call(name, { preset: 'today', timezone: 'asia/kolkata' })
+      } = await call(SUMMARY, { preset: 'today', timezone: 'asia/kolkata' })
       assert.deepEqual(range, {
         from: '2026-10-08',
         to: '2026-10-08',
@@ -151,7 +157,7 @@ everyDoor(
       ] as const) {
         const {
           body: { range, notes },
-        } = await call(name, { from: day, to: day, timezone })
+        } = await call(SUMMARY, { from: day, to: day, timezone })
         assert.equal((Date.parse(range.ended_at) - Date.parse(range.started_at)) / 3_600_000, hours, timezone)
         assert.ok(
           notes.some((note: string) => note.includes(`${hours} hours`)),
@@ -164,16 +170,16 @@ everyDoor(
       clock = '2026-10-07T23:59:59.999Z'
       const {
         body: { range },
-      } = await call(name, { preset: 'yesterday', from: '2026-04-05', to: '2026-10-07' })
+      } = await call(SUMMARY, { preset: 'yesterday', from: '2026-04-05', to: '2026-10-07' })
       assert.deepEqual(
         [range.from, range.to, range.days, range.preset],
         ['2026-04-05', '2026-10-07', 186, null],
       )
     })
 
-    test('an invalid range or time zone is refused with field and fix', async ({ call }) => {
+    test('an invalid range or time zone is rejected with field and fix', async ({ call }) => {
       clock = '2026-10-07T12:00:00.000Z'
-      const refusals: [Record<string, unknown>, string, string][] = [
+      const cases: [Record<string, unknown>, string, string][] = [
         [{ from: '2026-10-01' }, 'to', 'required'],
         [{ to: '2026-10-01' }, 'from', 'required'],
         [{ from: '2026-10-02', to: '2026-10-01' }, 'from', 'reversed'],
@@ -197,8 +203,8 @@ everyDoor(
           'unknown_timezone',
         ]),
       ]
-      for (const [input, field, code] of refusals) {
-        const { status, body } = await call(name, input)
+      for (const [input, field, code] of cases) {
+        const { status, body } = await call(SUMMARY, input)
         assert.deepEqual(
           [status, body.code, body.errors?.[0]?.code],
           [400, 'invalid_input', code],
@@ -214,14 +220,14 @@ everyDoor(
         { from: '1.10.2026', to: '2.10.2026' },
         { timezone: 'x'.repeat(65) },
       ])
-        assert.equal((await call(name, input)).status, 400, JSON.stringify(input))
+        assert.equal((await call(SUMMARY, input)).status, 400, JSON.stringify(input))
     })
 
     test('accepts ranges back to the year 1', async ({ call }) => {
       clock = '2026-10-07T12:00:00.000Z'
       for (const timezone of ['Asia/Kolkata', 'America/New_York'])
         assert.equal(
-          (await call(name, { from: '0001-01-01', to: '0001-01-02', timezone })).body.messages.sent,
+          (await call(SUMMARY, { from: '0001-01-01', to: '0001-01-02', timezone })).body.messages.sent,
           0,
         )
     })
@@ -229,8 +235,8 @@ everyDoor(
   options,
 )
 
-/** Paths of the null figures. */
-const nullsIn = (body: Record<string, Record<string, unknown>>): string[] =>
+/** Returns the paths of the figures that are null. */
+const listNullFigures = (body: Record<string, Record<string, unknown>>): string[] =>
   ['messages', 'conversations', 'contacts', 'broadcasts', 'sla', 'agents', 'chatbots'].flatMap((part) =>
     Object.entries(body[part]!)
       .filter(([, figure]) => figure === null)
@@ -246,43 +252,44 @@ everyDatabase(
         id,
         owner: { key },
       } = await makeWorkspace(server())
-      await sql`insert into contacts (workspace_id, created_at, updated_at) select ${id}::bigint, ${clock}::timestamptz, ${clock}::timestamptz from generate_series(1, 100000)`.execute(
-        server().db,
-      )
-      const ask = async () => await doAs(server(), key)(name, { preset: 'today' })
-      assert.deepEqual((await ask()).contacts, { new: 100_000, new_is_lower_bound: false })
+      await sql`
+        insert into contacts (workspace_id, created_at, updated_at)
+        select ${id}::bigint, ${clock}::timestamptz, ${clock}::timestamptz
+        from generate_series(1, 100000)`.execute(server().db)
+      const loadSummary = async () => await doAs(server(), key)(SUMMARY, { preset: 'today' })
+      assert.deepEqual((await loadSummary()).contacts, { new: 100_000, new_is_lower_bound: false })
       await plantContact(
         server().db,
         id,
         { name: 'One more', phone: '15550100001', email: null, attrs: {}, tagIds: [], groupIds: [] },
         clock,
       )
-      const { contacts, notes } = await ask()
+      const { contacts, notes } = await loadSummary()
       assert.deepEqual(contacts, { new: 100_000, new_is_lower_bound: true })
       assert.ok(notes.some((note: string) => note.startsWith('contacts.new was counted up to 100000')))
     })
 
     it('agent figures are unavailable with a reason, with and without AI agent keys', async () => {
       const workspace = await makeWorkspace(server())
-      const reason = async (): Promise<string> =>
-        (await doAs(server(), workspace.owner.key)(name)).unavailable.find(
+      const loadReason = async (): Promise<string> =>
+        (await doAs(server(), workspace.owner.key)(SUMMARY)).unavailable.find(
           (u: { metric: string }) => u.metric === 'agents.sessions',
         ).reason
-      assert.match(await reason(), /^No API key/)
+      assert.match(await loadReason(), /^No API key/)
       await sql`update api_keys set agent = true where workspace_id = ${workspace.id}`.execute(server().db)
-      assert.match(await reason(), /^Keys of AI agents/)
+      assert.match(await loadReason(), /^Keys of AI agents/)
     })
 
     it('does not count other workspaces', async () => {
-      const [story] = fc.sample(workspaceHistory, { numRuns: 1, seed: 7 })
-      clock = story!.scene[1]
-      const [mine, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
-      const before = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
-      await insertHistory(server().db, other.id, story!)
-      const after = await callAs(server(), mine.owner.key)(name, { preset: 'last_30_days' })
+      const [history] = fc.sample(workspaceHistory, { numRuns: 1, seed: 7 })
+      clock = history!.now
+      const [own, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
+      const before = await callAs(server(), own.owner.key)(SUMMARY, { preset: 'last_30_days' })
+      await insertHistory(server().db, other.id, history!)
+      const after = await callAs(server(), own.owner.key)(SUMMARY, { preset: 'last_30_days' })
       assert.equal(after.text, before.text)
       assert.notDeepEqual(
-        (await doAs(server(), other.owner.key)(name, { preset: 'last_30_days' })).conversations,
+        (await doAs(server(), other.owner.key)(SUMMARY, { preset: 'last_30_days' })).conversations,
         before.body.conversations,
       )
     })

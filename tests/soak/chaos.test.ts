@@ -9,20 +9,23 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { currentVersion, scopes } from '../../catalog/index.ts'
 import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
 import { createChannel, createKey, createStaff, createWorkspace } from '../../storage/admin.ts'
+import type { Db } from '../../storage/database.ts'
 import { type Location, migrate } from '../../storage/open.ts'
 import { insertTemplate } from '../../storage/templates.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 
-const AT_ONCE = 24
-const KILLS = 4
-const CUSTOMERS = 40
-const NUMBER = '100200777'
+const CONCURRENT_SENDS = 24
+const KILL_COUNT = 4
+const CUSTOMER_COUNT = 40
+const PROVIDER_NUMBER_ID = '100200777'
 
-type Said = { token: string; app_secret: string; verify_token: string }
-type SandboxProcess = ServerProcess & { ask: <T>(method: string, path: string, body?: unknown) => Promise<T> }
+type SandboxAnnouncement = { token: string; app_secret: string; verify_token: string }
+type SandboxProcess = ServerProcess & {
+  request: <T>(method: string, path: string, body?: unknown) => Promise<T>
+}
 
-/** The server is told of to the sandbox before it runs, and keeps its address when it comes back. */
+/** Returns a free port: the sandbox needs the server's URL before it runs, and it stays after a restart. */
 const freePort = async (): Promise<number> => {
   const server = createServer()
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
@@ -35,7 +38,7 @@ const startSandbox = async (
   folder: string,
   port: number,
 ): Promise<{ sandbox: SandboxProcess; env: Record<string, string> }> => {
-  const child = await startCommand<Said>([
+  const child = await startCommand<SandboxAnnouncement>([
     'sandbox',
     'serve',
     '--port',
@@ -50,7 +53,7 @@ const startSandbox = async (
   return {
     sandbox: {
       ...child,
-      ask: async (method, path, body) => {
+      request: async (method, path, body) => {
         const response = await fetch(`${child.url}/control/${path}`, {
           method,
           headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
@@ -86,7 +89,7 @@ const prepare = (location: Location) =>
         status: 'connected',
         is_default: true,
         account_id: '77',
-        provider_phone_number_id: NUMBER,
+        provider_phone_number_id: PROVIDER_NUMBER_ID,
       },
       now,
     )
@@ -116,7 +119,7 @@ const prepare = (location: Location) =>
     return { key, workspaceId }
   })
 
-/** One send: each has a mark that stands in what the provider is given, and a key of its own. */
+/** One send, with a mark that is part of what the provider receives. */
 type Send = { mark: string; path: string; body: unknown }
 type Reply = {
   status: number
@@ -148,21 +151,26 @@ const callWith =
     }
   }
 type Call = ReturnType<typeof callWith>
+type StartedServer = { server: ServerProcess; call: Call }
 
-/** Customers write, so that there are conversations to reply in; answers their ids. */
+/** Has customers write, and returns the ids of their conversations. */
 const openConversations = async (sandbox: SandboxProcess, call: Call): Promise<string[]> => {
-  // This has the server tell the sandbox its number and template.
+  // This call makes the server register its number and template with the sandbox.
   assert.equal((await call('GET', '/sandbox/templates')).status, 200)
-  for (let n = 0; n < CUSTOMERS; n++)
-    await sandbox.ask('POST', 'say', { number_id: NUMBER, from: `1555011${1000 + n}`, text: 'Hello?' })
+  for (let n = 0; n < CUSTOMER_COUNT; n++)
+    await sandbox.request('POST', 'say', {
+      number_id: PROVIDER_NUMBER_ID,
+      from: `1555011${1000 + n}`,
+      text: 'Hello?',
+    })
   for (;;) {
     const { body } = await call('GET', '/v1/conversations?limit=100')
-    if (body.data?.length === CUSTOMERS) return body.data.map(({ id }) => id)
+    if (body.data?.length === CUSTOMER_COUNT) return body.data.map(({ id }) => id)
     await pause(200)
   }
 }
 
-const sendsOf = (count: number, conversations: readonly string[]): Send[] =>
+const createSends = (count: number, conversations: readonly string[]): Send[] =>
   Array.from({ length: count }, (_, n): Send => {
     const mark = `chaos-${String(n).padStart(4, '0')}`
     return n % 2 === 0
@@ -181,14 +189,14 @@ const sendsOf = (count: number, conversations: readonly string[]): Send[] =>
         }
   })
 
-/** Sends what is owed, some at once and each until it is answered for good, or until the server is gone. */
+/** Sends all that is pending, concurrently, each until it is accepted or the server is killed. */
 const sendAll = async (
   call: Call,
-  owed: Map<string, Send>,
-  answered: (send: Send, reply: Reply) => void,
-  troubled: (status: number) => void,
+  pending: Map<string, Send>,
+  onAccepted: (send: Send, reply: Reply) => void,
+  onRetry: (status: number) => void,
 ): Promise<void> => {
-  const queue = [...owed.values()]
+  const queue = [...pending.values()]
   const worker = async (): Promise<void> => {
     for (let send = queue.shift(); send; send = queue.shift()) {
       for (;;) {
@@ -199,33 +207,149 @@ const sendAll = async (
           return
         }
         if (reply.status === 201) {
-          owed.delete(send.mark)
-          answered(send, reply)
+          pending.delete(send.mark)
+          onAccepted(send, reply)
           break
         }
-        // Under way, or without an outcome: what a client does about both is to ask again, with the same key.
+        // In progress or without an outcome: the client retries with the same key.
         assert.ok([409, 502, 503, 504].includes(reply.status), JSON.stringify(reply.body))
-        troubled(reply.status)
+        onRetry(reply.status)
         await pause(300)
       }
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  await Promise.all(Array.from({ length: CONCURRENT_SENDS }, worker))
 }
 
-type Held = {
+type ProviderMessage = {
   id: string
   biz_opaque_callback_data: string
   text?: { body: string }
   template?: { components: { parameters: { text: string }[] }[] }
 }
-const markOf = (held: Held): string => held.text?.body ?? held.template!.components[0]!.parameters[0]!.text
+const markOf = (held: ProviderMessage): string =>
+  held.text?.body ?? held.template!.components[0]!.parameters[0]!.text
 
-// Both databases at a time: most of it is waiting for the leases of a dead server.
+type ChaosRun = {
+  sends: readonly Send[]
+  /** Message ids by mark, as the first accepted answers returned them. */
+  ids: ReadonlyMap<string, string>
+  /** How far the run came, for messages of assertions. */
+  summary: string
+}
+
+/** Sends everything in rounds, in all but the last of which the server is killed. Returns the last server. */
+const sendWithKills = async (
+  sends: readonly Send[],
+  sandbox: SandboxProcess,
+  first: StartedServer,
+  restart: () => Promise<StartedServer>,
+): Promise<StartedServer & ChaosRun> => {
+  let { server, call } = first
+  const pending = new Map(sends.map((send) => [send.mark, send]))
+  const ids = new Map<string, string>()
+  const retries = new Map<number, number>()
+  const killedAt: number[] = []
+  for (let round = 0; round <= KILL_COUNT; round++) {
+    if (round > 0) ({ server, call } = await restart())
+    await sandbox.request('POST', 'faults', { on: 'messages', drop_answer: true, times: 10 })
+    let untilKill = round < KILL_COUNT ? randomInt(5, Math.floor(sends.length / 8)) : Infinity
+    let killed: Promise<void> | undefined
+    const kill = () => {
+      killed ??= server.kill('SIGKILL')
+    }
+    await sendAll(
+      call,
+      pending,
+      ({ mark }, { body }) => {
+        ids.set(mark, body.message!.id)
+        if (--untilKill === 0) setTimeout(kill, randomInt(0, 30))
+      },
+      (status) => retries.set(status, (retries.get(status) ?? 0) + 1),
+    )
+    if (killed) {
+      await killed
+      killedAt.push(ids.size)
+    }
+  }
+  const summary = `killed after ${killedAt.join(', ')} answers; ${JSON.stringify([...retries])}`
+  assert.equal(killedAt.length, KILL_COUNT, summary)
+  assert.equal(pending.size, 0, summary)
+  assert.ok((retries.get(504) ?? 0) + (retries.get(503) ?? 0) > 0, `no answer was lost: ${summary}`)
+  return { server, call, sends, ids, summary }
+}
+
+const listProviderMessages = async (sandbox: SandboxProcess): Promise<ProviderMessage[]> =>
+  (await sandbox.request<{ data: ProviderMessage[] }>('GET', `messages?number_id=${PROVIDER_NUMBER_ID}`)).data
+
+/** Asserts that the provider has each message once, and that repeated calls return the first answer. */
+const assertSentOnce = async (
+  sandbox: SandboxProcess,
+  call: Call,
+  { sends, ids, summary }: ChaosRun,
+): Promise<ProviderMessage[]> => {
+  const stored = await listProviderMessages(sandbox)
+  assert.deepEqual(
+    stored.map(markOf).toSorted(),
+    sends.map((send) => send.mark),
+    summary,
+  )
+  const references = new Set(stored.map((message) => message.biz_opaque_callback_data))
+  assert.equal(references.size, sends.length, summary)
+  await sendAll(
+    call,
+    new Map(sends.map((send) => [send.mark, send])),
+    ({ mark }, { body, replayed }) =>
+      assert.deepEqual([body.message!.id, replayed], [ids.get(mark), true], summary),
+    () => assert.fail('a repeated call was not answered at once'),
+  )
+  assert.equal((await listProviderMessages(sandbox)).length, sends.length, summary)
+  return stored
+}
+
+/** Asserts that the database has each message once, sent, and one event for each. */
+const assertStoredOnce = async (
+  db: Db,
+  workspaceId: string,
+  atProvider: readonly ProviderMessage[],
+  { ids, summary }: ChaosRun,
+): Promise<void> => {
+  const expectedIds = [...ids.values()].toSorted()
+  const messages = await db
+    .selectFrom('messages')
+    .select(['id', 'provider_id', 'status'])
+    .where('workspace_id', '=', workspaceId)
+    .where('direction', '=', 'outbound')
+    .execute()
+  assert.deepEqual(messages.map((m) => m.id).toSorted(), expectedIds, summary)
+  assert.deepEqual(
+    messages.map((m) => m.provider_id).toSorted(),
+    atProvider.map((m) => m.id).toSorted(),
+    summary,
+  )
+  assert.deepEqual(
+    messages.filter((m) => !['sent', 'delivered'].includes(m.status)),
+    [],
+    summary,
+  )
+  const events = await db
+    .selectFrom('events')
+    .select('data')
+    .where('workspace_id', '=', workspaceId)
+    .where('type', '=', 'message.sent/1')
+    .execute()
+  assert.deepEqual(
+    events.map((e) => (e.data as { message: { id: string } }).message.id).toSorted(),
+    expectedIds,
+    summary,
+  )
+}
+
+// Both databases at a time: most of the time is waiting for the leases of a killed server.
 describe('Chaos', { concurrency: true }, () => {
-  for (const [database, SENDS] of databases.map((d) => [d, d === 'embedded' ? 200 : 500] as const))
+  for (const [database, sendCount] of databases.map((d) => [d, d === 'embedded' ? 200 : 500] as const))
     it(
-      `${SENDS} sends reach the provider once each, although answers are lost and the server is killed (${database})`,
+      `${sendCount} messages are sent once each despite lost answers and killed servers (${database})`,
       { timeout: 280_000 },
       async () => {
         const place = await createEmptyDatabase(database)
@@ -236,99 +360,17 @@ describe('Chaos', { concurrency: true }, () => {
           const port = await freePort()
           const { sandbox, env } = await startSandbox(sandboxFolder, port)
           running.push(sandbox)
-          const start = async (): Promise<{ server: ServerProcess; call: Call }> => {
+          const start = async (): Promise<StartedServer> => {
             const server = await startProcess([...place.flags, '--port', String(port)], env)
             running.push(server)
             return { server, call: callWith(server.url, key) }
           }
-          let { server, call } = await start()
-          const sends = sendsOf(SENDS, await openConversations(sandbox, call))
-          const owed = new Map(sends.map((send) => [send.mark, send]))
-          const ids = new Map<string, string>()
-          const troubles = new Map<number, number>()
-          const killedAt: number[] = []
-          for (let round = 0; round <= KILLS; round++) {
-            if (round > 0) ({ server, call } = await start())
-            await sandbox.ask('POST', 'faults', { on: 'messages', drop_answer: true, times: 10 })
-            let left = round < KILLS ? randomInt(5, Math.floor(SENDS / 8)) : Infinity
-            let killed: Promise<void> | undefined
-            const kill = () => {
-              killed ??= server.kill('SIGKILL')
-            }
-            await sendAll(
-              call,
-              owed,
-              ({ mark }, { body }) => {
-                ids.set(mark, body.message!.id)
-                if (--left === 0) setTimeout(kill, randomInt(0, 30))
-              },
-              (status) => troubles.set(status, (troubles.get(status) ?? 0) + 1),
-            )
-            if (killed) {
-              await killed
-              killedAt.push(ids.size)
-            }
-          }
-          const told = `killed after ${killedAt.join(', ')} answers; ${JSON.stringify([...troubles])}`
-          assert.equal(killedAt.length, KILLS, told)
-          assert.equal(owed.size, 0, told)
-          assert.ok((troubles.get(504) ?? 0) + (troubles.get(503) ?? 0) > 0, `no answer was lost: ${told}`)
-
-          // The provider holds each once, under a mark of ours that is never repeated.
-          const { data: held } = await sandbox.ask<{ data: Held[] }>('GET', `messages?number_id=${NUMBER}`)
-          assert.deepEqual(
-            held.map(markOf).toSorted(),
-            sends.map((send) => send.mark),
-            told,
-          )
-          assert.equal(new Set(held.map((message) => message.biz_opaque_callback_data)).size, SENDS, told)
-
-          // A repeat of any of them answers what it answered first.
-          const again = new Map(owed.size === 0 ? sends.map((send) => [send.mark, send]) : [])
-          await sendAll(
-            call,
-            again,
-            ({ mark }, { body, replayed }) =>
-              assert.deepEqual([body.message!.id, replayed], [ids.get(mark), true], told),
-            () => assert.fail('a repeat was troubled'),
-          )
-          assert.equal(
-            (await sandbox.ask<{ data: Held[] }>('GET', `messages?number_id=${NUMBER}`)).data.length,
-            SENDS,
-            told,
-          )
-
+          const first = await start()
+          const sends = createSends(sendCount, await openConversations(sandbox, first.call))
+          const { server, call, ...run } = await sendWithKills(sends, sandbox, first, start)
+          const atProvider = await assertSentOnce(sandbox, call, run)
           await server.kill('SIGTERM')
-          await withStorage(place.location, async ({ db }) => {
-            const messages = await db
-              .selectFrom('messages')
-              .select(['id', 'provider_id', 'status'])
-              .where('workspace_id', '=', workspaceId)
-              .where('direction', '=', 'outbound')
-              .execute()
-            assert.deepEqual(messages.map((m) => m.id).toSorted(), [...ids.values()].toSorted(), told)
-            assert.deepEqual(
-              messages.map((m) => m.provider_id).toSorted(),
-              held.map((m) => m.id).toSorted(),
-              told,
-            )
-            assert.deepEqual(
-              messages.filter((m) => !['sent', 'delivered'].includes(m.status)),
-              [],
-              told,
-            )
-            const events = await db
-              .selectFrom('events')
-              .select('data')
-              .where('workspace_id', '=', workspaceId)
-              .where('type', '=', 'message.sent/1')
-              .execute()
-            assert.deepEqual(
-              events.map((e) => (e.data as { message: { id: string } }).message.id).toSorted(),
-              [...ids.values()].toSorted(),
-              told,
-            )
-          })
+          await withStorage(place.location, ({ db }) => assertStoredOnce(db, workspaceId, atProvider, run))
         } finally {
           for (const child of running) await child.kill('SIGKILL')
           await place.remove()

@@ -13,26 +13,29 @@ import { migrate } from '../../storage/open.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import { type TestDatabase, withStorage } from '../databases.ts'
 
-export type Storm = {
+export type StormOptions = {
   events: number
   endpoints: number
-  /** Events that are written a second, as far as the database keeps up. */
+  /** Events to write per second, as far as the database keeps up. */
   perSecond: number
-  /**
-   * While events are written, one of the two servers is killed every so many milliseconds, and started
-   * again.
-   */
+  /** While events are written, one of the two servers is killed and restarted at this interval. */
   killEveryMs: number
-  /** Of a thousand answers: 500s, closed connections, and no answer at all. */
-  trouble: { errors: number; drops: number; silences: number }
-  longestMs: number
-  say?: (text: string) => void
+  /** Per thousand requests: 500s, closed connections, and requests without an answer. */
+  failures: { errors: number; drops: number; silences: number }
+  timeoutMs: number
+  log?: (text: string) => void
 }
-/** `missing`: events that some endpoint never took. `duplicates`: taken by one endpoint more than once. */
-export type Aftermath = {
+/**
+ * - `failedAttempts`: requests that the receivers failed on purpose.
+ * - `missing`: events that an endpoint never accepted, counted per endpoint.
+ * - `duplicates`: events that an endpoint accepted again.
+ * - `unstable`: requests whose event id or body differs from an earlier one.
+ * - `unsigned`: requests with a wrong signature.
+ */
+export type StormResult = {
   kills: number
   attempts: number
-  troubled: number
+  failedAttempts: number
   missing: number
   duplicates: number
   unstable: number
@@ -40,14 +43,15 @@ export type Aftermath = {
   seconds: number
 }
 
-/** What one endpoint took: how often, by event. */
-type Taken = Map<string, number>
+/** How often one endpoint accepted each event. */
+type AcceptedCounts = Map<string, number>
 
-const receivers = async (storm: Storm, secrets: Map<string, string>, count: Aftermath) => {
-  const taken = new Map<string, Taken>()
+/** Starts the server of all endpoints, which fails some requests and counts into `count`. */
+const startReceivers = async (storm: StormOptions, secrets: Map<string, string>, count: StormResult) => {
+  const accepted = new Map<string, AcceptedCounts>()
   const eventOf = new Map<string, string>()
   const bodyOf = new Map<string, string>()
-  const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const handleRequest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = Buffer.concat(chunks).toString()
@@ -62,26 +66,26 @@ const receivers = async (storm: Storm, secrets: Map<string, string>, count: Afte
     } catch {
       count.unsigned++
     }
-    const dice = Math.random() * 1000
-    const { errors, drops, silences } = storm.trouble
-    if (dice < errors + drops + silences) {
-      count.troubled++
-      if (dice < errors) response.writeHead(500).end('not now')
-      else if (dice < errors + drops) response.destroy()
+    const roll = Math.random() * 1000
+    const { errors, drops, silences } = storm.failures
+    if (roll < errors + drops + silences) {
+      count.failedAttempts++
+      if (roll < errors) response.writeHead(500).end('not now')
+      else if (roll < errors + drops) response.destroy()
       return
     }
-    const one = taken.get(path) ?? new Map<string, number>()
-    taken.set(path, one)
+    const one = accepted.get(path) ?? new Map<string, number>()
+    accepted.set(path, one)
     one.set(event, (one.get(event) ?? 0) + 1)
-    response.writeHead(200).end('taken')
+    response.writeHead(200).end('accepted')
   }
   const server = createServer((request, response) => {
-    take(request, response).catch(() => response.destroy())
+    handleRequest(request, response).catch(() => response.destroy())
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    taken,
+    accepted,
     close: async () => {
       server.closeAllConnections()
       await new Promise((closed) => server.close(closed))
@@ -105,7 +109,8 @@ const prepare = async (db: Db) => {
   return { workspaceId, key }
 }
 
-const makeEndpoint = async (server: ServerProcess, key: string, url: string): Promise<string> => {
+/** Creates an endpoint and returns its secret. */
+const createEndpoint = async (server: ServerProcess, key: string, url: string): Promise<string> => {
   const response = await fetch(`${server.url}/v1/webhooks/endpoints`, {
     method: 'POST',
     headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
@@ -115,15 +120,15 @@ const makeEndpoint = async (server: ServerProcess, key: string, url: string): Pr
   return ((await response.json()) as { signing_secret: string }).signing_secret
 }
 
-/** Writes events at their pace, ten to a transaction. */
-const writeAll = async (
+/** Inserts events at the configured rate, ten per transaction, and returns their ids. */
+const writeEvents = async (
   db: Db,
   workspaceId: string,
-  { events, perSecond }: Storm,
+  { events, perSecond }: StormOptions,
   stopped: () => boolean,
 ): Promise<string[]> => {
   const ids: string[] = []
-  const begun = performance.now()
+  const startedAt = performance.now()
   while (ids.length < events && !stopped()) {
     const rows = Array.from({ length: Math.min(10, events - ids.length) }, (_, n) => ({
       id: createEventId(),
@@ -133,23 +138,23 @@ const writeAll = async (
     }))
     await insertEvents(db, workspaceId, rows)
     ids.push(...rows.map(({ id }) => id))
-    const early = (ids.length / perSecond) * 1000 - (performance.now() - begun)
-    if (early > 0) await pause(early)
+    const waitMs = (ids.length / perSecond) * 1000 - (performance.now() - startedAt)
+    if (waitMs > 0) await pause(waitMs)
   }
   return ids
 }
 
 /**
- * Two servers share a PostgreSQL database and are killed in turn while events go to many endpoints, some of
- * whose answers are bad.
+ * Runs two servers that share a PostgreSQL database and kills them in turn while events are delivered to many
+ * endpoints, which fail some requests.
  */
-export const weather = (place: TestDatabase, storm: Storm): Promise<Aftermath> =>
+export const runWebhookStorm = (place: TestDatabase, storm: StormOptions): Promise<StormResult> =>
   withStorage(place.location, async ({ db }) => {
     const { workspaceId, key } = await prepare(db)
-    const count: Aftermath = {
+    const count: StormResult = {
       kills: 0,
       attempts: 0,
-      troubled: 0,
+      failedAttempts: 0,
       missing: 0,
       duplicates: 0,
       unstable: 0,
@@ -157,16 +162,17 @@ export const weather = (place: TestDatabase, storm: Storm): Promise<Aftermath> =
       seconds: 0,
     }
     const secrets = new Map<string, string>()
-    const customers = await receivers(storm, secrets, count)
+    const customers = await startReceivers(storm, secrets, count)
     const start = () => startProcess(place.flags, { WCRM_WEBHOOK_ALLOW: '127.0.0.0/8' })
     const servers = [await start(), await start()]
-    let over = false
-    const say = storm.say ?? (() => {})
+    let finished = false
+    const log = storm.log ?? (() => {})
     try {
       for (let n = 0; n < storm.endpoints; n++)
-        secrets.set(`/${n}`, await makeEndpoint(servers[0]!, key, `${customers.url}/${n}`))
-      const begun = performance.now()
-      const writing = writeAll(db, workspaceId, storm, () => over)
+        secrets.set(`/${n}`, await createEndpoint(servers[0]!, key, `${customers.url}/${n}`))
+      const startedAt = performance.now()
+      const elapsed = () => ((performance.now() - startedAt) / 1000).toFixed(0)
+      const writing = writeEvents(db, workspaceId, storm, () => finished)
       let written: string[] | undefined
       void writing.then(
         (ids) => {
@@ -174,56 +180,55 @@ export const weather = (place: TestDatabase, storm: Storm): Promise<Aftermath> =
         },
         () => {},
       )
-      const deadline = begun + storm.longestMs
-      // A busy machine starts servers slowly.
+      const deadline = startedAt + storm.timeoutMs
+      // On a busy machine servers start slowly: at least three kills.
       for (let turn = 0; !written || count.kills < 3; turn++) {
         await pause(storm.killEveryMs)
         await servers[turn % 2]!.kill('SIGKILL')
         count.kills++
         servers[turn % 2] = await start()
-        await hurry(db, workspaceId)
-        say(
-          `${((performance.now() - begun) / 1000).toFixed(0)} s: ${count.attempts} attempts, ${count.kills} kills`,
-        )
+        await makeDeliveriesDue(db, workspaceId)
+        log(`${elapsed()} s: ${count.attempts} attempts, ${count.kills} kills`)
         if (performance.now() > deadline) break
       }
       const ids = await writing
-      // Leases of the dead run out by themselves; only the schedule's times are brought about.
+      // Leases of killed servers expire by themselves; only scheduled retries are made due.
       for (let open = Infinity; open > 0 && performance.now() < deadline; await pause(250)) {
-        await hurry(db, workspaceId)
+        await makeDeliveriesDue(db, workspaceId)
         open = Number(
           (
             await sql<{
               n: string
-            }>`select count(*) as n from webhook_deliveries where workspace_id = ${workspaceId} and status in ('pending', 'failed')`.execute(
-              db,
-            )
+            }>`
+              select count(*) as n from webhook_deliveries
+              where workspace_id = ${workspaceId} and status in ('pending', 'failed')`.execute(db)
           ).rows[0]!.n,
         )
-        say(`${((performance.now() - begun) / 1000).toFixed(0)} s: ${count.attempts} attempts, ${open} open`)
+        log(`${elapsed()} s: ${count.attempts} attempts, ${open} open`)
       }
-      count.seconds = (performance.now() - begun) / 1000
+      count.seconds = (performance.now() - startedAt) / 1000
       for (const path of secrets.keys()) {
-        const taken = customers.taken.get(path)
-        for (const id of ids) if (!taken?.has(id)) count.missing++
-        for (const times of taken?.values() ?? []) count.duplicates += times - 1
+        const accepted = customers.accepted.get(path)
+        for (const id of ids) if (!accepted?.has(id)) count.missing++
+        for (const times of accepted?.values() ?? []) count.duplicates += times - 1
       }
       return count
     } finally {
-      over = true
+      finished = true
       await Promise.all(servers.map((server) => server.kill('SIGKILL')))
       await customers.close()
     }
   })
 
-/** Brings the time of what failed about, and lets no endpoint be paused for long. */
-const hurry = async (db: Db, workspaceId: string): Promise<void> => {
+/** Makes failed deliveries due, and the probes of paused endpoints. */
+const makeDeliveriesDue = async (db: Db, workspaceId: string): Promise<void> => {
   await sql`
     update webhook_deliveries set next_attempt_at = now() where (workspace_id, id) in (
-      select workspace_id, id from webhook_deliveries where workspace_id = ${workspaceId} and status = 'failed' and next_attempt_at > now() for update skip locked)`.execute(
-    db,
-  )
-  await sql`update webhook_endpoints set next_probe_at = now() where workspace_id = ${workspaceId} and status = 'paused' and next_probe_at > now() + interval '1 second'`.execute(
-    db,
-  )
+      select workspace_id, id from webhook_deliveries
+      where workspace_id = ${workspaceId} and status = 'failed' and next_attempt_at > now()
+      for update skip locked)`.execute(db)
+  await sql`
+    update webhook_endpoints set next_probe_at = now()
+    where workspace_id = ${workspaceId} and status = 'paused'
+      and next_probe_at > now() + interval '1 second'`.execute(db)
 }

@@ -1,25 +1,22 @@
 import fc from 'fast-check'
 import { TemplateDraft } from '../../catalog/templates/schemas.ts'
 
-/** Drafts of templates of every kind that break no rule. `draft-edits.ts` spoils them. */
+/** Template drafts of every kind that break no rule. `draft-edits.ts` makes them invalid. */
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
 export const oneOf = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values)
-export const often = <T>(usual: fc.Arbitrary<T>, ...rare: fc.Arbitrary<T>[]): fc.Arbitrary<T> =>
-  fc.oneof({ weight: 6, arbitrary: usual }, ...rare)
-export const maybe = (value: fc.Arbitrary<JsonObject>): fc.Arbitrary<JsonObject> =>
+export const mostly = <T>(common: fc.Arbitrary<T>, ...rare: fc.Arbitrary<T>[]): fc.Arbitrary<T> =>
+  fc.oneof({ weight: 6, arbitrary: common }, ...rare)
+export const optional = (value: fc.Arbitrary<JsonObject>): fc.Arbitrary<JsonObject> =>
   fc.oneof(value, fc.constant({}))
-export const merged = (...parts: fc.Arbitrary<JsonObject>[]): fc.Arbitrary<JsonObject> =>
+export const mergeFields = (...parts: fc.Arbitrary<JsonObject>[]): fc.Arbitrary<JsonObject> =>
   fc.tuple(...parts).map((all) => Object.assign({}, ...all) as JsonObject)
 export const field = (name: string, value: fc.Arbitrary<Json>): fc.Arbitrary<JsonObject> =>
   value.map((v) => ({ [name]: v }))
 
-/**
- * Letters of one code point and one unit, of one and two, of two code points, and a picture; some languages
- * write no spaces.
- */
+/** Words with letters of one or two UTF-16 units or two code points; of scripts with and without spaces. */
 export const words = oneOf(
   'order',
   'Your',
@@ -50,22 +47,22 @@ export const words = oneOf(
   'ready™',
   '©2026',
 )
-const decorated = often(words, oneOf('🎉', '👩‍👩‍👧', '🇩🇪', '1️⃣', '*bold*', '_soft_', '~old~'))
-export const joined = (word: fc.Arbitrary<string>, least: number, most: number) =>
-  fc.array(word, { minLength: least, maxLength: most }).map((list) => list.join(' '))
+const decoratedWords = mostly(words, oneOf('🎉', '👩‍👩‍👧', '🇩🇪', '1️⃣', '*bold*', '_soft_', '~old~'))
+export const joinWords = (word: fc.Arbitrary<string>, min: number, max: number) =>
+  fc.array(word, { minLength: min, maxLength: max }).map((list) => list.join(' '))
 
-export const variable = (n: number) => `{{${n}}}`
-export const sample = often(
-  joined(words, 1, 2),
+export const formatVariable = (n: number) => `{{${n}}}`
+export const sample = mostly(
+  joinWords(words, 1, 2),
   oneOf('Ada', '2026-10-01', '25 %', '🎁', 'https://www.example.com/a?b=c', 'a    b'),
 )
 
-/** Text with each of `count` variables among its words, the order and repetitions left to chance. */
-const textWith = (count: number): fc.Arbitrary<{ text: string; examples: string[] }> =>
+/** Texts with `count` variables among their words, in random order. */
+const textWithVariables = (count: number): fc.Arbitrary<{ text: string; examples: string[] }> =>
   fc
     .tuple(
-      joined(decorated, 2, 5),
-      fc.array(fc.tuple(joined(decorated, 2, 5), oneOf(' ', ': ', '\n', ' (')), {
+      joinWords(decoratedWords, 2, 5),
+      fc.array(fc.tuple(joinWords(decoratedWords, 2, 5), oneOf(' ', ': ', '\n', ' (')), {
         minLength: count,
         maxLength: count,
       }),
@@ -76,39 +73,42 @@ const textWith = (count: number): fc.Arbitrary<{ text: string; examples: string[
       ),
       oneOf('.', '!', '。', ' ☕', ' end'),
     )
-    .map(([start, between, examples, order, end]) => ({
-      text: `${start}${between.map(([after, gap], n) => `${gap}${variable(order[n]!)} ${after}`).join('')}${end}`,
-      examples,
-    }))
+    .map(([start, parts, examples, order, end]) => {
+      const middle = parts.map(([words, gap], n) => `${gap}${formatVariable(order[n]!)} ${words}`)
+      return { text: `${start}${middle.join('')}${end}`, examples }
+    })
 
-export const bodyOf = (counts: fc.Arbitrary<number>): fc.Arbitrary<JsonObject> =>
-  counts.chain(textWith).map(({ text, examples }) => ({ text, ...(examples.length > 0 ? { examples } : {}) }))
+export const bodyWithVariables = (counts: fc.Arbitrary<number>): fc.Arbitrary<JsonObject> =>
+  counts
+    .chain(textWithVariables)
+    .map(({ text, examples }) => ({ text, ...(examples.length > 0 ? { examples } : {}) }))
 
-const short = (most: number) => joined(words, 1, 4).map((text) => [...text].slice(0, most).join('').trim())
-const handle = oneOf('4::aW1hZ2UvanBlZw==:ARZVv4zu', '4::dmlkZW8vbXA0:ARa')
+const shortText = (maxLength: number) =>
+  joinWords(words, 1, 4).map((text) => [...text].slice(0, maxLength).join('').trim())
+const mediaHandle = oneOf('4::aW1hZ2UvanBlZw==:ARZVv4zu', '4::dmlkZW8vbXA0:ARa')
 
 export const header = fc.oneof(
-  merged(fc.constant({ format: 'TEXT' }), field('text', short(60))),
-  merged(
+  mergeFields(fc.constant({ format: 'TEXT' }), field('text', shortText(60))),
+  mergeFields(
     fc.constant({ format: 'TEXT' }),
     field(
       'text',
-      short(50).map((text) => `${text} {{1}}`),
+      shortText(50).map((text) => `${text} {{1}}`),
     ),
     field('example', sample),
   ),
-  merged(field('format', oneOf('IMAGE', 'VIDEO', 'DOCUMENT')), field('media_handle', handle)),
+  mergeFields(field('format', oneOf('IMAGE', 'VIDEO', 'DOCUMENT')), field('media_handle', mediaHandle)),
   fc.constant({ format: 'LOCATION' }),
 )
-export const footer = field('text', short(60))
+export const footer = field('text', shortText(60))
 
-/** Labels differ, since each ends with its place. */
-const label = (place: number) =>
+/** Labels are unique, since each ends with the index of its button. */
+const buttonLabel = (index: number) =>
   field(
     'text',
-    short(22).map((text) => `${text} ${place}`),
+    shortText(22).map((text) => `${text} ${index}`),
   )
-const pages = oneOf(
+const staticUrls = oneOf(
   'https://www.example.com',
   'https://example.com/shop?q=1#top',
   'https://münchen.example/straße',
@@ -116,16 +116,16 @@ const pages = oneOf(
   'HTTPS://EXAMPLE.COM/x',
   'https://127.0.0.1/x',
 )
-const url = fc.oneof(
-  field('url', pages),
+const urlFields = fc.oneof(
+  field('url', staticUrls),
   fc
     .tuple(
       oneOf('https://www.example.com/', 'https://example.com/t?id='),
       oneOf('a', 'order/17', '%C3%A4', 'é'),
     )
-    .map(([url, end]): JsonObject => ({ url: `${url}{{1}}`, url_example: `${url}${end}` })),
+    .map(([url, suffix]): JsonObject => ({ url: `${url}{{1}}`, url_example: `${url}${suffix}` })),
 )
-const phone = oneOf(
+const phoneNumber = oneOf(
   '+15550100042',
   '+49 30 901820',
   '+442079460000',
@@ -133,7 +133,7 @@ const phone = oneOf(
   '15550051310',
   '+81312345678',
 )
-const flow = fc.oneof(
+const flowFields = fc.oneof(
   fc.constant({ flow_id: '881', navigate_screen: 'WELCOME' }),
   fc.constant({ flow_id: '881', flow_action: 'NAVIGATE', navigate_screen: 'A' }),
   fc.constant({ flow_id: '881', flow_action: 'DATA_EXCHANGE' }),
@@ -146,58 +146,60 @@ export const apps = fc.array(
   { minLength: 1, maxLength: 5 },
 )
 
-const button = (type: string, place: number): fc.Arbitrary<JsonObject> => {
+const buttonOfType = (type: string, index: number): fc.Arbitrary<JsonObject> => {
   const start = [
     field('type', fc.constant(type)),
-    ...(type === 'COPY_CODE' || type === 'OTP' ? [] : [label(place)]),
+    ...(type === 'COPY_CODE' || type === 'OTP' ? [] : [buttonLabel(index)]),
   ]
   switch (type) {
     case 'URL':
-      return merged(...start, url)
+      return mergeFields(...start, urlFields)
     case 'PHONE_NUMBER':
-      return merged(...start, field('phone_number', phone))
+      return mergeFields(...start, field('phone_number', phoneNumber))
     case 'COPY_CODE':
-      return merged(
+      return mergeFields(
         ...start,
         field('coupon_code', oneOf('25OFF', 'CARIBE25CARIBE25', '割引コード', '12345678901234567890')),
       )
     case 'FLOW':
-      return merged(...start, flow)
+      return mergeFields(...start, flowFields)
     default:
-      return merged(...start)
+      return mergeFields(...start)
   }
 }
-const buttonsOf = (types: readonly string[]): fc.Arbitrary<Json> => fc.tuple(...types.map(button))
+const buttonList = (types: readonly string[]): fc.Arbitrary<Json> => fc.tuple(...types.map(buttonOfType))
 
-const actions = fc.shuffledSubarray(['URL', 'URL', 'PHONE_NUMBER', 'COPY_CODE', 'FLOW', 'VOICE_CALL'])
-export const layout = fc.tuple(fc.nat({ max: 4 }), actions, fc.boolean()).map(([replies, others, first]) => {
-  const quick = Array.from({ length: replies }, () => 'QUICK_REPLY')
-  return first ? [...quick, ...others] : [...others, ...quick]
-})
+const nonReplyTypes = fc.shuffledSubarray(['URL', 'URL', 'PHONE_NUMBER', 'COPY_CODE', 'FLOW', 'VOICE_CALL'])
+export const buttonLayout = fc
+  .tuple(fc.nat({ max: 4 }), nonReplyTypes, fc.boolean())
+  .map(([replyCount, otherTypes, repliesFirst]) => {
+    const replies = Array.from({ length: replyCount }, () => 'QUICK_REPLY')
+    return repliesFirst ? [...replies, ...otherTypes] : [...otherTypes, ...replies]
+  })
 export const buttons = (types: fc.Arbitrary<readonly string[]>): fc.Arbitrary<JsonObject> =>
-  field('buttons', types.chain(buttonsOf))
+  field('buttons', types.chain(buttonList))
 
-const start = (categories: fc.Arbitrary<string>): fc.Arbitrary<JsonObject> =>
+const baseFields = (categories: fc.Arbitrary<string>): fc.Arbitrary<JsonObject> =>
   fc.record({
     name: oneOf('order_update', 'a', 'x'.repeat(512), '2026_sale', '_'),
     language: oneOf('en_US', 'de', 'fil', 'zh_CN', 'pt_BR', 'ar', 'xx'),
     category: categories,
   })
-const counts = often(fc.nat({ max: 3 }), fc.integer({ min: 4, max: 12 }))
+const variableCounts = mostly(fc.nat({ max: 3 }), fc.integer({ min: 4, max: 12 }))
 
-const message = merged(
-  start(oneOf('MARKETING', 'UTILITY')),
-  field('body', bodyOf(counts)),
-  maybe(field('header', header)),
-  maybe(field('footer', footer)),
-  maybe(buttons(layout)),
+const messageDraft = mergeFields(
+  baseFields(oneOf('MARKETING', 'UTILITY')),
+  field('body', bodyWithVariables(variableCounts)),
+  optional(field('header', header)),
+  optional(field('footer', footer)),
+  optional(buttons(buttonLayout)),
 )
 
-const offer = merged(
-  start(fc.constant('MARKETING')),
-  field('body', bodyOf(counts)),
-  maybe(field('header', header)),
-  maybe(field('footer', footer)),
+const offerDraft = mergeFields(
+  baseFields(fc.constant('MARKETING')),
+  field('body', bodyWithVariables(variableCounts)),
+  optional(field('header', header)),
+  optional(field('footer', footer)),
   buttons(
     oneOf(
       ['COPY_CODE'],
@@ -206,25 +208,28 @@ const offer = merged(
       ['URL', 'COPY_CODE', 'PHONE_NUMBER'],
     ),
   ),
-  field('limited_time_offer', merged(field('text', short(16)), maybe(field('has_expiration', fc.boolean())))),
+  field(
+    'limited_time_offer',
+    mergeFields(field('text', shortText(16)), optional(field('has_expiration', fc.boolean()))),
+  ),
 )
 
-const cardsOf = (
+const cardList = (
   format: string,
   types: readonly string[],
   texts: boolean,
   count: number,
 ): fc.Arbitrary<Json> =>
   fc.array(
-    merged(
+    mergeFields(
       fc.constant({ header_format: format }),
-      field('media_handle', handle),
-      ...(texts ? [field('body', bodyOf(fc.nat({ max: 2 })))] : []),
-      field('buttons', buttonsOf(types)),
+      field('media_handle', mediaHandle),
+      ...(texts ? [field('body', bodyWithVariables(fc.nat({ max: 2 })))] : []),
+      field('buttons', buttonList(types)),
     ),
     { minLength: count, maxLength: count },
   )
-const layouts = oneOf(
+const cardButtonLayouts = oneOf(
   ['QUICK_REPLY'],
   ['URL'],
   ['PHONE_NUMBER'],
@@ -234,9 +239,9 @@ const layouts = oneOf(
   ['QUICK_REPLY', 'QUICK_REPLY'],
   ['PHONE_NUMBER', 'PHONE_NUMBER'],
 )
-const carousel = merged(
-  start(fc.constant('MARKETING')),
-  field('body', bodyOf(counts)),
+const carouselDraft = mergeFields(
+  baseFields(fc.constant('MARKETING')),
+  field('body', bodyWithVariables(variableCounts)),
   field(
     'carousel',
     field(
@@ -244,11 +249,11 @@ const carousel = merged(
       fc
         .tuple(
           oneOf('IMAGE', 'VIDEO'),
-          layouts,
+          cardButtonLayouts,
           fc.boolean(),
-          often(fc.integer({ min: 2, max: 4 }), fc.constant(10)),
+          mostly(fc.integer({ min: 2, max: 4 }), fc.constant(10)),
         )
-        .chain((of) => cardsOf(...of)),
+        .chain((options) => cardList(...options)),
     ),
   ),
 )
@@ -256,32 +261,34 @@ const carousel = merged(
 const otp = fc.oneof(
   fc.constant({}),
   fc.constant({ otp_type: 'COPY_CODE' }),
-  merged(field('otp_type', oneOf('ONE_TAP', 'ZERO_TAP')), field('supported_apps', apps)),
+  mergeFields(field('otp_type', oneOf('ONE_TAP', 'ZERO_TAP')), field('supported_apps', apps)),
 )
-const authentication = merged(
-  start(fc.constant('AUTHENTICATION')),
-  maybe(field('body', maybe(field('add_security_recommendation', fc.boolean())))),
-  maybe(field('footer', field('code_expiration_minutes', fc.integer({ min: 1, max: 90 })))),
+const authenticationDraft = mergeFields(
+  baseFields(fc.constant('AUTHENTICATION')),
+  optional(field('body', optional(field('add_security_recommendation', fc.boolean())))),
+  optional(field('footer', field('code_expiration_minutes', fc.integer({ min: 1, max: 90 })))),
   field(
     'buttons',
-    merged(fc.constant({ type: 'OTP' }), maybe(field('text', short(25))), otp).map((one) => [one]),
+    mergeFields(fc.constant({ type: 'OTP' }), optional(field('text', shortText(25))), otp).map((one) => [
+      one,
+    ]),
   ),
 )
 
-export const asDraft = (value: Json): TemplateDraft[] => {
+export const parseDraft = (value: Json): TemplateDraft[] => {
   const { data } = TemplateDraft.safeParse(value)
   return data ? [data] : []
 }
-export const taken = (value: fc.Arbitrary<Json>): fc.Arbitrary<TemplateDraft> =>
+export const parseable = (value: fc.Arbitrary<Json>): fc.Arbitrary<TemplateDraft> =>
   value
-    .map(asDraft)
+    .map(parseDraft)
     .filter((all) => all.length > 0)
     .map(([one]) => one!)
 
-export const good: fc.Arbitrary<JsonObject> = fc.oneof(
-  { weight: 4, arbitrary: message },
-  { weight: 2, arbitrary: offer },
-  { weight: 3, arbitrary: carousel },
-  { weight: 2, arbitrary: authentication },
+export const validDraftJson: fc.Arbitrary<JsonObject> = fc.oneof(
+  { weight: 4, arbitrary: messageDraft },
+  { weight: 2, arbitrary: offerDraft },
+  { weight: 3, arbitrary: carouselDraft },
+  { weight: 2, arbitrary: authenticationDraft },
 )
-export const validDrafts = taken(good)
+export const validDrafts = parseable(validDraftJson)

@@ -1,21 +1,21 @@
-import { asking } from '../messaging/sends.ts'
+import { createSandboxRequest } from '../messaging/fixtures.ts'
 import type { TestServer, TestWorkspace } from '../servers.ts'
 
-/** Drafts of every kind that nobody refuses, and what the provider is given of each (reference 2.3). */
-export const order = {
+/** Valid drafts of every kind, and the payload that the provider receives for each (reference 2.3). */
+export const orderDraft = {
   name: 'order_update',
   language: 'en_US',
   category: 'UTILITY',
   body: { text: 'Hello {{1}}, your order {{2}} of today is on its way.', examples: ['Ada', '17'] },
 }
-export const plain = {
+export const plainDraft = {
   name: 'opening_hours',
   language: 'en_US',
   category: 'UTILITY',
   body: { text: 'We are open from ten to four.' },
 }
 
-const card = (n: number) => ({
+const buildCard = (n: number) => ({
   header_format: 'IMAGE',
   media_handle: `4::aW1hZ2U${n}`,
   body: { text: `Coffee for {{1}} in size ${n}.`, examples: ['Ada'] },
@@ -30,9 +30,9 @@ const card = (n: number) => ({
   ],
 })
 
-export const drafts = [
-  order,
-  plain,
+export const acceptedDrafts = [
+  orderDraft,
+  plainDraft,
   {
     name: 'titled',
     language: 'pt_BR',
@@ -92,11 +92,11 @@ export const drafts = [
     language: 'en_US',
     category: 'MARKETING',
     body: { text: 'Our new coffees are here.' },
-    carousel: { cards: [card(1), card(2)] },
+    carousel: { cards: [buildCard(1), buildCard(2)] },
   },
 ]
 
-const heldCard = (n: number) => ({
+const buildCardPayload = (n: number) => ({
   components: [
     { type: 'HEADER', format: 'IMAGE', example: { header_handle: [`4::aW1hZ2U${n}`] } },
     { type: 'BODY', text: `Coffee for {{1}} in size ${n}.`, example: { body_text: [['Ada']] } },
@@ -115,9 +115,9 @@ const heldCard = (n: number) => ({
   ],
 })
 
-export const held: Readonly<Record<string, unknown[]>> = {
-  order_update: [{ type: 'BODY', text: order.body.text, example: { body_text: [['Ada', '17']] } }],
-  opening_hours: [{ type: 'BODY', text: plain.body.text }],
+export const expectedPayloads: Readonly<Record<string, unknown[]>> = {
+  order_update: [{ type: 'BODY', text: orderDraft.body.text, example: { body_text: [['Ada', '17']] } }],
+  opening_hours: [{ type: 'BODY', text: plainDraft.body.text }],
   titled: [
     { type: 'HEADER', format: 'TEXT', text: 'For {{1}}', example: { header_text: ['Ada'] } },
     { type: 'BODY', text: 'Tudo pronto 😀' },
@@ -174,11 +174,11 @@ export const held: Readonly<Record<string, unknown[]>> = {
   ],
   cards: [
     { type: 'BODY', text: 'Our new coffees are here.' },
-    { type: 'CAROUSEL', cards: [heldCard(1), heldCard(2)] },
+    { type: 'CAROUSEL', cards: [buildCardPayload(1), buildCardPayload(2)] },
   ],
 }
 
-type AtProvider = {
+type TemplateAtProvider = {
   id: string
   name: string
   status: string
@@ -187,23 +187,23 @@ type AtProvider = {
   components: unknown[]
 }
 
-/** Drives the sandbox in a workspace, as far as templates go. */
-export const atProvider = (
+/** Controls the templates of a workspace in the sandbox. */
+export const createTemplateDriver = (
   server: Pick<TestServer, 'url' | 'settle'>,
   workspace: Pick<TestWorkspace, 'owner'>,
 ) => {
-  const ask = asking(server, workspace)
+  const request = createSandboxRequest(server, workspace)
   return {
-    templates: async (): Promise<AtProvider[]> =>
-      (await ask<{ data: AtProvider[] }>('GET', 'templates')).data,
-    /** The reviewer decides, and we have heard of it. */
+    templates: async (): Promise<TemplateAtProvider[]> =>
+      (await request<{ data: TemplateAtProvider[] }>('GET', 'templates')).data,
+    /** Has the reviewer decide. Resolves when the server has applied the webhook. */
     review: async (
       templateId: string,
       decision: string,
       reason?: string,
       category?: string,
     ): Promise<void> => {
-      await ask('POST', 'review', {
+      await request('POST', 'review', {
         template_id: templateId,
         decision,
         ...(reason === undefined ? {} : { reason }),
@@ -211,6 +211,6 @@ export const atProvider = (
       })
       await server.settle()
     },
-    fault: (fault: object) => ask('POST', 'faults', { on: 'templates', times: 1, ...fault }),
+    fault: (fault: object) => request('POST', 'faults', { on: 'templates', times: 1, ...fault }),
   }
 }

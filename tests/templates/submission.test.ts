@@ -1,30 +1,16 @@
 import assert from 'node:assert/strict'
-import { createServer, type Server } from 'node:http'
-import { mkdtempSync, rmSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, it } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
-import { sql } from 'kysely'
-import { currentVersion, scopes } from '../../catalog/index.ts'
-import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
-import { resolveProviderSettings } from '../../server/provider/settings.ts'
+import { it } from 'node:test'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
-import { createChannel, createKey, createStaff, createWorkspace } from '../../storage/admin.ts'
-import { type Location, migrate } from '../../storage/open.ts'
+import { resolveProviderSettings } from '../../server/provider/settings.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { type ServerProcess, startCommand, startProcess } from '../process.ts'
-import { refusal } from '../messaging/sends.ts'
+import { summarizeReply } from '../messaging/fixtures.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
-import { atProvider, order } from './drafts.ts'
-import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { createTemplateDriver, orderDraft } from './drafts.ts'
+import { submit } from './template-fixture.ts'
 
-const submit = { confirm: 'submit' }
-
-/** The sandbox's own side, for what workspaces cannot ask of it. */
-const control = async <T>(
+/** Calls the control API of the sandbox directly, for what workspaces may not do. */
+const callControlApi = async <T>(
   server: Pick<TestServer, 'url'>,
   method: string,
   path: string,
@@ -41,25 +27,28 @@ const control = async <T>(
   return JSON.parse(text) as T
 }
 
-everyDatabase('A template whose answer was lost', (server) => {
-  const scene = async () => {
+everyDatabase('Template submission: lost responses', (server) => {
+  const setUp = async () => {
     const workspace = await makeWorkspace(server())
     const call = callAs(server(), workspace.owner.key)
-    const key = (name: string) => `${name}-template-${workspace.id}`
-    const sandbox = atProvider(server(), workspace)
+    const idempotencyKey = (name: string) => `${name}-template-${workspace.id}`
+    const sandbox = createTemplateDriver(server(), workspace)
     return {
       workspace,
       call,
       sandbox,
       run: doAs(server(), workspace.owner.key),
-      key,
       create: (name = 'lost') =>
-        call('messaging_create_template', { template: order }, { ...submit, idempotencyKey: key(name) }),
+        call(
+          'messaging_create_template',
+          { template: orderDraft },
+          { ...submit, idempotencyKey: idempotencyKey(name) },
+        ),
       update: (id: string, template: object) =>
         call(
           'messaging_update_template',
           { template_id: id, template },
-          { ...submit, idempotencyKey: key('change') },
+          { ...submit, idempotencyKey: idempotencyKey('change') },
         ),
       events: async () =>
         (
@@ -70,31 +59,35 @@ everyDatabase('A template whose answer was lost', (server) => {
             .orderBy('id')
             .execute()
         ).map(({ type }) => type),
-      lose: () => sandbox.fault({ drop_answer: true }),
+      loseResponse: () => sandbox.fault({ drop_answer: true }),
     }
   }
 
-  it('is submitted once, and its name is kept meanwhile', async () => {
-    const { create, run, sandbox, events, lose } = await scene()
-    await lose()
+  it('create: submitted once, and the name stays reserved until the retry', async () => {
+    const { create, run, sandbox, events, loseResponse } = await setUp()
+    await loseResponse()
     const lost = await create()
     assert.deepEqual([lost.status, lost.body.code], [504, 'timeout'])
-    const [kept] = (await run('messaging_list_templates')).data
-    assert.deepEqual([kept.name, kept.status, await events()], [order.name, 'SUBMITTING', []])
-    assert.deepEqual(refusal(await create('another')), [409, 'conflict', 'duplicate'])
-    const made = await create()
-    assert.deepEqual([made.status, made.body.id, made.body.status], [201, kept.id, 'PENDING'], made.text)
-    const held = await sandbox.templates()
+    const [reserved] = (await run('messaging_list_templates')).data
+    assert.deepEqual([reserved.name, reserved.status, await events()], [orderDraft.name, 'SUBMITTING', []])
+    assert.deepEqual(summarizeReply(await create('another')), [409, 'conflict', 'duplicate'])
+    const created = await create()
     assert.deepEqual(
-      [held.length, JSON.stringify(held[0]!.components), await events()],
-      [1, JSON.stringify(made.body.payload_preview), ['template.submitted/1']],
+      [created.status, created.body.id, created.body.status],
+      [201, reserved.id, 'PENDING'],
+      created.text,
     )
-    assert.equal((await create()).text, made.text)
+    const stored = await sandbox.templates()
+    assert.deepEqual(
+      [stored.length, JSON.stringify(stored[0]!.components), await events()],
+      [1, JSON.stringify(created.body.payload_preview), ['template.submitted/1']],
+    )
+    assert.equal((await create()).text, created.text)
   })
 
-  it('is submitted once by a worker when nobody asks again', async () => {
-    const { create, sandbox, lose } = await scene()
-    await lose()
+  it('create: completed by the background job when the caller does not retry', async () => {
+    const { create, sandbox, loseResponse } = await setUp()
+    await loseResponse()
     assert.equal((await create()).status, 504)
     await reconcileProviderCalls(server().app)
     const reply = await create()
@@ -104,28 +97,28 @@ everyDatabase('A template whose answer was lost', (server) => {
     )
   })
 
-  it('keeps what a review came to in between', async () => {
-    const { create, run, sandbox, events, lose } = await scene()
-    await lose()
+  it('create: a review that ends before the retry keeps its result', async () => {
+    const { create, run, sandbox, events, loseResponse } = await setUp()
+    await loseResponse()
     assert.equal((await create()).status, 504)
-    await control(server(), 'POST', 'review', {
+    await callControlApi(server(), 'POST', 'review', {
       template_id: (await sandbox.templates())[0]!.id,
       decision: 'reject',
       reason: 'Say who writes.',
     })
     await server().settle()
     assert.equal((await run('messaging_list_templates')).data[0].status, 'REJECTED')
-    const made = await create()
-    assert.deepEqual([made.status, made.body.status], [201, 'REJECTED'])
-    const shown = await run('messaging_get_template', { template_id: made.body.id })
+    const created = await create()
+    assert.deepEqual([created.status, created.body.status], [201, 'REJECTED'])
+    const shown = await run('messaging_get_template', { template_id: created.body.id })
     assert.deepEqual(
       [shown.status, shown.rejection_reason, await events()],
       ['REJECTED', 'Say who writes.', ['template.status_changed/1', 'template.submitted/1']],
     )
   })
 
-  it('is submitted anew when it never arrived', async () => {
-    const { create, sandbox } = await scene()
+  it('create: submitted again when the request never arrived', async () => {
+    const { create, sandbox } = await setUp()
     await sandbox.fault({ code: 2 })
     assert.equal((await create()).status, 503)
     assert.equal((await sandbox.templates()).length, 0)
@@ -133,9 +126,9 @@ everyDatabase('A template whose answer was lost', (server) => {
     assert.equal((await sandbox.templates()).length, 1)
   })
 
-  it('waits while the provider cannot be asked', async () => {
-    const { create, sandbox, run, lose } = await scene()
-    await lose()
+  it('create: the outcome stays open while the provider cannot be queried', async () => {
+    const { create, sandbox, run, loseResponse } = await setUp()
+    await loseResponse()
     assert.equal((await create()).status, 504)
     await sandbox.fault({ code: 190 })
     const reply = await create()
@@ -145,42 +138,42 @@ everyDatabase('A template whose answer was lost', (server) => {
     assert.equal((await sandbox.templates()).length, 1)
   })
 
-  it('is not taken for another one that holds the name', async () => {
-    const { workspace, create, run, sandbox } = await scene()
+  it('create: a different template of the same name is reported as a duplicate', async () => {
+    const { workspace, create, run, sandbox } = await setUp()
     await sandbox.fault({ code: 2 })
     assert.equal((await create()).status, 503)
-    await control(server(), 'PUT', 'templates', {
+    await callControlApi(server(), 'PUT', 'templates', {
       templates: [
         {
           account_id: `77${workspace.id}`,
-          name: order.name,
+          name: orderDraft.name,
           language: 'en_US',
           components: [{ type: 'BODY', text: 'Somebody else wrote this.' }],
         },
       ],
     })
-    assert.deepEqual(refusal(await create()), [409, 'conflict', 'duplicate'])
+    assert.deepEqual(summarizeReply(await create()), [409, 'conflict', 'duplicate'])
     assert.deepEqual(
       [(await run('messaging_list_templates')).data, (await sandbox.templates()).length],
       [[], 1],
     )
   })
 
-  it('when changed is changed once', async () => {
-    const { create, run, update, sandbox, events, lose } = await scene()
+  it('update: applied once', async () => {
+    const { create, run, update, sandbox, events, loseResponse } = await setUp()
     const {
       body: { id },
     } = await create()
     await sandbox.review(id, 'approve')
-    const changed = { ...order, footer: { text: 'Thanks' } }
-    await lose()
+    const changed = { ...orderDraft, footer: { text: 'Thanks' } }
+    await loseResponse()
     assert.equal((await update(id, changed)).status, 504)
     // The provider refuses to change what is in review, so a second call would fail.
-    const done = await update(id, changed)
+    const updated = await update(id, changed)
     assert.deepEqual(
-      [done.status, done.body.status, (await sandbox.templates())[0]!.status],
+      [updated.status, updated.body.status, (await sandbox.templates())[0]!.status],
       [200, 'PENDING', 'PENDING'],
-      done.text,
+      updated.text,
     )
     assert.deepEqual(
       [(await run('messaging_get_template', { template_id: id })).footer, (await events()).at(-1)],
@@ -188,232 +181,38 @@ everyDatabase('A template whose answer was lost', (server) => {
     )
   })
 
-  it('when changed is changed anew if that never arrived', async () => {
-    const { create, update, sandbox } = await scene()
+  it('update: applied again when the request never arrived', async () => {
+    const { create, update, sandbox } = await setUp()
     const {
       body: { id },
     } = await create()
     await sandbox.review(id, 'approve')
-    const changed = { ...order, body: { ...order.body, examples: ['Grace', '18'] } }
+    const changed = { ...orderDraft, body: { ...orderDraft.body, examples: ['Grace', '18'] } }
     await sandbox.fault({ code: 2 })
     assert.equal((await update(id, changed)).status, 503)
-    const done = await update(id, changed)
-    assert.equal(done.status, 200, done.text)
+    const updated = await update(id, changed)
+    assert.equal(updated.status, 200, updated.text)
     assert.equal(
       JSON.stringify((await sandbox.templates())[0]!.components),
-      JSON.stringify(done.body.payload_preview),
+      JSON.stringify(updated.body.payload_preview),
     )
   })
 
-  it('when handed in unchanged is reviewed once more', async () => {
-    const { create, update, sandbox, lose } = await scene()
+  it('update: an unchanged template is reviewed again', async () => {
+    const { create, update, sandbox, loseResponse } = await setUp()
     const {
       body: { id },
     } = await create()
-    for (const fault of [lose, () => sandbox.fault({ code: 2 })]) {
+    for (const fault of [loseResponse, () => sandbox.fault({ code: 2 })]) {
       await sandbox.review(id, 'reject', `Before ${fault.name}`)
       await server()
         .db.deleteFrom('idempotency')
         .where('operation', '=', 'messaging_update_template')
         .execute()
       await fault()
-      assert.ok((await update(id, order)).status >= 503)
-      assert.equal((await update(id, order)).status, 200)
+      assert.ok((await update(id, orderDraft)).status >= 503)
+      assert.equal((await update(id, orderDraft)).status, 200)
       assert.equal((await sandbox.templates())[0]!.status, 'PENDING')
     }
   })
-})
-
-type Held = { name: string; status: string }
-
-/**
- * Stands between a server and the provider; holds the next change of templates back, before it is passed on
- * or when its answer has come.
- */
-const startProxy = async (target: string) => {
-  let hold: { when: 'before' | 'after'; reached: () => void } | undefined
-  const server: Server = createServer(
-    (request, response) =>
-      void (async () => {
-        const chunks: Buffer[] = []
-        for await (const chunk of request) chunks.push(chunk as Buffer)
-        const held = request.method === 'POST' && hold ? hold : undefined
-        if (held) hold = undefined
-        if (held?.when === 'before') return held.reached()
-        const answer = await fetch(target + request.url!, {
-          method: request.method!,
-          headers: {
-            Authorization: request.headers.authorization ?? '',
-            'Content-Type': request.headers['content-type'] ?? 'application/json',
-          },
-          ...(chunks.length > 0 ? { body: Buffer.concat(chunks) } : {}),
-        })
-        const text = await answer.text()
-        if (held) return held.reached()
-        response.writeHead(answer.status, { 'Content-Type': 'application/json' }).end(text)
-      })(),
-  )
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    hold: (when: 'before' | 'after') =>
-      new Promise<void>((reached) => {
-        hold = { when, reached }
-      }),
-    close: async () => {
-      server.closeAllConnections()
-      await new Promise((closed) => server.close(closed))
-    },
-  }
-}
-
-const ACCOUNT = '77'
-
-const prepare = (location: Location) =>
-  withStorage(location, async ({ db }) => {
-    await migrate(db)
-    const now = new Date().toISOString()
-    const { id: workspaceId } = await createWorkspace(db, { name: 'Killed' }, now)
-    const staff = await createStaff(db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
-    await createChannel(
-      db,
-      workspaceId,
-      {
-        type: 'chatapp',
-        name: 'Line',
-        identifier: '15550100001',
-        status: 'connected',
-        is_default: true,
-        account_id: ACCOUNT,
-        provider_phone_number_id: '8801',
-      },
-      now,
-    )
-    const key = createApiKey(false)
-    await createKey(
-      db,
-      workspaceId,
-      hashApiKey(key),
-      { staff_id: staff.id, scopes: [...scopes], api_version: currentVersion },
-      now,
-    )
-    return { key, workspaceId }
-  })
-
-describe('A server killed while it hands in templates', { concurrency: true }, () => {
-  for (const database of databases)
-    it(`hands in each of them once (${database})`, { timeout: 200_000 }, async () => {
-      const place = await createEmptyDatabase(database)
-      const folder = mkdtempSync(join(tmpdir(), 'wcrm-sandbox-'))
-      const running: { kill: (signal: NodeJS.Signals) => Promise<void> }[] = []
-      let proxy: Awaited<ReturnType<typeof startProxy>> | undefined
-      try {
-        const { key, workspaceId } = await prepare(place.location)
-        const sandbox = await startCommand<{ token: string; app_secret: string; verify_token: string }>([
-          'sandbox',
-          'serve',
-          '--port',
-          '0',
-          '--data',
-          folder,
-          '--json',
-        ])
-        running.push(sandbox)
-        const { token, app_secret, verify_token } = sandbox.said
-        const held = async (): Promise<Held[]> =>
-          (
-            (await (
-              await fetch(`${sandbox.url}/control/templates`, {
-                headers: { Authorization: `Bearer ${token}` },
-              })
-            ).json()) as { data: Held[] }
-          ).data
-        const through = (proxy = await startProxy(sandbox.url))
-        const start = async (): Promise<ServerProcess> => {
-          const server = await startProcess(place.flags, {
-            WCRM_PROVIDER_URL: through.url,
-            WCRM_PROVIDER_TOKEN: token,
-            WCRM_PROVIDER_APP_SECRET: app_secret,
-            WCRM_PROVIDER_VERIFY_TOKEN: verify_token,
-          })
-          running.push(server)
-          // This has the server tell the sandbox its number.
-          assert.equal(
-            (await fetch(`${server.url}/sandbox/templates`, { headers: { Authorization: `Bearer ${key}` } }))
-              .status,
-            200,
-          )
-          return server
-        }
-        const create = async (url: string, name: string) => {
-          const response = await fetch(`${url}/v1/templates`, {
-            method: 'POST',
-            body: JSON.stringify({ template: { ...order, name } }),
-            headers: {
-              Authorization: `Bearer ${key}`,
-              'Content-Type': 'application/json',
-              'Api-Confirm': 'submit',
-              'Idempotency-Key': `killed-at-${name}`,
-            },
-          })
-          return {
-            status: response.status,
-            body: (await response.json()) as { id: string; status: string; payload_preview: unknown },
-          }
-        }
-        let server = await start()
-        for (const when of ['after', 'before'] as const) {
-          const reached = through.hold(when)
-          const cut = create(server.url, when).catch(() => 'cut off')
-          await reached
-          assert.deepEqual(
-            (await held()).filter(({ name }) => name === when).length,
-            when === 'after' ? 1 : 0,
-          )
-          await server.kill('SIGKILL')
-          assert.equal(await cut, 'cut off')
-          // As if the half minute of the dead server's lease had passed.
-          await withStorage(place.location, async ({ db }) => {
-            await sql`update idempotency set lease_until = clock_timestamp() where workspace_id = ${workspaceId} and state = 'running'`.execute(
-              db,
-            )
-          })
-          server = await start()
-          let reply = await create(server.url, when)
-          // A worker of the new server may be at it.
-          for (; reply.status === 409; reply = await create(server.url, when)) await pause(100)
-          assert.equal(reply.status, 201, JSON.stringify(reply.body))
-          assert.equal((await held()).filter(({ name }) => name === when).length, 1)
-          assert.equal((await create(server.url, when)).body.id, reply.body.id)
-        }
-        await server.kill('SIGTERM')
-        await withStorage(place.location, async ({ db }) => {
-          const rows = await db
-            .selectFrom('templates')
-            .select(['name', 'provider_id'])
-            .where('workspace_id', '=', workspaceId)
-            .orderBy('id')
-            .execute()
-          assert.deepEqual(
-            rows.map(({ name, provider_id }) => [name, provider_id !== null]),
-            [
-              ['after', true],
-              ['before', true],
-            ],
-          )
-          const events = await db
-            .selectFrom('events')
-            .select('type')
-            .where('workspace_id', '=', workspaceId)
-            .where('type', '=', 'template.submitted/1')
-            .execute()
-          assert.equal(events.length, 2)
-        })
-      } finally {
-        for (const process of running) await process.kill('SIGKILL')
-        await proxy?.close()
-        await place.remove()
-        rmSync(folder, { recursive: true, force: true })
-      }
-    })
 })

@@ -33,7 +33,7 @@ const reply = async (
   else if (answer !== 'hang') response.writeHead(answer.status ?? 200, answer.headers).end(answer.body)
 }
 
-/** A customer's server that takes webhooks and remembers them. `answer` can be replaced at any time. */
+/** Starts a customer's server that records webhooks. `answer` can be replaced at any time. */
 export const startReceiver = async (answer: Receiver['answer'] = () => ({})): Promise<Receiver> => {
   const server = createServer((request, response) => {
     reply(receiver, request, response).catch(() => response.destroy())

@@ -15,19 +15,28 @@ import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 
-/** The receivers of docs/webhooks.md, run as they are written there, and sent to by the product. */
+/** Runs the example receivers of docs/webhooks.md and delivers to them. */
 const guide = readFileSync('docs/webhooks.md', 'utf8')
 const blocks = new Map(
   [...guide.matchAll(/```\w+ file=(\S+)\n(.*?)```/gs)].map(([, name, text]) => [name!, text!]),
 )
 
 const has = (command: string, ...args: string[]): boolean => spawnSync(command, args).status === 0
-const unless = (there: boolean, what: string) => (there ? false : `${what} is not installed`)
+const skipUnless = (installed: boolean, what: string) => (installed ? false : `${what} is not installed`)
 
-type Receiver = { port: number; line: () => Promise<Record<string, unknown>>; stop: () => Promise<void> }
+type ExampleReceiver = {
+  port: number
+  line: () => Promise<Record<string, unknown>>
+  stop: () => Promise<void>
+}
 
-/** Starts a receiver; its first line tells its port, the others the events that it took. */
-const start = async (command: string, args: string[], cwd: string, secret: string): Promise<Receiver> => {
+/** Starts a receiver. Its first line of output is its port, the others are the events it accepted. */
+const startExample = async (
+  command: string,
+  args: string[],
+  cwd: string,
+  secret: string,
+): Promise<ExampleReceiver> => {
   const child: ChildProcess = spawn(command, args, {
     cwd,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: '0', WEBHOOK_SECRET: secret },
@@ -46,7 +55,7 @@ const start = async (command: string, args: string[], cwd: string, secret: strin
   }
 }
 
-const endpointAt = async (server: TestServer, port: number) => {
+const createEndpointAt = async (server: TestServer, port: number) => {
   const workspace = await makeWorkspace(server)
   const run = doAs(server, workspace.owner.key)
   const { endpoint, signing_secret: secret } = await run('webhooks_create_endpoint', {
@@ -56,12 +65,12 @@ const endpointAt = async (server: TestServer, port: number) => {
   return { run, id: endpoint.id as string, secret: secret as string }
 }
 
-/** Answers the new secret. */
-const rotate = async (run: ReturnType<typeof doAs>, id: string): Promise<string> =>
+/** Rotates the secret of an endpoint and returns the new one. */
+const rotateSecret = async (run: ReturnType<typeof doAs>, id: string): Promise<string> =>
   (await run('webhooks_rotate_secret', { endpoint_id: id, idempotency_key: `rotate-${id}` }))
     .signing_secret as string
 
-everyDatabase("The receiver's kit", (server) => {
+everyDatabase('Example receivers of docs/webhooks.md', (server) => {
   let folder: string
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'wcrm-receivers-'))
@@ -79,81 +88,88 @@ everyDatabase("The receiver's kit", (server) => {
       name: 'Python',
       command: 'python3',
       args: ['receiver.py'],
-      skip: unless(has('python3', '--version'), 'python3'),
+      skip: skipUnless(has('python3', '--version'), 'python3'),
     },
   ] as const) {
-    it(`takes what is sent, once, also during a rotation, and nothing else (${name})`, { skip }, async () => {
-      // The endpoint is first elsewhere: the receiver cannot start before there is a secret.
-      const { run, id, secret } = await endpointAt(server(), 9)
-      const receiver = await start(command, [...args], folder, secret)
-      try {
-        await run('webhooks_update_endpoint', {
-          endpoint_id: id,
-          url: `http://127.0.0.1:${receiver.port}/hooks`,
-        })
-        const sent = async () => {
-          await deliverDue(server().app)
-          return (await run('webhooks_list_deliveries', { endpoint_id: id })).data.map(
-            (d: { status: string; last_response_status: number }) => `${d.status} ${d.last_response_status}`,
+    it(
+      `accepts each event once, also after a rotation, and rejects forged requests (${name})`,
+      { skip },
+      async () => {
+        // The endpoint gets its URL later: the receiver cannot start before there is a secret.
+        const { run, id, secret } = await createEndpointAt(server(), 9)
+        const receiver = await startExample(command, [...args], folder, secret)
+        try {
+          await run('webhooks_update_endpoint', {
+            endpoint_id: id,
+            url: `http://127.0.0.1:${receiver.port}/hooks`,
+          })
+          const deliverAndList = async () => {
+            await deliverDue(server().app)
+            return (await run('webhooks_list_deliveries', { endpoint_id: id })).data.map(
+              (d: { status: string; last_response_status: number }) =>
+                `${d.status} ${d.last_response_status}`,
+            )
+          }
+          await run('crm_create_group', { name: 'Grüße 😀' })
+          assert.deepEqual(await deliverAndList(), ['delivered 204'])
+          const event = await receiver.line()
+          assert.deepEqual(
+            [event['type'], event['version'], (event['data'] as { group: { name: string } }).group.name],
+            ['group.created', '1', 'Grüße 😀'],
           )
+          const [{ id: delivery }] = (await run('webhooks_list_deliveries', { endpoint_id: id })).data
+          await run('webhooks_replay_delivery', { delivery_id: delivery })
+          assert.deepEqual(await deliverAndList(), ['delivered 204'])
+          await rotateSecret(run, id)
+          await run('crm_create_group', { name: 'Second' })
+          assert.deepEqual(await deliverAndList(), ['delivered 204', 'delivered 204'])
+          // The replay was accepted and not printed again.
+          assert.equal(((await receiver.line())['data'] as { group: { name: string } }).group.name, 'Second')
+          const post = async (headers: Record<string, string>, body: string) =>
+            (await fetch(`http://127.0.0.1:${receiver.port}/`, { method: 'POST', headers, body })).status
+          const now = Math.floor(Date.now() / 1000)
+          const valid = signatureHeaders([secret], 'evt_x', now, '{}')
+          assert.equal(await post(valid, '{} '), 401)
+          assert.equal(await post({ ...valid, 'webhook-id': 'evt_y' }, '{}'), 401)
+          assert.equal(await post({ ...valid, 'webhook-signature': 'v1,AAAA' }, '{}'), 401)
+          assert.equal(await post(signatureHeaders([secret], 'evt_x', now - 400, '{}'), '{}'), 401)
+          assert.equal(await post({}, '{}'), 401)
+          assert.equal(await post(valid, '{}'), 204)
+        } finally {
+          await receiver.stop()
         }
-        await run('crm_create_group', { name: 'Grüße 😀' })
-        assert.deepEqual(await sent(), ['delivered 204'])
-        const event = await receiver.line()
-        assert.deepEqual(
-          [event['type'], event['version'], (event['data'] as { group: { name: string } }).group.name],
-          ['group.created', '1', 'Grüße 😀'],
-        )
-        const [{ id: delivery }] = (await run('webhooks_list_deliveries', { endpoint_id: id })).data
-        await run('webhooks_replay_delivery', { delivery_id: delivery })
-        assert.deepEqual(await sent(), ['delivered 204'])
-        await rotate(run, id)
-        await run('crm_create_group', { name: 'Second' })
-        assert.deepEqual(await sent(), ['delivered 204', 'delivered 204'])
-        // The replay was taken and not told again.
-        assert.equal(((await receiver.line())['data'] as { group: { name: string } }).group.name, 'Second')
-        const post = async (headers: Record<string, string>, body: string) =>
-          (await fetch(`http://127.0.0.1:${receiver.port}/`, { method: 'POST', headers, body })).status
-        const now = Math.floor(Date.now() / 1000)
-        const good = signatureHeaders([secret], 'evt_x', now, '{}')
-        assert.equal(await post(good, '{} '), 401)
-        assert.equal(await post({ ...good, 'webhook-id': 'evt_y' }, '{}'), 401)
-        assert.equal(await post({ ...good, 'webhook-signature': 'v1,AAAA' }, '{}'), 401)
-        assert.equal(await post(signatureHeaders([secret], 'evt_x', now - 400, '{}'), '{}'), 401)
-        assert.equal(await post({}, '{}'), 401)
-        assert.equal(await post(good, '{}'), 204)
-      } finally {
-        await receiver.stop()
-      }
-    })
+      },
+    )
   }
 
   it(
-    'verifies by hand',
-    { skip: unless(has('openssl', 'version') && has('sh', '-c', 'od -An /dev/null'), 'openssl') },
+    'verify.sh verifies a signature',
+    { skip: skipUnless(has('openssl', 'version') && has('sh', '-c', 'od -An /dev/null'), 'openssl') },
     async () => {
       const requests: { headers: Record<string, string>; body: Buffer }[] = []
-      const listener = createServer(async (request, response) => {
-        requests.push({ headers: request.headers as Record<string, string>, body: await buffer(request) })
-        response.end()
+      const listener = createServer((request, response) => {
+        void buffer(request).then((body) => {
+          requests.push({ headers: request.headers as Record<string, string>, body })
+          response.end()
+        })
       })
       await new Promise<void>((listening) => listener.listen(0, '127.0.0.1', listening))
       try {
-        const { run, id, secret } = await endpointAt(server(), (listener.address() as AddressInfo).port)
-        const second = await rotate(run, id)
+        const { run, id, secret } = await createEndpointAt(server(), (listener.address() as AddressInfo).port)
+        const second = await rotateSecret(run, id)
         await run('crm_create_group', { name: 'Grüße 😀' })
         await deliverDue(server().app)
         const [{ headers, body }] = requests as [(typeof requests)[0]]
         assert.equal(headers['webhook-signature']!.split(' ').length, 2)
         writeFileSync(join(folder, 'body.json'), body)
-        const verify = (with_: string, id_ = headers['webhook-id']!) =>
+        const verify = (webhookSecret: string, webhookId = headers['webhook-id']!) =>
           spawnSync('sh', ['verify.sh'], {
             cwd: folder,
             encoding: 'utf8',
             env: {
               PATH: process.env.PATH,
-              WEBHOOK_SECRET: with_,
-              WEBHOOK_ID: id_,
+              WEBHOOK_SECRET: webhookSecret,
+              WEBHOOK_ID: webhookId,
               WEBHOOK_TIMESTAMP: headers['webhook-timestamp'],
               WEBHOOK_SIGNATURE: headers['webhook-signature'],
             },

@@ -8,8 +8,8 @@ import { makeWorkspace } from '../servers.ts'
 type Named = { id: string; name: string }
 const namesOf = (body: { data: Named[] }): string[] => body.data.map((row) => row.name)
 
-everyDoor('Who a key acts as', (test) => {
-  test('is told: workspace, staff member, key and what is left of the limits', async ({
+everyDoor('workspace_whoami', (test) => {
+  test('returns workspace, staff member, key and remaining rate limits', async ({
     call,
     as,
     server,
@@ -75,7 +75,7 @@ everyDoor('Who a key acts as', (test) => {
 })
 
 everyDatabase('Staff, teams and channels', (server) => {
-  it('are listed in the order they were made, and found by name over all of Unicode', async () => {
+  it('staff and teams are listed in creation order, and searched case-insensitively in Unicode', async () => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)
     const { db } = server()
@@ -132,7 +132,7 @@ everyDatabase('Staff, teams and channels', (server) => {
       )
   })
 
-  it('channels are found by type, name and number, and warn of a default that cannot send', async () => {
+  it('channels are filtered by type and search; a default that cannot send is a warning', async () => {
     const workspace = await makeWorkspace(server())
     const run = doAs(server(), workspace.owner.key)
     const { db } = server()
@@ -205,7 +205,7 @@ everyDatabase('Staff, teams and channels', (server) => {
     assert.match(after.warnings[0], /New default.*disconnected/)
   })
 
-  it('show staff only the channels they may use', async () => {
+  it('staff see only the channels they may use', async () => {
     const workspace = await makeWorkspace(server())
     const { db } = server()
     const now = server().app.now()
@@ -233,7 +233,7 @@ everyDatabase('Staff, teams and channels', (server) => {
       [channelsOf(some.staffId), channelsOf(none.staffId), channelsOf(all.staffId)],
       [[web.id], [], null],
     )
-    // A change of access counts from a key that was not asked a moment ago.
+    // A new key, because the access of the other one is cached.
     await updateStaff(db, workspace.id, some.staffId, { channel_ids: null }, undefined)
     assert.deepEqual(await seen((await workspace.key(some.staffId)).key), [['Main line', 'Web', 'Text'], 3])
   })

@@ -1,11 +1,11 @@
 import type { Operation } from '../../../catalog/index.ts'
 import { Problem } from '../problem.ts'
 
-/** Whether the operation's verb was given. */
+/** True when the operation's verb was sent. */
 export const isConfirmed = (op: Operation, given: string | undefined): boolean =>
   op.confirm !== undefined && given?.trim().toLowerCase() === op.confirm
 
-/** Changes that cannot be undone, or that customers see, want the operation's verb. */
+/** Throws 428 when a change that cannot be undone, or that customers see, lacks the operation's verb. */
 export const requireConfirm = (op: Operation, given: string | undefined): void => {
   if (op.confirm === undefined || isConfirmed(op, given)) return
   const detail =

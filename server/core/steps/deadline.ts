@@ -20,8 +20,8 @@ export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> =>
   })
 
 /**
- * What may be logged of an error. The text of a database error can quote a row, phone numbers included: of
- * it only the code and the place are logged.
+ * Returns what may be logged of an error. The text of a database error can quote a row, phone numbers
+ * included, so only its code and position are logged.
  */
 export const describeDatabaseError = (error: unknown): Record<string, string | undefined> => {
   const {

@@ -2,7 +2,7 @@ import { apiVersions, type Operation } from '../../../catalog/index.ts'
 import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
 
-/** The plan must include API access. */
+/** Throws 403 when the plan does not include API access. */
 export const requireApiAccess = (actor: Actor): void => {
   if (!actor.workspace.features.includes('api_access')) {
     throw new Problem('entitlement_required', 'The plan of this workspace does not include api_access.', {
@@ -11,11 +11,11 @@ export const requireApiAccess = (actor: Actor): void => {
   }
 }
 
-/** The version asked for, else the one the key is pinned to. */
-export const resolveApiVersion = (actor: Actor, asked: string | undefined): string => {
-  if (asked === undefined) return actor.key.apiVersion
-  if ((apiVersions as readonly string[]).includes(asked)) return asked
-  throw new Problem('invalid_input', `There is no API version "${asked.slice(0, 40)}".`, {
+/** Returns the requested API version, or the one that the key is pinned to. Throws 400 for an unknown one. */
+export const resolveApiVersion = (actor: Actor, requested: string | undefined): string => {
+  if (requested === undefined) return actor.key.apiVersion
+  if ((apiVersions as readonly string[]).includes(requested)) return requested
+  throw new Problem('invalid_input', `There is no API version "${requested.slice(0, 40)}".`, {
     reason: 'unknown_version',
     errors: [
       {
@@ -29,7 +29,7 @@ export const resolveApiVersion = (actor: Actor, asked: string | undefined): stri
   })
 }
 
-/** The key must hold the operation's scope. */
+/** Throws 403 when the key does not hold the operation's scope. */
 export const requireScope = (actor: Actor, op: Operation): void => {
   if (!actor.key.scopes.includes(op.scope)) {
     throw new Problem(

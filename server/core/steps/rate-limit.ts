@@ -58,7 +58,7 @@ const leaseBlock = async (app: App, id: string, bucket: RateLimitBucket): Promis
   bucket.level = Math.min(bucket.level, left + bucket.held)
 }
 
-/** Returns whether a token was left. */
+/** Returns true when a token was available. */
 const takeFromBucket = async (app: App, id: string, bucket: RateLimitBucket): Promise<boolean> => {
   for (let attempt = 0; attempt < MAX_TAKE_ATTEMPTS; attempt++) {
     refill(bucket)
@@ -137,7 +137,7 @@ export const takeToken = async (
   )
 }
 
-/** Returns what is left of the key's limits, for `workspace_whoami`. */
+/** Returns the remaining limits of the key, for `workspace_whoami`. */
 export const getAllowances = (app: App, actor: Actor): { read: Allowance; write: Allowance } => {
   const allowance = (kind: LimitClass): Allowance => {
     const bucket = getKeyBucket(app, actor, kind)

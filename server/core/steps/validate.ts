@@ -5,52 +5,50 @@ import { type FieldError, toPointer, Problem } from '../problem.ts'
 
 const schemas = new WeakMap<Operation, Fields>()
 
-const schemaOf = (op: Operation): Fields => {
+const getCachedInputSchema = (op: Operation): Fields => {
   let schema = schemas.get(op)
   if (!schema) schemas.set(op, (schema = getInputSchema(op)))
   return schema
 }
 
-/** Deeper than any input has reason to be; recursion below must end somewhere. */
+/** Deeper than any valid input; bounds the recursion below. */
 const MAX_DEPTH = 64
 const MAX_ERRORS = 50
 
-/**
- * Checks the input against the operation's schema. Answers the parsed input, without `dry_run`, which is
- * answered beside it.
- */
+/** Checks the input against the operation's schema. Returns the parsed input, and `dry_run` apart from it. */
 export const validate = (
   op: Operation,
   raw: unknown,
 ): { input: Record<string, unknown>; dryRun: boolean } => {
-  const { dry_run: dryRun, ...input } = parseFields(schemaOf(op), raw ?? {}, op.itemwise) as Record<
-    string,
-    unknown
-  >
+  const { dry_run: dryRun, ...input } = parseFields(
+    getCachedInputSchema(op),
+    raw ?? {},
+    op.itemwise,
+  ) as Record<string, unknown>
   return { input, dryRun: dryRun === true }
 }
 
 /**
- * Checks an object against a schema and answers what it parses to, or throws 400 with each fault. Of the
- * items of `itemwise` only the depth is checked.
+ * Parses an object by a schema. Throws 400 with every error. Items of the field `itemwise` are only checked
+ * for depth; the handler validates them one by one.
  */
 export const parseFields = <S extends z.ZodObject>(
   schema: S,
   raw: unknown,
   itemwise?: string,
 ): z.output<S> => {
-  const faults = itemwise === undefined ? textFaults(raw) : itemwiseFaults(raw, itemwise)
-  if (faults.length > 0) throw invalid(faults)
-  const parsed = schema.safeParse(withTextIds(raw))
+  const errors = itemwise === undefined ? findTextErrors(raw) : findItemwiseErrors(raw, itemwise)
+  if (errors.length > 0) throw toProblem(errors)
+  const parsed = schema.safeParse(stringifyIds(raw))
   if (!parsed.success)
-    throw invalid(
-      parsed.error.issues.slice(0, MAX_ERRORS).flatMap((issue) => fieldErrors(schema, issue, raw)),
+    throw toProblem(
+      parsed.error.issues.slice(0, MAX_ERRORS).flatMap((issue) => toFieldErrors(schema, issue, raw)),
     )
   return parsed.data
 }
 
-/** Ids are strings, but many JSON writers make integers of digits: `contact_id: 42` is taken as "42". */
-const withTextIds = (raw: unknown): unknown => {
+/** Ids are strings, but many JSON writers turn digits into integers: `contact_id: 42` becomes "42". */
+const stringifyIds = (raw: unknown): unknown => {
   if (raw === null || typeof raw !== 'object' || Array.isArray(raw)) return raw
   const numeric = Object.entries(raw).filter(
     ([name, value]) => name.endsWith('_id') && Number.isSafeInteger(value),
@@ -60,19 +58,21 @@ const withTextIds = (raw: unknown): unknown => {
     : { ...raw, ...Object.fromEntries(numeric.map(([name, value]) => [name, String(value)])) }
 }
 
-const invalid = (errors: FieldError[]): Problem => {
+const toProblem = (errors: FieldError[]): Problem => {
   const detail =
-    errors.length === 1 ? `${nameOf(errors[0]!)}${errors[0]!.detail}.` : `${errors.length} fields are wrong.`
+    errors.length === 1
+      ? `${formatFieldName(errors[0]!)}${errors[0]!.detail}.`
+      : `${errors.length} fields are wrong.`
   return new Problem('invalid_input', detail, { errors: errors.slice(0, MAX_ERRORS) })
 }
 
-const nameOf = (error: FieldError): string =>
+const formatFieldName = (error: FieldError): string =>
   error.pointer === '#' ? 'The input ' : `${error.pointer!.slice(2)} `
 
-const itemwiseFaults = (raw: unknown, field: string): FieldError[] => {
-  if (raw === null || typeof raw !== 'object') return textFaults(raw)
+const findItemwiseErrors = (raw: unknown, field: string): FieldError[] => {
+  if (raw === null || typeof raw !== 'object') return findTextErrors(raw)
   const { [field]: items, ...rest } = raw as Record<string, unknown>
-  return [...textFaults(rest), ...(isDeep(items) ? [tooDeep([field])] : [])]
+  return [...findTextErrors(rest), ...(isDeep(items) ? [createTooDeepError([field])] : [])]
 }
 
 const isDeep = (value: unknown, levels = MAX_DEPTH): boolean =>
@@ -80,90 +80,90 @@ const isDeep = (value: unknown, levels = MAX_DEPTH): boolean =>
   typeof value === 'object' &&
   (levels === 0 || Object.values(value).some((member) => isDeep(member, levels - 1)))
 
-const tooDeep = (path: readonly PropertyKey[]): FieldError => ({
+const createTooDeepError = (path: readonly PropertyKey[]): FieldError => ({
   pointer: toPointer(path),
   code: 'too_deep',
   detail: `is nested deeper than ${MAX_DEPTH} levels`,
   fix: 'Send flatter data.',
 })
 
-/** Text that no database column or UTF-8 answer can hold: NUL and lone surrogates. */
-const textFaults = (value: unknown, path: PropertyKey[] = [], found: FieldError[] = []): FieldError[] => {
+/** Finds text that no database column or UTF-8 response can hold: NUL and lone surrogates. */
+const findTextErrors = (value: unknown, path: PropertyKey[] = [], found: FieldError[] = []): FieldError[] => {
   if (path.length > MAX_DEPTH) {
-    found.push(tooDeep(path.slice(0, 8)))
+    found.push(createTooDeepError(path.slice(0, 8)))
   } else if (typeof value === 'string') {
-    const fault = badText(value)
-    if (fault) found.push({ pointer: toPointer(path), ...fault })
+    const error = checkText(value)
+    if (error) found.push({ pointer: toPointer(path), ...error })
   } else if (value !== null && typeof value === 'object') {
     for (const [key, member] of Object.entries(value)) {
       if (found.length >= MAX_ERRORS) break
-      if (badText(key))
+      if (checkText(key))
         found.push({
           pointer: toPointer(path),
           code: 'invalid_text',
           detail: 'has a key with characters that cannot be stored',
           fix: 'Remove NUL and lone surrogates from keys.',
         })
-      // A record schema would drop it in silence.
+      // A record schema would drop it silently.
       else if (key === '__proto__' && path.length > 0)
         found.push({
           pointer: toPointer([...path, key]),
           code: 'unknown_field',
-          detail: 'is not a name that can be used',
+          detail: 'is a reserved name',
           fix: 'Use another name.',
         })
-      else textFaults(member, [...path, key], found)
+      else findTextErrors(member, [...path, key], found)
     }
   }
   return found
 }
 
-const badText = (text: string): Pick<FieldError, 'code' | 'detail' | 'fix'> | undefined => {
+const checkText = (text: string): Pick<FieldError, 'code' | 'detail' | 'fix'> | undefined => {
   if (text.includes('\0'))
     return { code: 'invalid_text', detail: 'contains a NUL character', fix: 'Remove the character U+0000.' }
   if (!text.isWellFormed())
-    return { code: 'invalid_text', detail: 'contains half of a surrogate pair', fix: 'Send valid Unicode.' }
+    return { code: 'invalid_text', detail: 'contains a lone surrogate', fix: 'Send valid Unicode.' }
   return undefined
 }
 
 type Issue = z.core.$ZodIssue
 
-const fieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[] => {
+const toFieldErrors = (schema: Fields, issue: Issue, raw: unknown): FieldError[] => {
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.slice(0, MAX_ERRORS).map((key) => unknownField(schema, issue.path, key))
+    return issue.keys.slice(0, MAX_ERRORS).map((key) => createUnknownFieldError(schema, issue.path, key))
   const pointer = toPointer(issue.path)
-  const given = valueAt(raw, issue.path)
+  const given = getValueAt(raw, issue.path)
   if (given === undefined && issue.path.length > 0) {
     return [{ pointer, code: 'required', detail: 'is required', fix: `Send ${String(issue.path.at(-1))}.` }]
   }
   if (issue.code === 'invalid_union') {
-    // The branch that got furthest says best what is wrong; a union of plain values speaks for itself.
+    // The branch that matched deepest explains the error best; a union of primitive values needs none.
     const deeper = issue.errors.flat().filter((i) => i.path.length > 0)
     if (deeper.length > 0)
       return deeper.flatMap((i) =>
-        fieldErrors(schema, { ...i, path: [...issue.path, ...i.path] } as Issue, raw),
+        toFieldErrors(schema, { ...i, path: [...issue.path, ...i.path] } as Issue, raw),
       )
   }
-  return [{ pointer, code: codeOf(issue), detail: plain(issue, given), ...mendOf(issue) }]
+  return [{ pointer, code: getErrorCode(issue), detail: describeIssue(issue, given), ...getFix(issue) }]
 }
 
-const unknownField = (schema: Fields, path: PropertyKey[], key: string): FieldError => {
-  const names = siblings(schema, path)
-  const near = findNearestName(key, names)
+const createUnknownFieldError = (schema: Fields, path: PropertyKey[], key: string): FieldError => {
+  const names = listFieldNames(schema, path)
+  const nearest = findNearestName(key, names)
   return {
     pointer: toPointer([...path, key]),
     code: 'unknown_field',
     detail: 'is not a field of this operation',
-    fix: near
-      ? `Did you mean ${near}?`
+    fix: nearest
+      ? `Did you mean ${nearest}?`
       : names.length > 0
-        ? `Remove it; the fields are ${names.join(', ')}.`
-        : 'Remove it; there are no fields here.',
+        ? `Remove it; valid fields are ${names.join(', ')}.`
+        : 'Remove it; no fields are allowed here.',
   }
 }
 
-/** The names that may stand where an unknown one did. */
-const siblings = (root: Fields, path: PropertyKey[]): string[] => {
+/** Returns the names that are valid in place of an unknown one. */
+const listFieldNames = (root: Fields, path: PropertyKey[]): string[] => {
   let schema: unknown = root
   for (const step of path) {
     schema = unwrap(schema)
@@ -179,31 +179,33 @@ const unwrap = (schema: unknown): unknown => {
   return inner
 }
 
-const valueAt = (value: unknown, path: PropertyKey[]): unknown =>
+const getValueAt = (value: unknown, path: PropertyKey[]): unknown =>
   path.reduce<unknown>(
-    (v, step) =>
-      v !== null && typeof v === 'object' ? (v as Record<PropertyKey, unknown>)[step] : undefined,
+    (parent, step) =>
+      parent !== null && typeof parent === 'object'
+        ? (parent as Record<PropertyKey, unknown>)[step]
+        : undefined,
     value,
   )
 
-/** A schema's own checks may say a code and the mend. */
-const paramOf = (issue: Issue, name: 'code' | 'fix'): string | undefined =>
+/** A schema's own checks may set a code and a fix. */
+const getIssueParam = (issue: Issue, name: 'code' | 'fix'): string | undefined =>
   issue.code === 'custom' ? (issue.params?.[name] as string | undefined) : undefined
 
-const codeOf = (issue: Issue): string => {
+const getErrorCode = (issue: Issue): string => {
   if (issue.code === 'too_small')
     return issue.origin === 'string' || issue.origin === 'array' ? 'too_short' : 'too_small'
   if (issue.code === 'too_big')
     return issue.origin === 'string' || issue.origin === 'array' ? 'too_long' : 'too_big'
   if (issue.code === 'custom' || issue.code === 'invalid_union')
-    return paramOf(issue, 'code') ?? 'invalid_value'
+    return getIssueParam(issue, 'code') ?? 'invalid_value'
   return issue.code
 }
 
-const plain = (issue: Issue, given: unknown): string => {
+const describeIssue = (issue: Issue, given: unknown): string => {
   switch (issue.code) {
     case 'invalid_type':
-      return `must be ${article(issue.expected)}, not ${kindOf(given)}`
+      return `must be ${withArticle(issue.expected)}, not ${describeKind(given)}`
     case 'too_small':
       return issue.origin === 'string'
         ? `must have at least ${issue.minimum} character${issue.minimum === 1 ? '' : 's'}`
@@ -217,13 +219,15 @@ const plain = (issue: Issue, given: unknown): string => {
           ? `must have at most ${issue.maximum} items`
           : `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}`
     case 'invalid_value':
-      return `must be ${issue.values.length === 1 ? String(issue.values[0]) : `one of ${issue.values.join(', ')}`}`
+      return issue.values.length === 1
+        ? `must be ${String(issue.values[0])}`
+        : `must be one of ${issue.values.join(', ')}`
     default:
       return issue.message.charAt(0).toLowerCase() + issue.message.slice(1)
   }
 }
 
-const mendOf = (issue: Issue): Partial<FieldError> => {
+const getFix = (issue: Issue): Partial<FieldError> => {
   switch (issue.code) {
     case 'invalid_value':
       return {
@@ -235,20 +239,22 @@ const mendOf = (issue: Issue): Partial<FieldError> => {
     case 'too_big':
       return { fix: 'Send less.' }
     case 'invalid_type':
-      return { fix: `Send ${article(issue.expected)}.` }
+      return { fix: `Send ${withArticle(issue.expected)}.` }
     default:
-      return { fix: paramOf(issue, 'fix') ?? 'Correct the value.' }
+      return { fix: getIssueParam(issue, 'fix') ?? 'Correct the value.' }
   }
 }
 
-const article = (kind: string): string => {
+const withArticle = (kind: string): string => {
   const name = { int: 'integer', record: 'object' }[kind] ?? kind
   return `${/^[aeio]/.test(name) ? 'an' : 'a'} ${name}`
 }
 
-const kindOf = (value: unknown): string =>
+const describeKind = (value: unknown): string =>
   value === null
     ? 'null'
     : Array.isArray(value)
       ? 'an array'
-      : article(Number.isNaN(value) ? 'number that is not a number' : typeof value)
+      : Number.isNaN(value)
+        ? 'NaN'
+        : withArticle(typeof value)

@@ -29,8 +29,8 @@ export const createMessagesApi = ({ request }: ProviderHttp): Pick<Provider, 'se
     return { id: response.messages[0]!.id }
   },
 
-  // The true provider has no such list and refuses. A provider that ignores the query and returns all of
-  // its messages must not pass for having found the one.
+  // The real provider has no such list and refuses. The response is checked, since a provider could ignore
+  // the query and return all of its messages.
   findSent: async ({ phoneNumberId }, reference, signal) => {
     const query = request(
       z.unknown(),

@@ -1,5 +1,5 @@
 import { toBuffer, toString } from 'qrcode'
-import { linkLength } from '../../../catalog/short-links.ts'
+import { countLinkCharacters } from '../../../catalog/short-links.ts'
 import {
   updateSandboxLink,
   deleteSandboxLink,
@@ -57,7 +57,7 @@ export const handleWriteLink = async (call: SandboxCall): Promise<Response> => {
   const number = await requireNumber(call)
   const { prefilled_message: message, code, generate_qr_image: format } = call.body
   if (message === undefined) throw parameterRequired('prefilled_message')
-  if (!isNonEmptyText(message) || linkLength(message) > MAX_MESSAGE_LENGTH) {
+  if (!isNonEmptyText(message) || countLinkCharacters(message) > MAX_MESSAGE_LENGTH) {
     throw providerError(100, undefined, {
       message: `Invalid prefilled_message length. Maximum ${MAX_MESSAGE_LENGTH} characters allowed`,
       details: undefined,

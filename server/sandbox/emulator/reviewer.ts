@@ -24,7 +24,7 @@ export type ReviewGrounds = {
   category?: string | undefined
 }
 
-/** Decides on a locked template, whatever its status, and enqueues the update. Returns it as it is now. */
+/** Decides on a locked template of any status, and enqueues the update. Returns it after the change. */
 export const reviewTemplate = async (
   tx: Db,
   template: SandboxTemplate,

@@ -16,7 +16,7 @@ const MAX_PHONE_LENGTH = 20
 /** The provider gets the number unchanged, and does not accept all that we parse, such as "00" for "+". */
 const PHONE_FORM = /^\+?[1-9][0-9 ()./-]*$/
 const MAX_COUPON_LENGTH = 20
-/** Longer codes are accepted in a template, but refused in every send (reference 2.3). */
+/** Longer codes are accepted in a template, but refused in every send. */
 const MAX_SENT_COUPON_LENGTH = 15
 
 const checkButtons =

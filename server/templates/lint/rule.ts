@@ -7,7 +7,7 @@ export type DraftButton = NonNullable<Draft['buttons']>[number]
 export type DraftCard = NonNullable<Draft['carousel']>['cards'][number]
 export type TemplateCategory = 'MARKETING' | 'UTILITY' | 'AUTHENTICATION'
 
-/** Where, what is wrong, and how to fix it: two sentences. */
+/** `message`: what is wrong, in one sentence. `fix`: how to fix it, in one sentence. */
 export type LintFinding = { path: string; message: string; fix: string }
 
 /** A draft as changes to one of the example drafts (examples.ts): values by path, null to leave one out. */
@@ -79,7 +79,7 @@ const placeButtons = (path: string, neighbours: readonly DraftButton[]): PlacedB
 export const parseDraft = (draft: Draft): LintSubject => {
   const category = parseCategory(draft.category)
   const isCode = category === 'AUTHENTICATION'
-  // What stands beside a carousel and a carousel of codes are not checked in detail: neither is allowed.
+  // Other parts beside a carousel, and a carousel of codes, are not checked in detail: neither is allowed.
   const cards = isCode ? [] : (draft.carousel?.cards ?? [])
   return {
     draft,

@@ -18,7 +18,7 @@ export const parseIpLiteral = (hostname: string): string | undefined => {
 const isName = (host: string): boolean =>
   host.length <= 253 && host.split('.').every((label) => label.length > 0 && label.length <= 63)
 
-/** What is wrong with the form of a target, whatever it resolves to; undefined when nothing is. */
+/** Returns what is wrong with the syntax of a target, before it is resolved; undefined when it is valid. */
 export const findUrlFault = ({ protocol, hostname, port }: ConnectTarget): UrlFault | undefined => {
   const host = hostname.replace(/\.$/, '')
   if (protocol !== 'https:') return { code: 'not_https', detail: 'must begin with https://', fix: PUBLIC }

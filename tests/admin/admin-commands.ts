@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { after } from 'node:test'
+import { runCommandLine } from '../../cli/main.ts'
+import { migrate, openStorage, type Storage } from '../../storage/open.ts'
+import { collectOutput } from '../cli/output-streams.ts'
+
+/** A folder for the tests of a file, and embedded databases in it. */
+export type AdminDatabases = {
+  home: string
+  /** Creates a folder for an embedded database, as a copy of the prepared one if there is one. */
+  newFolder: () => string
+  /** Opens the embedded database of a folder with the newest schema. */
+  open: (folder: string) => Promise<Storage>
+}
+
+/** Runs `wcrm admin` with these arguments. */
+export const runAdmin = async (...argv: string[]): Promise<{ exit: number; out: string; err: string }> => {
+  const [stdout, stderr] = [collectOutput(), collectOutput()]
+  const exit = await runCommandLine(['admin', ...argv], {
+    stdin: new PassThrough(),
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env: {},
+  })
+  return { exit, out: stdout.text(), err: stderr.text() }
+}
+
+/** Runs a command that must succeed. Returns the JSON that it printed. */
+export const succeed = async (...argv: string[]): Promise<any> => {
+  const { exit, out, err } = await runAdmin(...argv, '--json')
+  assert.equal(exit, 0, err)
+  return JSON.parse(out)
+}
+
+/** Runs a command that must fail: nothing on stdout, the problem on stderr. */
+export const fail = async (expectedExit: number, detail: RegExp, ...argv: string[]): Promise<void> => {
+  const { exit, out, err } = await runAdmin(...argv, '--json')
+  assert.equal(exit, expectedExit, err)
+  assert.equal(out, '')
+  assert.match((JSON.parse(err) as { detail: string }).detail, detail)
+}
+
+/** Creates the folder of a test file. After its tests, databases are closed and the folder is deleted. */
+export const useAdminDatabases = (): AdminDatabases => {
+  const home = mkdtempSync(join(tmpdir(), 'wcrm-admin-'))
+  const opened = new Set<Storage>()
+  after(async () => {
+    // A failed test leaves its database open, and its thread would keep the process alive.
+    for (const storage of opened) await storage.close()
+    rmSync(home, { recursive: true, force: true })
+  })
+  return {
+    home,
+    newFolder: () => {
+      const folder = mkdtempSync(join(home, 'data-'))
+      const template = process.env.WCRM_TEST_TEMPLATE
+      if (template) cpSync(template, folder, { recursive: true })
+      return folder
+    },
+    open: async (folder) => {
+      const storage = await openStorage({ dataDir: folder }, { noTimeout: true })
+      const tracked: Storage = {
+        ...storage,
+        close: async () => {
+          if (opened.delete(tracked)) await storage.close()
+        },
+      }
+      opened.add(tracked)
+      await migrate(storage.db)
+      return tracked
+    },
+  }
+}

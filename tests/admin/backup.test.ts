@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { sql } from 'kysely'
+import postgres from 'postgres'
+import { createDemo } from '../../server/demo/demo.ts'
+import { listBackupTables } from '../../storage/backup/schema.ts'
+import type { Db } from '../../storage/database.ts'
+import { openStorage, type Storage } from '../../storage/open.ts'
+import { serveStorage } from '../servers.ts'
+import { fail, runAdmin, succeed, useAdminDatabases } from './admin-commands.ts'
+
+const databases = useAdminDatabases()
+
+const superuserUrl = process.env.WCRM_TEST_POSTGRES_URL
+const onPostgres = superuserUrl ? {} : { skip: 'WCRM_TEST_POSTGRES_URL is not set' }
+
+/** Calls `work` with the URL of a new PostgreSQL database, which is dropped afterwards. */
+const withDatabase = async (work: (url: string) => Promise<void>): Promise<void> => {
+  const name = `wcrm_${randomUUID().replaceAll('-', '')}`
+  const admin = postgres(superuserUrl!, { max: 1, onnotice: () => {} })
+  await admin.unsafe(`create database ${name}`)
+  try {
+    await work(Object.assign(new URL(superuserUrl!), { pathname: `/${name}` }).href)
+  } finally {
+    await admin.unsafe(`drop database ${name} with (force)`)
+    await admin.end()
+  }
+}
+
+/** Adds values that a backup could change: numerics, control characters, old times, infinities, bytes. */
+const plantEdgeCases = async (db: Db, workspaceId: string): Promise<void> => {
+  await sql`update contact_facts set attrs = attrs || '{"991": 12345678901234567890.123456789000, "992": null,
+    "993": 1e-30, "994": "\\u0001 \\" \\\\ 🦊"}'::jsonb where contact_id = 1`.execute(db)
+  await sql`update contacts
+    set name = ${'tab\t line\r\n quote" back\\slash {braces} \u2028 \u{1f9d1}\u200d\u{1f680}'},
+      last_activity_at = '0001-01-01 00:00:00.001+00 BC' where id = 2`.execute(db)
+  await sql`update staff set name = '', channel_ids = '{}' where id = 3`.execute(db)
+  await sql`update channels set name = null, identifier = 'NULL' where id = 3`.execute(db)
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i))
+  await sql`
+    insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent, lease_until,
+      created_at, expires_at)
+    values (${workspaceId}, 1, 'a', 'x', ${bytes}, 'running', 'null', '2026-01-01 00:00:00.123456+00',
+      'infinity', '-infinity'), (${workspaceId}, 1, 'b', 'x', '', 'running', null, null, now(),
+        now())`.execute(db)
+  await sql`insert into settings values ('secret_fingerprint', 'none of ours')`.execute(db)
+  await sql`select setval('contacts_id_seq', 5000)`.execute(db)
+}
+
+/**
+ * Adds events whose order by transaction differs from that of their ids, as in a cluster that has assigned
+ * many transaction ids.
+ */
+const plantEvents = async (db: Db, workspaceId: string): Promise<void> => {
+  const rows = Array.from({ length: 3000 }, (_, i) => ({
+    id: `evt_${String((i * 7919) % 3000).padStart(4, '0')}`,
+    xid: String(2_000_000_000_000 + Math.floor(i / 2)),
+    w: i % 3 === 0 ? '77' : workspaceId,
+  }))
+  await sql`
+    insert into events (workspace_id, id, type, xid, occurred_at, data)
+    select w, id, 'contact.created/1', xid::xid8, now(), '{"n": 1.50}'
+      from unnest(${rows.map((r) => r.w)}::bigint[], ${rows.map((r) => r.id)}::text[],
+        ${rows.map((r) => r.xid)}::text[]) as u (w, id, xid)`.execute(db)
+}
+
+/** Returns all rows of each table of a backup as the database's text, without transaction ids. */
+const readAllRows = async (db: Db): Promise<Record<string, string[]>> => {
+  const rows: Record<string, string[]> = {}
+  for (const { name, columns } of await listBackupTables(db)) {
+    const selected = sql.join(
+      columns.filter(({ type }) => type !== 'xid8').map((column) => sql.ref(column.name)),
+    )
+    rows[name] = (
+      await sql<{ row: string }>`select row(${selected})::text as row from ${sql.table(name)}`.execute(db)
+    ).rows
+      .map((r) => r.row)
+      .sort()
+  }
+  return rows
+}
+
+/** Returns the ids of all events in the order of the event log. */
+const readEventOrder = async (db: Db): Promise<string[]> =>
+  (
+    await sql<{
+      id: string
+    }>`select workspace_id || ' ' || id as id from events e order by workspace_id, e.xid, e.id`.execute(db)
+  ).rows.map((r) => r.id)
+
+describe('admin: backup, restore and move', () => {
+  const folder = databases.newFolder()
+  const file = join(databases.home, 'whole.gz')
+  let rows: Record<string, string[]>
+  let order: string[]
+  let apiKey: string
+
+  before(async () => {
+    const storage = await databases.open(folder)
+    const demo = (await createDemo(storage.db, '2026-11-01T10:00:00.000Z', 'https://crm.example.com'))!
+    apiKey = demo.apiKey
+    await plantEdgeCases(storage.db, demo.workspaceId)
+    await plantEvents(storage.db, demo.workspaceId)
+    rows = await readAllRows(storage.db)
+    order = await readEventOrder(storage.db)
+    await storage.close()
+    const { tables, bytes } = await succeed('backup', file, '--data', folder)
+    assert.deepEqual(
+      tables,
+      Object.fromEntries(Object.entries(rows).map(([name, found]) => [name, found.length])),
+    )
+    assert.equal(bytes, statSync(file).size)
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+  })
+
+  /** Requires the content of the database above. */
+  const requireSameContent = async ({ db }: Storage): Promise<void> => {
+    const found = await readAllRows(db)
+    assert.deepEqual(Object.keys(found), Object.keys(rows))
+    // Row by row: the difference of whole tables would be too long to read.
+    for (const [table, expected] of Object.entries(rows)) {
+      assert.equal(found[table]!.length, expected.length, table)
+      for (const [i, row] of expected.entries()) assert.equal(found[table]![i], row)
+    }
+    assert.ok((await readEventOrder(db)).join() === order.join(), 'events are in the same order')
+    const hidden =
+      await sql`select 1 from events where xid >= pg_snapshot_xmin(pg_current_snapshot())`.execute(db)
+    assert.equal(hidden.rows.length, 0, 'old events come before new ones')
+    const next = await sql<{ id: string }>`select nextval('contacts_id_seq') as id`.execute(db)
+    assert.equal(next.rows[0]!.id, '5001')
+  }
+
+  const requireKeyWorks = async (storage: Storage, database: string): Promise<void> => {
+    const server = await serveStorage(storage, database)
+    const answer = await fetch(`${server.url}/v1/contacts?limit=1`, {
+      headers: { Authorization: `Bearer ${apiKey}` },
+    })
+    assert.equal(((await answer.json()) as { total: number }).total, 200)
+    await server.close()
+  }
+
+  it('a backup of an embedded database restores all rows', async () => {
+    const target = databases.newFolder()
+    const { exit, err } = await runAdmin('restore', file, '--data', target)
+    assert.equal(exit, 0, err)
+    assert.match(err, /needs the secret/)
+    const storage = await databases.open(target)
+    await requireSameContent(storage)
+    await requireKeyWorks(storage, 'embedded')
+    await storage.close()
+    await fail(2, /not empty/, 'restore', file, '--data', target)
+    await succeed('backup', join(databases.home, 'again.gz'), '--data', target)
+  })
+
+  it('restore refuses a damaged file and changes nothing', async () => {
+    const target = databases.newFolder()
+    const bytes = readFileSync(file)
+    const lines = gunzipSync(bytes).toString().split('\n')
+    const write = (name: string, content: Buffer): string => {
+      writeFileSync(join(databases.home, name), content)
+      return join(databases.home, name)
+    }
+    const pack = (name: string, content: readonly string[]) => write(name, gzipSync(content.join('\n')))
+    await fail(
+      2,
+      /truncated/,
+      'restore',
+      write('cut.gz', bytes.subarray(0, bytes.length / 2)),
+      '--data',
+      target,
+    )
+    await fail(2, /its end is missing/, 'restore', pack('endless.gz', lines.slice(0, -2)), '--data', target)
+    await fail(
+      2,
+      /checksum/,
+      'restore',
+      pack(
+        'changed.gz',
+        lines.map((line) => line.replace('Olivia', 'Oliver')),
+      ),
+      '--data',
+      target,
+    )
+    await fail(
+      2,
+      /checksum/,
+      'restore',
+      pack(
+        'fewer.gz',
+        lines.filter((line) => !line.includes('Olivia')),
+      ),
+      '--data',
+      target,
+    )
+    await fail(
+      2,
+      /another schema .*0000-older is not known here/,
+      'restore',
+      pack('older.gz', [lines[0]!.replace('0001-spine', '0000-older'), ...lines.slice(1)]),
+      '--data',
+      target,
+    )
+    await fail(
+      2,
+      /another form of the table/,
+      'restore',
+      pack(
+        'form.gz',
+        lines.map((line) => line.replace('"name":"emoji"', '"name":"icon"')),
+      ),
+      '--data',
+      target,
+    )
+    await fail(2, /not a backup/, 'restore', pack('other.gz', ['hello']), '--data', target)
+    await fail(
+      2,
+      /cannot be decompressed/,
+      'restore',
+      write('plain.gz', Buffer.from('hello')),
+      '--data',
+      target,
+    )
+    await fail(3, /does not exist/, 'restore', join(databases.home, 'missing.gz'), '--data', target)
+    assert.deepEqual((await succeed('workspaces', 'list', '--data', target)).data, [])
+    await fail(
+      3,
+      /no database/,
+      'backup',
+      join(databases.home, 'none.gz'),
+      '--data',
+      join(databases.home, 'nothing'),
+    )
+    assert.ok(!existsSync(join(databases.home, 'none.gz')))
+  })
+
+  it('moves to PostgreSQL and back', onPostgres, () =>
+    withDatabase(async (url) => {
+      const { tables } = await succeed('move', '--to', url, '--data', folder)
+      assert.equal(tables.contacts, 200)
+      const storage = await openStorage({ databaseUrl: url })
+      await requireSameContent(storage)
+      await requireKeyWorks(storage, 'postgresql')
+      await fail(5, /A server is using/, 'move', '--to', url, '--database-url', url)
+      await storage.close()
+      await fail(2, /not empty/, 'move', '--to', url, '--data', folder)
+      const [backFile, target] = [join(databases.home, 'back.gz'), databases.newFolder()]
+      await succeed('backup', backFile, '--database-url', url)
+      await succeed('restore', backFile, '--data', target)
+      const restored = await databases.open(target)
+      const { rows: sequence } = await sql<{ id: string }>`select last_value as id
+        from contacts_id_seq`.execute(restored.db)
+      assert.equal(sequence[0]!.id, '5001')
+      await sql`select setval('contacts_id_seq', 5000)`.execute(restored.db)
+      // Using the key changed it.
+      await sql`update api_keys set last_used_at = null`.execute(restored.db)
+      await requireSameContent(restored)
+      await restored.close()
+    }),
+  )
+})

@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict'
+import { statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, it } from 'node:test'
+import { errors } from '../../catalog/errors.ts'
+import { credentialsPath, loadCredentials, storeCredentials } from '../../cli/credentials.ts'
+import { exitCodeForStatus } from '../../cli/error.ts'
+import { type FakeResponse, listen, problemBody, useFakeServer } from './fake-server.ts'
+
+const fake = useFakeServer()
+
+describe('CLI: calls', () => {
+  it('requests identify the client', async () => {
+    await fake.wcrm(['whoami'])
+    const { headers } = fake.requests[0]!
+    assert.deepEqual(
+      [headers.authorization, headers['wcrm-door'], headers['idempotency-key']],
+      ['Bearer wc_test_key', 'cli', undefined],
+    )
+    assert.match(headers['user-agent']!, /^wcrm-cli\/\d/)
+  })
+
+  it('a write sends the given idempotency key, or a generated one', async () => {
+    await fake.wcrm(['groups', 'create', '--name', 'A', '--idempotency-key', 'mine'])
+    await fake.wcrm(['groups', 'create', '--name', 'A'])
+    assert.equal(fake.requests[0]!.headers['idempotency-key'], 'mine')
+    assert.match(String(fake.requests[1]!.headers['idempotency-key']), /^[\da-f-]{36}$/)
+  })
+
+  for (const [name, first] of [
+    ['a cut connection', { body: '', disconnect: true }],
+    ['a 503', { status: 503, body: problemBody('upstream_unavailable') }],
+    ['a 504', { status: 504, body: problemBody('timeout') }],
+  ] as [string, FakeResponse][]) {
+    it(`retries once under the same key after ${name}`, async () => {
+      fake.responses = [first, { body: { group: {}, created: true } }]
+      const { exit } = await fake.wcrm(['groups', 'create', '--name', 'A'])
+      assert.deepEqual(
+        [exit, fake.requests.length, fake.requests[0]!.headers['idempotency-key']],
+        [0, 2, fake.requests[1]!.headers['idempotency-key']],
+      )
+    })
+  }
+
+  it('an unreachable server exits 8 and says how to retry', async () => {
+    const closed = createServer()
+    await listen(closed)
+    const { port } = closed.address() as AddressInfo
+    await new Promise((resolve) => {
+      closed.close(resolve)
+    })
+    const { exit, stdout, stderr } = await fake.wcrm([
+      'groups',
+      'create',
+      '--name',
+      'A',
+      '--url',
+      `http://127.0.0.1:${port}`,
+    ])
+    assert.deepEqual([exit, stdout], [8, ''])
+    assert.match(stderr, /ECONNREFUSED[^]*--idempotency-key/)
+  })
+
+  const exits = {
+    invalid_input: 2,
+    unauthenticated: 4,
+    forbidden: 4,
+    insufficient_scope: 4,
+    entitlement_required: 4,
+    not_found: 3,
+    conflict: 5,
+    confirm_required: 6,
+    rate_limited: 7,
+    upstream_error: 8,
+    service_unconfigured: 8,
+    internal_error: 1,
+    payload_too_large: 2,
+  } as const
+  for (const [code, exit] of Object.entries(exits) as [keyof typeof exits, number][]) {
+    it(`${code} exits ${exit} with the problem on stderr only`, async () => {
+      const body = JSON.stringify(problemBody(code))
+      fake.responses = [{ status: errors[code].status, body }]
+      const json = await fake.wcrm(['contacts', 'get', '1', '--json'])
+      assert.deepEqual(json, { exit, stdout: '', stderr: `${body}\n` })
+      const plain = await fake.wcrm(['contacts', 'get', '1'])
+      assert.deepEqual([plain.exit, plain.stdout], [exit, ''])
+      assert.match(plain.stderr, /What happened\.[^]*req_1/)
+    })
+  }
+
+  it('every status of the catalog has a specified exit code', () => {
+    for (const { status } of Object.values(errors))
+      assert.ok(exitCodeForStatus(status) >= 1 && exitCodeForStatus(status) <= 8)
+  })
+
+  it('a response that is not from the service exits by its status', async () => {
+    fake.responses = [{ status: 502, body: '<html>' }]
+    const { exit, stderr } = await fake.wcrm(['whoami'])
+    assert.equal(exit, 8)
+    assert.match(stderr, /502/)
+  })
+
+  it('an error names the flag of its pointer, and the fix', async () => {
+    fake.responses = [
+      {
+        status: 400,
+        body: problemBody('invalid_input', {
+          errors: [
+            { pointer: '#/group_ids/0', code: 'unknown', detail: 'No such group.', fix: 'List them.' },
+          ],
+        }),
+      },
+    ]
+    const { stderr } = await fake.wcrm(['contacts', 'upsert', '--phone', '+15550100042', '--group-ids', '9'])
+    assert.match(stderr, /--group-ids \(0\): No such group\.\n {4}Fix: List them\./)
+  })
+
+  it('a gated write without --confirm is sent, and the error names the flag', async () => {
+    fake.responses = [{ status: 428, body: problemBody('confirm_required') }]
+    const { exit, stderr } = await fake.wcrm(['contacts', 'delete', '42'])
+    assert.deepEqual([exit, fake.requests[0]!.headers['api-confirm']], [6, undefined])
+    assert.match(stderr, /--confirm delete/)
+    await fake.wcrm(['contacts', 'delete', '42', '--confirm', 'delete'])
+    assert.equal(fake.requests[1]!.headers['api-confirm'], 'delete')
+  })
+
+  it('a partly failed bulk call prints the response and exits 9', async () => {
+    fake.responses = [
+      {
+        body: {
+          requested: 2,
+          succeeded: 1,
+          failed: 1,
+          failures: [{ id: '43', code: 'not_found', message: 'Gone.' }],
+          stopped_early: false,
+        },
+      },
+    ]
+    const { exit, stdout } = await fake.wcrm(['contacts', 'tag', '--contact-ids', '42,43', '--tags', 'VIP'])
+    assert.equal(exit, 9)
+    assert.match(stdout, /failures\.0\.id: 43/)
+  })
+})
+
+describe('CLI: credentials', () => {
+  it('login verifies and stores the key for one server; logout deletes it', async () => {
+    const env = { WCRM_API_KEY: '', WCRM_URL: '' }
+    fake.responses = [
+      {
+        body: {
+          workspace: { id: '1', name: 'Demo' },
+          staff: { name: 'Olivia', role: 'owner' },
+          key: { scopes: [], test: false },
+        },
+      },
+    ]
+    const { exit, stdout, stderr } = await fake.wcrm(['login', '--url', fake.url], {
+      stdin: 'wc_live_kept\n',
+      env,
+    })
+    assert.deepEqual([exit, fake.requests[0]!.headers.authorization], [0, 'Bearer wc_live_kept'])
+    assert.match(stdout, /Olivia/)
+    assert.match(stderr, /No keychain/)
+    assert.equal(statSync(credentialsPath({ XDG_CONFIG_HOME: fake.home })).mode & 0o777, 0o600)
+    await fake.wcrm(['whoami'], { env })
+    assert.equal(fake.requests[1]!.headers.authorization, 'Bearer wc_live_kept')
+    await fake.wcrm(['whoami'], { env: { WCRM_URL: '' } })
+    assert.equal(fake.requests[2]!.headers.authorization, 'Bearer wc_test_key')
+    const elsewhere = await loadCredentials(
+      { XDG_CONFIG_HOME: fake.home, WCRM_KEYCHAIN: 'off' },
+      'http://elsewhere.example',
+    )
+    assert.equal(elsewhere.key, undefined)
+    await fake.wcrm(['logout', '--url', fake.url], { env })
+    assert.equal(
+      (await loadCredentials({ XDG_CONFIG_HOME: fake.home, WCRM_KEYCHAIN: 'off' }, fake.url)).key,
+      undefined,
+    )
+  })
+
+  it('login: a refused key is not stored', async () => {
+    fake.responses = [{ status: 401, body: problemBody('unauthenticated') }]
+    const { exit } = await fake.wcrm(['login', '--url', fake.url], {
+      stdin: 'bad',
+      env: { WCRM_API_KEY: '' },
+    })
+    assert.equal(exit, 4)
+    assert.equal(
+      (await loadCredentials({ XDG_CONFIG_HOME: fake.home, WCRM_KEYCHAIN: 'off' }, fake.url)).key,
+      undefined,
+    )
+  })
+
+  it('storeCredentials never throws', async () => {
+    const stored = await storeCredentials({
+      url: fake.url,
+      key: 'k',
+      env: { XDG_CONFIG_HOME: '/dev/null', WCRM_KEYCHAIN: 'off' },
+    })
+    assert.equal(stored.store, 'none')
+  })
+})

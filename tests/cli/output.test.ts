@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { escapeControlCharacters, formatRecord, formatTsv } from '../../cli/text.ts'
+import { drawProblem, drawRecord, drawTable } from '../../cli/views.ts'
+import { problemBody, useFakeServer } from './fake-server.ts'
+
+const fake = useFakeServer()
+
+describe('CLI: output', () => {
+  const page = (ids: string[], cursor: string | null, total: number | null) => ({
+    body: {
+      data: ids.map((id) => ({ id, name: `G${id}`, emoji: null, contacts_count: 1 })),
+      total,
+      next_cursor: cursor,
+    },
+  })
+
+  it('--json prints the response body byte for byte', async () => {
+    fake.responses = [{ body: '{"data" :[],"next_cursor":null}' }]
+    assert.equal((await fake.wcrm(['groups', 'list', '--json'])).stdout, '{"data" :[],"next_cursor":null}\n')
+  })
+
+  it('--json=a,b selects fields of rows and of the envelope', async () => {
+    fake.responses = [page(['1', '2'], 'c', 7)]
+    assert.deepEqual(JSON.parse((await fake.wcrm(['groups', 'list', '--json=id,total'])).stdout), {
+      data: [{ id: '1' }, { id: '2' }],
+      total: 7,
+      next_cursor: 'c',
+    })
+  })
+
+  it('--json=? lists the fields without a request', async () => {
+    const { stdout } = await fake.wcrm(['groups', 'list', '--json=?'])
+    assert.deepEqual(
+      [stdout, fake.requests.length],
+      ['id\nname\nemoji\ncontacts_count\ncreated_at\ntotal\n', 0],
+    )
+  })
+
+  it('--all fetches all pages, waits for the rate limit, and prints one response', async () => {
+    fake.responses = [
+      page(['1'], 'c1', 2),
+      { status: 429, headers: { 'Retry-After': '1' }, body: problemBody('rate_limited') },
+      page(['2'], null, null),
+    ]
+    const { stdout, exit } = await fake.wcrm(['groups', 'list', '--all', '--json'])
+    assert.equal(exit, 0)
+    assert.deepEqual(
+      (JSON.parse(stdout) as { data: { id: string }[] }).data.map((row) => row.id),
+      ['1', '2'],
+    )
+    assert.deepEqual(
+      fake.requests.map((request) => request.input),
+      [{ limit: 100 }, { limit: 100, cursor: 'c1' }, { limit: 100, cursor: 'c1' }],
+    )
+  })
+
+  it('--all: a failure on a later page leaves stdout empty', async () => {
+    fake.responses = [page(['1'], 'c1', 2), { status: 500, body: problemBody('internal_error') }]
+    const { stdout, exit } = await fake.wcrm(['groups', 'list', '--all'])
+    assert.deepEqual([stdout, exit], ['', 1])
+  })
+
+  it('a piped list is tab-separated, and stderr names the next page', async () => {
+    fake.responses = [page(['1', '2'], 'c1', 9)]
+    const { stdout, stderr } = await fake.wcrm(['groups', 'list'])
+    assert.equal(stdout, '1\tG1\t\t1\t\n2\tG2\t\t1\t\n')
+    assert.match(stderr, /2 of 9 shown.*--cursor c1/)
+  })
+
+  it('contacts export: writes all pages as CSV with escaped formulas and all custom fields', async () => {
+    const contact = {
+      id: '1',
+      name: '=cmd()',
+      tags: [
+        { id: '7', name: 'a,b' },
+        { id: '8', name: 'c' },
+      ],
+      attributes: [{ key: 'plan', type: 'select', value: 'pro', typed_value: 'pro' }],
+    }
+    fake.responses = [
+      { body: { data: [{ key: 'email' }, { key: 'plan' }, { key: 'city' }], next_cursor: null } },
+      page(['2'], 'c1', 2),
+      { body: { data: [contact], next_cursor: null } },
+    ]
+    const { stdout } = await fake.wcrm(['contacts', 'export', '--starred'])
+    assert.deepEqual(
+      fake.requests.slice(1).map((request) => request.input),
+      [
+        { starred: true, detail: 'full', limit: 100 },
+        { starred: true, detail: 'full', limit: 100, cursor: 'c1' },
+      ],
+    )
+    const [head, first, second] = stdout.split('\r\n')
+    assert.match(head!, /,tags,groups,attributes\.plan,attributes\.city$/)
+    assert.match(first!, /^2,G2,/)
+    assert.match(second!, /^1,'=cmd\(\),.*,"""a,b"", c",,pro,$/)
+  })
+
+  it('contacts export: leaves no file when a later page fails', async () => {
+    const file = join(fake.home, 'out.ndjson')
+    fake.responses = [page(['1'], 'c1', 2), { status: 500, body: problemBody('internal_error') }]
+    assert.equal((await fake.wcrm(['contacts', 'export', '--format', 'ndjson'])).stdout, '')
+    fake.responses = [page(['1'], 'c1', 2), { status: 500, body: problemBody('internal_error') }]
+    assert.equal((await fake.wcrm(['contacts', 'export', '--format', 'ndjson', '--output', file])).exit, 1)
+    assert.ok(!existsSync(file))
+    fake.responses = [page(['1'], 'c1', 2), page(['2'], null, null)]
+    const { exit, stdout } = await fake.wcrm(['contacts', 'export', '--format', 'ndjson', '--output', file])
+    assert.deepEqual([exit, stdout, readFileSync(file, 'utf8').split('\n').length], [0, '', 3])
+    fake.responses = [page(['1'], 'c1', 2), page(['2'], null, null)]
+    assert.deepEqual(
+      (
+        JSON.parse((await fake.wcrm(['contacts', 'export', '--json'])).stdout) as { data: { id: string }[] }
+      ).data.map(({ id }) => id),
+      ['1', '2'],
+    )
+  })
+
+  it('control characters in customer text are escaped', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ max: 0x2100, min: 0 })).map((codes) => String.fromCodePoint(...codes)),
+        (text) => {
+          const drawn = [
+            escapeControlCharacters(text),
+            formatTsv([{ a: text, b: [text] }], ['a', 'b'])
+              .replace(/\t/, '')
+              .slice(0, -1),
+            ...formatRecord({ a: { [text]: text } }),
+          ].join('')
+          // eslint-disable-next-line no-control-regex -- the characters that must not occur
+          assert.doesNotMatch(drawn, /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/)
+        },
+      ),
+    )
+    const plain = { width: 60, color: false }
+    const evil = '\u001b]0;title\u0007\u001b[2J'
+    for (const drawn of [
+      drawTable([{ id: '1', name: evil }], ['id', 'name'], undefined, plain),
+      drawRecord({ name: evil, [evil]: { deep: [{ name: evil, x: evil }] } }, plain),
+      drawProblem(
+        { title: 'No', detail: escapeControlCharacters(evil), items: [], fix: undefined, request: undefined },
+        plain,
+      ),
+    ])
+      assert.ok(!drawn.includes('\u001b') && !drawn.includes('\u0007'))
+  })
+
+  it('tables stay within the terminal width', () => {
+    const rows = [{ id: '1', name: 'A'.repeat(200), note: 'x'.repeat(50), empty: null }]
+    const drawn = drawTable(rows, ['id', 'name', 'note', 'empty'], undefined, { width: 50, color: false })
+    assert.ok(
+      drawn.split('\n').every((line) => line.length <= 50),
+      drawn,
+    )
+    assert.match(drawn, /^ID +NAME/)
+    assert.doesNotMatch(drawn, /EMPTY/)
+  })
+})

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import fc from 'fast-check'
+import { filterStrategy } from '../../storage/filters/strategy.ts'
+import { type ContactsPage, doAs, everyPage } from '../calls.ts'
+import { doorsOf, everyDatabase } from '../doors.ts'
+import { runs } from '../level.ts'
+import type { TestServer } from '../servers.ts'
+import { arbitraryFilter } from './arbitraries.ts'
+import { SEEDED_NOW } from './sample-values.ts'
+import { arbitrarySort, assertTotal, findExpectedIds, optional, toIds, toInput } from './search-model.ts'
+import { seedEdgeCases, type SeededWorkspace, seedSavedFilter } from './seed.ts'
+
+/** Creates a search that does not validate the response, which takes longer than the search itself. */
+const createSearch =
+  (server: TestServer, key: string) =>
+  async (input: Record<string, unknown>): Promise<ContactsPage> => {
+    const { status, body, text } = await doorsOf(server.url, key)[1]!.call('crm_search_contacts', input)
+    assert.equal(status, 200, text)
+    return body
+  }
+
+/** Thresholds at which each strategy of the planner is used with a few hundred contacts. */
+const defaultStrategy = { ...filterStrategy }
+const strategies: Record<string, Partial<typeof filterStrategy>> = {
+  'default thresholds': {},
+  'no candidate sets': { maxCandidates: 0, maxSortedMatches: 0 },
+  'small candidate sets': { maxCandidates: 20, maxSortedMatches: 20, maxProbes: 1 },
+  'short index scans': { maxCandidates: 5, maxScannedRows: 10, maxSortedMatches: 10 },
+  'no index scans': {
+    maxCandidates: 0,
+    maxScannedRows: 0,
+    maxSortedMatches: 40,
+    countStepContacts: 50,
+  },
+}
+
+everyDatabase(
+  'Contact search with filters',
+  (server) => {
+    let seeding: Promise<SeededWorkspace> | undefined
+    const seeded = (): Promise<SeededWorkspace> =>
+      (seeding ??= (async () => {
+        const seed = await seedEdgeCases(server())
+        const starred = await seedSavedFilter(server(), seed, { starred: { eq: true } })
+        await seedSavedFilter(server(), seed, {
+          or: [{ savedFilter: { eq: starred } }, { tags: { some: { name: { startsWith: 'v' } } } }],
+        })
+        await seedSavedFilter(server(), seed, {
+          attributes: { none: { attributeName: { eq: 'f_select' }, stringValue: { in: ['red', 'ß'] } } },
+          name: { isNull: false },
+        })
+        return seed
+      })())
+
+    for (const [name, thresholds] of Object.entries(strategies)) {
+      describe(name, () => {
+        before(() => {
+          Object.assign(filterStrategy, thresholds)
+        })
+        after(() => {
+          Object.assign(filterStrategy, defaultStrategy)
+        })
+
+        it('returns exactly the matching contacts in the requested order', async () => {
+          const seed = await seeded()
+          const search = createSearch(server(), seed.workspace.owner.key)
+          await fc.assert(
+            fc.asyncProperty(arbitraryFilter(seed), optional(arbitrarySort), async (filter, sort) => {
+              const expected = findExpectedIds(seed, { filter, sort })
+              const page = await search({ ...toInput({ filter, sort }), limit: 100 })
+              assert.deepEqual(toIds(page.data), expected.slice(0, 100))
+              assertTotal(page, expected.length)
+              assert.equal(page.next_cursor === null, expected.length <= 100)
+            }),
+            { numRuns: runs(60, 400) },
+          )
+        })
+
+        it('returns the same contacts on pages of any size', async () => {
+          const seed = await seeded()
+          const run = doAs(server(), seed.workspace.owner.key)
+          const limits = fc.array(fc.integer({ min: 10, max: 100 }), { minLength: 1, maxLength: 3 })
+          await fc.assert(
+            fc.asyncProperty(
+              arbitraryFilter(seed),
+              arbitrarySort,
+              limits,
+              fc.constantFrom('summary', 'full'),
+              async (filter, sort, sizes, detail) => {
+                const pages = await everyPage(run, 'crm_search_contacts', { filter, sort, detail }, sizes)
+                assert.deepEqual(
+                  pages.flatMap((page) => toIds(page.data)),
+                  findExpectedIds(seed, { filter, sort }),
+                )
+                for (const { total, approximate } of pages.slice(1))
+                  assert.deepEqual([total, approximate], [null, null])
+              },
+            ),
+            { numRuns: runs(6, 24) },
+          )
+        })
+
+        it('combines a filter with a saved filter, a query and tags', async () => {
+          const seed = await seeded()
+          const run = doAs(server(), seed.workspace.owner.key)
+          const queries = fc.constantFrom(
+            'a',
+            'Ada',
+            'STRASSE',
+            '%',
+            '0',
+            '1555',
+            '555 0',
+            'x',
+            'Jos\u00e9',
+            'σ',
+          )
+          const tags = fc.uniqueArray(
+            fc.constantFrom(
+              ...new Set(seed.contacts.flatMap((contact) => toIds(contact.tags))),
+              ...seed.foreign.tags,
+            ),
+            { minLength: 1, maxLength: 3 },
+          )
+          const arbitraryCriteria = fc.record({
+            filter: optional(arbitraryFilter(seed)),
+            saved: optional(fc.constantFrom(...seed.context.saved.keys())),
+            query: optional(queries),
+            tagIds: optional(tags),
+            sort: optional(arbitrarySort),
+          })
+          await fc.assert(
+            fc.asyncProperty(arbitraryCriteria, async (criteria) => {
+              const expected = findExpectedIds(seed, criteria)
+              const page: ContactsPage = await run('crm_search_contacts', {
+                ...toInput(criteria),
+                limit: 100,
+              })
+              assert.deepEqual(toIds(page.data), expected.slice(0, 100))
+              assertTotal(page, expected.length)
+            }),
+            { numRuns: runs(20, 120) },
+          )
+        })
+
+        it('counts matches exactly', async () => {
+          const seed = await seeded()
+          const run = doAs(server(), seed.workspace.owner.key)
+          await fc.assert(
+            fc.asyncProperty(
+              optional(arbitraryFilter(seed)),
+              optional(fc.constantFrom(...seed.context.saved.keys())),
+              async (filter, saved) => {
+                const { count, approximate } = await run('crm_count_contacts', toInput({ filter, saved }))
+                assert.deepEqual(
+                  [count, approximate],
+                  [findExpectedIds(seed, { filter, saved }).length, false],
+                )
+              },
+            ),
+            { numRuns: runs(20, 120) },
+          )
+        })
+      })
+    }
+
+    it('never matches labels, broadcasts or contacts of another workspace', async () => {
+      const { workspace, foreign } = await seeded()
+      const run = doAs(server(), workspace.owner.key)
+      for (const filter of [
+        { tags: { some: { id: { in: foreign.tags } } } },
+        { groups: { some: { id: { in: foreign.groups } } } },
+        { broadcasts: { some: { id: { in: foreign.broadcasts } } } },
+        { id: { in: foreign.contacts } },
+      ]) {
+        const { data, total } = await run('crm_search_contacts', { filter })
+        assert.deepEqual(
+          [data, total, (await run('crm_count_contacts', { filter })).count],
+          [[], 0, 0],
+          JSON.stringify(filter),
+        )
+      }
+    })
+  },
+  { now: () => SEEDED_NOW },
+)

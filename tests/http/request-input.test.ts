@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict'
+import { before, it } from 'node:test'
+import { everyDatabase } from '../doors.ts'
+import { makeWorkspace } from '../servers.ts'
+import { createRawClient, post, type RawClient, type RawRequest } from './raw-request.ts'
+
+everyDatabase('HTTP: body and query', (server) => {
+  let raw: RawClient['raw']
+  let refused: RawClient['refused']
+  let badInput: RawClient['badInput']
+  before(async () => {
+    const { key } = (await makeWorkspace(server())).owner
+    ;({ raw, refused, badInput } = createRawClient(server().url, key))
+  })
+
+  it('413: one byte over 1 MiB, with and without Content-Length', async () => {
+    const ofSize = (bytes: number) => `{"name":"One"${' '.repeat(bytes - 14)}}`
+    for (const chunked of [false, true]) {
+      assert.equal((await raw('/v1/groups', post(ofSize(1024 * 1024), { chunked }))).status, 200)
+      const reply = await refused(
+        413,
+        'payload_too_large',
+        '/v1/groups',
+        post(ofSize(1024 * 1024 + 1), { chunked }),
+      )
+      assert.equal(reply.body.limit_bytes, 1024 * 1024)
+      await refused(
+        413,
+        'payload_too_large',
+        '/v1/ops/crm_create_group',
+        post(ofSize(1024 * 1024 + 1), { chunked }),
+      )
+    }
+  })
+
+  it('413: a body over the maximum of all operations is not read to its end', async () => {
+    const reply = await raw('/v1/groups', post(Buffer.alloc(25 * 1024 * 1024, 0x20))).catch(
+      (error: NodeJS.ErrnoException) => error,
+    )
+    // The server may hang up on the rest of the body; what it says first is a 413.
+    if (reply instanceof Error) assert.match(String(reply.code), /ECONNRESET|EPIPE/)
+    else assert.equal(reply.status, 413)
+    assert.equal((await raw('/v1/me')).status, 200)
+  })
+
+  it('415: a body that is not declared as JSON', async () => {
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/jsonp',
+      'text/json',
+      '',
+    ]) {
+      const reply = await refused(
+        415,
+        'unsupported_media_type',
+        '/v1/groups',
+        post('{"name":"One"}', { headers: { 'Content-Type': type } }),
+      )
+      assert.equal(reply.headers['accept'], 'application/json')
+    }
+    for (const type of [
+      'application/json',
+      'application/json; charset=utf-8',
+      'APPLICATION/JSON',
+      'application/json;charset=UTF-8',
+      'application/merge-patch+json',
+    ]) {
+      assert.equal(
+        (await raw('/v1/groups', post('{"name":"One"}', { headers: { 'Content-Type': type } }))).status,
+        200,
+        type,
+      )
+    }
+  })
+
+  it('400: a body that is not a JSON object', async () => {
+    const bodies = [
+      '{',
+      '{"name":',
+      '{"name":"One"}}',
+      'name=One',
+      "{'name':1}",
+      '{"name":"One",}',
+      'undefined',
+      '\u0000',
+      '[]',
+      '[{"name":"One"}]',
+      '"text"',
+      '7',
+      'true',
+      '\ufeff',
+    ]
+    for (const path of ['/v1/groups', '/v1/ops/crm_create_group']) {
+      for (const body of bodies) {
+        const reply = await badInput(path, post(body))
+        assert.ok(reply.body.errors.length > 0, body)
+      }
+      await badInput(path, post('null'))
+      await badInput(path, post(''))
+    }
+  })
+
+  it('400: text that cannot be stored (NUL, lone surrogates, invalid UTF-8)', async () => {
+    const bytes = (text: string) =>
+      Buffer.concat([Buffer.from('{"name":"'), Buffer.from(text, 'latin1'), Buffer.from('"}')])
+    for (const path of ['/v1/groups', '/v1/ops/crm_create_group']) {
+      for (const invalid of ['\xff', '\xc3', '\xc0\x80', '\xed\xa0\x80', '\xf5\x80\x80\x80']) {
+        const reply = await badInput(path, post(bytes(invalid)))
+        assert.match(reply.body.detail, /UTF-8/)
+      }
+      for (const text of ['\\u0000', 'a\\u0000b', '\\ud800', '\\udc00x', 'x\\ud83d']) {
+        const reply = await badInput(path, post(`{"name":"${text}"}`))
+        assert.deepEqual(
+          [reply.body.errors[0].pointer, reply.body.errors[0].code],
+          ['#/name', 'invalid_text'],
+        )
+      }
+      await badInput(path, post('{"name":"One","\\u0000":1}'))
+      await badInput(path, post('{"name":"One","\\ud800":1}'))
+    }
+    assert.equal(
+      (await raw('/v1/groups', post('{"name":"\\ud83d\\ude00 \u{1f600}"}'))).body.group.name,
+      '😀 😀',
+    )
+    await badInput('/v1/contacts?query=a%00b', {})
+  })
+
+  it('400: deeply nested and very wide input', async () => {
+    for (const depth of [140, 1000, 200_000]) {
+      const nested = '['.repeat(depth) + ']'.repeat(depth)
+      await badInput('/v1/groups', post(`{"name":${nested}}`))
+      await badInput(
+        '/v1/ops/crm_upsert_contact',
+        post(`{"phone":"+15550100042","attributes":{"email":${nested}}}`),
+      )
+      await badInput(
+        '/v1/ops/crm_upsert_contact',
+        post(`{"phone":"+15550100042","attributes":${'{"a":'.repeat(depth / 2)}1${'}'.repeat(depth / 2)}}`),
+      )
+    }
+    const wide = JSON.stringify({
+      name: 'One',
+      ...Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`field_${n}`, n])),
+    })
+    const reply = await badInput('/v1/groups', post(wide))
+    assert.ok(reply.body.errors.length <= 50)
+    await badInput(
+      '/v1/contacts/tag',
+      post(JSON.stringify({ contact_ids: Array.from({ length: 100_000 }, () => 'x'), tags: ['a'] })),
+    )
+  })
+
+  it('property names of JavaScript objects are unknown fields', async () => {
+    for (const name of ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty']) {
+      for (const path of ['/v1/groups', '/v1/ops/crm_create_group']) {
+        const reply = await badInput(path, post(`{"name":"One","${name}":{"emoji":"⭐"}}`))
+        assert.deepEqual(
+          [reply.body.errors[0].pointer, reply.body.errors[0].code],
+          [`#/${name}`, 'unknown_field'],
+        )
+      }
+      await badInput('/v1/contacts', post(`{"phone":"+15550100042","attributes":{"${name}":"x"}}`))
+      await badInput(`/v1/contacts?${name}=1`, {})
+      await refused(404, 'not_found', `/v1/ops/${name}`, post('{}'))
+      await refused(404, 'not_found', `/v1/${name}`)
+      await refused(404, 'not_found', `/errors/${name}`)
+    }
+    assert.equal(({} as Record<string, unknown>)['emoji'], undefined)
+  })
+
+  it('a repeated query parameter is a list for list fields, and refused for others', async () => {
+    const reply = await badInput('/v1/contacts?limit=1&limit=2', {})
+    assert.equal(reply.body.errors[0].parameter, 'limit')
+    await badInput('/v1/contacts?query=a&query=b', {})
+    await badInput('/v1/groups?dry_run=true&dry_run=false', post('{"name":"Twice"}'))
+    assert.equal((await raw('/v1/contacts?tag_ids=7&tag_ids=8')).status, 200)
+    for (const wrong of [
+      'limit=0',
+      'limit=101',
+      'limit=1.5',
+      'limit=abc',
+      'limit=',
+      'limit=1e1',
+      'starred=yes',
+      'starred=',
+      'starred=TRUE',
+      'tag_ids=x',
+      'detail=all',
+      'cursor=',
+      'cursor=abc',
+    ]) {
+      const wronged = await badInput(`/v1/contacts?${wrong}`, {})
+      assert.equal(
+        wronged.body.errors[0].parameter ?? wronged.body.reason,
+        wrong.startsWith('cursor=a') ? 'cursor' : wrong.split('=')[0],
+        wronged.text,
+      )
+    }
+  })
+
+  it('a field in the wrong place is refused with the right place', async () => {
+    const cases: [string, RawRequest, string, string, RegExp][] = [
+      ['/v1/groups', post('{"name":"One","dry_run":true}'), 'pointer', '#/dry_run', /query/],
+      ['/v1/groups?name=One', post('{}'), 'parameter', 'name', /body/],
+      ['/v1/contacts/7', { method: 'PATCH', body: '{"contact_id":"7"}' }, 'pointer', '#/contact_id', /path/],
+    ]
+    for (const [path, request, place, name, where] of cases) {
+      const reply = await badInput(path, request)
+      const error = reply.body.errors.find((e: Record<string, string>) => e['code'] === 'misplaced_field')
+      assert.equal(error?.[place], name, reply.text)
+      assert.match(error.detail, where)
+    }
+    assert.equal(
+      (await raw('/v1/contacts', { method: 'GET', body: '{"limit":0}' })).status,
+      200,
+      'GET has no body to read',
+    )
+    await badInput('/v1/contacts/7', { method: 'DELETE', body: '{"dry_run":true}' })
+    const unknown = await badInput('/v1/contacts?limitt=1', {})
+    assert.deepEqual(
+      [unknown.body.errors[0].parameter, unknown.body.errors[0].fix],
+      ['limitt', 'Did you mean limit?'],
+    )
+  })
+})

@@ -1,0 +1,313 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { everyDatabase } from '../doors.ts'
+import {
+  createCustomerFixture,
+  buildCustomerMessage,
+  type WebhookPart,
+  buildCustomerProfile,
+  insertSentMessage,
+} from '../provider/webhook-fixture.ts'
+import { types, countOf } from './events.ts'
+
+/** What the provider sends, and the type, text and content that are stored. */
+const messageCases: [WebhookPart, string, string | null, WebhookPart | null][] = [
+  [{ type: 'text', text: { body: 'hi' }, context: { forwarded: true } }, 'TEXT', 'hi', { forwarded: 'once' }],
+  [
+    { type: 'text', text: { body: 'hi' }, context: { frequently_forwarded: true } },
+    'TEXT',
+    'hi',
+    { forwarded: 'often' },
+  ],
+  [
+    { type: 'image', image: { mime_type: 'image/jpeg', sha256: 'x', id: '1', caption: 'Look' } },
+    'IMAGE',
+    'Look',
+    null,
+  ],
+  [{ type: 'video', video: { mime_type: 'video/mp4', id: '2' } }, 'VIDEO', null, null],
+  [
+    { type: 'audio', audio: { mime_type: 'audio/ogg; codecs=opus', id: '3', voice: true } },
+    'AUDIO',
+    null,
+    { voice: true },
+  ],
+  [
+    { type: 'document', document: { mime_type: 'application/pdf', id: '4', filename: 'bill.pdf' } },
+    'DOCUMENT',
+    null,
+    null,
+  ],
+  [
+    { type: 'sticker', sticker: { mime_type: 'image/webp', id: '5', animated: true } },
+    'STICKER',
+    null,
+    { animated: true },
+  ],
+  [
+    {
+      type: 'location',
+      location: { latitude: 37.44, longitude: -122.16, name: 'Office', address: 'Main St 1' },
+    },
+    'LOCATION',
+    'Office\nMain St 1',
+    { location: { latitude: 37.44, longitude: -122.16, name: 'Office', address: 'Main St 1' } },
+  ],
+  [
+    { type: 'location', location: { latitude: 1.5, longitude: 2 } },
+    'LOCATION',
+    '1.5, 2',
+    { location: { latitude: 1.5, longitude: 2 } },
+  ],
+  [
+    {
+      type: 'contacts',
+      contacts: [{ name: { formatted_name: 'Bo Li' }, phones: [{ phone: '+1 555 010 0077' }] }],
+    },
+    'CONTACTS',
+    'Bo Li',
+    { contacts: [{ name: { formatted_name: 'Bo Li' }, phones: [{ phone: '+1 555 010 0077' }] }] },
+  ],
+  [
+    {
+      type: 'order',
+      order: {
+        catalog_id: 'c',
+        text: 'please',
+        product_items: [{ product_retailer_id: 'mug', quantity: 2 }],
+      },
+    },
+    'ORDER',
+    'please\n2 × mug',
+    { order: { catalog_id: 'c', items: [{ product_retailer_id: 'mug', quantity: 2 }] } },
+  ],
+  [
+    { type: 'button', button: { payload: 'YES', text: 'Yes please' } },
+    'INTERACTIVE',
+    'Yes please',
+    { reply: { kind: 'button', id: 'YES', title: 'Yes please' } },
+  ],
+  [
+    {
+      type: 'interactive',
+      interactive: { type: 'button_reply', button_reply: { id: 'b1', title: 'Track' } },
+    },
+    'INTERACTIVE',
+    'Track',
+    { reply: { kind: 'button', id: 'b1', title: 'Track' } },
+  ],
+  [
+    {
+      type: 'interactive',
+      interactive: { type: 'list_reply', list_reply: { id: 'r1', title: 'Row', description: 'First' } },
+    },
+    'INTERACTIVE',
+    'Row',
+    { reply: { kind: 'list', id: 'r1', title: 'Row', description: 'First' } },
+  ],
+  [
+    {
+      type: 'interactive',
+      interactive: {
+        type: 'nfm_reply',
+        nfm_reply: { name: 'flow', body: 'Sent', response_json: '{"a":1}' },
+      },
+    },
+    'INTERACTIVE',
+    'Sent',
+    { reply: { kind: 'form', name: 'flow', values: '{"a":1}' } },
+  ],
+  [
+    { type: 'unsupported', errors: [{ code: 131051, title: 'Message type unknown' }] },
+    'SYSTEM',
+    'The customer sent a message of a kind that cannot be shown.',
+    { unsupported: { code: 131051, title: 'Message type unknown' } },
+  ],
+  [
+    { type: 'hologram', hologram: {} },
+    'SYSTEM',
+    'The customer sent a message of a kind that cannot be shown.',
+    { unsupported: { type: 'hologram' } },
+  ],
+]
+
+everyDatabase('Inbound messages', (server) => {
+  it('the first message creates a contact and an open conversation', async () => {
+    const scene = await createCustomerFixture(server())
+    await scene.deliver(
+      scene.value({
+        contacts: [buildCustomerProfile('15550100042', 'Ada', 'US.1349')],
+        messages: [buildCustomerMessage('15550100042')],
+      }),
+    )
+    const {
+      data: [conversation],
+    } = await scene.run('inbox_search_conversations')
+    assert.deepEqual(
+      [
+        conversation.state,
+        conversation.contact.name,
+        conversation.contact.phone,
+        conversation.unread_count,
+        conversation.reply_status,
+        conversation.window.open,
+      ],
+      ['open', 'Ada', '15550100042', 1, 'incoming_no_reply', true],
+    )
+    assert.deepEqual(
+      [conversation.last_message.text, conversation.last_message.direction, conversation.last_message.status],
+      ['hello', 'inbound', 'received'],
+    )
+    const contact = await scene.run('crm_get_contact', { contact_id: conversation.contact.id })
+    assert.deepEqual(
+      [contact.chatapp_user_id, contact.last_activity_at, contact.conversations.length],
+      ['US.1349', conversation.last_message.created_at, 1],
+    )
+    assert.equal((await scene.run('crm_search_contacts', { query: 'ada' })).total, 1)
+    assert.deepEqual(types(await scene.events()), [
+      'contact.created/1',
+      'conversation.created/1',
+      'message.received/1',
+    ])
+    assert.deepEqual(
+      (await scene.updates()).map((u) => [u.state, u.payload]),
+      [['done', null]],
+    )
+  })
+
+  it('every message type is stored with its text, content and media', async () => {
+    const scene = await createCustomerFixture(server())
+    await scene.deliver(
+      scene.value({
+        messages: messageCases.map(([part], n) =>
+          buildCustomerMessage('15550100042', { ...part, timestamp: String(1_697_000_000 + n) }),
+        ),
+      }),
+    )
+    assert.deepEqual(
+      (await scene.messages()).map((m) => [m.type, m.text, m.content]),
+      messageCases.map(([, type, text, content]) => [type, text, content]),
+    )
+    const [conversation] = (await scene.run('inbox_search_conversations')).data
+    assert.deepEqual([conversation.unread_count, (await scene.contacts()).length], [messageCases.length, 1])
+    const listed = (
+      await scene.run('inbox_list_messages', { conversation_id: conversation.id, limit: 50 })
+    ).data.toReversed()
+    assert.deepEqual(
+      listed.map((m: { has_media: boolean }) => m.has_media),
+      messageCases.map(([{ type }]) =>
+        ['image', 'video', 'audio', 'document', 'sticker'].includes(type as string),
+      ),
+    )
+    assert.deepEqual(listed[5].media, {
+      content_type: 'application/pdf',
+      file_name: 'bill.pdf',
+      size: null,
+      url: `${server().url}/v1/messages/${listed[5].id}/media`,
+    })
+  })
+
+  it('replies and reactions refer to the sent message; a removed reaction is ignored', async () => {
+    const scene = await createCustomerFixture(server())
+    const sent = await insertSentMessage(scene, '+15550100042')
+    await scene.deliver(
+      scene.value({
+        messages: [buildCustomerMessage('15550100042', { context: { from: '15550100001', id: sent.wamid } })],
+      }),
+    )
+    await scene.deliver(
+      scene.value({
+        messages: [
+          buildCustomerMessage('15550100042', {
+            type: 'reaction',
+            reaction: { message_id: sent.wamid, emoji: '👍' },
+          }),
+        ],
+      }),
+    )
+    await scene.deliver(
+      scene.value({
+        messages: [
+          buildCustomerMessage('15550100042', {
+            type: 'reaction',
+            reaction: { message_id: sent.wamid, emoji: '' },
+          }),
+          buildCustomerMessage('15550100042', { type: 'reaction', reaction: { message_id: sent.wamid } }),
+        ],
+      }),
+    )
+    await scene.deliver(
+      scene.value({
+        messages: [buildCustomerMessage('15550100042', { context: { id: 'wamid.of.another' } })],
+      }),
+    )
+    assert.deepEqual(
+      (await scene.messages())
+        .filter((m) => m.direction === 'inbound')
+        .map((m) => [m.type, m.text, m.reply_to_id]),
+      [
+        ['TEXT', 'hello', sent.id],
+        ['TEXT', '👍', sent.id],
+        ['TEXT', 'hello', null],
+      ],
+    )
+    assert.deepEqual(
+      (await scene.updates()).map((u) => u.state),
+      Array(5).fill('done'),
+    )
+  })
+
+  it('a message from an ad opens the free entry window', async () => {
+    const scene = await createCustomerFixture(server())
+    const referral = {
+      source_url: 'https://ad.example/1',
+      source_id: '12',
+      source_type: 'ad',
+      headline: 'Sale',
+      body: 'Half price',
+      media_type: 'image',
+      image_url: 'https://ad.example/1.jpg',
+      ctwa_clid: 'clid',
+    }
+    await scene.deliver(scene.value({ messages: [buildCustomerMessage('15550100042', { referral })] }))
+    assert.deepEqual((await scene.messages())[0]!.content, {
+      ad: {
+        kind: 'ad',
+        id: '12',
+        url: 'https://ad.example/1',
+        headline: 'Sale',
+        text: 'Half price',
+        media_type: 'image',
+        media_url: 'https://ad.example/1.jpg',
+        click_id: 'clid',
+      },
+    })
+    const [conversation] = (await scene.run('inbox_search_conversations')).data
+    assert.equal(conversation.window.kind, 'free_entry')
+  })
+
+  it('a message in a closed conversation reopens it as a new episode', async () => {
+    const scene = await createCustomerFixture(server())
+    await scene.deliver(scene.value({ messages: [buildCustomerMessage('15550100042')] }))
+    const [{ id }] = (await scene.run('inbox_search_conversations')).data
+    await scene.run('inbox_close_conversation', { conversation_id: id })
+    await scene.deliver(
+      scene.value({
+        messages: [
+          buildCustomerMessage('15550100042', { text: { body: 'again' } }),
+          buildCustomerMessage('15550100042', { text: { body: 'and again' } }),
+        ],
+      }),
+    )
+    const [conversation, ...others] = (await scene.run('inbox_search_conversations')).data
+    assert.deepEqual(
+      [conversation.id, conversation.state, conversation.last_message.text, others.length],
+      [id, 'open', 'and again', 0],
+    )
+    assert.deepEqual(
+      (await scene.messages()).map((m) => m.episode),
+      [1, 2, 2],
+    )
+    assert.equal(countOf(types(await scene.events()), 'conversation.reopened/1'), 1)
+  })
+})

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { sql } from 'kysely'
+import { updateStaff } from '../../storage/admin.ts'
+import { callAs, doAs } from '../calls.ts'
+import { everyDatabase } from '../doors.ts'
+import { makeWorkspace } from '../servers.ts'
+import { stateOf, insertWebChannel, changes } from './conversation-state.ts'
+import { plantConversation } from './conversations.ts'
+
+everyDatabase('Access to conversation changes', (server) => {
+  it('staff without the channel get 404', async () => {
+    const workspace = await makeWorkspace(server())
+    const web = await insertWebChannel(server(), workspace)
+    const main = await plantConversation(server(), workspace.id)
+    const seen = await plantConversation(server(), workspace.id, { channelId: web })
+    const agent = await workspace.staff({ channel_ids: [web] })
+    const run = callAs(server(), agent.key)
+    for (const [op, input] of changes) {
+      const fields = 'staff_id' in input ? { staff_id: agent.staffId } : input
+      const refused = await run(op, { conversation_id: main.id, ...fields })
+      assert.deepEqual([refused.status, refused.body.code], [404, 'not_found'], op)
+      const { status, text } = await run(op, { conversation_id: seen.id, ...fields })
+      assert.ok(status < 300, `${op}: ${text}`)
+    }
+    assert.equal((await stateOf(server(), workspace.id, main.id))['state'], 'open')
+  })
+
+  it('conversations of other workspaces are 404 and stay unchanged', async () => {
+    const [mine, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
+    const { id } = await plantConversation(server(), other.id)
+    const before = await stateOf(server(), other.id, id)
+    for (const [op, input] of changes) {
+      for (const conversation of [id, '9999999999999999999']) {
+        const fields = 'staff_id' in input ? { staff_id: mine.owner.staffId } : input
+        assert.equal(
+          (await callAs(server(), mine.owner.key)(op, { conversation_id: conversation, ...fields })).status,
+          404,
+          op,
+        )
+      }
+    }
+    assert.deepEqual(await stateOf(server(), other.id, id), before)
+    const tags = await sql`select 1 from tags where workspace_id = ${mine.id}`.execute(server().db)
+    assert.equal(tags.rows.length, 0, 'a refused call creates no tag')
+  })
+
+  it('insufficient_scope without inbox:write', async () => {
+    const workspace = await makeWorkspace(server())
+    const { id } = await plantConversation(server(), workspace.id)
+    const key = await workspace.key(workspace.owner.staffId, {
+      scopes: ['mcp:read', 'crm:write', 'messaging:write'],
+    })
+    for (const [op, input] of changes)
+      assert.equal(
+        (await callAs(server(), key.key)(op, { conversation_id: id, ...input })).body.code,
+        'insufficient_scope',
+        op,
+      )
+  })
+
+  it('an assignee who loses access to the channel stays assigned', async () => {
+    const workspace = await makeWorkspace(server())
+    const web = await insertWebChannel(server(), workspace)
+    const { id, channelId } = await plantConversation(server(), workspace.id)
+    const { staffId } = await workspace.staff({ name: 'Grace', channel_ids: [channelId] })
+    const run = doAs(server(), workspace.owner.key)
+    await run('inbox_assign_conversation', { conversation_id: id, staff_id: staffId })
+    await updateStaff(server().db, workspace.id, staffId, { channel_ids: [web] }, undefined)
+    assert.equal(
+      (await run('inbox_mark_read', { conversation_id: id })).conversation.assignee_staff_id,
+      staffId,
+    )
+    assert.equal(
+      (
+        await callAs(server(), workspace.owner.key)('inbox_assign_conversation', {
+          conversation_id: id,
+          staff_id: staffId,
+        })
+      ).body.reason,
+      'no_channel_access',
+    )
+  })
+})

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { sql } from 'kysely'
+import { claimDeliveries } from '../../storage/webhook-deliveries.ts'
+import { deleteOldDeliveries } from '../../server/webhooks/delivery-job.ts'
+import { everyDatabase } from '../doors.ts'
+import { createDeliveryTest, startDeliveries, waitUntil } from './delivery-fixture.ts'
+
+everyDatabase('Webhook delivery queue', (server) => {
+  const test = createDeliveryTest(server)
+
+  test('an expired lease: the delivery is attempted again and not counted twice', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    deliver,
+    listDeliveries,
+    server: { db },
+  }) => {
+    const { url, received } = await startReceiver()
+    const hook = await createEndpoint(url)
+    await createGroups(3)
+    assert.equal(
+      (await claimDeliveries(db, 30, 8, new Map())).filter((d) => d.endpoint_id === hook.id).length,
+      3,
+    )
+    assert.equal(await deliver(), 0, 'the lease has not expired')
+    await sql`
+      update webhook_deliveries set lease_until = now() - interval '1 second'
+      where endpoint_id = ${hook.id}`.execute(db)
+    assert.equal(await deliver(), 3)
+    assert.deepEqual(
+      (await listDeliveries(hook)).map((d) => [d.status, d.attempts]),
+      Array(3).fill(['delivered', 1]),
+    )
+    assert.deepEqual(
+      received.map(({ headers }) => headers['wc-attempt']),
+      ['1', '1', '1'],
+    )
+  })
+
+  test('order: by event, at most eight requests in flight to one endpoint', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    deliver,
+  }) => {
+    let inFlight = 0
+    let maxInFlight = 0
+    const target = await startReceiver(async () => {
+      maxInFlight = Math.max(maxInFlight, ++inFlight)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      inFlight--
+      return {}
+    })
+    await createEndpoint(target.url)
+    await createGroups(30)
+    await deliver()
+    assert.equal(maxInFlight, 8)
+    const names = target.received.map(({ body }) => Number(/Group (\d+)/.exec(body)![1]))
+    // With eight in flight an event can only overtake its close neighbours.
+    for (const [n, name] of names.entries())
+      assert.ok(Math.abs(name - names.toSorted((a, b) => a - b)[n]!) < 8)
+  })
+
+  test('an endpoint that never answers does not delay the others', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    server: { app },
+  }) => {
+    const [dead, good] = [await startReceiver(() => 'hang'), await startReceiver()]
+    for (let n = 0; n < 5; n++) await createEndpoint(dead.url)
+    await createEndpoint(good.url)
+    const { stop } = startDeliveries(app)
+    try {
+      const count = 25
+      const startedAt = performance.now()
+      await createGroups(count)
+      await waitUntil('the good endpoint receives all events', () => good.received.length === count)
+      assert.ok(performance.now() - startedAt < 9000, 'long before the attempts to the others time out')
+      assert.ok(dead.received.length <= 40)
+    } finally {
+      await dead.close()
+      await stop()
+    }
+  })
+
+  test('delivery starts at commit; stopping the job records the attempts in flight', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    listDeliveries,
+    server: { app },
+  }) => {
+    let answer = (): void => {}
+    const target = await startReceiver(
+      () =>
+        new Promise((resolve) => {
+          answer = () => resolve({})
+        }),
+    )
+    const hook = await createEndpoint(target.url)
+    const { stop } = startDeliveries(app)
+    await createGroups()
+    await waitUntil('the event is sent', () => target.received.length === 1)
+    const stopped = stop()
+    answer()
+    await stopped
+    assert.deepEqual(
+      (await listDeliveries(hook)).map((d) => [d.status, d.attempts]),
+      [['delivered', 1]],
+    )
+    await createGroups()
+    assert.equal(target.received.length, 1, 'a stopped job starts no attempt')
+  })
+
+  test('stopping the job releases leases of deliveries that were not sent', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    deliver,
+    server: { app, db },
+    workspaceId,
+  }) => {
+    // More deliveries of a fast endpoint are leased than may be in flight.
+    const target = await startReceiver()
+    await createEndpoint(target.url)
+    await createGroups()
+    const { stop } = startDeliveries(app)
+    await waitUntil('the endpoint is measured as fast', () => target.received.length === 1)
+    target.answer = () => 'hang'
+    await createGroups(30)
+    await waitUntil('eight are in flight', () => target.received.length === 9)
+    const stopped = stop()
+    await target.close()
+    await stopped
+    const {
+      rows: [counts],
+    } = await sql<{ leased: string; unsent: string }>`
+      select count(*) filter (where lease_until is not null) as leased,
+        count(*) filter (where status = 'pending' and attempts = 0) as unsent
+      from webhook_deliveries where workspace_id = ${workspaceId}`.execute(db)
+    assert.equal(counts!.leased, '0')
+    assert.ok(Number(counts!.unsent) > 0)
+    assert.ok((await deliver()) > 0)
+  })
+
+  test('retention: finished deliveries are deleted with their attempts', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    deliver,
+    listDeliveries,
+    server: { app, db },
+    workspaceId,
+  }) => {
+    const target = await startReceiver()
+    const hook = await createEndpoint(target.url)
+    await createGroups(3)
+    await deliver()
+    target.answer = () => ({ status: 500 })
+    await createGroups()
+    await deliver()
+    const ids = (await listDeliveries(hook)).map((d) => d.id)
+    const monthAgo = new Date(Date.now() - 31 * 86_400_000).toISOString()
+    await sql`
+      update webhook_deliveries set created_at = ${monthAgo}::timestamptz
+      where endpoint_id = ${hook.id} and id <> ${ids[0]!}`.execute(db)
+    await deleteOldDeliveries(app)
+    // The first is recent, the last is not finished.
+    assert.deepEqual((await listDeliveries(hook)).map((d) => d.id).toSorted(), [ids[0], ids[3]].toSorted())
+    const { rows } = await sql<{ delivery_id: string }>`
+      select delivery_id from webhook_attempts
+      where workspace_id = ${workspaceId} order by delivery_id`.execute(db)
+    assert.deepEqual(
+      rows.map((r) => r.delivery_id),
+      [ids[0], ids[3]].toSorted(),
+    )
+  })
+
+  test('a delivery inserted while its endpoint was deleted is skipped', async ({
+    startReceiver,
+    createEndpoint,
+    createGroups,
+    listDeliveries,
+    server: { app, db },
+  }) => {
+    const hook = await createEndpoint((await startReceiver()).url)
+    await createGroups()
+    // The state after the race: the endpoint is deleted and the delivery still pending.
+    await sql`
+      update webhook_endpoints set deleted_at = ${app.now()}::timestamptz
+      where id = ${hook.id}`.execute(db)
+    await deleteOldDeliveries(app)
+    assert.deepEqual(
+      (await listDeliveries(hook)).map((d) => d.status),
+      ['skipped'],
+    )
+  })
+})

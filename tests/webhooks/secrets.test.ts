@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { it } from 'node:test'
+import { sql } from 'kysely'
+import { unsealHeaders, unsealSecrets } from '../../server/webhooks/secrets.ts'
+import { findEndpoint } from '../../storage/webhooks.ts'
+import { callAs } from '../calls.ts'
+import { doorsOf, everyDatabase, everyDoor, runCli } from '../doors.ts'
+import { makeWorkspace } from '../servers.ts'
+import { url, SECRET, createEndpoint, loadStored, confirmingCall } from './endpoint-fixture.ts'
+
+everyDoor('Webhook secret rotation', (test) => {
+  test('rotate: the old secret remains valid for a day', async (scene) => {
+    const { call, server, workspace } = scene
+    const {
+      endpoint: { id },
+      signing_secret: first,
+    } = (await createEndpoint(call)).body
+    const rotate = (input = {}) =>
+      confirmingCall(scene)(
+        'webhooks_rotate_secret',
+        { endpoint_id: id, ...input },
+        { confirm: 'rotate', idempotencyKey: randomUUID() },
+      )
+    const preview = await rotate({ dry_run: true })
+    assert.deepEqual(
+      [preview.body.signing_secret, preview.body.endpoint.signing_secret],
+      [null, 'whsec_****'],
+      preview.text,
+    )
+    assert.deepEqual((await loadStored(server, workspace.id, id)).secrets, [first])
+    const before = Date.now()
+    const { signing_secret: second, endpoint, old_secret_valid_until: until } = (await rotate()).body
+    assert.match(second, SECRET)
+    assert.equal(endpoint.signing_secret, `whsec_****${second.slice(-4)}`)
+    // The clock of the database may differ.
+    assert.ok(Math.abs(Date.parse(until) - before - 86_400_000) < 60_000, until)
+    assert.deepEqual((await loadStored(server, workspace.id, id)).secrets, [second, first])
+    const { signing_secret: third } = (await rotate()).body
+    assert.deepEqual((await loadStored(server, workspace.id, id)).secrets, [third, second])
+    await sql`
+      update webhook_endpoints set old_secret_until = clock_timestamp() - interval '1 second'
+      where id = ${id}`.execute(server.db)
+    assert.deepEqual((await loadStored(server, workspace.id, id)).secrets, [third])
+  })
+})
+
+everyDatabase('Webhook secrets', (server) => {
+  it('idempotent answers are stored sealed and repeated with the secret', async () => {
+    const workspace = await makeWorkspace(server())
+    const [rest, ops] = doorsOf(server().url, workspace.owner.key)
+    const first = await rest!.call(
+      'webhooks_create_endpoint',
+      { url },
+      { idempotencyKey: 'a-secret-is-kept' },
+    )
+    const rotated = await ops!.call(
+      'webhooks_rotate_secret',
+      { endpoint_id: first.body.endpoint.id },
+      { idempotencyKey: 'another-is-kept', confirm: 'rotate' },
+    )
+    const answers = await server()
+      .db.selectFrom('idempotency')
+      .select('body')
+      .where('workspace_id', '=', workspace.id)
+      .where('key', 'in', ['a-secret-is-kept', 'another-is-kept'])
+      .execute()
+    assert.equal(answers.length, 2)
+    for (const { body } of answers) assert.ok(!body!.includes('whsec_') && !body!.includes('endpoint'), body!)
+    for (const door of [rest!, ops!]) {
+      const again = await door.call(
+        'webhooks_create_endpoint',
+        { url },
+        { idempotencyKey: 'a-secret-is-kept' },
+      )
+      assert.deepEqual(
+        [again.status, again.text, again.headers['idempotent-replayed']],
+        [201, first.text, 'true'],
+      )
+      const twice = await door.call(
+        'webhooks_rotate_secret',
+        { endpoint_id: first.body.endpoint.id },
+        { idempotencyKey: 'another-is-kept', confirm: 'rotate' },
+      )
+      assert.deepEqual(
+        [twice.status, twice.text, twice.headers['idempotent-replayed']],
+        [200, rotated.text, 'true'],
+      )
+    }
+    // A refusal is stored and repeated as well.
+    const refusals = [1, 2].map(() =>
+      ops!.call(
+        'webhooks_create_endpoint',
+        { url: 'https://localhost.example.invalid/' },
+        { idempotencyKey: 'refused-address' },
+      ),
+    )
+    for (const refused of await Promise.all(refusals))
+      assert.ok(refused.status === 400 || refused.status === 409, refused.text)
+    assert.equal(
+      (
+        await ops!.call(
+          'webhooks_create_endpoint',
+          { url: 'https://localhost.example.invalid/' },
+          { idempotencyKey: 'refused-address' },
+        )
+      ).headers['idempotent-replayed'],
+      'true',
+    )
+  })
+
+  it('sealed values of another endpoint or field cannot be opened', async () => {
+    const workspace = await makeWorkspace(server())
+    const call = callAs(server(), workspace.owner.key)
+    const [one, other] = [
+      (await createEndpoint(call)).body.endpoint.id,
+      (await createEndpoint(call)).body.endpoint.id,
+    ]
+    const [mine, theirs] = [
+      (await findEndpoint(server().db, workspace.id, one))!,
+      (await findEndpoint(server().db, workspace.id, other))!,
+    ]
+    assert.throws(
+      () => unsealSecrets(server().app, { ...mine, signing_secret: theirs.signing_secret }),
+      /sealed with another/,
+    )
+    assert.throws(
+      () => unsealHeaders(server().app, { ...mine, custom_headers: mine.signing_secret }),
+      /sealed with another/,
+    )
+  })
+
+  it('rotation requires confirmation and an idempotency key', async () => {
+    const workspace = await makeWorkspace(server())
+    const [rest] = doorsOf(server().url, workspace.owner.key)
+    const {
+      endpoint: { id },
+    } = (await createEndpoint(rest!.call)).body
+    assert.equal(
+      (await rest!.call('webhooks_rotate_secret', { endpoint_id: id }, { confirm: 'rotate' })).body.reason,
+      'idempotency_key_required',
+    )
+    assert.equal(
+      (await rest!.call('webhooks_rotate_secret', { endpoint_id: id }, { idempotencyKey: randomUUID() }))
+        .status,
+      428,
+    )
+    assert.equal((await rest!.call('webhooks_delete_endpoint', { endpoint_id: id })).status, 428)
+    const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read', 'crm:write'] })
+    assert.equal(
+      (await rest!.call('webhooks_create_endpoint', { url }, { key: reader.key })).body.code,
+      'insufficient_scope',
+    )
+    assert.equal((await rest!.call('webhooks_list_endpoints', {}, { key: reader.key })).status, 200)
+  })
+
+  it('the command line prints the secret', async () => {
+    const workspace = await makeWorkspace(server())
+    const env = { WCRM_URL: server().url, WCRM_API_KEY: workspace.owner.key, XDG_CONFIG_HOME: '/nonexistent' }
+    const { exit, stdout } = await runCli(
+      ['webhooks', 'create', '--url', url, '--event-types', 'contact.created/1,group.created/1'],
+      env,
+    )
+    assert.equal(exit, 0)
+    assert.match(stdout, /^signing_secret: whsec_\S{44}$/m)
+  })
+})
