@@ -1,5 +1,5 @@
--- Replays a file of requests, one a line: method, path, headers (name=value;...), body, separated by tabs. "{n}" in a body becomes a number that
--- never repeats, counted from the argument after the file.
+-- Replays a file of requests, one per line: method, path, headers (name=value;...) and body, separated by
+-- tabs. "{n}" in a body becomes a unique number, counted from the second argument.
 local lines, count, base = {}, 0, 0
 
 function init(args)
@@ -8,7 +8,8 @@ function init(args)
     local headers = {}
     for name, value in pairs_:gmatch("([^=;]+)=([^;]*)") do headers[name] = value end
     local before, after = body:match("^(.*){n}(.*)$")
-    lines[#lines + 1] = before and { method, path, headers, before, after } or wrk.format(method, path, headers, body ~= "" and body or nil)
+    lines[#lines + 1] = before and { method, path, headers, before, after }
+      or wrk.format(method, path, headers, body ~= "" and body or nil)
   end
   base = tonumber(args[2] or "0")
 end

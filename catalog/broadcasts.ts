@@ -93,7 +93,7 @@ export const listBroadcasts = defineOperation({
   errors: [],
   examples: [
     {
-      title: 'What is done',
+      title: 'Completed broadcasts',
       input: { status: 'completed' },
       output: { data: [row], total: 1, next_cursor: null },
     },
@@ -137,7 +137,7 @@ export const listBroadcastRecipients = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'Who did not answer',
+      title: 'Recipients who did not answer',
       input: { broadcast_id: '41', message_status: 'not_responded', limit: 1 },
       output: {
         data: [

@@ -176,7 +176,7 @@ export const updateCustomField = defineOperation({
   errors: ['not_found', 'conflict', 'forbidden'],
   examples: [
     {
-      title: 'Hide it from agents',
+      title: 'Hide a field from agents',
       input: { custom_field_id: '4', visibility: 'manager_only' },
       output: { ...field, visibility: 'manager_only' },
     },

@@ -41,7 +41,7 @@ export const listEvents = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'What happened since',
+      title: 'Events after a known one',
       input: { after: 'evt_01JABCDEFGHJKMNPQRSTVWXYZ1', limit: 1 },
       output: {
         data: [

@@ -48,10 +48,13 @@ type UnknownParameter<R, F extends string> = Exclude<
   F
 >
 
-/** `R` itself when each `{parameter}` of the route is one of the fields `F`, otherwise what is wrong. */
+/**
+ * `R` itself when each `{parameter}` of the route is one of the fields `F`. Otherwise an object, which keeps
+ * the message readable: two different string literals would intersect to `never`.
+ */
 type CheckedRoute<R, F extends string> = [UnknownParameter<R, F>] extends [never]
   ? R
-  : `{${UnknownParameter<R, F>}} is not an input field`
+  : { readonly error: `{${UnknownParameter<R, F>}} is not an input field` }
 
 type CheckedRoutes<R extends readonly unknown[], F extends string> = {
   readonly [K in keyof R]: CheckedRoute<R[K], F>

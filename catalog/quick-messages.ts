@@ -104,7 +104,7 @@ export const listQuickMessages = defineOperation({
   errors: [],
   examples: [
     {
-      title: 'About opening hours',
+      title: 'Search by text',
       input: { query: 'hours' },
       output: { data: [row], total: 1, next_cursor: null },
     },
@@ -208,7 +208,7 @@ export const updateQuickMessage = defineOperation({
   errors: ['not_found', 'forbidden', 'conflict'],
   examples: [
     {
-      title: 'Another wording',
+      title: 'Change the wording',
       input: { quick_message_id: '21', text: 'We are open from 9 to 18.' },
       output: { ...row, text: 'We are open from 9 to 18.' },
     },
@@ -236,5 +236,11 @@ export const deleteQuickMessage = defineOperation({
   input: z.object({ quick_message_id: Id.describe('Quick message id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'forbidden', 'confirm_required'],
-  examples: [{ title: 'Gone', input: { quick_message_id: '21' }, output: { id: '21', deleted: true } }],
+  examples: [
+    {
+      title: 'Delete a quick message',
+      input: { quick_message_id: '21' },
+      output: { id: '21', deleted: true },
+    },
+  ],
 })

@@ -153,7 +153,7 @@ export const updateSavedFilter = defineOperation({
   errors: ['not_found', 'forbidden', 'conflict', 'service_unconfigured'],
   examples: [
     {
-      title: 'Another name',
+      title: 'Rename a filter',
       input: { saved_filter_id: '5', name: 'Fresh leads' },
       output: {
         saved_filter: { ...saved, name: 'Fresh leads' },

@@ -197,5 +197,5 @@ export const deleteShortLink = defineOperation({
   input: z.object({ short_link_id: Id.describe('Short link id.') }),
   output: z.object(deleted),
   errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error'],
-  examples: [{ title: 'Gone', input: { short_link_id: '31' }, output: { id: '31', deleted: true } }],
+  examples: [{ title: 'Delete a link', input: { short_link_id: '31' }, output: { id: '31', deleted: true } }],
 })

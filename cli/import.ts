@@ -83,7 +83,10 @@ const importSource = async (
   )
   if (reader.ignored().length > 0)
     io.stderr.write(`Ignored, because these fields are read-only: ${reader.ignored().join(', ')}.\n`)
-  const groupIds = await resolveImportGroups(io, to, scan.groups, { create: cliFlags.has('create-groups'), dryRun })
+  const groupIds = await resolveImportGroups(io, to, scan.groups, {
+    create: cliFlags.has('create-groups'),
+    dryRun,
+  })
   const path = await findStatePath(io, to, parsed, source)
   const state = loadState(io, path, parsed, scan)
   const failuresPath = cliFlags.get('failures')?.at(-1)

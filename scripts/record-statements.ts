@@ -60,7 +60,7 @@ const readRecords = (folder: string): StatementRecord[] =>
     .map((line) => JSON.parse(line) as StatementRecord)
     .filter(({ sql, templates }) => templates.length > 0 && isPreparable(sql))
 
-/** Those that were kept and were sent again come first, so that the set changes little. */
+/** Statements that are in the set already come first, so that it changes little. */
 const toCandidates = (
   records: readonly StatementRecord[],
   kept: readonly RecordedStatement[],
@@ -81,7 +81,7 @@ const toCandidates = (
     ...unseen.map((statement) => ({
       statement,
       keys: new Set(templates.filter((t) => covers(statement, t)).map((t) => templateKey(t.file, t.chunks))),
-      rank: 2,
+      rank: 0,
     })),
   ]
 }

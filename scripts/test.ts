@@ -24,7 +24,7 @@ const { values: flags, positionals: files } = parseArgs({
 const TIMEOUT_MS = 300_000
 
 /** Files that take longest come first, so that all processes end at about the same time. */
-const LONGEST = ['filters/filters', 'admin/admin', 'admin/demo', 'core/crash', 'core/isolation']
+const LONGEST = ['filters/filters', 'admin/backup', 'admin/demo', 'core/crash', 'core/isolation']
 
 /**
  * Left out of the quick tests: what starts processes, fills a database by the thousand, or must try many
@@ -32,7 +32,10 @@ const LONGEST = ['filters/filters', 'admin/admin', 'admin/demo', 'core/crash', '
  */
 const NOT_QUICK = [
   'admin/admin',
+  'admin/backup',
   'admin/demo',
+  'admin/demo-workspace',
+  'admin/generated-contacts',
   'core/bad-input',
   'core/crash',
   'core/cursors',

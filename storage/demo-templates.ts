@@ -65,7 +65,7 @@ export const insertDemoTemplates = async (
       with ordinality as r (t, n)`.execute(tx)
 }
 
-/** Inserts saved replies; `owner`, `team` and `favoriteOf` are indexes into these lists. */
+/** Inserts quick messages; `owner`, `team` and `favoriteOf` are indexes into these lists. */
 export const insertDemoQuickMessages = async (
   tx: Db,
   workspaceId: string,

@@ -81,7 +81,7 @@ export const executeAndCommit = <T>(tx: Db, statement: RawBuilder<T>): Promise<Q
 type LazyConnection = DatabaseConnection & {
   reserved?: DatabaseConnection
   begin?: (() => Promise<void>) | undefined
-  begun?: Promise<unknown>
+  beginResult?: Promise<unknown>
   ended?: Promise<void>
   lost?: boolean
 }
@@ -166,7 +166,7 @@ const createDriver = (
         lazy.ended = isOnly ? Promise.resolve() : markingLoss(lazy, base.commitTransaction(lazy.reserved))
         lazy.ended.catch(() => {})
       }
-      const [response] = await Promise.all([result, lazy.begun])
+      const [response] = await Promise.all([result, lazy.beginResult])
       return response
     }
     const lazy: LazyConnection = {
@@ -193,21 +193,21 @@ const createDriver = (
 /** Sends `begin` without waiting for its response. */
 const begin = (lazy: LazyConnection): void => {
   if (!lazy.begin) return
-  lazy.begun = lazy.begin()
+  lazy.beginResult = lazy.begin()
   lazy.begin = undefined
   // Its failure is the first statement's failure too.
-  lazy.begun.catch(() => {})
+  lazy.beginResult.catch(() => {})
 }
 
 const transactionControl = (base: Driver) => ({
   commitTransaction: async (connection: DatabaseConnection) => {
     const lazy = connection as LazyConnection
     if (lazy.ended) await lazy.ended
-    else if (lazy.begun) await markingLoss(lazy, base.commitTransaction(lazy.reserved!))
+    else if (lazy.beginResult) await markingLoss(lazy, base.commitTransaction(lazy.reserved!))
   },
   rollbackTransaction: async (connection: DatabaseConnection) => {
     const lazy = connection as LazyConnection
-    if (lazy.begun && !lazy.ended && !lazy.lost)
+    if (lazy.beginResult && !lazy.ended && !lazy.lost)
       await markingLoss(lazy, base.rollbackTransaction(lazy.reserved!))
   },
 })

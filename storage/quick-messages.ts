@@ -3,11 +3,11 @@ import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
 
-/** The staff member who reads. `all`: sees every team's saved replies, as managers do. */
+/** The staff member who reads. `all`: may see the quick messages of every team, as managers do. */
 export type QuickMessageViewer = { id: string; all: boolean }
 
 export type QuickMessageVisibility = 'private' | 'team' | 'company'
-/** A saved reply as one staff member sees it. */
+/** A quick message as one staff member sees it. */
 export type QuickMessageRow = {
   id: string
   code: string
@@ -27,8 +27,8 @@ export type QuickMessageRow = {
 }
 
 /**
- * The condition that a staff member may use a saved reply `q`: the company's, those of their teams, and their
- * own. Only the owner sees a private one.
+ * The condition that a staff member may use a quick message `q`: the company's, those of their teams, and
+ * their own. Only the owner sees a private one.
  */
 export const isVisibleTo = ({ id, all }: QuickMessageViewer) =>
   sql`(q.visibility = 'company' or q.owner_staff_id = ${id}::bigint or (q.visibility = 'team' and ${
@@ -103,7 +103,7 @@ export const countQuickMessages = async (
     ).rows[0]!.n,
   )
 
-/** Locks a saved reply; undefined when it does not exist or the viewer may not see it. */
+/** Locks a quick message; undefined when it does not exist or the viewer may not see it. */
 export const lockQuickMessage = async (
   tx: Db,
   workspaceId: string,
@@ -118,7 +118,7 @@ export const lockQuickMessage = async (
   ).rows[0]
 
 /**
- * Locks the codes of saved replies of this workspace until the transaction ends: of two that take one code
+ * Locks the codes of quick messages of this workspace until the transaction ends: of two that take one code
  * concurrently, the second finds the first.
  */
 export const lockQuickMessageCodes = async (tx: Db, workspaceId: string): Promise<void> => {
@@ -126,7 +126,7 @@ export const lockQuickMessageCodes = async (tx: Db, workspaceId: string): Promis
     select pg_advisory_xact_lock(hashtextextended(${`quick_messages ${workspaceId}`}, 0))`.execute(tx)
 }
 
-/** Finds the saved reply with this code, ignoring case, and whether the viewer may see it. */
+/** Finds the quick message with this code, ignoring case, and whether the viewer may see it. */
 export const findQuickMessageByCode = async (
   tx: Db,
   workspaceId: string,
@@ -184,7 +184,7 @@ export const updateQuickMessageRow = async (
     .execute()
 }
 
-/** Deletes a saved reply, also as a favourite. */
+/** Deletes a quick message, also as a favourite. */
 export const deleteQuickMessageRow = async (tx: Db, workspaceId: string, id: string): Promise<void> => {
   await sql`
     with f as (
@@ -209,7 +209,7 @@ export const findTeam = async (
     from teams t where t.workspace_id = ${workspaceId} and t.id = ${toStorableId(id)}`.execute(tx)
   ).rows[0]
 
-/** Fills the search text of every saved reply; for the migration. */
+/** Fills the search text of every quick message; for the migration. */
 export const indexAllQuickMessages = async (db: Db): Promise<void> => {
   const rows = await db
     .selectFrom('quick_messages')

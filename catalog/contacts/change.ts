@@ -88,7 +88,11 @@ export const tagContacts = defineOperation({
   output: z.object(bulkResult),
   errors: ['conflict'],
   examples: [
-    { title: 'One of two is missing', input: { contact_ids: ['42', '43'], tags: ['VIP'] }, output: bulk },
+    {
+      title: 'One of two contacts does not exist',
+      input: { contact_ids: ['42', '43'], tags: ['VIP'] },
+      output: bulk,
+    },
   ],
 })
 
@@ -112,6 +116,10 @@ export const untagContacts = defineOperation({
   output: z.object(bulkResult),
   errors: ['conflict'],
   examples: [
-    { title: 'One of two is missing', input: { contact_ids: ['42', '43'], tags: ['VIP'] }, output: bulk },
+    {
+      title: 'One of two contacts does not exist',
+      input: { contact_ids: ['42', '43'], tags: ['VIP'] },
+      output: bulk,
+    },
   ],
 })

@@ -151,7 +151,7 @@ export const importContacts = defineOperation({
   errors: ['conflict', 'upstream_error'],
   examples: [
     {
-      title: 'One of two rows is wrong',
+      title: 'One of two rows is invalid',
       input: {
         rows: [{ phone: '+1 555 010 0042', name: 'Ada Lovelace', tags: ['VIP'] }, { phone: '030 1234' }],
       },

@@ -34,7 +34,7 @@ export const assignConversation = defineOperation({
   errors: ['not_found', 'forbidden', 'conflict'],
   examples: [
     {
-      title: 'Claim it',
+      title: 'Claim an unassigned conversation',
       input: { conversation_id: '77', staff_id: '5', only_if_unassigned: true },
       output: { conversation: conversationRefExample, assigned_to: 'Grace' },
     },
@@ -61,7 +61,7 @@ export const unassignConversation = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'Give it back',
+      title: 'Return a conversation to the queue',
       input: { conversation_id: '77' },
       output: { conversation: { ...conversationRefExample, assignee_staff_id: null }, changed: true },
     },

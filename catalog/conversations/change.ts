@@ -28,7 +28,7 @@ export const closeConversation = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'Done',
+      title: 'Close with a reason',
       input: { conversation_id: '77', reason: 'Delivered' },
       output: { conversation: { ...conversationRefExample, state: 'closed' }, changed: true },
     },
@@ -107,7 +107,7 @@ export const tagConversation = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'One on, one off',
+      title: 'Add one tag and remove another',
       input: { conversation_id: '77', add: ['VIP'], remove: ['lead'] },
       output: { conversation: conversationRefExample, changed: true },
     },
@@ -142,7 +142,7 @@ export const setReminder = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'Tomorrow morning',
+      title: 'Remind tomorrow morning',
       input: { conversation_id: '77', at: '2099-10-02T09:00:00Z' },
       output: {
         conversation: { ...conversationRefExample, reminder_at: '2099-10-02T09:00:00.000Z' },
@@ -174,7 +174,7 @@ export const markRead = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'Seen',
+      title: 'Mark as read',
       input: { conversation_id: '77' },
       output: { conversation: { ...conversationRefExample, unread_count: 0 }, changed: true },
     },

@@ -95,7 +95,9 @@ export const updateTemplate = defineOperation({
   }),
   output: z.object(submission),
   errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error'],
-  examples: [{ title: 'Another wording', input: { template_id: '11', template: draft }, output: submitted }],
+  examples: [
+    { title: 'Change the wording', input: { template_id: '11', template: draft }, output: submitted },
+  ],
 })
 
 export const archiveTemplates = defineOperation({
@@ -131,7 +133,7 @@ export const archiveTemplates = defineOperation({
   errors: ['confirm_required', 'upstream_error'],
   examples: [
     {
-      title: 'One of two',
+      title: 'One of two fails',
       input: { ids: ['11', '12'] },
       output: {
         archived: ['11'],

@@ -126,7 +126,7 @@ export const listTemplates = defineOperation({
   errors: [],
   examples: [
     {
-      title: 'What can be sent',
+      title: 'Approved templates',
       input: { status: 'APPROVED' },
       output: { data: [template], total: 1, next_cursor: null },
     },

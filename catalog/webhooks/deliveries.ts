@@ -56,7 +56,7 @@ export const listDeliveries = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'What did not arrive',
+      title: 'Failed deliveries',
       input: { endpoint_id: endpoint.id, status: 'dead' },
       output: {
         data: [{ ...delivery, status: 'dead', attempts: 10, last_response_status: 500, delivered_at: null }],
@@ -79,7 +79,7 @@ export const getDelivery = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'At the first try',
+      title: 'Delivered on the first attempt',
       input: { delivery_id: delivery.id },
       output: {
         ...delivery,
@@ -115,7 +115,7 @@ export const replayDelivery = defineOperation({
   errors: ['not_found', 'conflict'],
   examples: [
     {
-      title: 'Once more',
+      title: 'Retry a delivery',
       input: { delivery_id: delivery.id },
       output: {
         delivery: {

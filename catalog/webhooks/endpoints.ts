@@ -43,7 +43,7 @@ export const listEndpoints = defineOperation({
   errors: [],
   examples: [
     {
-      title: 'Those that work',
+      title: 'Active endpoints',
       input: { status: 'active' },
       output: { data: [endpoint], next_cursor: null },
     },
@@ -128,7 +128,7 @@ export const updateEndpoint = defineOperation({
   errors: ['not_found', 'forbidden'],
   examples: [
     {
-      title: 'Another address',
+      title: 'Change the URL',
       input: { endpoint_id: endpoint.id, url: 'https://example.com/new' },
       output: { endpoint: { ...endpoint, url: 'https://example.com/new' }, changed: ['url'] },
     },
@@ -152,7 +152,11 @@ export const deleteEndpoint = defineOperation({
   output: z.object({ id: EndpointId, deleted: z.boolean().describe('True: it was deleted.') }),
   errors: ['not_found', 'confirm_required'],
   examples: [
-    { title: 'Gone', input: { endpoint_id: endpoint.id }, output: { id: endpoint.id, deleted: true } },
+    {
+      title: 'Delete an endpoint',
+      input: { endpoint_id: endpoint.id },
+      output: { id: endpoint.id, deleted: true },
+    },
   ],
 })
 
@@ -215,7 +219,7 @@ export const disableEndpoint = defineOperation({
   errors: ['not_found'],
   examples: [
     {
-      title: 'Switched off',
+      title: 'Disable an endpoint',
       input: { endpoint_id: endpoint.id },
       output: {
         endpoint: {
@@ -246,6 +250,6 @@ export const enableEndpoint = defineOperation({
   output: z.object({ endpoint: Endpoint.describe('The endpoint.'), changed: Changed }),
   errors: ['not_found', 'forbidden'],
   examples: [
-    { title: 'Switched on', input: { endpoint_id: endpoint.id }, output: { endpoint, changed: true } },
+    { title: 'Enable an endpoint', input: { endpoint_id: endpoint.id }, output: { endpoint, changed: true } },
   ],
 })

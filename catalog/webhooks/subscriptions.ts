@@ -100,7 +100,7 @@ export const listEventTypes = defineOperation({
   errors: [],
   examples: [
     {
-      title: 'About groups',
+      title: 'Event types of groups',
       input: { search: 'group.deleted' },
       output: {
         data: [

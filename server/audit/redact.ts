@@ -2,7 +2,8 @@ import type { OperationName } from '../../catalog/index.ts'
 import { canonicalJson } from '../core/cursors.ts'
 
 /*
- * Redacts inputs for the audit trail: no secrets, no phones, no message texts, and nothing long. A word in parentheses replaces what is left out.
+ * Redacts inputs for the audit trail: no secrets, no phones, no message texts, and nothing long. A word in
+ * parentheses replaces what is left out.
  */
 
 const MAX_CHARACTERS = 200

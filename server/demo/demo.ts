@@ -189,8 +189,8 @@ export const createDemo = (db: Db, now: string, publicUrl?: string): Promise<Dem
   })
 
 /**
- * Tells the sandbox which customers wrote recently, so that it accepts replies to them while the reply window
- * is open.
+ * Informs the sandbox of the customers who wrote recently, so that it accepts replies to them while the reply
+ * window is open.
  */
 const registerSandboxCustomers = async (tx: Db, workspaceId: string, now: string): Promise<void> => {
   for (const { account_id, phone, ...writer } of await listRecentWriters(

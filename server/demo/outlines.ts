@@ -93,7 +93,7 @@ const outlineShort = (options: ShortConversation): ConversationOutline => {
     )
     return { ...start, openedMs: steps[0]!.atMs, assignedMs: steps[0]!.atMs, steps }
   }
-  const answer: ConversationStep & { do: 'send' } = {
+  const reply: ConversationStep & { do: 'send' } = {
     do: 'send',
     atMs: lastMs,
     staffId: agentId,
@@ -112,9 +112,9 @@ const outlineShort = (options: ShortConversation): ConversationOutline => {
       openedMs: lastMs,
       assignedMs: lastMs,
       openedBy: agentId,
-      steps: [{ ...answer, message: { ...answer.message, ...NOTICE } }, closing],
+      steps: [{ ...reply, message: { ...reply.message, ...NOTICE } }, closing],
     }
-  return { ...start, steps: [ask(fromMs), answer, ...(open ? [] : [closing])] }
+  return { ...start, steps: [ask(fromMs), reply, ...(open ? [] : [closing])] }
 }
 
 /** Returns a template sent a day after the end, when the reply window is closed; mostly none. */

@@ -81,16 +81,16 @@ const parse = (
       form: 'day',
       starts: true,
     }
-  const here = Temporal.Instant.from(now).toZonedDateTimeISO(zone)
-  const today = here.toPlainDate()
-  if (text === 'now') return { at: here, form: 'relative' }
+  const localNow = Temporal.Instant.from(now).toZonedDateTimeISO(zone)
+  const today = localNow.toPlainDate()
+  if (text === 'now') return { at: localNow, form: 'relative' }
   if (text === 'today') return { at: today.toZonedDateTime(zone), form: 'relative', starts: true }
   if (text === 'yesterday')
     return { at: today.subtract({ days: 1 }).toZonedDateTime(zone), form: 'relative', starts: true }
   const [, sign, count, unit] = RELATIVE.exec(text) ?? []
   if (unit)
     return {
-      at: here.add({ [units[unit as keyof typeof units]]: Number(`${sign}${count}`) }),
+      at: localNow.add({ [units[unit as keyof typeof units]]: Number(`${sign}${count}`) }),
       form: 'relative',
     }
   const [, edge, span] = EDGE.exec(text) ?? []

@@ -34,13 +34,13 @@ export const parseTest = (
       : addError(state, path, notABoolean)
   if (op === 'between') return parseBetween(state, leaf, raw, path)
   if (op === 'in' || op === 'notIn') return parseList(state, leaf, op, raw, path)
-  const read = parseValue(state, leaf, op, raw, path)
+  const parsed = parseValue(state, leaf, op, raw, path)
   return (
-    read && {
+    parsed && {
       op,
-      test: { op, value: read.value } as Test,
-      absolute: read.absolute,
-      dates: read.date ? [read.date] : [],
+      test: { op, value: parsed.value } as Test,
+      absolute: parsed.absolute,
+      dates: parsed.date ? [parsed.date] : [],
     }
   )
 }

@@ -65,11 +65,11 @@ export const parseFilter = async (
     )
   const fields = NEEDS_FIELDS.test(text) ? await listFields(ctx.tx, ctx.actor.workspace.id) : []
   const state = createParseState(ctx, fields, options.now ?? ctx.now)
-  const read = parseNode(state, given, { path, level: 0 })
+  const parsed = parseNode(state, given, { path, level: 0 })
   if (state.errors.length > 0) throw createInvalidFilterProblem(state.errors)
-  const absolute = read.absolute as Record<string, unknown>
+  const absolute = parsed.absolute as Record<string, unknown>
   const saved = await loadSavedFilters(ctx, state.references, fields, options.ownId)
-  const filter = expandSavedFilters(saved, read.filter, state, path)
+  const filter = expandSavedFilters(saved, parsed.filter, state, path)
   await requireValidPatterns(ctx, [state, ...[...saved.values()].map((saved) => saved.state)])
   await warnAboutLabels(state)
   return {
@@ -99,16 +99,16 @@ export const parseConditions = async (
   resolvedDates: ResolvedDate[]
   warnings: FilterWarning[]
 }> => {
-  const read = input.filter && (await parseFilter(ctx, input.filter, now === undefined ? {} : { now }))
+  const parsed = input.filter && (await parseFilter(ctx, input.filter, now === undefined ? {} : { now }))
   const saved =
     input.saved_filter_id === undefined
       ? undefined
       : await parseSavedFilter(ctx, String(input.saved_filter_id))
-  const both = [read?.filter, saved].filter((filter) => filter !== undefined)
+  const both = [parsed?.filter, saved].filter((filter) => filter !== undefined)
   return {
     filter: both.length > 1 ? { kind: 'and', of: both } : both[0],
-    resolvedDates: read?.resolvedDates ?? [],
-    warnings: read?.warnings ?? [],
+    resolvedDates: parsed?.resolvedDates ?? [],
+    warnings: parsed?.warnings ?? [],
   }
 }
 

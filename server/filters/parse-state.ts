@@ -126,13 +126,13 @@ export const createHiddenFieldProblem = (
   reason: 'phone_hidden' | 'field_hidden',
   what: string,
 ): Problem => {
-  const place = toRequestPath(state, path)
+  const requestPath = toRequestPath(state, path)
   const where = state.within ? `, and the saved filter "${state.within.name}" compares them` : ''
   return new Problem('forbidden', `${what} are hidden from you${where}.`, {
     reason,
     errors: [
       {
-        pointer: toPointer(place),
+        pointer: toPointer(requestPath),
         code: reason,
         detail: `would compare ${what.toLowerCase()}, which are hidden from you`,
         fix: state.within ? 'Remove this saved filter.' : 'Remove this condition.',

@@ -27,10 +27,10 @@ export const omitAbsent = (members: JsonObject): JsonObject | undefined => {
 /** Deeper than anything the provider sends, and far below the limit of the database's JSON parser. */
 const MAX_DEPTH = 40
 
-export const isTooDeep = (value: unknown, left = MAX_DEPTH): boolean =>
+export const isTooDeep = (value: unknown, remainingDepth = MAX_DEPTH): boolean =>
   value !== null &&
   typeof value === 'object' &&
-  (left === 0 || Object.values(value).some((member) => isTooDeep(member, left - 1)))
+  (remainingDepth === 0 || Object.values(value).some((member) => isTooDeep(member, remainingDepth - 1)))
 
 /** Replaces what PostgreSQL cannot store in every string: NUL and lone surrogates. */
 export const toStorableJson = (value: unknown): unknown => {

@@ -73,24 +73,24 @@ export const assignConversation: Handler<'inbox_assign_conversation'> = async (c
       },
     )
   }
-  // A member of the team who takes its conversation leaves it with the team; a newly assigned team has no member.
-  const given =
+  // A staff member who takes a team's conversation leaves it with the team; a new team starts without one.
+  const assignee =
     staffId === undefined
       ? { assigned_staff_id: null, assigned_team_id: teamId! }
       : { assigned_staff_id: staffId, assigned_team_id: conversation.assigned_team_id }
   if (
-    given.assigned_staff_id !== conversation.assigned_staff_id ||
-    given.assigned_team_id !== conversation.assigned_team_id
+    assignee.assigned_staff_id !== conversation.assigned_staff_id ||
+    assignee.assigned_team_id !== conversation.assigned_team_id
   ) {
     await updateConversation(
       ctx.tx,
       ctx.actor.workspace.id,
       conversation.id,
-      { ...given, assigned_at: ctx.now },
+      { ...assignee, assigned_at: ctx.now },
       ctx.now,
     )
-    ctx.auditChange({ ...conversation }, given)
-    Object.assign(conversation, given)
+    ctx.auditChange({ ...conversation }, assignee)
+    Object.assign(conversation, assignee)
     ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })
   }
   return { conversation: await showConversationSummary(ctx, conversation), assigned_to: name }

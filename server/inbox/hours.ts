@@ -60,9 +60,9 @@ const listSpans = (hours: BusinessHours, day: number): (readonly [number, number
 
 /**
  * Returns the time when so many seconds of business time have passed since `start`; ISO 8601 UTC in and out.
- * An instant is business time when its local time is within a span: an hour that is skipped in spring does not
- * count, one that is repeated in autumn counts twice. Iterates from one change of the UTC offset to the next,
- * between which local time advances evenly.
+ * An instant is business time when its local time is within a span: an hour that is skipped in spring does
+ * not count, one that is repeated in autumn counts twice. Iterates from one change of the UTC offset to
+ * the next, between which local time advances evenly.
  */
 export const addBusinessTime = (
   start: string,

@@ -17,14 +17,14 @@ export const searchConversations: Handler<'inbox_search_conversations'> = async 
   const { query, state, assigned, limit } = input
   const position = ctx.cursors.open(input.cursor)
   const after = position && { activityAt: String(position[0]), id: String(position[1]) }
-  const wanted = {
+  const conditions = {
     query,
     state,
     assigned,
     replyStatus: input.reply_status,
     channels: selectChannels(ctx.actor, input.channel_id),
   }
-  const rows = await listConversationPage(ctx.tx, ctx.actor.workspace.id, wanted, after, limit)
+  const rows = await listConversationPage(ctx.tx, ctx.actor.workspace.id, conditions, after, limit)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
   return {
     data: rows.slice(0, limit).map((row) => showConversation(ctx, row)),

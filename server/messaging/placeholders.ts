@@ -86,7 +86,7 @@ export const checkPlaceholders = (
 }
 
 /**
- * Returns the text of a saved reply with its placeholders filled. Throws when the customer would read a
+ * Returns the text of a quick message with its placeholders filled. Throws when the customer would read a
  * broken sentence: 400 for unknown placeholders, 409 for values that the contact does not have; and 403 for
  * phone numbers that are hidden from the actor. Manager-only fields are unknown to agents.
  */
@@ -103,9 +103,9 @@ export const fillPlaceholders = (
     throw invalidField(
       'quick_message_id',
       'unknown_placeholder',
-      `names a saved reply with ${formatPlaceholders(unknown)}, which is unknown`,
+      `names a quick message with ${formatPlaceholders(unknown)}, which is unknown`,
       {
-        fix: 'Correct the saved reply, or send the text yourself.',
+        fix: 'Correct the quick message, or send the text yourself.',
         allowed: [...values.keys()],
       },
     )
@@ -114,7 +114,7 @@ export const fillPlaceholders = (
   if (hidden.length > 0)
     throw new Problem(
       'forbidden',
-      `The saved reply contains ${formatPlaceholders(hidden)}, and phone numbers are hidden from you.`,
+      `The quick message contains ${formatPlaceholders(hidden)}, and phone numbers are hidden from you.`,
       { reason: 'phone_hidden' },
     )
   const empty = names.filter((name) => (values.get(name)!.text ?? '') === '')

@@ -81,8 +81,8 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
 })
 
 /**
- * Returns the content of the input; undefined when it names a saved reply. Throws 400 for fields that cannot
- * be combined.
+ * Returns the content of the input; undefined when it names a quick message. Throws 400 for fields that
+ * cannot be combined.
  */
 const parseReplyContent = (input: Input): ReplyContent | undefined => {
   const { text, media_url: url, quick_message_id: quick, type, caption, file_name: fileName } = input
@@ -140,12 +140,13 @@ const loadQuickMessage = async (
   if (quick.type === 'TEMPLATE') {
     throw new Problem(
       'conflict',
-      `This saved reply is the template ${quick.template_name ?? ''}. Send it with messaging_send_template.`,
+      `This quick message is the template ${quick.template_name ?? ''}. ` +
+        'Send it with messaging_send_template.',
       { reason: 'quick_message_is_template', template_name: quick.template_name },
     )
   }
   if (quick.type !== 'TEXT' && !CAPTIONED.has(quick.type))
-    throw new Problem('conflict', `Saved replies of type ${quick.type} cannot be sent here.`, {
+    throw new Problem('conflict', `Quick messages of type ${quick.type} cannot be sent here.`, {
       reason: 'quick_message_not_supported',
     })
   const text = toCaption(fillPlaceholders(quick.text ?? '', ctx.actor, contact, fields))
@@ -154,13 +155,13 @@ const loadQuickMessage = async (
     throw invalidField(
       'quick_message_id',
       'too_long',
-      `names a saved reply of ${text!.length} characters when filled; at most ${maxLength} can be sent`,
+      `names a quick message of ${text!.length} characters when filled; at most ${maxLength} can be sent`,
       { fix: 'Shorten it.' },
     )
   if (quick.type === 'TEXT' ? text === null : quick.media_url === null) {
     throw new Problem(
       'conflict',
-      `The saved reply has no ${quick.type === 'TEXT' ? 'text' : 'media_url'}. Complete it first.`,
+      `The quick message has no ${quick.type === 'TEXT' ? 'text' : 'media_url'}. Complete it first.`,
       { reason: 'quick_message_incomplete' },
     )
   }

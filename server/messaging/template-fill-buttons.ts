@@ -1,4 +1,4 @@
-import { fillVariables, variablesOf } from '../templates/variables.ts'
+import { fillVariables, listVariables } from '../templates/variables.ts'
 import type { TemplateButton } from './template-components.ts'
 import { checkTextValue, MAX_CODE_LENGTH, type TemplateValues, type ValueErrors } from './template-values.ts'
 
@@ -20,7 +20,7 @@ export const isUnsupportedButton = ({ type }: TemplateButton): boolean =>
 const fieldOf = (button: TemplateButton): { field: ButtonField; required: boolean } | undefined => {
   switch (button.type.toUpperCase()) {
     case 'URL':
-      return variablesOf(button.url).length > 0 ? { field: 'text', required: true } : undefined
+      return listVariables(button.url).length > 0 ? { field: 'text', required: true } : undefined
     case 'COPY_CODE':
       return { field: 'coupon_code', required: true }
     case 'QUICK_REPLY':
@@ -150,7 +150,7 @@ const checkUrlValue = (template: string, value: string, errors: ValueErrors): vo
       'has a space or line break, which no URL may contain',
       'Percent-encode it.',
     )
-  const url = fillVariables(template, variablesOf(template), [value])
+  const url = fillVariables(template, listVariables(template), [value])
   if (url.length > MAX_URL_LENGTH)
     errors.add(
       ['text'],

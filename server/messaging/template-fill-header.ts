@@ -1,4 +1,4 @@
-import { fillVariables, textParameter, variablesOf } from '../templates/variables.ts'
+import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import type { TemplateComponent } from './template-components.ts'
 import { checkTextValue, type TemplateValues, type ValueErrors } from './template-values.ts'
 
@@ -26,7 +26,7 @@ export const fillHeader = (
 ): object[] => {
   const format = (header?.format ?? (header ? 'TEXT' : '')).toUpperCase()
   const text = format === 'TEXT' ? (header?.text ?? '') : ''
-  const names = variablesOf(text)
+  const names = listVariables(text)
   const fields = format === 'TEXT' && names.length === 0 ? [] : (FIELDS_BY_FORMAT[format] ?? [])
   for (const field of Object.keys(values) as (keyof HeaderValues)[]) {
     if (values[field] === undefined || fields.includes(field)) continue

@@ -1,5 +1,5 @@
 import type { FieldError } from '../core/problem.ts'
-import { fillVariables, textParameter, variablesOf } from '../templates/variables.ts'
+import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import { parseTemplateParts, templateBodyText, type TemplateParts } from './template-components.ts'
 import { fillButtons, isUnsupportedButton } from './template-fill-buttons.ts'
 import {
@@ -50,7 +50,7 @@ export const fillTemplate = (
   ]
   return found.length > 0
     ? { errors: found }
-    : { components: built, preview: fillVariables(text, variablesOf(text), values.body ?? []) }
+    : { components: built, preview: fillVariables(text, listVariables(text), values.body ?? []) }
 }
 
 /**
@@ -75,7 +75,7 @@ const fillBody = (
   errors: ValueErrors,
   isCode: boolean,
 ): object[] => {
-  const names = variablesOf(text)
+  const names = listVariables(text)
   const variables = pluralize(names.length, 'variable')
   names.slice(values.length).forEach((name, i) => {
     errors.add(

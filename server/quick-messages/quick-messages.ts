@@ -1,13 +1,13 @@
 import { isBlank } from '../../catalog/values.ts'
 import {
   countQuickMessages,
-  deleteQuickMessageRow as deleteQuickMessageRow,
+  deleteQuickMessageRow,
   insertQuickMessage,
   lockQuickMessage,
   listQuickMessageRows,
   type QuickMessageRow,
   type QuickMessageFields,
-  updateQuickMessageRow as updateQuickMessageRow,
+  updateQuickMessageRow,
 } from '../../storage/quick-messages.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'

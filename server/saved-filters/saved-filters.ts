@@ -36,7 +36,7 @@ const masks: Readonly<Record<string, (text: string) => string>> = {
   stringValue: (text) => maskDigits(text)!,
 }
 
-/** Masks a part of a phone number completely: the visible last digits of a part may be the middle of the number. */
+/** Masks parts of phone numbers completely: their last digits may be in the middle of the number. */
 const PARTIAL_OPERATORS = new Set(['contains', 'notContains', 'startsWith', 'endsWith', 'regex'])
 const maskPart = (text: string): string => text.replaceAll(/\d/g, '*')
 
@@ -130,8 +130,8 @@ const showResult = (ctx: Context, row: ReturnType<typeof showSavedFilter>, isNew
 
 export const createSavedFilter: Handler<'crm_create_saved_filter'> = async (ctx, input) => {
   requireDryRunForCount(ctx, input.count)
-  const read = await parseFilter(ctx, input.filter)
-  requireStorableSize(read.absolute)
+  const parsed = await parseFilter(ctx, input.filter)
+  requireStorableSize(parsed.absolute)
   const row = await insertSavedFilter(
     ctx.tx,
     ctx.actor.workspace.id,
@@ -139,15 +139,15 @@ export const createSavedFilter: Handler<'crm_create_saved_filter'> = async (ctx,
       name: input.name,
       description: input.description ?? null,
       owner_staff_id: ctx.actor.staff.id,
-      filter: read.absolute,
+      filter: parsed.absolute,
     },
     ctx.now,
   )
   return {
     saved_filter: showResult(ctx, showSavedFilter(ctx.actor, row), true),
-    resolved_dates: read.resolvedDates,
-    warnings: read.warnings,
-    ...(await countIfRequested(ctx, input.count, async () => read.filter)),
+    resolved_dates: parsed.resolvedDates,
+    warnings: parsed.warnings,
+    ...(await countIfRequested(ctx, input.count, async () => parsed.filter)),
   }
 }
 
@@ -180,12 +180,12 @@ export const updateSavedFilter: Handler<'crm_update_saved_filter'> = async (ctx,
       { fix: 'Save the contact filter under another name.' },
     )
   }
-  const read = input.filter && (await parseFilter(ctx, input.filter, { ownId: row.id }))
+  const parsed = input.filter && (await parseFilter(ctx, input.filter, { ownId: row.id }))
   const next: SavedFilterRow = {
     ...row,
     name: input.name ?? row.name,
     description: input.description === undefined ? row.description : input.description,
-    filter: read?.absolute ?? row.filter,
+    filter: parsed?.absolute ?? row.filter,
   }
   requireStorableSize(next.filter)
   const changes = (['name', 'description', 'filter'] as const).filter(
@@ -197,15 +197,19 @@ export const updateSavedFilter: Handler<'crm_update_saved_filter'> = async (ctx,
   return {
     saved_filter: showResult(ctx, showSavedFilter(ctx.actor, written), false),
     changes,
-    resolved_dates: read?.resolvedDates ?? [],
-    warnings: read?.warnings ?? [],
-    ...(await countIfRequested(ctx, input.count, async () => read?.filter ?? (await parseStored(ctx, row)))),
+    resolved_dates: parsed?.resolvedDates ?? [],
+    warnings: parsed?.warnings ?? [],
+    ...(await countIfRequested(
+      ctx,
+      input.count,
+      async () => parsed?.filter ?? (await parseStored(ctx, row)),
+    )),
   }
 }
 
 /**
- * A stored filter may be longer than the one that was sent, because its dates are absolute, so it is parsed as
- * a saved filter.
+ * A stored filter may be longer than the one that was sent, because its dates are absolute, so it is parsed
+ * as a saved filter.
  */
 const parseStored = async (ctx: Context, { id }: SavedFilterRow): Promise<ContactFilter> =>
   (await parseConditions(ctx, { saved_filter_id: id })).filter!

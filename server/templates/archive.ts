@@ -100,11 +100,14 @@ const classify = (
   else groups.push({ accountId: account.id, templates: [wanted] })
 }
 
-/** Returns our ids of templates archived now or before. `begun`: those of another account are archived. */
+/**
+ * Returns our ids of templates archived now or before. `anyArchived`: templates of another account are
+ * archived already.
+ */
 const archiveGroup = async (
   { accountId, templates }: ArchiveIntent['groups'][number],
   options: CallOptions,
-  begun: boolean,
+  anyArchived: boolean,
 ): Promise<string[]> => {
   const earlier = options.again
     ? await lookUpOutcome(findArchived(accountId, templates, options))
@@ -112,7 +115,7 @@ const archiveGroup = async (
   const open = templates.filter(({ providerId }) => !earlier.has(providerId))
   const done = new Set([
     ...earlier,
-    ...(open.length === 0 ? [] : await callArchive(accountId, open, options, begun)),
+    ...(open.length === 0 ? [] : await callArchive(accountId, open, options, anyArchived)),
   ])
   const refused = open.filter(({ providerId }) => !done.has(providerId))
   // A template that was archived elsewhere counts as archived. When the list cannot be read, the refusal
@@ -148,7 +151,7 @@ const callArchive = async (
   accountId: string,
   templates: readonly TemplateToArchive[],
   { provider, signal }: CallOptions,
-  begun: boolean,
+  anyArchived: boolean,
 ): Promise<string[]> => {
   try {
     return (
@@ -161,9 +164,9 @@ const callArchive = async (
   } catch (error) {
     if (!(error instanceof Problem) || isOutcomeUnknown(error)) throw error
     const refused = error.status < 500 || error.code === 'upstream_error'
-    if (refused && (begun || error.extras.reason !== 'provider_access')) return []
+    if (refused && (anyArchived || error.extras.reason !== 'provider_access')) return []
     // Without a reason its outcome counts as unknown, so that the retry looks up what was archived.
-    if (begun)
+    if (anyArchived)
       throw new Problem(
         'upstream_unavailable',
         `Some of the templates are archived, others are not yet. ${error.message} ` +

@@ -55,7 +55,7 @@ export const fillSamples = (text: string, samples: readonly (string | undefined)
  * Returns the distinct variables of a provider's text: numbered ones in the order of their numbers, named
  * ones in the order of the text.
  */
-export const variablesOf = (text: string | undefined): string[] => {
+export const listVariables = (text: string | undefined): string[] => {
   const names = [...new Set([...(text ?? '').matchAll(ANY_VARIABLE)].map((match) => match[1]!))]
   return names.every(isNumbered) ? names.toSorted((a, b) => Number(a) - Number(b)) : names
 }

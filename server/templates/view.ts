@@ -5,7 +5,7 @@ import { maskDigits } from '../contacts/view.ts'
 import { type Actor, hasHiddenPhones } from '../core/context.ts'
 import { type JsonObject, asObject, asObjects, asText } from '../inbound/json.ts'
 import { templateBodyText } from '../messaging/template-components.ts'
-import { fillVariables, variablesOf } from './variables.ts'
+import { fillVariables, listVariables } from './variables.ts'
 
 type ShownTemplate = z.input<typeof Template>
 
@@ -60,7 +60,7 @@ const showHeader = (header: JsonObject | undefined): ShownTemplate['header'] => 
   const samples = sampleLookup(example['header_text'], example['header_text_named_params'])
   const variables = ['IMAGE', 'VIDEO', 'DOCUMENT', 'GIF'].includes(format)
     ? [{ index: 1, sample: null, media_sample: handle }]
-    : variablesOf(text ?? '').map((name, i) => ({
+    : listVariables(text ?? '').map((name, i) => ({
         index: i + 1,
         sample: samples(name, i),
         media_sample: null,
@@ -83,13 +83,13 @@ const showBody = (body: JsonObject | undefined, category: string | null): ShownT
   const example = asObject(body['example'])
   const samples = sampleLookup(firstItem(example['body_text']), example['body_text_named_params'])
   // The provider writes the text of an authentication template, which has one variable.
-  const names = variablesOf(text ?? templateBodyText(category, undefined))
+  const names = listVariables(text ?? templateBodyText(category, undefined))
   return { text, variables: names.map((name, i) => ({ index: i + 1, sample: samples(name, i) })) }
 }
 
 const showPreview = (body: ShownTemplate['body']): string | null => {
   if (!body || body.text === null) return null
-  const names = variablesOf(body.text)
+  const names = listVariables(body.text)
   return fillVariables(
     body.text,
     names,

@@ -40,8 +40,8 @@ const filterByName = <Row>(
   namesOf: (row: Row) => (string | null)[],
 ): readonly Row[] => {
   if (search === undefined) return rows
-  const wanted = fold(search)
-  return rows.filter((row) => namesOf(row).some((name) => name !== null && fold(name).includes(wanted)))
+  const foldedSearch = fold(search)
+  return rows.filter((row) => namesOf(row).some((name) => name !== null && fold(name).includes(foldedSearch)))
 }
 
 export const listStaff: Handler<'workspace_list_staff'> = async ({ tx, actor, cursors }, input) =>

@@ -118,7 +118,7 @@ const fillTables = async (
         for (const line of next.value) await processLine(tx, state, line)
       if (!state.trailer) throw loadError('The backup is truncated: its end is missing.')
       if (state.trailer.sha256 !== hash.digest('hex'))
-        throw loadError('The backup is damaged: its checksum is another.')
+        throw loadError('The backup is damaged: its checksum does not match.')
     },
   )
   await sql`alter table broadcast_recipients enable trigger user`.execute(tx)
@@ -129,7 +129,7 @@ const fillTables = async (
 }
 
 const processLine = async (tx: Db, state: LoadState, line: string): Promise<void> => {
-  if (state.trailer) throw loadError('The backup is damaged: something follows its end.')
+  if (state.trailer) throw loadError('The backup is damaged: there is data after its end.')
   if (line.startsWith('[')) {
     state.hash.update(line).update('\n')
     state.waiting.push(line)
@@ -154,7 +154,7 @@ const parseLine = (line: string): BackupTableLine | BackupTrailer => {
   } catch {
     /* thrown below */
   }
-  throw loadError("The backup is damaged: it has a line that is none of a backup's.")
+  throw loadError('The backup is damaged: a line is not part of the backup format.')
 }
 
 const flush = async (tx: Db, state: LoadState): Promise<void> => {

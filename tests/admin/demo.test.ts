@@ -25,7 +25,9 @@ const requireInvariants = async (db: Db): Promise<void> => {
   }
 }
 
-const readRows = async <T>(db: Db, query: string): Promise<T[]> => (await sql.raw<T>(query).execute(db)).rows
+const readRows = async <T>(db: Db, query: string): Promise<T[]> => [
+  ...(await sql.raw<T>(query).execute(db)).rows,
+]
 
 /** On each of the last 30 days, customers write, and staff reply and close conversations. */
 const requireDailyActivity = async (db: Db): Promise<void> => {

@@ -10,7 +10,7 @@ import { runCommandLine } from '../../cli/main.ts'
 import { collectOutput } from './output-streams.ts'
 
 /** A request that the command line sent. */
-export type RecordedRequest = { path: string; headers: IncomingHttpHeaders; input: Record<string, unknown> }
+type RecordedRequest = { path: string; headers: IncomingHttpHeaders; input: Record<string, unknown> }
 
 /** A response of the fake server. `disconnect`: close the connection without a response. */
 export type FakeResponse = {

@@ -9,7 +9,7 @@ import { runCli } from '../doors.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 
 /** The summary that an import prints, without its time. */
-export type ImportSummary = {
+type ImportSummary = {
   rows: number
   created: number
   updated: number
@@ -19,13 +19,13 @@ export type ImportSummary = {
 }
 
 /** Runs `wcrm contacts import` with these arguments. */
-export type RunImport = (
+type RunImport = (
   argv: string[],
   stdin?: string,
 ) => Promise<{ exit: number; summary: ImportSummary; stderr: string }>
 
 /** A workspace with its owner's calls and imports. */
-export type ImportScene = { workspace: TestWorkspace; call: ReturnType<typeof doAs>; run: RunImport }
+type ImportScene = { workspace: TestWorkspace; call: ReturnType<typeof doAs>; run: RunImport }
 
 /** What the tests of a file share: a folder, and commands that keep their state in it. */
 export type ImportFiles = {

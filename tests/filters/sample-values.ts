@@ -160,7 +160,7 @@ const days = [
 ]
 const EXTREME_TIMES = ['0001-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z']
 
-export const toIso = (ms: number): string => new Date(ms).toISOString()
+const toIso = (ms: number): string => new Date(ms).toISOString()
 const oneOf = <T>(values: readonly T[]) => fc.constantFrom(...values)
 /** Generates the value, or null in `absent` of ten cases. */
 const orNull = <T>(value: fc.Arbitrary<T>, absent: number) =>
@@ -226,7 +226,7 @@ export const arbitraryContact = fc.record({
     Object.fromEntries(customFieldTypes.map((type) => [type, orNull(arbitraryValues[type], 4)])),
   ),
   email: orNull(oneOf(emails), 5),
-  deleted: fc.boolean(),
+  hasDeletedField: fc.boolean(),
   conversations: fc.array(conversation, { maxLength: 3 }),
   broadcasts: fc.tuple(orNull(recipient, 3), orNull(recipient, 6), orNull(recipient, 9)),
 })

@@ -5,7 +5,7 @@ import type { TestServer, TestWorkspace } from '../servers.ts'
 /** The time of the test server. */
 export const SAVED_FILTERS_NOW = '2026-10-01T09:30:00.000Z'
 /** Options of the test server. */
-export const clock = { now: () => SAVED_FILTERS_NOW }
+export const serverOptions = { now: () => SAVED_FILTERS_NOW }
 export const toPhone = (n: number) => `+1555010004${n}`
 export const NAME_CONTAINS_ADA = { name: { contains: 'ada' } }
 

@@ -4,7 +4,7 @@ import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 import {
-  clock,
+  serverOptions,
   insertSavedFilter,
   listErrorFields,
   loadRows,
@@ -123,7 +123,7 @@ everyDoor(
       )
     })
   },
-  clock,
+  serverOptions,
 )
 
 everyDatabase(
@@ -236,7 +236,7 @@ everyDatabase(
       }
     })
   },
-  clock,
+  serverOptions,
 )
 
 everyDatabase(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { everyDoor } from '../doors.ts'
 import {
-  clock,
+  serverOptions,
   insertSavedFilter,
   listErrorFields,
   loadRows,
@@ -218,5 +218,5 @@ everyDoor(
       )
     })
   },
-  clock,
+  serverOptions,
 )

@@ -143,7 +143,7 @@ const seedWorkspace = async (server: TestServer, count: number): Promise<SeededW
           value === null ? [] : [[idOf(toFieldKey(type as CustomFieldType)), value]],
         ),
         ...(c.email === null ? [] : [[idOf('email'), c.email]]),
-        ...(c.deleted ? [[idOf('gone'), 'Pro']] : []),
+        ...(c.hasDeletedField ? [[idOf('gone'), 'Pro']] : []),
       ]) as Attrs,
       recipients: c.broadcasts.flatMap((r, i) =>
         r === null ? [] : [{ ...r, broadcast_id: broadcasts[i]! }],
@@ -176,7 +176,7 @@ export const seedEdgeCases = async (server: TestServer, count = 400): Promise<Se
   return { ...seeded, foreign }
 }
 
-/** Seeds many plain contacts, with conditions that most of them meet and some that few meet. */
+/** Seeds many plain contacts, with conditions that most of them match and some that few match. */
 export const seedManyContacts = async (
   server: TestServer,
   count: number,

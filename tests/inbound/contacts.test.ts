@@ -70,7 +70,7 @@ everyDatabase('Contacts of inbound messages', (server) => {
         ['Bo', 'US.2'],
       ],
     )
-    // A user id of another contact is not numberChange.
+    // A user id of another contact is not moved.
     await scene.deliver(
       scene.value({
         contacts: [buildCustomerProfile('15550100099', 'Cy', 'US.1')],

@@ -138,7 +138,7 @@ describe('stdio bridge', () => {
         void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(': nothing\n\n'),
     )
     assert.equal(out.find(({ id }) => id === null).error.code, -32700)
-    assert.match(out.find(({ id }) => id === 3).error.message, /before the answer/)
+    assert.match(out.find(({ id }) => id === 3).error.message, /before the response/)
   })
 
   it('a cancelled request gets no response, and a subscription ends with the input', async () => {

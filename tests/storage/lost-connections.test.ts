@@ -24,7 +24,7 @@ const transaction = async (db: Db, query: ReturnType<typeof sql>): Promise<void>
 }
 
 describe('PostgreSQL that ends every connection', { skip: !databases.includes('postgresql') }, () => {
-  it('fails what runs and nothing later, be it waiting for a connection or not', async () => {
+  it('fails the running statements but none that start later or wait for a connection', async () => {
     const { location, db: admin, close } = await startServer('postgresql')
     const { db, close: closeIt } = await openStorage(location, { connections: CONNECTIONS })
     try {

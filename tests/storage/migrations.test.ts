@@ -7,7 +7,7 @@ import { databases, onEmptyDatabase } from '../databases.ts'
 
 type Given = { type: CustomFieldType; value: unknown; rows: Record<string, unknown>[] }
 
-/** A value as it was stored, and the rows it is found by. What does not fit its field is not found. */
+/** A stored value and its index rows; none for a value that does not fit its field. */
 const given: Given[] = [
   { type: 'text', value: 'Straße 5', rows: [{ text_key: 'strasse 5', free: true }] },
   { type: 'textarea', value: 'x'.repeat(3000), rows: [{ text_key: 'x'.repeat(3000), free: true }] },
@@ -47,7 +47,7 @@ const blank = { n: 0, text_key: null, free: false, number_value: null, bool_valu
 
 for (const database of databases) {
   describe(`Migrations (${database})`, () => {
-    it('makes the rows of the values that are there, and nothing of deleted fields', async () => {
+    it('creates the index rows of existing values, but none for deleted fields', async () => {
       await onEmptyDatabase(database, async (db) => {
         await migrate(db, '0001-spine')
         const field = async (
@@ -97,7 +97,7 @@ for (const database of databases) {
       })
     })
 
-    it('counts the recipients of broadcasts, and finds saved replies by what they say', async () => {
+    it('counts the recipients of broadcasts, and makes quick messages searchable by their text', async () => {
       await onEmptyDatabase(database, async (db) => {
         await migrate(db, '0004-sandbox')
         await sql`
@@ -131,7 +131,7 @@ for (const database of databases) {
       })
     })
 
-    it('keeps conversations, with nothing unread', async () => {
+    it('keeps conversations, with no unread messages', async () => {
       await onEmptyDatabase(database, async (db) => {
         await migrate(db, '0001-spine')
         await sql`insert into conversations (workspace_id, contact_id, state, created_at) values (1, 1, 'open', '2026-10-01')`.execute(

@@ -33,7 +33,7 @@ const loadColumns = async (db: Db): Promise<SchemaColumn[]> => {
   return rows
 }
 
-/** `text, nullable, has a default, one of a, b`: what statements depend on. */
+/** Describes what statements depend on: `text, nullable, has a default, one of a, b`. */
 const describeColumn = (
   type: string,
   properties: { nullable: boolean; hasDefault: boolean; generated: boolean },

@@ -80,9 +80,9 @@ for (const database of databases) {
     for (const [what, name, input] of [
       ['a read', search.name, {}],
       ['a change', change.name, {}],
-      ['a rehearsal', change.name, { dry_run: true }],
+      ['a dry run', change.name, { dry_run: true }],
     ] as const) {
-      it(`is cut short in ${what}; what was committed is there, and the next calls work`, async () => {
+      it(`is aborted in ${what}; committed changes remain, and later calls work`, async () => {
         const workspace = await makeWorkspace(server)
         const run = doAs(server, workspace.owner.key)
         await run('crm_upsert_contact', { phone: '+15550100042', name: 'Before', tags: ['kept'] })
@@ -105,7 +105,7 @@ for (const database of databases) {
       })
     }
 
-    it('is cut short twice in a row, beside calls that wait for it', async () => {
+    it('is aborted twice in a row, while other calls wait for it', async () => {
       const workspace = await makeWorkspace(server)
       const replies = await Promise.all([
         ask(workspace, search.name),
@@ -117,17 +117,17 @@ for (const database of databases) {
         replies.slice(0, 2).map((r) => r.status),
         [504, 504],
       )
-      // On the embedded database those that wait may be cut with it; they are told to come again.
+      // On the embedded database, waiting calls may be aborted too; their error says to retry.
       for (const { status } of replies.slice(2)) assert.ok([200, 503, 504].includes(status), String(status))
       assert.equal((await ask(workspace, 'workspace_whoami')).status, 200)
     })
 
-    it('of administration takes its time', async () => {
+    it('of administration has no time limit', async () => {
       const admin = await openStorage(server.location, { attach: true, noTimeout: true, connections: 1 })
       try {
         await sql`set application_name to 'patient'`.execute(admin.db)
         await sql`select pg_sleep(${(LIMIT_MS * 1.5) / 1000})`.execute(admin.db)
-        // The same session still: nothing was cut.
+        // The same session: nothing was aborted.
         assert.equal(
           (await sql<{ application_name: string }>`show application_name`.execute(admin.db)).rows[0]!
             .application_name,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
-import { errorFieldsOf } from '../../server/sandbox/emulator/errors.ts'
+import { toErrorFields } from '../../server/sandbox/emulator/errors.ts'
 import {
   checkEnvelope,
   checkTemplateComponents,
@@ -28,7 +28,7 @@ const findSandboxError = (draft: TemplateDraft): string | undefined => {
     const { category } = checkEnvelope({ ...draft })
     return findReviewFinding(checkTemplateComponents(components, category, false), false)?.reason
   } catch (error) {
-    const fields = errorFieldsOf(error)
+    const fields = toErrorFields(error)
     if (!fields) throw error
     return fields.userMessage ?? fields.message
   }

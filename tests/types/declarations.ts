@@ -81,10 +81,10 @@ defineOperation({ ...withoutEmits, name: 'things_change', routes: ['POST /v1/thi
 // @ts-expect-error an event type that does not exist
 defineOperation({ ...write, name: 'things_change', emits: ['group.renamed/1'], routes: ['POST /v1/things'] })
 // @ts-expect-error a confirm verb that does not exist
-defineOperation({ ...write, name: 'things_change', confirm: 'merge', routes: ['POST /v1/things'] })
+defineOperation({ ...write, name: 'things_change', confirm: 'unknown-verb', routes: ['POST /v1/things'] })
 
 // Each confirm verb has its MCP hints.
-declare const checkHints: (hints: Readonly<Record<ConfirmVerb | 'merge', unknown>>) => void
+declare const checkHints: (hints: Readonly<Record<ConfirmVerb | 'unknown-verb', unknown>>) => void
 // @ts-expect-error a new verb without hints
 checkHints(verbHints)
 

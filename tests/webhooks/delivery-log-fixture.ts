@@ -25,7 +25,7 @@ export const createEndpoint = async (scene: OwnedServer, ...event_types: string[
 export const listDeliveries = async (scene: OwnedServer, endpoint_id: string): Promise<DeliveryRow[]> =>
   (await callAsOwner(scene)('webhooks_list_deliveries', { endpoint_id, limit: 100 })).data as DeliveryRow[]
 
-/** Sets the status of a delivery as after two attempts, and inserts these. */
+/** Sets the status of a delivery as after two failed attempts, and inserts these attempts. */
 export const setDeliveryStatus = async (
   { server, workspace }: OwnedServer,
   id: string,

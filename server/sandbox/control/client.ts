@@ -10,7 +10,7 @@ export type ControlClient = {
    * `path`: below `control/`; empty for `control` itself.
    */
   request: <T>(method: string, path: string, body?: unknown) => Promise<T>
-  /** Returns false when the provider is the true one; throws 503 when it cannot be reached. */
+  /** Returns false when the provider is the real one; throws 503 when it cannot be reached. */
   isSandbox: () => Promise<boolean>
 }
 

@@ -26,7 +26,7 @@ export type SandboxSync = {
 const SUBSCRIBE_TIMEOUT_MS = 10_000
 
 /**
- * Registers numbers and templates that the sandbox does not know yet; the true provider has them before we
+ * Registers numbers and templates that the sandbox does not know yet; the real provider has them before we
  * do.
  */
 export const createSandboxSync = (app: App, control: ControlClient, verifyToken: string): SandboxSync => {

@@ -172,7 +172,7 @@ export const parameterRequired = (parameter: string): ProviderError =>
 export const missingPart = (details: string): ProviderError => providerError(131008, details)
 export const badParameterValue = (details: string): ProviderError => providerError(131009, details)
 
-/** What the endpoints of `message_qrdls` return instead. */
+/** The form of the errors of `message_qrdls`. */
 const LINK_ERRORS: Readonly<Record<number, Partial<ProviderErrorFields>>> = {
   2: {
     status: 500,
@@ -247,7 +247,7 @@ export const invalidTemplate = (
     transient: false,
   })
 
-export const errorFieldsOf = (error: unknown): ProviderErrorFields | undefined =>
+export const toErrorFields = (error: unknown): ProviderErrorFields | undefined =>
   (error as Partial<ProviderError>).refusal
 
 /** Formats the body of an error response. */

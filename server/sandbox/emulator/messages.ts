@@ -274,7 +274,7 @@ const handleMarkRead = async (call: SandboxCall, number: SandboxNumber): Promise
 
 /**
  * Lists the messages with this callback data, so that a send whose response was lost is found for certain.
- * The true provider has no such endpoint.
+ * The real provider has no such endpoint.
  */
 export const handleFindMessages = async (call: SandboxCall): Promise<Response> => {
   const number = await requireSender(call)

@@ -11,7 +11,7 @@ import {
   invalidParameter,
   unknownPath,
   formatErrorBody,
-  errorFieldsOf,
+  toErrorFields,
   providerError,
 } from './errors.ts'
 import { matchRoute, type SandboxRoute } from './routes.ts'
@@ -37,7 +37,7 @@ export const createSandbox = (options: SandboxOptions): Sandbox => ({
     try {
       return await handleRequest(options, request, path)
     } catch (error) {
-      const refusal = errorFieldsOf(error) ?? logUnexpected(options, error)
+      const refusal = toErrorFields(error) ?? logUnexpected(options, error)
       return new Response(JSON.stringify(formatErrorBody(refusal)), {
         status: refusal.status,
         headers: { 'Content-Type': 'application/json; charset=UTF-8', ...refusal.headers },
@@ -51,7 +51,7 @@ const logUnexpected = ({ log }: SandboxOptions, error: unknown) => {
     { code: (error as { code?: string }).code, stack: (error as Error).stack },
     'Sandbox request failed',
   )
-  return errorFieldsOf(providerError(1))!
+  return toErrorFields(providerError(1))!
 }
 
 const handleRequest = async (

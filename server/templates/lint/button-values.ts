@@ -8,8 +8,8 @@ import {
   type LintRule,
   type LintSubject,
 } from './rule.ts'
-import { excessLength, lengthOf, quote, suggest } from './text.ts'
-import { fixedPrefix, hostOf, isDynamic, isHttpsUrl, sampleUrl } from './urls.ts'
+import { excessLength, countCodePoints, quote, suggest } from './text.ts'
+import { fixedPrefix, parseUrlHost, isDynamic, isHttpsUrl, sampleUrl } from './urls.ts'
 
 const MAX_URL_LENGTH = 2000
 const MAX_PHONE_LENGTH = 20
@@ -120,7 +120,7 @@ const urlRules: readonly LintRule[] = [
     severity: 'error',
     about: 'No link into the messaging app itself (`wa.me`, `api.whatsapp.com`).',
     find: checkUrls((address, path) => {
-      const host = hostOf(address)
+      const host = parseUrlHost(address)
       return host === 'wa.me' || host === 'api.whatsapp.com'
         ? finding(
             `${path}.url`,
@@ -178,7 +178,7 @@ const toHttpsUrl = (address: string): string => {
   const fixed = `https://${address.trim().replace(/^(?:https?:)?\/*/i, '')}`
   return /^[a-z][\w+.-]*:\/\//i.test(address.trim()) && !/^https?:/i.test(address.trim())
     ? ''
-    : isHttpsUrl(sampleUrl(fixed)) && hostOf(fixed).includes('.')
+    : isHttpsUrl(sampleUrl(fixed)) && parseUrlHost(fixed).includes('.')
       ? fixed
       : ''
 }
@@ -227,11 +227,11 @@ const otherRules: readonly LintRule[] = [
           `${quote(given!)} is not written as an international number.`,
           `Write "+${parsed.digits}".`,
         )
-      return lengthOf(given!) <= MAX_PHONE_LENGTH
+      return countCodePoints(given!) <= MAX_PHONE_LENGTH
         ? noFindings
         : finding(
             `${path}.phone_number`,
-            `The number has ${lengthOf(given!)} characters; the provider accepts ${MAX_PHONE_LENGTH}.`,
+            `The number has ${countCodePoints(given!)} characters; the provider accepts ${MAX_PHONE_LENGTH}.`,
             `Write "+${parsed.digits}".`,
           )
     }),
@@ -280,7 +280,7 @@ const otherRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             path,
-            `The code has ${lengthOf(code)} characters; a send accepts ${MAX_SENT_COUPON_LENGTH}.`,
+            `The code has ${countCodePoints(code)} characters; a send accepts ${MAX_SENT_COUPON_LENGTH}.`,
             `Choose codes of at most ${MAX_SENT_COUPON_LENGTH} characters.`,
           ),
     ),

@@ -1,6 +1,6 @@
 import { isBlank } from '../../../catalog/values.ts'
 /** The length in Unicode code points, as the provider counts. */
-export const lengthOf = (text: string): number => {
+export const countCodePoints = (text: string): number => {
   let length = 0
   for (let i = 0; i < text.length; i++, length++) if (text.codePointAt(i)! > 0xffff) i++
   return length
@@ -8,7 +8,7 @@ export const lengthOf = (text: string): number => {
 
 /** The number of code points above the maximum; 0 when the text fits. */
 export const excessLength = (text: string, max: number): number =>
-  text.length <= max ? 0 : Math.max(0, lengthOf(text) - max)
+  text.length <= max ? 0 : Math.max(0, countCodePoints(text) - max)
 
 /** Pictographs, flags and keycaps, but not the signs ©, ® and ™ or plain digits. */
 const EMOJI = /(?![©®™])\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3/u

@@ -12,7 +12,7 @@ export const isHttpsUrl = (text: string): boolean =>
 /** The URL as it may look when sent. */
 export const sampleUrl = (url: string): string => replaceVariables(url, 'x')
 
-export const hostOf = (url: string): string =>
+export const parseUrlHost = (url: string): string =>
   isHttpsUrl(sampleUrl(url)) ? new URL(sampleUrl(url)).hostname.replace(/\.$/, '') : ''
 
 export const isDynamic = (url: string): boolean => url.includes('{{')
