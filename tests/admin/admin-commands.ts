@@ -3,7 +3,6 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { after } from 'node:test'
 import { runCommandLine } from '../../cli/main.ts'
 import { migrate, openStorage, type Storage } from '../../storage/open.ts'
 import { collectOutput } from '../cli/output-streams.ts'
@@ -44,15 +43,10 @@ export const fail = async (expectedExit: number, detail: RegExp, ...argv: string
   assert.match((JSON.parse(err) as { detail: string }).detail, detail)
 }
 
-/** Creates the folder of a test file. After its tests, databases are closed and the folder is deleted. */
+/** Creates the folder of a test file. It is deleted when the process ends: files share their process. */
 export const useAdminDatabases = (): AdminDatabases => {
   const home = mkdtempSync(join(tmpdir(), 'wcrm-admin-'))
-  const opened = new Set<Storage>()
-  after(async () => {
-    // A failed test leaves its database open, and its thread would keep the process alive.
-    for (const storage of opened) await storage.close()
-    rmSync(home, { recursive: true, force: true })
-  })
+  process.once('exit', () => rmSync(home, { recursive: true, force: true }))
   return {
     home,
     newFolder: () => {
@@ -63,15 +57,8 @@ export const useAdminDatabases = (): AdminDatabases => {
     },
     open: async (folder) => {
       const storage = await openStorage({ dataDir: folder }, { noTimeout: true })
-      const tracked: Storage = {
-        ...storage,
-        close: async () => {
-          if (opened.delete(tracked)) await storage.close()
-        },
-      }
-      opened.add(tracked)
       await migrate(storage.db)
-      return tracked
+      return storage
     },
   }
 }

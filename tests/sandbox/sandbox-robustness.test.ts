@@ -128,6 +128,17 @@ const listMembers = (node: unknown): [Record<string, unknown>, string][] =>
       ])
 
 everySandbox('Sandbox: robustness', (withSandbox) => {
+  it('a message whose phone and user id belong to two customers is rejected', async () => {
+    await withSandbox(async (fixture) => {
+      const say = (customer: Record<string, unknown>) =>
+        fixture.call('POST', 'control/say', { number_id: fixture.number, text: 'Hello', ...customer })
+      assert.equal((await say({ from: '15550100999' })).status, 200)
+      assert.equal((await say({ user_id: 'US.77' })).status, 200)
+      assert.equal((await say({ from: '15550100999', user_id: 'US.77' })).status, 400)
+      assert.equal((await say({ from: '15550100998', user_id: 'US.77' })).status, 200)
+    })
+  })
+
   it('no malformed request causes a 5xx response', async () => {
     await withSandbox(async (fixture) => {
       const templates = buildTemplates(fixture.account)

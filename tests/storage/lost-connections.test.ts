@@ -35,11 +35,12 @@ describe('PostgreSQL that ends every connection', { skip: !databases.includes('p
       const all = Promise.allSettled([...running, ...waiting])
       const busy = sql<{
         n: number
-      }>`select count(*)::integer as n from pg_stat_activity where datname = current_database() and query like '/* runs%'`
+      }>`select count(*)::integer as n from pg_stat_activity
+        where datname = current_database() and query like '/* runs%'`
       while ((await busy.execute(admin)).rows[0]!.n < CONNECTIONS);
-      await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like '/* runs%'`.execute(
-        admin,
-      )
+      await sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and query like '/* runs%'`.execute(admin)
       assert.deepEqual(
         (await all).slice(0, CONNECTIONS).map((r) => r.status),
         ['rejected', 'rejected'],

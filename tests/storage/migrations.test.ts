@@ -59,9 +59,9 @@ for (const database of databases) {
           (
             await sql<{ id: string }>`
           insert into custom_fields (workspace_id, key, label, type, created_at, deleted_at)
-          values (${workspaceId}, ${key}, ${key}, ${type}, '2026-10-01', ${deleted ? '2026-10-02' : null}::timestamptz) returning id`.execute(
-              db,
-            )
+          values (${workspaceId}, ${key}, ${key}, ${type}, '2026-10-01',
+            ${deleted ? '2026-10-02' : null}::timestamptz)
+          returning id`.execute(db)
           ).rows[0]!.id
         const attrs: Record<string, unknown> = {}
         const wanted: Record<string, unknown>[] = []
@@ -71,25 +71,29 @@ for (const database of databases) {
           wanted.push(...rows.map((row) => ({ field_id: id, ...blank, ...row })))
         }
         attrs[await field(1, 'gone', 'text', true)] = 'not found'
-        await sql`insert into contact_facts (workspace_id, contact_id, attrs) values (1, 7, ${JSON.stringify(attrs)}::jsonb)`.execute(
-          db,
-        )
+        await sql`
+          insert into contact_facts (workspace_id, contact_id, attrs)
+          values (1, 7, ${JSON.stringify(attrs)}::jsonb)`.execute(db)
         const nick = await field(2, 'nick', 'text')
-        await sql`insert into contact_facts (workspace_id, contact_id, attrs) select 2, i, jsonb_build_object(${nick}::text, 'N' || i) from generate_series(1, ${MANY}::int) as i`.execute(
+        await sql`
+          insert into contact_facts (workspace_id, contact_id, attrs)
+          select 2, i, jsonb_build_object(${nick}::text, 'N' || i) from generate_series(1, ${MANY}::int) as i`.execute(
           db,
         )
 
         await migrate(db)
         const { rows } = await sql`
-          select field_id, n, text_key, free, number_value, bool_value, (time_value at time zone 'UTC')::text as time from contact_attributes
+          select field_id, n, text_key, free, number_value, bool_value,
+            (time_value at time zone 'UTC')::text as time
+          from contact_attributes
           where workspace_id = 1 and contact_id = 7 order by field_id, n`.execute(db)
         assert.deepEqual([...rows], wanted)
         const {
           rows: [many],
         } = await sql`
-          select count(*)::int as n, count(distinct contact_id)::int as contacts, bool_and(text_key = 'n' || contact_id and field_id = ${nick} and free) as right from contact_attributes where workspace_id = 2`.execute(
-          db,
-        )
+          select count(*)::int as n, count(distinct contact_id)::int as contacts,
+            bool_and(text_key = 'n' || contact_id and field_id = ${nick} and free) as right
+          from contact_attributes where workspace_id = 2`.execute(db)
         assert.deepEqual(many, { n: MANY, contacts: MANY, right: true })
         assert.deepEqual((await sql`select count(*)::int as n from contact_attributes`.execute(db)).rows[0], {
           n: wanted.length + MANY,
@@ -102,19 +106,16 @@ for (const database of databases) {
         await migrate(db, '0004-sandbox')
         await sql`
           insert into broadcast_recipients (workspace_id, broadcast_id, contact_id, status, responded)
-          select 1 + i % 2, 5, i, case when i % 3 = 0 then 'read' else 'pending' end, i % 6 = 0 from generate_series(1, 60) as i`.execute(
-          db,
-        )
+          select 1 + i % 2, 5, i, case when i % 3 = 0 then 'read' else 'pending' end, i % 6 = 0
+          from generate_series(1, 60) as i`.execute(db)
         await sql`
           insert into quick_messages (workspace_id, code, code_key, title, type, text, created_at, updated_at) values
-            (1, 'Straße', 'strasse', 'Weg', 'TEXT', 'Die Straße', '2026-10-01', '2026-10-01'), (2, 'b', 'b', null, 'IMAGE', null, '2026-10-01', '2026-10-01')`.execute(
-          db,
-        )
+            (1, 'Straße', 'strasse', 'Weg', 'TEXT', 'Die Straße', '2026-10-01', '2026-10-01'),
+            (2, 'b', 'b', null, 'IMAGE', null, '2026-10-01', '2026-10-01')`.execute(db)
         await migrate(db)
-        const { rows } =
-          await sql`select workspace_id, broadcast_id, pending, read, sent, responded from broadcast_counts order by 1`.execute(
-            db,
-          )
+        const { rows } = await sql`
+            select workspace_id, broadcast_id, pending, read, sent, responded
+            from broadcast_counts order by 1`.execute(db)
         assert.deepEqual(
           [...rows],
           [
@@ -134,9 +135,9 @@ for (const database of databases) {
     it('keeps conversations, with no unread messages', async () => {
       await onEmptyDatabase(database, async (db) => {
         await migrate(db, '0001-spine')
-        await sql`insert into conversations (workspace_id, contact_id, state, created_at) values (1, 1, 'open', '2026-10-01')`.execute(
-          db,
-        )
+        await sql`
+          insert into conversations (workspace_id, contact_id, state, created_at)
+          values (1, 1, 'open', '2026-10-01')`.execute(db)
         await migrate(db)
         assert.deepEqual(
           (await sql`select workspace_id, state, unread_count from conversations`.execute(db)).rows[0],

@@ -10,7 +10,9 @@ import { makeWorkspace, startServer, type TestWorkspace } from '../servers.ts'
 import { databases } from '../databases.ts'
 
 const LIMIT_MS = 2000
-const endless = sql`select count(*) from generate_series(1, 1000000) a, generate_series(1, 1000000) b, generate_series(1, 1000000) c`
+const endless = sql`
+  select count(*)
+  from generate_series(1, 1000000) a, generate_series(1, 1000000) b, generate_series(1, 1000000) c`
 
 const common = {
   since: '2026-10-01',
@@ -46,9 +48,9 @@ const extra = [
   {
     operation: change,
     handler: async ({ tx, actor, now }: Context) => {
-      await sql`insert into groups (workspace_id, name, name_key, created_at) values (${actor.workspace.id}, 'Half done', 'half done', ${now})`.execute(
-        tx,
-      )
+      await sql`
+        insert into groups (workspace_id, name, name_key, created_at)
+        values (${actor.workspace.id}, 'Half done', 'half done', ${now})`.execute(tx)
       return (await endless.execute(tx)).rows
     },
   },

@@ -1,5 +1,10 @@
 import { isObject } from '../../../catalog/values.ts'
-import { findSandboxCustomer, upsertSandboxCustomer } from '../../../storage/sandbox/customers.ts'
+import type { Db } from '../../../storage/database.ts'
+import {
+  findSandboxCustomer,
+  type SandboxCustomer,
+  upsertSandboxCustomer,
+} from '../../../storage/sandbox/customers.ts'
 import { insertSandboxMessage } from '../../../storage/sandbox/messages.ts'
 import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
 import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
@@ -52,7 +57,7 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
   }
   return await inTransaction(call.db, async (tx) => {
     const at = call.now()
-    const known = await findSandboxCustomer(tx, number.id, customerKey)
+    const known = await findCustomer(tx, number.id, customerKey)
     const ad = 'referral' in extra || 'referral' in part
     const customer = await upsertSandboxCustomer(tx, {
       number_id: number.id,
@@ -82,11 +87,23 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
   })
 }
 
+/** Finds the customer of a key. Throws 400 when its phone and its user id belong to two customers. */
+const findCustomer = async (
+  tx: Db,
+  numberId: string,
+  { wa_id, user_id }: CustomerKey,
+): Promise<SandboxCustomer | undefined> => {
+  const byPhone = wa_id === undefined ? undefined : await findSandboxCustomer(tx, numberId, { wa_id })
+  const byUserId = user_id === undefined ? undefined : await findSandboxCustomer(tx, numberId, { user_id })
+  if (byPhone && byUserId && byPhone.user_id !== byUserId.user_id)
+    throw invalidParameter('Params from and user_id belong to two customers.')
+  return byPhone ?? byUserId
+}
+
+type CustomerKey = { wa_id?: string; user_id?: string }
+
 /** Parses `from`, a phone number, and `user_id`, of a customer who hides it. One of them is required. */
-export const parseCustomerKey = ({
-  from,
-  user_id: userId,
-}: Record<string, unknown>): { wa_id?: string; user_id?: string } => {
+export const parseCustomerKey = ({ from, user_id: userId }: Record<string, unknown>): CustomerKey => {
   const digits = typeof from === 'string' ? stripNonDigits(from) : undefined
   if (from !== undefined && (digits === undefined || digits.length < 5 || digits.length > 15))
     throw invalidParameter('Param from must be a phone number of 5 to 15 digits.')
