@@ -60,14 +60,13 @@ const readRecords = (folder: string): StatementRecord[] =>
     .map((line) => JSON.parse(line) as StatementRecord)
     .filter(({ sql, templates }) => templates.length > 0 && isPreparable(sql))
 
-/** Statements that are in the set already come first, so that it changes little. */
+/** What was recorded; statements that are in the set already have the lower rank, so that it changes little. */
 const toCandidates = (
   records: readonly StatementRecord[],
   kept: readonly RecordedStatement[],
-  templates: readonly SqlTemplate[],
 ): Candidate[] => {
   const known = new Set(kept.map(statementText))
-  const recorded = records.map((record): Candidate => {
+  return records.map((record): Candidate => {
     const statement = toStatement(record)
     return {
       statement,
@@ -75,16 +74,17 @@ const toCandidates = (
       rank: known.has(statementText(statement)) ? 0 : 1,
     }
   })
-  const unseen = files.length === 0 ? [] : kept
-  return [
-    ...recorded,
-    ...unseen.map((statement) => ({
+}
+
+/** Statements of the set that a run of some tests leaves as they are: those that hold a template. */
+const toPinned = (kept: readonly RecordedStatement[], templates: readonly SqlTemplate[]): Candidate[] =>
+  kept
+    .map((statement) => ({
       statement,
       keys: new Set(templates.filter((t) => covers(statement, t)).map((t) => templateKey(t.file, t.chunks))),
       rank: 0,
-    })),
-  ]
-}
+    }))
+    .filter(({ keys }) => keys.size > 0)
 
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
@@ -94,11 +94,19 @@ const byPreference = (a: Candidate, b: Candidate): number =>
   compareText(statementText(a.statement), statementText(b.statement)) ||
   compareText(a.statement.from, b.statement.from)
 
-/** Candidates in which every template occurs that occurs in any; none that the others make superfluous. */
-const selectCover = (candidates: readonly Candidate[], wanted: ReadonlySet<string>): RecordedStatement[] => {
+/**
+ * The pinned statements, and candidates in which every other template occurs that occurs in any; none that
+ * the others make superfluous.
+ */
+const selectCover = (
+  pinned: readonly Candidate[],
+  candidates: readonly Candidate[],
+  wanted: ReadonlySet<string>,
+): RecordedStatement[] => {
   const counts = new Map<string, number>()
   const chosen: Candidate[] = []
   const wantedKeys = ({ keys }: Candidate): string[] => [...keys].filter((key) => wanted.has(key))
+  for (const { keys } of pinned) for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1)
   for (const candidate of candidates.toSorted(byPreference)) {
     const keys = wantedKeys(candidate)
     if (keys.every((key) => counts.has(key))) continue
@@ -111,7 +119,7 @@ const selectCover = (candidates: readonly Candidate[], wanted: ReadonlySet<strin
     for (const key of keys) counts.set(key, counts.get(key)! - 1)
     return false
   })
-  return needed
+  return [...pinned, ...needed]
     .map(({ statement }) => statement)
     .sort((a, b) => compareText(a.from, b.from) || compareText(statementText(a), statementText(b)))
 }
@@ -123,7 +131,9 @@ const main = (): number => {
     const templates = sqlTemplates()
     const wanted = new Set(templates.map(({ file, chunks }) => templateKey(file, chunks)))
     const records = readRecords(folder)
-    const statements = selectCover(toCandidates(records, loadStatements(), templates), wanted)
+    const kept = loadStatements()
+    const pinned = files.length > 0 ? toPinned(kept, templates) : []
+    const statements = selectCover(pinned, toCandidates(records, kept), wanted)
     saveStatements(statements)
     console.log(`${statements.length} statements kept of ${records.length}`)
     if (!passed) console.error('Some tests failed: statements that they send may be missing.')

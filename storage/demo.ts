@@ -201,8 +201,12 @@ const FILLED_TABLES = [
 /** True when so many contacts are inserted that rebuilding the indexes costs less than maintaining them. */
 export const shouldRebuildIndexes = async (db: Db, contacts: number): Promise<boolean> =>
   contacts >= 20_000 &&
-  (await sql`select 1 from contacts offset ${Math.floor(contacts / 10)}::bigint limit 1`.execute(db)).rows
-    .length === 0
+  (await db
+    .selectFrom('contacts')
+    .select('id')
+    .offset(Math.floor(contacts / 10))
+    .limit(1)
+    .executeTakeFirst()) === undefined
 
 /** Runs `work` in a transaction that locks the tables of contacts, and rebuilds their indexes at its end. */
 export const fillWithoutIndexes = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>

@@ -28,12 +28,13 @@ export const findCoveringReport = async (
     order by to_day::date - from_day::date, generated_at desc, id desc limit 1`.execute(tx)
   ).rows[0]
 
-export const loadReport = async (tx: Db, workspaceId: string, id: string): Promise<StaffReport | undefined> =>
-  (
-    await sql<StaffReport>`
-    select ${columns}, rows from staff_reports
-    where workspace_id = ${workspaceId} and id = ${toStorableId(id)}`.execute(tx)
-  ).rows[0]
+export const loadReport = (tx: Db, workspaceId: string, id: string): Promise<StaffReport | undefined> =>
+  tx
+    .selectFrom('staff_reports')
+    .select(['id', 'name', 'from_day as from', 'to_day as to', 'timezone', 'generated_at', 'rows'])
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', toStorableId(id))
+    .executeTakeFirst()
 
 export type StaffReportSummary = Omit<StaffReport, 'rows'> & { rows: number }
 
