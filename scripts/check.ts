@@ -48,14 +48,15 @@ const sqlErrors = (file: string, text: string): string[] =>
     ? [`${file} makes SQL: statements belong in storage/`]
     : []
 
+/** Columns as an editor shows them: one for each grapheme. */
+const countColumns = (line: string): number =>
+  line.length > MAX_COLUMNS ? [...new Intl.Segmenter().segment(line)].length : line.length
+
 const widthErrors = (file: string, text: string): string[] =>
-  text
-    .split('\n')
-    .flatMap((line, i) =>
-      line.length > MAX_COLUMNS
-        ? [`${file}:${i + 1} has ${line.length} columns: at most ${MAX_COLUMNS}`]
-        : [],
-    )
+  text.split('\n').flatMap((line, i) => {
+    const columns = countColumns(line)
+    return columns > MAX_COLUMNS ? [`${file}:${i + 1} has ${columns} columns: at most ${MAX_COLUMNS}`] : []
+  })
 
 const sourceErrors = (): string[] =>
   sources.flatMap((file) => {
