@@ -10,10 +10,10 @@ import { buildExampleInputs, listIdFields, getIdValue, seedWorld, type World } f
 import { runs } from '../level.ts'
 
 /**
- * Valid inputs with random mutations: 2,500 for each door and database, 5,000 in the soak test. None may
+ * Valid inputs with random mutations: 1,250 for each door and database, 5,000 in the soak test. None may
  * cause a server error (fast-check reports the seed).
  */
-const BATCHES = runs(100, 200)
+const BATCHES = runs(50, 200)
 const CONCURRENCY = 25
 
 type Mutation = { kind: 'set' | 'drop' | 'add' | 'wrap'; at: number; name: string; value: unknown }

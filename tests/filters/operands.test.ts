@@ -190,7 +190,7 @@ everyDatabase(
           const { status, text } = await call('crm_search_contacts', { filter, limit: 1 })
           assert.equal(status, 200, text.slice(0, 300))
         }),
-        { numRuns: runs(100, 400) },
+        { numRuns: runs(50, 400) },
       )
     })
 
@@ -208,7 +208,7 @@ everyDatabase(
             `${status} ${JSON.stringify(body).slice(0, 300)}`,
           )
         }),
-        { numRuns: runs(300, 1200) },
+        { numRuns: runs(150, 1200) },
       )
     })
   },

@@ -135,7 +135,7 @@ everyDatabase(
             counted.stored++
           },
         ),
-        { numRuns: runs(40, 120) },
+        { numRuns: runs(25, 120) },
       )
       const { conversations, untouched, late, reopened, stored } = counted
       assert.ok(

@@ -50,7 +50,7 @@ everyDatabase(
             }
           },
         ),
-        { numRuns: runs(40, 120) },
+        { numRuns: runs(25, 120) },
       )
       assert.ok(counted > 100, `the generated histories had ${counted} things to count`)
     })

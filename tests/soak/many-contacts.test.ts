@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { doAs, everyPage } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import type { JsonObject } from './model.ts'
-import { assertTotal, comparators, findExpectedIds, type Sort, toIds } from './search-model.ts'
-import { seedManyContacts } from './seed.ts'
+import type { JsonObject } from '../filters/model.ts'
+import { assertTotal, comparators, findExpectedIds, type Sort, toIds } from '../filters/search-model.ts'
+import { seedManyContacts } from '../filters/seed.ts'
 
 const CONTACT_COUNT = 5000
 

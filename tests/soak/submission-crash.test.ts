@@ -13,7 +13,7 @@ import { createChannel, createKey, createStaff, createWorkspace } from '../../st
 import { type Location, migrate } from '../../storage/open.ts'
 import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
-import { orderDraft } from './drafts.ts'
+import { orderDraft } from '../templates/drafts.ts'
 
 type SandboxTemplate = { name: string; status: string }
 type SandboxSettings = { token: string; app_secret: string; verify_token: string }
