@@ -190,6 +190,8 @@ everyDatabase(
         where workspace_id = ${workspace.id}
           and phone::bigint - 15550000000 between ${from} and ${to}`.execute(db)
       }
+      // Autovacuum has not come by yet: without statistics each page takes a quarter of a second.
+      await sql`analyze contacts, contact_tags, tags`.execute(db)
       const found = async (input: Record<string, unknown>): Promise<ContactsPage[]> =>
         await everyPage(run, 'crm_search_contacts', input, [100])
       const all = await found({ tag_ids: [tag('all')] })
