@@ -9,24 +9,21 @@ import type { Json, JsonObject } from './model.ts'
 import { SEEDED_NOW, toFieldKey } from './sample-values.ts'
 import { seedEdgeCases, type SeededWorkspace } from './seed.ts'
 
-const numbers = fc.oneof(
-  fc.double(),
-  fc.bigInt().map(String),
-  fc.constantFrom(
-    '1e400',
-    '1e-400',
-    '1e999999999',
-    '-0',
-    '.5',
-    '5.',
-    '0x10',
-    'NaN',
-    'Infinity',
-    '9'.repeat(400),
-    `0.${'0'.repeat(400)}1`,
-  ),
-)
-const dates = fc.constantFrom(
+const EXTREME_NUMBERS = [
+  '1e400',
+  '1e-400',
+  '1e999999999',
+  '-0',
+  '.5',
+  '5.',
+  '0x10',
+  'NaN',
+  'Infinity',
+  '9'.repeat(400),
+  `0.${'0'.repeat(400)}1`,
+]
+const numbers = fc.oneof(fc.double(), fc.bigInt().map(String), fc.constantFrom(...EXTREME_NUMBERS))
+const EXTREME_DATES = [
   '0000-01-01',
   '0001-01-01',
   '9999-12-31',
@@ -40,12 +37,13 @@ const dates = fc.constantFrom(
   '-0d',
   'NOW',
   '2026-03-10T00:00:00.123456789+23:59',
-)
+]
+const dates = fc.constantFrom(...EXTREME_DATES)
 const punctuation = fc.string({
   unit: fc.constantFrom(...'ab0()[]{}|*+?^$.\\,-:=!<>&#\n wdsSmMyYABZ1_é😀'),
   maxLength: 12,
 })
-const patterns = fc.constantFrom(
+const EXTREME_PATTERNS = [
   '***:a',
   '***=a(',
   '(?i)ADA',
@@ -61,7 +59,8 @@ const patterns = fc.constantFrom(
   '\\y',
   '\\ud800',
   '[b-a]',
-)
+]
+const patterns = fc.constantFrom(...EXTREME_PATTERNS)
 const arbitraryScalar = fc.oneof(
   numbers,
   dates,
@@ -153,6 +152,18 @@ const typedFilter: fc.Arbitrary<JsonObject> = fc.oneof(
     )
     .map(([field, op, text]): JsonObject => ({ [field]: { [op]: text } })),
 )
+/** Each extreme operand once, where its kind is expected. */
+const extremeFilters: JsonObject[] = [
+  ...EXTREME_NUMBERS.flatMap((number) => [
+    ...(['number', 'decimal'] as const).map((type) => onAttribute(type, 'numberValue', { eq: number })),
+    { conversations: { some: { unreadCount: { gte: number } } } },
+  ]),
+  ...EXTREME_DATES.flatMap((date) => [
+    onAttribute('datetime', 'dateValue', { lt: date }),
+    { createdAt: { gte: date } },
+  ]),
+  ...EXTREME_PATTERNS.map((regex) => ({ name: { regex } })),
+]
 const numberOperators = fc.constantFrom('eq', 'ne', 'gt', 'gte', 'lt', 'lte')
 const validNumber = fc.oneof(
   fc.double({ noDefaultInfinity: true, noNaN: true }),
@@ -208,7 +219,10 @@ everyDatabase(
             `${status} ${JSON.stringify(body).slice(0, 300)}`,
           )
         }),
-        { numRuns: runs(150, 1200) },
+        {
+          numRuns: runs(150, 1200),
+          examples: extremeFilters.map((filter): [JsonObject] => [filter]),
+        },
       )
     })
   },
