@@ -174,11 +174,15 @@ const deduplicate = (schema: JsonSchema): JsonSchema => {
   return visit(schema, '')
 }
 
+/** The depth from which an output schema names no properties; those of a list's rows are above it. */
+const MAX_OUTPUT_DEPTH = 3
+
 /**
  * Reduces an output schema to names and types, which is all that a model needs of a result that it will read
  * anyway. Every token here is paid in each conversation.
  */
 const reduceOutputSchema = (schema: JsonSchema, depth = 0): JsonSchema => {
+  if (depth >= MAX_OUTPUT_DEPTH && schema.properties) return { type: schema.type }
   const {
     pattern: _1,
     examples: _2,

@@ -37,6 +37,7 @@ const Button = z.strictObject({
     .max(5)
     .optional()
     .describe('For ONE_TAP, ZERO_TAP.'),
+  zero_tap_terms_accepted: z.boolean().optional().describe('ZERO_TAP: must be true.'),
 })
 
 /** Input of create and lint. Only bounds are checked here; all other rules are lint rules (contract 10). */
@@ -75,7 +76,7 @@ export const TemplateDraft = z.strictObject({
       has_expiration: z.boolean().optional().describe('Countdown.'),
     })
     .optional()
-    .describe('MARKETING, with a COPY_CODE button.'),
+    .describe('MARKETING; buttons: COPY_CODE first, then URL.'),
   carousel: z
     .strictObject({
       cards: z

@@ -133,11 +133,13 @@ const buildOtpButton = ({
   otp_type: kind = 'COPY_CODE',
   text,
   supported_apps: apps = [],
+  zero_tap_terms_accepted: termsAccepted,
 }: Button): PayloadComponent => ({
   type,
   otp_type: kind,
   ...(isGiven(text) ? { text } : {}),
   ...(kind !== 'COPY_CODE' && apps.length > 0 ? { supported_apps: apps } : {}),
+  ...(kind === 'ZERO_TAP' && termsAccepted !== undefined ? { zero_tap_terms_accepted: termsAccepted } : {}),
 })
 
 const buildCard = ({ header_format: format, media_handle: handle, body, buttons }: Card) => ({

@@ -195,19 +195,20 @@ const messageDraft = mergeFields(
   optional(buttons(buttonLayout)),
 )
 
+const mediaHeader = mergeFields(field('format', oneOf('IMAGE', 'VIDEO')), field('media_handle', mediaHandle))
+const offerCode = mergeFields(
+  fc.constant({ type: 'COPY_CODE' }),
+  field('coupon_code', oneOf('25OFF', 'CARIBE25CARIBE2', '割引コード')),
+)
+const offerButtons = oneOf<string[]>(['URL'], ['URL', 'URL', 'PHONE_NUMBER'], ['PHONE_NUMBER', 'URL']).chain(
+  (types) => fc.tuple(offerCode, ...types.map(buttonOfType)),
+)
+
 const offerDraft = mergeFields(
   baseFields(fc.constant('MARKETING')),
-  field('body', bodyWithVariables(variableCounts)),
-  optional(field('header', header)),
-  optional(field('footer', footer)),
-  buttons(
-    oneOf(
-      ['COPY_CODE'],
-      ['COPY_CODE', 'URL'],
-      ['QUICK_REPLY', 'COPY_CODE'],
-      ['URL', 'COPY_CODE', 'PHONE_NUMBER'],
-    ),
-  ),
+  field('body', bodyWithVariables(fc.nat({ max: 3 }))),
+  optional(field('header', mediaHeader)),
+  field('buttons', offerButtons),
   field(
     'limited_time_offer',
     mergeFields(field('text', shortText(16)), optional(field('has_expiration', fc.boolean()))),
@@ -261,7 +262,11 @@ const carouselDraft = mergeFields(
 const otp = fc.oneof(
   fc.constant({}),
   fc.constant({ otp_type: 'COPY_CODE' }),
-  mergeFields(field('otp_type', oneOf('ONE_TAP', 'ZERO_TAP')), field('supported_apps', apps)),
+  mergeFields(fc.constant({ otp_type: 'ONE_TAP' }), field('supported_apps', apps)),
+  mergeFields(
+    fc.constant({ otp_type: 'ZERO_TAP', zero_tap_terms_accepted: true }),
+    field('supported_apps', apps),
+  ),
 )
 const authenticationDraft = mergeFields(
   baseFields(fc.constant('AUTHENTICATION')),

@@ -25,10 +25,13 @@ const denseBody: fc.Arbitrary<JsonObject> = fc
   .tuple(
     oneOf('', 'Hi ', 'Hi, your order: '),
     fc.array(
-      fc.tuple(fc.integer({ min: 1, max: 4 }), oneOf('', ' ', '\n', ', ', '. ', '-', ' or ', ' and so on ')),
+      fc.tuple(
+        fc.integer({ min: 1, max: 4 }),
+        oneOf('', ' ', '\n', ', ', '. ', '-', ' or ', ' and so on ', '\u200b', ' \u2067', '\u3164'),
+      ),
       { minLength: 1, maxLength: 5 },
     ),
-    oneOf('', '.', ' ', 'end', ' 🎉'),
+    oneOf('', '.', ' ', 'end', ' 🎉', '\u2800', '\u{e0020}'),
     fc.array(mostly(sample, oneOf('', ' ', 'a\tb', 'a     b', 'a\n')), { maxLength: 4 }),
     fc.boolean(),
   )
@@ -315,6 +318,7 @@ export const addedFields = fc.oneof(
   buttons(buttonLayout),
   buttons(oneOf(9, 10, 11).map((count) => Array.from({ length: count }, () => 'QUICK_REPLY'))),
   field('limited_time_offer', fc.constant({ text: 'Ends soon' })),
+  field('zero_tap_terms_accepted', fc.boolean()),
   field('carousel', fc.constant({ cards: [] })),
   field('body', fc.constant({ text: 'Thank you for the order.' })),
   field('body', fc.constant({})),

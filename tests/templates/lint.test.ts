@@ -230,6 +230,7 @@ describe('Template lint: checks', () => {
   it('buttons: copy code, flow and OTP', () => {
     assert.deepEqual(lintButtons({ type: 'COPY_CODE', text: 'x'.repeat(30), coupon_code: 'A' }), [
       'buttons.unused buttons[0].text',
+      'buttons.coupon_category buttons[0].type',
     ])
     assert.deepEqual(
       lintButtons({
@@ -255,6 +256,7 @@ describe('Template lint: checks', () => {
         ],
       }),
       [
+        'otp.zero_tap_terms buttons[0].zero_tap_terms_accepted',
         'otp.package_name buttons[0].supported_apps[1].package_name',
         'otp.signature_hash buttons[0].supported_apps[1].signature_hash',
       ],

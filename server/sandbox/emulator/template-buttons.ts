@@ -120,6 +120,8 @@ const checkOtp = (button: Part): void => {
   if (!Array.isArray(apps) || apps.length === 0)
     throw invalidButton(`A button of type ${type} needs supported_apps.`)
   apps.forEach(checkApp)
+  if (type === 'ZERO_TAP' && button.zero_tap_terms_accepted !== true)
+    throw invalidButton('A button of type ZERO_TAP needs zero_tap_terms_accepted.')
 }
 
 const checks: Readonly<Record<string, (button: Part, named: boolean) => void>> = {
@@ -138,8 +140,10 @@ const checkLabel = (button: Part, type: string): void => {
   }
   const label = text as string
   requireLength(label, MAX_LABEL_LENGTH, 'The text of a button')
-  if (containsVariable(label) || containsNewline(label) || containsEmoji(label))
-    throw invalidButton("The text of a button can't have variables, new lines or emojis.")
+  if (containsVariable(label) || containsNewline(label) || containsEmoji(label) || /[*_~`]/.test(label))
+    throw invalidButton(
+      "The text of a button can't have variables, new lines, emojis or formatting characters.",
+    )
 }
 
 /** Checks each button, and that no two have the same text. Returns their types. */
@@ -169,8 +173,8 @@ const areGrouped = (types: readonly string[]): boolean =>
   types.filter((type, n) => n > 0 && (type === 'QUICK_REPLY') !== (types[n - 1] === 'QUICK_REPLY')).length <=
   1
 
-/** Checks the buttons of a message. Returns their types. */
-export const checkButtons = (part: Part | undefined, authentication: boolean, named: boolean): string[] => {
+/** Checks the buttons of a message. */
+export const checkButtons = (part: Part | undefined, authentication: boolean, named: boolean): void => {
   const types = part ? checkEachButton(part, named) : []
   if (authentication !== types.includes('OTP') || (authentication && types.length !== 1)) {
     throw invalidButton(
@@ -184,5 +188,4 @@ export const checkButtons = (part: Part | undefined, authentication: boolean, na
   if (crowded) throw invalidButton(`A template can have at most ${MAX_PER_TYPE[crowded]} of type ${crowded}.`)
   if (!areGrouped(types))
     throw invalidButton('Quick replies must stand together, before the other buttons or after them.')
-  return types
 }

@@ -1,5 +1,4 @@
 import { isObject } from '../../../catalog/values.ts'
-import {} from './call.ts'
 import { invalidTemplate, invalidParameter, type ProviderError } from './errors.ts'
 import { checkEachButton } from './template-buttons.ts'
 import { checkBodyText, checkHeader } from './template-parts.ts'
@@ -8,6 +7,8 @@ import { containsNewline, isBlankText, containsVariable, requireLength } from '.
 type Part = Record<string, unknown>
 
 const MAX_OFFER_LENGTH = 16
+const MAX_OFFER_BODY_LENGTH = 600
+const MAX_OFFER_CODE_LENGTH = 15
 const MIN_CARDS = 2
 const MAX_CARDS = 10
 const MAX_CARD_BUTTONS = 2
@@ -18,14 +19,36 @@ const invalidOffer = (sentence: string): ProviderError =>
 const invalidCarousel = (sentence: string): ProviderError =>
   invalidTemplate(undefined, 'Carousel is incorrect', sentence)
 
-/** Checks an offer. `coupon`: the template has a button that copies a code. */
-export const checkOffer = (
-  part: Part,
-  { category, coupon, carousel }: { category: string; coupon: boolean; carousel: boolean },
-): void => {
+/** The other components of a template with an offer. */
+type OfferContext = {
+  category: string
+  carousel: boolean
+  header: Part | undefined
+  body: Part
+  footer: Part | undefined
+  buttons: Part | undefined
+}
+
+/** Checks the components beside an offer. The provider's notes list no subcodes for them. */
+const checkBesideOffer = ({ category, carousel, header, body, footer, buttons }: OfferContext): void => {
   if (category !== 'MARKETING') throw invalidOffer('Only marketing templates can have a limited-time offer.')
   if (carousel) throw invalidOffer("A limited-time offer can't stand beside a carousel.")
-  if (!coupon) throw invalidOffer('A limited-time offer needs a COPY_CODE button.')
+  if (header && !['IMAGE', 'VIDEO'].includes(String(header.format).toUpperCase()))
+    throw invalidOffer('The header of a limited-time offer must be an image or a video.')
+  if (footer) throw invalidOffer("A limited-time offer can't have a footer.")
+  requireLength(String(body.text), MAX_OFFER_BODY_LENGTH, 'The body of a limited-time offer')
+  const list = (buttons?.buttons ?? []) as Part[]
+  const types = list.map(({ type }) => String(type).toUpperCase())
+  if (types[0] !== 'COPY_CODE')
+    throw invalidOffer('The first button of a limited-time offer copies its code.')
+  if (!types.includes('URL')) throw invalidOffer('A limited-time offer needs a URL button.')
+  const [example] = [list[0]!.example].flat()
+  requireLength(String(example), MAX_OFFER_CODE_LENGTH, 'The code of a limited-time offer')
+}
+
+/** Checks an offer and the components beside it. */
+export const checkOffer = (part: Part, context: OfferContext): void => {
+  checkBesideOffer(context)
   const { text, has_expiration: expires } = isObject(part.limited_time_offer) ? part.limited_time_offer : {}
   if (typeof text !== 'string' || isBlankText(text)) throw invalidOffer('A limited-time offer needs text.')
   requireLength(text, MAX_OFFER_LENGTH, 'The text of a limited-time offer')

@@ -87,9 +87,8 @@ const checkParts = (parts: readonly Part[], category: string, named: boolean): v
   ].map(find)
   if (header) checkHeader(header, named)
   if (footer) checkFooter(footer, authentication)
-  const types = checkButtons(buttons, authentication, named)
-  if (offer)
-    checkOffer(offer, { category, coupon: types.includes('COPY_CODE'), carousel: carousel !== undefined })
+  checkButtons(buttons, authentication, named)
+  if (offer) checkOffer(offer, { category, carousel: carousel !== undefined, header, body, footer, buttons })
   if (carousel)
     checkCarousel(
       carousel,

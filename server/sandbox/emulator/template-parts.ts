@@ -10,6 +10,7 @@ import {
   readTemplateText,
   requireLength,
   requireVariables,
+  showsNothing,
   type TemplateText,
   countTextWords,
 } from './template-texts.ts'
@@ -55,7 +56,7 @@ const samplesOf = (body: Part, named: boolean): unknown => {
 }
 
 const requireTextAtEdges = ({ pieces, variables }: TemplateText): void => {
-  if (variables.length > 0 && (isBlankText(pieces[0]) || isBlankText(pieces.at(-1)))) {
+  if (variables.length > 0 && (showsNothing(pieces[0]) || showsNothing(pieces.at(-1)))) {
     throw invalidTemplate(
       2388299,
       "Variables can't be at the start or end of the template",

@@ -10,6 +10,12 @@ export const readTemplateText = (text: string, named: boolean): TemplateText => 
 
 export const isBlankText = (value: unknown): boolean => typeof value !== 'string' || value.trim() === ''
 
+/** Text around a variable that shows nothing: spaces, joiners, direction marks and blank fillers. */
+export const showsNothing = (text: string | undefined): boolean =>
+  [...(text ?? '')].every((character) =>
+    /\s|\p{Default_Ignorable_Code_Point}|\p{Cf}|\p{Cc}|\u2800/u.test(character),
+  )
+
 /** For texts that may have no variable. */
 export const containsVariable = (text: string): boolean => text.includes('{{')
 
@@ -66,4 +72,4 @@ export const countTextWords = ({ pieces }: TemplateText): number => {
 
 /** Whether two variables have nothing but white space between them. */
 export const hasAdjacentVariables = ({ pieces }: TemplateText): boolean =>
-  pieces.slice(1, -1).some(isBlankText)
+  pieces.slice(1, -1).some(showsNothing)

@@ -4,6 +4,12 @@ import { quote } from './text.ts'
 
 const MAX_EXPIRATION_MINUTES = 90
 
+const zeroTap = {
+  'buttons[0].otp_type': 'ZERO_TAP',
+  'buttons[0].zero_tap_terms_accepted': true,
+  'buttons[0].supported_apps': [{ package_name: 'com.example.shop', signature_hash: 'K8a/AINcGX7' }],
+}
+
 export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.body_text',
@@ -205,6 +211,27 @@ export const authenticationRules: readonly LintRule[] = [
       },
     },
   },
+  {
+    id: 'otp.zero_tap_terms',
+    severity: 'error',
+    about: 'ZERO_TAP says that you accept its terms; without that the provider creates no template.',
+    find: ({ buttons, isCode }) =>
+      buttons.flatMap(({ path, button: { type, otp_type: kind, zero_tap_terms_accepted: accepted } }) =>
+        isCode && type === 'OTP' && kind === 'ZERO_TAP' && accepted !== true
+          ? finding(
+              `${path}.zero_tap_terms_accepted`,
+              'ZERO_TAP requires that its terms are accepted.',
+              'Set zero_tap_terms_accepted to true if you accept them, or choose ONE_TAP.',
+            )
+          : noFindings,
+      ),
+    breaks: {
+      base: 'code',
+      set: { ...zeroTap, 'buttons[0].zero_tap_terms_accepted': false },
+      at: 'buttons[0].zero_tap_terms_accepted',
+    },
+    passes: { base: 'code', set: zeroTap },
+  },
   ...appRules(),
 ]
 
@@ -237,15 +264,11 @@ function appRules(): LintRule[] {
       ),
     breaks: {
       base: 'code',
-      set: { ...tap, [`buttons[0].supported_apps[0].${field}`]: bad },
+      set: { ...zeroTap, [`buttons[0].supported_apps[0].${field}`]: bad },
       at: `buttons[0].supported_apps[0].${field}`,
     },
-    passes: { base: 'code', set: tap },
+    passes: { base: 'code', set: zeroTap },
   })
-  const tap = {
-    'buttons[0].otp_type': 'ZERO_TAP',
-    'buttons[0].supported_apps': [{ package_name: 'com.example.shop', signature_hash: 'K8a/AINcGX7' }],
-  }
   return [
     rule(
       'package_name',

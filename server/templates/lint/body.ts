@@ -18,7 +18,16 @@ import {
   finding,
   type LintRule,
 } from './rule.ts'
-import { findBadSpace, excessLength, joinWords, oneLine, plural, quote, suggest } from './text.ts'
+import {
+  findBadSpace,
+  excessLength,
+  joinWords,
+  oneLine,
+  plural,
+  quote,
+  suggest,
+  isInvisible,
+} from './text.ts'
 
 const MAX_BODY_LENGTH = 1024
 const MAX_CARD_BODY_LENGTH = 160
@@ -75,11 +84,11 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'variable_edge',
     severity: 'error',
-    about: 'The text neither begins nor ends with a variable.',
+    about: 'The text neither begins nor ends with a variable; invisible characters do not count.',
     find: ({ path, text, variables: { places } }) => {
       if (places.length === 0) return noFindings
-      const begins = isBlank(text.slice(0, places[0]!.start))
-      const ends = isBlank(text.slice(places.at(-1)!.end))
+      const begins = isInvisible(text.slice(0, places[0]!.start))
+      const ends = isInvisible(text.slice(places.at(-1)!.end))
       if (!begins && !ends) return noFindings
       const where = [
         ...(begins ? [`begins with {{${clipName(places[0]!.name)}}}`] : []),
@@ -105,7 +114,9 @@ const textRules: readonly BodyRule[] = [
     about:
       'Two variables have text between them; the provider accepts adjacent ones, but rejects them in review.',
     find: ({ path, text, variables: { places } }) => {
-      const at = places.findIndex((place, i) => i > 0 && isBlank(text.slice(places[i - 1]!.end, place.start)))
+      const at = places.findIndex(
+        (place, i) => i > 0 && isInvisible(text.slice(places[i - 1]!.end, place.start)),
+      )
       if (at === -1) return noFindings
       const pair = formatVariables([places[at - 1]!.name, places[at]!.name])
       return finding(

@@ -43,7 +43,10 @@ const phone = (number: string | undefined) => ({
   },
 })
 const coupon = (code: string | undefined) => ({
-  set: { buttons: [{ type: 'COPY_CODE', ...(code === undefined ? {} : { coupon_code: code }) }] },
+  set: {
+    category: 'MARKETING',
+    buttons: [{ type: 'COPY_CODE', ...(code === undefined ? {} : { coupon_code: code }) }],
+  },
 })
 const flow = (more: object) => ({ set: { buttons: [{ type: 'FLOW', text: 'Book', ...more }] } })
 
@@ -195,6 +198,17 @@ const moveVariableToEnd = (address: string): string => {
   return isHttpsUrl(rest) ? `${rest}${/[=/]$/.test(rest) ? '' : '/'}{{1}}` : ''
 }
 
+/** With an offer, `offer.code_length` reports them as errors. */
+const findLongCoupons = checkCoupons((code, path) =>
+  excessLength(code, MAX_SENT_COUPON_LENGTH) === 0 || excessLength(code, MAX_COUPON_LENGTH) > 0
+    ? noFindings
+    : finding(
+        path,
+        `The code has ${countCodePoints(code)} characters; a send accepts ${MAX_SENT_COUPON_LENGTH}.`,
+        `Choose codes of at most ${MAX_SENT_COUPON_LENGTH} characters.`,
+      ),
+)
+
 const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.phone_required',
@@ -275,17 +289,26 @@ const otherRules: readonly LintRule[] = [
     id: 'buttons.coupon_long',
     severity: 'warning',
     about: `Codes of more than ${MAX_SENT_COUPON_LENGTH} characters are refused when sending.`,
-    find: checkCoupons((code, path) =>
-      excessLength(code, MAX_SENT_COUPON_LENGTH) === 0 || excessLength(code, MAX_COUPON_LENGTH) > 0
-        ? noFindings
-        : finding(
-            path,
-            `The code has ${countCodePoints(code)} characters; a send accepts ${MAX_SENT_COUPON_LENGTH}.`,
-            `Choose codes of at most ${MAX_SENT_COUPON_LENGTH} characters.`,
-          ),
-    ),
+    find: (subject) => (subject.draft.limited_time_offer ? noFindings : findLongCoupons(subject)),
     breaks: { ...coupon('SPRING25SPRING25'), at: 'buttons[0].coupon_code' },
     passes: coupon('SPRING25SPRING2'),
+  },
+  {
+    id: 'buttons.coupon_category',
+    severity: 'warning',
+    about: 'COPY_CODE buttons are for `MARKETING`; the provider may move another template into it.',
+    find: (subject) =>
+      subject.category !== 'UTILITY'
+        ? noFindings
+        : checkButtons('COPY_CODE', (_, path) =>
+            finding(
+              `${path}.type`,
+              'A button that copies a coupon code makes a template promotional.',
+              'Choose the category MARKETING, or leave out the button.',
+            ),
+          )(subject),
+    breaks: { set: { ...coupon('SPRING25').set, category: 'UTILITY' }, at: 'buttons[0].type' },
+    passes: coupon('SPRING25'),
   },
   {
     id: 'buttons.coupon_characters',

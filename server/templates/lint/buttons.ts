@@ -39,6 +39,7 @@ const fields: readonly ButtonField[] = [
   'navigate_screen',
   'otp_type',
   'supported_apps',
+  'zero_tap_terms_accepted',
 ]
 
 /** The fields that this button uses. */
@@ -63,7 +64,12 @@ const usedFields = ({
         ...(action === 'DATA_EXCHANGE' ? [] : (['navigate_screen'] as const)),
       ]
     case 'OTP':
-      return ['text', 'otp_type', ...(kind === 'COPY_CODE' ? [] : (['supported_apps'] as const))]
+      return [
+        'text',
+        'otp_type',
+        ...(kind === 'COPY_CODE' ? [] : (['supported_apps'] as const)),
+        ...(kind === 'ZERO_TAP' ? (['zero_tap_terms_accepted'] as const) : []),
+      ]
     default:
       return ['text']
   }
@@ -71,7 +77,9 @@ const usedFields = ({
 
 /** Empty fields are ignored: clients send them along. */
 const isEmpty = (value: DraftButton[ButtonField]): boolean =>
-  value === undefined || (typeof value === 'string' ? isBlank(value) : value.length === 0)
+  value === undefined ||
+  value === false ||
+  (typeof value === 'string' ? isBlank(value) : value !== true && value.length === 0)
 
 /** Checks every button that has a label. */
 const checkLabels =
@@ -82,6 +90,9 @@ const checkLabels =
         ? noFindings
         : find(placed.button.text!, placed),
     )
+
+/** The characters that make text bold, italic, struck through or monospaced. */
+const FORMATTING = /[*_~`]/
 
 /** The buttons of the message itself, not of cards. */
 const ownButtons = ({ draft }: LintSubject): readonly DraftButton[] =>
@@ -192,7 +203,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.text_characters',
     severity: 'error',
-    about: 'No line breaks, emoji or variables in labels.',
+    about: 'No line breaks, emoji, formatting characters (`*`, `_`, `~`, `` ` ``) or variables in labels.',
     find: checkLabels((text, { path }) => {
       const bad = hasNewline(text)
         ? 'a line break'
@@ -200,14 +211,16 @@ export const buttonRules: readonly LintRule[] = [
           ? 'an emoji'
           : text.includes('{{')
             ? 'a variable'
-            : undefined
+            : FORMATTING.test(text)
+              ? 'a formatting character'
+              : undefined
       return bad === undefined
         ? noFindings
         : finding(
             `${path}.text`,
             `The label ${quote(text)} contains ${bad}.`,
             suggest(
-              oneLine(withoutEmoji(text.replaceAll(/\{\{[^{}]*\}\}/g, '').replaceAll('{{', ''))),
+              oneLine(withoutEmoji(text.replaceAll(/\{\{[^{}]*\}\}|\{\{|[*_~`]/g, ''))),
               'Write plain words on one line.',
             ),
           )
@@ -259,6 +272,8 @@ const describeButton = ({ type }: DraftButton, field: ButtonField): string =>
     ? 'A URL without a variable'
     : type === 'OTP' && field === 'supported_apps'
       ? 'An OTP button of type COPY_CODE'
-      : type === 'FLOW' && field === 'navigate_screen'
-        ? 'A flow with DATA_EXCHANGE'
-        : `A ${type} button`
+      : type === 'OTP' && field === 'zero_tap_terms_accepted'
+        ? 'An OTP button that is not ZERO_TAP'
+        : type === 'FLOW' && field === 'navigate_screen'
+          ? 'A flow with DATA_EXCHANGE'
+          : `A ${type} button`

@@ -29,7 +29,10 @@ export const exampleDrafts = {
     category: 'MARKETING',
     body: { text: 'Everything for less until Sunday.' },
     limited_time_offer: { text: 'Spring offer', has_expiration: true },
-    buttons: [{ type: 'COPY_CODE', coupon_code: 'SPRING25' }],
+    buttons: [
+      { type: 'COPY_CODE', coupon_code: 'SPRING25' },
+      { type: 'URL', text: 'Shop', url: 'https://shop.example' },
+    ],
   },
   carousel: {
     name: 'new_coffees',

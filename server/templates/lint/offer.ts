@@ -4,6 +4,7 @@ import { excessLength, hasNewline, oneLine, suggest } from './text.ts'
 
 const MAX_OFFER_LENGTH = 16
 const MAX_OFFER_BODY_LENGTH = 600
+const MAX_OFFER_CODE_LENGTH = 15
 
 /** Authentication templates may have no offer, which a rule of theirs reports. */
 const checkOffer =
@@ -12,6 +13,9 @@ const checkOffer =
     const offer = subject.isCode ? undefined : subject.draft.limited_time_offer
     return offer ? find(offer, subject) : noFindings
   }
+
+const code = { type: 'COPY_CODE', coupon_code: 'SPRING25' }
+const shop = { type: 'URL', text: 'Shop', url: 'https://shop.example' }
 
 export const offerRules: readonly LintRule[] = [
   {
@@ -27,7 +31,12 @@ export const offerRules: readonly LintRule[] = [
             'Choose the category MARKETING, or leave out the offer.',
           ),
     ),
-    breaks: { base: 'offer', set: { category: 'UTILITY' }, at: 'limited_time_offer' },
+    breaks: {
+      base: 'offer',
+      set: { category: 'UTILITY' },
+      at: 'limited_time_offer',
+      also: ['buttons.coupon_category'],
+    },
     passes: { base: 'offer' },
   },
   {
@@ -43,8 +52,85 @@ export const offerRules: readonly LintRule[] = [
             'Add a button such as {"type": "COPY_CODE", "coupon_code": "SPRING25"}.',
           ),
     ),
-    breaks: { base: 'offer', set: { buttons: [] }, at: 'buttons' },
+    breaks: { base: 'offer', set: { buttons: [shop] }, at: 'buttons' },
     passes: { base: 'offer' },
+  },
+  {
+    id: 'offer.copy_code_first',
+    severity: 'error',
+    about: 'The COPY_CODE button of an offer comes before all other buttons.',
+    find: checkOffer((_, { draft: { buttons = [], carousel } }) => {
+      const place = buttons.findIndex(({ type }) => type === 'COPY_CODE')
+      return carousel || place <= 0
+        ? noFindings
+        : finding(
+            `buttons[${place}]`,
+            'Together with a limited-time offer, the COPY_CODE button is the first one.',
+            'Move it to the front.',
+          )
+    }),
+    breaks: { base: 'offer', set: { buttons: [shop, code] }, at: 'buttons[1]' },
+    passes: { base: 'offer', set: { buttons: [code, shop] } },
+  },
+  {
+    id: 'offer.url_button',
+    severity: 'error',
+    about: 'A URL button leads to the offer.',
+    find: checkOffer((_, { draft: { buttons = [], carousel } }) =>
+      carousel || buttons.some(({ type }) => type === 'URL')
+        ? noFindings
+        : finding(
+            'buttons',
+            'The limited-time offer has no URL button.',
+            'Add a button such as {"type": "URL", "text": "Shop", "url": "https://shop.example"}.',
+          ),
+    ),
+    breaks: { base: 'offer', set: { buttons: [code] }, at: 'buttons' },
+    passes: { base: 'offer' },
+  },
+  {
+    id: 'offer.code_length',
+    severity: 'error',
+    about: `The code of an offer has at most ${MAX_OFFER_CODE_LENGTH} characters.`,
+    find: checkOffer((_, { buttons }) =>
+      buttons.flatMap(({ path, button: { type, coupon_code: code = '' } }) => {
+        const over = type === 'COPY_CODE' ? excessLength(code, MAX_OFFER_CODE_LENGTH) : 0
+        return over === 0
+          ? noFindings
+          : finding(
+              `${path}.coupon_code`,
+              `The code has ${MAX_OFFER_CODE_LENGTH + over} characters; ` +
+                `with an offer the provider accepts ${MAX_OFFER_CODE_LENGTH}.`,
+              `Shorten it by ${over}.`,
+            )
+      }),
+    ),
+    breaks: {
+      base: 'offer',
+      set: { 'buttons[0].coupon_code': 'SPRING25SPRING25' },
+      at: 'buttons[0].coupon_code',
+    },
+    passes: { base: 'offer', set: { 'buttons[0].coupon_code': 'SPRING25SPRING2' } },
+  },
+  {
+    id: 'offer.header',
+    severity: 'error',
+    about: 'The header of an offer is an `IMAGE` or a `VIDEO`.',
+    find: checkOffer((_, { draft: { header, carousel } }) =>
+      !header || carousel || header.format === 'IMAGE' || header.format === 'VIDEO'
+        ? noFindings
+        : finding(
+            'header.format',
+            `Together with a limited-time offer, the header is no ${header.format}.`,
+            'Use an IMAGE or a VIDEO, or leave out the header.',
+          ),
+    ),
+    breaks: {
+      base: 'offer',
+      set: { header: { format: 'TEXT', text: 'Spring offer' } },
+      at: 'header.format',
+    },
+    passes: { base: 'offer', set: { header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' } } },
   },
   {
     id: 'offer.text_required',
@@ -105,15 +191,11 @@ export const offerRules: readonly LintRule[] = [
   },
   {
     id: 'offer.footer',
-    severity: 'warning',
-    about: 'No footer together with an offer: it is not shown.',
+    severity: 'error',
+    about: 'No footer together with an offer.',
     find: checkOffer((_, { draft: { footer, carousel } }) =>
       footer && !carousel
-        ? finding(
-            'footer',
-            'The footer is not shown together with a limited-time offer.',
-            'Leave out the footer.',
-          )
+        ? finding('footer', 'A template with a limited-time offer has no footer.', 'Leave out the footer.')
         : noFindings,
     ),
     breaks: { base: 'offer', set: { footer: { text: 'Thank you' } }, at: 'footer' },
@@ -121,7 +203,7 @@ export const offerRules: readonly LintRule[] = [
   },
   {
     id: 'offer.body_length',
-    severity: 'warning',
+    severity: 'error',
     about: `Together with an offer the body has at most ${MAX_OFFER_BODY_LENGTH} characters.`,
     find: checkOffer((_, { draft: { body } }) => {
       const over = excessLength(body.text ?? '', MAX_OFFER_BODY_LENGTH)
@@ -129,7 +211,7 @@ export const offerRules: readonly LintRule[] = [
         ? noFindings
         : finding(
             'body.text',
-            'Together with a limited-time offer the body should have ' +
+            'Together with a limited-time offer the body has ' +
               `at most ${MAX_OFFER_BODY_LENGTH} characters; ` +
               `it has ${MAX_OFFER_BODY_LENGTH + over}.`,
             `Shorten it by ${over}.`,

@@ -15,6 +15,11 @@ const EMOJI = /(?![©®™])\p{Extended_Pictographic}|\p{Regional_Indicator}|\u2
 
 export const hasEmoji = (text: string): boolean => EMOJI.test(text)
 
+/** White space, and characters that show nothing: zero-width, direction and tag characters, blank fillers. */
+const INVISIBLE = /^[\s\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}\u2800]*$/u
+
+export const isInvisible = (text: string): boolean => INVISIBLE.test(text)
+
 export const hasNewline = (text: string): boolean => /[\n\r]/.test(text)
 
 /** A keycap with its digit, a part of a flag, or a pictograph with its modifiers. */
