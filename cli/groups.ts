@@ -56,7 +56,7 @@ export const localCommands: Readonly<Record<string, string>> = {
 export const exitCodes: readonly (readonly [number, string])[] = [
   [0, 'done'],
   [1, 'unexpected error'],
-  [2, 'invalid input or usage'],
+  [2, 'invalid input or usage, or a check that found errors'],
   [3, 'not found'],
   [4, 'not authenticated or not permitted'],
   [5, 'conflict'],

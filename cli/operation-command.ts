@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { listJsonFields, hasPartialFailure, pickFields, printResponse, parsePickedFields } from './output.ts'
+import { listJsonFields, getResponseExitCode, pickFields, printResponse, parsePickedFields } from './output.ts'
 import { loadCredentials } from './credentials.ts'
 import { cliError, usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
@@ -158,5 +158,5 @@ export const runOperationCommand = async (
     io.stdout.write(
       fields ? `${JSON.stringify(pickFields(spec, value, fields))}\n` : `${body ?? JSON.stringify(value)}\n`,
     )
-  return hasPartialFailure(value) ? 9 : 0
+  return getResponseExitCode(value)
 }

@@ -58,8 +58,7 @@ export const pickFields = (
   }
 }
 
-/** True when some of the items failed: the response is printed all the same, with exit code 9. */
-export const hasPartialFailure = (value: ResponseBody): boolean => {
+const hasPartialFailure = (value: ResponseBody): boolean => {
   const failed = value['failed']
   return (
     value['stopped_early'] === true ||
@@ -67,6 +66,13 @@ export const hasPartialFailure = (value: ResponseBody): boolean => {
     (Array.isArray(failed) && failed.length > 0)
   )
 }
+
+/**
+ * Returns the exit code of a response that is printed: 9 when some of the items failed, 2 when what was
+ * checked (a draft or a filter) is invalid, else 0.
+ */
+export const getResponseExitCode = (value: ResponseBody): number =>
+  hasPartialFailure(value) ? 9 : value['valid'] === false ? 2 : 0
 
 const formatPageNote = (spec: CommandSpec, value: ResponseBody): string | undefined => {
   const cursor = value['next_cursor']

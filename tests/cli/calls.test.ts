@@ -141,6 +141,14 @@ describe('CLI: calls', () => {
     assert.equal(exit, 9)
     assert.match(stdout, /failures\.0\.id: 43/)
   })
+
+  it('a check that finds errors prints the response and exits 2', async () => {
+    const lint = ['templates', 'lint', '--template', '{"name":"Sale"}', '--json=valid']
+    fake.responses = [{ body: { valid: false, errors: 1, issues: [] } }, { body: { valid: true } }]
+    const failed = await fake.wcrm(lint)
+    assert.deepEqual([failed.exit, failed.stdout], [2, '{"valid":false}\n'])
+    assert.equal((await fake.wcrm(lint)).exit, 0)
+  })
 })
 
 describe('CLI: credentials', () => {

@@ -55,3 +55,13 @@ export const leftoverBraces = (text: string): string => {
   const rest = replaceVariables(text, '…')
   return rest.slice(rest.search(/\{\{|\}\}/))
 }
+
+const SHORTENER_HOSTS = ['bit.ly', 'tinyurl.com', 'goo.gl', 't.co', 'wa.me']
+const SHORTENERS = new RegExp(
+  String.raw`(?<![\p{L}\p{N}._-])(?:www\.)?(${SHORTENER_HOSTS.join('|').replaceAll('.', String.raw`\.`)})` +
+    String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}])`,
+  'iu',
+)
+
+/** Returns the host of the first shortened link in a text; undefined without one. */
+export const findShortener = (text: string): string | undefined => SHORTENERS.exec(text)?.[1]?.toLowerCase()

@@ -3,6 +3,7 @@ import { renumber } from '../variables.ts'
 import {
   clipName,
   countWords,
+  findShortener,
   fixBraces,
   formatVariables,
   leftoverBraces,
@@ -33,13 +34,6 @@ const MAX_BODY_LENGTH = 1024
 const MAX_CARD_BODY_LENGTH = 160
 
 const maxLength = (body: DraftBody): number => (body.card ? MAX_CARD_BODY_LENGTH : MAX_BODY_LENGTH)
-
-const SHORTENER_HOSTS = ['bit.ly', 'tinyurl.com', 'goo.gl', 't.co', 'wa.me']
-const SHORTENERS = new RegExp(
-  String.raw`(?<![\p{L}\p{N}._-])(?:www\.)?(${SHORTENER_HOSTS.join('|').replaceAll('.', String.raw`\.`)})` +
-    String.raw`(?![\p{L}\p{N}_-]|\.[\p{L}\p{N}])`,
-  'iu',
-)
 
 type BodyRule = Omit<LintRule, 'id' | 'find' | 'breaks' | 'passes'> & {
   name: string
@@ -280,12 +274,12 @@ const textRules: readonly BodyRule[] = [
     severity: 'warning',
     about: 'No shortened links, which reviewers reject because they hide their destination.',
     find: ({ path, text }) => {
-      const host = SHORTENERS.exec(text)?.[1]
+      const host = findShortener(text)
       return host === undefined
         ? noFindings
         : finding(
             `${path}.text`,
-            `The text has a link of ${host.toLowerCase()}, which hides its destination.`,
+            `The text has a link of ${host}, which hides its destination.`,
             'Write the whole link, or use a URL button.',
           )
     },
