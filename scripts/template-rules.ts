@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { rulesByTopic } from '../server/templates/lint.ts'
 import { exampleDrafts } from '../server/templates/lint/examples.ts'
-import type { RuleExample, LintRule } from '../server/templates/lint/rule.ts'
+import { ruleSources, type RuleExample, type LintRule } from '../server/templates/lint/rule.ts'
 
 // Generates docs/template-rules.md: every rule of template drafts, with an example that breaks it and one
 // that passes.
@@ -28,9 +28,9 @@ const formatExample = ({ base = 'plain', set = {} }: RuleExample): string => {
   return [...(base === 'plain' ? [] : [`*${base}*`]), ...changes].join('<br>') || '*plain*'
 }
 
-const formatRule = ({ id, severity, about, breaks, passes }: LintRule): string =>
+const formatRule = ({ id, severity, source, about, breaks, passes }: LintRule): string =>
   [
-    `| ${formatCode(id)} | ${severity} | ${about}`,
+    `| ${formatCode(id)} | ${severity} | ${source} | ${about}`,
     `${formatExample(breaks)}<br>→ ${formatCode(breaks.at)}`,
     `${formatExample(passes)} |`,
   ].join(' | ')
@@ -44,6 +44,12 @@ An **error** is what the provider refuses, or certainly rejects in review: submi
 the reason \`template_rules\`. A **warning** is advice. Lengths are counted in Unicode characters (code
 points); a text of white space only counts as missing; variables are \`{{1}}\`, \`{{2}}\` and so on.
 
+Every rule names its source:
+
+${Object.entries(ruleSources)
+  .map(([source, about]) => `- *${source}*: ${about}`)
+  .join('\n')}
+
 The examples list their changes to one of these drafts (*plain* unless another is named), and where the issue
 is found:
 
@@ -54,8 +60,8 @@ ${Object.entries(exampleDrafts)
 ${Object.entries(rulesByTopic)
   .map(
     ([topic, rules]) =>
-      `## ${topic}\n\n| rule | | requirement | breaks it | passes ` +
-      `|\n|---|---|---|---|---|\n${rules.map(formatRule).join('\n')}\n`,
+      `## ${topic}\n\n| rule | | source | requirement | breaks it | passes ` +
+      `|\n|---|---|---|---|---|---|\n${rules.map(formatRule).join('\n')}\n`,
   )
   .join('\n')}`
 

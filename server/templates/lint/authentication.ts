@@ -1,5 +1,5 @@
 import { isBlank } from '../../../catalog/values.ts'
-import { noFindings, finding, type LintRule } from './rule.ts'
+import { noFindings, finding, type LintRule, type RuleSource } from './rule.ts'
 import { quote } from './text.ts'
 
 const MAX_EXPIRATION_MINUTES = 90
@@ -14,6 +14,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.body_text',
     severity: 'error',
+    source: 'spec',
     about: 'No text: the provider writes it.',
     find: ({ draft: { body }, isCode }) =>
       isCode && !isBlank(body.text)
@@ -29,6 +30,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.body_examples',
     severity: 'error',
+    source: 'guidelines',
     about: 'No samples: the provider writes the text.',
     find: ({ draft: { body }, isCode }) =>
       isCode && (body.examples ?? []).length > 0
@@ -44,6 +46,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.header',
     severity: 'error',
+    source: 'guidelines',
     about: 'No header.',
     find: ({ draft: { header }, isCode }) =>
       isCode && header
@@ -55,6 +58,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.footer_text',
     severity: 'error',
+    source: 'guidelines',
     about: 'No footer text; only the minutes until the code expires.',
     find: ({ draft: { footer }, isCode }) =>
       isCode && !isBlank(footer?.text)
@@ -70,6 +74,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.button',
     severity: 'error',
+    source: 'guidelines',
     about: 'Exactly one button, of the type `OTP`.',
     find: ({ draft: { buttons = [] }, isCode }) => {
       if (!isCode) return noFindings
@@ -94,6 +99,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.carousel',
     severity: 'error',
+    source: 'guidelines',
     about: 'No carousel.',
     find: ({ draft: { carousel }, isCode }) =>
       isCode && carousel
@@ -105,6 +111,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'authentication.offer',
     severity: 'error',
+    source: 'guidelines',
     about: 'No limited-time offer.',
     find: ({ draft, isCode }) =>
       isCode && draft.limited_time_offer
@@ -120,6 +127,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'footer.expiration_required',
     severity: 'error',
+    source: 'guidelines',
     about: 'The footer of a code has the minutes until the code expires.',
     find: ({ draft: { footer }, isCode }) =>
       isCode && footer && isBlank(footer.text) && footer.code_expiration_minutes === undefined
@@ -135,6 +143,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'footer.expiration_range',
     severity: 'error',
+    source: 'spec',
     about: `A code expires after 1 to ${MAX_EXPIRATION_MINUTES} minutes.`,
     find: ({ draft: { footer }, isCode }) => {
       const minutes = footer?.code_expiration_minutes
@@ -156,6 +165,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'footer.expiration_category',
     severity: 'error',
+    source: 'spec',
     about: 'The minutes until a code expires are only for `AUTHENTICATION`.',
     find: ({ draft: { footer }, isCode }) =>
       !isCode && footer?.code_expiration_minutes !== undefined
@@ -174,6 +184,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'buttons.otp_category',
     severity: 'error',
+    source: 'guidelines',
     about: 'OTP buttons are only for `AUTHENTICATION`.',
     find: ({ buttons, isCode }) =>
       buttons.flatMap(({ path, button }) =>
@@ -191,6 +202,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'otp.apps_required',
     severity: 'error',
+    source: 'spec',
     about: 'ONE_TAP and ZERO_TAP name the apps that receive the code.',
     find: ({ buttons, isCode }) =>
       buttons.flatMap(({ path, button: { type, otp_type: kind = 'COPY_CODE', supported_apps: apps = [] } }) =>
@@ -214,6 +226,7 @@ export const authenticationRules: readonly LintRule[] = [
   {
     id: 'otp.zero_tap_terms',
     severity: 'error',
+    source: 'guidelines',
     about: 'ZERO_TAP says that you accept its terms; without that the provider creates no template.',
     find: ({ buttons, isCode }) =>
       buttons.flatMap(({ path, button: { type, otp_type: kind, zero_tap_terms_accepted: accepted } }) =>
@@ -240,6 +253,7 @@ function appRules(): LintRule[] {
   const rule = (
     name: string,
     field: 'package_name' | 'signature_hash',
+    source: RuleSource,
     form: RegExp,
     about: string,
     fix: string,
@@ -247,6 +261,7 @@ function appRules(): LintRule[] {
   ): LintRule => ({
     id: `otp.${name}`,
     severity: 'error',
+    source,
     about,
     find: ({ buttons, isCode }) =>
       buttons.flatMap(({ path, button }) =>
@@ -273,6 +288,7 @@ function appRules(): LintRule[] {
     rule(
       'package_name',
       'package_name',
+      'practice',
       /^[A-Za-z]\w*(\.[A-Za-z]\w*)+$/,
       'The name of an Android package: two or more parts of letters, digits and underscores, joined by dots.',
       'Write it as in the app, such as "com.example.shop".',
@@ -281,6 +297,7 @@ function appRules(): LintRule[] {
     rule(
       'signature_hash',
       'signature_hash',
+      'guidelines',
       /^[A-Za-z0-9+/=]{11}$/,
       'A signature hash has 11 characters of base64.',
       "Write the 11 characters of the hash of the app's signing key.",

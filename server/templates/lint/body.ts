@@ -1,5 +1,6 @@
 import { isBlank } from '../../../catalog/values.ts'
 import { renumber } from '../variables.ts'
+import { type BodyRule, toLintRule } from './body-rule.ts'
 import {
   clipName,
   countWords,
@@ -11,14 +12,7 @@ import {
   renderPreview,
   wordShortage,
 } from './body-text.ts'
-import {
-  type DraftBody,
-  type RuleExample,
-  noFindings,
-  type LintFinding,
-  finding,
-  type LintRule,
-} from './rule.ts'
+import { type DraftBody, noFindings, finding, type LintRule } from './rule.ts'
 import {
   findBadSpace,
   excessLength,
@@ -35,19 +29,11 @@ const MAX_CARD_BODY_LENGTH = 160
 
 const maxLength = (body: DraftBody): number => (body.card ? MAX_CARD_BODY_LENGTH : MAX_BODY_LENGTH)
 
-type BodyRule = Omit<LintRule, 'id' | 'find' | 'breaks' | 'passes'> & {
-  name: string
-  find: (body: DraftBody) => LintFinding[]
-  breaks: { text: string; examples?: string[]; at?: string }
-  passes: { text: string; examples?: string[] }
-  /** Applies to the message only, not to cards. */
-  message?: true
-}
-
 const textRules: readonly BodyRule[] = [
   {
     name: 'variables_form',
     severity: 'error',
+    source: 'guidelines',
     about: 'Double braces are only for variables: `{{1}}`, without names, spaces or leading zeros.',
     find: ({ path, text, variables: { leftover } }) =>
       leftover
@@ -63,6 +49,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'variables_sequence',
     severity: 'error',
+    source: 'guidelines',
     about: 'Variables are numbered `{{1}}`, `{{2}}` and so on, without gaps.',
     find: ({ path, text, variables: { names } }) =>
       names.every((name, i) => name === String(i + 1))
@@ -78,6 +65,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'variable_edge',
     severity: 'error',
+    source: 'error_list',
     about: 'The text neither begins nor ends with a variable; invisible characters do not count.',
     find: ({ path, text, variables: { places } }) => {
       if (places.length === 0) return noFindings
@@ -105,6 +93,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'variables_adjacent',
     severity: 'error',
+    source: 'guidelines',
     about:
       'Two variables have text between them; the provider accepts adjacent ones, but rejects them in review.',
     find: ({ path, text, variables: { places } }) => {
@@ -125,6 +114,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'variables_ratio',
     severity: 'error',
+    source: 'error_list',
     about: 'With n variables, the text has at least 2n + 1 words, each variable counted as one.',
     message: true,
     find: (body) => {
@@ -144,6 +134,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'variables_many',
     severity: 'warning',
+    source: 'practice',
     about: 'With n variables, the text has at least 3n + 1 fixed words, which reviewers accept.',
     message: true,
     find: (body) =>
@@ -161,6 +152,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'samples_count',
     severity: 'error',
+    source: 'error_list',
     about: 'Each variable has one sample.',
     find: ({ path, examples, variables: { names } }) => {
       const missing = names.length - examples.length
@@ -183,6 +175,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'sample_empty',
     severity: 'error',
+    source: 'practice',
     about: 'No sample is blank.',
     find: ({ path, examples }) =>
       examples.flatMap((sample, i) =>
@@ -200,6 +193,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'sample_whitespace',
     severity: 'error',
+    source: 'practice',
     about: 'Samples have no line breaks, no tabs and at most four spaces in a row.',
     find: ({ path, examples }) =>
       examples.flatMap((sample, i) => {
@@ -218,6 +212,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'filled_length',
     severity: 'warning',
+    source: 'guidelines',
     about:
       'Filled with its samples the text is within its maximum length, which is checked again when sending.',
     find: (body) => {
@@ -243,6 +238,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'whitespace',
     severity: 'warning',
+    source: 'practice',
     about: 'The text has no tabs, at most four spaces in a row and at most one empty line in a row.',
     find: ({ path, text }) => {
       const bad = text.includes('\t')
@@ -272,6 +268,7 @@ const textRules: readonly BodyRule[] = [
   {
     name: 'link_shortener',
     severity: 'warning',
+    source: 'guidelines',
     about: 'No shortened links, which reviewers reject because they hide their destination.',
     find: ({ path, text }) => {
       const host = findShortener(text)
@@ -293,6 +290,7 @@ const lengthRule = (card: boolean): BodyRule => {
   return {
     name: 'length',
     severity: 'error',
+    source: 'error_list',
     about: `At most ${max} characters.`,
     find: ({ path, text }) => {
       const over = excessLength(text, max)
@@ -309,40 +307,11 @@ const lengthRule = (card: boolean): BodyRule => {
   }
 }
 
-const messageExample = ({ text, examples }: { text: string; examples?: string[] }): RuleExample => ({
-  set: { 'body.text': text, ...(examples ? { 'body.examples': examples } : {}) },
-})
-const cardExample = ({ text, examples }: { text: string; examples?: string[] }): RuleExample => ({
-  base: 'carousel',
-  set: {
-    'carousel.cards[1].body.text': text,
-    ...(examples ? { 'carousel.cards[1].body.examples': examples } : {}),
-  },
-})
-
-/** Makes a rule for the message (`body.…`) or for cards (`card_body.…`). */
-const toLintRule =
-  (card: boolean) =>
-  ({ name, severity, about, find, breaks, passes }: BodyRule): LintRule => {
-    const id = `${card ? 'card_body' : 'body'}.${name}`
-    const example = card ? cardExample : messageExample
-    return {
-      id,
-      severity,
-      about,
-      find: ({ bodies }) => bodies.flatMap((body) => (body.card === card ? find(body) : noFindings)),
-      breaks: {
-        ...example(breaks),
-        at: `${card ? 'carousel.cards[1].body' : 'body'}.${breaks.at ?? 'text'}`,
-      },
-      passes: example(passes),
-    }
-  }
-
 export const bodyRules: readonly LintRule[] = [
   {
     id: 'body.required',
     severity: 'error',
+    source: 'error_list',
     about: 'A text is required, except for `AUTHENTICATION`.',
     find: ({ draft: { body }, isCode }) =>
       !isCode && isBlank(body.text)
@@ -355,6 +324,7 @@ export const bodyRules: readonly LintRule[] = [
   {
     id: 'body.security_recommendation',
     severity: 'error',
+    source: 'spec',
     about: 'The security recommendation is only for `AUTHENTICATION`.',
     find: ({ draft: { body }, isCode }) =>
       !isCode && body.add_security_recommendation === true
@@ -374,6 +344,7 @@ export const cardBodyRules: readonly LintRule[] = [
   {
     id: 'card_body.unused',
     severity: 'warning',
+    source: 'service',
     about: 'Samples need a text.',
     find: ({ draft, isCode }) =>
       (isCode ? [] : (draft.carousel?.cards ?? [])).flatMap(({ body }, i) =>

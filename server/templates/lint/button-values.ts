@@ -54,6 +54,7 @@ const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_required',
     severity: 'error',
+    source: 'guidelines',
     about: 'A URL button has a URL.',
     find: checkButtons('URL', (button, path) =>
       isBlank(button.url)
@@ -66,6 +67,7 @@ const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_length',
     severity: 'error',
+    source: 'guidelines',
     about: `At most ${MAX_URL_LENGTH} characters.`,
     find: checkUrls((address, path) => {
       const over = excessLength(address, MAX_URL_LENGTH)
@@ -83,6 +85,7 @@ const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_form',
     severity: 'error',
+    source: 'spec',
     about: 'An absolute https URL with a host and without spaces.',
     find: checkUrls((address, path) =>
       isHttpsUrl(sampleUrl(address))
@@ -102,6 +105,7 @@ const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_variable',
     severity: 'error',
+    source: 'spec',
     about: 'At most one variable, `{{1}}`, at the very end.',
     find: checkUrls((address, path, button) =>
       !isDynamic(address) || fixedPrefix(button) !== undefined
@@ -121,6 +125,7 @@ const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_chat_link',
     severity: 'error',
+    source: 'guidelines',
     about: 'No link into the messaging app itself (`wa.me`, `api.whatsapp.com`).',
     find: checkUrls((address, path) => {
       const host = parseUrlHost(address)
@@ -138,6 +143,7 @@ const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_example_missing',
     severity: 'error',
+    source: 'error_list',
     about: 'A URL with a variable has an example of the whole URL.',
     find: checkButtons('URL', (button, path) => {
       const fixed = fixedPrefix(button)
@@ -155,6 +161,7 @@ const urlRules: readonly LintRule[] = [
   {
     id: 'buttons.url_example_form',
     severity: 'error',
+    source: 'practice',
     about: 'The example is an https URL that begins like the URL and is longer than its fixed part.',
     find: checkButtons('URL', (button, path) => {
       const fixed = fixedPrefix(button)
@@ -213,6 +220,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.phone_required',
     severity: 'error',
+    source: 'guidelines',
     about: 'A PHONE_NUMBER button has a number.',
     find: checkButtons('PHONE_NUMBER', (button, path) =>
       isBlank(button.phone_number)
@@ -229,6 +237,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.phone_form',
     severity: 'error',
+    source: 'guidelines',
     about: `An international phone number of at most ${MAX_PHONE_LENGTH} characters.`,
     find: checkButtons('PHONE_NUMBER', ({ phone_number: given }, path) => {
       if (isBlank(given)) return noFindings
@@ -255,6 +264,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.coupon_required',
     severity: 'error',
+    source: 'guidelines',
     about: 'A COPY_CODE button has a sample code.',
     find: checkButtons('COPY_CODE', (button, path) =>
       isBlank(button.coupon_code)
@@ -271,6 +281,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.coupon_length',
     severity: 'error',
+    source: 'spec',
     about: `At most ${MAX_COUPON_LENGTH} characters.`,
     find: checkCoupons((code, path) => {
       const over = excessLength(code, MAX_COUPON_LENGTH)
@@ -288,6 +299,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.coupon_long',
     severity: 'warning',
+    source: 'guidelines',
     about: `Codes of more than ${MAX_SENT_COUPON_LENGTH} characters are refused when sending.`,
     find: (subject) => (subject.draft.limited_time_offer ? noFindings : findLongCoupons(subject)),
     breaks: { ...coupon('SPRING25SPRING25'), at: 'buttons[0].coupon_code' },
@@ -296,6 +308,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.coupon_category',
     severity: 'warning',
+    source: 'guidelines',
     about: 'COPY_CODE buttons are for `MARKETING`; the provider may move another template into it.',
     find: (subject) =>
       subject.category !== 'UTILITY'
@@ -313,6 +326,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.coupon_characters',
     severity: 'error',
+    source: 'practice',
     about: 'No spaces or line breaks in a code.',
     find: checkCoupons((code, path) =>
       /\s/.test(code)
@@ -329,6 +343,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.flow_required',
     severity: 'error',
+    source: 'guidelines',
     about: 'A FLOW button names its flow.',
     find: checkButtons('FLOW', (button, path) =>
       isBlank(button.flow_id)
@@ -341,6 +356,7 @@ const otherRules: readonly LintRule[] = [
   {
     id: 'buttons.flow_screen',
     severity: 'error',
+    source: 'guidelines',
     about: 'A flow that navigates names its first screen.',
     find: checkButtons('FLOW', (button, path) =>
       button.flow_action !== 'DATA_EXCHANGE' && isBlank(button.navigate_screen)

@@ -111,6 +111,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.count',
     severity: 'error',
+    source: 'spec',
     about: `At most ${MAX_BUTTONS} buttons.`,
     find: (subject) => {
       const { length } = ownButtons(subject)
@@ -128,6 +129,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.too_many_of_type',
     severity: 'error',
+    source: 'guidelines',
     about: 'At most two URL buttons and one each of PHONE_NUMBER, COPY_CODE, FLOW, VOICE_CALL and OTP.',
     find: (subject) =>
       Object.entries(MAX_PER_TYPE).flatMap(([type, max]) => {
@@ -146,6 +148,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.grouping',
     severity: 'error',
+    source: 'guidelines',
     about: 'Quick replies are together, before or after all other buttons.',
     find: (subject) => {
       const all = ownButtons(subject)
@@ -169,6 +172,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.text_required',
     severity: 'error',
+    source: 'guidelines',
     about: 'Every button has a label, except for COPY_CODE and OTP.',
     find: ({ buttons: all }) =>
       all.flatMap(({ path, button }) =>
@@ -186,6 +190,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.text_length',
     severity: 'error',
+    source: 'spec',
     about: `At most ${MAX_LABEL_LENGTH} characters.`,
     find: checkLabels((text, { path }) => {
       const over = excessLength(text, MAX_LABEL_LENGTH)
@@ -203,6 +208,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.text_characters',
     severity: 'error',
+    source: 'guidelines',
     about: 'No line breaks, emoji, formatting characters (`*`, `_`, `~`, `` ` ``) or variables in labels.',
     find: checkLabels((text, { path }) => {
       const bad = hasNewline(text)
@@ -231,6 +237,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.text_unique',
     severity: 'error',
+    source: 'practice',
     about: 'No two buttons, of the message or of one card, have the same label.',
     find: checkLabels((text, { path, place, neighbours }) =>
       neighbours
@@ -249,6 +256,7 @@ export const buttonRules: readonly LintRule[] = [
   {
     id: 'buttons.unused',
     severity: 'warning',
+    source: 'service',
     about: 'No fields that the type of button does not use; they are ignored.',
     find: ({ buttons: all }) =>
       all.flatMap(({ path, button }) => {

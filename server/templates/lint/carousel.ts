@@ -32,6 +32,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.category',
     severity: 'error',
+    source: 'spec',
     about: 'Carousels are only for `MARKETING`.',
     find: checkCards((_, { category }) =>
       category === 'MARKETING'
@@ -48,6 +49,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.top_level',
     severity: 'error',
+    source: 'spec',
     about: 'No header, footer or buttons besides the cards.',
     find: ({ draft: { header, footer, buttons = [], carousel } }) =>
       !carousel
@@ -65,6 +67,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.cards_count',
     severity: 'error',
+    source: 'spec',
     about: '2 to 10 cards.',
     find: checkCards(({ length }) =>
       length >= 2 && length <= 10
@@ -88,6 +91,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.header_same',
     severity: 'error',
+    source: 'spec',
     about: 'All cards have the same header format.',
     find: checkEachCard(({ header_format: format }, path, first) =>
       format === first.header_format
@@ -107,6 +111,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.media_required',
     severity: 'error',
+    source: 'spec',
     about: 'Every card has the handle of an uploaded sample.',
     find: checkEachCard(({ media_handle: handle }, path) =>
       isBlank(handle)
@@ -123,6 +128,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.buttons_count',
     severity: 'error',
+    source: 'spec',
     about: 'Every card has one or two buttons.',
     find: checkEachCard(({ buttons: { length } }, path) =>
       length === 1 || length === 2
@@ -143,6 +149,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.button_type',
     severity: 'error',
+    source: 'spec',
     about: `Buttons of cards are of the types ${joinWords(cardButtonTypes)}.`,
     find: checkEachCard(({ buttons }, path) =>
       buttons.flatMap(({ type }, i) =>
@@ -168,6 +175,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.buttons_same',
     severity: 'error',
+    source: 'spec',
     about: 'All cards have the same types of buttons in the same order.',
     find: checkEachCard((one, path, first) =>
       formatLayout(one) === formatLayout(first)
@@ -189,6 +197,7 @@ export const carouselRules: readonly LintRule[] = [
   {
     id: 'carousel.body_same',
     severity: 'error',
+    source: 'practice',
     about: 'Either all cards have a text, or none.',
     find: checkCards((cards) => {
       const without = cards.flatMap(({ body }, i) => (isBlank(body?.text) ? [i] : []))

@@ -18,6 +18,7 @@ export const footerRules: readonly LintRule[] = [
   {
     id: 'footer.text_required',
     severity: 'error',
+    source: 'guidelines',
     about: 'A footer has a text, except for `AUTHENTICATION`.',
     find: ({ draft, isCode }) =>
       !isCode && !draft.carousel && draft.footer && isBlank(draft.footer.text)
@@ -29,6 +30,7 @@ export const footerRules: readonly LintRule[] = [
   {
     id: 'footer.length',
     severity: 'error',
+    source: 'spec',
     about: `At most ${MAX_FOOTER_LENGTH} characters.`,
     find: checkText((text) => {
       const over = excessLength(text, MAX_FOOTER_LENGTH)
@@ -47,6 +49,7 @@ export const footerRules: readonly LintRule[] = [
   {
     id: 'footer.variables',
     severity: 'error',
+    source: 'spec',
     about: 'No variables.',
     find: checkText((text) =>
       text.includes('{{')
@@ -66,6 +69,7 @@ export const footerRules: readonly LintRule[] = [
   {
     id: 'footer.newline',
     severity: 'error',
+    source: 'error_list',
     about: 'No line breaks.',
     find: checkText((text) =>
       hasNewline(text)
@@ -82,6 +86,7 @@ export const footerRules: readonly LintRule[] = [
   {
     id: 'footer.emoji',
     severity: 'error',
+    source: 'error_list',
     about: 'No emoji.',
     find: checkText((text) =>
       hasEmoji(text)

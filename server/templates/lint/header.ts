@@ -50,6 +50,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.text_required',
     severity: 'error',
+    source: 'error_list',
     about: 'A TEXT header has a text.',
     find: (subject) =>
       headerOf(subject)?.format === 'TEXT' && textOf(subject) === undefined
@@ -61,6 +62,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.text_length',
     severity: 'error',
+    source: 'spec',
     about: `At most ${MAX_HEADER_LENGTH} characters.`,
     find: (subject) => {
       const over = excessLength(textOf(subject) ?? '', MAX_HEADER_LENGTH)
@@ -79,6 +81,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.text_characters',
     severity: 'error',
+    source: 'error_list',
     about: 'No line breaks, no emoji and none of `*`, `_`, `~` and the backtick.',
     find: (subject) => {
       const given = textOf(subject) ?? ''
@@ -104,6 +107,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.variables_form',
     severity: 'error',
+    source: 'guidelines',
     about: 'Double braces are only for the variable: `{{1}}`.',
     find: (subject) =>
       parseVariables(textOf(subject) ?? '').leftover
@@ -119,6 +123,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.variables_count',
     severity: 'error',
+    source: 'spec',
     about: 'At most one variable, `{{1}}`, once.',
     find: (subject) => {
       const { places } = parseVariables(textOf(subject) ?? '')
@@ -141,6 +146,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.sample_missing',
     severity: 'error',
+    source: 'error_list',
     about: 'The variable has a sample.',
     find: (subject) =>
       parseVariables(textOf(subject) ?? '').places.length > 0 && sampleOf(subject) === undefined
@@ -156,6 +162,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.sample_whitespace',
     severity: 'error',
+    source: 'practice',
     about: 'The sample has no line breaks, no tabs and at most four spaces in a row.',
     find: (subject) => {
       const sample = sampleOf(subject) ?? ''
@@ -170,6 +177,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.media_required',
     severity: 'error',
+    source: 'error_list',
     about: 'An IMAGE, VIDEO or DOCUMENT header has the handle of an uploaded sample.',
     find: (subject) => {
       const header = headerOf(subject)
@@ -187,6 +195,7 @@ export const headerRules: readonly LintRule[] = [
   {
     id: 'header.unused',
     severity: 'warning',
+    source: 'service',
     about: 'No fields that the format does not use; they are ignored.',
     find: (subject) => {
       const header = headerOf(subject)

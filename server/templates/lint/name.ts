@@ -90,6 +90,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'name.required',
     severity: 'error',
+    source: 'spec',
     about: 'A name is required.',
     find: ({ draft: { name } }) =>
       isBlank(name)
@@ -101,6 +102,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'name.form',
     severity: 'error',
+    source: 'spec',
     about: 'Lowercase letters a to z, digits and underscores.',
     find: ({ draft: { name } }) =>
       isBlank(name) || /^[a-z0-9_]+$/.test(name)
@@ -117,6 +119,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'name.length',
     severity: 'error',
+    source: 'guidelines',
     about: `At most ${MAX_NAME_LENGTH} characters.`,
     find: ({ draft: { name } }) => {
       const over = isBlank(name) ? 0 : excessLength(name, MAX_NAME_LENGTH)
@@ -134,6 +137,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'language.required',
     severity: 'error',
+    source: 'spec',
     about: 'A language is required.',
     find: ({ draft: { language } }) =>
       isBlank(language)
@@ -149,6 +153,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'language.form',
     severity: 'error',
+    source: 'spec',
     about:
       'Two or three lowercase letters, optionally with an underscore and a country of two capital letters.',
     find: ({ draft: { language } }) =>
@@ -165,6 +170,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'language.unknown',
     severity: 'warning',
+    source: 'guidelines',
     about: "The language is in the provider's list.",
     find: ({ draft: { language } }) => {
       if (!LANGUAGE_CODE.test(language) || languages.includes(language)) return noFindings
@@ -182,6 +188,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'category.unknown',
     severity: 'error',
+    source: 'spec',
     about: 'The category is `MARKETING`, `UTILITY` or `AUTHENTICATION`.',
     find: ({ draft: { category }, category: taken }) =>
       categories.some((known) => known === category)
@@ -200,6 +207,7 @@ export const nameRules: readonly LintRule[] = [
   {
     id: 'category.promotional',
     severity: 'warning',
+    source: 'guidelines',
     about: 'A `UTILITY` body does not advertise; the provider would make it `MARKETING`, which costs more.',
     find: ({ draft: { category, body } }) => {
       const word = category === 'UTILITY' ? PROMOTIONAL.exec(body.text ?? '')?.[0] : undefined

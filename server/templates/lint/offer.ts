@@ -21,6 +21,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.category',
     severity: 'error',
+    source: 'spec',
     about: 'Limited-time offers are only for `MARKETING`.',
     find: checkOffer((_, { category }) =>
       category === 'MARKETING'
@@ -42,6 +43,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.copy_code',
     severity: 'error',
+    source: 'spec',
     about: 'A COPY_CODE button has the code of the offer.',
     find: checkOffer((_, { draft: { buttons = [], carousel } }) =>
       carousel || buttons.some(({ type }) => type === 'COPY_CODE')
@@ -58,6 +60,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.copy_code_first',
     severity: 'error',
+    source: 'guidelines',
     about: 'The COPY_CODE button of an offer comes before all other buttons.',
     find: checkOffer((_, { draft: { buttons = [], carousel } }) => {
       const place = buttons.findIndex(({ type }) => type === 'COPY_CODE')
@@ -75,6 +78,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.url_button',
     severity: 'error',
+    source: 'guidelines',
     about: 'A URL button leads to the offer.',
     find: checkOffer((_, { draft: { buttons = [], carousel } }) =>
       carousel || buttons.some(({ type }) => type === 'URL')
@@ -91,6 +95,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.code_length',
     severity: 'error',
+    source: 'guidelines',
     about: `The code of an offer has at most ${MAX_OFFER_CODE_LENGTH} characters.`,
     find: checkOffer((_, { buttons }) =>
       buttons.flatMap(({ path, button: { type, coupon_code: code = '' } }) => {
@@ -115,6 +120,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.header',
     severity: 'error',
+    source: 'guidelines',
     about: 'The header of an offer is an `IMAGE` or a `VIDEO`.',
     find: checkOffer((_, { draft: { header, carousel } }) =>
       !header || carousel || header.format === 'IMAGE' || header.format === 'VIDEO'
@@ -135,6 +141,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.text_required',
     severity: 'error',
+    source: 'spec',
     about: 'An offer has a text.',
     find: checkOffer(({ text }) =>
       isBlank(text)
@@ -151,6 +158,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.text_length',
     severity: 'error',
+    source: 'spec',
     about: `At most ${MAX_OFFER_LENGTH} characters.`,
     find: checkOffer(({ text }) => {
       const over = isBlank(text) ? 0 : excessLength(text, MAX_OFFER_LENGTH)
@@ -173,6 +181,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.text_characters',
     severity: 'error',
+    source: 'practice',
     about: 'No line breaks and no variables.',
     find: checkOffer(({ text }) =>
       !isBlank(text) && (hasNewline(text) || text.includes('{{'))
@@ -192,6 +201,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.footer',
     severity: 'error',
+    source: 'guidelines',
     about: 'No footer together with an offer.',
     find: checkOffer((_, { draft: { footer, carousel } }) =>
       footer && !carousel
@@ -204,6 +214,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.body_length',
     severity: 'error',
+    source: 'guidelines',
     about: `Together with an offer the body has at most ${MAX_OFFER_BODY_LENGTH} characters.`,
     find: checkOffer((_, { draft: { body } }) => {
       const over = excessLength(body.text ?? '', MAX_OFFER_BODY_LENGTH)
@@ -223,6 +234,7 @@ export const offerRules: readonly LintRule[] = [
   {
     id: 'offer.carousel',
     severity: 'error',
+    source: 'practice',
     about: 'No offer together with a carousel.',
     find: checkOffer((_, { draft: { carousel } }) =>
       carousel

@@ -16,6 +16,16 @@ export type RuleExample = {
   set?: Readonly<Record<string, unknown>>
 }
 
+/** Where rules come from, and how sure they are; the texts of docs/template-rules.md. */
+export const ruleSources = {
+  spec: "The specification of this service, which states the provider's limits. Certain.",
+  error_list: 'The error codes that the provider publishes. Certain.',
+  guidelines: 'The guidelines and the reference of template components that the provider publishes. Certain.',
+  practice: 'Not documented: seen in refusals and in libraries for the provider. Likely.',
+  service: 'This service: the field has no effect. Certain.',
+} as const
+export type RuleSource = keyof typeof ruleSources
+
 /**
  * One rule. `about` is its text in docs/template-rules.md. The example `breaks` raises it at the path `at`
  * (and the rules in `also`), `passes` does not.
@@ -23,6 +33,7 @@ export type RuleExample = {
 export type LintRule = {
   id: string
   severity: 'error' | 'warning'
+  source: RuleSource
   about: string
   find: (subject: LintSubject) => LintFinding[]
   breaks: RuleExample & { at: string; also?: readonly string[] }
