@@ -7,6 +7,7 @@ import { findOperation } from '../catalog/index.ts'
 import type { App } from '../server/core/app.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
+import { createSecretRing } from '../server/secret.ts'
 import { perform } from '../server/core/perform.ts'
 import { createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage } from '../storage/open.ts'
@@ -44,6 +45,7 @@ const call = async (app: App, key: string, name: string, input: Record<string, u
     operation: findOperation(name),
     requestId: 'req_01JABCDEFGHJKMNPQRSTVWXYZ0',
     authorization: `Bearer ${key}`,
+    address: undefined,
     input,
     client: 'bench/1.0',
     idempotencyKey: name === 'audit_list' ? undefined : randomUUID(),
@@ -239,7 +241,7 @@ const measure = async (adminUrl: string): Promise<void> => {
     const [audited, unaudited] = storages.map((storage, i) =>
       createApp({
         storage,
-        secret: 'a secret of at least sixteen',
+        secrets: createSecretRing(['a secret of at least sixteen']),
         log: pino({ level: 'warn' }),
         metrics: createMetrics(),
         config: { publicUrl: 'http://localhost', limitRead: 1e9, limitWrite: 1e9, audit: i === 0 },

@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { generateContacts } from '../server/demo/generate.ts'
 import { createChannel, createStaff, createWorkspace } from '../storage/admin.ts'
-import { migrate, openStorage } from '../storage/open.ts'
+import { migrate, openStorage, type Storage } from '../storage/open.ts'
 import { createBenchDatabase, createFullKey } from './databases.ts'
 
 export type SampleContact = { id: string; name: string | null; phone: string | null }
@@ -25,23 +25,33 @@ export type Dataset = {
 export const fillDatabase = async (adminUrl: string, contacts: number): Promise<Dataset> => {
   const databaseUrl = await createBenchDatabase(adminUrl, String(contacts))
   const storage = await openStorage({ databaseUrl }, { connections: 2, noTimeout: true })
-  const now = new Date().toISOString()
   try {
-    await migrate(storage.db)
-    const { id: workspaceId } = await createWorkspace(storage.db, { name: 'Bench' }, now)
-    const staff = await createStaff(storage.db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
-    await createChannel(
-      storage.db,
-      workspaceId,
-      { type: 'chatapp', name: 'Main line', status: 'connected', is_default: true },
-      now,
-    )
-    const key = await createFullKey(storage.db, workspaceId, staff.id, now)
-    await generateContacts(storage.db, workspaceId, { contacts, seed: 1, now })
+    const { workspaceId, key } = await fillStorage(storage, contacts)
     return { databaseUrl, workspaceId, key, contacts, ...(await prepareForQueries(databaseUrl, workspaceId)) }
   } finally {
     await storage.close()
   }
+}
+
+/** Fills an open database. `otherKey`: of the same owner. */
+export const fillStorage = async (
+  { db }: Storage,
+  contacts: number,
+): Promise<{ workspaceId: string; key: string; otherKey: string }> => {
+  const now = new Date().toISOString()
+  await migrate(db)
+  const { id: workspaceId } = await createWorkspace(db, { name: 'Bench' }, now)
+  const staff = await createStaff(db, workspaceId, { name: 'Owner', role: 'owner' }, [], now)
+  await createChannel(
+    db,
+    workspaceId,
+    { type: 'chatapp', name: 'Main line', status: 'connected', is_default: true },
+    now,
+  )
+  const key = await createFullKey(db, workspaceId, staff.id, now)
+  const otherKey = await createFullKey(db, workspaceId, staff.id, now)
+  await generateContacts(db, workspaceId, { contacts, seed: 1, now })
+  return { workspaceId, key, otherKey }
 }
 
 /** Vacuums, analyses and writes out the database, as after a quiet night. Returns samples of it. */

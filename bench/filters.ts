@@ -3,13 +3,15 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Kysely } from 'kysely'
 import { pino } from 'pino'
-import postgres from 'postgres'
 import { findOperation } from '../catalog/index.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
+import { createSecretRing } from '../server/secret.ts'
 import { perform } from '../server/core/perform.ts'
 import type { Database } from '../storage/database.ts'
+import { createClientFactory } from '../storage/client.ts'
 import { createPipelinedDialect } from '../storage/driver.ts'
+import { createPool } from '../storage/pool.ts'
 import { type Dataset, fillDatabase } from './data.ts'
 import { dropBenchDatabase, withPostgres } from './databases.ts'
 import { type FilterCase, createFilterCases } from './filter-cases.ts'
@@ -90,10 +92,11 @@ const measureFilter = async (
 /** Returns the statements that each case sends, with their plans, as Markdown. */
 const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase[]): Promise<string> => {
   const statements: { sql: string; parameters: readonly unknown[] }[] = []
-  const main = postgres(databaseUrl, {
+  const openClient = createClientFactory(databaseUrl, true)
+  const main = createPool({
     max: 1,
-    onnotice: () => {},
-    connection: { jit: 'off', plan_cache_mode: 'force_custom_plan', TimeZone: 'UTC' } as never,
+    limits: { responseMs: 0, acquireMs: 0 },
+    openClient: (onClose) => openClient({ jit: 'off', plan_cache_mode: 'force_custom_plan' }, onClose),
   })
   const db = new Kysely<Database>({
     dialect: createPipelinedDialect({ main, quick: main, custom: undefined }),
@@ -102,8 +105,16 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
     },
   })
   const app = createApp({
-    storage: { db, embedded: false, close: () => db.destroy() },
-    secret: 'a secret for benchmarks only',
+    storage: {
+      db,
+      heavy: db,
+      heavyReads: 1,
+      embedded: false,
+      access: { pooled: false, prepare: true },
+      isDiskFull: () => false,
+      close: () => db.destroy(),
+    },
+    secrets: createSecretRing(['a secret for benchmarks only']),
     log: pino({ level: 'silent' }),
     metrics: createMetrics(),
     config: { publicUrl: 'http://localhost', limitRead: 100_000, limitWrite: 100_000 },
@@ -116,6 +127,7 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
         operation: findOperation('crm_search_contacts'),
         requestId: 'req_bench',
         authorization: `Bearer ${key}`,
+        address: undefined,
         input: bodies[0],
       }
       await perform(app, call)
@@ -124,7 +136,8 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
       if (status !== 200) throw new Error(`${name}: ${status}`)
       parts.push(`## ${name}\n\n\`\`\`json\n${JSON.stringify(bodies[0])}\n\`\`\`\n`)
       for (const { sql, parameters } of statements.filter((statement) => /contact/.test(statement.sql))) {
-        const rows = await main.unsafe(`explain (analyze, buffers, costs off) ${sql}`, parameters as never[])
+        const text = `explain (analyze, buffers, costs off) ${sql}`
+        const rows = await main.run({ text, parameters })
         parts.push(`\`\`\`\n${rows.map((row) => String(row['QUERY PLAN'])).join('\n')}\n\`\`\`\n`)
       }
     }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import postgres from 'postgres'
-import { resolveProviderSettings, WEBHOOK_PATH } from '../server/provider/settings.ts'
+import { resolveSandboxSettings, WEBHOOK_PATH } from '../server/provider/settings.ts'
 import { type Dataset, fillDatabase } from './data.ts'
 import { dropBenchDatabase, withPostgres } from './databases.ts'
 import { startProduct } from './processes.ts'
@@ -25,7 +25,7 @@ const { values: flags } = parseArgs({
 })
 const [updates, rounds] = [Number(flags.updates), Number(flags.rounds)]
 const [NUMBER, ACCOUNT] = ['106540352242922', '102290129340398']
-const secret = resolveProviderSettings({}, 'a secret for benchmarks only', '').appSecret
+const secret = resolveSandboxSettings('a secret for benchmarks only', '').appSecret
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 type JsonObject = Record<string, unknown>

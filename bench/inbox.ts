@@ -5,6 +5,7 @@ import { findOperation } from '../catalog/index.ts'
 import type { App } from '../server/core/app.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
+import { createSecretRing } from '../server/secret.ts'
 import { perform } from '../server/core/perform.ts'
 import { openStorage } from '../storage/open.ts'
 import { dropBenchDatabase, withPostgres } from './databases.ts'
@@ -81,6 +82,7 @@ const createSearch =
       operation: findOperation('inbox_search_conversations'),
       requestId: 'req_bench',
       authorization: `Bearer ${key}`,
+      address: undefined,
       input,
     })
     const ms = performance.now() - startedAt
@@ -144,7 +146,7 @@ const measureAll = async (inbox: InboxDataset): Promise<Map<string, InboxTiming>
   const sql = postgres(inbox.databaseUrl, { max: 1, onnotice: () => {} })
   const app = createApp({
     storage,
-    secret: 'a secret for benchmarks only',
+    secrets: createSecretRing(['a secret for benchmarks only']),
     log: pino({ level: 'silent' }),
     metrics: createMetrics(),
     config: { publicUrl: 'http://localhost', limitRead: 1_000_000, limitWrite: 1_000_000 },

@@ -40,7 +40,7 @@ const UNREACHABLE_LIMIT = '100000000'
  * for a CPU profile.
  */
 export const startProduct = (
-  databaseUrl: string,
+  database: string | { dataDir: string },
   launcher: string,
   profile?: string,
 ): Promise<RunningServer> =>
@@ -49,8 +49,7 @@ export const startProduct = (
       ...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []),
       launcher,
       'serve',
-      '--database-url',
-      databaseUrl,
+      ...(typeof database === 'string' ? ['--database-url', database] : ['--data', database.dataDir]),
       '--port',
       '0',
       '--no-demo',
@@ -59,6 +58,7 @@ export const startProduct = (
     {
       WCRM_SECRET: 'a secret for benchmarks only',
       WCRM_LOG_LEVEL: 'warn',
+      WCRM_PROVIDER: 'sandbox',
       WCRM_LIMIT_READ: UNREACHABLE_LIMIT,
       WCRM_LIMIT_WRITE: UNREACHABLE_LIMIT,
       WCRM_LIMIT_WORKSPACE_READ: UNREACHABLE_LIMIT,

@@ -5,6 +5,7 @@ import { findOperation, type OperationName } from '../catalog/index.ts'
 import type { App } from '../server/core/app.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
+import { createSecretRing } from '../server/secret.ts'
 import { perform } from '../server/core/perform.ts'
 import { openStorage } from '../storage/open.ts'
 import { dropBenchDatabase, withPostgres } from './databases.ts'
@@ -55,6 +56,7 @@ const runReport = async (
     operation: findOperation(operation),
     requestId: 'req_bench',
     authorization: `Bearer ${key}`,
+    address: undefined,
     input,
   })
   if (response.status !== 200) throw new Error(`${operation}: ${response.body}`)
@@ -65,7 +67,7 @@ const measure = async ({ databaseUrl, workspaceId, key }: ReportDataset): Promis
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   const app = createApp({
     storage,
-    secret: 'a secret for benchmarks only',
+    secrets: createSecretRing(['a secret for benchmarks only']),
     log: pino({ level: 'silent' }),
     metrics: createMetrics(),
     config: { publicUrl: 'http://localhost', limitRead: 1_000_000, limitWrite: 1_000_000 },

@@ -232,6 +232,7 @@ const runStorm = async (databaseUrl: string): Promise<void> => {
   const result = await runWebhookStorm(
     {
       location: { databaseUrl },
+      direct: { databaseUrl },
       flags: ['--database-url', databaseUrl, '--data', dataDir],
       remove: async () => {},
     },

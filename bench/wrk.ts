@@ -55,6 +55,7 @@ export const runWrkRound = async (
   ])
   if (/Non-2xx|Socket errors/.test(stdout) || !/ 99%/.test(stdout))
     throw new Error(`a round failed:\n${stdout}`)
-  const at = (percent: string) => parseMilliseconds(new RegExp(`${percent}%\\s+(\\S+)`).exec(stdout)![1]!)
+  const at = (percent: string) =>
+    parseMilliseconds(new RegExp(`^ +${percent}% +(\\S+)`, 'm').exec(stdout)![1]!)
   return { rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]), p50: at('50'), p99: at('99') }
 }

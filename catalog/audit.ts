@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, list, page, Timestamp } from './fields.ts'
+import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const doors = ['rest', 'ops', 'mcp', 'cli'] as const
@@ -22,7 +22,10 @@ const AuditRow = z
     client: z.string().nullable().describe('Name and version that the client reports.'),
     operation: z
       .string()
-      .describe('Operation; `mcp` when the MCP endpoint refused the request before it named one.'),
+      .describe(
+        'Operation; `sandbox.say` and the like for a control of the sandbox; `mcp` when the MCP endpoint ' +
+          'refused the request before it named one.',
+      ),
     target: z
       .object({ type: z.string().describe('Type of the record.'), id: z.string().describe('Its id.') })
       .nullable()
@@ -57,7 +60,10 @@ export const listAudit = defineOperation({
   description:
     'Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days ' +
     'unless the server is configured otherwise. Successful reads, invalid input and replayed ' +
-    'responses are not recorded. For owners, admins and managers.',
+    'responses are not recorded. For owners, admins and managers who may see all ' +
+    'channels. With a filter other than times it is ' +
+    EXPENSIVE_READ,
+  heavy: ['staff_id', 'key_id', 'operation', 'door', 'outcome', 'target_id'],
   scope: 'mcp:read',
   input: z.object({
     staff_id: Id.optional().describe('Only by this staff member.'),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import { EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -121,6 +121,8 @@ export const listBroadcastRecipients = defineOperation({
   since,
   stability: 'stable',
   summary: 'List the recipients of a broadcast with the delivery status of each',
+  description: `With \`message_status\` it is ${EXPENSIVE_READ}`,
+  heavy: ['message_status'],
   scope: 'mcp:read',
   input: z.object({
     broadcast_id: BroadcastId,

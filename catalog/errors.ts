@@ -28,11 +28,11 @@ export const errors = {
     status: 403,
     title: 'Forbidden',
     description:
-      'The staff member who owns the key lacks the permission, or a limit of the plan is ' +
-      'reached. `reason` says which.',
+      'The staff member who owns the key lacks the permission, a limit of the plan is reached, or the key may ' +
+      'not be used from this address. `reason` says which.',
     fix:
       'Use a key of a staff member who has the permission, or ask an administrator to change the ' +
-      'role, the permission or the limit.',
+      'role, the permission, the limit or the addresses of the key.',
   },
   insufficient_scope: {
     status: 403,
@@ -94,7 +94,9 @@ export const errors = {
   rate_limited: {
     status: 429,
     title: 'Too many requests',
-    description: 'The key or the workspace is over its limit; `violated-policies` says which.',
+    description:
+      'The key or the workspace is over its limit, or an address failed to authenticate too often; ' +
+      '`violated_policies` says which.',
     fix: 'Wait the number of seconds in `Retry-After`, then send the request again.',
   },
   internal_error: {
@@ -132,11 +134,15 @@ export const errors = {
 
 export type ErrorCode = keyof typeof errors
 
-/** Codes that every operation can return (contract 2). */
+/**
+ * Codes that every operation can return (contract 2). Any call is `forbidden` from an address that its key does
+ * not allow; an operation lists the code too when its caller may lack a permission.
+ */
 export const commonErrors: readonly ErrorCode[] = [
   'invalid_input',
   'unauthenticated',
   'entitlement_required',
+  'forbidden',
   'insufficient_scope',
   'rate_limited',
   'method_not_allowed',

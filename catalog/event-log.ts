@@ -25,7 +25,9 @@ export const listEvents = defineOperation({
     'Poll with `after` set to the last id you received: no event is skipped or repeated. With ' +
     '`Accept: text/event-stream` the response stays open and streams; it resumes from ' +
     '`Last-Event-ID`. A page can be empty although more events follow, when no event searched ' +
-    'has a requested type: continue with `next_cursor` as `after`.',
+    'has a requested type: continue with `next_cursor` as `after`. ' +
+    "Events of channels that the key's owner may not see are left out, and so are the names of " +
+    'manager-only fields in `changes` for agents.',
   scope: 'mcp:read',
   input: z.object({
     after: EventId.optional().describe('Return events after this one; from the oldest kept when absent.'),

@@ -89,3 +89,13 @@ export const bulkResult = {
 }
 
 export const Changed = z.boolean().describe('False: nothing changed.')
+
+/** Warns that a dry run does not reveal whether a contact has the phone. */
+export const RehearsalWarnings = z
+  .array(z.string())
+  .optional()
+  .describe('Only in a dry run for staff from whom phones are hidden: what it does not tell.')
+
+/** Said of operations that are `heavy`. */
+export const EXPENSIVE_READ =
+  'an expensive read: few run at a time for each key and workspace, others wait, then get 429.'

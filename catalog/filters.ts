@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { IdInput, Timestamp } from './fields.ts'
+import { EXPENSIVE_READ, IdInput, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -14,6 +14,10 @@ export const filterLimits = {
   list: 500,
   string: 500,
   regex: 200,
+  /** Complexity of one regular expression, about the states of its automaton, and of all in a filter. */
+  regexCost: 700,
+  regexTotalCost: 2000,
+  regexBackReferences: 2,
   bytes: 16_384,
 } as const
 
@@ -71,7 +75,13 @@ export const checkFilter = defineOperation({
   summary: 'Check a contact filter and explain it in words',
   description:
     'Runs no search. A filter that breaks a rule is refused with the reason and the position; ' +
-    'one that only looks like a mistake returns `warnings`.',
+    'one that only looks like a mistake returns `warnings`. ' +
+    "Regular expressions are PostgreSQL's, advanced syntax, at most 200 characters. Each has a complexity, " +
+    'about its length with every counted repetition written out, more for what is repeated and contains ' +
+    '`^`, `$`, `\\y` or look-around: at most 700, and 2000 in one filter with its saved filters, with at ' +
+    'most 2 back-references each. Others are refused with the reason `regex_too_complex`. It is ' +
+    EXPENSIVE_READ,
+  heavy: true,
   scope: 'mcp:read',
   input: z.object({ filter: Filter }),
   output: z.object({
@@ -114,7 +124,9 @@ export const countContacts = defineOperation({
   summary: 'Count the contacts that match a filter',
   description:
     'Counts all contacts when no filter is sent. Exact when it can be counted within a second, ' +
-    'else an estimate with `approximate: true`.',
+    'else an estimate with `approximate: true`. With a filter it is ' +
+    EXPENSIVE_READ,
+  heavy: ['filter', 'saved_filter_id'],
   scope: 'mcp:read',
   input: z.object({ filter: Filter.optional(), saved_filter_id: SavedFilterIdInput.optional() }),
   output: z.object({

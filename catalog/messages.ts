@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cursor, Id, Limit, NextCursor, Timestamp } from './fields.ts'
+import { Cursor, Id, Limit, NextCursor, RehearsalWarnings, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -181,7 +181,8 @@ export const sendReply = defineOperation({
     'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is ' +
     'refused with `window_closed` and the window; send a template then. ' +
     'Only channels of type `chatapp` can send. State and assignment of the conversation do not ' +
-    'change. A saved reply is refused when the contact lacks a value for one of its placeholders.',
+    'change. A saved reply is refused when the contact lacks a value for one of its placeholders. ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -206,7 +207,15 @@ export const sendReply = defineOperation({
     reply_to_id: Id.optional().describe('The message of this conversation to reply to.'),
   }),
   output: z.object(sendOutput),
-  errors: ['not_found', 'forbidden', 'conflict', 'window_closed', 'confirm_required', 'upstream_error'],
+  errors: [
+    'not_found',
+    'forbidden',
+    'conflict',
+    'window_closed',
+    'confirm_required',
+    'upstream_error',
+    'service_unconfigured',
+  ],
   examples: [
     {
       title: 'A text',
@@ -273,7 +282,11 @@ export const sendTemplate = defineOperation({
     'Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. ' +
     'Every variable is checked against the template before anything is sent. ' +
     'Marketing templates to do-not-disturb contacts are refused. When the provider refuses, all ' +
-    'changes are undone. A closed conversation stays closed.',
+    'changes are undone. A closed conversation stays closed. ' +
+    "Where phones are hidden from the key's owner, a dry run by `phone` answers as for a number that no " +
+    'contact has, whether one has it or not, and says so in `warnings`; real sends by `phone` are limited ' +
+    'to a number of different phones a day (429, reason `phone_budget`). ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -294,8 +307,19 @@ export const sendTemplate = defineOperation({
     ),
     template: SendTemplate.describe('The template and the values of its variables.'),
   }),
-  output: z.object({ ...sendOutput, preview: z.string().describe('The body with its variables filled in.') }),
-  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'upstream_error'],
+  output: z.object({
+    ...sendOutput,
+    preview: z.string().describe('The body with its variables filled in.'),
+    warnings: RehearsalWarnings,
+  }),
+  errors: [
+    'not_found',
+    'forbidden',
+    'conflict',
+    'confirm_required',
+    'upstream_error',
+    'service_unconfigured',
+  ],
   examples: [
     {
       title: 'An order update',

@@ -88,6 +88,11 @@ type Common<I extends Fields, O extends Fields> = {
   readonly bytes?: true
   /** Its output holds a secret: the copy that is stored for retries is sealed. */
   readonly secret?: true
+  /**
+   * It reads much to answer little, always or with one of these fields: it runs over connections for
+   * expensive reads, a few at a time of each key and workspace.
+   */
+  readonly heavy?: true | readonly FieldName<I>[]
   /** Largest body in bytes; 1 MiB when absent. */
   readonly maxBytes?: number
 }

@@ -43,7 +43,7 @@ const Code = z
   .min(1)
   .max(60)
   .regex(/^\S+$/u, 'must have no spaces')
-  .describe('Shortcut, 1 to 60 characters, no spaces; unique, ignoring case.')
+  .describe('Shortcut, 1 to 60 characters, no spaces; unique, ignoring case, among those that you may see.')
 const fields = {
   title: z.string().trim().min(1).max(120).describe('Title, 1 to 120 characters.'),
   description: z.string().max(500).describe('Description, at most 500 characters.'),
@@ -120,8 +120,8 @@ export const createQuickMessage = defineOperation({
   summary: 'Save a reply for the team',
   description:
     'TEXT requires `text`; IMAGE, VIDEO and DOCUMENT require `media_url`. Unknown placeholders ' +
-    'are refused. A code that is taken, even by a message you cannot see, is refused with ' +
-    '`duplicate`.',
+    'are refused. A code that a message you may see has is refused with `duplicate`; messages that ' +
+    'you cannot see, such as the private ones of others, take no code from you.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cursor, Id, Limit, NextCursor, Timestamp } from './fields.ts'
+import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -66,7 +66,12 @@ export const workspaceSummary = defineOperation({
   since,
   stability: 'stable',
   summary: 'Summarize messages, conversations and contacts over a range of days',
-  description: 'Covers all channels. `notes` explain the counting, `unavailable` each null figure.',
+  description:
+    'Covers the channels that the owner of the key may see, as `notes` say when those are not all; ' +
+    'contacts are always those of the whole workspace. `notes` explain the counting, `unavailable` each ' +
+    'null figure. It is ' +
+    EXPENSIVE_READ,
+  heavy: true,
   scope: 'mcp:read',
   input: z.object(span),
   output: z.object({
@@ -217,7 +222,10 @@ export const staffReport = defineOperation({
   description:
     'Taken from the shortest stored report that covers the days in the time zone, else counted ' +
     'live. Reports are stored each night for yesterday, 7 and 30 days. Agents need the report ' +
-    'permission.',
+    'permission. For staff who may see some channels only the figures are of those, always counted ' +
+    'live, and `notes` say so. It is ' +
+    EXPENSIVE_READ,
+  heavy: true,
   scope: 'mcp:read',
   input: z.object({ ...span, limit: Limit, cursor: Cursor }),
   output: z.object({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { deleted, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import { deleted, EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
 import { Filter, ResolvedDates, Warnings } from './filters.ts'
 import { defineOperation } from './operation.ts'
 
@@ -33,7 +33,9 @@ const saved = {
 }
 
 const MASKED =
-  'Staff from whom phone numbers are hidden see digits that may be a phone masked in the filters of others.'
+  'Staff from whom phone numbers are hidden see digits that may be a phone masked in the filters of others. ' +
+  'Conditions on custom fields that agents may not see, or that no longer exist, are shown to them as ' +
+  '`{"attributeName": {"eq": "****"}}`, and so are the ids of channels that the reader may not see.'
 
 const SavedFilterId = Id.describe('Saved filter id.')
 const Name = z.string().trim().min(1).max(255)
@@ -96,7 +98,9 @@ export const createSavedFilter = defineOperation({
   routes: [{ route: 'POST /v1/saved-filters', query: ['count'], status: 201 }],
   summary: 'Save a contact filter for the whole team',
   description:
-    'Checked like a contact filter. Relative dates are stored as the absolute dates they mean now.',
+    'Checked like a contact filter. Relative dates are stored as the absolute dates they mean now. It is ' +
+    EXPENSIVE_READ,
+  heavy: true,
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -130,7 +134,10 @@ export const updateSavedFilter = defineOperation({
   stability: 'stable',
   routes: [{ route: 'PATCH /v1/saved-filters/{saved_filter_id}', query: ['count'] }],
   summary: 'Change a saved filter',
-  description: 'Only the staff member who saved it may. Omitted fields do not change.',
+  description:
+    'Only the staff member who saved it may. Omitted fields do not change. With `filter` or `count` it is ' +
+    EXPENSIVE_READ,
+  heavy: ['filter', 'count'],
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

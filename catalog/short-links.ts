@@ -129,7 +129,8 @@ export const createShortLink = defineOperation({
   description:
     'Send the channel or its phone when several numbers are connected. A second link with the ' +
     'same message on the same number is refused unless `allow_duplicate` is true; the error ' +
-    'names the first in `existing_id`.',
+    'names the first in `existing_id`. ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',
@@ -157,7 +158,7 @@ export const createShortLink = defineOperation({
     allow_duplicate: z.boolean().default(false).describe('Create a second link with the same message.'),
   }),
   output: ShortLink,
-  errors: ['not_found', 'conflict', 'upstream_error'],
+  errors: ['not_found', 'conflict', 'upstream_error', 'service_unconfigured'],
   examples: [
     {
       title: 'A link for the shop window',
@@ -188,6 +189,7 @@ export const deleteShortLink = defineOperation({
   since,
   stability: 'stable',
   summary: 'Delete a click-to-chat link, so that it no longer works',
+  description: 'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -196,6 +198,6 @@ export const deleteShortLink = defineOperation({
   emits: ['short_link.deleted/1'],
   input: z.object({ short_link_id: Id.describe('Short link id.') }),
   output: z.object(deleted),
-  errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error'],
+  errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error', 'service_unconfigured'],
   examples: [{ title: 'Delete a link', input: { short_link_id: '31' }, output: { id: '31', deleted: true } }],
 })

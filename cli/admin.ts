@@ -11,7 +11,7 @@ import { runCommandTree } from './command-tree.ts'
 export const run = (argv: string[], io: Io): Promise<number> =>
   runCommandTree(
     createAdminProgram(async (verb, flags, argument) => {
-      const { session, close } = openAdminSession(io, flags)
+      const { session, close } = openAdminSession(io, flags, verb)
       try {
         await printResult(io, verb, await verb.run(session, flags, argument), flags['json'] === true)
       } finally {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { usageError } from './error.ts'
-import { writePrivateFile } from './files.ts'
+import { makePrivate, writePrivateFile } from './files.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 type StoredLogin = { store: 'keychain' | 'file'; key?: string }
@@ -31,11 +31,19 @@ const credentialName = (base: string): string =>
 export const credentialsPath = (env: Env): string =>
   join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config'), 'wcrm', 'credentials.json')
 
-const readCredentialsFile = (env: Env): StoredCredentials => {
+type Warn = (message: string) => void
+
+/** Reads the file, which becomes its owner's alone. */
+const readCredentialsFile = (env: Env, warn: Warn = () => {}): StoredCredentials => {
   try {
-    const { url, logins } = JSON.parse(
-      readFileSync(credentialsPath(env), 'utf8'),
-    ) as Partial<StoredCredentials>
+    const path = credentialsPath(env)
+    makePrivate(dirname(path))
+    if (makePrivate(path))
+      warn(
+        `Warning: ${path} could be read by other users of this machine; now it is yours alone. ` +
+          'If somebody did, replace the key in it.\n',
+      )
+    const { url, logins } = JSON.parse(readFileSync(path, 'utf8')) as Partial<StoredCredentials>
     return { ...(url ? { url } : {}), logins: logins ?? {} }
   } catch {
     return { logins: {} }
@@ -105,14 +113,26 @@ export const removeCredentials = async (url: string, env: Env): Promise<boolean>
   return true
 }
 
+/**
+ * Returns the key when a header can hold it. Throws a usage error when not: the error of `fetch` would quote
+ * it.
+ */
+export const requireHeaderText = (key: string, source: string): string => {
+  if (/^[\x21-\x7e]+$/.test(key)) return key
+  throw usageError(
+    `${source} has characters that no API key has, such as a space or a line break. Copy the key again.`,
+  )
+}
+
 /** Returns the server and the key to use. A stored key is sent only to the server that it was stored for. */
 export const loadCredentials = async (
   env: Env,
   givenUrl?: string,
+  warn?: Warn,
 ): Promise<{ url: string; key: string | undefined }> => {
-  const stored = readCredentialsFile(env)
+  const stored = readCredentialsFile(env, warn)
   const url = parseBaseUrl(givenUrl ?? (env['WCRM_URL'] || stored.url || DEFAULT_URL))
-  if (env['WCRM_API_KEY']) return { url, key: env['WCRM_API_KEY'].trim() }
+  if (env['WCRM_API_KEY']) return { url, key: requireHeaderText(env['WCRM_API_KEY'].trim(), 'WCRM_API_KEY') }
   const login = stored.logins[credentialName(url)]
   if (login?.store !== 'keychain') return { url, key: login?.key }
   return {

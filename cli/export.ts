@@ -1,22 +1,15 @@
-import { once } from 'node:events'
-import {
-  createReadStream,
-  createWriteStream,
-  existsSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
-import { finished, pipeline } from 'node:stream/promises'
+import { dirname, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { usageError } from './error.ts'
 import { losslessValue, escapeFormula, joinNames } from './import/rows.ts'
 import type { Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import type { ServerConnection } from './remote.ts'
+import { nameFile, openUnnamedFile } from './unnamed-file.ts'
 
 type ExportRow = Readonly<Record<string, unknown>>
 type Attribute = {
@@ -120,15 +113,6 @@ async function* renderExport(
     )
 }
 
-const writeChunks = async (path: string, texts: AsyncIterable<string>): Promise<void> => {
-  const file = createWriteStream(path, { mode: 0o600 })
-  const done = finished(file)
-  done.catch(() => {})
-  for await (const text of texts) if (!file.write(text)) await Promise.race([once(file, 'drain'), done])
-  file.end()
-  await done
-}
-
 /** Returns the folder of the output file. */
 const outputFolder = (output: string): string => {
   if (existsSync(output) && !statSync(output).isFile())
@@ -140,9 +124,23 @@ const outputFolder = (output: string): string => {
   return dirname(resolve(output))
 }
 
+/** Opens the file that holds the export until it is complete. */
+const openSpool = async (folder: string): Promise<FileHandle> => {
+  try {
+    return await openUnnamedFile(folder)
+  } catch (error) {
+    throw usageError(
+      `Cannot write to ${folder}: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}.`,
+      '--output',
+      'Name a file in a folder that can be written.',
+    )
+  }
+}
+
 /**
- * Exports all matching contacts. Pages go to a temporary file, which is printed, or renamed to the output
- * file, once it is complete. Returns the exit code.
+ * Exports all matching contacts. Pages go to a file without a name, which is printed, or given the name of
+ * the output file, once it is complete: no part of it is left behind, however the command ends. Returns the
+ * exit code.
  */
 export const exportRows = async (
   io: Io,
@@ -154,24 +152,15 @@ export const exportRows = async (
   const output = given === '-' ? undefined : given
   if (!['csv', 'ndjson', 'json'].includes(format))
     throw usageError(`--format must be csv or ndjson, not "${format}".`, '--format')
-  const target = output === undefined ? tmpdir() : outputFolder(output)
-  let folder: string
+  const spool = await openSpool(output === undefined ? tmpdir() : outputFolder(output))
+  const { fd } = spool
   try {
-    folder = mkdtempSync(join(target, '.wcrm-export-'))
-  } catch (error) {
-    throw usageError(
-      `Cannot write to ${target}: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}.`,
-      '--output',
-      'Name a file in a folder that can be written.',
-    )
-  }
-  try {
-    const partial = join(folder, 'contacts')
-    await writeChunks(partial, renderExport(io, to, spec, input, format))
-    if (output === undefined) await pipeline(createReadStream(partial), io.stdout, { end: false })
-    else renameSync(partial, output)
+    await pipeline(renderExport(io, to, spec, input, format), createWriteStream('', { fd, autoClose: false }))
+    if (output === undefined)
+      await pipeline(createReadStream('', { fd, start: 0, autoClose: false }), io.stdout, { end: false })
+    else await nameFile(spool, output)
     return 0
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    await spool.close()
   }
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
@@ -10,4 +10,14 @@ export const writePrivateFile = (path: string, text: string): void => {
   const temporary = `${path}.${process.pid}`
   writeFileSync(temporary, text, { mode: 0o600 })
   renameSync(temporary, path)
+}
+
+const OTHERS = 0o077
+
+/** Leaves a file or a folder to its owner alone. Returns true when others could read it until now. */
+export const makePrivate = (path: string): boolean => {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats || (stats.mode & OTHERS) === 0) return false
+  chmodSync(path, stats.isDirectory() ? 0o700 : 0o600)
+  return true
 }

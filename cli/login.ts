@@ -1,4 +1,4 @@
-import { loadCredentials, removeCredentials, storeCredentials } from './credentials.ts'
+import { loadCredentials, removeCredentials, requireHeaderText, storeCredentials } from './credentials.ts'
 import { cliError, usageError } from './error.ts'
 import { type Io, readStream } from './io.ts'
 import { callOperation } from './remote.ts'
@@ -30,6 +30,7 @@ export const login = async (
   const { url } = await loadCredentials({ ...io.env, WCRM_API_KEY: 'unused' }, givenUrl)
   const key = await readKey(io, url, json)
   if (key === '') throw usageError('The key is empty.')
+  requireHeaderText(key, 'The key')
   const { value } = await callOperation(io, { url, key, version }, 'workspace_whoami', {})
   const whoami = value as unknown as Whoami
   const stored = await storeCredentials({ url, key, env: io.env })

@@ -18,6 +18,18 @@ const runLocalCommand = async (name: string, argv: string[], io: Io): Promise<nu
   return run(argv, io)
 }
 
+const API_KEY = /wc_(?:live|test)_[0-9A-Za-z]{40}/
+
+/** Throws a usage error: whatever the word was meant to be, nothing is done with it. */
+const refuseApiKey = async (): Promise<never> => {
+  const { usageError } = await import('./error.ts')
+  throw usageError(
+    'There is an API key on the command line, where other users of this machine can see it, and your shell ' +
+      'keeps it. Store it with wcrm login, which reads it from standard input, or set WCRM_API_KEY. If others ' +
+      'may have seen it, replace it on the server: wcrm admin keys rotate.',
+  )
+}
+
 /**
  * Runs the words after `wcrm`. Returns the exit code and never ends the process. Exit codes: 0 done, 1
  * unexpected, 2 invalid, 3 not found, 4 not permitted, 5 conflict, 6 not confirmed, 7 rate limited, 8
@@ -26,6 +38,7 @@ const runLocalCommand = async (name: string, argv: string[], io: Io): Promise<nu
 export const runCommandLine = async (argv: readonly string[], io: Io): Promise<number> => {
   const [first = ''] = argv
   try {
+    if (argv.some((word) => API_KEY.test(word))) await refuseApiKey()
     if (LOCAL_COMMANDS.includes(first)) return await runLocalCommand(first, argv.slice(1), io)
     const { runProgram } = await import('./program.ts')
     return await runProgram(argv, io)

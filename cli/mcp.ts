@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { redactApiKeys } from '../catalog/redact.ts'
 import { bridgeStdio } from '../mcp/stdio.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
@@ -20,9 +21,9 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     io.stdout.write(help)
     return 0
   }
-  const { url, key } = await loadCredentials(io.env, values.url)
+  const { url, key } = await loadCredentials(io.env, values.url, (message) => io.stderr.write(message))
   if (!key) {
-    io.stderr.write(`No API key for ${url}: set WCRM_API_KEY, or store one with: wcrm login\n`)
+    io.stderr.write(`No API key for ${redactApiKeys(url)}: set WCRM_API_KEY, or store one with: wcrm login\n`)
     return 4
   }
   const query = values.toolsets ? `?${new URLSearchParams({ toolsets: values.toolsets })}` : ''

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { listJsonFields, getResponseExitCode, pickFields, printResponse, parsePickedFields } from './output.ts'
+import {
+  listJsonFields,
+  getResponseExitCode,
+  pickFields,
+  printResponse,
+  parsePickedFields,
+} from './output.ts'
 import { loadCredentials } from './credentials.ts'
 import { cliError, usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
@@ -139,7 +145,7 @@ export const runOperationCommand = async (
   const fields = json.fields === undefined ? undefined : parsePickedFields(spec, json.fields)
   const input = await buildInput(io, spec, parsed)
   const to: ServerConnection = {
-    ...(await loadCredentials(io.env, parsed.url)),
+    ...(await loadCredentials(io.env, parsed.url, (message) => io.stderr.write(message))),
     version,
     apiVersion: io.env['WCRM_API_VERSION'],
   }

@@ -1,4 +1,5 @@
 import { errors } from '../catalog/errors.ts'
+import { redactApiKeys } from '../catalog/redact.ts'
 import { type CliError, cliError, isCliError } from './error.ts'
 import { hasColor, type Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
@@ -34,6 +35,13 @@ const unexpectedError = (error: unknown): CliError =>
     detail: error instanceof Error ? error.message : String(error),
   })
 
+/** Takes API keys out of an error: they may have come from a variable, a file or a response. */
+const redactError = (error: CliError): CliError =>
+  Object.assign(error, {
+    problem: JSON.parse(redactApiKeys(JSON.stringify(error.problem))) as CliError['problem'],
+    ...(error.body === undefined ? {} : { body: redactApiKeys(error.body) }),
+  })
+
 /** Prints an error on stderr: as JSON, in a box on a terminal, else as lines. Returns the exit code. */
 export const reportError = async (
   io: Io,
@@ -41,7 +49,7 @@ export const reportError = async (
   spec: CommandSpec | undefined,
   json: boolean,
 ): Promise<number> => {
-  const reported = isCliError(error) ? error : unexpectedError(error)
+  const reported = redactError(isCliError(error) ? error : unexpectedError(error))
   if (json) {
     io.stderr.write(`${(reported.body ?? JSON.stringify(reported.problem)).trimEnd()}\n`)
     return reported.exitCode

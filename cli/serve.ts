@@ -1,17 +1,20 @@
+import type { Server } from 'node:http'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from 'commander'
 import { listen } from 'listhen'
-import { pino } from 'pino'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import { composeService } from '../server/compose.ts'
 import { type Config, readConfig, requireProvider, settings } from '../server/config.ts'
+import type { App } from '../server/core/app.ts'
+import { parseProxyList } from '../server/http/address.ts'
 import { createHttpApp } from '../server/http/app.ts'
-import { MAX_BODY_BYTES } from '../server/http/body.ts'
+import { createListener, type Listener } from '../server/http/listener.ts'
+import { createMetricsApp } from '../server/http/metrics.ts'
 import { nodeHandler } from '../server/http/node.ts'
+import { createLogger } from '../server/logger.ts'
 import { createMetrics } from '../server/metrics.ts'
-import { SANDBOX_PATH } from '../server/provider/settings.ts'
-import { loadSecret, requireSameSecret } from '../server/secret.ts'
+import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
+import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
 import { openMigrated, startBackgroundJobs } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials } from './credentials.ts'
@@ -68,50 +71,50 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
 }
 
 const serve = async (config: Config, json: boolean, io: Io): Promise<number> => {
-  const log = pino({ level: config.logLevel, base: null }, pino.destination({ fd: 2, sync: false }))
-  const storage = await openMigrated(config)
+  const log = createLogger(config.logLevel)
+  const storage = await openMigrated(config, (message) => log.warn(message))
   try {
-    const secret = loadSecret(config)
-    await requireSameSecret(storage, secret)
+    const secrets = createSecretRing(loadSecrets(config))
+    await requireKnownSecret(storage, secrets)
     // The port is known only after listening, and all URLs contain it: so the routes are created afterwards.
-    let handle: ReturnType<typeof nodeHandler> | undefined
-    let inFlight = 0
-    let stopping = false
-    const { server, url } = await listenOn(config, (request, response) => {
-      // Requests in flight may still call the sandbox of this server, so its routes stay open longest.
-      if (!handle || (stopping && !request.url?.startsWith(SANDBOX_PATH)))
-        return void response.writeHead(503, { 'Retry-After': '1', Connection: 'close' }).end()
-      inFlight++
-      void handle(request as never, response as never).finally(() => {
-        inFlight--
-      })
+    const { server, url } = await listenOn(config)
+    const publicUrl = (config.publicUrl ?? url).replace(/\/+$/, '')
+    const listener = createListener(server, {
+      publicUrl,
+      log,
+      maxConnections: config.maxConnections,
+      trustedProxies: parseProxyList(config.trustProxy),
     })
     const service = composeService({
       storage,
-      secret,
+      secrets,
       log,
       metrics: createMetrics(),
-      config: { ...config, publicUrl: (config.publicUrl ?? url).replace(/\/+$/, '') },
+      config: { ...config, publicUrl },
       provider: config,
       localUrl: url,
       mediaDir: config.media ?? join(config.dataDir, 'media'),
     })
     const { app } = service
-    if (config.providerUrl === undefined && !storage.embedded)
-      log.warn('WCRM_PROVIDER_URL is not set: messages go to the built-in sandbox and reach no customer')
+    const provider = chooseProvider(config, storage.embedded)
+    if (provider === 'none') log.warn(NO_PROVIDER)
+    else if (provider === 'sandbox' && !storage.embedded)
+      log.warn('WCRM_PROVIDER is sandbox: messages go to the built-in sandbox and reach no customer')
     const http = createHttpApp(app, { ...service.mounts, '/mcp': createMcpEndpoint(app) })
-    handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: MAX_BODY_BYTES })
+    listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log }))
     const demo = config.demo ? await createDemo(storage.db, app.now(), app.config.publicUrl) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
     const stopJobs = await startBackgroundJobs(service)
+    const metrics = await serveMetricsPort(config, app)
     const stopSignal = waitForStopSignal()
-    printReady(io, url, demo, json)
+    printReady(io, url, demo, { json, provider, metricsUrl: metrics?.url })
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
     const signal = await stopSignal
     log.info({ signal }, 'stopping')
-    stopping = true
     const jobsStopped = stopJobs()
-    await drain(server, () => inFlight, service.sandbox !== undefined)
+    // Requests in flight may still call the sandbox of this server.
+    await listener.drain(service.sandbox ? (path: string) => path.startsWith(SANDBOX_PATH) : undefined)
+    await metrics?.listener.drain()
     await jobsStopped
     return 0
   } finally {
@@ -120,11 +123,13 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
   }
 }
 
-type Handler = Parameters<typeof listen>[0]
-
-/** Starts listening. Returns the server and the URL at which this machine reaches it. */
-const listenOn = async ({ host, port }: Config, handler: Handler) => {
-  const { server, address } = await listen(handler, {
+/**
+ * Starts listening. Returns the server and the URL at which this machine reaches it. listhen adds listeners of
+ * http-shutdown, which throw for a connection that ended early: they are taken off, and `createListener`
+ * stops the server instead.
+ */
+const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>) => {
+  const { server, address } = await listen(() => {}, {
     hostname: host,
     port: { port, alternativePortRange: [] as never, random: port === 0, host },
     autoClose: false,
@@ -135,50 +140,54 @@ const listenOn = async ({ host, port }: Config, handler: Handler) => {
     clipboard: false,
     open: false,
   })
-  return { server, url: `http://${formatHost(host)}:${address.port}` }
+  const [nodesOwn] = server.listeners('connection')
+  server.removeAllListeners('request').removeAllListeners('connection')
+  server.on('connection', nodesOwn as () => void)
+  return { server: server as Server, url: `http://${formatHost(host)}:${address.port}` }
 }
 
 /** Brackets an IPv6 address. A server on all addresses is reached at 127.0.0.1. */
 const formatHost = (host: string): string =>
   host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
 
-const DRAIN_TIMEOUT_MS = 15_000
-
-/**
- * Accepts no new connections, closes idle ones, and waits for the requests in flight, even when their client
- * has disconnected. A server that is its own provider waits first: those requests connect to it.
- */
-const drain = async (
-  server: {
-    close: (done: () => void) => void
-    closeIdleConnections?: () => void
-    closeAllConnections?: () => void
-  },
-  inFlight: () => number,
-  isOwnProvider: boolean,
-): Promise<void> => {
-  const deadline = performance.now() + DRAIN_TIMEOUT_MS
-  while (isOwnProvider && inFlight() > 0 && performance.now() < deadline) await pause(20)
-  await new Promise<void>((resolve) => {
-    const timeout = setTimeout(() => server.closeAllConnections?.(), DRAIN_TIMEOUT_MS)
-    server.close(() => {
-      clearTimeout(timeout)
-      resolve()
-    })
-    server.closeIdleConnections?.()
-  })
-  while (inFlight() > 0 && performance.now() < deadline) await pause(20)
+/** Serves the metrics on a port of their own, where one is configured. */
+const serveMetricsPort = async (
+  config: Config,
+  app: App,
+): Promise<{ listener: Listener; url: string } | undefined> => {
+  if (config.metricsPort === undefined) return undefined
+  const { server, url } = await listenOn({ host: config.host, port: config.metricsPort })
+  const { publicUrl } = app.config
+  const listener = createListener(server, { publicUrl, log: app.log })
+  const http = createMetricsApp(app)
+  listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log: app.log }))
+  return { listener, url: `${url}/metrics` }
 }
 
 type DemoWorkspace = { workspaceId: string; apiKey: string; testKey: string }
 
-const printReady = (io: Io, url: string, demo: DemoWorkspace | undefined, json: boolean): void => {
+const NO_PROVIDER =
+  'There is no messaging provider: sends are refused with 503. Set WCRM_PROVIDER_URL and its secrets, or ' +
+  'WCRM_PROVIDER=sandbox to try it out without reaching anybody.'
+
+const printReady = (
+  io: Io,
+  url: string,
+  demo: DemoWorkspace | undefined,
+  {
+    json,
+    provider,
+    metricsUrl,
+  }: { json: boolean; provider: ReturnType<typeof chooseProvider>; metricsUrl: string | undefined },
+): void => {
   if (json) {
     const keys = demo ? { workspace_id: demo.workspaceId, api_key: demo.apiKey, test_key: demo.testKey } : {}
-    io.stdout.write(`${JSON.stringify({ url, mcp_url: `${url}/mcp`, ...keys })}\n`)
+    const metrics = metricsUrl === undefined ? {} : { metrics_url: metricsUrl }
+    io.stdout.write(`${JSON.stringify({ url, mcp_url: `${url}/mcp`, ...metrics, ...keys })}\n`)
     return
   }
   io.stdout.write(`wcrm is ready at ${url}   (documentation: ${url}/docs   MCP: ${url}/mcp)\n`)
+  if (metricsUrl !== undefined) io.stdout.write(`Metrics: ${metricsUrl}\n`)
   if (!demo) return
   io.stdout.write(
     [
@@ -194,7 +203,9 @@ const printReady = (io: Io, url: string, demo: DemoWorkspace | undefined, json: 
       '  npx wcrm whoami',
       '  npx wcrm contacts search --query ada',
       '  npx wcrm contacts upsert --phone "+1 555 010 0042" --name "Ada Lovelace" --dry-run',
-      '  npx wcrm sandbox say --from "+1 555 010 0777" "Hello"   (as a customer)',
+      ...(provider === 'sandbox'
+        ? ['  npx wcrm sandbox say --from "+1 555 010 0777" "Hello"   (as a customer)']
+        : []),
       '',
     ].join('\n'),
   )

@@ -1,10 +1,11 @@
 import { Command } from 'commander'
-import { pino } from 'pino'
 import { createApp } from '../server/create-app.ts'
 import { type Config, readConfig } from '../server/config.ts'
+import { createLogger } from '../server/logger.ts'
 import { createMetrics } from '../server/metrics.ts'
-import { loadSecret, requireSameSecret } from '../server/secret.ts'
-import { openMigrated } from '../server/start.ts'
+import { secretRotationJob } from '../server/jobs/reseal.ts'
+import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
+import { openMigrated, waitUntilStopped } from '../server/start.ts'
 import { webhookDeliveriesJob, webhookDeliveryRetentionJob } from '../server/webhooks/delivery-job.ts'
 import type { Io } from './io.ts'
 import { runService, waitForStopSignal } from './service.ts'
@@ -37,20 +38,21 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
 }
 
 const runWorker = async (config: Config, json: boolean, io: Io): Promise<number> => {
-  const log = pino({ level: config.logLevel, base: null }, pino.destination({ fd: 2, sync: false }))
-  const storage = await openMigrated(config)
+  const log = createLogger(config.logLevel)
+  const storage = await openMigrated(config, (message) => log.warn(message))
   try {
-    const secret = loadSecret(config)
-    await requireSameSecret(storage, secret)
+    const secrets = createSecretRing(loadSecrets(config))
+    await requireKnownSecret(storage, secrets)
     const app = createApp({
       storage,
-      secret,
+      secrets,
       log,
       metrics: createMetrics(),
       config: { ...config, publicUrl: config.publicUrl ?? '' },
     })
     app.jobs.add(webhookDeliveriesJob(app))
     app.jobs.add(webhookDeliveryRetentionJob(app))
+    app.jobs.add(secretRotationJob(app))
     app.jobs.start()
     // Nothing listens, and the timers of jobs keep no process alive.
     const keepAlive = setInterval(() => {}, 60_000)
@@ -58,7 +60,7 @@ const runWorker = async (config: Config, json: boolean, io: Io): Promise<number>
     io.stdout.write(json ? `${JSON.stringify({ ready: true })}\n` : 'wcrm worker is ready.\n')
     log.info({ signal: await signal }, 'stopping')
     clearInterval(keepAlive)
-    await app.jobs.stop()
+    await waitUntilStopped(app, app.jobs.stop())
     return 0
   } finally {
     await storage.close()

@@ -8,8 +8,10 @@ import type { App } from '../server/core/app.ts'
 import { normalizeClientName } from '../server/audit/entry.ts'
 import { recordAuthFailure } from '../server/audit/record.ts'
 import { Problem } from '../server/core/problem.ts'
+import { getClientAddress } from '../server/http/address.ts'
 import { toProblemResponse } from '../server/core/respond.ts'
 import { authenticate } from '../server/core/steps/authenticate.ts'
+import { describeDatabaseError } from '../server/core/steps/deadline.ts'
 import { requireApiAccess } from '../server/core/steps/entitle.ts'
 import { type ToolSelection, listToolsetNames } from './toolsets.ts'
 
@@ -45,9 +47,10 @@ export const authenticateRequest = async (
   requestId: string,
 ): Promise<AuthInfo | Response> => {
   try {
-    const actor = await authenticate(app, request.headers.get('authorization') ?? undefined)
+    const address = getClientAddress(app, request)
+    const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, address)
     try {
-      requireApiAccess(actor)
+      requireApiAccess(actor, address)
     } catch (error) {
       await recordAuthFailure(
         app,
@@ -71,20 +74,31 @@ export const authenticateRequest = async (
       token: '',
       clientId: actor.key.id,
       scopes: [...actor.key.scopes],
-      extra: { ...selection, test: actor.key.test },
+      extra: { ...selection, test: actor.key.test, address },
     }
   } catch (error) {
     if (error instanceof Problem) return problemResponse(app, requestId, error)
-    app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'Cannot check an API key')
+    app.log.error({ request_id: requestId, ...describeDatabaseError(error) }, 'Cannot check an API key')
     return problemResponse(
       app,
       requestId,
-      new Problem('upstream_unavailable', 'The key cannot be checked at the moment.'),
+      new Problem(
+        'upstream_unavailable',
+        'The key cannot be checked at the moment. Retry with backoff.',
+        {},
+        { 'Retry-After': '2' },
+      ),
     )
   }
 }
 
 const parseSelection = (query: URLSearchParams, knownToolsets: readonly string[]): ToolSelection => {
+  for (const name of query.keys())
+    if (name !== 'toolsets' && name !== 'readonly')
+      // `?dry_run=true`, for one: ignored, the calls would run for real.
+      throw invalidParameter(name, `/mcp takes no query parameter ${name.slice(0, 100)}.`, 'Remove it.', {
+        allowed: ['toolsets', 'readonly'],
+      })
   const toolsets = query.has('toolsets')
     ? query
         .getAll('toolsets')
@@ -93,24 +107,32 @@ const parseSelection = (query: URLSearchParams, knownToolsets: readonly string[]
         .filter(Boolean)
     : undefined
   const unknown = toolsets?.find((name) => !knownToolsets.includes(name))
-  if (unknown !== undefined) {
-    const detail = `There is no toolset "${unknown}".`
-    throw new Problem('invalid_input', detail, {
-      errors: [
-        {
-          parameter: 'toolsets',
-          code: 'unknown_value',
-          detail,
-          fix: `Use one or more of: ${knownToolsets.join(', ')}.`,
-          allowed: knownToolsets,
-        },
-      ],
+  if (unknown !== undefined)
+    throw invalidParameter(
+      'toolsets',
+      `There is no toolset "${unknown.slice(0, 100)}".`,
+      `Use one or more of: ${knownToolsets.join(', ')}.`,
+      { allowed: knownToolsets },
+    )
+  const readonly = new Set(query.getAll('readonly'))
+  if (readonly.size > 1 || ![undefined, 'true', 'false'].includes([...readonly][0]))
+    throw invalidParameter('readonly', 'readonly must be true or false.', 'Send readonly=true.', {
+      allowed: ['true', 'false'],
     })
-  }
-  return { toolsets, readonly: query.get('readonly') === 'true' }
+  return { toolsets, readonly: readonly.has('true') }
 }
 
-const problemResponse = (app: App, requestId: string, problem: Problem): Response =>
+const invalidParameter = (
+  parameter: string,
+  detail: string,
+  fix: string,
+  { allowed }: { allowed: readonly string[] },
+): Problem =>
+  new Problem('invalid_input', detail, {
+    errors: [{ parameter: parameter.slice(0, 100), code: 'unknown_value', detail, fix, allowed }],
+  })
+
+export const problemResponse = (app: App, requestId: string, problem: Problem): Response =>
   toProblemResponse(problem, {
     publicUrl: app.config.publicUrl,
     requestId,

@@ -12,10 +12,16 @@ import {
 } from '@modelcontextprotocol/server'
 import { currentVersion } from '../catalog/index.ts'
 import type { Operation } from '../catalog/operation.ts'
+import { redactApiKeys } from '../catalog/redact.ts'
 import type { App } from '../server/core/app.ts'
 import { createRequestId } from '../server/ids.ts'
+import { mergeGiven } from '../server/core/merge-given.ts'
 import { perform } from '../server/core/perform.ts'
-import { authenticateRequest, createOriginCheck } from './authenticate.ts'
+import { Problem } from '../server/core/problem.ts'
+import { toProblemResult } from '../server/core/respond.ts'
+import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
+import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/body.ts'
+import { authenticateRequest, createOriginCheck, problemResponse } from './authenticate.ts'
 import { confirmCall } from './confirm.ts'
 import { getPrompt, prompts } from './prompts.ts'
 import { instructions, createResources, type TextResource } from './resources.ts'
@@ -43,22 +49,54 @@ export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Resp
     tools: new Map(app.operations.map((op) => [op.name, createTool(op)])),
     resources: createResources(app.operations),
   }
-  const maxBodyBytes = Math.max(1_048_576, ...app.operations.map((op) => op.maxBytes ?? 0))
   const handler = createMcpHandler((context) => createServer(catalog, context), {
-    // Room for the JSON-RPC message around the arguments.
-    maxRequestBodySize: maxBodyBytes + 65_536,
     onerror: (error) => app.log.debug({ error: error.message }, 'Rejected an MCP message'),
   })
+  // Room for the JSON-RPC message around the arguments.
+  const maxBytes = Math.max(DEFAULT_MAX_BODY_BYTES, ...app.operations.map((op) => op.maxBytes ?? 0)) + 65_536
   const checkOrigin = createOriginCheck(app)
   return async (request) => {
     const requestId = createRequestId()
-    const authenticated =
-      checkOrigin(request, requestId) ?? (await authenticateRequest(app, request, requestId))
-    return authenticated instanceof Response
-      ? authenticated
-      : handler.fetch(request, { authInfo: authenticated })
+    const refused = checkOrigin(request, requestId)
+    if (refused) return refused
+    try {
+      requirePost(request)
+      return await withBody(app, request, { maxBytes }, async (body) => {
+        const authInfo = await authenticateRequest(app, request, requestId)
+        if (authInfo instanceof Response) return authInfo
+        const message = tryParseJson(await body.text(authInfo.clientId))
+        return message.ok && message.value !== null && typeof message.value === 'object'
+          ? forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value }))
+          : notJsonRpc()
+      })
+    } catch (error) {
+      if (error instanceof Problem) return problemResponse(app, requestId, error)
+      throw error
+    }
   }
 }
+
+/** This endpoint is stateless: it has no stream to GET and no session to DELETE. */
+const requirePost = ({ method }: Request): void => {
+  if (method !== 'POST')
+    throw new Problem('method_not_allowed', 'MCP messages are sent by POST.', {}, { Allow: 'POST' })
+}
+
+/** The SDK lets caches keep its streams. */
+const forbidStoring = (response: Response): Response => {
+  if (response.headers.has('cache-control')) response.headers.set('Cache-Control', 'no-store, no-transform')
+  return response
+}
+
+const notJsonRpc = (): Response =>
+  Response.json(
+    {
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: ProtocolErrorCode.ParseError, message: 'The body is not a JSON-RPC message.' },
+    },
+    { status: 400 },
+  )
 
 const serverInfo = { name: 'wcrm', title: 'wcrm', version: currentVersion }
 const cachedForAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
@@ -82,13 +120,16 @@ const createServer = (catalog: McpCatalog, { authInfo, requestInfo }: McpRequest
   return server
 }
 
+const invalidParams = (message: string): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, redactApiKeys(message))
+
 const serveTools = (
   server: Server,
   catalog: McpCatalog,
   authInfo: AuthInfo | undefined,
   requestInfo: Request | undefined,
 ): void => {
-  const selection = authInfo?.extra as ToolSelection & { test: boolean }
+  const selection = authInfo?.extra as ToolSelection & { test: boolean; address: string | undefined }
   server.setRequestHandler('tools/list', () => ({
     tools: listOperations(catalog.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) =>
       catalog.tools.get(op.name)!,
@@ -96,21 +137,26 @@ const serveTools = (
   }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const op = catalog.operations.get(params.name)
-    if (!op || !isCallable(op, selection))
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, formatUnknownTool(params.name, op, selection))
-    const call = toCallRequest(op, params.arguments, requestInfo, getClientName(server, context, requestInfo))
-    const confirmation = await confirmCall(
-      catalog.app,
-      op,
-      call,
-      { keyId: authInfo!.clientId, test: selection.test },
-      context,
-    )
-    if ('ask' in confirmation) return confirmation.ask
-    return toToolResult(
-      op,
-      'refused' in confirmation ? confirmation.refused : await perform(catalog.app, confirmation.call),
-    )
+    if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
+    const { app } = catalog
+    try {
+      const client = getClientName(server, context, requestInfo)
+      const call = {
+        ...toCallRequest(op, params.arguments, requestInfo, client),
+        address: selection.address,
+      }
+      const caller = { keyId: authInfo!.clientId, test: selection.test }
+      const confirmation = await confirmCall(app, op, call, caller, context)
+      if ('ask' in confirmation) return confirmation.ask
+      return toToolResult(
+        op,
+        'refused' in confirmation ? confirmation.refused : await perform(app, confirmation.call),
+      )
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const { publicUrl } = app.config
+      return toToolResult(op, toProblemResult(error, { publicUrl, requestId: createRequestId() }))
+    }
   })
 }
 
@@ -127,15 +173,14 @@ const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => 
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', ({ params }) => {
     const found = catalog.resources.find(({ uri }) => uri === params.uri)
-    if (!found) throw new ResourceNotFoundError(params.uri)
+    if (!found) throw new ResourceNotFoundError(redactApiKeys(params.uri))
     return { contents: [{ uri: found.uri, mimeType: found.mimeType, text: found.text }] }
   })
   server.setRequestHandler('prompts/list', () => ({ prompts }))
   server.setRequestHandler('prompts/get', ({ params }) => {
     const found = getPrompt(params.name, params.arguments)
     if (!found)
-      throw new ProtocolError(
-        ProtocolErrorCode.InvalidParams,
+      throw invalidParams(
         `Unknown prompt, or its argument is missing: ${params.name}. prompts/list shows both.`,
       )
     return found
@@ -144,7 +189,7 @@ const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => 
 
 /**
  * Converts a tool call into a call of its operation. A change always has an Idempotency-Key, so that no retry
- * by the SDK runs it twice.
+ * by the SDK runs it twice. Throws 400 when the header and the argument give different ones.
  */
 const toCallRequest = (
   op: Operation,
@@ -153,7 +198,11 @@ const toCallRequest = (
   client: string | undefined,
 ) => {
   const { idempotency_key: given, ...fields } = input
-  const key = typeof given === 'string' ? given : `mcp-${crypto.randomUUID()}`
+  const key = mergeGiven(
+    { at: { header: 'Idempotency-Key' }, value: request?.headers.get('idempotency-key') ?? undefined },
+    { at: { pointer: '#/idempotency_key' }, value: typeof given === 'string' ? given : undefined },
+    unquoteIdempotencyKey,
+  )
   return {
     transport: 'mcp' as const,
     operation: op,
@@ -162,7 +211,7 @@ const toCallRequest = (
     requestId: createRequestId(),
     authorization: request?.headers.get('authorization') ?? undefined,
     apiVersion: request?.headers.get('api-version') ?? undefined,
-    ...(op.dryRun ? { idempotencyKey: key } : {}),
+    ...(op.dryRun ? { idempotencyKey: key ?? `mcp-${crypto.randomUUID()}` } : {}),
     ...(client ? { client } : {}),
   }
 }

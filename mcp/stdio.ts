@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { createParser } from 'eventsource-parser'
+import { redactApiKeys } from '../catalog/redact.ts'
 
 type JsonRpcMessage = {
   jsonrpc: '2.0'
@@ -164,9 +165,10 @@ const respondWithError = (
   link: BridgeState,
   id: string | number | undefined,
   code: number,
-  message: string,
+  text: string,
   data?: unknown,
 ): void => {
+  const message = redactApiKeys(text)
   if (!link.reportedMessages.has(message)) (link.notes ?? process.stderr).write(`wcrm mcp: ${message}\n`)
   link.reportedMessages.add(message)
   if (id !== undefined)

@@ -24,7 +24,7 @@ export const postgresBinaries = (): string | undefined => {
   return status === 0 && existsSync(join(stdout.trim(), 'initdb')) ? stdout.trim() : undefined
 }
 
-const freePort = (): Promise<number> =>
+export const freePort = (): Promise<number> =>
   new Promise((resolve) => {
     const server = createServer().listen(0, '127.0.0.1', () => {
       const { port } = server.address() as { port: number }

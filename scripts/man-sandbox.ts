@@ -46,8 +46,9 @@ export const renderSandboxManPage = (): string =>
     '.fi',
     '.SH DESCRIPTION',
     escapeRoff(
-      'A server without WCRM_PROVIDER_URL simulates the messaging provider itself. These commands control ' +
-        'this sandbox, with the API key of the other commands and in its workspace; ids are those that ' +
+      'With the embedded database, or with WCRM_PROVIDER=sandbox, a server simulates the messaging provider ' +
+        'itself. These commands control this sandbox, with the API key of an owner or admin and in its ' +
+        'workspace alone; ids are those that ' +
         'wcrm shows. Without them the sandbox only delivers messages, within a second, and approves ' +
         'templates, after two.',
     ),

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import postgres from 'postgres'
 import { migrate, openStorage } from '../storage/open.ts'
 import { postgresBinaries, startCluster } from './cluster.ts'
+import { startPooler } from './pooler.ts'
 
 /** What tests find in their environment (`tests/databases.ts`), and how it is taken away again. */
 export type TestEnvironment = { env: Record<string, string>; remove: () => Promise<void> }
@@ -46,12 +47,15 @@ const dropDatabase = async (url: string, name: string): Promise<void> => {
 
 /**
  * Makes the databases that tests copy. Brings up PostgreSQL in a cluster of its own, unless
- * `WCRM_TEST_POSTGRES_URL` names one that runs, or `embeddedOnly` is set, or none is installed.
+ * `WCRM_TEST_POSTGRES_URL` names one that runs, or `embeddedOnly` is set, or none is installed. With
+ * `pooler`, a PgBouncer in transaction mode stands before it.
  */
 export const createTestEnvironment = async ({
   embeddedOnly,
+  pooler = false,
 }: {
   embeddedOnly: boolean
+  pooler?: boolean
 }): Promise<TestEnvironment> => {
   const compileCache = join(tmpdir(), 'node-compile-cache')
   const folder = temporaryFolder()
@@ -64,16 +68,18 @@ export const createTestEnvironment = async ({
   const cluster = binaries
     ? await startCluster(binaries, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' })
     : undefined
+  const url = given ?? cluster?.url
+  const behind = pooler && url ? await startPooler(url) : undefined
   let removed = false
   const removeFiles = (): void => {
     if (removed) return
     removed = true
+    behind?.stop()
     cluster?.stop()
     rmSync(folder, { recursive: true, force: true })
   }
   // Also after an error or a signal.
   process.once('exit', removeFiles)
-  const url = given ?? cluster?.url
   const name = `wcrm_template_${process.pid}`
   const [empty, migrated] = [join(folder, 'empty'), join(folder, 'migrated')]
   await Promise.all([prepareEmbedded(empty, migrated), url ? preparePostgres(url, name) : undefined])
@@ -84,6 +90,7 @@ export const createTestEnvironment = async ({
       WCRM_TEST_TEMPLATE: migrated,
       WCRM_TEST_EMPTY_TEMPLATE: empty,
       ...(url ? { WCRM_TEST_POSTGRES_URL: url, WCRM_TEST_POSTGRES_TEMPLATE: name } : {}),
+      ...(behind ? { WCRM_TEST_POOLER_URL: behind.url } : {}),
     },
     remove: async () => {
       if (given) await dropDatabase(given, name)

@@ -2,6 +2,7 @@ import { fork, spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
+import { isPoolerInstalled } from './pooler.ts'
 import { createTestEnvironment, type TestEnvironment } from './test-environment.ts'
 import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
 
@@ -12,11 +13,16 @@ import { type FileResult, noCounts, type TestCounts } from './test-reporter.ts'
  * - `npm test -- FILE…`: these files alone, and each of their tests is shown.
  * - `npm run test:quick`: a selection, on the embedded database alone, with fewer generated cases.
  * - `npm run test:soak`: servers killed at random, and many more generated cases.
+ * - `npm run test:pooler`: every test on PostgreSQL alone, through a PgBouncer in transaction mode.
  *
  * Files are dealt out to a few processes, each of which runs one after another (`test-worker.ts`).
  */
 const { values: flags, positionals: files } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, soak: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    soak: { type: 'boolean', default: false },
+    pooler: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 })
 
@@ -167,10 +173,14 @@ const isComplete = ({ env }: TestEnvironment): boolean => {
 }
 
 const main = async (): Promise<boolean> => {
-  const checking = files.length > 0 || flags.quick || flags.soak ? true : check()
+  const checking = files.length > 0 || flags.quick || flags.soak || flags.pooler ? true : check()
+  if (flags.pooler && !isPoolerInstalled()) {
+    console.error('PgBouncer is not installed. (apt-get install pgbouncer)')
+    return false
+  }
   // The databases are taken away on exit, and the tests' processes end with this one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1))
-  const environment = await createTestEnvironment({ embeddedOnly: flags.quick })
+  const environment = await createTestEnvironment({ embeddedOnly: flags.quick, pooler: flags.pooler })
   try {
     if (!isComplete(environment) || !(await checking)) return false
     const level = flags.quick ? 'quick' : flags.soak ? 'soak' : (process.env.WCRM_TEST_LEVEL ?? 'full')

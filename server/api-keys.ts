@@ -24,5 +24,9 @@ export const createApiKey = (test: boolean): string => {
 export const isApiKey = (text: string): boolean =>
   KEY_PATTERN.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 
+/** Whether an API key stands anywhere in a text. */
+export const containsApiKey = (text: string): boolean =>
+  text.includes('wc_') && (text.match(/wc_(?:live|test)_[0-9A-Za-z]{40}/g) ?? []).some(isApiKey)
+
 /** Returns what is stored of a key. A key holds 202 random bits, so a plain hash is enough. */
 export const hashApiKey = (key: string): Buffer => hash('sha256', key, 'buffer')

@@ -1,37 +1,55 @@
+import { addToClockOffset, listClockOffsets, resetClockOffset } from '../storage/clock.ts'
 import type { Db } from '../storage/database.ts'
-import { addToSetting, findSetting, upsertSetting } from '../storage/settings.ts'
+
+/** Business time is at most this far ahead of real time: enough for every window and report. */
+export const MAX_CLOCK_OFFSET_MS = 400 * 24 * 60 * 60 * 1000
 
 /**
- * How far business time is ahead of real time, in milliseconds; kept in the database, so that it is the
- * same on every server.
+ * How far business time is ahead of real time, in milliseconds, by workspace. Only the sandbox moves it, so
+ * it stays empty where a real provider is configured.
  */
-const KEY = 'clock_offset_ms'
-/** Ten years: dates stay within the range of everything downstream. */
-const MAX_OFFSET_MS = 10 * 365 * 24 * 60 * 60 * 1000
+export type ClockOffsets = Map<string, number>
 
-/** The app whose clock it is. */
-type ClockOwner = { readonly db: Db; readonly clock: { offsetMs: number } }
+/** The app whose clocks they are. */
+type ClockOwner = { readonly db: Db; readonly clockOffsets: ClockOffsets }
 
-/** Loads the offset, which another server may have advanced. */
-export const refreshClock = async ({ db, clock }: ClockOwner): Promise<void> => {
-  clock.offsetMs = Number((await findSetting(db, KEY)) ?? 0)
+/** Loads the offsets, which another server may have changed. */
+export const refreshClocks = async ({ db, clockOffsets }: ClockOwner): Promise<void> => {
+  const stored = await listClockOffsets(db)
+  for (const workspaceId of clockOffsets.keys())
+    if (!stored.has(workspaceId)) clockOffsets.delete(workspaceId)
+  for (const [workspaceId, offset] of stored) clockOffsets.set(workspaceId, offset)
 }
 
 /**
- * Advances business time on every server, on this one at once. Returns the new offset in milliseconds;
- * undefined when business time would be more than ten years ahead.
+ * Advances a workspace's business time on every server, on this one at once. Returns false when it would be
+ * too far ahead.
  */
-export const advanceClock = async ({ db, clock }: ClockOwner, ms: number): Promise<number | undefined> => {
-  const offset = await addToSetting(db, KEY, ms, MAX_OFFSET_MS)
-  if (offset !== undefined) clock.offsetMs = offset
-  return offset
+export const advanceClock = async (
+  { db, clockOffsets }: ClockOwner,
+  workspaceId: string,
+  ms: number,
+): Promise<boolean> => {
+  const offset = await addToClockOffset(db, workspaceId, ms, MAX_CLOCK_OFFSET_MS)
+  if (offset !== undefined) clockOffsets.set(workspaceId, offset)
+  return offset !== undefined
 }
 
-/** Returns the clock in the form that the sandbox uses. */
-export const createSandboxClock = ({ db, clock }: ClockOwner) => ({
-  offsetMs: (): number => clock.offsetMs,
-  setOffset: async (ms: number): Promise<void> => {
-    await upsertSetting(db, KEY, String(ms))
-    clock.offsetMs = ms
-  },
-})
+/** Sets a workspace's business time back to real time. */
+export const resetClock = async ({ db, clockOffsets }: ClockOwner, workspaceId: string): Promise<void> => {
+  await resetClockOffset(db, workspaceId)
+  clockOffsets.delete(workspaceId)
+}
+
+/** The clocks of an app: real time, and what the workspaces add to it. */
+export type Clocks = { readonly now: () => string; readonly clockOffsets: ClockOffsets }
+
+/** Returns the business time of a workspace at a real time, ISO 8601 UTC. */
+export const toBusinessTime = ({ clockOffsets }: Clocks, workspaceId: string, realTime: string): string => {
+  const offset = clockOffsets.get(workspaceId)
+  return offset === undefined ? realTime : new Date(Date.parse(realTime) + offset).toISOString()
+}
+
+/** Returns the time that the workspace's records show now. What expires uses `app.now()`. */
+export const businessTime = (clocks: Clocks, workspaceId: string): string =>
+  toBusinessTime(clocks, workspaceId, clocks.now())

@@ -1,13 +1,17 @@
 import type { App } from './core/app.ts'
 import { type AppOptions, createApp } from './create-app.ts'
-import { createSandboxClock } from './clock.ts'
+import { Problem } from './core/problem.ts'
+import { toProblemResponse } from './core/respond.ts'
+import { createRequestId } from './ids.ts'
 import { createMediaStore } from './media/store.ts'
 import { createAdapter } from './provider/adapter.ts'
+import { unconfiguredProblem } from './provider/port.ts'
 import { declareBackgroundJobs } from './jobs/background.ts'
 import { createProviderWebhook } from './inbound/webhook.ts'
 import { createSandbox, type Sandbox } from './sandbox/emulator/sandbox.ts'
 import {
   type ProviderConfig,
+  type ProviderSettings,
   resolveProviderSettings,
   SANDBOX_PATH,
   WEBHOOK_PATH,
@@ -21,8 +25,9 @@ type Mounts = Record<string, (request: Request) => Promise<Response>>
 export type Service = {
   app: App
   mounts: Mounts
-  sandboxControl: SandboxControl
-  /** The emulated provider; undefined when a real provider is configured. */
+  /** Undefined when there is no provider. */
+  sandboxControl: SandboxControl | undefined
+  /** The emulated provider; undefined when another one is configured, or none. */
   sandbox: Sandbox | undefined
 }
 
@@ -30,7 +35,7 @@ export type Service = {
  * `localUrl`: URL at which this process reaches itself; the built-in sandbox and its webhooks use it,
  * regardless of the public URL.
  */
-export type ServiceOptions = Omit<AppOptions, 'provider' | 'media'> & {
+export type ServiceOptions = Omit<AppOptions, 'createProvider' | 'media'> & {
   provider: ProviderConfig
   localUrl: string
   mediaDir: string
@@ -43,23 +48,23 @@ export const composeService = ({
   mediaDir,
   ...options
 }: ServiceOptions): Service => {
-  const settings = resolveProviderSettings(config, options.secret, localUrl)
-  const app = createApp({ ...options, provider: createAdapter(settings), media: createMediaStore(mediaDir) })
+  const settings = resolveProviderSettings(config, {
+    secret: options.secrets.secrets[0]!.secret,
+    localUrl,
+    embedded: options.storage.embedded,
+  })
+  const app = createApp({
+    ...options,
+    ...(settings ? { createProvider: (guard) => createAdapter({ ...settings, guard }) } : {}),
+    media: createMediaStore(mediaDir, { warn: (message) => options.log.warn(message) }),
+  })
+  if (!settings) {
+    declareBackgroundJobs(app, undefined)
+    return { app, sandboxControl: undefined, sandbox: undefined, mounts: createUnconfiguredMounts(app) }
+  }
   const sandboxControl = createSandboxControl(app, settings)
   declareBackgroundJobs(app, sandboxControl)
-  const sandbox = !settings.builtIn
-    ? undefined
-    : createSandbox({
-        db: app.db,
-        now: app.now,
-        clock: createSandboxClock(app),
-        log: app.log,
-        callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`,
-        linkBase: app.config.publicUrl,
-        token: settings.token,
-        appSecret: settings.appSecret,
-        verifyToken: settings.verifyToken,
-      })
+  const sandbox = settings.builtIn ? createBuiltInSandbox(app, settings, localUrl) : undefined
   return {
     app,
     sandboxControl,
@@ -75,5 +80,37 @@ export const composeService = ({
           }
         : {}),
     },
+  }
+}
+
+/** Its time is real time: the clocks of numbers are moved with those of their workspaces. */
+const createBuiltInSandbox = (app: App, settings: ProviderSettings, localUrl: string): Sandbox =>
+  createSandbox({
+    db: app.db,
+    now: app.now,
+    log: app.log,
+    callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`,
+    linkBase: app.config.publicUrl,
+    token: settings.token,
+    appSecret: settings.appSecret,
+    verifyToken: settings.verifyToken,
+  })
+
+/** Without a provider nothing is received, and there is nothing to control. */
+const createUnconfiguredMounts = (app: App): Mounts => {
+  const refuseWith = (createProblem: () => Problem) => async (): Promise<Response> =>
+    toProblemResponse(createProblem(), { publicUrl: app.config.publicUrl, requestId: createRequestId() })
+  const serveNoSandbox = refuseWith(
+    () =>
+      new Problem(
+        'not_found',
+        'There is no sandbox: this server has no messaging provider. Start it with WCRM_PROVIDER=sandbox.',
+        { reason: 'no_sandbox' },
+      ),
+  )
+  return {
+    [WEBHOOK_PATH]: refuseWith(unconfiguredProblem),
+    '/sandbox': serveNoSandbox,
+    '/sandbox/**': serveNoSandbox,
   }
 }

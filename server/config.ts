@@ -1,18 +1,25 @@
 import { z } from 'zod'
+import { parseProxyList } from './http/address.ts'
+import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
+import { MIN_SECRET_LENGTH } from './secret.ts'
 import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
 const PerMinute = z.coerce.number().int().min(1).max(100_000_000)
 
-/** Returns its input unchanged when it parses. */
-const AllowList = z.string().transform((text, ctx) => {
-  try {
-    parseAllowList(text)
-  } catch (error) {
-    ctx.addIssue({ code: 'custom', message: (error as Error).message })
-  }
-  return text
-})
+/** A text that `parse` accepts; it stays unchanged. */
+const parsedBy = (parse: (text: string) => unknown) =>
+  z.string().transform((text, ctx) => {
+    try {
+      parse(text)
+    } catch (error) {
+      ctx.addIssue({ code: 'custom', message: (error as Error).message })
+    }
+    return text
+  })
+
+const AllowList = parsedBy(parseAllowList)
+const ProxyList = parsedBy(parseProxyList)
 
 export const Config = z.object({
   host: z
@@ -50,9 +57,9 @@ export const Config = z.object({
     .describe('Maximum number of connections to PostgreSQL.')
     .meta({ env: 'WCRM_DATABASE_CONNECTIONS' }),
   databasePrepare: z
-    .enum(['on', 'off'])
-    .default('on')
-    .describe('Prepared statements; off behind a PgBouncer that does not support them.')
+    .enum(['auto', 'on', 'off'])
+    .default('auto')
+    .describe('Prepared statements; auto turns them off behind a pooler that does not support them.')
     .meta({ env: 'WCRM_DATABASE_PREPARE' }),
   publicUrl: z
     .url({ protocol: /^https?$/ })
@@ -61,13 +68,19 @@ export const Config = z.object({
     .meta({ env: 'WCRM_PUBLIC_URL' }),
   secret: z
     .string()
-    .min(16, 'must have at least 16 characters')
+    .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)
     .optional()
     .describe(
       'Seals cursors and stored secrets; must be the same on every server. Generated and stored in ' +
         'the data folder when absent.',
     )
     .meta({ env: 'WCRM_SECRET' }),
+  secretPrevious: z
+    .string()
+    .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)
+    .optional()
+    .describe('Previous secrets, separated by commas, while WCRM_SECRET is rotated: what they sealed opens.')
+    .meta({ env: 'WCRM_SECRET_PREVIOUS' }),
   limitRead: PerMinute.default(300)
     .describe('Reads per minute for each key.')
     .meta({ env: 'WCRM_LIMIT_READ' }),
@@ -80,6 +93,19 @@ export const Config = z.object({
   limitWorkspaceWrite: PerMinute.optional()
     .describe("Changes per minute for a whole workspace; ten times a key's when absent.")
     .meta({ env: 'WCRM_LIMIT_WORKSPACE_WRITE' }),
+  phoneBudget: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(100)
+    .describe(
+      'Different phones a day that staff from whom phones are hidden may save a contact with, or send to.',
+    )
+    .meta({ env: 'WCRM_PHONE_BUDGET' }),
+  limitAuthFailures: PerMinute.default(20)
+    .describe('Failed authentications per minute for each client address.')
+    .meta({ env: 'WCRM_LIMIT_AUTH_FAILURES' }),
   advancedFilters: z
     .enum(['on', 'off'])
     .default('on')
@@ -98,10 +124,19 @@ export const Config = z.object({
     .default('info')
     .describe('Minimum log level; logs are JSON lines on stderr.')
     .meta({ env: 'WCRM_LOG_LEVEL' }),
+  provider: z
+    .enum(['sandbox', 'none'])
+    .optional()
+    .describe(
+      'sandbox: the built-in sandbox plays the messaging provider and no message reaches a customer, as on ' +
+        'the embedded database unless this is none. none: sends are refused, as on PostgreSQL when it is ' +
+        'absent. Not together with WCRM_PROVIDER_URL.',
+    )
+    .meta({ env: 'WCRM_PROVIDER' }),
   providerUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .optional()
-    .describe('Base URL of the messaging provider, without the version; the built-in sandbox when absent.')
+    .describe('Base URL of the messaging provider, without the version.')
     .meta({ env: 'WCRM_PROVIDER_URL' }),
   providerVersion: z
     .string()
@@ -168,6 +203,33 @@ export const Config = z.object({
     .default(400)
     .describe('Days to keep the audit trail.')
     .meta({ env: 'WCRM_AUDIT_RETENTION_DAYS' }),
+  trustProxy: ProxyList.default('')
+    .describe(
+      'Addresses or CIDRs of the proxies in front, separated by commas: their X-Forwarded-For is believed.',
+    )
+    .meta({ env: 'WCRM_TRUST_PROXY' }),
+  maxConnections: z.coerce
+    .number()
+    .int()
+    .min(20)
+    .max(100_000)
+    .default(DEFAULT_MAX_CONNECTIONS)
+    .describe('Open connections of clients at most; one address that is no proxy may have a quarter of them.')
+    .meta({ env: 'WCRM_MAX_CONNECTIONS' }),
+  metricsToken: z
+    .string()
+    .regex(/^\S{16,}$/, 'must have at least 16 characters, without spaces')
+    .optional()
+    .describe('Bearer token that reads /metrics; when absent, only this machine may.')
+    .meta({ env: 'WCRM_METRICS_TOKEN' }),
+  metricsPort: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(65535)
+    .optional()
+    .describe('Serves /metrics on a port of its own, at the same address, and no longer on the main one.')
+    .meta({ env: 'WCRM_METRICS_PORT' }),
   media: z
     .string()
     .min(1)
@@ -187,6 +249,29 @@ const entries = Object.entries(Config.shape).map(([name, schema]) => ({
 /** All settings with their variables and flags, for `wcrm serve --help`. */
 export const settings = entries
 
+/** Returns a URL without what may be secret in it. */
+const hideCredentials = (text: string): string => {
+  const url = URL.parse(text)
+  return url ? `${url.protocol}//${url.host}${url.pathname}` : 'a URL'
+}
+
+/**
+ * Throws when `--data` stands beside `WCRM_DATABASE_URL`: one names an embedded database, the other a
+ * PostgreSQL, and a command must not choose the one that the server does not use. `--database-url` beside
+ * `WCRM_DATA` is clear: with PostgreSQL, the folder holds the secret and received files.
+ */
+const requireOneDatabase = (
+  { dataDir, databaseUrl }: Record<string, unknown>,
+  { WCRM_DATABASE_URL: variable }: Record<string, string | undefined>,
+): void => {
+  if (dataDir === undefined || databaseUrl !== undefined || !variable) return
+  throw new Error(
+    `--data names a folder (${String(dataDir)}), but WCRM_DATABASE_URL names a PostgreSQL database ` +
+      `(${hideCredentials(variable)}). For the folder's own database, unset WCRM_DATABASE_URL; for PostgreSQL, ` +
+      'leave --data out (WCRM_DATA names the folder of its secret and files).',
+  )
+}
+
 /**
  * Reads the configuration. Flags override variables; an empty variable counts as absent. Throws an error that
  * names the invalid flag or variable.
@@ -195,6 +280,7 @@ export const readConfig = (
   flags: Record<string, unknown>,
   env: Record<string, string | undefined>,
 ): Config => {
+  requireOneDatabase(flags, env)
   const values: Record<string, unknown> = {}
   for (const { name, env: variable } of entries) {
     const value = flags[name] ?? (variable && env[variable] !== '' ? env[variable] : undefined)
@@ -216,6 +302,10 @@ export const readConfig = (
  */
 export const requireProvider = (config: Config): Config => {
   if (config.providerUrl === undefined) return config
+  if (config.provider !== undefined)
+    throw new Error(
+      `WCRM_PROVIDER: is ${config.provider}, but WCRM_PROVIDER_URL names a provider; unset one of them`,
+    )
   const missing = (['providerToken', 'providerAppSecret', 'providerVerifyToken'] as const).filter(
     (name) => config[name] === undefined,
   )

@@ -3,24 +3,30 @@ import { catalog, type Operation } from '../catalog/index.ts'
 import type { Storage } from '../storage/open.ts'
 import type { App } from './core/app.ts'
 import { createAppState } from './core/app-state.ts'
+import { noteDiskFull } from './core/disk-full.ts'
 import type { AnyHandler } from './core/handler.ts'
 import { handlers } from './handlers.ts'
+import { parseProxyList } from './http/address.ts'
 import { createJobRunner } from './jobs/runner.ts'
 import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
 import { unconfiguredProvider } from './provider/port.ts'
 import type { Provider } from './provider/port.ts'
 import { createSealer } from './sealer.ts'
-import { createWebhookGuard } from './webhooks/guard.ts'
+import type { SecretRing } from './secret.ts'
+import { createWebhookGuard, type WebhookGuard } from './webhooks/guard.ts'
 import type { ResolveHost } from './webhooks/guard/resolve.ts'
 
 /** The limit of a workspace as a whole is this many times a key's limit, unless it is configured. */
 const WORKSPACE_LIMIT_FACTOR = 10
 
+/** How long one statement of a filter should take where the database serves one caller at a time. */
+const EMBEDDED_STEP_MS = 15
+
 export type AppOptions = {
   storage: Storage
-  /** `WCRM_SECRET`. */
-  secret: string
+  /** `WCRM_SECRET` and the previous ones. */
+  secrets: SecretRing
   log: Logger
   metrics: Metrics
   config: {
@@ -29,6 +35,8 @@ export type AppOptions = {
     limitWrite: number
     limitWorkspaceRead?: number | undefined
     limitWorkspaceWrite?: number | undefined
+    limitAuthFailures?: number
+    phoneBudget?: number
     advancedFilters?: 'on' | 'off'
     /** Milliseconds. */
     countTimeBox?: number
@@ -37,17 +45,22 @@ export type AppOptions = {
     eventRetentionDays?: number | undefined
     audit?: boolean
     auditRetentionDays?: number
+    metricsToken?: string | undefined
+    metricsPort?: number | undefined
+    /** `WCRM_TRUST_PROXY`. */
+    trustProxy?: string
   }
   now?: () => string
   /** Resolves the host names of webhook endpoints; the system resolver when absent. */
   resolve?: ResolveHost | undefined
-  provider?: Provider
+  /** Creates the client of the messaging provider; sends are refused when absent. */
+  createProvider?: (guard: WebhookGuard) => Provider
   media?: MediaStore | undefined
   /** Operations beyond the catalog's, with their handlers. */
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
 }
 
-const toAppConfig = (config: AppOptions['config']): App['config'] => ({
+const toAppConfig = (config: AppOptions['config'], embedded: boolean): App['config'] => ({
   publicUrl: config.publicUrl,
   limits: {
     read: {
@@ -59,45 +72,58 @@ const toAppConfig = (config: AppOptions['config']): App['config'] => ({
       workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_LIMIT_FACTOR,
     },
   },
-  filters: { enabled: config.advancedFilters !== 'off', countTimeBoxMs: config.countTimeBox ?? 1000 },
+  phoneBudget: config.phoneBudget ?? 100,
+  filters: {
+    enabled: config.advancedFilters !== 'off',
+    countTimeBoxMs: config.countTimeBox ?? 1000,
+    stepMs: embedded ? EMBEDDED_STEP_MS : undefined,
+  },
   webhookRetentionDays: config.webhookRetentionDays ?? 30,
   eventRetentionDays: config.eventRetentionDays,
   audit: config.audit ?? true,
   auditRetentionDays: config.auditRetentionDays ?? 400,
+  authFailureLimit: config.limitAuthFailures ?? 20,
+  metrics: { token: config.metricsToken, port: config.metricsPort },
+  trustedProxies: parseProxyList(config.trustProxy ?? ''),
 })
 
 export const createApp = ({
   storage,
-  secret,
+  secrets,
   log,
   metrics,
   config,
   now,
   resolve,
-  provider = unconfiguredProvider,
+  createProvider = () => unconfiguredProvider,
   media,
   extra = [],
 }: AppOptions): App => {
-  const clock = { offsetMs: 0 }
+  const webhookGuard = createWebhookGuard(config.webhookAllow, resolve)
+  const state = createAppState()
   return {
-    ...createAppState(),
+    ...state,
     db: storage.db,
+    heavy: storage.heavy,
+    heavyReads: storage.heavyReads,
     embedded: storage.embedded,
-    config: toAppConfig(config),
+    isDatabaseDiskFull: storage.isDiskFull,
+    config: toAppConfig(config, storage.embedded),
     operations: [...catalog, ...extra.map((e) => e.operation)],
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
     log,
     metrics,
-    cursorSealer: createSealer(secret, 'cursors'),
-    confirmSealer: createSealer(secret, 'confirmations'),
-    mediaSealer: createSealer(secret, 'media'),
-    responseSealer: createSealer(secret, 'answers'),
-    webhookSealer: createSealer(secret, 'webhooks'),
-    webhookGuard: createWebhookGuard(config.webhookAllow, resolve),
-    provider,
-    jobs: createJobRunner(log),
+    secrets,
+    cursorSealer: createSealer(secrets, 'cursors'),
+    confirmSealer: createSealer(secrets, 'confirmations'),
+    mediaSealer: createSealer(secrets, 'media'),
+    responseSealer: createSealer(secrets, 'answers'),
+    webhookSealer: createSealer(secrets, 'webhooks'),
+    webhookGuard,
+    provider: createProvider(webhookGuard),
+    jobs: createJobRunner(log, (error) => noteDiskFull({ disk: state.disk, log }, error)),
     media,
-    clock,
-    now: now ?? (() => new Date(Date.now() + clock.offsetMs).toISOString()),
+    clockOffsets: new Map(),
+    now: now ?? (() => new Date().toISOString()),
   }
 }

@@ -8,6 +8,7 @@ export type Metrics = {
   registry: Registry
   calls: Counter<'operation' | 'door' | 'code'>
   duration: Histogram<'operation'>
+  authFailures: Counter<'kind' | 'outcome'>
   inbound: Counter<'outcome'>
   deliveries: Counter<'outcome'>
   deliveryDuration: Histogram
@@ -23,6 +24,12 @@ export const createMetrics = (): Metrics => {
       name: 'wcrm_calls_total',
       help: 'Calls by operation, door and outcome.',
       labelNames: ['operation', 'door', 'code'],
+      registers: [registry],
+    }),
+    authFailures: new Counter({
+      name: 'wcrm_authentication_failures_total',
+      help: 'Credentials that proved nothing, by their kind; throttled ones were not looked up.',
+      labelNames: ['kind', 'outcome'],
       registers: [registry],
     }),
     inbound: new Counter({

@@ -1,39 +1,144 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Db } from '../storage/database.ts'
 import type { Storage } from '../storage/open.ts'
-import { ensureSetting } from '../storage/settings.ts'
-import type { Config } from './config.ts'
+import {
+  ensureSecretFingerprint,
+  moveSecretFingerprint,
+  recordServer,
+  removeAllServers,
+  removeServer,
+} from '../storage/secrets.ts'
 
-/** The configured secret, or the one in the data folder, which is created on the first start. */
-export const loadSecret = (config: Pick<Config, 'secret' | 'dataDir'>): string => {
-  if (config.secret) return config.secret
-  const file = join(config.dataDir, 'secret')
-  if (!existsSync(file)) {
-    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
-    try {
-      writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-  }
-  return readFileSync(file, 'utf8').trim()
+/*
+ * The secret and its rotation (docs/decisions/0018). A server is given a secret and the previous ones. It
+ * opens what any of them sealed, and seals with the one that the database names: the new one is named when
+ * every running server can open what it seals.
+ */
+
+export const MIN_SECRET_LENGTH = 16
+
+/** Of all that is sealed and not stored, cursors are good for the longest. */
+export const CURSOR_LIFETIME_MS = 24 * 60 * 60 * 1000
+
+/** The settings of a server that concern its secret. */
+type SecretConfig = {
+  secret?: string | undefined
+  secretPrevious?: string | undefined
+  dataDir: string
+}
+
+/** The secrets of one server. */
+export type SecretRing = {
+  /** Names this server among those of its database. */
+  readonly serverId: string
+  /** The configured secret, then the previous ones. */
+  readonly secrets: readonly { readonly secret: string; readonly fingerprint: string }[]
+  /** The fingerprint of the secret that seals. */
+  current: string
+  /** The fingerprint of the configured secret until it seals. */
+  wanted: string | undefined
 }
 
 /** Identifies a secret without revealing it. */
 export const computeSecretFingerprint = (secret: string): string =>
   createHash('sha256').update(`wcrm secret ${secret}`).digest('base64url').slice(0, 16)
 
+/** The mark of a secret in what it sealed. */
+export const getKeyId = (fingerprint: string): string => fingerprint.slice(0, 8)
+
+/** Creates the ring of a server from its secrets, the configured one first. */
+export const createSecretRing = (secrets: readonly string[]): SecretRing => {
+  const entries = [...new Set(secrets)].map((secret) => ({
+    secret,
+    fingerprint: computeSecretFingerprint(secret),
+  }))
+  const { fingerprint } = entries[0]!
+  return { serverId: randomUUID(), secrets: entries, current: fingerprint, wanted: fingerprint }
+}
+
 /**
- * Checks at the start, and not at the first cursor that cannot be opened, that all servers of a database
- * have the same secret. Throws when they do not.
+ * The previous secrets of `WCRM_SECRET_PREVIOUS`, separated by commas. A secret may contain commas itself, so
+ * the whole text counts as one too. What is too short to be a secret is ignored.
  */
-export const requireSameSecret = async (storage: Storage, secret: string): Promise<void> => {
-  const fingerprint = computeSecretFingerprint(secret)
-  if ((await ensureSetting(storage.db, 'secret_fingerprint', fingerprint)) !== fingerprint) {
-    throw new Error(
-      'this database was set up with another secret. Set WCRM_SECRET to the one that its other servers use ' +
-        '(it may be in the file "secret" of their data folder).',
-    )
+const parsePreviousSecrets = (text: string): string[] =>
+  [...text.split(',').map((item) => item.trim()), text].filter((item) => item.length >= MIN_SECRET_LENGTH)
+
+export const getSecretFile = (dataDir: string): string => join(dataDir, 'secret')
+
+/** The secrets in the data folder: one per line, the current one first. */
+export const readSecretFile = (dataDir: string): string[] => {
+  const file = getSecretFile(dataDir)
+  if (!existsSync(file)) return []
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+}
+
+/** The configured secrets, the current one first; empty when none was ever created. */
+export const readSecrets = ({ secret, secretPrevious, dataDir }: SecretConfig): string[] => [
+  ...(secret === undefined ? readSecretFile(dataDir) : [secret]),
+  ...parsePreviousSecrets(secretPrevious ?? ''),
+]
+
+export const createSecret = (): string => randomBytes(32).toString('base64url')
+
+/** The configured secrets, or those in the data folder; the first start creates one there. */
+export const loadSecrets = (config: SecretConfig): string[] => {
+  if (config.secret === undefined && !existsSync(getSecretFile(config.dataDir))) {
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+    try {
+      writeFileSync(getSecretFile(config.dataDir), `${createSecret()}\n`, { mode: 0o600, flag: 'wx' })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
   }
+  const secrets = readSecrets(config)
+  if (secrets.length === 0) throw new Error(`the file ${getSecretFile(config.dataDir)} has no secret in it`)
+  return secrets
+}
+
+const listFingerprints = (ring: SecretRing): string[] => ring.secrets.map(({ fingerprint }) => fingerprint)
+
+/**
+ * Checks at the start, and not at the first cursor that cannot be opened, that this server can open what the
+ * other servers of the database seal. Throws when it cannot.
+ */
+export const requireKnownSecret = async (
+  { db, embedded }: Pick<Storage, 'db' | 'embedded'>,
+  ring: SecretRing,
+): Promise<void> => {
+  // A server owns an embedded database alone: those recorded in it have died.
+  if (embedded) await removeAllServers(db)
+  if (await followSecret(db, ring)) return
+  await removeServer(db, ring.serverId)
+  throw new Error(
+    'this database was set up with another secret. Set WCRM_SECRET to the one that its other servers use ' +
+      '(it may be in the file "secret" of their data folder); to change it, name the old one in ' +
+      'WCRM_SECRET_PREVIOUS.',
+  )
+}
+
+/**
+ * Records what this server can open, and seals with the secret that the database names from now on. Returns
+ * false when that is none of ours: the other servers went on to a secret that this one was not given.
+ */
+export const followSecret = async (db: Db, ring: SecretRing): Promise<boolean> => {
+  const fingerprints = listFingerprints(ring)
+  // Before the setting is read: a secret is named only when all recorded servers have it.
+  await recordServer(db, ring.serverId, fingerprints)
+  let named = await ensureSecretFingerprint(db, fingerprints[0]!)
+  if (!fingerprints.includes(named)) return false
+  if (
+    ring.wanted !== undefined &&
+    ring.wanted !== named &&
+    (await moveSecretFingerprint(db, named, ring.wanted))
+  )
+    named = ring.wanted
+  // Once reached, it is not wanted again: of servers with different settings, the last one started decides.
+  if (ring.wanted === named) ring.wanted = undefined
+  ring.current = named
+  return true
 }

@@ -1,26 +1,64 @@
+import { existsSync } from 'node:fs'
+import { makeDataFolderPrivate } from '../storage/embedded/private-files.ts'
 import { migrate, openStorage, type Location, type Storage } from '../storage/open.ts'
-import { refreshClock } from './clock.ts'
+import { waitAtMost } from '../storage/wait-at-most.ts'
+import { refreshClocks } from './clock.ts'
 import type { Service } from './compose.ts'
 import type { Config } from './config.ts'
+import type { App } from './core/app.ts'
 import { stopStreams } from './events/stream.ts'
+import { errorLogDetails } from './jobs/log-details.ts'
 
 /** The location of the database: PostgreSQL if it is configured, else the data folder. */
 export const toLocation = (config: Pick<Config, 'databaseUrl' | 'dataDir'>): Location =>
   config.databaseUrl ? { databaseUrl: config.databaseUrl } : { dataDir: config.dataDir }
 
-/** Opens the storage and migrates its schema. Migrations have no statement timeout. */
-export const openMigrated = async (config: Config): Promise<Storage> => {
+/**
+ * Opens the storage and migrates its schema. Migrations have no statement timeout. `warn` gets what an
+ * administrator should know, now or later.
+ */
+export const openMigrated = async (config: Config, warn: (message: string) => void): Promise<Storage> => {
+  // With PostgreSQL, the folder may hold the secret and received files.
+  if (config.databaseUrl && existsSync(config.dataDir)) makeDataFolderPrivate(config.dataDir, warn)
   const storage = await openStorage(toLocation(config), {
+    warn,
     connections: config.databaseConnections,
-    prepare: config.databasePrepare === 'on',
+    prepare: config.databasePrepare,
   })
-  const noTimeout = await openStorage(toLocation(config), { attach: true, connections: 1, noTimeout: true })
   try {
-    await migrate(noTimeout.db)
-  } finally {
-    await noTimeout.close()
+    const noTimeout = await openStorage(toLocation(config), {
+      attach: true,
+      connections: 1,
+      noTimeout: true,
+      prepare: config.databasePrepare,
+    })
+    await migrate(noTimeout.db).finally(noTimeout.close)
+    return storage
+  } catch (error) {
+    await storage.close()
+    throw error
   }
-  return storage
+}
+
+/** Less than the time that a supervisor such as Docker or Kubernetes is usually told to wait. */
+const STOP_TIMEOUT_MS = 20_000
+
+/**
+ * Waits until background work has stopped, so that the storage can be closed after it, but not for ever: what
+ * is cut off is found again in the database by its lease. Never rejects.
+ */
+export const waitUntilStopped = async (
+  { log }: Pick<App, 'log'>,
+  stopped: Promise<unknown>,
+): Promise<void> => {
+  const failure = stopped.then(
+    () => undefined,
+    (error: unknown) => ({ error }),
+  )
+  const inTime = await waitAtMost(STOP_TIMEOUT_MS, failure)
+  const failed = inTime ? await failure : undefined
+  if (!inTime) log.warn('Background jobs did not stop in time; their work is taken up after the next start')
+  else if (failed) log.warn(errorLogDetails(failed.error), 'Background jobs stopped with an error')
 }
 
 /**
@@ -33,17 +71,18 @@ export const startBackgroundJobs = async ({
   sandbox,
 }: Service): Promise<() => Promise<void>> => {
   if (sandbox) {
-    await refreshClock(app)
-    await sandboxControl.syncChanges()
+    await refreshClocks(app)
+    await sandboxControl?.syncChanges()
   }
   const stopSandbox = sandbox?.start()
   app.jobs.start()
-  return async () => {
-    await stopStreams(app)
+  const stop = async (): Promise<void> => {
     // Requests in flight take longest to drain, so this begins first.
     const deliveriesStopped = app.jobs.job('webhook-deliveries').stop()
+    const streamsStopped = stopStreams(app)
     // Before the other jobs: what it still sends to this server is processed.
     await stopSandbox?.()
-    await Promise.all([app.jobs.stop(), deliveriesStopped])
+    await Promise.all([app.jobs.stop(), deliveriesStopped, streamsStopped])
   }
+  return () => waitUntilStopped(app, stop())
 }

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 import type { Role } from '../catalog/workspace.ts'
-import type { Scope } from '../catalog/operation.ts'
 import type { TableRow, Db } from './database.ts'
+import { requireNoProviderOwner } from './provider-owners.ts'
 
 /** Administration on the server's own machine, without an API key. */
 
-export type WorkspaceRow = Omit<TableRow<'workspaces'>, 'names_version'>
+export type WorkspaceRow = Omit<TableRow<'workspaces'>, 'names_version' | 'clock_offset_ms'>
 export type WorkspaceFields = {
   name: string
   timezone?: string
@@ -25,7 +25,7 @@ const workspaceColumns = [
 ] as const
 
 /** Runs `work` in the caller's transaction, or else in a new one. */
-const inTransaction = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
+export const inTransaction = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
   db.isTransaction ? work(db) : db.transaction().execute(work)
 
 /** Creates a workspace with the built-in custom field `email`. */
@@ -252,6 +252,7 @@ export const createChannel = async (
   now: string,
 ): Promise<AdminChannelRow> =>
   await inTransaction(db, async (tx) => {
+    await requireNoProviderOwner(tx, workspaceId, fields, null)
     if (fields.is_default) await clearDefaultChannel(tx, workspaceId)
     const { workspace_id: _, ...row } = await tx
       .insertInto('channels')
@@ -282,6 +283,7 @@ export const updateChannel = async (
   fields: ChannelFields,
 ): Promise<AdminChannelRow | undefined> =>
   await inTransaction(db, async (tx) => {
+    await requireNoProviderOwner(tx, workspaceId, fields, id)
     if (fields.is_default) await clearDefaultChannel(tx, workspaceId)
     const row = await tx
       .updateTable('channels')
@@ -304,71 +306,6 @@ export const listAllChannels = async (db: Db, workspaceId: string): Promise<Admi
       .orderBy('id')
       .execute()
   ).map(({ workspace_id: _, ...row }) => row)
-
-export type KeyFields = {
-  staff_id: string
-  scopes: Scope[]
-  name?: string | null
-  test?: boolean
-  agent?: boolean
-  api_version: string
-  expires_at?: string | null
-}
-export type AdminKeyRow = Omit<TableRow<'api_keys'>, 'workspace_id' | 'hash'>
-
-const keyColumns = [
-  'id',
-  'staff_id',
-  'name',
-  'scopes',
-  'test',
-  'agent',
-  'api_version',
-  'expires_at',
-  'revoked_at',
-  'last_used_at',
-  'created_at',
-] as const
-
-/** Stores a key by its hash. */
-export const createKey = (
-  db: Db,
-  workspaceId: string,
-  hash: Uint8Array,
-  fields: KeyFields,
-  now: string,
-): Promise<AdminKeyRow> =>
-  db
-    .insertInto('api_keys')
-    .values({
-      workspace_id: workspaceId,
-      hash,
-      name: null,
-      expires_at: null,
-      revoked_at: null,
-      last_used_at: null,
-      ...fields,
-      created_at: now,
-    })
-    .returning(keyColumns)
-    .executeTakeFirstOrThrow()
-
-export const listKeys = (db: Db, workspaceId: string): Promise<AdminKeyRow[]> =>
-  db.selectFrom('api_keys').select(keyColumns).where('workspace_id', '=', workspaceId).orderBy('id').execute()
-
-export const revokeKey = (
-  db: Db,
-  workspaceId: string,
-  id: string,
-  now: string,
-): Promise<AdminKeyRow | undefined> =>
-  db
-    .updateTable('api_keys')
-    .set({ revoked_at: sql<string>`coalesce(revoked_at, ${now}::timestamptz)` })
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .returning(keyColumns)
-    .executeTakeFirst()
 
 /** True when the database has no workspace. */
 export const hasNoWorkspace = async (db: Db): Promise<boolean> =>

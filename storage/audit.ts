@@ -6,7 +6,7 @@ import { toStorableId } from './ids.ts'
 type AuditTransport = 'rest' | 'ops' | 'mcp' | 'cli'
 export type AuditOutcome = 'done' | 'refused' | 'failed'
 
-/** An audit row to write. `at`: business time, ISO 8601. */
+/** An audit row to write. `at`: real time, ISO 8601. */
 export type AuditEntry = {
   at: string
   staff_id: string

@@ -17,6 +17,7 @@ import {
   joinValues,
 } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
+import { createStepSize, filterInSteps, scanInSteps } from './filters/steps.ts'
 import { filterStrategy } from './filters/strategy.ts'
 import { type CachedField, namesVersionColumn } from './names-cache.ts'
 
@@ -51,8 +52,10 @@ export type ContactListRequest = {
   /** With the names of tags and groups. */
   full: boolean
   timeline?: TimelineScope
+  /** How long a statement may take where others wait for it. */
+  stepMs?: number | undefined
 }
-type PageRequest = Omit<Required<ContactListRequest>, 'conditions'>
+type PageRequest = Omit<Required<ContactListRequest>, 'conditions' | 'stepMs'>
 /**
  * The rows of a page, one more than the limit where there is a next page; `total`: the number of matches,
  * where the statement counted them; `scanned`: found by a bounded scan in list order.
@@ -63,9 +66,9 @@ type PageResult = { rows: PageRow[]; total?: number; scanned?: true }
 export const listContactPage = async (
   tx: Db,
   workspaceId: string,
-  { conditions, timeline = 'all', ...rest }: ContactListRequest,
+  { conditions, stepMs, timeline = 'all', ...rest }: ContactListRequest,
 ): Promise<ContactPage> => {
-  const plan = await createFilterPlan(tx, workspaceId, conditions)
+  const plan = await createFilterPlan(tx, workspaceId, conditions, stepMs)
   const request: PageRequest = { ...rest, timeline }
   const { after, limit } = request
   const result = await fetchPage(tx, plan, request)
@@ -97,6 +100,7 @@ const isLikelyToFillPage = (plan: FilterPlan, { limit }: PageRequest): boolean =
  */
 const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promise<PageResult> => {
   if (plan.conditions.length === 0) return await scanAll(tx, plan, request)
+  if (plan.stepMs !== undefined) return await findInSteps(tx, plan, request, plan.stepMs)
   if (plan.candidateIds) return await sortMatches(tx, plan, request)
   if (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request))) {
     const scanned = await scanBounded(tx, plan, request)
@@ -214,6 +218,33 @@ const countScanned = async (
     where ${scanBounds(plan, sort.field, key)}
       and (${key}, c.id) ${operator} (${last.sort_key}${cast}, ${last.id}::bigint)`.execute(tx)
   return Number(rows[0]!.n)
+}
+
+/** Finds a page by short statements: among the few ids that can match, or along the list order. */
+const findInSteps = async (
+  tx: Db,
+  plan: FilterPlan,
+  request: PageRequest,
+  stepMs: number,
+): Promise<PageResult> => {
+  const { sort, after, limit } = request
+  const { key } = sortKeys[sort.field]
+  const size = createStepSize(stepMs)
+  const matches = plan.candidateIds && (await filterInSteps(tx, plan, plan.candidateIds, size))
+  const order = {
+    key,
+    orderBy: orderByColumn(sort),
+    bounds: scanBounds(plan, sort.field, key),
+    after: (position: ContactPosition | null) => afterCondition({ ...request, after: position }),
+  }
+  const ids = matches ?? (await scanInSteps(tx, plan, order, after, limit + 1, size))
+  const { rows } = await sql<PageRow>`
+    with page as materialized (
+      select c.id, ${key} as sort_key from unnest(${ids}::bigint[]) as u (id)
+      join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id
+      where true ${afterCondition(request)} order by ${orderByColumn(sort)} limit ${fetchLimit(limit)})
+    ${selectPageRows(plan, request, false, sql`null`)}`.execute(tx)
+  return matches ? { rows, total: matches.length } : { rows }
 }
 
 /**

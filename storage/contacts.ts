@@ -149,7 +149,7 @@ export const searchText = (name: string | null, phone: string | null): string =>
 
 /** `types`: the types of the fields that `attrs` has values of. */
 export type NewContact = {
-  phone: string
+  phone: string | null
   name: string | null
   email: string | null
   attrs: Attrs

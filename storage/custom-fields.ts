@@ -39,6 +39,19 @@ export const listFields = async (tx: Db, workspaceId: string): Promise<FieldRow[
     .$castTo<FieldRow>()
     .execute()
 
+/** Lists the keys that manager-only fields have or, when deleted, had. */
+export const listManagerOnlyKeys = async (db: Db, workspaceId: string): Promise<string[]> => {
+  const rows = await db
+    .selectFrom('custom_fields')
+    .select('key')
+    .distinct()
+    .where('workspace_id', '=', workspaceId)
+    .where('visibility', '=', 'manager_only')
+    .orderBy('key')
+    .execute()
+  return rows.map(({ key }) => key)
+}
+
 /** Returns a field, locked; undefined when there is none. */
 export const lockField = async (tx: Db, workspaceId: string, id: string): Promise<FieldRow | undefined> =>
   await tx

@@ -68,8 +68,8 @@ export const findEventPosition = async (
   ).rows[0]
 
 /**
- * `types`: only events of these types. `channels`: events of conversations and messages only of these
- * channels, and all other events. Undefined: all.
+ * `types`: only events of these types. `channels`: of what belongs to a channel (conversations, messages, short
+ * links, the channel itself) only events of these channels, and all other events. Undefined: all.
  */
 export type EventFilter = { types?: readonly string[] | undefined; channels?: readonly string[] | undefined }
 export type LoggedEvent = EventRow & EventPosition
@@ -78,9 +78,9 @@ export type EventScan = { events: LoggedEvent[]; last: EventPosition | undefined
 const matchesFilter = ({ types, channels }: EventFilter) => sql`
   ${types ? sql`type = any(${types}::text[])` : sql`true`} and ${
     channels
-      ? sql`(type !~ '^(conversation|message)[.]' or
-          coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id')
-            = any(${channels}::text[]))`
+      ? sql`(type !~ '^(conversation|message|short_link|channel)[.]' or
+          coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id',
+            data->'short_link'->>'channel_id', data->'channel'->>'id') = any(${channels}::text[]))`
       : sql`true`
   }`
 

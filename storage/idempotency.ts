@@ -8,12 +8,16 @@ import { type EventRow, eventInserts } from './events.ts'
 // Every write of the service sends these statements, so they are raw SQL that does as much as it can in one
 // round trip.
 
+/** What the reader of an answer could see: manager-only fields, and which channels (null: all). */
+export type StoredView = { fields: boolean; channels: readonly string[] | null }
+
 export type IdempotencyRecord = {
   operation: string
   fingerprint: Uint8Array
   state: 'running' | 'done'
   status: number | null
   body: string | null
+  view: StoredView | null
   intent: unknown
   lease_over: boolean
   expired: boolean
@@ -36,7 +40,8 @@ export const reserveKey = async (
 ): Promise<{ locked: boolean; record?: IdempotencyRecord }> => {
   const lockName = `${workspaceId} ${staffId} ${key}`
   const { rows } = await sql<{ locked: boolean; state: string | null } & IdempotencyRecord>`
-    select l.locked, i.operation, i.fingerprint, i.state, i.status, i.body, i.intent,
+    select l.locked, i.operation, i.fingerprint, i.state, i.status, i.body, i.view,
+      i.intent,
       coalesce(i.lease_until <= clock_timestamp(), true) as lease_over,
       i.expires_at <= ${now}::timestamptz as expired
     from (select pg_try_advisory_xact_lock(hashtextextended(${lockName}, 0)) as locked) as l
@@ -61,6 +66,7 @@ export type CompletedRecord = RecordKey & {
   fingerprint: Uint8Array
   status: number
   body: string
+  view: StoredView
   now: string
   expiresAt: string
   audit?: AuditEntry | undefined
@@ -77,14 +83,14 @@ export const insertResult = async (
   events: readonly EventRow[],
   write?: DeferredWrite,
 ): Promise<void> => {
-  const { workspaceId, staffId, key, operation, fingerprint, status, body, now, expiresAt } = record
+  const { workspaceId, staffId, key, operation, fingerprint, status, body, view, now, expiresAt } = record
   const statement = sql`
     with ${deferredParts(write)} ${eventInserts(workspaceId, events)}
       ${auditInsertPart(workspaceId, record.audit)}
     insert into idempotency
-      (workspace_id, staff_id, key, operation, fingerprint, state, status, body, created_at, expires_at)
+      (workspace_id, staff_id, key, operation, fingerprint, state, status, body, view, created_at, expires_at)
     select ${workspaceId}, ${staffId}, ${key}, ${operation}, ${fingerprint}::bytea, 'done',
-      ${status}::smallint, ${body}, ${now}::timestamptz, ${expiresAt}::timestamptz ${rowGuard(write)}`
+      ${status}::smallint, ${body}, ${JSON.stringify(view)}::jsonb, ${now}::timestamptz, ${expiresAt}::timestamptz ${rowGuard(write)}`
   await expectingRow(write, executeAndCommit(tx, statement))
 }
 
@@ -97,7 +103,8 @@ export const completeRecord = async (
   const statement = sql`
     with ${eventInserts(record.workspaceId, events)} ${auditInsertPart(record.workspaceId, record.audit)}
     update idempotency
-    set state = 'done', status = ${record.status}, body = ${record.body}, intent = null, lease_until = null
+    set state = 'done', status = ${record.status}, body = ${record.body},
+      view = ${JSON.stringify(record.view)}::jsonb, intent = null, lease_until = null
     where ${isRecord(record)} and state = 'running'`
   await executeAndCommit(tx, statement)
 }
@@ -114,7 +121,7 @@ export type LeaseToken = string
  */
 export const insertIntent = async (
   tx: Db,
-  record: Omit<CompletedRecord, 'status' | 'body'>,
+  record: Omit<CompletedRecord, 'status' | 'body' | 'view'>,
   intent: unknown,
   leaseSeconds: number,
 ): Promise<LeaseToken> => {
@@ -144,14 +151,15 @@ export const takeOverLease = async (tx: Db, record: RecordKey, leaseSeconds: num
 export const lockRecord = async (
   tx: Db,
   { workspaceId, staffId, key }: RecordKey,
-): Promise<Pick<IdempotencyRecord, 'state' | 'status' | 'body'> | undefined> =>
+): Promise<Pick<IdempotencyRecord, 'state' | 'status' | 'body' | 'view'> | undefined> =>
   tx
     .selectFrom('idempotency')
-    .select(['state', 'status', 'body'])
+    .select(['state', 'status', 'body', 'view'])
     .where('workspace_id', '=', workspaceId)
     .where('staff_id', '=', staffId)
     .where('key', '=', key)
     .forUpdate()
+    .$castTo<Pick<IdempotencyRecord, 'state' | 'status' | 'body' | 'view'>>()
     .executeTakeFirst()
 
 /** Lets another caller take over at once; a lease that another holds by now is left alone. */

@@ -22,6 +22,7 @@ export type KeyRow = {
   test: boolean
   api_version: string
   expires_at: string | null
+  allow_from: string[] | null
 }
 
 // Every request sends this statement: three tables in one round trip.
@@ -29,7 +30,8 @@ const selectKey = (where: RawBuilder<unknown>) => sql<KeyRow>`
   select w.id as workspace_id, w.name as workspace_name, w.timezone, w.features, w.contact_limit,
     w.template_limit,
     s.id as staff_id, s.name as staff_name, s.role, s.hide_phone_numbers, s.reports, s.channel_ids,
-    k.id as key_id, k.name as key_name, k.scopes, k.test, k.api_version, k.expires_at
+    k.id as key_id, k.name as key_name, k.scopes, k.test, k.api_version, k.expires_at,
+    k.allow_from
   from api_keys k
   join staff s on s.workspace_id = k.workspace_id and s.id = k.staff_id
   join workspaces w on w.id = k.workspace_id

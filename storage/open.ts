@@ -1,10 +1,14 @@
 import { Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import postgres, { type Sql } from 'postgres'
+import { listAppliedMigrations } from './backup/schema.ts'
+import { createClientFactory, type SessionSettings } from './client.ts'
 import type { Database, Db } from './database.ts'
+import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
-import { attachEmbedded, type EmbeddedDatabase, openEmbedded } from './embedded/open.ts'
-import { toIsoTime } from './times.ts'
+import { attachEmbedded, type EmbeddedDatabase, openEmbedded, type RestartReason } from './embedded/open.ts'
+import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
+import { createPool, type Pool, type PoolLimits } from './pool.ts'
+import { waitAtMost } from './wait-at-most.ts'
 import * as spine from './migrations/0001-spine.ts'
 import * as filters from './migrations/0002-filters.ts'
 import * as messaging from './migrations/0003-messaging.ts'
@@ -13,13 +17,25 @@ import * as templates from './migrations/0005-templates.ts'
 import * as webhooks from './migrations/0006-webhooks.ts'
 import * as audit from './migrations/0007-audit.ts'
 import * as reports from './migrations/0008-reports.ts'
+import * as hiddenPhones from './migrations/0011-hidden-phones.ts'
+import * as visibility from './migrations/0012-visibility.ts'
+import * as providerOwnership from './migrations/0013-provider-ownership.ts'
+import * as secretsAndKeys from './migrations/0014-secrets-and-keys.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
 export type Storage = {
   db: Db
+  /** The same database over connections for expensive reads alone, so that those take none from `db`. */
+  heavy: Db
+  /** How many expensive reads may run at a time. */
+  heavyReads: number
   /** True for the embedded database, which has one session: transactions run one after another. */
   embedded: boolean
+  access: ServerAccess
+  /** True while the embedded database refuses changes for want of disk space. */
+  isDiskFull: () => boolean
+  /** Waits for what is in progress, for some seconds at most. */
   close: () => Promise<void>
 }
 
@@ -32,55 +48,63 @@ export type OpenOptions = {
   noTimeout?: boolean
   /** How long a statement may take, in milliseconds; 15 seconds when absent. */
   statementTimeout?: number
-  /** Off behind a PgBouncer without prepared statements. */
-  prepare?: boolean
+  /** How long a statement or a transaction waits for a connection, in milliseconds; 15 seconds when absent. */
+  acquireTimeout?: number
+  /**
+   * After how much silence a connection on which a statement waits is closed, in milliseconds; 2 seconds more
+   * than a statement may take when absent.
+   */
+  responseTimeout?: number
+  /** Gets what the administrator of an embedded database should know, such as that its disk is full. */
+  warn?: (message: string) => void
+  /** Prepared statements; `auto`, when absent, is off behind a pooler that does not know them. */
+  prepare?: 'auto' | 'on' | 'off'
 }
 
-const timestamp = { to: 1184, from: [1114, 1184], serialize: (v: unknown) => v as string, parse: toIsoTime }
-const json = {
-  to: 3802,
-  from: [114, 3802],
-  serialize: (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v)),
-  parse: (text: string) => JSON.parse(text) as unknown,
-}
+const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000
+/** The database reports a statement that timed out; one that is silent for so much longer cannot be reached. */
+const RESPONSE_MARGIN_MS = 2_000
+const ACQUIRE_TIMEOUT_MS = 15_000
+/** Longer than an embedded database takes to stop. */
+const CLOSE_TIMEOUT_MS = 5_000
 
-const connect = (
-  target: string | EmbeddedDatabase,
-  max: number,
-  prepare: boolean,
-  parameters: Record<string, string | number | boolean>,
-): Sql => {
-  const options = {
-    max,
-    prepare,
-    onnotice: () => {},
-    connection: { application_name: 'wcrm', TimeZone: 'UTC', ...parameters },
-    types: { timestamp, json },
-    connect_timeout: 10,
-    idle_timeout: 0,
-    max_lifetime: null,
-    transform: { undefined: null },
-  } as const
-  return typeof target === 'string'
-    ? postgres(target, options as never)
-    : postgres({
-        ...options,
-        socket: target.connect,
-        user: 'postgres',
-        database: 'postgres',
-        pass: '',
-        ssl: false,
-      } as never)
-}
+/** Codes of PostgreSQL's errors. */
+const QUERY_CANCELED = '57014'
+const READ_ONLY_TRANSACTION = '25006'
+const DISK_FULL = '53100'
+const UNDEFINED_TABLE = '42P01'
 
-const createSinglePool = (main: Sql): ConnectionPools => ({ main, quick: main, custom: undefined })
+type Settings = SessionSettings & { statement_timeout: number }
+
+/** The deadlines on this side, which hold when the database does not answer at all. */
+const toLimits = (
+  { acquireTimeout = ACQUIRE_TIMEOUT_MS, responseTimeout }: OpenOptions,
+  { statement_timeout: timeout }: Settings,
+): PoolLimits =>
+  timeout === 0
+    ? { responseMs: 0, acquireMs: 0 }
+    : { responseMs: responseTimeout ?? timeout + RESPONSE_MARGIN_MS, acquireMs: acquireTimeout }
+
+/** Sets the parameters of a session for one transaction. */
+const toSetup = (settings: SessionSettings): string =>
+  Object.entries({ TimeZone: 'UTC', ...settings })
+    .map(([name, value]) => `set local ${name} = '${value}'`)
+    .join('; ')
+
+const MAX_HEAVY_CONNECTIONS = 8
+/** How long one statement of an expensive read may take; the service answers 504 then. */
+const HEAVY_STATEMENT_TIMEOUT_MS = 5_000
+/** Shorter: while it runs, nobody else is served, and aborting it costs a restart of the database. */
+const EMBEDDED_HEAVY_STATEMENT_TIMEOUT_MS = 3_000
+
+const createSinglePool = (main: Pool): ConnectionPools => ({ main, quick: main, custom: undefined })
 
 /**
  * Divides the connections into pools by their use; fewer than six stay one pool. A connection is opened when
  * it is first needed.
  */
 const createPools = (
-  createPool: (max: number, settings?: Record<string, string>) => Sql,
+  createPool: (max: number, settings?: SessionSettings) => Pool,
   connections: number,
   prepare: boolean,
 ): ConnectionPools => {
@@ -91,39 +115,140 @@ const createPools = (
   return { main: createPool(connections - 2 - customPlans), quick: createPool(2), custom }
 }
 
-/** Opens PostgreSQL by its URL, or the embedded database in a folder. */
-export const openStorage = async (location: Location, options: OpenOptions = {}): Promise<Storage> => {
-  const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? 15_000)
-  if ('databaseUrl' in location) {
-    const timeouts: Record<string, number> = options.noTimeout
-      ? { statement_timeout: 0 }
-      : {
-          statement_timeout: statementTimeout,
-          lock_timeout: 2_000,
-          idle_in_transaction_session_timeout: 30_000,
-        }
-    const { connections = 10, prepare = true } = options
-    const createPool = (max: number, settings = {}) =>
-      connect(location.databaseUrl, max, prepare, { jit: 'off', ...timeouts, ...settings })
-    const db = new Kysely<Database>({
-      dialect: createPipelinedDialect(createPools(createPool, connections, prepare)),
-    })
-    return { db, embedded: false, close: () => db.destroy() }
+/**
+ * Connections for expensive reads: a fifth of all, at least two of four or more. They are few so that most of
+ * the database's processors are left to other work.
+ */
+const countHeavyConnections = (connections: number): number =>
+  connections < 4 ? 1 : Math.min(MAX_HEAVY_CONNECTIONS, Math.max(2, Math.floor(connections / 5)))
+
+/** 0 means no timeout. */
+const limitTimeout = (timeout: number, limit: number): number =>
+  timeout === 0 ? 0 : Math.min(timeout, limit)
+
+const createHeavyPools = (pool: Pool, prepare: boolean): ConnectionPools => ({
+  main: pool,
+  quick: pool,
+  custom: prepare ? pool : undefined,
+})
+
+const createDb = (pools: ConnectionPools): Db =>
+  new Kysely<Database>({ dialect: createPipelinedDialect(pools) })
+
+const NO_PREPARED_STATEMENTS =
+  'The pooler before the database does not know prepared statements, so none are used. PgBouncer 1.21 and ' +
+  'newer does with max_prepared_statements; each statement then takes one round trip instead of two.'
+
+const openPostgres = async (url: string, options: OpenOptions): Promise<Storage> => {
+  const { connections = 10, prepare = 'auto' } = options
+  const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? DEFAULT_STATEMENT_TIMEOUT_MS)
+  const settings: Settings = {
+    jit: 'off',
+    statement_timeout: statementTimeout,
+    ...(options.noTimeout ? {} : { lock_timeout: 2_000, idle_in_transaction_session_timeout: 30_000 }),
   }
-  const embedded: EmbeddedDatabase =
-    (options.attach ? await attachEmbedded(location.dataDir) : undefined) ??
-    (await openEmbedded(location.dataDir))
-  const pools = createSinglePool(connect(embedded, 1, true, { statement_timeout: statementTimeout }))
-  const db = new Kysely<Database>({ dialect: createPipelinedDialect(pools, embedded.isAborting) })
+  const limits = toLimits(options, settings)
+  const probe = createClientFactory(url, true)
+  const access = await detectAccess(
+    (some) => createPool({ max: 1, limits, openClient: (onClose) => probe(some, onClose) }),
+    settings,
+  )
+  const prepared = prepare === 'auto' ? access.prepare : prepare === 'on'
+  if (prepare === 'auto' && !prepared) options.warn?.(NO_PREPARED_STATEMENTS)
+  const openClient = createClientFactory(url, prepared)
+  const openPool = (max: number, more: SessionSettings = {}): Pool => {
+    const all = { ...settings, ...more }
+    return createPool({
+      max,
+      limits: toLimits(options, all),
+      openClient: (onClose) => openClient(access.pooled ? {} : all, onClose),
+      setup: access.pooled ? toSetup(all) : undefined,
+    })
+  }
+  const heavyReads = countHeavyConnections(connections)
+  // A single connection is for administration, which reads nothing beside its own work.
+  const own = connections > 1 ? connections - heavyReads : connections
+  const db = createDb(createPools(openPool, own, prepared))
+  const heavy =
+    connections === 1
+      ? db
+      : createDb(
+          createHeavyPools(
+            openPool(heavyReads, {
+              plan_cache_mode: 'force_custom_plan',
+              statement_timeout: limitTimeout(statementTimeout, HEAVY_STATEMENT_TIMEOUT_MS),
+            }),
+            prepared,
+          ),
+        )
   return {
     db,
-    embedded: true,
+    heavy,
+    heavyReads,
+    embedded: false,
+    isDiskFull: () => false,
+    access: { ...access, prepare: prepared },
     close: async () => {
-      await db.destroy()
-      await embedded.close()
+      await Promise.all([db.destroy(), heavy.destroy()])
     },
   }
 }
+
+const openEmbeddedStorage = async (dataDir: string, options: OpenOptions): Promise<Storage> => {
+  const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? DEFAULT_STATEMENT_TIMEOUT_MS)
+  const embedded: EmbeddedDatabase =
+    (options.attach ? await attachEmbedded(dataDir) : undefined) ??
+    (await openEmbedded(dataDir, options.warn))
+  const openClient = createClientFactory(embedded.connect, true)
+  const openPools = (settings: Settings): ConnectionPools =>
+    createSinglePool(
+      createPool({
+        max: 1,
+        limits: toLimits(options, settings),
+        openClient: (onClose) => openClient(settings, onClose),
+        explainError: explainReadOnly,
+        explainLoss: () => explainRestart(embedded.restartReason()),
+      }),
+    )
+  const db = createDb(openPools({ statement_timeout: statementTimeout }))
+  const heavy = createDb(
+    openPools({
+      statement_timeout: limitTimeout(statementTimeout, EMBEDDED_HEAVY_STATEMENT_TIMEOUT_MS),
+      application_name: HEAVY_APPLICATION_NAME,
+    }),
+  )
+  return {
+    db,
+    heavy,
+    heavyReads: 1,
+    embedded: true,
+    isDiskFull: embedded.isDiskFull,
+    access: { pooled: false, prepare: true },
+    close: async () => {
+      await Promise.all([db.destroy(), heavy.destroy()])
+      await waitAtMost(CLOSE_TIMEOUT_MS, embedded.close())
+    },
+  }
+}
+
+/** PostgreSQL's own errors for what made the embedded database restart. */
+const explainRestart = (reason: RestartReason | undefined): Error | undefined => {
+  if (reason === 'timeout')
+    return Object.assign(new Error('canceling statement due to statement timeout'), { code: QUERY_CANCELED })
+  return reason === 'disk_full'
+    ? Object.assign(new Error('the disk of the database is full'), { code: DISK_FULL })
+    : undefined
+}
+
+/** The embedded database is read-only while its disk is full, and for no other reason. */
+const explainReadOnly = (error: Error & { code?: string }): Error =>
+  error.code === READ_ONLY_TRANSACTION ? Object.assign(error, { code: DISK_FULL }) : error
+
+/** Opens PostgreSQL by its URL, or the embedded database in a folder. */
+export const openStorage = (location: Location, options: OpenOptions = {}): Promise<Storage> =>
+  'databaseUrl' in location
+    ? openPostgres(location.databaseUrl, options)
+    : openEmbeddedStorage(location.dataDir, options)
 
 const migrations = {
   '0001-spine': spine,
@@ -134,6 +259,21 @@ const migrations = {
   '0006-webhooks': webhooks,
   '0007-audit': audit,
   '0008-reports': reports,
+  '0011-hidden-phones': hiddenPhones,
+  '0012-visibility': visibility,
+  '0013-provider-ownership': providerOwnership,
+  '0014-secrets-and-keys': secretsAndKeys,
+}
+
+/** Compares the schema with that of this version. */
+export const compareSchema = async (db: Db): Promise<'none' | 'older' | 'same' | 'newer'> => {
+  const applied = await listAppliedMigrations(db).catch((error: { code?: string }) => {
+    if (error.code === UNDEFINED_TABLE) return []
+    throw error
+  })
+  if (applied.length === 0) return 'none'
+  if (applied.some((name) => !(name in migrations))) return 'newer'
+  return applied.length < Object.keys(migrations).length ? 'older' : 'same'
 }
 
 /** Migrates the schema to the newest version, or to the given one. Several servers may start at once. */

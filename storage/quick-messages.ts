@@ -73,20 +73,20 @@ const matches = (
   ${type === undefined ? sql`` : sql`and q.type = ${type.toUpperCase()}`}
   ${visibility === undefined ? sql`` : sql`and q.visibility = ${visibility}`}`
 
-/** Lists a page by code, which is unique. */
+/** Lists a page by code, which two that one staff member may see seldom share. */
 export const listQuickMessageRows = async (
   tx: Db,
   workspaceId: string,
   viewer: QuickMessageViewer,
   filter: QuickMessageFilter,
-  after: string | null,
+  after: { codeKey: string; id: string } | null,
   limit: number,
 ): Promise<QuickMessageRow[]> =>
   (
     await sql<QuickMessageRow>`
     select ${columns(viewer)} from quick_messages q where ${matches(workspaceId, viewer, filter)}
-    ${after === null ? sql`` : sql`and q.code_key > ${after} collate "C"`}
-    order by q.code_key limit ${limit}`.execute(tx)
+    ${after === null ? sql`` : sql`and (q.code_key, q.id) > (${after.codeKey}, ${after.id}::bigint)`}
+    order by q.code_key, q.id limit ${limit}`.execute(tx)
   ).rows
 
 export const countQuickMessages = async (
@@ -126,18 +126,24 @@ export const lockQuickMessageCodes = async (tx: Db, workspaceId: string): Promis
     select pg_advisory_xact_lock(hashtextextended(${`quick_messages ${workspaceId}`}, 0))`.execute(tx)
 }
 
-/** Finds the quick message with this code, ignoring case, and whether the viewer may see it. */
-export const findQuickMessageByCode = async (
+/**
+ * Returns the id of another quick message with this code, ignoring case, that the viewer may see. `ownId`: the
+ * one that may have it.
+ */
+export const findVisibleByCode = async (
   tx: Db,
   workspaceId: string,
   viewer: QuickMessageViewer,
   code: string,
-): Promise<{ id: string; visible: boolean } | undefined> =>
+  ownId: string | undefined,
+): Promise<string | undefined> =>
   (
-    await sql<{ id: string; visible: boolean }>`
-    select q.id, ${isVisibleTo(viewer)} as visible from quick_messages q
-    where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}`.execute(tx)
-  ).rows[0]
+    await sql<{ id: string }>`
+    select q.id from quick_messages q
+    where q.workspace_id = ${workspaceId} and q.code_key = ${fold(code)}
+      and q.id <> ${toStorableId(ownId ?? '0')}::bigint and ${isVisibleTo(viewer)}
+    order by q.id limit 1`.execute(tx)
+  ).rows[0]?.id
 
 export type QuickMessageFields = Pick<
   QuickMessageRow,

@@ -12,6 +12,17 @@ export const isWithin = (column: string, { start, end }: TimeRange) => {
     ${ref} >= ${toStorableTime(start)}::timestamptz and ${ref} < ${toStorableTime(end)}::timestamptz`
 }
 
+/** The channels whose figures are counted; null: all, and what was on deleted channels. */
+export type VisibleChannels = readonly string[] | null
+
+/** Limits rows to conversations of these channels. `column`: that of the conversation's id. */
+export const isOnChannels = (column: string, workspaceId: string, channels: VisibleChannels) =>
+  channels === null
+    ? sql``
+    : sql`and ${sql.ref(column)} in (
+        select id from conversations
+        where workspace_id = ${workspaceId} and channel_id = any(${channels}::bigint[]))`
+
 /** Runs a statement that selects one count as `n`. */
 const countRows = async (tx: Db, statement: RawBuilder<unknown>): Promise<number> => {
   const { rows } = await sql<{ n: string }>`${statement}`.execute(tx)
@@ -23,10 +34,12 @@ export const countOutbound = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
+  channels: VisibleChannels = null,
 ): Promise<Map<MessageStatus, number>> => {
   const { rows } = await sql<{ status: MessageStatus; n: string }>`
     select status, count(*) as n from messages
     where workspace_id = ${workspaceId} and direction = 'outbound' and ${isWithin('created_at', range)}
+      ${isOnChannels('conversation_id', workspaceId, channels)}
     group by status`.execute(tx)
   return new Map(rows.map(({ status, n }) => [status, Number(n)]))
 }
@@ -39,6 +52,7 @@ export const loadCloseFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
+  channels: VisibleChannels = null,
 ): Promise<CloseFigures> => {
   // Sorting intervals was measured a third faster than sorting numbers made of them.
   const {
@@ -48,7 +62,8 @@ export const loadCloseFigures = async (
       select count(*) as closes, count(distinct conversation_id) as conversations,
         percentile_cont(0.5) within group (order by closed_at - opened_at) as median
       from conversation_episodes
-      where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}) as c`.execute(tx)
+      where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}
+        ${isOnChannels('conversation_id', workspaceId, channels)}) as c`.execute(tx)
   return {
     closes: Number(row!.closes),
     conversations: Number(row!.conversations),
@@ -57,11 +72,17 @@ export const loadCloseFigures = async (
 }
 
 /** Counts episodes after the first of their conversation that were opened in the range. */
-export const countReopenings = async (tx: Db, workspaceId: string, range: TimeRange): Promise<number> =>
+export const countReopenings = async (
+  tx: Db,
+  workspaceId: string,
+  range: TimeRange,
+  channels: VisibleChannels = null,
+): Promise<number> =>
   countRows(
     tx,
     sql`select count(*) as n from conversation_episodes
-      where workspace_id = ${workspaceId} and n > 1 and ${isWithin('opened_at', range)}`,
+      where workspace_id = ${workspaceId} and n > 1 and ${isWithin('opened_at', range)}
+        ${isOnChannels('conversation_id', workspaceId, channels)}`,
   )
 
 /**
@@ -73,22 +94,29 @@ export const countWaitsByDuration = async (
   workspaceId: string,
   now: string,
   bounds: readonly number[],
+  channels: VisibleChannels = null,
 ): Promise<number[]> => {
   const { rows } = await sql<{ bucket: number; n: string }>`
     select width_bucket(extract(epoch from ${now}::timestamptz - since)::double precision,
       ${bounds.map((hours) => hours * 3600)}::double precision[]) as bucket, count(*) as n
-    from reply_waits where workspace_id = ${workspaceId} and ended_at is null group by 1`.execute(tx)
+    from reply_waits where workspace_id = ${workspaceId} and ended_at is null
+      ${isOnChannels('conversation_id', workspaceId, channels)} group by 1`.execute(tx)
   const counts = new Map(rows.map(({ bucket, n }) => [bucket, Number(n)]))
   return [0, ...bounds].map((_, bucket) => counts.get(bucket) ?? 0)
 }
 
 /** Counts open conversations that are assigned to neither a staff member nor a team. */
-export const countUnassigned = async (tx: Db, workspaceId: string): Promise<number> =>
+export const countUnassigned = async (
+  tx: Db,
+  workspaceId: string,
+  channels: VisibleChannels = null,
+): Promise<number> =>
   // The facets of such conversations with any reply status, for their index (migration 0003).
   countRows(
     tx,
     sql`select count(*) as n from conversations
-      where workspace_id = ${workspaceId} and facet = any('{0,4,8}'::smallint[])`,
+      where workspace_id = ${workspaceId} and facet = any('{0,4,8}'::smallint[])
+        ${channels === null ? sql`` : sql`and channel_id = any(${channels}::bigint[])`}`,
   )
 
 /** Counts existing contacts that were created in the range, up to `limit`. */
@@ -122,6 +150,7 @@ export const loadBroadcastTotals = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
+  channels: VisibleChannels = null,
 ): Promise<BroadcastTotals> => {
   // A started broadcast began when it was started, and begins_at is indexed.
   const {
@@ -133,7 +162,8 @@ export const loadBroadcastTotals = async (
     from broadcasts b
     left join broadcast_counts k on k.workspace_id = b.workspace_id and k.broadcast_id = b.id
     where b.workspace_id = ${workspaceId} and b.started_at is not null
-      and ${isWithin('b.begins_at', range)}`.execute(tx)
+      and ${isWithin('b.begins_at', range)}
+      ${channels === null ? sql`` : sql`and b.channel_id = any(${channels}::bigint[])`}`.execute(tx)
   return Object.fromEntries(Object.entries(row!).map(([name, n]) => [name, Number(n)])) as BroadcastTotals
 }
 
@@ -143,11 +173,13 @@ export const countSlaBreaches = async (
   workspaceId: string,
   range: TimeRange,
   now: string,
+  channels: VisibleChannels = null,
 ): Promise<number> => {
   const overdue = (table: string, dueAt: string, metAt: string) => {
     const due = sql`
       select count(*) from ${sql.table(table)}
-      where workspace_id = ${workspaceId} and ${isWithin(dueAt, range)}`
+      where workspace_id = ${workspaceId} and ${isWithin(dueAt, range)}
+        ${isOnChannels('conversation_id', workspaceId, channels)}`
     return sql`
       (${due} and ${sql.ref(dueAt)} < ${sql.ref(metAt)})
       + (${due} and ${sql.ref(metAt)} is null and ${sql.ref(dueAt)} < ${now}::timestamptz)`

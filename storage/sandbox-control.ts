@@ -6,7 +6,7 @@ import { toStorableId } from './ids.ts'
 const ofWorkspace = (workspaceId: string | undefined) =>
   workspaceId === undefined ? sql`` : sql`and workspace_id = ${workspaceId}`
 
-/** A channel that has a number at the provider. */
+/** A channel that has a number at the provider, with the clock of its workspace. */
 export type ProviderChannel = {
   workspace_id: string
   id: string
@@ -14,15 +14,18 @@ export type ProviderChannel = {
   identifier: string | null
   account_id: string | null
   provider_phone_number_id: string
+  clock_offset_ms: string
 }
 
 /** Lists channels with a number at the provider, of one workspace or, for the server itself, of all. */
 export const listProviderChannels = async (db: Db, workspaceId?: string): Promise<ProviderChannel[]> =>
   (
     await sql<ProviderChannel>`
-    select workspace_id, id, name, identifier, account_id, provider_phone_number_id from channels
-    where provider_phone_number_id is not null ${ofWorkspace(workspaceId)}
-    order by workspace_id, id`.execute(db)
+    select c.workspace_id, c.id, c.name, c.identifier, c.account_id, c.provider_phone_number_id,
+      w.clock_offset_ms
+    from channels c join workspaces w on w.id = c.workspace_id
+    where c.provider_phone_number_id is not null ${ofWorkspace(workspaceId)}
+    order by c.workspace_id, c.id`.execute(db)
   ).rows
 
 export type SandboxChannel = { id: string; type: string; provider_phone_number_id: string | null }

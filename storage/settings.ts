@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import type { Db } from './database.ts'
 
 /** Facts about the installation itself, such as the fingerprint of its secret. */
@@ -21,23 +20,4 @@ export const upsertSetting = async (db: Db, key: string, value: string): Promise
     .values({ key, value })
     .onConflict((c) => c.column('key').doUpdateSet({ value }))
     .execute()
-}
-
-/**
- * Adds to a setting that is a whole number, 0 when absent. Returns the sum; undefined, and unchanged, when it
- * would exceed `max`.
- */
-export const addToSetting = async (
-  db: Db,
-  key: string,
-  amount: number,
-  max: number,
-): Promise<number | undefined> => {
-  const { rows } = await sql<{ value: string }>`
-    insert into settings (key, value)
-    select ${key}, ${String(amount)} where ${amount}::bigint <= ${max}::bigint
-    on conflict (key) do update set value = (settings.value::bigint + ${amount}::bigint)::text
-    where settings.value::bigint + ${amount}::bigint <= ${max}::bigint
-    returning value`.execute(db)
-  return rows[0] && Number(rows[0].value)
 }

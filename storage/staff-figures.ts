@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
-import { isWithin, type TimeRange } from './reports.ts'
+import { isOnChannels, isWithin, type TimeRange, type VisibleChannels } from './reports.ts'
 
 // The work of staff members in a time range: messages, replies and closes. Member 0 is the system, or a
 // conversation without an assigned member.
@@ -48,6 +48,7 @@ export const loadHandlingFigures = (
   db: Db,
   workspaceId: string,
   range: TimeRange,
+  channels: VisibleChannels = null,
 ): Promise<Map<string, HandlingFigures>> =>
   withWorkMemory(db, async (tx) => {
     const { rows } = await sql<Record<keyof HandlingFigures, string> & { member: string }>`${customPlan}
@@ -73,7 +74,7 @@ export const loadHandlingFigures = (
     )
     select member, count(*) as conversations, count(*) filter (where sent + closed > 0) as handled,
       sum(closed) as closed, count(*) filter (where sent > 0) as replied, sum(sent) as messages
-    from pairs group by member`.execute(tx)
+    from pairs where true ${isOnChannels('id', workspaceId, channels)} group by member`.execute(tx)
     return toFigures(rows, handlingNames)
   })
 
@@ -86,6 +87,7 @@ export const loadClosingFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
+  channels: VisibleChannels = null,
 ): Promise<Map<string, ClosingFigures>> => {
   const { rows } = await sql<Record<keyof ClosingFigures, string> & { member: string }>`${customPlan}
     select coalesce(closed_by, 0) as member, count(*) as closes,
@@ -93,7 +95,8 @@ export const loadClosingFigures = async (
       extract(epoch from sum(closed_at - opened_at)) as seconds, count(resolution_due_at) as clocks,
       count(*) filter (where resolution_due_at < closed_at) as late
     from conversation_episodes
-    where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)} group by 1`.execute(tx)
+    where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}
+      ${isOnChannels('conversation_id', workspaceId, channels)} group by 1`.execute(tx)
   return toFigures(rows, closingNames)
 }
 
@@ -102,6 +105,7 @@ export const loadReopenedFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
+  channels: VisibleChannels = null,
 ): Promise<Map<string, { reopened: number }>> => {
   const { rows } = await sql<{ member: string; reopened: string }>`${customPlan}
     select coalesce(p.closed_by, 0) as member, count(distinct e.conversation_id) as reopened
@@ -109,7 +113,7 @@ export const loadReopenedFigures = async (
     join conversation_episodes p
       on p.workspace_id = e.workspace_id and p.conversation_id = e.conversation_id and p.n = e.n - 1
     where e.workspace_id = ${workspaceId} and e.n > 1 and ${isWithin('e.opened_at', range)}
-      and p.closed_at is not null
+      and p.closed_at is not null ${isOnChannels('e.conversation_id', workspaceId, channels)}
     group by 1`.execute(tx)
   return toFigures(rows, ['reopened'])
 }
@@ -123,6 +127,7 @@ export const loadResponseFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
+  channels: VisibleChannels = null,
 ): Promise<Map<string, ResponseFigures>> => {
   const { rows } = await sql<Record<keyof ResponseFigures, string> & { member: string }>`${customPlan}
     select coalesce(r.ended_by, 0) as member,
@@ -137,7 +142,8 @@ export const loadResponseFigures = async (
     left join conversation_episodes e
       on e.workspace_id = r.workspace_id and e.conversation_id = r.conversation_id and e.n = r.episode
         and r.kind = 'first_response' and e.first_response_at is null
-    where r.workspace_id = ${workspaceId} and ${isWithin('r.ended_at', range)} group by 1`.execute(tx)
+    where r.workspace_id = ${workspaceId} and ${isWithin('r.ended_at', range)}
+      ${isOnChannels('r.conversation_id', workspaceId, channels)} group by 1`.execute(tx)
   return toFigures(rows, responseNames)
 }
 
@@ -160,6 +166,7 @@ export const loadWorkloadFigures = async (
   workspaceId: string,
   rules: readonly WindowRule[],
   now: string,
+  channels: VisibleChannels = null,
 ): Promise<Map<string, WorkloadFigures>> => {
   const { rows } = await sql<
     Record<(typeof workloadNames)[number], string> & { member: string; oldest: string | null }
@@ -180,7 +187,8 @@ export const loadWorkloadFigures = async (
     left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
     left join unnest(${rules.map((r) => r.type)}::text[], ${rules.map((r) => r.ms)}::float8[],
       ${rules.map((r) => r.adMs)}::float8[]) as r (type, ms, ad_ms) on r.type = h.type
-    where v.workspace_id = ${workspaceId} and v.facet = any('{0,2,4,6,8,10}'::smallint[]) group by 1`.execute(
+    where v.workspace_id = ${workspaceId} and v.facet = any('{0,2,4,6,8,10}'::smallint[])
+      ${channels === null ? sql`` : sql`and v.channel_id = any(${channels}::bigint[])`} group by 1`.execute(
     tx,
   )
   const counts = toFigures(rows, workloadNames)

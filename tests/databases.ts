@@ -11,6 +11,8 @@ import { type Location, migrate, type OpenOptions, openStorage, type Storage } f
  * database is made from nothing, which takes seconds each.
  *
  * - `WCRM_TEST_POSTGRES_URL`: a superuser's URL of a PostgreSQL; absent, only the embedded one is tested.
+ * - `WCRM_TEST_POOLER_URL`: the same PostgreSQL through a pooler, by which the product then reaches it; the
+ *   embedded database is not tested.
  * - `WCRM_TEST_POSTGRES_TEMPLATE`: the name of a database there with the newest schema.
  * - `WCRM_TEST_TEMPLATE`, `WCRM_TEST_EMPTY_TEMPLATE`: folders of an embedded database with the newest schema
  *   and of one without any.
@@ -19,13 +21,15 @@ const { env } = process
 
 /** The databases that tests run on: `embedded`, and `postgresql` where there is one. */
 export const databases: readonly string[] = [
-  'embedded',
+  ...(env.WCRM_TEST_POOLER_URL ? [] : ['embedded']),
   ...(env.WCRM_TEST_POSTGRES_URL ? ['postgresql'] : []),
 ]
 
 /** A database of a test's own. */
 export type TestDatabase = {
   location: Location
+  /** Where it is without the pooler, if there is one: for what needs a session of its own. */
+  direct: Location
   /** The flags by which `wcrm serve` finds it, and a data folder. */
   flags: string[]
   /** Deletes it and closes its connections. */
@@ -39,6 +43,7 @@ const createEmbedded = (template: string | undefined): TestDatabase => {
   if (template) cpSync(template, dataDir, { recursive: true })
   return {
     location: { dataDir },
+    direct: { dataDir },
     flags: ['--data', dataDir],
     remove: async () => rmSync(dataDir, { recursive: true, force: true }),
   }
@@ -58,9 +63,11 @@ const createPostgres = async (url: string, template: string | undefined): Promis
   const name = `wcrm_${randomUUID().replaceAll('-', '')}`
   await administer(url, `create database ${name}${template ? ` template ${template}` : ''}`)
   const dataDir = newFolder()
-  const databaseUrl = Object.assign(new URL(url), { pathname: `/${name}` }).href
+  const withName = (server: string) => Object.assign(new URL(server), { pathname: `/${name}` }).href
+  const databaseUrl = withName(env.WCRM_TEST_POOLER_URL ?? url)
   return {
     location: { databaseUrl },
+    direct: { databaseUrl: withName(url) },
     flags: ['--database-url', databaseUrl, '--data', dataDir],
     remove: async () => {
       await administer(url, `drop database ${name} with (force)`)

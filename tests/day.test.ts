@@ -232,35 +232,27 @@ const checkOutcome = async ({ server, workspace, owner, sandbox, phone }: Day, i
   assert.equal((await owner.call('inbox_search_conversations', {})).data.length, 1)
 }
 
-// The test advances the clock of its server.
-everyDatabase(
-  'A day of customer service',
-  (server) => {
-    for (const [name, hire] of [
-      ['the command line', createCliClient],
-      ['MCP tools', createMcpClient],
-    ] as const)
-      it(`claim, reply, statuses, close, closed window and template with ${name}`, async () => {
-        const workspace = await makeWorkspace(server())
-        const colleague = await workspace.staff({ name: 'Grace', role: 'agent' })
-        const [owner, grace] = [
-          await hire(server(), workspace.owner.key),
-          await hire(server(), colleague.key),
-        ]
-        const sandbox = createSandboxCli(server(), workspace.owner.key)
-        const phone = generatePhone()
-        await insertApprovedTemplate(server(), workspace)
-        // Every update is delivered three times, in any order.
-        await sandbox('webhooks', '--duplicates', '2', '--shuffle')
+everyDatabase('A day of customer service', (server) => {
+  for (const [name, hire] of [
+    ['the command line', createCliClient],
+    ['MCP tools', createMcpClient],
+  ] as const)
+    it(`claim, reply, statuses, close, closed window and template with ${name}`, async () => {
+      const workspace = await makeWorkspace(server())
+      const colleague = await workspace.staff({ name: 'Grace', role: 'agent' })
+      const [owner, grace] = [await hire(server(), workspace.owner.key), await hire(server(), colleague.key)]
+      const sandbox = createSandboxCli(server(), workspace.owner.key)
+      const phone = generatePhone()
+      await insertApprovedTemplate(server(), workspace)
+      // Every update is delivered three times, in any order.
+      await sandbox('webhooks', '--duplicates', '2', '--shuffle')
 
-        const day: Day = { server: server(), workspace, colleague, owner, grace, sandbox, phone }
-        const { id, contactId } = await claimConversation(day)
-        await replyAndClose(day, id)
-        await sendAfterWindow(day, id, contactId)
-        await checkOutcome(day, id)
-        await owner.close()
-        await grace.close()
-      })
-  },
-  { dedicated: true },
-)
+      const day: Day = { server: server(), workspace, colleague, owner, grace, sandbox, phone }
+      const { id, contactId } = await claimConversation(day)
+      await replyAndClose(day, id)
+      await sendAfterWindow(day, id, contactId)
+      await checkOutcome(day, id)
+      await owner.close()
+      await grace.close()
+    })
+})

@@ -10,7 +10,7 @@ import {
   makeWorkspace,
   type ServerOptions,
   sharedServer,
-  startServer,
+  startWithOptions,
   type TestServer,
   type TestWorkspace,
 } from './servers.ts'
@@ -232,7 +232,7 @@ export type Scene = {
 
 /** Returns the server that all files share, or a new one for tests that name options. */
 const startFor = (database: string, options: ServerOptions): Promise<TestServer> =>
-  Object.keys(options).length === 0 ? sharedServer(database) : startServer(database, options)
+  Object.keys(options).length === 0 ? sharedServer(database) : startWithOptions(database, options)
 
 /**
  * Defines each test once for every door and database. A test gets a workspace of its own, and `call`, which

@@ -3,22 +3,33 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 
 /** A server as people run it: in a process of its own. `kill` sends the signal and waits for the end. */
-export type ServerProcess = { url: string; kill: (signal: NodeJS.Signals) => Promise<void> }
+export type ServerProcess = {
+  url: string
+  pid: number
+  kill: (signal: NodeJS.Signals) => Promise<void>
+  /** Sends SIGTERM. Returns the exit code; null when the signal ended the process. */
+  stop: () => Promise<number | null>
+}
 
 /** Starts `wcrm serve` with these flags on a free port, and waits until it is ready. */
 export const startProcess = (
   flags: readonly string[],
   env: Record<string, string> = {},
-): Promise<ServerProcess> => startCommand(['serve', '--port', '0', '--json', '--no-demo', ...flags], env)
+  wrapper: readonly string[] = [],
+): Promise<ServerProcess> =>
+  startCommand(['serve', '--port', '0', '--json', '--no-demo', ...flags], env, wrapper)
 
 /**
  * Starts a command that serves, and waits for its first line: JSON that holds its URL. `said` is all of it.
+ * `wrapper` are words before the command, such as `unshare`.
  */
 export const startCommand = async <T>(
   words: readonly string[],
   env: Record<string, string> = {},
+  wrapper: readonly string[] = [],
 ): Promise<ServerProcess & { said: T }> => {
-  const child: ChildProcess = spawn(process.execPath, ['bin/wcrm.js', ...words], {
+  const [program, ...args] = [...wrapper, process.execPath, 'bin/wcrm.js', ...words]
+  const child: ChildProcess = spawn(program!, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: process.env.PATH,
@@ -28,6 +39,7 @@ export const startCommand = async <T>(
       WCRM_LOG_LEVEL: 'error',
       WCRM_LIMIT_READ: '1000000',
       WCRM_LIMIT_WRITE: '1000000',
+      ...(env.WCRM_PROVIDER_URL === undefined ? { WCRM_PROVIDER: 'sandbox' } : {}),
       ...env,
     },
   })
@@ -45,10 +57,16 @@ export const startCommand = async <T>(
   const said = JSON.parse(line) as T & { url: string }
   return {
     url: said.url,
+    pid: child.pid!,
     said,
     kill: async (signal) => {
       child.kill(signal)
       await exited
+    },
+    stop: async () => {
+      child.kill('SIGTERM')
+      const [code] = (await exited) as [number | null]
+      return code
     },
   }
 }

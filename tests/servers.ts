@@ -9,20 +9,20 @@ import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import type { App } from '../server/core/app.ts'
 import type { AppOptions } from '../server/create-app.ts'
-import { createSandboxClock } from '../server/clock.ts'
 import { composeService } from '../server/compose.ts'
 import { stopStreams } from '../server/events/stream.ts'
 import { createHttpApp } from '../server/http/app.ts'
-import { MAX_BODY_BYTES } from '../server/http/body.ts'
+import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { downloadDueMedia } from '../server/media/downloads-job.ts'
 import { createMetrics } from '../server/metrics.ts'
+import { createSecretRing } from '../server/secret.ts'
 import type { ProviderConfig } from '../server/provider/settings.ts'
 import type { Sandbox } from '../server/sandbox/emulator/sandbox.ts'
+import { createKey } from '../storage/admin-keys.ts'
 import {
   createChannel,
-  createKey,
   createStaff,
   createWorkspace,
   type StaffFields,
@@ -56,15 +56,23 @@ export type ServerOptions = {
   limitWrite?: number
   limitWorkspaceRead?: number
   limitWorkspaceWrite?: number
+  limitAuthFailures?: number
+  phoneBudget?: number
   advancedFilters?: 'on' | 'off'
   countTimeBox?: number
   statementTimeout?: number
   webhookAllow?: string
+  trustProxy?: string
+  /** The secret and the previous ones. */
+  secrets?: readonly string[]
+  log?: AppOptions['log']
+  metricsToken?: string
+  metricsPort?: number
   resolve?: AppOptions['resolve']
   now?: () => string
   extra?: AppOptions['extra']
   provider?: ProviderConfig
-  /** A server of its own although the options are the defaults: the tests change what a server shares. */
+  /** A server and a database of its own: the tests change what servers or workspaces share. */
   dedicated?: true
 }
 
@@ -84,33 +92,31 @@ export const serveStorage = async (
   database: string,
   options: ServerOptions = {},
 ): Promise<TestServer> => {
-  let handle: ReturnType<typeof nodeHandler> | undefined
-  const server: Server = createServer((request, response) => {
-    void handle!(request as never, response as never)
-  })
-  // Clients keep connections from one test to the next, and must not find one closing that they reuse.
-  server.keepAliveTimeout = 0
+  const server: Server = createServer()
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const {
     now,
     extra,
-    provider = {},
+    provider = { provider: 'sandbox' },
     resolve = resolveExamples,
     statementTimeout: _,
     dedicated: __,
+    secrets = ['a secret of at least sixteen'],
+    log = pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }),
     ...limits
   } = options
   const mediaDir = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
   const service = composeService({
     storage,
-    secret: 'a secret of at least sixteen',
-    log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }),
+    secrets: createSecretRing(secrets),
+    log,
     metrics: createMetrics(),
     config: {
       publicUrl: url,
       limitRead: NO_LIMIT,
       limitWrite: NO_LIMIT,
+      limitAuthFailures: NO_LIMIT,
       webhookAllow: '127.0.0.0/8',
       ...limits,
     },
@@ -124,13 +130,16 @@ export const serveStorage = async (
   const { app, sandboxControl: driver, mounts } = service
   const sandbox = service.sandbox!
   const http = createHttpApp(app, { ...mounts, '/mcp': createMcpEndpoint(app) })
-  handle = nodeHandler((request) => http.fetch(request), { maxRequestBodySize: MAX_BODY_BYTES })
+  const listener = createListener(server, { publicUrl: url, log: app.log })
+  // Clients keep connections from one test to the next, and must not find one closing that they reuse.
+  server.keepAliveTimeout = 0
+  listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl: url, log: app.log }))
   return {
     database,
     url,
     app,
     db: storage.db,
-    sync: driver.sync,
+    sync: async (workspaceId) => await driver?.sync(workspaceId),
     sandbox,
     settle: async () => {
       do {
@@ -168,29 +177,61 @@ export const startServer = async (
   }
 }
 
-/** The servers that the tests of this process share, by database. */
-const shared = new Map<string, Promise<TestServer>>()
+type OpenDatabase = { storage: Storage; close: () => Promise<void> }
 
-/**
- * The server with default options on this database. It is started once in a process, and all suites that
- * need nothing special share it, each test in a workspace of its own. `close` leaves it running, with its
- * clock set right again.
- */
-export const sharedServer = async (database: string): Promise<TestServer> => {
-  if (!shared.has(database)) shared.set(database, startServer(database))
-  const server = await shared.get(database)!
+const openDatabase = async (database: string): Promise<OpenDatabase> => {
+  const { location, remove } = await createDatabase(database)
+  const storage = await openStorage(location)
   return {
-    ...server,
+    storage,
     close: async () => {
-      if (server.app.clock.offsetMs !== 0) await createSandboxClock(server.app).setOffset(0)
+      await storage.close()
+      await remove()
     },
   }
 }
 
+/** The databases that the tests of this process share, and the servers with default options on them. */
+const sharedDatabases = new Map<string, Promise<OpenDatabase>>()
+const sharedServers = new Map<string, Promise<TestServer>>()
+
+const shareDatabase = async (database: string): Promise<Storage> => {
+  if (!sharedDatabases.has(database)) sharedDatabases.set(database, openDatabase(database))
+  return (await sharedDatabases.get(database)!).storage
+}
+
+/**
+ * The server with default options on this database. It is started once in a process, and all suites that
+ * need nothing special share it, each test in a workspace of its own. `close` leaves it running.
+ */
+export const sharedServer = async (database: string): Promise<TestServer> => {
+  if (!sharedServers.has(database))
+    sharedServers.set(
+      database,
+      shareDatabase(database).then((storage) => serveStorage(storage, database)),
+    )
+  const server = await sharedServers.get(database)!
+  return {
+    ...server,
+    close: async () => {},
+  }
+}
+
+/**
+ * Starts a server for tests that need these options. It shares the database, which takes seconds to start,
+ * unless an option is about the database or the tests change what its servers share.
+ */
+export const startWithOptions = async (database: string, options: ServerOptions): Promise<TestServer> =>
+  options.dedicated || options.statementTimeout !== undefined
+    ? await startServer(database, options)
+    : await serveStorage(await shareDatabase(database), database, options)
+
 /** Stops them at the end of the process: `scripts/test-worker.ts` runs many files in one. */
 export const closeSharedServers = async (): Promise<void> => {
-  for (const server of shared.values()) await (await server).close()
-  shared.clear()
+  for (const server of sharedServers.values()) await (await server).close()
+  sharedServers.clear()
+  for (const database of sharedDatabases.values()) await (await database).close()
+  sharedDatabases.clear()
 }
 
 if (!process.env.WCRM_TEST_WORKER) after(closeSharedServers)

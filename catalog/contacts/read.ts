@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cursor, IdInput, Limit, NextCursor, Total } from '../fields.ts'
+import { Cursor, EXPENSIVE_READ, IdInput, Limit, NextCursor, Total } from '../fields.ts'
 import { Filter, ResolvedDates, SavedFilterIdInput, Warnings } from '../filters.ts'
 import { defineOperation } from '../operation.ts'
 import { Contact, ContactId, contact, since } from './schemas.ts'
@@ -44,8 +44,11 @@ export const searchContacts = defineOperation({
   description:
     'Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with ' +
     'the first page; `approximate` says when it is an estimate. ' +
-    "Where phones are hidden from the key's owner, digits in `query`, and comparing or sorting " +
-    'by phone, are refused with the reason `phone_hidden`.',
+    "Where phones are hidden from the key's owner, digits in `query`, comparing or sorting by phone, and " +
+    'digits and patterns in comparisons of `name` are refused with the reason `phone_hidden`; numbers in ' +
+    'names are masked. With `query`, `filter`, `saved_filter_id`, tags or groups it is ' +
+    EXPENSIVE_READ,
+  heavy: ['query', 'filter', 'saved_filter_id', 'tag_ids', 'group_ids', 'not_in_any_group'],
   scope: 'mcp:read',
   input: z.object({
     query: z

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, IdInput } from '../fields.ts'
+import { Id, IdInput, RehearsalWarnings } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { Attributes, Contact, Email, Name, TagName, contact, since } from './schemas.ts'
@@ -45,7 +45,10 @@ export const upsertContact = defineOperation({
   summary: 'Create a contact, or update the one with this phone number',
   description:
     'Repeated calls are safe. Groups and tags are added; existing ones are kept. Unknown tag ' +
-    'names are created; unknown group ids are refused.',
+    'names are created; unknown group ids are refused. A name that is nothing but a phone number is ' +
+    "not kept. Where phones are hidden from the key's owner, a dry run answers as for a number that no " +
+    'contact has, whether one has it or not, and says so in `warnings`; real calls tell by `action`, so ' +
+    'they are limited to a number of different phones a day (429, reason `phone_budget`).',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -56,6 +59,7 @@ export const upsertContact = defineOperation({
     id: Id.nullable().describe('Contact id; null when a dry run would create it.'),
     action: z.enum(['created', 'updated', 'unchanged']).describe('What was done.'),
     contact: WouldBeContact.describe('The contact in full.'),
+    warnings: RehearsalWarnings,
   }),
   errors: ['forbidden', 'conflict', 'upstream_error'],
   examples: [
@@ -90,7 +94,8 @@ export const importContacts = defineOperation({
     'Each row is an upsert and is validated separately: invalid rows are listed in `failures`, ' +
     'the others are written. All rows run in one transaction, in order, so that two rows with ' +
     'the same phone create one contact. Unknown tag names are created; unknown group ids fail ' +
-    'their row.',
+    'their row. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden ' +
+    'may not import, nor rehearse it (403, reason `phone_hidden`).',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',
@@ -148,7 +153,7 @@ export const importContacts = defineOperation({
       )
       .describe('The rows that failed.'),
   }),
-  errors: ['conflict', 'upstream_error'],
+  errors: ['forbidden', 'conflict', 'upstream_error'],
   examples: [
     {
       title: 'One of two rows is invalid',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cursor, Id, Limit, NextCursor, Timestamp } from '../fields.ts'
+import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp } from '../fields.ts'
 import { LastMessage } from '../messages.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
@@ -148,7 +148,9 @@ export const searchConversations = defineOperation({
   summary: 'Find conversations, newest activity first',
   description:
     'Staff restricted to some channels see only the conversations of those. When phones are ' +
-    "hidden from the key's owner, digits in `query` are refused.",
+    "hidden from the key's owner, digits in `query` are refused. With `query` it is " +
+    EXPENSIVE_READ,
+  heavy: ['query'],
   scope: 'mcp:read',
   input: z.object({
     query: z

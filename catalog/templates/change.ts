@@ -46,7 +46,9 @@ export const createTemplate = defineOperation({
   since,
   stability: 'beta',
   summary: 'Submit a message template for review',
-  description: 'Lint errors are refused with `template_rules`. `messaging_get_template` shows the outcome.',
+  description:
+    'Lint errors are refused with `template_rules`. `messaging_get_template` shows the outcome. ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'required',
@@ -63,7 +65,14 @@ export const createTemplate = defineOperation({
       .describe('The provider may change the category instead of rejecting.'),
   }),
   output: z.object(submission),
-  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required', 'upstream_error'],
+  errors: [
+    'not_found',
+    'forbidden',
+    'conflict',
+    'confirm_required',
+    'upstream_error',
+    'service_unconfigured',
+  ],
   examples: [
     {
       title: 'An order update',
@@ -82,7 +91,8 @@ export const updateTemplate = defineOperation({
   summary: 'Submit a changed template for review again',
   description:
     'Send the whole draft; the same checks run. Name and language cannot change. A template in ' +
-    'review, archived or disabled cannot be changed, nor can the category of an approved one.',
+    'review, archived or disabled cannot be changed, nor can the category of an approved one. ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -94,7 +104,7 @@ export const updateTemplate = defineOperation({
     template: TemplateDraft.describe('The edited draft.'),
   }),
   output: z.object(submission),
-  errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error'],
+  errors: ['not_found', 'conflict', 'confirm_required', 'upstream_error', 'service_unconfigured'],
   examples: [
     { title: 'Change the wording', input: { template_id: '11', template: draft }, output: submitted },
   ],
@@ -107,7 +117,9 @@ export const archiveTemplates = defineOperation({
   since,
   stability: 'stable',
   summary: 'Archive templates, so that they can no longer be sent',
-  description: 'Sends that use them will fail. They can be restored at the provider for 28 days.',
+  description:
+    'Sends that use them will fail. They can be restored at the provider for 28 days. ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
@@ -130,7 +142,7 @@ export const archiveTemplates = defineOperation({
       )
       .describe('The templates that could not be archived.'),
   }),
-  errors: ['confirm_required', 'upstream_error'],
+  errors: ['confirm_required', 'upstream_error', 'service_unconfigured'],
   examples: [
     {
       title: 'One of two fails',
@@ -152,7 +164,8 @@ export const uploadSample = defineOperation({
   summary: 'Upload the sample of a media header',
   description:
     'Returns the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up ' +
-    'to 16 MB, PDF documents up to 16 MB.',
+    'to 16 MB, PDF documents up to 16 MB. ' +
+    'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',

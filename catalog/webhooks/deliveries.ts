@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Timestamp, list, page } from '../fields.ts'
+import { EXPENSIVE_READ, Timestamp, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { EndpointId, EventTypeIdInput, delivery, endpoint, prefixed, since } from './schemas.ts'
 
@@ -27,7 +27,10 @@ const Attempt = z.object({
   started_at: Timestamp.describe('When it started.'),
   duration_ms: z.int().describe('Milliseconds until the response or the failure.'),
   response_status: z.int().optional().describe('HTTP status.'),
-  response_excerpt: z.string().optional().describe('Beginning of the response, at most 1 KB.'),
+  response_excerpt: z
+    .string()
+    .optional()
+    .describe('Beginning of the response, at most 1 KB; not shown to agents.'),
   error: z.string().optional().describe('Why there was no response.'),
   trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused the attempt.'),
 })
@@ -39,7 +42,11 @@ export const listDeliveries = defineOperation({
   since,
   stability: 'stable',
   summary: 'List the deliveries of an endpoint, newest first',
-  description: 'Works for deleted endpoints too.',
+  description:
+    'Works for deleted endpoints too. 403 `channels_limited` when the owner of the key may see some channels ' +
+    'only: deliveries are of all channels. With `status` or `event_type_id` it is ' +
+    EXPENSIVE_READ,
+  heavy: ['status', 'event_type_id'],
   scope: 'mcp:read',
   input: z.object({
     endpoint_id: EndpointId,
@@ -53,7 +60,7 @@ export const listDeliveries = defineOperation({
     ...page,
   }),
   output: z.object(list(Delivery)),
-  errors: ['not_found'],
+  errors: ['not_found', 'forbidden'],
   examples: [
     {
       title: 'Failed deliveries',
@@ -73,10 +80,13 @@ export const getDelivery = defineOperation({
   since,
   stability: 'stable',
   summary: 'Get one delivery with every attempt',
+  description:
+    'Agents do not see `response_excerpt`: a receiver can echo what is hidden from them. 403 ' +
+    '`channels_limited` when the owner of the key may see some channels only.',
   scope: 'mcp:read',
   input: z.object({ delivery_id: DeliveryId }),
   output: Delivery.extend({ attempts_made: z.array(Attempt).describe('Every attempt, oldest first.') }),
-  errors: ['not_found'],
+  errors: ['not_found', 'forbidden'],
   examples: [
     {
       title: 'Delivered on the first attempt',
@@ -105,6 +115,7 @@ export const replayDelivery = defineOperation({
   since,
   stability: 'stable',
   summary: 'Retry a delivery once',
+  description: '403 `channels_limited` when the owner of the key may see some channels only.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -112,7 +123,7 @@ export const replayDelivery = defineOperation({
   emits: [],
   input: z.object({ delivery_id: DeliveryId }),
   output: z.object({ delivery: Delivery.describe('The delivery, pending again.') }),
-  errors: ['not_found', 'conflict'],
+  errors: ['not_found', 'conflict', 'forbidden'],
   examples: [
     {
       title: 'Retry a delivery',
@@ -138,7 +149,7 @@ export const recoverEndpoint = defineOperation({
   summary: 'Resend the events that an endpoint missed in a time range',
   description:
     'Events of its subscriptions that it never accepted: failed permanently, or created while ' +
-    'it was disabled.',
+    'it was disabled. 403 `channels_limited` when the owner of the key may see some channels only.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',
@@ -153,7 +164,7 @@ export const recoverEndpoint = defineOperation({
     endpoint_id: EndpointId,
     recovered: z.int().describe('Deliveries that are now pending.'),
   }),
-  errors: ['not_found', 'conflict'],
+  errors: ['not_found', 'conflict', 'forbidden'],
   examples: [
     {
       title: 'An outage',

@@ -1,35 +1,33 @@
 import { once } from 'node:events'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import type { BackupLines } from '../../storage/backup/dump.ts'
 import { usageError } from '../error.ts'
+import { nameFile, openUnnamedFile } from '../unnamed-file.ts'
 
 /**
- * Writes lines to a gzip file that only its owner may read. It is renamed to `file` once it is complete and
- * synced. Returns its size in bytes.
+ * Writes lines to a gzip file that only its owner may read. It has no name until it is complete and synced, so
+ * that nothing is left behind when the command is killed. Returns its size in bytes.
  */
 export const writeBackupFile = async (file: string, lines: BackupLines): Promise<number> => {
-  const partial = `${file}.${process.pid}.partial`
   const bytes = async function* () {
     for await (const batch of lines) yield Buffer.from(batch.map((line) => `${line}\n`).join(''))
   }
+  if (existsSync(file) && !statSync(file).isFile())
+    throw usageError(`Cannot write ${file}: it is not a file.`, '<file>')
+  const out = await openUnnamedFile(dirname(resolve(file))).catch((error: NodeJS.ErrnoException) => {
+    throw usageError(`Cannot write ${file}: ${error.code ?? 'unwritable'}.`, '<file>')
+  })
   try {
-    const out = createWriteStream(partial, { mode: 0o600, flags: 'wx' })
-    await once(out, 'open').catch((error: NodeJS.ErrnoException) => {
-      throw usageError(`Cannot write ${file}: ${error.code ?? 'unwritable'}.`, '<file>')
-    })
-    await pipeline(bytes, createGzip({ level: 6 }), out)
-    const partialFile = await open(partial, 'r+')
-    await partialFile.sync()
-    await partialFile.close()
-    await rename(partial, file)
-    return (await stat(file)).size
-  } catch (error) {
-    await rm(partial, { force: true })
-    throw error
+    const stream = createWriteStream('', { fd: out.fd, autoClose: false })
+    await pipeline(bytes, createGzip({ level: 6 }), stream)
+    await nameFile(out, file)
+    return (await out.stat()).size
+  } finally {
+    await out.close()
   }
 }
 

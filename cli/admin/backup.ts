@@ -1,7 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Config } from '../../server/config.ts'
-import { computeSecretFingerprint } from '../../server/secret.ts'
+import { computeSecretFingerprint, readSecrets } from '../../server/secret.ts'
 import { toLocation } from '../../server/start.ts'
 import { dumpDatabase } from '../../storage/backup/dump.ts'
 import { isBackupLoadError, loadBackup, type LoadedBackup } from '../../storage/backup/load.ts'
@@ -12,20 +12,11 @@ import { cliError, usageError } from '../error.ts'
 import { readManifest } from '../manifest.ts'
 import { readBackupFile, writeBackupFile } from './backup-file.ts'
 import { notFoundError, stringFlag } from './flags.ts'
-import { databaseExists } from './session.ts'
+import { requireDatabase } from './session.ts'
 import { createProgressLine } from '../result.ts'
 import type { AdminSession, AdminVerb } from './verb.ts'
 
 const dumpInfo = (session: AdminSession) => ({ product: readManifest().version, now: session.now })
-
-const requireDatabase = (config: Config): void => {
-  if (!databaseExists(config))
-    throw notFoundError(
-      `There is no database in the folder ${resolve(config.dataDir)}.`,
-      '--data',
-      'Name the data folder of the server, or use --database-url.',
-    )
-}
 
 const serverRunningError = (detail: string) =>
   cliError(5, { type: 'about:blank', title: 'A server is running', status: 409, detail, code: 'conflict' })
@@ -40,7 +31,7 @@ const openExclusively = async (config: Config, reason: string): Promise<Storage>
   const storage = await openStorage(toLocation(config), {
     noTimeout: true,
     connections: 1,
-    prepare: config.databasePrepare === 'on',
+    prepare: config.databasePrepare,
   })
   try {
     if (!storage.embedded && (await countOtherSessions(storage.db)) > 0)
@@ -62,15 +53,9 @@ const describeSecretLocation = (config: Config): string => {
     : 'WCRM_SECRET of the server, or the file "secret" in its data folder'
 }
 
-/**
- * Returns the fingerprint of the secret that a server with this configuration would use. Undefined when it
- * would generate a new one.
- */
-const configuredFingerprint = (config: Config): string | undefined => {
-  const file = join(config.dataDir, 'secret')
-  const secret = config.secret ?? (existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined)
-  return secret === undefined ? undefined : computeSecretFingerprint(secret)
-}
+/** Whether a server with this configuration has the secret with this fingerprint. */
+const hasSecret = (config: Config, fingerprint: string): boolean =>
+  readSecrets(config).some((secret) => computeSecretFingerprint(secret) === fingerprint)
 
 /** Loads a dump. An invalid file is a usage error. */
 const loadInto = async (
@@ -89,6 +74,7 @@ const sumRows = (rows: Record<string, number>): number => Object.values(rows).re
 
 const backup: AdminVerb = {
   name: 'backup',
+  access: 'read',
   argument: ['<file>', 'the file to write'],
   scoped: false,
   summary: 'Write the whole database to one file',
@@ -98,7 +84,6 @@ const backup: AdminVerb = {
     'The file contains customer data and the hashes of API keys, but not the secret: back that up ' +
     'separately.',
   run: async (session, _flags, file) => {
-    requireDatabase(session.config)
     const db = await session.db()
     const line = createProgressLine(session.io, 'rows')
     let rows: Record<string, number> = {}
@@ -120,6 +105,7 @@ const backup: AdminVerb = {
 
 const restore: AdminVerb = {
   name: 'restore',
+  access: 'create',
   argument: ['<file>', 'a backup'],
   scoped: false,
   summary: 'Fill an empty database from a backup',
@@ -135,7 +121,7 @@ const restore: AdminVerb = {
       const { header, rows } = await loadInto(storage, readBackupFile(file), line.update)
       line.end()
       const { secret_fingerprint: needed, made_at, product } = header
-      if (needed !== null && configuredFingerprint(session.config) !== needed) {
+      if (needed !== null && !hasSecret(session.config, needed)) {
         session.io.stderr.write(
           `The server needs the secret of the backed-up server: store it in the file ` +
             `${resolve(session.config.dataDir, 'secret')}, or set WCRM_SECRET.\n`,

@@ -3,6 +3,7 @@ import { channelStatuses, channelTypes } from '../../catalog/channels.ts'
 import type { Config } from '../../server/config.ts'
 import { parsePhone } from '../../server/contacts/phone.ts'
 import { type ChannelFields, createChannel, listAllChannels, updateChannel } from '../../storage/admin.ts'
+import type { ProviderOwnerError } from '../../storage/provider-owners.ts'
 import { usageError } from '../error.ts'
 import {
   parseId,
@@ -15,13 +16,14 @@ import {
 } from './flags.ts'
 import type { AdminFlags, AdminGroup } from './verb.ts'
 
-const accountFlag = (flags: AdminFlags): { account_id?: string; account_name?: string } => {
+const accountFlag = (flags: AdminFlags): Pick<ChannelFields, 'account_id' | 'account_name'> => {
   const account = stringFlag(flags, 'account')
   if (account === undefined) return {}
+  if (account.trim() === 'none') return { account_id: null, account_name: null }
   const [, id, name] = /^([^:]+):(.+)$/.exec(account.trim()) ?? []
   if (id === undefined || name === undefined)
     throw usageError(
-      `--account must be ID:NAME, not "${account}".`,
+      `--account must be ID:NAME or none, not "${account}".`,
       '--account',
       'For example --account "100200:Main account".',
     )
@@ -36,6 +38,33 @@ const identifierFlag = (flags: AdminFlags): string | undefined => {
   return 'digits' in phone ? phone.digits : identifier
 }
 
+const numberFlag = (flags: AdminFlags): string | null | undefined => {
+  const number = nameFlag(flags, 'providerPhoneNumberId')
+  return number === 'none' ? null : number
+}
+
+/** Explains that the number or the account at the provider is taken, and how to free it. */
+const explainOwner = (error: unknown): unknown => {
+  const { code, message, owner } = error as Partial<ProviderOwnerError>
+  if (code !== 'PROVIDER_OWNER' || !owner) return error
+  const flag = owner.kind === 'number' ? '--provider-phone-number-id' : '--account'
+  const belongsTo = owner.kind === 'number' ? 'one channel' : 'one workspace'
+  return usageError(
+    `${message} What customers and the provider send to it goes to ${belongsTo} only.`,
+    flag,
+    `Give it another ${owner.kind}, or free this one first: ` +
+      `wcrm admin channels update ${owner.id} --workspace ${owner.workspace_id} ${flag} none`,
+  )
+}
+
+const explainingOwners = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    throw explainOwner(error)
+  }
+}
+
 const channelFields = (flags: AdminFlags): ChannelFields =>
   omitUndefined({
     type: choiceFlag(flags, 'type', channelTypes),
@@ -44,7 +73,7 @@ const channelFields = (flags: AdminFlags): ChannelFields =>
     status: choiceFlag(flags, 'status', channelStatuses),
     ...accountFlag(flags),
     provider_channel_id: nameFlag(flags, 'providerChannelId'),
-    provider_phone_number_id: nameFlag(flags, 'providerPhoneNumberId'),
+    provider_phone_number_id: numberFlag(flags),
     is_default: flags['default'] === true ? true : undefined,
   }) as ChannelFields
 
@@ -62,11 +91,15 @@ const identityFlags = [
 
 const optionalFlags = [
   ['--status <status>', `one of: ${channelStatuses.join(', ')}`],
-  ['--account <id:name>', 'business account of the channel at the provider'],
+  [
+    '--account <id:name>',
+    'business account of the channel at the provider, of this workspace alone; or none',
+  ],
   ['--provider-channel-id <id>', 'id of the channel at the provider'],
   [
     '--provider-phone-number-id <id>',
-    'id of the phone number at the provider (default without a provider: one for the sandbox)',
+    'id of the phone number at the provider, of this channel alone; or none (default without a provider: ' +
+      'one for the sandbox)',
   ],
   ['--default', 'make it the default channel for sends that name none'],
 ] as const
@@ -86,22 +119,21 @@ export const channelsGroup: AdminGroup = {
       ),
       run: async (session, flags) => {
         const fields = channelFields(flags)
-        return await createChannel(
-          await session.db(),
-          (await session.workspace()).id,
-          {
-            status: 'connected',
-            ...sandboxPhoneNumberId(session.config, fields),
-            ...fields,
-            type: fields.type!,
-          },
-          session.now,
-        )
+        const id = (await session.workspace()).id
+        const channel = {
+          status: 'connected' as const,
+          ...sandboxPhoneNumberId(session.config, fields),
+          ...fields,
+          type: fields.type!,
+        }
+        return await explainingOwners(createChannel(await session.db(), id, channel, session.now))
       },
     },
     {
       name: 'list',
+      access: 'read',
       summary: 'List the channels',
+      repairsNumbers: true,
       scoped: true,
       columns: [
         'id',
@@ -122,6 +154,7 @@ export const channelsGroup: AdminGroup = {
     {
       name: 'update',
       summary: 'Update a channel; omitted values stay',
+      repairsNumbers: true,
       scoped: true,
       argument: ['<id>', 'channel'],
       options: [...identityFlags, ...optionalFlags],
@@ -129,7 +162,8 @@ export const channelsGroup: AdminGroup = {
         const id = parseId(argument, '<id>')
         const fields = channelFields(flags)
         if (Object.keys(fields).length === 0) throw nothingToChangeError()
-        const row = await updateChannel(await session.db(), (await session.workspace()).id, id, fields)
+        const workspaceId = (await session.workspace()).id
+        const row = await explainingOwners(updateChannel(await session.db(), workspaceId, id, fields))
         if (!row)
           throw notFoundError(
             `The workspace has no channel ${id}.`,

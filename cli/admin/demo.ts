@@ -17,6 +17,7 @@ const MAX_DEMO_CONTACTS = 5_000_000
 
 const demo: AdminVerb = {
   name: 'demo',
+  access: 'create',
   summary: 'Add generated contacts to a workspace, or create the demo workspace in an empty database',
   scoped: true,
   about:

@@ -1,17 +1,34 @@
 import { currentVersion, type Scope, scopes } from '../../catalog/index.ts'
 import { hashApiKey, createApiKey } from '../../server/api-keys.ts'
-import { createKey, listAllStaff, listKeys, revokeKey } from '../../storage/admin.ts'
+import { parseSubnet } from '../../server/client-address.ts'
+import { parseDuration } from '../../server/sandbox/control/duration.ts'
+import {
+  type AdminKeyRow,
+  createKey,
+  listKeys,
+  replaceKey,
+  revokeKey,
+  updateKey,
+} from '../../storage/admin-keys.ts'
+import { listAllStaff } from '../../storage/admin.ts'
+import type { CommandResult } from '../result.ts'
 import { usageError } from '../error.ts'
 import {
-  parseId,
   listFlag,
-  notFoundError,
-  timestampFlag,
   nameFlag,
+  notFoundError,
+  nothingToChangeError,
+  omitUndefined,
+  parseId,
   requireExistingIds,
   stringFlag,
+  timestampFlag,
 } from './flags.ts'
-import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
+import type { AdminFlags, AdminGroup, AdminSession, AdminVerb } from './verb.ts'
+
+const DEFAULT_OVERLAP = '24h'
+const MAX_OVERLAP_MS = 90 * 24 * 60 * 60 * 1000
+const MAX_ALLOWED_SUBNETS = 100
 
 const scopesFlag = (flags: AdminFlags): Scope[] => {
   const words = listFlag(flags, 'scopes')!
@@ -26,11 +43,151 @@ const scopesFlag = (flags: AdminFlags): Scope[] => {
   return scopes.filter((scope) => words.includes(scope))
 }
 
-const expiryFlag = (session: AdminSession, flags: AdminFlags, timezone: string): string | null => {
-  const expires = timestampFlag(flags, 'expires', timezone) ?? null
-  if (expires !== null && expires <= session.now)
+/** Parses `--expires`; null for `never`. Warns when it is in the past. */
+const expiryFlag = (
+  session: AdminSession,
+  flags: AdminFlags,
+  timezone: string,
+): string | null | undefined => {
+  if (stringFlag(flags, 'expires')?.trim() === 'never') return null
+  const expires = timestampFlag(flags, 'expires', timezone)
+  if (expires !== undefined && expires <= session.now)
     session.io.stderr.write('Warning: --expires is in the past, so the key is already expired.\n')
   return expires
+}
+
+/** Parses `--allow-from`, addresses and CIDRs; null for `anywhere`. */
+const allowFromFlag = (flags: AdminFlags): string[] | null | undefined => {
+  const items = listFlag(flags, 'allowFrom')
+  if (items === undefined || (items.length === 1 && items[0] === 'anywhere')) return items && null
+  const fix = 'Use addresses and CIDRs, such as 203.0.113.7 or 2001:db8::/32, or anywhere.'
+  if (items.length === 0 || items.length > MAX_ALLOWED_SUBNETS)
+    throw usageError(`--allow-from takes 1 to ${MAX_ALLOWED_SUBNETS} items.`, '--allow-from', fix)
+  const subnets = items.map((item) => {
+    const subnet = parseSubnet(item)
+    if (subnet === undefined) throw usageError(`--allow-from does not accept "${item}".`, '--allow-from', fix)
+    return subnet
+  })
+  return [...new Set(subnets)]
+}
+
+/** Parses `--overlap`: milliseconds that the replaced key stays valid. */
+const overlapFlag = (flags: AdminFlags): number => {
+  const text = (stringFlag(flags, 'overlap') ?? DEFAULT_OVERLAP).trim()
+  const ms = text === '0' ? 0 : parseDuration(text)
+  if (ms === undefined || ms > MAX_OVERLAP_MS)
+    throw usageError(
+      `--overlap does not accept "${text}".`,
+      '--overlap',
+      'Use a duration of at most 90 days, such as 24h or 7d, or 0.',
+    )
+  return ms
+}
+
+type KeyState = 'active' | 'expired' | 'revoked' | 'disabled'
+
+/** Whether a key is valid, and if not, why. */
+const getState = (row: AdminKeyRow, now: string, isStaffEnabled: boolean): KeyState => {
+  if (row.revoked_at !== null) return 'revoked'
+  if (row.expires_at !== null && row.expires_at <= now) return 'expired'
+  return isStaffEnabled ? 'active' : 'disabled'
+}
+
+const showKeys = async (
+  session: AdminSession,
+  workspaceId: string,
+  rows: readonly AdminKeyRow[],
+): Promise<(AdminKeyRow & { state: KeyState })[]> => {
+  const staff = await listAllStaff(await session.db(), workspaceId)
+  const enabled = new Set(staff.filter((one) => one.enabled).map((one) => one.id))
+  return rows.map((row) => ({ ...row, state: getState(row, session.now, enabled.has(row.staff_id)) }))
+}
+
+const showKey = async (session: AdminSession, row: AdminKeyRow): Promise<CommandResult> => {
+  const [shown] = await showKeys(session, (await session.workspace()).id, [row])
+  return shown!
+}
+
+const noSuchKeyError = (id: string) =>
+  notFoundError(`The workspace has no key ${id}.`, '<id>', 'List them with: wcrm admin keys list')
+
+const allowFromOption = [
+  '--allow-from <list>',
+  'addresses and CIDRs that it may be used from; anywhere: no limit',
+] as const
+const expiresOption = [
+  '--expires <date>',
+  "last day (in the workspace's time zone) or time at which it is valid; never: no limit",
+] as const
+
+const rotateVerb: AdminVerb = {
+  name: 'rotate',
+  summary: 'Create a key in place of another one, which stays valid for a while',
+  about:
+    'The new key has the staff member, scopes, name, flags, addresses and expiry of the old one, and is ' +
+    'shown only once. Both are valid until the overlap ends.',
+  scoped: true,
+  argument: ['<id>', 'key to replace'],
+  options: [
+    [
+      '--overlap <duration>',
+      `time that the old key stays valid, such as 24h or 7d; 0: none (default ${DEFAULT_OVERLAP})`,
+    ],
+    expiresOption,
+  ],
+  run: async (session, flags, argument) => {
+    const id = parseId(argument, '<id>')
+    const overlap = overlapFlag(flags)
+    const db = await session.db()
+    const workspace = await session.workspace()
+    const expiresAt = expiryFlag(session, flags, workspace.timezone)
+    let key = ''
+    const replaced = await replaceKey(
+      db,
+      workspace.id,
+      id,
+      (old) => {
+        const state = getState(old, session.now, true)
+        if (state === 'revoked' || (state === 'expired' && expiresAt === undefined))
+          throw usageError(
+            `The key ${id} is ${state}.`,
+            '<id>',
+            state === 'expired'
+              ? 'Give the new key an expiry of its own with --expires.'
+              : 'Create a new one with: wcrm admin keys create',
+          )
+        key = createApiKey(old.test)
+        return hashApiKey(key)
+      },
+      {
+        oldUntil: new Date(Date.parse(session.now) + overlap).toISOString(),
+        expiresAt,
+        now: session.now,
+      },
+    )
+    if (!replaced) throw noSuchKeyError(id)
+    const { id: newId, ...row } = await showKey(session, replaced.key)
+    return { id: newId, key, ...row, replaces: { id, expires_at: replaced.old.expires_at } }
+  },
+}
+
+const updateVerb: AdminVerb = {
+  name: 'update',
+  summary: 'Change the name, the expiry or the addresses of a key; running servers follow within a second',
+  scoped: true,
+  argument: ['<id>', 'key'],
+  options: [['--name <name>', 'purpose of the key'], expiresOption, allowFromOption],
+  run: async (session, flags, argument) => {
+    const id = parseId(argument, '<id>')
+    const given = { name: nameFlag(flags), allow_from: allowFromFlag(flags) }
+    const db = await session.db()
+    const workspace = await session.workspace()
+    const fields = omitUndefined({ ...given, expires_at: expiryFlag(session, flags, workspace.timezone) })
+    if (Object.keys(fields).length === 0) throw nothingToChangeError()
+    const row = await updateKey(db, workspace.id, id, fields)
+    if (!row) throw noSuchKeyError(id)
+    return await showKey(session, row)
+  },
 }
 
 export const keysGroup: AdminGroup = {
@@ -49,15 +206,17 @@ export const keysGroup: AdminGroup = {
         ['--name <name>', 'purpose of the key'],
         ['--test', 'create a test key: every write runs as a dry run'],
         ['--agent', 'mark it as the key of an AI agent'],
-        ['--expires <date>', "last day (in the workspace's time zone) or time at which it is valid"],
+        expiresOption,
+        allowFromOption,
       ],
       run: async (session, flags) => {
         const staffId = parseId(stringFlag(flags, 'staff')!, '--staff')
         const granted = scopesFlag(flags)
         const name = nameFlag(flags) ?? null
+        const allowFrom = allowFromFlag(flags) ?? null
         const db = await session.db()
         const workspace = await session.workspace()
-        const expires = expiryFlag(session, flags, workspace.timezone)
+        const expires = expiryFlag(session, flags, workspace.timezone) ?? null
         requireExistingIds(
           [staffId],
           (await listAllStaff(db, workspace.id)).map((s) => s.id),
@@ -66,7 +225,7 @@ export const keysGroup: AdminGroup = {
           'staff',
         )
         const key = createApiKey(flags['test'] === true)
-        const { id, ...row } = await createKey(
+        const created = await createKey(
           db,
           workspace.id,
           hashApiKey(key),
@@ -78,14 +237,17 @@ export const keysGroup: AdminGroup = {
             agent: flags['agent'] === true,
             api_version: currentVersion,
             expires_at: expires,
+            allow_from: allowFrom,
           },
           session.now,
         )
+        const { id, ...row } = await showKey(session, created)
         return { id, key, ...row }
       },
     },
     {
       name: 'list',
+      access: 'read',
       summary: 'List the keys (the secret parts are not stored)',
       scoped: true,
       columns: [
@@ -95,13 +257,20 @@ export const keysGroup: AdminGroup = {
         'scopes',
         'test',
         'agent',
+        'state',
+        'last_used_at',
         'expires_at',
         'revoked_at',
-        'last_used_at',
+        'allow_from',
         'created_at',
       ],
-      run: async (session) => ({ data: await listKeys(await session.db(), (await session.workspace()).id) }),
+      run: async (session) => {
+        const { id } = await session.workspace()
+        return { data: await showKeys(session, id, await listKeys(await session.db(), id)) }
+      },
     },
+    updateVerb,
+    rotateVerb,
     {
       name: 'revoke',
       summary: 'Revoke a key; running servers refuse it within a second',
@@ -110,13 +279,8 @@ export const keysGroup: AdminGroup = {
       run: async (session, _flags, argument) => {
         const id = parseId(argument, '<id>')
         const row = await revokeKey(await session.db(), (await session.workspace()).id, id, session.now)
-        if (!row)
-          throw notFoundError(
-            `The workspace has no key ${id}.`,
-            '<id>',
-            'List them with: wcrm admin keys list',
-          )
-        return row
+        if (!row) throw noSuchKeyError(id)
+        return await showKey(session, row)
       },
     },
   ],

@@ -4,6 +4,7 @@ import { channelsGroup } from './channels.ts'
 import { demoVerbs } from './demo.ts'
 import { keysGroup } from './keys.ts'
 import { reportsGroup } from './reports.ts'
+import { secretGroup } from './secret.ts'
 import { slaGroup } from './sla.ts'
 import { staffGroup, teamsGroup } from './staff.ts'
 import type { AdminFlags, AdminGroup, AdminVerb } from './verb.ts'
@@ -16,6 +17,7 @@ export const adminGroups: readonly AdminGroup[] = [
   teamsGroup,
   channelsGroup,
   keysGroup,
+  secretGroup,
   slaGroup,
   reportsGroup,
 ]
@@ -82,7 +84,7 @@ const renderCommandList = (): string =>
 export const createAdminProgram = (run: RunAdminVerb): Command => {
   const root = new Command('wcrm admin')
     .description(
-      'Administer workspaces, staff, teams, channels, keys, service levels and reports, ' +
+      'Administer workspaces, staff, teams, channels, keys, the secret, service levels and reports, ' +
         "on the server's own machine.",
     )
     .usage('<group> <verb> [flags]')

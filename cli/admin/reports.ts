@@ -1,16 +1,16 @@
-import { refreshClock } from '../../server/clock.ts'
+import { businessTime } from '../../server/clock.ts'
 import { Problem } from '../../server/core/problem.ts'
 import { generateReport, nightlyRanges, resolvePastRange } from '../../server/reports/generate.ts'
+import { listClockOffsets } from '../../storage/clock.ts'
 import { listReports } from '../../storage/staff-reports.ts'
 import { usageError } from '../error.ts'
 import { nameFlag, stringFlag } from './flags.ts'
 import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
 
-/** Returns business time, which the sandbox's clock can advance. */
-const businessTime = async ({ config, db, now }: AdminSession): Promise<string> => {
-  const clock = { offsetMs: 0 }
-  if (config.providerUrl === undefined) await refreshClock({ db: await db(), clock })
-  return new Date(Date.parse(now) + clock.offsetMs).toISOString()
+/** Returns business time of a workspace, which the sandbox's clock can advance. */
+const loadBusinessTime = async ({ config, db, now }: AdminSession, workspaceId: string): Promise<string> => {
+  const clockOffsets = config.providerUrl === undefined ? await listClockOffsets(await db()) : new Map()
+  return businessTime({ now: () => now, clockOffsets }, workspaceId)
 }
 
 /** Converts a problem of a field, such as an impossible day, to a usage error. */
@@ -60,7 +60,7 @@ export const reportsGroup: AdminGroup = {
       ],
       run: async (session, flags) => {
         const { id, timezone } = await session.workspace()
-        const now = await businessTime(session)
+        const now = await loadBusinessTime(session, id)
         const db = await session.db()
         const data = []
         for (const span of readSpans(flags, now, timezone)) data.push(await generateReport(db, id, span, now))
@@ -69,6 +69,7 @@ export const reportsGroup: AdminGroup = {
     },
     {
       name: 'list',
+      access: 'read',
       summary: 'List the stored reports, newest first',
       scoped: true,
       columns: COLUMNS,

@@ -1,25 +1,23 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { type Config, readConfig } from '../../server/config.ts'
 import { toLocation } from '../../server/start.ts'
 import { listWorkspaces, type WorkspaceRow } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
-import { migrate, openStorage, type Storage } from '../../storage/open.ts'
+import { compareSchema, migrate, openStorage, type Storage } from '../../storage/open.ts'
 import { usageError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { parseId, notFoundError, stringFlag } from './flags.ts'
-import type { AdminFlags, AdminSession } from './verb.ts'
+import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
 
 /** Reads the configuration from the flags and the environment. */
 const readAdminConfig = (flags: AdminFlags, io: Io): Config => {
-  // --data overrides WCRM_DATABASE_URL.
-  const env = stringFlag(flags, 'data') === undefined ? io.env : { ...io.env, WCRM_DATABASE_URL: '' }
   if (stringFlag(flags, 'data') !== undefined && stringFlag(flags, 'databaseUrl') !== undefined)
     throw usageError('--data and --database-url are mutually exclusive.', '--data')
   try {
     return readConfig(
       { dataDir: stringFlag(flags, 'data'), databaseUrl: stringFlag(flags, 'databaseUrl') },
-      env,
+      io.env,
     )
   } catch (error) {
     throw usageError((error as Error).message)
@@ -27,21 +25,61 @@ const readAdminConfig = (flags: AdminFlags, io: Io): Config => {
 }
 
 /** False when the embedded database was never created. Always true for PostgreSQL. */
-export const databaseExists = (config: Config): boolean =>
-  config.databaseUrl !== undefined || existsSync(join(config.dataDir, 'pgdata'))
+const databaseExists = (config: Config): boolean =>
+  config.databaseUrl !== undefined || existsSync(join(config.dataDir, 'pgdata', 'PG_VERSION'))
 
-/** Opens the database, also next to a running server, without statement timeouts, and migrates it. */
-const openForAdmin = async (config: Config): Promise<Storage> => {
+/** Throws when the embedded database was never created. */
+export const requireDatabase = (config: Config): void => {
+  if (!databaseExists(config))
+    throw notFoundError(
+      `There is no database in the folder ${resolve(config.dataDir)}.`,
+      '--data',
+      'Name the data folder of the server, or use --database-url.',
+    )
+}
+
+/** Throws when a command that only reads would have to migrate the database first. */
+const requireSchema = async (db: Db): Promise<void> => {
+  const schema = await compareSchema(db)
+  if (schema === 'none')
+    throw notFoundError(
+      'The database is empty: it has no tables of wcrm.',
+      '--database-url',
+      'Name the database of the server; its first start creates the tables.',
+    )
+  if (schema !== 'same')
+    throw usageError(
+      `The database has the schema of ${schema === 'older' ? 'an older' : 'a newer'} version, and this ` +
+        'command only reads it.',
+      '--database-url',
+      schema === 'older'
+        ? 'Start this version of the server first, which migrates it, or use the version that it has.'
+        : 'Use the version of the server.',
+    )
+}
+
+/**
+ * Opens the database, also next to a running server, without statement timeouts. Migrates it unless the
+ * command only reads, and creates it only for those that may.
+ */
+const openForAdmin = async (
+  config: Config,
+  { access, repairsNumbers }: AdminVerb,
+  io: Io,
+): Promise<Storage> => {
+  if (access !== 'create') requireDatabase(config)
   const storage = await openStorage(toLocation(config), {
     attach: true,
+    warn: (message) => io.stderr.write(`Warning: ${message}.\n`),
     noTimeout: true,
     connections: 2,
-    prepare: config.databasePrepare === 'on',
+    prepare: config.databasePrepare,
   })
   try {
-    await migrate(storage.db)
+    await (access === 'read' ? requireSchema(storage.db) : migrate(storage.db))
     return storage
   } catch (error) {
+    if (repairsNumbers && (error as { code?: string }).code === 'DOUBLE_NUMBERS') return storage
     await storage.close()
     throw error
   }
@@ -83,10 +121,11 @@ const selectWorkspace = async (db: Db, flags: AdminFlags): Promise<WorkspaceRow>
 export const openAdminSession = (
   io: Io,
   flags: AdminFlags,
+  verb: AdminVerb,
 ): { session: AdminSession; close: () => Promise<void> } => {
   let opened: Promise<Storage> | undefined
   const config = readAdminConfig(flags, io)
-  const db = async (): Promise<Db> => (await (opened ??= openForAdmin(config))).db
+  const db = async (): Promise<Db> => (await (opened ??= openForAdmin(config, verb, io))).db
   return {
     session: {
       io,

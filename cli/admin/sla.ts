@@ -146,6 +146,7 @@ export const slaGroup: AdminGroup = {
     },
     {
       name: 'list',
+      access: 'read',
       summary: 'List the service levels',
       scoped: true,
       columns: [

@@ -109,6 +109,7 @@ export const staffGroup: AdminGroup = {
     },
     {
       name: 'list',
+      access: 'read',
       summary: 'List the staff',
       scoped: true,
       columns: ['id', 'name', 'role', 'enabled', 'hide_phone_numbers', 'reports', 'channel_ids', 'team_ids'],
@@ -188,6 +189,7 @@ export const teamsGroup: AdminGroup = {
     },
     {
       name: 'list',
+      access: 'read',
       summary: 'List the teams',
       scoped: true,
       columns: ['id', 'name', 'staff_ids'],

@@ -4,7 +4,7 @@ import type { Db } from '../../storage/database.ts'
 import type { Io } from '../io.ts'
 import type { CommandResult } from '../result.ts'
 
-/** The context of one command run. The database is opened and migrated on first use. */
+/** The context of one command run. The database is opened on first use, and migrated unless the command reads. */
 export type AdminSession = {
   readonly io: Io
   readonly config: Config
@@ -28,8 +28,15 @@ export type AdminVerb = {
   readonly options?: readonly (readonly [flags: string, about: string])[]
   /** True when it runs in one workspace and takes `--workspace`. */
   readonly scoped: boolean
+  /**
+   * What it may do to the database: one that reads never migrates it, one that creates may be the first.
+   * Absent: it must exist, and is migrated.
+   */
+  readonly access?: 'read' | 'create'
   /** Columns of a list; absent when the result is a record. */
   readonly columns?: readonly string[]
+  /** True when it also works on a database that cannot be migrated because two channels have one number. */
+  readonly repairsNumbers?: true
   readonly run: (session: AdminSession, flags: AdminFlags, argument: string) => Promise<CommandResult>
 }
 

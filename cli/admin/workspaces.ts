@@ -53,6 +53,7 @@ export const workspacesGroup: AdminGroup = {
   verbs: [
     {
       name: 'create',
+      access: 'create',
       summary: 'Create a workspace',
       scoped: false,
       required: [['--name <name>', 'display name']],
@@ -66,6 +67,7 @@ export const workspacesGroup: AdminGroup = {
     },
     {
       name: 'list',
+      access: 'read',
       summary: 'List the workspaces',
       scoped: false,
       columns: ['id', 'name', 'timezone', 'features', 'contact_limit', 'template_limit', 'created_at'],

@@ -11,7 +11,10 @@ const TIMEOUT_MS = 60_000
 export const createSandboxClient =
   (io: Io, url: string | undefined): SandboxClient =>
   async (method, path, input) => {
-    const to = { ...(await loadCredentials(io.env, url)), version: readManifest().version }
+    const to = {
+      ...(await loadCredentials(io.env, url, (message) => io.stderr.write(message))),
+      version: readManifest().version,
+    }
     const query = method === 'GET' && input ? `?${new URLSearchParams(input as Record<string, string>)}` : ''
     let response: Response
     try {

@@ -29,12 +29,13 @@ const renderCommandList = (): string =>
     ...sandboxVerbs.map((verb) => `  ${formatSandboxUsage(verb)}`),
     '',
     'Ids are those that wcrm shows. All take --json, use the API key of the other commands (WCRM_API_KEY',
-    'or wcrm login) and work in its workspace.',
+    "or wcrm login), an owner's or admin's, and work in its workspace alone. A server plays the sandbox",
+    'with the embedded database, or when it is started with WCRM_PROVIDER=sandbox.',
     '',
   ].join('\n')
 
 const GROUP_SUMMARIES: Readonly<Record<string, string>> = {
-  clock: 'Business time',
+  clock: 'Business time of the workspace',
   fault: 'Simulated failures of the provider',
 }
 

@@ -1,13 +1,13 @@
 import { hkdfSync } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { pino } from 'pino'
-import { refreshClock, createSandboxClock } from '../../server/clock.ts'
 import { type Config, readConfig } from '../../server/config.ts'
-import { MAX_BODY_BYTES } from '../../server/http/body.ts'
+import { createListener } from '../../server/http/listener.ts'
 import { nodeHandler } from '../../server/http/node.ts'
+import { createLogger } from '../../server/logger.ts'
+import { loadSandboxClock } from '../../server/sandbox/standalone-clock.ts'
 import { createSandbox, type Sandbox } from '../../server/sandbox/emulator/sandbox.ts'
-import { loadSecret } from '../../server/secret.ts'
+import { loadSecrets } from '../../server/secret.ts'
 import { openMigrated } from '../../server/start.ts'
 import type { Storage } from '../../storage/open.ts'
 import { usageError } from '../error.ts'
@@ -48,7 +48,7 @@ const readSandboxConfig = (flags: SandboxFlags, io: Io): Config => {
  */
 const resolveSecrets = (flags: SandboxFlags, io: Io, config: Config): SandboxSecrets => {
   const derive = (purpose: string): string =>
-    Buffer.from(hkdfSync('sha256', loadSecret(config), 'wcrm', `sandbox ${purpose}`, 24)).toString(
+    Buffer.from(hkdfSync('sha256', loadSecrets(config)[0]!, 'wcrm', `sandbox ${purpose}`, 24)).toString(
       'base64url',
     )
   return {
@@ -102,7 +102,7 @@ const printReady = (
 export const serveSandbox = async (io: Io, flags: SandboxFlags): Promise<void> => {
   const config = readSandboxConfig(flags, io)
   const secrets = resolveSecrets(flags, io, config)
-  const storage = await openMigrated(config)
+  const storage = await openMigrated(config, (message) => io.stderr.write(`${message}\n`))
   try {
     await runSandbox(io, storage, config, secrets, flags)
   } finally {
@@ -117,31 +117,26 @@ const runSandbox = async (
   secrets: SandboxSecrets,
   flags: SandboxFlags,
 ): Promise<void> => {
-  const clock = { offsetMs: 0 }
-  await refreshClock({ db, clock })
+  const clock = await loadSandboxClock(db)
+  const log = createLogger(config.logLevel)
   const sandbox: Sandbox = createSandbox({
     db,
     ...secrets,
-    clock: createSandboxClock({ db, clock }),
-    now: () => new Date(Date.now() + clock.offsetMs).toISOString(),
+    clock,
+    now: () => new Date(Date.now() + clock.offsetMs()).toISOString(),
     callbackUrl: () => stringFlag(flags, 'webhookUrl'),
-    log: pino({ level: config.logLevel, base: null }, pino.destination({ fd: 2, sync: false })),
+    log,
   })
-  const handle = nodeHandler((request) => sandbox.fetch(request, new URL(request.url).pathname), {
-    maxRequestBodySize: MAX_BODY_BYTES,
-  })
-  const server = createServer((request, response) => {
-    void handle(request, response)
-  })
+  const server = createServer()
   const url = await listen(server, config)
+  const listener = createListener(server, { publicUrl: url, log })
+  listener.serve(
+    nodeHandler((request) => sandbox.fetch(request, new URL(request.url).pathname), { publicUrl: url, log }),
+  )
   const stop = sandbox.start()
   const stopSignal = waitForStopSignal()
   printReady(io, url, secrets, flags['json'] === true)
   await stopSignal
-  await new Promise<void>((closed) => {
-    server.close(() => closed())
-    server.closeIdleConnections()
-    setTimeout(() => server.closeAllConnections(), 5_000).unref()
-  })
+  await listener.drain()
   await stop()
 }

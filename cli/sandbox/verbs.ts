@@ -144,16 +144,26 @@ const customerVerbs: readonly SandboxVerb[] = [
 ]
 
 const clockVerbs: readonly SandboxVerb[] = [
-  { name: 'clock show', summary: 'Show business time', run: ({ call }) => call('GET', 'clock') },
+  {
+    name: 'clock show',
+    summary: 'Show business time of the workspace',
+    run: ({ call }) => call('GET', 'clock'),
+  },
   {
     name: 'clock advance',
     positionals: [['<duration>', 'such as 25h or "1d 2h": s, m, h, d or w']],
-    summary: 'Advance business time, on every server',
+    summary: 'Advance business time of the workspace, on every server',
     about:
-      'Reply windows close and drafts expire as if the time had passed. The clock cannot go back. ' +
-      'Leases, rate ' +
-      'limits and signatures use real time.',
+      'Reply windows close and reminders come due as if the time had passed: at most 400 days ahead. What ' +
+      'expires or is retained uses real time: keys, cursors, signed URLs, idempotency records, events, ' +
+      'deliveries and the audit trail.',
     run: ({ call, words }) => call('POST', 'clock', { advance: words[0] }),
+  },
+  {
+    name: 'clock reset',
+    summary: 'Set business time of the workspace back to real time',
+    about: 'What was written meanwhile keeps its times, which are then in the future.',
+    run: ({ call }) => call('DELETE', 'clock'),
   },
 ]
 
@@ -187,7 +197,11 @@ const faultVerbs: readonly SandboxVerb[] = [
         }),
       ),
   },
-  { name: 'fault clear', summary: 'Remove all faults', run: ({ call }) => call('DELETE', 'faults') },
+  {
+    name: 'fault clear',
+    summary: 'Remove the faults of the workspace',
+    run: ({ call }) => call('DELETE', 'faults'),
+  },
   {
     name: 'webhooks',
     summary: 'Repeat or reorder webhooks',

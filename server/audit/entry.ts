@@ -1,4 +1,5 @@
 import { type Operation, listRoutes } from '../../catalog/index.ts'
+import { redactApiKeys } from '../../catalog/redact.ts'
 import type { AuditEntry, AuditOutcome } from '../../storage/audit.ts'
 import type { Actor, Transport } from '../core/context.ts'
 import type { Problem } from '../core/problem.ts'
@@ -22,7 +23,7 @@ export type AuditedCall = {
   dryRun: boolean
 }
 
-/** How a call ended. `at`: business time, ISO 8601 UTC. */
+/** How a call ended. `at`: real time, ISO 8601 UTC. */
 export type CallOutcome = {
   at: string
   outcome: AuditOutcome
@@ -103,20 +104,23 @@ export const toAuditEntry = (call: AuditedCall, outcome: CallOutcome): AuditEntr
 }
 
 /**
- * Returns the outcome of a call that ended with a problem: `refused` when it was not permitted or not
- * confirmed, otherwise `failed`.
+ * Returns the outcome of a call that ended with a problem: `refused` when it was not permitted (any more
+ * today) or not confirmed, otherwise `failed`.
  */
 export const toFailure = (problem: Problem): Omit<CallOutcome, 'at'> => ({
-  outcome: problem.status === 403 || problem.code === 'confirm_required' ? 'refused' : 'failed',
+  outcome:
+    problem.status === 403 || problem.code === 'confirm_required' || problem.extras.reason === 'phone_budget'
+      ? 'refused'
+      : 'failed',
   code: problem.code,
 })
 
 const MAX_CLIENT_CHARACTERS = 120
 
-/** Returns what may be stored of a name that a client gives itself; null when nothing is left. */
+/** Returns what is stored of a name that a client gives itself, without keys; null when nothing is left. */
 export const normalizeClientName = (name: string | undefined): string | null =>
-  name
-    ?.replaceAll(/\p{Cc}/gu, ' ')
+  redactApiKeys(name ?? '')
+    .replaceAll(/\p{Cc}/gu, ' ')
     .slice(0, MAX_CLIENT_CHARACTERS)
     .toWellFormed()
     .trim() || null

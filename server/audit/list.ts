@@ -1,6 +1,7 @@
 import { type AuditRow, listAuditRows } from '../../storage/audit.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
+import { requireAllChannels } from '../visibility/channels.ts'
 
 const toView = (row: AuditRow): OutputOf<'audit_list'>['data'][number] => ({
   id: row.id,
@@ -24,6 +25,7 @@ export const listAudit: Handler<'audit_list'> = async (ctx, { cursor, limit, ...
     throw new Problem('forbidden', 'Only owners, admins and managers may read the audit trail.', {
       reason: 'audit_not_allowed',
     })
+  requireAllChannels(ctx.actor, 'The audit trail holds changes')
   const position = ctx.cursors.open(cursor)
   const rows = await listAuditRows(
     ctx.tx,

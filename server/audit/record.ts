@@ -1,6 +1,7 @@
 import { type AuditEntry, insertAuditRow } from '../../storage/audit.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
+import { noteDiskFull } from '../core/disk-full.ts'
 import type { Problem } from '../core/problem.ts'
 import {
   type AuditedCall,
@@ -10,6 +11,7 @@ import {
   toAuditEntry,
   toFailure,
 } from './entry.ts'
+import { limitSize, redactObject } from './redact.ts'
 
 /**
  * Marks a problem whose row is written with its stored response, or will be when the outcome of a call to
@@ -32,6 +34,7 @@ const writeRow = async (app: App, { workspace }: Actor, entry: AuditEntry): Prom
   try {
     await insertAuditRow(app.db, workspace.id, entry)
   } catch (error) {
+    if (noteDiskFull(app, error)) return
     app.log.error(
       { request_id: entry.request_id, operation: entry.operation, code: (error as { code?: string }).code },
       'Cannot write an audit row',
@@ -74,6 +77,31 @@ export const recordAuthFailure = async (
       target: null,
       dry_run: false,
       changes: null,
+    })
+}
+
+/** A call of the sandbox's control surface, which is no operation. `limited`: the rate limit let it pass. */
+export type ControlCall = {
+  actor: Actor
+  trace: CallTrace
+  name: string
+  input: Record<string, unknown> | undefined
+  target: AuditEntry['target']
+  outcome: Pick<CallOutcome, 'outcome' | 'code'>
+  limited: boolean
+}
+
+export const recordControl = async (
+  app: App,
+  { actor, trace, name, input, target, outcome, limited }: ControlCall,
+): Promise<void> => {
+  if (app.config.audit && (limited || takeAuditToken(app, actor)))
+    await writeRow(app, actor, {
+      ...toAuditBase(actor, trace, { at: app.now(), ...outcome }),
+      operation: name,
+      target,
+      dry_run: false,
+      changes: input === undefined ? null : limitSize({ input: redactObject(name, input) }),
     })
 }
 

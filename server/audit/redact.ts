@@ -1,5 +1,7 @@
+import { redactApiKeys } from '../../catalog/redact.ts'
 import type { OperationName } from '../../catalog/index.ts'
 import { canonicalJson } from '../core/cursors.ts'
+import { maskDigits, maskNumbers } from '../visibility/numbers.ts'
 
 /*
  * Redacts inputs for the audit trail: no secrets, no phones, no message texts, and nothing long. A word in
@@ -12,11 +14,12 @@ const MAX_FIELDS = 40
 const MAX_CHANGES_CHARACTERS = 4000
 const MAX_DEPTH = 8
 
-/** Operations whose texts are messages or notes: of those only the length is stored. */
-const messageOperations: ReadonlySet<string> = new Set<OperationName>([
+/** Operations and controls whose texts are messages or notes: of those only the length is stored. */
+const messageOperations: ReadonlySet<string> = new Set<OperationName | 'sandbox.say'>([
   'messaging_send_template',
   'messaging_send_reply',
   'inbox_add_note',
+  'sandbox.say',
 ])
 
 const isId = (key: string): boolean => /(?:^|_)ids?$/.test(key)
@@ -27,25 +30,20 @@ const isOpaque = (key: string): boolean => key === 'data' || key === 'payload'
 /** Fields of a message that say what kind of thing is sent, not what it says. */
 const isKind = (key: string): boolean => key === 'type' || key === 'language' || key === 'format'
 
-/** Seven digits or more, of any script, with any separators. */
-const PHONE_PATTERN = /\p{Nd}(?:[\p{Z}\p{Cf}\p{Pd}().,/+]{0,3}\p{Nd}){6,}/gu
+/** Shorter numbers in texts stay readable: the trail is for those who may see phones. */
+const MIN_PHONE_DIGITS = 7
 const TIME_PATTERN = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?)?$/
 /** From here a number is as long as the shortest international phones. */
 const MIN_PHONE_NUMBER = 1e7
 
 const UNMASKED_DIGITS = 4
 
-/** All digits but the last four become asterisks. */
-const maskNumber = (text: string): string => {
-  let masked = (text.match(/\p{Nd}/gu) ?? []).length - UNMASKED_DIGITS
-  return text.replaceAll(/\p{Nd}/gu, (digit) => (masked-- > 0 ? '*' : digit))
-}
-const maskAll = (text: string): string => text.replaceAll(/\p{Nd}/gu, '*')
+const maskNumber = (text: string): string => maskDigits(text, UNMASKED_DIGITS)
 
 const describeLength = (text: string): string => `(${text.length} characters)`
 /** Truncates and masks. It cuts twice: a phone that the first cut splits is beyond the second. */
 const truncate = (text: string): string => {
-  const masked = text.slice(0, 5 * MAX_CHARACTERS).replaceAll(PHONE_PATTERN, maskNumber)
+  const masked = maskNumbers(text.slice(0, 5 * MAX_CHARACTERS), MIN_PHONE_DIGITS)
   return (text.length > MAX_CHARACTERS ? `${masked.slice(0, MAX_CHARACTERS)}…` : masked).toWellFormed()
 }
 
@@ -62,7 +60,7 @@ const redactText = (text: string, { key, isMessageText, phone }: ValuePosition):
   if (phone)
     return phone === 'whole' && text.length < MAX_CHARACTERS
       ? maskNumber(text)
-      : maskAll(text.slice(0, MAX_CHARACTERS)).toWellFormed()
+      : maskDigits(text.slice(0, MAX_CHARACTERS)).toWellFormed()
   // Addresses keep secrets in their query.
   if (/^https?:/i.test(text)) return isMessageText ? describeLength(text) : truncate(text.split(/[?#]/)[0]!)
   return isMessageText && !isKind(key) ? describeLength(text) : truncate(text)
@@ -167,9 +165,15 @@ export const redactChange = (
   return { before: pick(before), after: pick(after) }
 }
 
-/** Replaces parts that are too long by the names of their fields. */
-export const limitSize = (changes: Record<string, unknown>): Record<string, unknown> => {
-  if (JSON.stringify(changes).length <= MAX_CHANGES_CHARACTERS) return changes
+/**
+ * Takes API keys out, such as one in a row of an import, and replaces parts that are too long by the names of
+ * their fields.
+ */
+export const limitSize = (given: Record<string, unknown>): Record<string, unknown> => {
+  const text = JSON.stringify(given)
+  const redacted = redactApiKeys(text)
+  const changes = redacted === text ? given : (JSON.parse(redacted) as Record<string, unknown>)
+  if (redacted.length <= MAX_CHANGES_CHARACTERS) return changes
   return Object.fromEntries(
     Object.entries(changes).map(([part, value]) => [
       part,

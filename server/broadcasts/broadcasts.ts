@@ -8,12 +8,12 @@ import {
   loadBroadcast,
   type RecipientRow,
 } from '../../storage/broadcasts.ts'
-import { maskPhone } from '../contacts/phone.ts'
-import { type Actor, type Context, hasHiddenPhones } from '../core/context.ts'
-import { canUseChannel } from '../inbox/access.ts'
+import type { Actor, Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { notFound } from '../core/problem.ts'
+import { showContactName, showPhone } from '../visibility/phones.ts'
+import { canSeeChannel, listVisibleChannels } from '../visibility/policy.ts'
 
 const countRecipients = ({ pending, sent, delivered, read, failed }: BroadcastCounts): number =>
   pending + sent + delivered + read + failed
@@ -55,8 +55,8 @@ const showBroadcast = (row: BroadcastRow) => {
 }
 
 export const listBroadcasts: Handler<'messaging_list_broadcasts'> = (ctx, { status, search, ...page }) => {
-  const { workspace, staff } = ctx.actor
-  const filter = { channelIds: staff.channelIds, status, search }
+  const { workspace } = ctx.actor
+  const filter = { channelIds: listVisibleChannels(ctx.actor), status, search }
   return createPage({
     cursors: ctx.cursors,
     input: page,
@@ -71,7 +71,7 @@ export const listBroadcasts: Handler<'messaging_list_broadcasts'> = (ctx, { stat
 /** Returns a broadcast on a channel that the actor may use. Throws 404. */
 const requireBroadcast = async (ctx: Context, id: string): Promise<BroadcastRow> => {
   const row = await loadBroadcast(ctx.tx, ctx.actor.workspace.id, id)
-  if (!row || !canUseChannel(ctx.actor, row.channel_id)) throw notFound('broadcast', id)
+  if (!row || !canSeeChannel(ctx.actor, row.channel_id)) throw notFound('broadcast', id)
   return row
 }
 
@@ -95,9 +95,7 @@ const showRecipient = (
     responded_at,
   }: RecipientRow,
 ) => ({
-  contact: known
-    ? { id, name, phone: phone !== null && hasHiddenPhones(actor) ? maskPhone(phone) : phone }
-    : null,
+  contact: known ? { id, name: showContactName(actor, name), phone: showPhone(actor, phone) } : null,
   message_status: status,
   responded,
   opted_out,

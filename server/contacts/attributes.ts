@@ -3,7 +3,8 @@ import type { Attribute } from '../../catalog/contacts/schemas.ts'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import type { Attrs, StoredValue } from '../../storage/contact-values.ts'
 import type { CachedField } from '../../storage/names-cache.ts'
-import { maskPhone, parsePhone } from './phone.ts'
+import { maskPhone } from '../visibility/numbers.ts'
+import { parsePhone } from './phone.ts'
 
 /**
  * The rules of custom field values: which input each type accepts, what is stored, and how it is shown
@@ -264,8 +265,8 @@ export const showValue = (field: Field, stored: StoredValue, hidePhones: boolean
         ? { value: stored, display: toLabel(stored), typed_value: stored }
         : showAsText(stored)
     case 'phone': {
-      if (typeof stored !== 'string') return showAsText(stored)
-      const text = hidePhones ? maskPhone(stored) : stored
+      const whole = String(stored)
+      const text = hidePhones ? maskPhone(whole) : whole
       return { value: text, display: text, typed_value: text }
     }
     default: {

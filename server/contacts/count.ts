@@ -2,7 +2,6 @@ import { type MatchCount, countMatches as countRows } from '../../storage/filter
 import type { ContactFilter } from '../../storage/filters/filter.ts'
 import type { Context } from '../core/context.ts'
 import { parseConditions } from '../filters/parse-filter.ts'
-import { withFilterTimeout } from '../filters/timeout.ts'
 import type { Handler } from '../core/handler.ts'
 
 /**
@@ -10,8 +9,12 @@ import type { Handler } from '../core/handler.ts'
  * estimate when counting takes longer than `countTimeBoxMs`.
  */
 export const countMatching = (ctx: Context, filter: ContactFilter | undefined): Promise<MatchCount> =>
-  withFilterTimeout(
-    countRows(ctx.tx, ctx.actor.workspace.id, filter ? [filter] : [], ctx.filters.countTimeBoxMs),
+  countRows(
+    ctx.heavy,
+    ctx.actor.workspace.id,
+    filter ? [filter] : [],
+    ctx.filters.countTimeBoxMs,
+    ctx.filters.stepMs,
   )
 
 export const countContacts: Handler<'crm_count_contacts'> = async (ctx, input) => {

@@ -8,6 +8,7 @@ import type { Label } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
 import { applyValues, toFieldTypes, type ValueChanges } from './input.ts'
 import { eventContact } from './view.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
 
 /** The changes of one contact; absent properties do not change. */
 export type ContactEdit = {
@@ -25,7 +26,7 @@ export const editContact = async (
 ): Promise<boolean> => {
   const workspaceId = ctx.actor.workspace.id
   const { contact } = (await readContact(ctx.tx, workspaceId, id, 'none'))!
-  const { changes, names } = diffContact(contact, edit)
+  const { changes, names } = diffContact(contact, edit, hasHiddenPhones(ctx.actor))
   if (names.length === 0) return false
   await updateContactRow(ctx.tx, workspaceId, contact, changes, ctx.now)
   const { values: _values, email: _email, ...columns } = changes
@@ -42,8 +43,9 @@ export const editContact = async (
 
 const isEmail = ({ key }: { key: string }): boolean => key === 'email'
 
-/** The name of a field's value in events and in the audit trail. */
-const valueName = (field: { key: string }): string => (isEmail(field) ? 'email' : `attributes.${field.key}`)
+/** Returns the name of a custom field's value in events and in the audit trail. */
+export const toChangeName = (key: string): string => (key === 'email' ? key : `attributes.${key}`)
+const valueName = ({ key }: { key: string }): string => toChangeName(key)
 
 /** Returns the values of the fields that an edit names, by their names. */
 const auditValues = (attrs: ContactRow['attrs'], edited: ValueChanges): Record<string, unknown> =>
@@ -53,12 +55,13 @@ const auditValues = (attrs: ContactRow['attrs'], edited: ValueChanges): Record<s
 export const diffContact = (
   contact: Pick<ContactRow, 'name' | 'dnd' | 'starred' | 'attrs'>,
   edit: ContactEdit,
+  hidePhones = false,
 ): { changes: ContactChanges; names: string[] } => {
   const changes: ContactChanges = {}
   if (edit.name !== undefined && edit.name !== contact.name) changes.name = edit.name
   if (edit.dnd !== undefined && edit.dnd !== contact.dnd) changes.dnd = edit.dnd
   if (edit.starred !== undefined && edit.starred !== contact.starred) changes.starred = edit.starred
-  const { attrs, changed } = applyValues(contact.attrs, edit.values)
+  const { attrs, changed } = applyValues(contact.attrs, edit.values, hidePhones)
   const names = [...Object.keys(changes), ...changed.map(valueName)]
   if (changed.some(isEmail)) changes.email = findEmailChange(edit.values) ?? null
   if (changed.length > 0) changes.values = { attrs, changed: toFieldTypes(changed) }

@@ -14,7 +14,7 @@ import { lockContactLimit } from '../../storage/contacts.ts'
 import { loadCounter } from '../../storage/counters.ts'
 import { type FieldRow, listFields } from '../../storage/custom-fields.ts'
 import type { Label } from '../../storage/labels.ts'
-import type { Context } from '../core/context.ts'
+import type { Actor, Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { parseFields } from '../core/steps/validate.ts'
@@ -24,6 +24,8 @@ import { diffContact, emitLabelsAdded, findEmailChange } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, requirePhone, type ValueChanges } from './input.ts'
 import { contactLimitReached } from './limit.ts'
 import { eventContact } from './view.ts'
+import { toContactName } from '../visibility/phones.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
 
 type Output = OutputOf<'crm_import_contacts'>
 type ImportContext = Context<EmitsOf<'crm_import_contacts'>>
@@ -44,6 +46,7 @@ type RowUpsert = {
  * contacts, then existing contacts are locked: all writers keep this order, so that there are no deadlocks.
  */
 export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows: rawRows }) => {
+  refuseHiddenPhones(ctx.actor)
   const failures: RowFailure[] = []
   const fields = fieldsVisibleTo(ctx, await listFields(ctx.tx, ctx.actor.workspace.id))
   const parsed = mapRows(
@@ -89,6 +92,22 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows
   return toOutput(rawRows.length, results, failures)
 }
 
+/** The results of an import would tell which of hundreds of numbers are customers. Throws 403 `phone_hidden`. */
+const refuseHiddenPhones = (actor: Actor): void => {
+  if (!hasHiddenPhones(actor)) return
+  const fix = 'Save contacts one by one, or ask somebody who may see phone numbers to import them.'
+  throw new Problem(
+    'forbidden',
+    `Phone numbers are hidden from you, so you may not import contacts. ${fix}`,
+    {
+      reason: 'phone_hidden',
+      errors: [
+        { pointer: '#/rows', code: 'phone_hidden', detail: 'would reveal which numbers are known', fix },
+      ],
+    },
+  )
+}
+
 /** Maps the rows; a row for which `map` throws a `Problem` becomes a failure and is left out. */
 const mapRows = <R extends { row: number }, T>(
   failures: RowFailure[],
@@ -116,7 +135,7 @@ const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
   } = parseFields(ImportRow, raw)
   return {
     phone: requirePhone(phone),
-    name,
+    name: toContactName(name),
     values: parseValues(fields, { email, attributes }),
     tagRefs,
     groupIds,

@@ -1,10 +1,11 @@
 import { type FieldRow, markFieldsUsed } from '../../storage/custom-fields.ts'
 import type { FieldTypes, Attrs, StoredValue } from '../../storage/contact-values.ts'
-import { type Context, canSeeManagerFields } from '../core/context.ts'
+import type { Context } from '../core/context.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { type FieldError, invalidField, toPointer, Problem } from '../core/problem.ts'
 import { parseValue } from './attributes.ts'
 import { parsePhone } from './phone.ts'
+import { canSeeManagerFields } from '../visibility/policy.ts'
 
 /** Returns the digits of the phone that identifies a contact. Throws 400 `invalid_phone`. */
 export const requirePhone = (text: string): string => {
@@ -76,12 +77,20 @@ const unknownAttribute = (key: string, pointer: string, valid: string[]): FieldE
   }
 }
 
-/** Returns the attributes after the changes, and the fields whose value differs. */
-export const applyValues = (attrs: Attrs, changes: ValueChanges): { attrs: Attrs; changed: FieldRow[] } => {
+/**
+ * Returns the attributes after the changes, and the fields whose value differs. `hidePhones`: a phone counts as
+ * different always, so that nobody finds out a hidden one by guessing.
+ */
+export const applyValues = (
+  attrs: Attrs,
+  changes: ValueChanges,
+  hidePhones = false,
+): { attrs: Attrs; changed: FieldRow[] } => {
   const next: Attrs = { ...attrs }
   const changed: FieldRow[] = []
   for (const [field, value] of changes) {
-    if (JSON.stringify(next[field.id] ?? null) === JSON.stringify(value)) continue
+    const isHidden = hidePhones && field.type === 'phone'
+    if (!isHidden && JSON.stringify(next[field.id] ?? null) === JSON.stringify(value)) continue
     if (value === null) delete next[field.id]
     else next[field.id] = value
     changed.push(field)

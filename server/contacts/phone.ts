@@ -65,9 +65,3 @@ const toAsciiDigit = (char: string): string => {
   while (isDigit(code - preceding - 1)) preceding++
   return String(preceding % 10)
 }
-
-/** Replaces all but the last four digits with asterisks; of a short number fewer digits are shown. */
-export const maskPhone = (digits: string): string => {
-  const shown = Math.min(4, Math.floor(digits.length / 3))
-  return '*'.repeat(digits.length - shown) + digits.slice(digits.length - shown)
-}

@@ -1,27 +1,15 @@
 import { listContactPage, type ContactPosition, type ContactSort } from '../../storage/contact-lists.ts'
 import type { Condition } from '../../storage/filters/predicates.ts'
-import { type Actor, type Context, hasHiddenPhones } from '../core/context.ts'
+import type { Context } from '../core/context.ts'
 import { parseConditions } from '../filters/parse-filter.ts'
-import { withFilterTimeout } from '../filters/timeout.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
-import { Problem } from '../core/problem.ts'
 import { distinctIds } from '../labels/labels.ts'
 import { withTimeline } from './timeline.ts'
 import { showContact } from './view.ts'
+import { phoneHiddenProblem, refuseHiddenDigits } from '../visibility/phones.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
 
 type SearchInput = InputOf<'crm_search_contacts'>
-
-const phoneHiddenProblem = (pointer: string, what: string, fix: string): Problem =>
-  new Problem('forbidden', `Phone numbers are hidden from you, so ${what} refused.`, {
-    reason: 'phone_hidden',
-    errors: [{ pointer, code: 'phone_hidden', detail: 'would compare hidden phone numbers', fix }],
-  })
-
-/** Search results must not reveal hidden digits by what matches. Throws 403 `phone_hidden`. */
-export const refuseHiddenDigits = (actor: Actor, query: string | undefined): void => {
-  if (query === undefined || !hasHiddenPhones(actor) || !/\p{N}/u.test(query.normalize('NFKC'))) return
-  throw phoneHiddenProblem('#/query', 'digits in query are', 'Search by the letters of the name.')
-}
 
 /** Neither matches nor the order may reveal hidden digits. Throws 403 `phone_hidden`. */
 const refusePhoneOracle = ({ actor }: Context, input: SearchInput): void => {
@@ -71,17 +59,16 @@ export const searchContacts: Handler<'crm_search_contacts'> = async (ctx, input)
   const startedAt = position ? String(position[2]) : ctx.now
   const { filter, resolvedDates, warnings } = await parseConditions(ctx, input, startedAt)
   const conditions = filter ? [...toConditions(input), filter] : toConditions(input)
-  const page = await withFilterTimeout(
-    withTimeline(ctx, (timeline) =>
-      listContactPage(ctx.tx, ctx.actor.workspace.id, {
-        conditions,
-        sort,
-        after,
-        limit: input.limit,
-        full: input.detail === 'full',
-        timeline,
-      }),
-    ),
+  const page = await withTimeline(ctx, (timeline) =>
+    listContactPage(ctx.tx, ctx.actor.workspace.id, {
+      conditions,
+      sort,
+      after,
+      limit: input.limit,
+      full: input.detail === 'full',
+      timeline,
+      stepMs: ctx.filters.stepMs,
+    }),
   )
   const last = page.positions.length > input.limit ? page.positions[input.limit - 1] : undefined
   return {

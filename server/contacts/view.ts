@@ -3,15 +3,12 @@ import type { Contact } from '../../catalog/contacts/schemas.ts'
 import type { ContactRow, ContactConversationRow } from '../../storage/contacts.ts'
 import type { CachedField } from '../../storage/names-cache.ts'
 import { toIsoTime } from '../../storage/times.ts'
-import { type Actor, hasHiddenPhones, canSeeManagerFields } from '../core/context.ts'
+import type { Actor } from '../core/context.ts'
 import { showAttributes } from './attributes.ts'
-import { maskPhone } from './phone.ts'
+import { showContactName, showPhone, showQuotingText } from '../visibility/phones.ts'
+import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
 const iso = (time: string | null): string | null => (time === null ? null : toIsoTime(time))
-
-/** Masks runs of five digits or more: ids at the messaging app contain the phone (`15550100042@c.us`). */
-export const maskDigits = (id: string | null): string | null =>
-  id?.replaceAll(/\d{5,}/g, (digits) => maskPhone(digits)) ?? null
 
 /** Returns a contact as this actor may see it: hidden phones are masked, hidden fields left out. */
 export const showContact = (
@@ -26,10 +23,10 @@ export const showContact = (
   const emailHidden = !managerOnly && fields.find((f) => f.key === 'email')?.visibility === 'manager_only'
   return {
     id: row.id,
-    name: row.name,
-    phone: row.phone !== null && hidePhones ? maskPhone(row.phone) : row.phone,
+    name: showContactName(actor, row.name),
+    phone: showPhone(actor, row.phone),
     phone_masked: row.phone !== null && hidePhones,
-    chatapp_user_id: hidePhones ? maskDigits(row.chatapp_user_id) : row.chatapp_user_id,
+    chatapp_user_id: showQuotingText(actor, row.chatapp_user_id),
     dnd: row.dnd,
     starred: row.starred,
     created_at: row.created_at,

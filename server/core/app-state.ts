@@ -1,10 +1,20 @@
 import type { KeyRow } from '../../storage/keys.ts'
 
-/** Keys looked up a moment ago, by their hash, and when each key's `last_used_at` was last written. */
+/**
+ * Keys looked up a moment ago, by their hash; the hashes of keys that were valid when they were last looked
+ * up; and when each key's `last_used_at` was last written.
+ */
 type KeyCache = {
   readonly keys: Map<string, { readonly loadedAt: number; readonly row: Promise<KeyRow | undefined> }>
+  readonly known: Set<string>
   readonly usedAt: Map<string, number>
 }
+
+/**
+ * Failed authentications of one client network: `level` more may fail now. `pending` resolve when the
+ * look-ups under way have ended. `updatedAt`: milliseconds of `performance.now()`.
+ */
+export type FailureBucket = { level: number; updatedAt: number; readonly pending: Set<Promise<void>> }
 
 /**
  * One token bucket of the rate limit. `held` tokens were leased from the database and not handed out yet;
@@ -32,11 +42,39 @@ export type StreamRegistry = {
   stopped: boolean
 }
 
+/** Bytes of request bodies that are held in memory: of all requests, and of each sender. */
+export type BodyBudget = { total: number; readonly bySender: Map<string, number> }
+
 /** How many early refusals of each key were recorded in this minute of real time. */
 type AuditLimiter = { minute: number; readonly countByKey: Map<string, number> }
 
+/** A turn of an expensive read. `start` begins it. */
+export type HeavyTurn = {
+  readonly keyId: string
+  readonly workspaceId: string
+  startedAt: number
+  readonly start: () => void
+}
+
+/** Expensive reads (steps/heavy-reads.ts). */
+export type HeavyReadQueue = {
+  readonly running: Set<HeavyTurn>
+  readonly waiting: Set<HeavyTurn>
+  /** How long the reads of each key took of late. */
+  readonly meanMs: Map<string, number>
+  /** The number of the last turn of each key and workspace. */
+  readonly lastTurn: Map<string, number>
+  readonly turns: { count: number }
+}
+
+/** When the database last failed for a full disk, and when that was last logged: `performance.now()`. */
+export type DiskState = { seenAt: number; loggedAt: number }
+
 export type AppState = {
+  readonly disk: DiskState
   readonly keyCache: KeyCache
+  /** By the name of the network. */
+  readonly failureBuckets: Map<string, FailureBucket>
   readonly rateLimitBuckets: Map<string, RateLimitBucket>
   /** Contact ids that were taken from the database's sequence and not given to a contact yet. */
   readonly contactIdPool: string[]
@@ -46,15 +84,30 @@ export type AppState = {
   /** Called after every commit of this process that may have written events or deliveries. */
   readonly eventListeners: Set<() => void>
   readonly streams: StreamRegistry
+  readonly bodyBudget: BodyBudget
+  readonly heavyReadQueue: HeavyReadQueue
+  /** What the database said of regular expressions: null when it takes them, else its message. */
+  readonly regexVerdicts: Map<string, string | null>
 }
 
 /** What one server keeps in memory between calls. */
 export const createAppState = (): AppState => ({
-  keyCache: { keys: new Map(), usedAt: new Map() },
+  disk: { seenAt: -Infinity, loggedAt: -Infinity },
+  keyCache: { keys: new Map(), known: new Set(), usedAt: new Map() },
+  failureBuckets: new Map(),
   rateLimitBuckets: new Map(),
   contactIdPool: [],
   runningKeys: new Set(),
   auditLimiter: { minute: 0, countByKey: new Map() },
   eventListeners: new Set(),
   streams: { countByKey: new Map(), open: new Set(), pending: new Set(), stopped: false },
+  bodyBudget: { total: 0, bySender: new Map() },
+  heavyReadQueue: {
+    running: new Set(),
+    waiting: new Set(),
+    meanMs: new Map(),
+    lastTurn: new Map(),
+    turns: { count: 0 },
+  },
+  regexVerdicts: new Map(),
 })

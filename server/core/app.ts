@@ -1,11 +1,14 @@
+import type { BlockList } from 'node:net'
 import type { Logger } from 'pino'
 import type { Operation } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
+import type { ClockOffsets } from '../clock.ts'
 import type { JobRunner } from '../jobs/runner.ts'
 import type { MediaStore } from '../media/store.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Provider } from '../provider/port.ts'
 import type { Sealer } from '../sealer.ts'
+import type { SecretRing } from '../secret.ts'
 import type { WebhookGuard } from '../webhooks/guard.ts'
 import type { AppState } from './app-state.ts'
 import type { FilterSettings } from './context.ts'
@@ -16,6 +19,8 @@ type AppConfig = {
   publicUrl: string
   /** Requests per minute. */
   limits: Record<'read' | 'write', { key: number; workspace: number }>
+  /** Different phones a day that staff from whom phones are hidden may name. */
+  phoneBudget: number
   filters: FilterSettings
   /** Days that finished webhook deliveries are kept. */
   webhookRetentionDays: number
@@ -25,17 +30,30 @@ type AppConfig = {
   audit: boolean
   /** Days that rows of the audit trail are kept. */
   auditRetentionDays: number
+  /** Failed authentications per minute of one client network. */
+  authFailureLimit: number
+  /** Who may read the metrics (`serveMetrics`). */
+  metrics: { token: string | undefined; port: number | undefined }
+  /** The proxies whose `X-Forwarded-For` is believed. */
+  trustedProxies: BlockList
 }
 
 /** Everything a call may use. One per server; it holds no state of a single request. */
 export type App = AppState & {
   readonly db: Db
+  /** The connections for expensive reads, and how many of those may run at a time. */
+  readonly heavy: Db
+  readonly heavyReads: number
   readonly embedded: boolean
+  /** True while the embedded database refuses changes, so that a full disk cannot stop it. */
+  readonly isDatabaseDiskFull: () => boolean
   readonly config: AppConfig
   readonly operations: readonly Operation[]
   readonly handlers: Readonly<Record<string, AnyHandler>>
   readonly log: Logger
   readonly metrics: Metrics
+  /** What the sealers seal with. */
+  readonly secrets: SecretRing
   readonly cursorSealer: Sealer
   readonly confirmSealer: Sealer
   /** Seals the addresses of files. */
@@ -51,8 +69,8 @@ export type App = AppState & {
   readonly jobs: JobRunner
   /** Where received files are kept. */
   readonly media: MediaStore | undefined
-  /** How far business time is ahead of real time, in milliseconds: the sandbox's clock can be advanced. */
-  readonly clock: { offsetMs: number }
-  /** Business time, ISO 8601 UTC. */
+  /** How far each workspace's business time (`businessTime`) is ahead of real time. */
+  readonly clockOffsets: ClockOffsets
+  /** Real time, ISO 8601 UTC: of what expires, is retained or is recorded of calls. */
   readonly now: () => string
 }

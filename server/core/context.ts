@@ -35,15 +35,10 @@ export type Actor = {
     readonly test: boolean
     readonly apiVersion: string
     readonly expiresAt: string | null
+    /** The addresses and CIDRs that it may be used from; null: anywhere. */
+    readonly allowFrom: readonly string[] | null
   }
 }
-
-/** Owners, admins and managers see manager-only fields; agents do not (contract 7). */
-export const canSeeManagerFields = (actor: Actor): boolean => actor.staff.role !== 'agent'
-
-/** Only agents may have phones hidden from them (contract 7). */
-export const hasHiddenPhones = (actor: Actor): boolean =>
-  actor.staff.role === 'agent' && actor.staff.hidePhoneNumbers
 
 /**
  * Everything a handler may use. It emits only events of the types `Emits`: a handler is given those that its
@@ -52,6 +47,10 @@ export const hasHiddenPhones = (actor: Actor): boolean =>
 export type Context<Emits extends EventTypeId = never> = {
   /** The transaction of the call, or the plain connection for a read. */
   readonly tx: Db
+  /** Where expensive reads run: connections of their own, with a shorter deadline. */
+  readonly heavy: Db
+  /** What the database said of regular expressions: null when it takes them, else its message. */
+  readonly regexVerdicts: Map<string, string | null>
   readonly actor: Actor
   /** Business time, ISO 8601 UTC. */
   readonly now: string
@@ -89,8 +88,13 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly emit: Emit<Emits>
 }
 
-/** `on`: this server accepts filters. `countTimeBoxMs`: how long an exact count may take. */
-export type FilterSettings = { readonly enabled: boolean; readonly countTimeBoxMs: number }
+/** `on`: this server accepts filters. `countTimeBoxMs`: how long an exact count may take.
+ * `stepMs`: how long a statement should take where others wait for it, on the embedded database. */
+export type FilterSettings = {
+  readonly enabled: boolean
+  readonly countTimeBoxMs: number
+  readonly stepMs: number | undefined
+}
 
 export type Allowance = { limit: number; remaining: number; window_seconds: number }
 

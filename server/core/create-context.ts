@@ -5,12 +5,14 @@ import type { Db } from '../../storage/database.ts'
 import type { DeferredWrite } from '../../storage/deferred-write.ts'
 import type { EventRow } from '../../storage/events.ts'
 import type { RecordChange } from '../audit/entry.ts'
+import { businessTime } from '../clock.ts'
 import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
 import type { App } from './app.ts'
 import type { Actor, Context } from './context.ts'
 import { createCursors } from './cursors.ts'
 import { createEmit } from './emit.ts'
+import { openHeavyDb } from './steps/heavy-reads.ts'
 import { getAllowances } from './steps/rate-limit.ts'
 
 /** What a handler leaves to the end of the call. */
@@ -46,16 +48,20 @@ export const createContext = (
   app: App,
   { tx, actor, op, input, dryRun = false, pending = { events: [] }, attempt = 1 }: ContextOptions,
 ): Context<EventTypeId> => {
-  const now = app.now()
+  const now = businessTime(app, actor.workspace.id)
+  // A transaction of the embedded database holds the only session.
+  const heavy = op.heavy && tx.isTransaction && !app.embedded ? openHeavyDb(app) : tx
   return {
     tx,
+    heavy,
+    regexVerdicts: app.regexVerdicts,
     actor,
     now,
     dryRun,
     attempt,
     publicUrl: app.config.publicUrl,
     filters: app.config.filters,
-    cursors: createCursors(app.cursorSealer, actor, op.name, input, now),
+    cursors: createCursors(app.cursorSealer, actor, op.name, input, app.now()),
     limits: () => getAllowances(app, actor),
     deferWrite: (write) => {
       pending.deferred = write

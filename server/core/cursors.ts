@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type Actor, type Cursors } from './context.ts'
 import { Problem } from './problem.ts'
+import { CURSOR_LIFETIME_MS } from '../secret.ts'
 import type { Sealer } from '../sealer.ts'
-
-const LIFETIME_MS = 24 * 60 * 60 * 1000
 
 /** JSON with sorted keys: equal values give equal text. */
 export const canonicalJson = (value: unknown): string =>
@@ -47,7 +46,7 @@ export const createCursors = (
         )
       }
       const [madeAt, ...position] = JSON.parse(text) as [number, ...(string | number | boolean | null)[]]
-      if (Date.parse(now) - madeAt > LIFETIME_MS) {
+      if (Date.parse(now) - madeAt > CURSOR_LIFETIME_MS) {
         throw invalidCursor(
           'cursor_expired',
           'The cursor is older than 24 hours.',

@@ -4,14 +4,13 @@ import type { App } from './app.ts'
 import type { Context } from './context.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
+import { requireProviderConfigured } from '../provider/port.ts'
 import { withRetries } from './retry.ts'
-import { withDeadline } from './steps/deadline.ts'
 import {
   type ExecutionResult,
   getHandler,
   getSuccessStatus,
   toSuccess,
-  WRITE_DEADLINE_MS,
   type WriteCall,
 } from './write-call.ts'
 
@@ -25,6 +24,7 @@ const runHandler = async (
 ): Promise<unknown> => {
   const handler = getHandler(app, op)
   if (typeof handler !== 'function') {
+    requireProviderConfigured(app.provider)
     const intent = await handler.prepare(ctx, input)
     return await handler.complete(ctx, intent, handler.dryRunResult(intent))
   }
@@ -43,7 +43,7 @@ export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResul
     try {
       const pending: PendingWrites = { events: [] }
       const ctx = createContext(app, { ...call, tx, dryRun: true, pending, attempt })
-      const output = await withDeadline(WRITE_DEADLINE_MS, runHandler(app, call, ctx, pending))
+      const output = await runHandler(app, call, ctx, pending)
       return { output: output as Record<string, unknown>, pending }
     } finally {
       await tx.rollback().execute()

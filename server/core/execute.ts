@@ -7,7 +7,7 @@ import { executeExternal } from './external.ts'
 import type { LocalHandler } from './handler.ts'
 import { Problem } from './problem.ts'
 import { withRetries } from './retry.ts'
-import { withDeadline } from './steps/deadline.ts'
+import { isOutcomeLost } from './steps/deadline.ts'
 import { stillRunningProblem, toRunningKey } from './steps/idempotency.ts'
 import {
   commitWith,
@@ -18,7 +18,6 @@ import {
   toFinalRecord,
   toSuccess,
   withTransaction,
-  WRITE_DEADLINE_MS,
   type WriteCall,
 } from './write-call.ts'
 
@@ -31,11 +30,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   if (app.runningKeys.has(runningKey)) throw stillRunningProblem()
   app.runningKeys.add(runningKey)
   try {
-    const handler = getHandler(app, call.op)
-    const result =
-      typeof handler === 'function'
-        ? await executeLocal(app, call, handler)
-        : await executeExternal(app, call, handler)
+    const result = await run(app, call)
     if (!result.replayed && mayWriteEvents(call)) notifyEvents(app)
     return result
   } catch (error) {
@@ -46,6 +41,20 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   }
 }
 
+/** Runs the handler. Where the connection was lost, the stored result says whether the change was made. */
+const run = async (app: App, call: WriteCall): Promise<ExecutionResult> => {
+  const handler = getHandler(app, call.op)
+  try {
+    return typeof handler === 'function'
+      ? await executeLocal(app, call, handler)
+      : await executeExternal(app, call, handler)
+  } catch (error) {
+    const found = isOutcomeLost(error) ? await findOutcome(app, call) : undefined
+    if (!found) throw error
+    return found
+  }
+}
+
 /** Events, or deliveries to webhook endpoints. */
 const mayWriteEvents = ({ op }: WriteCall): boolean =>
   (op.emits?.length ?? 0) > 0 || op.scope === 'webhooks:write'
@@ -53,30 +62,44 @@ const mayWriteEvents = ({ op }: WriteCall): boolean =>
 /** Runs an operation that needs only the database, in one transaction. */
 const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>): Promise<ExecutionResult> =>
   withRetries((attempt) =>
-    withDeadline(
-      WRITE_DEADLINE_MS,
-      withTransaction(app, async (tx) => {
-        const { replay } = call.fresh ? {} : await reserve(app, tx, call)
-        if (replay) {
-          await tx.rollback().execute()
-          return replay
-        }
-        const pending: PendingWrites = { events: [] }
-        const output = await handler(createContext(app, { ...call, tx, pending, attempt }), call.input)
-        const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
-        const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-        await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
-        return { status, body }
-      }),
-    ),
+    withTransaction(app, async (tx) => {
+      const { replay } = call.fresh ? {} : await reserve(app, tx, call)
+      if (replay) {
+        await tx.rollback().execute()
+        return replay
+      }
+      const pending: PendingWrites = { events: [] }
+      const output = await handler(createContext(app, { ...call, tx, pending, attempt }), call.input)
+      const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
+      const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
+      await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
+      return { status, body }
+    }),
   )
 
-/** Errors that a mere retry may fix, or that belong to another request, are not stored. */
-const TRANSIENT_REASONS = new Set<unknown>(['still_running', 'deleted_meanwhile', 'idempotency_key_reused'])
+/**
+ * Returns the stored result of a call whose connection was lost, perhaps after its commit. Undefined when
+ * there is none, or it cannot be read: then only a retry with the same key finds out.
+ */
+const findOutcome = (app: App, call: WriteCall): Promise<ExecutionResult | undefined> =>
+  withTransaction(app, async (tx) => {
+    const { replay } = await reserve(app, tx, call)
+    await tx.rollback().execute()
+    return replay && { ...replay, replayed: false }
+  }).catch(() => undefined)
 
-/** Errors 4xx of the handler are stored for retries. */
+/** Errors about the state of records are stored. The others ask for another input or for a later retry. */
+const FINAL_STATUSES = new Set([403, 404, 409])
+
+/** Conflicts that a mere retry may resolve. */
+const TRANSIENT_REASONS = new Set<unknown>(['still_running', 'deleted_meanwhile', 'visibility_changed'])
+
+/**
+ * Whether an error of the handler is stored for retries. A 400 never is, whenever it was found: the caller
+ * corrects the input and sends it with the same key.
+ */
 const isFinal = (problem: Problem): boolean =>
-  problem.status < 500 && !TRANSIENT_REASONS.has(problem.extras.reason)
+  FINAL_STATUSES.has(problem.status) && !TRANSIENT_REASONS.has(problem.extras.reason)
 
 /** Stores an error in a transaction of its own: the one that failed changed nothing. */
 const storeFailure = async (app: App, call: WriteCall, problem: Problem): Promise<ExecutionResult> => {

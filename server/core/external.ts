@@ -12,13 +12,13 @@ import {
 } from '../../storage/idempotency.ts'
 import { type CallTrace, toFailure } from '../audit/entry.ts'
 import { markAudited } from '../audit/record.ts'
-import { isOutcomeUnknown } from '../provider/port.ts'
+import { businessTime } from '../clock.ts'
+import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import type { ExternalHandler } from './handler.ts'
 import { Problem } from './problem.ts'
 import { withRetries } from './retry.ts'
-import { withDeadline } from './steps/deadline.ts'
 import {
   commitWith,
   type ExecutionResult,
@@ -30,7 +30,6 @@ import {
   toReplay,
   toSuccess,
   withTransaction,
-  WRITE_DEADLINE_MS,
   type WriteCall,
 } from './write-call.ts'
 
@@ -55,7 +54,7 @@ export const executeExternal = async (
   call: WriteCall,
   handler: ExternalHandler<unknown>,
 ): Promise<ExecutionResult> => {
-  const started = await withRetries(() => withDeadline(WRITE_DEADLINE_MS, startCall(app, call, handler)))
+  const started = await withRetries(() => startCall(app, call, handler))
   return 'replay' in started ? started.replay : await completeCall(app, call, handler, started)
 }
 
@@ -71,6 +70,8 @@ const startCall = (
       await tx.rollback().execute()
       return { replay }
     }
+    // Also before a call is taken over: nothing here may undo what it did at a provider.
+    requireProviderConfigured(app.provider)
     if (unfinished) {
       const lease = await commitWith(tx, takeOverLease(tx, toRecordKey(call), LEASE_SECONDS))
       return { intent: (unfinished.intent as StoredIntent).intent, again: true, lease }
@@ -109,7 +110,7 @@ export const completeCall = async (
         signal: AbortSignal.timeout(CALL_DEADLINE_MS),
         provider: app.provider,
         db: app.db,
-        now: app.now(),
+        now: businessTime(app, call.actor.workspace.id),
       },
       call.input,
     )

@@ -1,23 +1,31 @@
 import type { ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion, type Operation } from '../../catalog/index.ts'
+import type { Db } from '../../storage/database.ts'
+import { waitAtMost } from '../../storage/wait-at-most.ts'
 import { type CallTrace, normalizeClientName } from '../audit/entry.ts'
 import { recordFailure } from '../audit/record.ts'
 import type { App } from './app.ts'
 import type { Actor, Transport } from './context.ts'
 import { createContext } from './create-context.ts'
 import { dryRun } from './dry-run.ts'
+import { isDiskFullError, noteDiskFull } from './disk-full.ts'
 import { execute } from './execute.ts'
 import type { LocalHandler } from './handler.ts'
 import { type FieldError, Problem } from './problem.ts'
 import { type CallResponse, toProblemResult } from './respond.ts'
 import { authenticate } from './steps/authenticate.ts'
 import { isConfirmed, requireConfirm } from './steps/confirm.ts'
-import { describeDatabaseError, toDatabaseProblem, withDeadline } from './steps/deadline.ts'
+import { createCallDeadline, describeDatabaseError, toDatabaseProblem } from './steps/deadline.ts'
 import { requireApiAccess, requireScope, resolveApiVersion } from './steps/entitle.ts'
+import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
 import { parseIdempotencyKey } from './steps/idempotency.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
-import { type ExecutionResult, getSuccessStatus } from './write-call.ts'
+import { type ExecutionResult, getHandler, getSuccessStatus } from './write-call.ts'
+import { takePhoneBudget } from '../visibility/phone-budget.ts'
+
+/** What a body gives. */
+type CallInput = Pick<CallRequest, 'input'> & Partial<Pick<CallRequest, 'idempotencyKey' | 'confirm'>>
 
 /** One request, as every transport passes it in. */
 export type CallRequest = {
@@ -26,11 +34,13 @@ export type CallRequest = {
   operation: Operation | undefined
   /** The name of the route or operation that was requested, for the 404. */
   requestedName?: string
-  /**
-   * The raw input, with `dry_run`. A function when parsing it can fail; it is called at the validation step,
-   * so that errors keep their order.
-   */
+  /** The raw input, with `dry_run`. */
   input: unknown
+  /**
+   * Reads the input where the door has not yet: at the validation step, so that errors keep their order and
+   * nobody's body is read who may not send it. What it returns replaces those members of the call.
+   */
+  readInput?: ((actor: Actor) => Promise<CallInput>) | undefined
   requestId: string
   /** The whole `Authorization` header. */
   authorization: string | undefined
@@ -38,14 +48,20 @@ export type CallRequest = {
   idempotencyKey?: string | undefined
   confirm?: string | undefined
   client?: string | undefined
+  /** The client's address; undefined when the call came through no socket. */
+  address: string | undefined
   /** Translates where an error points into the terms of the transport; JSON Pointers when absent. */
   locateError?: ((error: FieldError) => FieldError) | undefined
 }
 
 const READ_DEADLINE_MS = 15_000
+const AUDIT_DEADLINE_MS = 1_000
+/** The response to a change follows within 30 seconds. */
+const WRITE_DEADLINE_MS = 30_000 - AUDIT_DEADLINE_MS
 
 /** Runs a call through every step, in this order (contract 2). Never throws. */
-export const perform = async (app: App, call: CallRequest): Promise<CallResponse> => {
+export const perform = async (app: App, request: CallRequest): Promise<CallResponse> => {
+  const call = { ...request }
   const startedAt = performance.now()
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
@@ -85,15 +101,12 @@ const respond = async (
       ? { status: result.status, headers, body: result.body }
       : toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers)
   } catch (error) {
-    const problem = toProblem(app, call, error)
+    const problem = toProblem(app, call, error, progress)
     const { actor, input, dryRun } = progress
-    if (actor && call.operation)
-      await recordFailure(
-        app,
-        { actor, op: call.operation, trace: toTrace(call), input, dryRun },
-        problem,
-        progress,
-      )
+    if (actor && call.operation) {
+      const audited = { actor, op: call.operation, trace: toTrace(call), input, dryRun }
+      await waitAtMost(AUDIT_DEADLINE_MS, recordFailure(app, audited, problem, progress))
+    }
     return toErrorResponse(app, call, problem, headers)
   }
 }
@@ -105,20 +118,18 @@ const toTrace = ({ transport, client, requestId, operation, confirm }: CallReque
   confirmed: operation !== undefined && isConfirmed(operation, confirm),
 })
 
-const parseInput = (input: CallRequest['input']): unknown =>
-  typeof input === 'function' ? (input as () => unknown)() : input
-
 const runSteps = async (
   app: App,
   call: CallRequest,
   headers: Record<string, string>,
   progress: Progress,
 ): Promise<ExecutionResult> => {
-  const actor = await authenticate(app, call.authorization)
-  progress.actor = actor
   const kind = call.operation && call.operation.scope !== 'mcp:read' ? 'write' : 'read'
+  const inTime = createCallDeadline(kind === 'write' ? WRITE_DEADLINE_MS : READ_DEADLINE_MS)
+  const actor = await inTime(() => authenticate(app, call.authorization, call.address))
+  progress.actor = actor
   Object.assign(headers, peekLimits(app, actor, kind))
-  requireApiAccess(actor)
+  requireApiAccess(actor, call.address)
   headers['Api-Version'] = resolveApiVersion(actor, call.apiVersion)
   const op = call.operation
   if (!op)
@@ -127,20 +138,25 @@ const runSteps = async (
       `There is no ${call.requestedName ?? 'such operation'}. ${app.config.publicUrl}/docs lists them all.`,
     )
   requireScope(actor, op)
-  Object.assign(headers, await takeToken(app, actor, kind))
+  Object.assign(headers, await inTime(() => takeToken(app, actor, kind)))
   progress.limited = true
-  const { input, dryRun: dryRunRequested } = validate(op, parseInput(call.input))
-  if (op.scope === 'mcp:read') return await executeRead(app, actor, op, input)
+  if (call.readInput) Object.assign(call, await call.readInput(actor))
+  const { input, dryRun: dryRunRequested } = validate(op, call.input)
+  if (op.scope === 'mcp:read') return await inTime(() => executeRead(app, actor, op, input))
   // Test keys change nothing.
   const isDryRun = dryRunRequested || actor.key.test
   const trace = toTrace(call)
   Object.assign(progress, { input, dryRun: isDryRun, begun: isDryRun })
-  if (isDryRun) return await dryRun(app, { actor, op, input, trace })
+  const expensive = isHeavy(op, input)
+  const inTurn = <T>(work: () => Promise<T>) => inTime(() => runInHeavyTurn(app, actor, expensive, work))
+  if (isDryRun) return await inTurn(() => dryRun(app, { actor, op, input, trace }))
   const key = parseIdempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
   requireConfirm(op, call.confirm)
   progress.begun = true
-  return await execute(app, { actor, op, input, trace, key, fresh: call.idempotencyKey === undefined })
+  await inTime(() => takePhoneBudget(app, actor, op, input))
+  const fresh = call.idempotencyKey === undefined
+  return await inTurn(() => execute(app, { actor, op, input, trace, key, fresh }))
 }
 
 const executeRead = async (
@@ -150,8 +166,8 @@ const executeRead = async (
   input: Record<string, unknown>,
 ): Promise<ExecutionResult> => {
   const handler = app.handlers[op.name] as unknown as LocalHandler<unknown>
-  const ctx = createContext(app, { tx: app.db, actor, op, input })
-  const output = await withDeadline(READ_DEADLINE_MS, handler(ctx, input))
+  const run = (db: Db) => handler(createContext(app, { tx: db, actor, op, input }), input)
+  const output = isHeavy(op, input) ? await runHeavyRead(app, actor, run) : await run(app.db)
   return { status: getSuccessStatus(op), body: JSON.stringify(output) }
 }
 
@@ -164,25 +180,39 @@ const parseStoredProblem = (body: string): Problem => {
   return new Problem(code, detail, extras)
 }
 
-const toProblem = (app: App, call: CallRequest, error: unknown): Problem => {
+/** For a connection that was lost may have been so after the change was made. */
+const OUTCOME_UNKNOWN =
+  ' Whether the change was made is not known: retry with the same Idempotency-Key, which is also in the ' +
+  'header of this response. It never runs twice.'
+
+/** True when the database refused for its full disk what is one transaction: nothing was changed. */
+const isRolledBack = (app: App, { operation }: CallRequest, error: unknown): boolean =>
+  isDiskFullError(error) &&
+  (error as { severity?: string }).severity === 'ERROR' &&
+  operation !== undefined &&
+  typeof getHandler(app, operation) === 'function'
+
+const toProblem = (app: App, call: CallRequest, error: unknown, { begun, dryRun }: Progress): Problem => {
   if (error instanceof Problem) return error
   const known = toDatabaseProblem(error)
-  app.log[known ? 'warn' : 'error'](
-    {
-      request_id: call.requestId,
-      operation: call.operation?.name,
-      cause: describeDatabaseError(error),
-    },
-    'Call failed',
-  )
-  return (
-    known ??
-    new Problem(
-      'internal_error',
-      'The server failed unexpectedly; nothing was changed. Retry with the same ' +
-        'Idempotency-Key, or report the request_id.',
+  if (!noteDiskFull(app, error))
+    app.log[known ? 'warn' : 'error'](
+      {
+        request_id: call.requestId,
+        operation: call.operation?.name,
+        cause: describeDatabaseError(error),
+      },
+      'Call failed',
     )
-  )
+  const problem =
+    known ?? new Problem('internal_error', 'The server failed unexpectedly; report the request_id.')
+  const { code, message, extras, headers } = problem
+  const isUnknown =
+    begun &&
+    !dryRun &&
+    !isRolledBack(app, call, error) &&
+    (code === 'upstream_unavailable' || code === 'internal_error')
+  return isUnknown ? new Problem(code, message + OUTCOME_UNKNOWN, extras, headers) : problem
 }
 
 const toErrorResponse = (

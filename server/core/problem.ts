@@ -1,4 +1,5 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
+import { redactApiKeys } from '../../catalog/redact.ts'
 
 /** One error of the input: where it is, what is wrong and how to fix it (contract 3). */
 export type FieldError = {
@@ -15,7 +16,10 @@ export type FieldError = {
 /** Members beyond those of RFC 9457: `reason`, `errors`, and those that a code adds. */
 export type ProblemExtras = { reason?: string; errors?: FieldError[]; [member: string]: unknown }
 
-/** The error that handlers and steps throw; it becomes `application/problem+json` (RFC 9457). */
+/**
+ * The error that handlers and steps throw; it becomes `application/problem+json` (RFC 9457). API keys in its
+ * texts are redacted here, before it is sent, stored or logged.
+ */
 export class Problem extends Error {
   readonly code: ErrorCode
   readonly extras: ProblemExtras
@@ -29,15 +33,21 @@ export class Problem extends Error {
     extras: ProblemExtras = {},
     headers: Record<string, string> = {},
   ) {
-    super(detail)
+    super(redactApiKeys(detail))
     this.code = code
-    this.extras = extras
+    this.extras = redactExtras(extras)
     this.headers = headers
   }
 
   get status(): number {
     return errors[this.code].status
   }
+}
+
+const redactExtras = (extras: ProblemExtras): ProblemExtras => {
+  const json = JSON.stringify(extras)
+  const redacted = redactApiKeys(json)
+  return redacted === json ? extras : (JSON.parse(redacted) as ProblemExtras)
 }
 
 /** The document that a client reads. */

@@ -1,3 +1,4 @@
+import { currentVersion } from '../../catalog/index.ts'
 import { type Problem, type ProblemDocument, toProblemDocument } from './problem.ts'
 
 /** What a transport sends: a status, headers and JSON text. `problem` is the parsed body of an error. */
@@ -27,6 +28,7 @@ export const toProblemResult = (
     problem: document,
     headers: {
       'Request-Id': requestId,
+      'Api-Version': currentVersion,
       ...headers,
       ...problem.headers,
       'Content-Type': 'application/problem+json',

@@ -10,6 +10,8 @@ import {
 } from '../../storage/idempotency.ts'
 import { type CallOutcome, type CallTrace, toAuditEntry } from '../audit/entry.ts'
 import type { App } from './app.ts'
+import { showStoredAnswer } from '../visibility/phones.ts'
+import { requireSameView, toStoredView } from '../visibility/replays.ts'
 import type { Actor } from './context.ts'
 import type { PendingWrites } from './create-context.ts'
 import type { AnyHandler, ExternalHandler, LocalHandler } from './handler.ts'
@@ -40,8 +42,6 @@ export type WriteCall = {
  * error is its problem without the request id.
  */
 export type ExecutionResult = { status: number; body: string; replayed?: boolean; problem?: Problem }
-
-export const WRITE_DEADLINE_MS = 30_000
 
 type ErasedHandler = LocalHandler<unknown> | ExternalHandler<unknown>
 
@@ -85,18 +85,25 @@ export const toFinalRecord = (
     fingerprint: computeFingerprint(call.op, call.input),
     status,
     body: sealBody(app, call, body),
+    view: toStoredView(call.actor),
     now,
     expiresAt: new Date(Date.parse(now) + RECORD_TTL_MS).toISOString(),
     audit: outcome && toCallAudit(app, call, { at: now, ...outcome }),
   }
 }
 
-/** Returns the stored result of a finished call. */
+/**
+ * Returns the stored result of a finished call, as its caller may see it now: phones may have been hidden
+ * from the staff member since. Throws 409 `visibility_changed` when other things have been.
+ */
 export const toReplay = (
   app: App,
   call: WriteCall,
-  { status, body }: Pick<IdempotencyRecord, 'status' | 'body'>,
-): ExecutionResult => ({ status: status!, body: openBody(app, call, body!), replayed: true })
+  { status, body, view }: Pick<IdempotencyRecord, 'status' | 'body' | 'view'>,
+): ExecutionResult => {
+  requireSameView(call.actor, view)
+  return { status: status!, body: showStoredAnswer(call.actor, openBody(app, call, body!)), replayed: true }
+}
 
 /**
  * Reserves the key in this transaction. Returns the result to replay, or the record of an external call that

@@ -9,10 +9,11 @@ import {
   updateField,
 } from '../../storage/custom-fields.ts'
 import { fold } from '../../storage/text.ts'
-import { type Context, canSeeManagerFields } from '../core/context.ts'
+import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPageOfRows } from '../core/paging.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
+import { canSeeManagerFields } from '../visibility/policy.ts'
 
 const MAX_CUSTOM_FIELDS = 200
 

@@ -1,8 +1,8 @@
 import { currentVersion, scopes } from '../../catalog/index.ts'
+import { createKey } from '../../storage/admin-keys.ts'
 import {
   type ChannelFields,
   createChannel,
-  createKey,
   createStaff,
   createTeam,
   createWorkspace,

@@ -9,8 +9,9 @@ import {
 import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
+import { listVisibleChannels } from '../visibility/policy.ts'
 import { unknownEventTypeProblem } from '../webhooks/event-types.ts'
-import { showEvent } from './view.ts'
+import { showEvents } from './view.ts'
 
 const ids = Object.keys(eventTypes)
 const types = [...new Set(ids.map((id) => id.slice(0, id.indexOf('/'))))]
@@ -23,10 +24,10 @@ const resolveEventTypes = (given: readonly string[] | undefined): string[] | und
     throw unknownEventTypeProblem('types', name, [i], name.includes('/') ? ids : types)
   })
 
-/** Limits events to the requested types, and those of conversations to the channels of the staff member. */
+/** Limits events to the requested types, and those of channels to the channels that the actor may see. */
 export const toEventFilter = (actor: Actor, given: readonly string[] | undefined): EventFilter => ({
   types: resolveEventTypes(given),
-  channels: actor.staff.channelIds ?? undefined,
+  channels: listVisibleChannels(actor) ?? undefined,
 })
 
 /**
@@ -53,7 +54,7 @@ export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) =
   }
   const data = found.slice(0, input.limit)
   return {
-    data: data.map((event) => showEvent(actor, event)),
+    data: await showEvents(tx, actor, data),
     next_cursor: found.length > input.limit ? data.at(-1)!.id : more ? after!.id : null,
   }
 }

@@ -9,7 +9,7 @@ import { requireApiAccess, requireScope } from '../core/steps/entitle.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { toEventFilter } from './list.ts'
 import { onEvents } from './signal.ts'
-import { showEvent } from './view.ts'
+import { showEvents } from './view.ts'
 
 /** Polling finds the events of other servers; those of this one wake the stream. */
 const POLL_MS = 250
@@ -36,7 +36,7 @@ const countStream = (streams: StreamRegistry, keyId: string): (() => void) => {
     throw new Problem(
       'rate_limited',
       `This key has ${count} event streams open on this server, which is the maximum. Close one first.`,
-      { 'violated-policies': ['streams'] },
+      { violated_policies: ['streams'] },
       { 'Retry-After': '15' },
     )
   }
@@ -84,10 +84,13 @@ const createWakeup = (app: App): Wakeup => {
   }
 }
 
+/** Who reads: the `Authorization` header and the client's address. */
+type StreamClient = { readonly authorization: string | undefined; readonly address: string | undefined }
+
 /** Checks the key before every read: it can be revoked, and what its owner may see can change. */
-const authorizeReader = async (app: App, authorization: string | undefined): Promise<Actor> => {
-  const actor = await authenticate(app, authorization)
-  requireApiAccess(actor)
+const authorizeReader = async (app: App, { authorization, address }: StreamClient): Promise<Actor> => {
+  const actor = await authenticate(app, authorization, address)
+  requireApiAccess(actor, address)
   requireScope(actor, findOperation('events_list')!)
   return actor
 }
@@ -97,7 +100,7 @@ type StreamInput = { after?: string; types?: string[] }
 /** What a stream reads, and how far it has come. */
 type EventReader = {
   readonly app: App
-  readonly authorization: string | undefined
+  readonly client: StreamClient
   readonly workspaceId: string
   readonly types: string[] | undefined
   readonly wakeup: Wakeup
@@ -108,19 +111,16 @@ type EventReader = {
 
 /** The next events, or a heartbeat, as text of the stream; undefined when the stream has ended. */
 const readNext = async (reader: EventReader): Promise<string | undefined> => {
-  const { app, authorization, workspaceId, types, wakeup } = reader
+  const { app, client, workspaceId, types, wakeup } = reader
   while (!reader.ended) {
     const readAt = performance.now()
-    const actor = await authorizeReader(app, authorization)
+    const actor = await authorizeReader(app, client)
     const filter = toEventFilter(actor, types)
     const { events, last, more } = await scanEvents(app.db, workspaceId, reader.position, filter, SCAN_SIZE)
     reader.position = last ?? reader.position
     if (events.length > 0) {
-      return events
-        .map((event) => {
-          const data = JSON.stringify(showEvent(actor, event))
-          return `id: ${event.id}\nevent: ${event.type}\ndata: ${data}\n\n`
-        })
+      return (await showEvents(app.db, actor, events))
+        .map((event) => `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
         .join('')
     }
     if (more) continue
@@ -140,17 +140,17 @@ const encoder = new TextEncoder()
  */
 export const openStream = async (
   app: App,
-  authorization: string | undefined,
+  client: StreamClient,
   { after, types }: StreamInput,
 ): Promise<ReadableStream<Uint8Array>> => {
   const { streams } = app
-  const { key, workspace } = await authorizeReader(app, authorization)
+  const { key, workspace } = await authorizeReader(app, client)
   const position = after === undefined ? undefined : await findEventPosition(app.db, workspace.id, after)
   if (after !== undefined && !position) throw notFound('event', after)
   const uncount = countStream(streams, key.id)
   const reader: EventReader = {
     app,
-    authorization,
+    client,
     workspaceId: workspace.id,
     types,
     wakeup: createWakeup(app),

@@ -1,43 +1,39 @@
+import { listManagerOnlyKeys } from '../../storage/custom-fields.ts'
+import type { Db } from '../../storage/database.ts'
 import type { EventRow } from '../../storage/events.ts'
-import { maskPhone } from '../contacts/phone.ts'
-import { maskDigits } from '../contacts/view.ts'
-import { type Actor, hasHiddenPhones } from '../core/context.ts'
+import { toChangeName } from '../contacts/edit.ts'
+import type { Actor } from '../core/context.ts'
+import { showRecord } from '../visibility/phones.ts'
+import { canSeeManagerFields } from '../visibility/policy.ts'
 
 type Data = Record<string, unknown>
+type ShownEvent = { id: string; type: string; occurred_at: string; data: Data }
+
+const isContactUpdate = (type: string): boolean => type.startsWith('contact.updated/')
+
+/** Leaves hidden fields out of the names of the fields that changed. */
+const hideChanges = (data: Data, hidden: readonly string[]): Data => {
+  const { changes } = data
+  return Array.isArray(changes)
+    ? { ...data, changes: changes.filter((name) => !hidden.includes(String(name))) }
+    : data
+}
 
 /**
- * Masks by field: fields that hold a phone number, and texts of the service and the provider that can quote
- * one. What people wrote is not masked.
+ * Returns events as a staff member may see them. That a contact changed is no secret, for its `updated_at`
+ * says so; which manager-only fields changed is not shown to agents.
  */
-const masks: Readonly<Record<string, (text: string) => string | null>> = {
-  phone: maskPhone,
-  chatapp_user_id: maskDigits,
-  error: maskDigits,
-}
-
-const maskData = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(maskData)
-  if (value === null || typeof value !== 'object') return value
-  const isSystem = (value as Data)['type'] === 'SYSTEM'
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => {
-      const mask = Object.hasOwn(masks, name)
-        ? masks[name]
-        : isSystem && name === 'text'
-          ? maskDigits
-          : undefined
-      return [name, mask && typeof member === 'string' ? mask(member) : maskData(member)]
-    }),
-  )
-}
-
-/** An event as a staff member may see it. */
-export const showEvent = (
+export const showEvents = async (
+  db: Db,
   actor: Actor,
-  { id, type, occurred_at, data }: EventRow,
-): { id: string; type: string; occurred_at: string; data: Data } => ({
-  id,
-  type,
-  occurred_at,
-  data: (hasHiddenPhones(actor) ? maskData(data) : data) as Data,
-})
+  events: readonly EventRow[],
+): Promise<ShownEvent[]> => {
+  const hidden =
+    canSeeManagerFields(actor) || !events.some(({ type }) => isContactUpdate(type))
+      ? []
+      : (await listManagerOnlyKeys(db, actor.workspace.id)).map(toChangeName)
+  return events.map(({ id, type, occurred_at, data }) => {
+    const visible = isContactUpdate(type) ? hideChanges(data as Data, hidden) : (data as Data)
+    return { id, type, occurred_at, data: showRecord(actor, visible) }
+  })
+}

@@ -1,14 +1,13 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
-import { findRegexError } from '../../storage/filters/regex.ts'
 import type { Context } from '../core/context.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { explainFilter } from './explain.ts'
 import { warnAboutLabels } from './labels.ts'
 import { parseNode } from './parse-node.ts'
 import { expandSavedFilters, loadSavedFilters } from './saved.ts'
-import { withFilterTimeout } from './timeout.ts'
+import { requireValidPatterns } from './regex-check.ts'
 import {
   createParseState,
   type FilterPath,
@@ -70,7 +69,7 @@ export const parseFilter = async (
   const absolute = parsed.absolute as Record<string, unknown>
   const saved = await loadSavedFilters(ctx, state.references, fields, options.ownId)
   const filter = expandSavedFilters(saved, parsed.filter, state, path)
-  await requireValidPatterns(ctx, [state, ...[...saved.values()].map((saved) => saved.state)])
+  await requireValidPatterns(ctx, listPatterns([state, ...[...saved.values()].map((saved) => saved.state)]))
   await warnAboutLabels(state)
   return {
     filter,
@@ -127,10 +126,7 @@ const parseSavedFilter = async (ctx: Context, id: string): Promise<ContactFilter
     { references: [reference], conditions: 0, depth: 0 },
     reference.path,
   )
-  await requireValidPatterns(
-    ctx,
-    [...saved.values()].map((saved) => saved.state),
-  )
+  await requireValidPatterns(ctx, listPatterns([...saved.values()].map((saved) => saved.state)))
   return filter
 }
 
@@ -141,28 +137,14 @@ const requireFiltersEnabled = (ctx: Context): void => {
     })
 }
 
-const requireValidPatterns = async (ctx: Context, states: readonly ParseState[]): Promise<void> => {
-  const patterns = states.flatMap((state) =>
-    state.patterns.map(({ path, pattern }) => ({ path: toRequestPath(state, path), pattern })),
+const listPatterns = (states: readonly ParseState[]) =>
+  states.flatMap((state) =>
+    state.patterns.map(({ path, pattern }) => ({
+      path: toRequestPath(state, path),
+      pattern,
+      isSaved: state.within !== undefined,
+    })),
   )
-  const bad =
-    patterns.length > 0
-      ? await withFilterTimeout(
-          findRegexError(
-            ctx.tx,
-            patterns.map(({ pattern }) => pattern),
-          ),
-        )
-      : undefined
-  if (!bad) return
-  const detail = `is not a regular expression that PostgreSQL takes: ${bad.message}`
-  throw createFilterProblem(
-    patterns[bad.index]!.path,
-    'filter_regex_invalid',
-    detail,
-    'Correct the expression, or use contains for plain text.',
-  )
-}
 
 const createInvalidFilterProblem = (errors: FieldError[]): Problem => {
   const [first] = errors

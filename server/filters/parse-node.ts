@@ -1,7 +1,6 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
-import type { ContactFilter } from '../../storage/filters/filter.ts'
-import { hasHiddenPhones, canSeeManagerFields } from '../core/context.ts'
+import type { ContactFilter, TimeTest } from '../../storage/filters/filter.ts'
 import { type FilterField, contactFields, nodeKeys, operators, relations } from './grammar.ts'
 import { collectLabels } from './labels.ts'
 import { type OperandRules, type ParsedTest, parseTest, requireListLength } from './operands.ts'
@@ -14,7 +13,10 @@ import {
   addUnknownName,
   type ParseState,
 } from './parse-state.ts'
+import { listChannelLimits, toActivityFilter } from './visible-channels.ts'
 import { warnAboutCombined, warnAboutNot, warnAboutRecord, warnAboutTests } from './warnings.ts'
+import { isNameTestHidden } from '../visibility/phones.ts'
+import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
 /** A parsed part of a filter: as storage runs it, and as it is stored. */
 type ParsedNode = { filter: ContactFilter; absolute: unknown }
@@ -151,6 +153,8 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
   const leaf = contactFields[field]!
   if (leaf.phone && hasHiddenPhones(state.ctx.actor))
     throw createHiddenFieldProblem(state, path, 'phone_hidden', 'Phone numbers')
+  if (field === 'name' && isNameTestHidden(state.ctx.actor, raw))
+    throw createHiddenFieldProblem(state, path, 'phone_hidden', 'Numbers in names')
   if (
     field === 'email' &&
     !canSeeManagerFields(state.ctx.actor) &&
@@ -161,7 +165,11 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
   const tests = parseTests(state, { ...leaf, digits: field === 'phoneNumber' }, raw, position)
   warnAboutTests(state, { field, leaf, path, tests, absentToo: absentFields?.includes(field) ?? false })
   // The grammar gives each field the tests of its kind.
-  const of = tests.map(({ test }) => ({ kind: leaf.kind, field, test }) as unknown as ContactFilter)
+  const of = tests.map(({ test }) =>
+    field === 'lastActivityAt'
+      ? toActivityFilter(state.ctx.actor, test as TimeTest)
+      : ({ kind: leaf.kind, field, test } as unknown as ContactFilter),
+  )
   return { filter: all(of), absolute: toAbsolute(tests) }
 }
 
@@ -330,7 +338,7 @@ const parseRecord = (
   const record = {
     kind: key,
     quantifier,
-    where,
+    where: [...where, ...listChannelLimits(state.ctx.actor, key)],
     ...(attribute ? { field: { id: attribute.id, type: attribute.type } } : {}),
   }
   return {

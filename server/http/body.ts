@@ -1,73 +1,143 @@
-import type { IncomingMessage } from 'node:http'
-import type { H3Event } from 'h3'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
+import { getIncoming, getResponse } from './address.ts'
+import { checkBudget, MAX_BYTES_PER_SENDER, returnBytes, type Sender, takeBytes } from './body-budget.ts'
 
 export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024
 /** Maximum of any route (imports and template samples). */
 export const MAX_BODY_BYTES = 24 * 1024 * 1024
 
-/** Returns the body as text. Throws 413 and 415, which come before authentication. */
-export const readBody = async (event: H3Event, maxBytes: number): Promise<string> => {
-  const tooLarge = () =>
-    new Problem('payload_too_large', `The body is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
-  if (event.req.method === 'GET' || event.req.method === 'HEAD') return ''
-  if (Number(event.req.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge()
-  let bytes: Uint8Array
-  try {
-    bytes = await readBytes(event, maxBytes)
-  } catch (error) {
-    if (
-      (error as { status?: number }).status === 413 ||
-      (error as { statusCode?: number }).statusCode === 413
-    )
-      throw tooLarge()
-    throw new Problem('invalid_input', 'The request body ended early.', {
-      errors: [
-        { pointer: '#', code: 'incomplete_body', detail: 'is incomplete', fix: 'Send the whole body.' },
-      ],
+/** How the body of a request is read. `sender` is whose bytes in flight it adds to. */
+export type BodyReader = {
+  bytes: (sender: string) => Promise<Buffer>
+  /** The body as JSON text; throws 415 as well. */
+  text: (sender: string) => Promise<string>
+}
+
+type BodyRules = {
+  maxBytes: number
+  json?: boolean
+  /** Bytes that one sender may have in flight. */
+  maxBytesInFlight?: number
+}
+
+/**
+ * Gives `work` the reader of a request's body. What the headers say about it is checked first: 413 and 415
+ * come before authentication. The bytes count against the limits until `work` has ended.
+ */
+export const withBody = async <T>(
+  app: Pick<App, 'bodyBudget'>,
+  request: Request,
+  { maxBytes, json = true, maxBytesInFlight = MAX_BYTES_PER_SENDER }: BodyRules,
+  work: (body: BodyReader) => Promise<T>,
+): Promise<T> => {
+  const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
+  if (hasBody) checkHeaders(request, maxBytes, json)
+  const held: [Sender, number][] = []
+  const read = async (id: string): Promise<Buffer> => {
+    if (!hasBody) return Buffer.alloc(0)
+    const sender = { id, maxBytes: maxBytesInFlight }
+    checkBudget(app.bodyBudget, sender, getDeclaredLength(request))
+    return await readBytes(request, maxBytes, (bytes) => {
+      takeBytes(app.bodyBudget, sender, bytes)
+      held.push([sender, bytes])
     })
   }
-  if (bytes.byteLength === 0) return ''
-  if (bytes.byteLength > maxBytes) throw tooLarge()
-  const type = event.req.headers.get('content-type')
-  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
-    const declared =
-      type === null ? 'The request has no Content-Type' : `The Content-Type is "${type.slice(0, 100)}"`
-    throw new Problem(
-      'unsupported_media_type',
-      `${declared}; send Content-Type: application/json.`,
-      {},
-      { Accept: 'application/json' },
-    )
+  try {
+    return await work({ bytes: read, text: async (sender) => decodeJson(request, await read(sender)) })
+  } finally {
+    for (const [sender, bytes] of held) returnBytes(app.bodyBudget, sender, bytes)
   }
+}
+
+const getDeclaredLength = (request: Request): number => Number(request.headers.get('content-length') ?? 0)
+
+const isJson = (type: string | null): boolean =>
+  /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type ?? '')
+
+const checkHeaders = (request: Request, maxBytes: number, json: boolean): void => {
+  const length = getDeclaredLength(request)
+  if (length > maxBytes) throw createTooLargeProblem(maxBytes)
+  const type = request.headers.get('content-type')
+  // Without a type, a body of unknown length may still turn out to be empty.
+  if (json && (length > 0 || (type !== null && request.headers.has('transfer-encoding')))) requireJson(type)
+}
+
+const createTooLargeProblem = (maxBytes: number): Problem =>
+  new Problem('payload_too_large', `The body is larger than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
+
+const requireJson = (type: string | null): void => {
+  if (isJson(type)) return
+  const declared =
+    type === null ? 'The request has no Content-Type' : `The Content-Type is "${type.slice(0, 100)}"`
+  throw new Problem(
+    'unsupported_media_type',
+    `${declared}; send Content-Type: application/json.`,
+    {},
+    { Accept: 'application/json' },
+  )
+}
+
+/** Text that no JSON parser accepts stands for bytes that are not UTF-8: the parser's step reports it. */
+const NOT_UTF8 = '\uFFFD'
+
+const decodeJson = (request: Request, bytes: Buffer): string => {
+  if (bytes.byteLength === 0) return ''
+  requireJson(request.headers.get('content-type'))
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    // Text that no JSON parser accepts, so that the error is raised in the validation step.
-    return '\uFFFD'
+    return NOT_UTF8
   }
 }
 
 /**
- * Reads from Node's own request when there is one: the web `Request` takes three times as long. Chunks past
- * the limit are discarded.
+ * Reads from Node's own request: the web `Request` takes three times as long. Throws 413 as soon as there is
+ * too much, and what `count` throws; nothing more is kept then.
  */
-const readBytes = async (event: H3Event, maxBytes: number): Promise<Uint8Array> => {
-  const incoming = event.runtime?.node?.req as IncomingMessage | undefined
-  if (!incoming) return new Uint8Array(await event.req.arrayBuffer())
+const readBytes = async (
+  request: Request,
+  maxBytes: number,
+  count: (bytes: number) => void,
+): Promise<Buffer> => {
+  const incoming = getIncoming(request)
+  if (!incoming) return Buffer.from(await request.arrayBuffer())
+  askForBody(incoming, getResponse(request))
+  const chunks: Buffer[] = []
+  let size = 0
   return await new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    incoming.on('data', (chunk: Buffer) => {
-      size += chunk.length
-      if (size > maxBytes) reject(Object.assign(new Error('too large'), { status: 413 }))
-      else chunks.push(chunk)
-    })
-    incoming.once('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    incoming.once('error', reject)
-    incoming.once('close', () => reject(new Error('the request was closed')))
+    const stop = (settle: () => void): void => {
+      incoming.off('data', onData).off('end', onEnd).off('error', onEarlyEnd).off('close', onEarlyEnd)
+      settle()
+    }
+    const onData = (chunk: Buffer): void => {
+      try {
+        size += chunk.length
+        if (size > maxBytes) throw createTooLargeProblem(maxBytes)
+        count(chunk.length)
+        chunks.push(chunk)
+      } catch (error) {
+        stop(() => reject(error as Problem))
+        incoming.pause()
+      }
+    }
+    const onEnd = (): void => stop(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+    const onEarlyEnd = (): void => stop(() => reject(createIncompleteProblem()))
+    if (incoming.destroyed && !incoming.readableEnded) return onEarlyEnd()
+    incoming.on('data', onData).on('end', onEnd).on('error', onEarlyEnd).on('close', onEarlyEnd)
   })
 }
+
+/** A client that sent `Expect: 100-continue` sends its body only now. */
+const askForBody = (incoming: IncomingMessage, response: ServerResponse | undefined): void => {
+  if (incoming.headers.expect !== undefined && response && !response.headersSent) response.writeContinue()
+}
+
+const createIncompleteProblem = (): Problem =>
+  new Problem('invalid_input', 'The request body ended early.', {
+    errors: [{ pointer: '#', code: 'incomplete_body', detail: 'is incomplete', fix: 'Send the whole body.' }],
+  })
 
 /** Parses JSON; an empty body is an empty object. */
 export const tryParseJson = (text: string): { ok: true; value: unknown } | { ok: false } => {
@@ -84,7 +154,7 @@ export const parseJson = (text: string): unknown => {
   if (parsed.ok) return parsed.value
   throw new Problem(
     'invalid_input',
-    text === '\uFFFD' ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.',
+    text === NOT_UTF8 ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.',
     {
       errors: [
         {

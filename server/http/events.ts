@@ -18,19 +18,19 @@ export const serveEventStream = async (
   lastEventId: string | undefined,
 ): Promise<Response | CallResponse> => {
   let input: Record<string, unknown> = {}
-  const read = (): unknown => {
-    const requested = (call.input as () => Record<string, unknown>)()
-    return (input = { limit: 1, ...requested, ...(lastEventId ? { after: lastEventId } : {}) })
+  const readInput: CallRequest['readInput'] = async (actor) => {
+    const requested = (await call.readInput!(actor)).input as Record<string, unknown>
+    return { input: (input = { limit: 1, ...requested, ...(lastEventId ? { after: lastEventId } : {}) }) }
   }
-  const response = await perform(app, { ...call, input: read })
+  const response = await perform(app, { ...call, readInput })
   if (response.status !== 200) return response
-  const body = await openStream(app, call.authorization, input)
+  const body = await openStream(app, call, input)
   return new Response(body, {
     // The last two stop proxies from buffering events.
     headers: {
       ...response.headers,
       'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-cache, no-transform',
+      'Cache-Control': 'no-store, no-transform',
       'X-Accel-Buffering': 'no',
     },
   })

@@ -1,29 +1,188 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { NodeRequest, type NodeResponse, sendNodeResponse } from 'srvx/node'
+import type { Logger } from 'pino'
+import { Problem } from '../core/problem.ts'
+import { toProblemResult } from '../core/respond.ts'
+import { createRequestId } from '../ids.ts'
+import { MAX_BODY_BYTES } from './body.ts'
+import { acceptsGzip, compress, isCompressible, isLongEnough } from './compress.ts'
+
+type HandlerOptions = {
+  /** Base of the URLs in problems. */
+  publicUrl: string
+  log: Pick<Logger, 'error'>
+}
+
+/** A handler of node:http's requests. Never rejects; it resolves when the response has been handed over. */
+export type NodeHandler = (req: IncomingMessage, res: ServerResponse) => Promise<void>
+
+/** Names and values in turns, as node:http takes them; names are in lower case. */
+type FlatHeaders = string[]
 
 /**
- * The handler for node:http. A FastResponse with text goes out in one write, head and body together; srvx
- * takes two, and waits for them. Everything else is left to srvx.
+ * The handler for node:http, and the last place that every response passes: it refuses what no route takes,
+ * forbids caching where nothing else was said, compresses, and closes a connection whose body was not read.
+ * A FastResponse with text goes out in one write, head and body together; srvx takes two, and waits for them.
  */
 export const nodeHandler =
-  (fetch: (request: Request) => Response | Promise<Response>, options: { maxRequestBodySize: number }) =>
-  async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+  (
+    fetch: (request: Request) => Response | Promise<Response>,
+    { publicUrl, log }: HandlerOptions,
+  ): NodeHandler =>
+  async (req, res) => {
+    // Without a listener, a client that is gone while it is written to would end the process.
+    res.on('error', () => {})
+    const refuse = async (problem: Problem): Promise<void> => {
+      const { status, headers, body } = toProblemResult(problem, {
+        publicUrl,
+        requestId: createRequestId(),
+      })
+      const flat = Object.entries(headers).flatMap(([name, value]) => [name.toLowerCase(), value])
+      await sendWhole(req, res, status, flat, body)
+    }
     try {
-      const response = await fetch(new NodeRequest({ req, res, ...options }) as unknown as Request)
-      // The sandbox returns a network error when a response is to be lost: the connection is closed.
-      if (response.type === 'error') return void res.destroy()
-      if (!isFast(response)) return await sendNodeResponse(res, response)
-      const { status, headers, body } = response._toNodeResponse()
-      if (typeof body !== 'string')
-        return await sendNodeResponse(res, new Response(body as never, { status, headers: pairs(headers) }))
-      res.writeHead(status, headers as never).end(body)
-    } catch {
-      if (res.headersSent) res.destroy()
-      else res.writeHead(500).end()
+      const refusal = findRefusal(req)
+      if (refusal) return await refuse(refusal)
+      const request = new NodeRequest({ req, res, maxRequestBodySize: MAX_BODY_BYTES })
+      await send(req, res, await fetch(request as unknown as Request))
+    } catch (error) {
+      log.error({ stack: (error as Error).stack }, 'Cannot answer a request')
+      if (res.headersSent || res.destroyed) res.destroy()
+      else await refuse(createInternalProblem())
     }
   }
 
+const createInternalProblem = (): Problem =>
+  new Problem('internal_error', 'The server failed unexpectedly; report the request_id.')
+
+const headerProblem = (header: string, code: string, detail: string, fix: string): Problem =>
+  new Problem('invalid_input', `The header ${header} ${detail}.`, { errors: [{ header, code, detail, fix }] })
+
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+
+/** What is refused on every route, from the request line and the headers alone. */
+const findRefusal = ({ method, headers, httpVersionMinor }: IncomingMessage): Problem | undefined => {
+  if (headers.host === undefined && httpVersionMinor > 0)
+    return headerProblem('Host', 'required', 'is required', 'Send the name of the server.')
+  if (headers.expect !== undefined && !/^100-continue$/i.test(headers.expect))
+    return headerProblem('Expect', 'invalid_value', 'can only be 100-continue', 'Leave the header out.')
+  if (!METHODS.includes(method!))
+    return new Problem(
+      'method_not_allowed',
+      `No route takes ${method}.`,
+      { allowed: METHODS },
+      { Allow: METHODS.join(', ') },
+    )
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity')
+    return new Problem(
+      'unsupported_media_type',
+      `Bodies with Content-Encoding "${encoding.slice(0, 40)}" are not read. Send the body as it is.`,
+      { reason: 'content_encoding' },
+      { 'Accept-Encoding': 'identity' },
+    )
+  return undefined
+}
+
 const isFast = (response: Response): response is NodeResponse => '_toNodeResponse' in response
 
-const pairs = (flat: readonly string[]): [string, string][] =>
-  flat.flatMap((name, i) => (i % 2 === 0 ? [[name, flat[i + 1]!] as [string, string]] : []))
+const send = async (req: IncomingMessage, res: ServerResponse, response: Response): Promise<void> => {
+  if (isFast(response)) {
+    const { status, headers, body } = response._toNodeResponse()
+    if (body === undefined || typeof body === 'string' || body instanceof Uint8Array)
+      return await sendWhole(req, res, status, headers as FlatHeaders, body ?? '')
+    return await sendStream(req, res, status, headers as FlatHeaders, body as ReadableStream)
+  }
+  // The sandbox returns a network error when a response is to be lost: the connection is closed.
+  if (response.type === 'error') return void res.destroy()
+  const headers = [...response.headers].flat()
+  if (response.body === null) return await sendWhole(req, res, response.status, headers, '')
+  if (isCompressible(response.headers.get('content-type') ?? undefined) && !isAttachment(response))
+    return await sendWhole(req, res, response.status, headers, Buffer.from(await response.arrayBuffer()))
+  return await sendStream(req, res, response.status, headers, response.body)
+}
+
+/** Files of any length, which stay streams. */
+const isAttachment = ({ headers }: Response): boolean => headers.has('content-disposition')
+
+const getFlat = (headers: FlatHeaders, name: string): string | undefined => {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return undefined
+}
+
+const removeFlat = (headers: FlatHeaders, name: string): FlatHeaders =>
+  headers.filter((_, i) => headers[i - (i % 2)] !== name)
+
+/** Answers hold business data: no cache keeps them unless they say so, and no browser guesses their type. */
+const addDefaults = (headers: FlatHeaders): void => {
+  if (getFlat(headers, 'cache-control') === undefined) headers.push('cache-control', 'no-store')
+  if (getFlat(headers, 'x-content-type-options') === undefined)
+    headers.push('x-content-type-options', 'nosniff')
+}
+
+const sendWhole = async (
+  req: IncomingMessage,
+  res: ServerResponse,
+  status: number,
+  given: FlatHeaders,
+  whole: string | Uint8Array,
+): Promise<void> => {
+  let headers = given
+  let body = whole
+  addDefaults(headers)
+  if (isLongEnough(body) && isCompressible(getFlat(headers, 'content-type'))) {
+    headers.push('vary', 'Accept-Encoding')
+    if (acceptsGzip(req.headers['accept-encoding'])) {
+      body = await compress(body)
+      headers = removeFlat(headers, 'content-length')
+      headers.push('content-encoding', 'gzip', 'content-length', String(body.length))
+    }
+  }
+  if (getFlat(headers, 'content-length') === undefined && req.method !== 'HEAD')
+    headers.push('content-length', String(Buffer.byteLength(body)))
+  if (!isLeftUnread(req)) return void res.writeHead(status, headers).end(body)
+  headers.push('connection', 'close')
+  res.writeHead(status, headers).write(body)
+  discardThenEnd(req, res)
+}
+
+const sendStream = async (
+  req: IncomingMessage,
+  res: ServerResponse,
+  status: number,
+  headers: FlatHeaders,
+  body: ReadableStream,
+): Promise<void> => {
+  addDefaults(headers)
+  if (isLeftUnread(req)) {
+    headers.push('connection', 'close')
+    req.resume()
+  }
+  // Only a client that has gone closes its side of an event stream.
+  if (getFlat(headers, 'content-type')?.startsWith('text/event-stream'))
+    req.socket.once('end', () => res.destroy())
+  if (!res.destroyed) res.writeHead(status, headers)
+  await sendNodeResponse(res, new Response(body))
+}
+
+/** What node:http discards by itself after a response; a connection with more to come is closed instead. */
+const MAX_DISCARDED_BYTES = 65_536
+/** How long a client may go on sending a body that was refused: closing at once could lose the response. */
+const LINGER_MS = 2_000
+
+/** Whether a body is still to come that nobody read. */
+const isLeftUnread = (req: IncomingMessage): boolean =>
+  !req.complete &&
+  (req.headers['transfer-encoding'] !== undefined ||
+    Number(req.headers['content-length'] ?? 0) > MAX_DISCARDED_BYTES)
+
+/** The client has the whole response; what it still sends is dropped for a while, then the connection ends. */
+const discardThenEnd = (req: IncomingMessage, res: ServerResponse): void => {
+  const timer = setTimeout(() => res.end(), LINGER_MS)
+  const end = (): void => {
+    clearTimeout(timer)
+    res.end()
+  }
+  req.once('end', end).once('close', end).once('error', end)
+  req.resume()
+}

@@ -88,10 +88,22 @@ function createIdempotencyKeyParameter(description: string): Part {
     in: 'header',
     required: false,
     description: `${description} 8 to 128 letters, digits and \`. _ : -\`, bare or in double quotes.`,
-    // Only the bare form: test generators disagree on a quote in a pattern.
-    schema: { type: 'string', pattern: '^[A-Za-z0-9._:-]{8,128}$' },
-    example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+    // No example: what a client sends for a value that it was not given must be a fresh key.
+    schema: { type: 'string', pattern: '^(?:[A-Za-z0-9._:-]{8,128}|"[A-Za-z0-9._:-]{8,128}")$' },
   }
+}
+
+/**
+ * The query parameter of `/v1/ops`. Its example makes a change that is only tried out (at `/docs`, or by a
+ * test generator) a dry run.
+ */
+export const dryRunParameter: Part = {
+  name: 'dry_run',
+  in: 'query',
+  required: false,
+  description: 'The same as `dry_run` in the body.',
+  schema: { type: 'boolean' },
+  example: true,
 }
 
 export const confirmParameter = (verb: string): Part => ({
@@ -141,7 +153,7 @@ const Problem: Part = {
     scope: { type: 'string', description: 'With `insufficient_scope`: the required scope.' },
     confirm: { type: 'string', description: 'With `confirm_required`: the verb to send in `Api-Confirm`.' },
     limit_bytes: { type: 'integer', description: 'With `payload_too_large`: the maximum body size.' },
-    'violated-policies': {
+    violated_policies: {
       type: 'array',
       items: { type: 'string' },
       description: 'With `rate_limited`: the limits that were exceeded.',

@@ -10,6 +10,7 @@ import {
 } from '../../catalog/operation.ts'
 import {
   confirmParameter,
+  dryRunParameter,
   headers,
   parameters,
   type Part,
@@ -196,7 +197,7 @@ const addOps = (draft: Draft, each: Described): void => {
       operationId: `${op.name}_op`,
       tags: ['ops'],
       ...createOperationMeta(op),
-      parameters: headerParameters(op),
+      parameters: [...(op.dryRun ? [dryRunParameter] : []), ...headerParameters(op)],
       requestBody: createRequestBody(withExtras, Object.keys(withExtras.input.properties)),
       responses: createResponses(draft, each, listRoutes(op)[0]!.status, true),
     },
@@ -225,9 +226,8 @@ const headerParameters = (op: Operation): Part[] => [
         ),
       ]
     : []),
-  ...(op.confirm
-    ? [{ ...confirmParameter(op.confirm), examples: createExamples(op, () => op.confirm) }]
-    : []),
+  // No example here either: nobody confirms by accepting what is filled in.
+  ...(op.confirm ? [confirmParameter(op.confirm)] : []),
 ]
 
 const fieldParameters = (each: Described, route: Route): Part[] => {
@@ -237,6 +237,7 @@ const fieldParameters = (each: Described, route: Route): Part[] => {
     (place: 'path' | 'query') =>
     (name: string): Part => {
       const { description, ...schema } = properties[name]!
+      if (name === 'dry_run') return { ...dryRunParameter, description }
       const examples = createExamples(each.op, (example) => (example.input as Part)[name])
       return {
         name,
@@ -307,10 +308,12 @@ const createResponses = (
   readsBody: boolean,
 ): Part => {
   const codes = [
-    ...commonErrors,
-    ...op.errors,
-    ...(op.dryRun ? ['conflict' as const] : []),
-    ...(op.confirm ? ['confirm_required' as const] : []),
+    ...new Set([
+      ...commonErrors,
+      ...op.errors,
+      ...(op.dryRun ? ['conflict' as const] : []),
+      ...(op.confirm ? ['confirm_required' as const] : []),
+    ]),
   ].filter((code) => !listImpossibleErrors(readsBody).includes(code))
   const { refs, responses } = problemResponses(codes, draft.publicUrl)
   Object.assign(draft.responses, responses)

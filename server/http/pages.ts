@@ -39,9 +39,8 @@ REST route, a <code>POST /v1/ops/&lt;name&gt;</code>, an MCP tool and a command.
 <li><a href="${escapeHtml(publicUrl)}/openapi.json">OpenAPI 3.1 description</a></li>
 <li><a href="${escapeHtml(publicUrl)}/errors">Error codes</a> and how to fix them</li>
 <li>MCP: <code>${escapeHtml(publicUrl)}/mcp</code> (streamable HTTP; the API key as bearer token)</li>
-<li><a href="${escapeHtml(publicUrl)}/healthz">Health</a>,
-<a href="${escapeHtml(publicUrl)}/readyz">readiness</a> and
-<a href="${escapeHtml(publicUrl)}/metrics">metrics</a></li>
+<li><a href="${escapeHtml(publicUrl)}/healthz">Health</a> and
+<a href="${escapeHtml(publicUrl)}/readyz">readiness</a></li>
 </ul>
 <h2>A first request</h2>
 <pre>curl -H 'Authorization: Bearer &lt;API key&gt;' ${escapeHtml(publicUrl)}/v1/me</pre>`,
@@ -114,10 +113,18 @@ const docsPage = `<!doctype html>
 </body></html>
 `
 
-// A separate file, because the content security policy allows no inline script.
-const initScript = `const base = location.href.replace(/\\/docs\\/?([?#].*)?$/, '')
+// A separate file, because the content security policy allows no inline script. Every call gets a key of its
+// own, or a second press of the button would only return the first response.
+const initScript = `const createKey = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+const addKey = (request) => {
+  if (!/^(GET|HEAD)$/i.test(request.method || 'GET') && !request.headers['Idempotency-Key'])
+    request.headers['Idempotency-Key'] = createKey()
+  return request
+}
+const base = location.href.replace(/\\/docs\\/?([?#].*)?$/, '')
 SwaggerUIBundle({ url: base + '/openapi.json', dom_id: '#swagger-ui', deepLinking: true, docExpansion: 'none',
-  filter: true,
+  filter: true, requestInterceptor: addKey,
   defaultModelsExpandDepth: 0, tryItOutEnabled: true, persistAuthorization: false, validatorUrl: null })
 `
 

@@ -36,7 +36,7 @@ const samples: Partial<Record<ErrorCode, { detail: string; extras?: ProblemExtra
   confirm_required: { detail: 'Send Api-Confirm: delete.', extras: { confirm: 'delete' } },
   rate_limited: {
     detail: '60 changes a minute are allowed for this key.',
-    extras: { 'violated-policies': ['write'] },
+    extras: { violated_policies: ['write'] },
   },
   upstream_error: { detail: 'The messaging provider answered unexpectedly.' },
   timeout: { detail: 'The work did not finish in time.' },

@@ -39,7 +39,7 @@ const getQueryKind = (schema: z.ZodType): QueryKind => {
 }
 
 /** Parses a query field by its kind. Text that does not parse is left for validation to report. */
-const parseQueryValue = (kind: QueryKind, values: string[]): unknown => {
+export const parseQueryValue = (kind: QueryKind, values: string[]): unknown => {
   if (kind === 'array') return values
   const last = values.at(-1)!
   if (values.length > 1) return values
@@ -92,8 +92,14 @@ export const parseRestInput = (
         detail: 'belongs in the body',
         fix: 'Send it in the JSON body instead.',
       })
-    else if (!route.pathFields.includes(name))
-      put(name, parseQueryValue(route.kinds.get(name) ?? 'other', query.getAll(name)))
+    else if (route.pathFields.includes(name))
+      misplaced.push({
+        parameter: name,
+        code: 'misplaced_field',
+        detail: 'belongs in the path',
+        fix: 'Remove it from the query.',
+      })
+    else put(name, parseQueryValue(route.kinds.get(name) ?? 'other', query.getAll(name)))
   }
   if (misplaced.length > 0)
     throw new Problem(

@@ -9,6 +9,7 @@ import {
   postponeProviderUpdates,
   setAsideProviderUpdates,
 } from '../../storage/provider-updates.ts'
+import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
 import { createEmit } from '../core/emit.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { applyStatus, type MessageStatusUpdate } from '../messaging/message-status.ts'
@@ -45,18 +46,26 @@ type UnfinishedUpdates = { unmatched: string[]; deferred: ClaimedUpdate[] }
 const RETRY_DELAYS_SECONDS = [1, 2, 5, 15, 60, 300, 900]
 
 /** Applies claimed updates: writes their effects, their events and their state in this transaction. */
-export const applyUpdates = async (tx: Db, updates: readonly ClaimedUpdate[], now: string): Promise<void> => {
+export const applyUpdates = async (
+  tx: Db,
+  updates: readonly ClaimedUpdate[],
+  clocks: Clocks,
+): Promise<void> => {
   const contexts = new Map<string, { context: ConversationContext<EventTypeId>; events: EventRow[] }>()
   const contextOf = (workspaceId: string): ConversationContext<EventTypeId> => {
     const known = contexts.get(workspaceId)
     if (known) return known.context
     const events: EventRow[] = []
+    const now = businessTime(clocks, workspaceId)
     const context = { tx, workspaceId, now, emit: createEmit(events, now) }
     contexts.set(workspaceId, { context, events })
     return context
   }
   const unfinished: UnfinishedUpdates = { unmatched: [], deferred: [] }
-  const routed = await routeUpdates(tx, updates, unfinished)
+  const routed = (await routeUpdates(tx, updates, unfinished)).map(({ update, channel }) => ({
+    channel,
+    update: { ...update, received_at: toBusinessTime(clocks, channel.workspace_id, update.received_at) },
+  }))
   const byWorkspace = Map.groupBy(routed, ({ channel }) => channel.workspace_id)
   // The same order on every server, so that two never deadlock.
   for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b))))

@@ -9,6 +9,7 @@ import {
 import { parsePhone } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { toContactName } from '../visibility/phones.ts'
 import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
 
 /**
@@ -38,7 +39,7 @@ export const parseCustomer = (
 
 const toName = (given: unknown): string | null => {
   const name = [...toStorableText(asText(given) ?? '').trim()].slice(0, MAX_NAME_LENGTH).join('').trim()
-  return name === '' ? null : name
+  return name === '' ? null : (toContactName(name) ?? null)
 }
 
 /** Finds a customer's contact among the locked ones. By phone first: staff know customers by it. */

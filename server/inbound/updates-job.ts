@@ -58,7 +58,7 @@ const processBatch = async (app: App, limit: number): Promise<ClaimedUpdate[]> =
   try {
     return await inTransaction(app.db, async (tx) => {
       claimed = await claimUpdates(tx, limit)
-      if (claimed.length > 0) await applyUpdates(tx, claimed, app.now())
+      if (claimed.length > 0) await applyUpdates(tx, claimed, app)
       return claimed
     })
   } catch (error) {
@@ -73,7 +73,7 @@ const processOne = async (app: App, id: string): Promise<void> => {
   try {
     await inTransaction(app.db, async (tx) => {
       claimed = await claimUpdate(tx, id)
-      if (claimed) await applyUpdates(tx, [claimed], app.now())
+      if (claimed) await applyUpdates(tx, [claimed], app)
     })
   } catch (error) {
     if (!claimed) throw error

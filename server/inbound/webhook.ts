@@ -7,12 +7,18 @@ import { createRequestId } from '../ids.ts'
 import { Problem } from '../core/problem.ts'
 import { toProblemResponse } from '../core/respond.ts'
 import { withRetries } from '../core/retry.ts'
+import { countFailure } from '../core/steps/throttle.ts'
+import { getClientAddress } from '../http/address.ts'
+import { withBody } from '../http/body.ts'
 
 /** `appSecret` signs every body; `verifyToken` is what the provider sends to verify this address. */
 export type ProviderWebhookConfig = { appSecret: string; verifyToken: string }
 
-/** The provider's maximum. */
-const MAX_BODY_BYTES = 3 * 1024 * 1024
+/**
+ * The provider's maximum of a body. Only the whole body shows whether it is signed, so that an address may
+ * have no more than a few of them in flight.
+ */
+const BODY_RULES = { maxBytes: 3 * 1024 * 1024, maxBytesInFlight: 12 * 1024 * 1024, json: false }
 const MAX_INSERT_ATTEMPTS = 3
 
 /**
@@ -32,13 +38,21 @@ export const createProviderWebhook =
           {},
           { Allow: 'GET, POST' },
         )
-      const bytes = await readBody(request)
-      requireSignature(bytes, request.headers.get('x-hub-signature-256'), config.appSecret)
-      await storeBody(app, bytes)
+      // Before the body is read: unsigned requests cost next to nothing.
+      const signature = parseSignature(request.headers.get('x-hub-signature-256'))
+      await withBody(app, request, BODY_RULES, async (body) => {
+        // The raw bytes: the signature is over them, and a parser would not reproduce them.
+        const bytes = await body.bytes(`webhook ${getClientAddress(app, request)}`)
+        requireSignature(bytes, signature, config.appSecret)
+        await storeBody(app, bytes)
+      })
       app.jobs.job('provider-updates').wake()
       return new Response('', { status: 200 })
     } catch (error) {
-      return respondWithProblem(app, error instanceof Problem ? error : toStorageProblem(app, error))
+      return respondWithProblem(
+        app,
+        error instanceof Problem ? limitRefusals(app, request, error) : toStorageProblem(app, error),
+      )
     }
   }
 
@@ -46,6 +60,18 @@ const isEqual = (a: string, b: string): boolean => {
   // Digests have the same length, so that the time does not depend on the length of the secret.
   const [left, right] = [a, b].map((text) => createHmac('sha256', 'compare').update(text).digest())
   return timingSafeEqual(left!, right!)
+}
+
+/** Counts a request that did not prove to come from the provider. Returns the problem to answer with. */
+const limitRefusals = (app: App, request: Request, problem: Problem): Problem => {
+  if (problem.code !== 'unauthenticated' && problem.code !== 'forbidden') return problem
+  try {
+    countFailure(app, getClientAddress(app, request), 'provider_webhook')
+    return problem
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
 }
 
 const answerHandshake = (query: URLSearchParams, verifyToken: string): Response => {
@@ -57,35 +83,20 @@ const answerHandshake = (query: URLSearchParams, verifyToken: string): Response 
   })
 }
 
-/** The raw bytes: the signature is over them, and a parser would not reproduce them. */
-const readBody = async (request: Request): Promise<Buffer> => {
-  const tooLarge = () =>
-    new Problem('payload_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`, {
-      limit_bytes: MAX_BODY_BYTES,
-    })
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge()
-  const chunks: Uint8Array[] = []
-  let size = 0
-  try {
-    for await (const chunk of (request.body ?? []) as AsyncIterable<Uint8Array>) {
-      size += chunk.byteLength
-      if (size > MAX_BODY_BYTES) throw tooLarge()
-      chunks.push(chunk)
-    }
-  } catch (error) {
-    throw error instanceof Problem
-      ? error
-      : new Problem('invalid_input', 'The body ended early. Send it again.')
-  }
-  return Buffer.concat(chunks)
+const signatureProblem = (): Problem =>
+  new Problem('forbidden', 'X-Hub-Signature-256 does not match the body.')
+
+/** Reads the header `X-Hub-Signature-256`. Throws 401 without one, 403 when it cannot be a signature. */
+const parseSignature = (header: string | null): Buffer => {
+  if (header === null) throw new Problem('unauthenticated', 'X-Hub-Signature-256 is missing.')
+  const digits = /^sha256=([0-9a-f]{64})$/i.exec(header)?.[1]
+  if (digits === undefined) throw signatureProblem()
+  return Buffer.from(digits, 'hex')
 }
 
-const requireSignature = (bytes: Buffer, header: string | null, appSecret: string): void => {
-  if (header === null) throw new Problem('unauthenticated', 'X-Hub-Signature-256 is missing.')
-  const given = /^sha256=([0-9a-f]{64})$/i.exec(header)?.[1]
-  const signature = createHmac('sha256', appSecret).update(bytes).digest()
-  if (given === undefined || !timingSafeEqual(Buffer.from(given, 'hex'), signature))
-    throw new Problem('forbidden', 'X-Hub-Signature-256 does not match the body.')
+const requireSignature = (bytes: Buffer, signature: Buffer, appSecret: string): void => {
+  if (!timingSafeEqual(signature, createHmac('sha256', appSecret).update(bytes).digest()))
+    throw signatureProblem()
 }
 
 /** A signed body of unknown form is accepted too: the provider would only send it again. */

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { Conversation } from '../../catalog/conversations/read.ts'
 import type { ConversationRow } from '../../storage/conversation-lists.ts'
-import { maskPhone } from '../contacts/phone.ts'
-import { type Context, hasHiddenPhones } from '../core/context.ts'
+import type { Context } from '../core/context.ts'
 import { showLastMessage } from '../messaging/view.ts'
 import { toSla } from './sla.ts'
 import { toWindow } from './window.ts'
+import { showContactName, showPhone } from '../visibility/phones.ts'
 
 /** A conversation as one staff member may see it, at this time. */
 export const showConversation = (
@@ -19,11 +19,8 @@ export const showConversation = (
       ? null
       : {
           id: row.contact_id,
-          name: row.contact_name,
-          phone:
-            row.contact_phone !== null && hasHiddenPhones(actor)
-              ? maskPhone(row.contact_phone)
-              : row.contact_phone,
+          name: showContactName(actor, row.contact_name),
+          phone: showPhone(actor, row.contact_phone),
           dnd_enabled: row.contact_dnd!,
           groups: row.groups.map((group) => group.name),
         },

@@ -1,4 +1,4 @@
-import { refreshClock } from '../clock.ts'
+import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
@@ -10,6 +10,7 @@ import {
   webhookDeliveryRetentionJob,
 } from '../webhooks/delivery-job.ts'
 import { reconciliationJob } from './reconcile.ts'
+import { secretRotationJob } from './reseal.ts'
 import { retentionJobs } from './retention.ts'
 import type { JobDefinition } from './runner.ts'
 
@@ -29,12 +30,12 @@ const staffReportsJob = (app: App): JobDefinition => {
   }
 }
 
-/** Another server, or the sandbox itself, can have advanced the clock. */
+/** Another server can have moved the clock of a workspace. */
 const sandboxClockJob = (app: App, sandboxControl: SandboxControl): JobDefinition => ({
   name: 'sandbox-clock',
   intervalMs: CLOCK_INTERVAL_MS,
   run: async () => {
-    if (await sandboxControl.isSandbox()) await refreshClock(app)
+    if (await sandboxControl.isSandbox()) await refreshClocks(app)
     return {}
   },
 })
@@ -49,7 +50,7 @@ const sandboxNumbersJob = (sandboxControl: SandboxControl): JobDefinition => ({
 })
 
 /** Declares all background jobs of a server. They run when they are woken, until `app.jobs.start()`. */
-export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl): void => {
+export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl | undefined): void => {
   for (const definition of [
     providerUpdatesJob(app),
     ...(app.media ? [mediaDownloadsJob(app, app.media)] : []),
@@ -57,8 +58,8 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl):
     webhookDeliveryRetentionJob(app),
     reconciliationJob(app),
     staffReportsJob(app),
-    sandboxClockJob(app, sandboxControl),
-    sandboxNumbersJob(sandboxControl),
+    secretRotationJob(app),
+    ...(sandboxControl ? [sandboxClockJob(app, sandboxControl), sandboxNumbersJob(sandboxControl)] : []),
     ...retentionJobs(app),
   ])
     app.jobs.add(definition)

@@ -2,6 +2,7 @@ import { claimExpiredCalls } from '../../storage/idempotency.ts'
 import { findKeyById } from '../../storage/keys.ts'
 import type { App } from '../core/app.ts'
 import type { CallTrace } from '../audit/entry.ts'
+import { isProviderConfigured } from '../provider/port.ts'
 import { errorLogDetails } from './log-details.ts'
 import type { JobDefinition } from './runner.ts'
 import type { ExternalHandler } from '../core/handler.ts'
@@ -18,6 +19,8 @@ const untraced: CallTrace = { door: 'rest', client: null, requestId: 'unknown', 
  * they reached it. Returns how many were taken over.
  */
 export const reconcileProviderCalls = async (app: App, limit = 20): Promise<number> => {
+  // Without a provider the outcome stays unknown, and nothing is undone.
+  if (!isProviderConfigured(app.provider)) return 0
   const abandoned = await claimExpiredCalls(app.db, LEASE_SECONDS, limit)
   for (const { workspace_id: workspaceId, operation, key: idempotencyKey, intent, lease } of abandoned) {
     const op = app.operations.find(({ name }) => name === operation)

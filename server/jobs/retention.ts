@@ -1,5 +1,6 @@
 import { deleteAuditBefore } from '../../storage/audit.ts'
 import { deleteExpiredRecords } from '../../storage/idempotency.ts'
+import { deletePastPhones } from '../../storage/phone-budgets.ts'
 import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
 import { deleteIdleBuckets } from '../../storage/rate-limits.ts'
 import type { App } from '../core/app.ts'
@@ -26,7 +27,10 @@ const retentionJob = (name: JobName, deleteOld: () => Promise<number | void>): J
 /** Jobs that delete what is older than the server keeps it, one for each kind. */
 export const retentionJobs = (app: App): JobDefinition[] => [
   retentionJob('idempotency-retention', () => deleteExpiredRecords(app.db, app.now())),
-  retentionJob('rate-bucket-retention', () => deleteIdleBuckets(app.db)),
+  retentionJob('rate-bucket-retention', async () => {
+    await deleteIdleBuckets(app.db)
+    await deletePastPhones(app.db)
+  }),
   retentionJob('provider-update-retention', () => deleteOldUpdates(app)),
   retentionJob('event-retention', () => deleteOldEvents(app)),
   retentionJob('audit-retention', () =>

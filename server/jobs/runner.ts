@@ -9,6 +9,7 @@ export type JobName =
   | 'webhook-delivery-retention'
   | 'provider-call-reconciliation'
   | 'staff-reports'
+  | 'secret-rotation'
   | 'sandbox-clock'
   | 'sandbox-numbers'
   | 'idempotency-retention'
@@ -60,7 +61,11 @@ const getRetryDelay = (intervalMs: number, failures: number): number =>
   Math.max(intervalMs, Math.min(intervalMs * 2 ** (failures - 1), MAX_BACKOFF_MS))
 
 /** Runs one job; it never runs twice at once in this process. */
-export const createJob = (definition: JobDefinition, log: Logger): Job => {
+export const createJob = (
+  definition: JobDefinition,
+  log: Logger,
+  isLogged: (error: unknown) => boolean = () => false,
+): Job => {
   const { name, intervalMs } = definition
   const controller = new AbortController()
   let started = false
@@ -90,7 +95,8 @@ export const createJob = (definition: JobDefinition, log: Logger): Job => {
       failures++
       if (started) result = { nextInMs: getRetryDelay(intervalMs, failures) }
       last = { error }
-      log.warn({ job: name, failures, ...errorLogDetails(error) }, 'Background job failed; retrying')
+      if (!isLogged(error))
+        log.warn({ job: name, failures, ...errorLogDetails(error) }, 'Background job failed; retrying')
     }
     running = undefined
     if (stopping) return
@@ -152,12 +158,13 @@ export type JobRunner = {
   stop: () => Promise<void>
 }
 
-export const createJobRunner = (log: Logger): JobRunner => {
+/** `isLogged` logs the errors that all jobs share, and returns true for them. */
+export const createJobRunner = (log: Logger, isLogged?: (error: unknown) => boolean): JobRunner => {
   const jobs = new Map<JobName, Job>()
   return {
     add: (definition) => {
       if (jobs.has(definition.name)) throw new Error(`The job ${definition.name} is declared twice.`)
-      jobs.set(definition.name, createJob(definition, log))
+      jobs.set(definition.name, createJob(definition, log, isLogged))
     },
     job: (name) => {
       const job = jobs.get(name)

@@ -11,6 +11,7 @@ import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import type { JobDefinition } from '../jobs/runner.ts'
+import { isProviderConfigured } from '../provider/port.ts'
 import { type MediaStore, mediaKey } from './store.ts'
 
 const MB = 1024 * 1024
@@ -57,6 +58,8 @@ export const downloadDueMedia = async (
   store: MediaStore,
   signal?: AbortSignal,
 ): Promise<number> => {
+  // Files wait until there is a provider to ask.
+  if (!isProviderConfigured(app.provider)) return 0
   for (let attempts = 0; ;) {
     const claimed = signal?.aborted ? [] : await claimMedia(app.db, LEASE_SECONDS, MAX_CONCURRENT_DOWNLOADS)
     if (claimed.length === 0) return attempts

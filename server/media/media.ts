@@ -1,9 +1,10 @@
 import { findMedia } from '../../storage/media.ts'
 import type { App } from '../core/app.ts'
-import { canUseChannel } from '../inbox/access.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
+import { countFailure } from '../core/steps/throttle.ts'
 import { openMediaUrl } from './urls.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 
 type Output = OutputOf<'messaging_get_media'>
 
@@ -12,7 +13,7 @@ const DEFAULT_CONTENT_TYPE = 'application/octet-stream'
 /** Returns the file of a message and its URL. Staff without access to its channel get 404. */
 export const getMedia: Handler<'messaging_get_media'> = async (ctx, { message_id: id }) => {
   const media = await findMedia(ctx.tx, ctx.actor.workspace.id, id)
-  if (!media || !canUseChannel(ctx.actor, media.channel_id)) throw notFound('message', id)
+  if (!media || !canSeeChannel(ctx.actor, media.channel_id)) throw notFound('message', id)
   const shown = {
     content_type: toContentType(media.content_type),
     file_name: media.file_name,
@@ -50,10 +51,14 @@ const toContentType = (type: string | null): string =>
     ? type
     : DEFAULT_CONTENT_TYPE
 
-/** Serves the file of a sealed URL. Throws 404 when the URL is invalid or expired, or the file is deleted. */
-export const serveMedia = async (app: App, token: string): Promise<Response> => {
+/**
+ * Serves the file of a sealed URL. Throws 404 when the URL is invalid or expired, or the file is deleted, and
+ * 429 when the client sent too many invalid ones.
+ */
+export const serveMedia = async (app: App, token: string, address: string | undefined): Promise<Response> => {
   const opened = openMediaUrl(app.mediaSealer, token)
-  if (!opened)
+  if (!opened) countFailure(app, address, 'media_url')
+  if (!opened || opened.hasExpired)
     throw new Problem(
       'not_found',
       'This URL of a file has expired. Call messaging_get_media for a new one.',
@@ -122,7 +127,7 @@ export const createMediaResponse = async (
   const mediaUrl = `${app.config.publicUrl}/media/`
   const response =
     described.url.startsWith(mediaUrl) && described.expires_at !== null
-      ? await serveMedia(app, described.url.slice(mediaUrl.length))
+      ? await serveMedia(app, described.url.slice(mediaUrl.length), undefined)
       : new Response(null, { status: 302, headers: { Location: described.url } })
   for (const [name, value] of Object.entries(kept)) response.headers.set(name, value)
   return response

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { openAsBlob } from 'node:fs'
+import { existsSync, openAsBlob } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { makeFolderPrivate } from '../../storage/embedded/private-files.ts'
 
 /** Where received files are kept. Servers of one database share it. */
 export type MediaStore = {
@@ -19,14 +20,24 @@ const KEY = /^\d+\/\d+$/
 
 export const mediaKey = (workspaceId: string, messageId: string): string => `${workspaceId}/${messageId}`
 
-/** Stores files in a folder that only the server's own user can read. */
-export const createMediaStore = (folder: string, mostBytes = 100 * 1024 * 1024): MediaStore => {
+type MediaStoreOptions = {
+  maxBytes?: number
+  /** Says that others could read the folder until now. */
+  warn?: (message: string) => void
+}
+
+/** Stores files in a folder that only the server's own user can read; an existing one is made so. */
+export const createMediaStore = (
+  folder: string,
+  { maxBytes = 100 * 1024 * 1024, warn = () => {} }: MediaStoreOptions = {},
+): MediaStore => {
+  if (existsSync(folder)) makeFolderPrivate(folder, warn)
   const pathOf = (key: string): string => {
     if (!KEY.test(key)) throw new Error('invalid media key')
     return join(folder, key)
   }
   return {
-    maxBytes: mostBytes,
+    maxBytes,
     write: async (key, bytes) => {
       const path = pathOf(key)
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })

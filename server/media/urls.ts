@@ -17,14 +17,14 @@ export const createMediaUrls =
     }
   }
 
-/** The message that a token belongs to; undefined when the token is not valid or has expired. */
+/** The message that a token belongs to; undefined when it is none of ours. */
 export const openMediaUrl = (
   sealer: Sealer,
   token: string,
-): { workspaceId: string; messageId: string } | undefined => {
+): { workspaceId: string; messageId: string; hasExpired: boolean } | undefined => {
   const [workspaceId, messageId, expires] =
     (token.length <= MAX_TOKEN_LENGTH ? sealer.open(token, BINDING) : undefined)?.split(' ') ?? []
-  return workspaceId !== undefined && messageId !== undefined && Number(expires) >= Date.now()
-    ? { workspaceId, messageId }
+  return workspaceId !== undefined && messageId !== undefined
+    ? { workspaceId, messageId, hasExpired: !(Number(expires) >= Date.now()) }
     : undefined
 }

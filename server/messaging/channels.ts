@@ -7,8 +7,8 @@ import {
   type SendingChannel,
 } from '../../storage/sends.ts'
 import type { Context } from '../core/context.ts'
-import { canUseChannel } from '../inbox/access.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 
 /**
  * Returns the channel when messages can be sent on it now. Throws 409 `channel_not_supported` or
@@ -45,14 +45,14 @@ export const chooseChannel = async (
   const { tx, actor } = ctx
   const workspaceId = actor.workspace.id
   if (requestedId !== undefined) {
-    const channel = canUseChannel(actor, requestedId)
+    const channel = canSeeChannel(actor, requestedId)
       ? await readSendingChannel(tx, workspaceId, requestedId)
       : undefined
     if (!channel) throw notFound('channel', requestedId)
     return requireUsableChannel(channel)
   }
   const candidates = (await listUsableChannels(tx, workspaceId)).filter((channel) =>
-    canUseChannel(actor, channel.id),
+    canSeeChannel(actor, channel.id),
   )
   const latestId =
     contactId === undefined
@@ -66,7 +66,7 @@ export const chooseChannel = async (
   const latest = candidates.find((channel) => channel.id === latestId)
   if (latest) return latest
   const fallback = await readDefaultChannel(tx, workspaceId)
-  if (fallback && canUseChannel(actor, fallback.id)) return requireUsableChannel(fallback)
+  if (fallback && canSeeChannel(actor, fallback.id)) return requireUsableChannel(fallback)
   throw invalidField('channel_id', 'required', 'is required: there is no default channel that you may use', {
     reason: 'channel_required',
     fix: 'Send the id of a connected channel of type chatapp.',

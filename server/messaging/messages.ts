@@ -1,13 +1,13 @@
 import { findConversationChannel } from '../../storage/conversation-lists.ts'
 import { listMessagePage, readMessage } from '../../storage/message-lists.ts'
-import { canUseChannel } from '../inbox/access.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 import { showMessage } from './view.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 
 export const getMessage: Handler<'messaging_get_message'> = async (ctx, { message_id: id }) => {
   const message = await readMessage(ctx.tx, ctx.actor.workspace.id, id)
-  if (!message || !canUseChannel(ctx.actor, message.channel_id)) throw notFound('message', id)
+  if (!message || !canSeeChannel(ctx.actor, message.channel_id)) throw notFound('message', id)
   return showMessage(ctx, message)
 }
 
@@ -19,7 +19,7 @@ export const listMessages: Handler<'inbox_list_messages'> = async (
   const after = position && { createdAt: String(position[0]), id: String(position[1]) }
   const workspaceId = ctx.actor.workspace.id
   const channel = await findConversationChannel(ctx.tx, workspaceId, id)
-  if (channel === undefined || !canUseChannel(ctx.actor, channel)) throw notFound('conversation', id)
+  if (channel === undefined || !canSeeChannel(ctx.actor, channel)) throw notFound('conversation', id)
   const rows = await listMessagePage(ctx.tx, workspaceId, id, after, limit + 1)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
   return {

@@ -1,9 +1,11 @@
 import type { ContactRow } from '../../storage/contacts.ts'
 import type { CachedField } from '../../storage/names-cache.ts'
 import { showValue } from '../contacts/attributes.ts'
-import { type Actor, hasHiddenPhones, canSeeManagerFields } from '../core/context.ts'
+import type { Actor } from '../core/context.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { invalidField, Problem } from '../core/problem.ts'
+import { isNameHidden } from '../visibility/phones.ts'
+import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
 const PLACEHOLDER = /\{\{\s*([^{}]+?)\s*\}\}/g
 
@@ -34,7 +36,7 @@ const placeholderValues = (
         },
       ]
     }),
-    ['contact.name', { text: contact.name }],
+    ['contact.name', { text: contact.name, hidden: isNameHidden(actor, contact.name) }],
     ['contact.phone', { text: contact.phone, hidden }],
     ['staff.name', { text: actor.staff.name }],
   ])

@@ -21,6 +21,7 @@ import {
 import { createEmitCreated } from './message-status.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
+import { BLIND_WARNING, isBlindRehearsal } from '../visibility/rehearsals.ts'
 
 type Input = InputOf<'messaging_send_template'>
 type Intent = SendIntent & { preview: string }
@@ -78,6 +79,7 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
   complete: async (ctx, intent, result) => ({
     ...(await completeSend(ctx, intent, result, createEmitCreated(toConversationContext(ctx)))),
     preview: intent.preview,
+    ...(isBlindRehearsal(ctx) && intent.makesContact ? { warnings: [BLIND_WARNING] } : {}),
   }),
   compensate: (ctx, intent, problem) =>
     undoSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
@@ -99,6 +101,7 @@ const findRecipient = async (
     })
   if (id === undefined) {
     const phone = requirePhone(phoneText!)
+    if (isBlindRehearsal(ctx)) return { phone }
     const knownId = await lockContactByPhone(ctx.tx, workspaceId, phone)
     return knownId === undefined ? { phone } : { known: (await readRecipient(ctx.tx, workspaceId, knownId))! }
   }
@@ -170,7 +173,10 @@ const requireRecipientAllowed = ({ dnd, phone }: Recipient, { category }: Templa
   }
 }
 
-/** Creates a contact with this phone and nothing else, within the contact limit of the plan. */
+/**
+ * Creates a contact with this phone and nothing else, within the contact limit of the plan. A dry run that
+ * must not tell whether a contact has the phone leaves it out: it is unique.
+ */
 const createContact = async (ctx: Context, phone: string): Promise<Recipient> => {
   const { workspace } = ctx.actor
   await requireRoomForContact(ctx)
@@ -180,7 +186,15 @@ const createContact = async (ctx: Context, phone: string): Promise<Recipient> =>
     buildContactInsert(
       workspace.id,
       id,
-      { phone, name: null, email: null, attrs: {}, types: new Map(), tagIds: [], groupIds: [] },
+      {
+        phone: isBlindRehearsal(ctx) ? null : phone,
+        name: null,
+        email: null,
+        attrs: {},
+        types: new Map(),
+        tagIds: [],
+        groupIds: [],
+      },
       ctx.now,
     ),
   )

@@ -2,8 +2,8 @@ import type { z } from 'zod'
 import type { LastMessage, Message, MessageType } from '../../catalog/messages.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { MessageRow } from '../../storage/message-lists.ts'
-import { maskDigits } from '../contacts/view.ts'
-import { type Actor, type Context, hasHiddenPhones } from '../core/context.ts'
+import type { Actor, Context } from '../core/context.ts'
+import { showQuotingText } from '../visibility/phones.ts'
 
 /** Code points of text that a conversation shows of its last message. */
 const MAX_PREVIEW_LENGTH = 500
@@ -38,17 +38,13 @@ type LastMessageRow = Omit<
   | 'media_url'
 >
 
-/** Texts of the provider may quote the customer's phone number; texts that people wrote are not masked. */
-const maskProviderText = (actor: Actor, text: string | null): string | null =>
-  hasHiddenPhones(actor) ? maskDigits(text) : text
-
 const showShared = (actor: Actor, row: LastMessageRow) => ({
   id: row.id,
   conversation_id: row.conversation_id,
   type: row.type as MessageType,
   direction: row.direction,
   status: row.status,
-  text: row.type === 'SYSTEM' ? maskProviderText(actor, row.text) : row.text,
+  text: row.type === 'SYSTEM' ? showQuotingText(actor, row.text) : row.text,
   text_truncated: false,
   has_media: row.media_state !== null,
   from:
@@ -56,7 +52,7 @@ const showShared = (actor: Actor, row: LastMessageRow) => ({
       ? { staff_id: row.staff_id, name: row.staff_name }
       : null,
   reply_to_id: row.reply_to_id,
-  error: maskProviderText(actor, row.error),
+  error: showQuotingText(actor, row.error),
   created_at: row.created_at,
 })
 

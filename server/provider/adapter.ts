@@ -5,6 +5,7 @@ import { createMediaApi, MEDIA_HOSTS } from './adapter/media.ts'
 import { createMessagesApi } from './adapter/messages.ts'
 import { createSamplesApi } from './adapter/samples.ts'
 import { createTemplatesApi } from './adapter/templates.ts'
+import { createWebhookGuard, type WebhookGuard } from '../webhooks/guard.ts'
 import type { Provider } from './port.ts'
 
 export type AdapterOptions = {
@@ -24,6 +25,8 @@ export type AdapterOptions = {
   timeoutMs?: number | undefined
   /** Domains other than the base URL's that receive the token when a file is downloaded from them. */
   mediaHosts?: readonly string[] | undefined
+  /** Checks the addresses that files are downloaded from; public ones alone when absent. */
+  guard?: WebhookGuard | undefined
 }
 
 const ARCHIVE_URLS: Readonly<Record<string, string>> = {
@@ -39,12 +42,13 @@ export const createAdapter = ({
   archiveUrl,
   timeoutMs = 15_000,
   mediaHosts = MEDIA_HOSTS,
+  guard = createWebhookGuard(),
 }: AdapterOptions): Provider => {
   const baseUrl = configuredUrl.replace(/\/+$/, '')
   const http = createProviderHttp({ baseUrl, version, token, timeoutMs })
   return {
     ...createMessagesApi(http),
-    ...createMediaApi(http, mediaHosts),
+    ...createMediaApi(http, mediaHosts, guard.agent),
     ...createAccountsApi(http),
     ...createTemplatesApi(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVE_URLS[baseUrl] ?? baseUrl),
     ...createSamplesApi(http, appId),

@@ -167,12 +167,24 @@ export const lookUpOutcome = async <T>(query: Promise<T>): Promise<T> => {
 export const providerCodeOf = (problem: Problem): number | undefined =>
   problem.extras['provider_code'] as number | undefined
 
-const throwUnconfigured = async (): Promise<never> => {
-  throw new Problem(
+export const unconfiguredProblem = (): Problem =>
+  new Problem(
     'service_unconfigured',
-    'This server has no messaging provider. Start it with WCRM_PROVIDER_URL, or with the sandbox.',
+    'This server has no messaging provider, so nothing was sent or changed. Start it with WCRM_PROVIDER_URL ' +
+      'and its secrets, or with WCRM_PROVIDER=sandbox, which plays the provider and reaches no customer.',
+    { reason: 'provider_unconfigured' },
   )
+
+const throwUnconfigured = async (): Promise<never> => {
+  throw unconfiguredProblem()
 }
 
 /** Stands in where no provider is configured: every call throws `service_unconfigured`. */
 export const unconfiguredProvider = new Proxy({}, { get: () => throwUnconfigured }) as Provider
+
+export const isProviderConfigured = (provider: Provider): boolean => provider !== unconfiguredProvider
+
+/** Throws 503 when there is no provider to call: before anything is written, and for dry runs alike. */
+export const requireProviderConfigured = (provider: Provider): void => {
+  if (!isProviderConfigured(provider)) throw unconfiguredProblem()
+}

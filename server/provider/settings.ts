@@ -19,6 +19,8 @@ export const SANDBOX_PATH = '/sandbox/provider'
 export const WEBHOOK_PATH = '/provider/webhook'
 
 export type ProviderConfig = {
+  /** `WCRM_PROVIDER`. */
+  provider?: 'sandbox' | 'none' | undefined
   providerUrl?: string | undefined
   providerVersion?: string
   providerToken?: string | undefined
@@ -36,29 +38,45 @@ const deriveSecret = (secret: string, purpose: string): string =>
 const stripTrailingSlashes = (url: string): string => url.replace(/\/+$/, '')
 
 /**
- * Returns the configured provider, else the sandbox that this server serves at `localUrl`. The sandbox's
- * secrets are derived from the server's, so that all servers of a database agree.
+ * Returns who the provider is: one at a URL, the built-in sandbox, or nobody. The sandbox plays it where it
+ * was asked for; the embedded database is for trying the service out, which asks for it.
  */
-export const resolveProviderSettings = (
-  config: ProviderConfig,
+export const chooseProvider = (
+  { provider, providerUrl }: ProviderConfig,
+  embedded: boolean,
+): 'url' | 'sandbox' | 'none' =>
+  providerUrl === undefined ? (provider ?? (embedded ? 'sandbox' : 'none')) : 'url'
+
+/**
+ * Returns how the built-in sandbox is reached, which this server serves at `localUrl`. Its secrets are derived
+ * from the server's, so that all servers of a database agree.
+ */
+export const resolveSandboxSettings = (
   secret: string,
   localUrl: string,
-): ProviderSettings => {
+  version = DEFAULT_VERSION,
+): ProviderSettings => ({
+  builtIn: true,
+  baseUrl: `${localUrl}${SANDBOX_PATH}`,
+  version,
+  appId: 'sandbox',
+  token: deriveSecret(secret, 'token'),
+  appSecret: deriveSecret(secret, 'app secret'),
+  verifyToken: deriveSecret(secret, 'verify token'),
+})
+
+/** Returns how the provider is reached; undefined when there is none. */
+export const resolveProviderSettings = (
+  config: ProviderConfig,
+  { secret, localUrl, embedded }: { secret: string; localUrl: string; embedded: boolean },
+): ProviderSettings | undefined => {
   const version = config.providerVersion ?? DEFAULT_VERSION
-  if (config.providerUrl === undefined) {
-    return {
-      builtIn: true,
-      baseUrl: `${localUrl}${SANDBOX_PATH}`,
-      version,
-      appId: 'sandbox',
-      token: deriveSecret(secret, 'token'),
-      appSecret: deriveSecret(secret, 'app secret'),
-      verifyToken: deriveSecret(secret, 'verify token'),
-    }
-  }
+  const chosen = chooseProvider(config, embedded)
+  if (chosen === 'none') return undefined
+  if (chosen === 'sandbox') return resolveSandboxSettings(secret, localUrl, version)
   return {
     builtIn: false,
-    baseUrl: stripTrailingSlashes(config.providerUrl),
+    baseUrl: stripTrailingSlashes(config.providerUrl!),
     version,
     token: config.providerToken!,
     appSecret: config.providerAppSecret!,

@@ -2,7 +2,7 @@ import { isBlank } from '../../catalog/values.ts'
 import { visibilities } from '../../catalog/quick-messages.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import {
-  findQuickMessageByCode,
+  findVisibleByCode,
   findTeam,
   lockQuickMessageCodes,
   type QuickMessageVisibility,
@@ -93,15 +93,17 @@ export const resolveTeam = async (
 }
 
 /**
- * Reserves the code until the transaction ends. Throws 409 `duplicate`, with the id of the quick message that
- * has the code when the actor may see it. `ownId`: the quick message that may have it.
+ * Reserves the code until the transaction ends. Codes are unique among the quick messages that a staff member
+ * may see: one that is hidden takes none, for its refusal would tell of it. Throws 409 `duplicate`. `ownId`:
+ * the quick message that may have the code.
  */
 export const claimCode = async (ctx: Context, code: string, ownId?: string): Promise<void> => {
-  await lockQuickMessageCodes(ctx.tx, ctx.actor.workspace.id)
-  const existing = await findQuickMessageByCode(ctx.tx, ctx.actor.workspace.id, toViewer(ctx.actor), code)
-  if (!existing || existing.id === ownId) return
+  const { tx, actor } = ctx
+  await lockQuickMessageCodes(tx, actor.workspace.id)
+  const existingId = await findVisibleByCode(tx, actor.workspace.id, toViewer(actor), code, ownId)
+  if (existingId === undefined) return
   throw new Problem('conflict', `The code ${code} is taken in this workspace. Choose another.`, {
     reason: 'duplicate',
-    ...(existing.visible ? { existing_id: existing.id } : {}),
+    existing_id: existingId,
   })
 }

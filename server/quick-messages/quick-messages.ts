@@ -28,9 +28,16 @@ export const listQuickMessages: Handler<'messaging_list_quick_messages'> = (ctx,
     cursors: ctx.cursors,
     input,
     load: (after, limit) =>
-      listQuickMessageRows(ctx.tx, workspaceId, viewer, input, after && after[0]!, limit),
+      listQuickMessageRows(
+        ctx.tx,
+        workspaceId,
+        viewer,
+        input,
+        after && { codeKey: after[0]!, id: after[1]! },
+        limit,
+      ),
     count: () => countQuickMessages(ctx.tx, workspaceId, viewer, input),
-    toPosition: (row) => [row.code_key],
+    toPosition: (row) => [row.code_key, row.id],
     toItem: (row) => showQuickMessage(ctx.actor, row),
   })
 }
@@ -80,7 +87,9 @@ export const updateQuickMessage: Handler<'messaging_update_quick_message'> = asy
   await checkContent(ctx, row.type, input)
   if (input.visibility === 'private' && row.visibility !== 'private') requireOwnerForPrivate(ctx.actor, row)
   const next = await applyChanges(ctx, row, input)
-  if (next.code !== row.code) await claimCode(ctx, next.code, row.id)
+  // Whoever sees more of it may see others with its code.
+  if (next.code !== row.code || next.visibility !== row.visibility || next.team_id !== row.team_id)
+    await claimCode(ctx, next.code, row.id)
   ctx.auditChange(row, next)
   const fields = Object.keys(next) as (keyof QuickMessageFields)[]
   if (fields.some((field) => next[field] !== row[field]))

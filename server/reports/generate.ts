@@ -6,6 +6,7 @@ import {
   tryLockReports,
   filterMissingReports,
 } from '../../storage/staff-reports.ts'
+import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { invalidField } from '../core/problem.ts'
 import { type ReportRange, resolveRange, type RangeInput } from './range.ts'
@@ -103,15 +104,14 @@ const generateMissingReports = async (
  * Returns a job for a server to repeat: it generates the reports of each workspace whose day is over. A night
  * whose reports are known to exist is not looked up again.
  */
-export const createNightlyReportJob = ({
-  db,
-  now,
-  log,
-}: Pick<App, 'db' | 'now' | 'log'>): (() => Promise<void>) => {
+export const createNightlyReportJob = (
+  app: Pick<App, 'db' | 'now' | 'clockOffsets' | 'log'>,
+): (() => Promise<void>) => {
+  const { db, log } = app
   const generated = new Map<string, string>()
   return async () => {
-    const at = now()
     for (const { id, timezone } of await listWorkspaces(db)) {
+      const at = businessTime(app, id)
       const ranges = nightlyRanges(new Date(Date.parse(at) - GENERATION_DELAY_MS).toISOString(), timezone)
       const night = `${ranges[0]!.to} ${timezone}`
       if (generated.get(id) === night) continue

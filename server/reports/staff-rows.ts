@@ -84,19 +84,23 @@ const compareNullsLast = (a: string | null, b: string | null): number => {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Computes the rows of all members who did something in the range, from the current data. */
+/**
+ * Computes the rows of all members who did something in the range, from the current data. `channels`: only on
+ * these channels; null: on all.
+ */
 export const computeStaffRows = async (
   tx: Db,
   workspaceId: string,
   { started_at: start, ended_at: end }: ReportRange,
+  channels: readonly string[] | null = null,
 ): Promise<StaffReportRow[]> => {
   const between = { start, end }
   const [names, handling, closing, reopened, answering] = await Promise.all([
     loadStaffNames(tx, workspaceId),
-    loadHandlingFigures(tx, workspaceId, between),
-    loadClosingFigures(tx, workspaceId, between),
-    loadReopenedFigures(tx, workspaceId, between),
-    loadResponseFigures(tx, workspaceId, between),
+    loadHandlingFigures(tx, workspaceId, between, channels),
+    loadClosingFigures(tx, workspaceId, between, channels),
+    loadReopenedFigures(tx, workspaceId, between, channels),
+    loadResponseFigures(tx, workspaceId, between, channels),
   ])
   const ids = new Set([handling, closing, reopened, answering].flatMap((figures) => [...figures.keys()]))
   const rows = [...ids].map((id) =>

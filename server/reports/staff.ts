@@ -4,7 +4,9 @@ import type { Context } from '../core/context.ts'
 import { windowRules } from '../inbox/window.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
+import { formatChannelNotes } from './channel-notes.ts'
 import { type ReportRange, resolveRange } from './range.ts'
+import { listVisibleChannels } from '../visibility/policy.ts'
 import { formatNotes, formatPopulationNote, listUnavailable } from './staff-notes.ts'
 import { computeStaffRows, NOBODY, parseStoredRows, sortStaff, type StaffReportRow } from './staff-rows.ts'
 
@@ -17,7 +19,13 @@ const loadWorkload = async (
   { tx, actor, now }: Context,
   names: ReadonlyMap<string, string>,
 ): Promise<Output['workload_now']> => {
-  const workload = await loadWorkloadFigures(tx, actor.workspace.id, windowRules, now)
+  const workload = await loadWorkloadFigures(
+    tx,
+    actor.workspace.id,
+    windowRules,
+    now,
+    listVisibleChannels(actor),
+  )
   const rows = [...workload].map(([staffId, { waiting, assigned_open, window_expired, oldest }]) => ({
     staff_id: staffId === NOBODY ? null : staffId,
     name: names.get(staffId) ?? null,
@@ -128,13 +136,20 @@ export const staffReport: Handler<'reports_staff'> = async (ctx, { limit, cursor
   } = ctx
   const names = await loadStaffNames(tx, workspaceId)
   const workload = loadWorkload(ctx, names)
-  const reportLookup = !position
-    ? findCoveringReport(tx, workspaceId, range)
-    : position.reportId === null
+  const channels = listVisibleChannels(ctx.actor)
+  const reportLookup =
+    // Stored reports are of all channels.
+    channels !== null
       ? undefined
-      : loadReport(tx, workspaceId, position.reportId)
+      : !position
+        ? findCoveringReport(tx, workspaceId, range)
+        : position.reportId === null
+          ? undefined
+          : loadReport(tx, workspaceId, position.reportId)
   const [report, workload_now] = await Promise.all([reportLookup, workload])
-  const rows = report ? parseStoredRows(report, names) : await computeStaffRows(tx, workspaceId, range)
+  const rows = report
+    ? parseStoredRows(report, names)
+    : await computeStaffRows(tx, workspaceId, range, channels)
   const page = createStaffPage(
     ctx,
     limit,
@@ -149,7 +164,7 @@ export const staffReport: Handler<'reports_staff'> = async (ctx, { limit, cursor
     report: shown,
     ...page,
     workload_now,
-    notes: formatNotes(range, shown, ctx.now),
+    notes: [...formatNotes(range, shown, ctx.now), ...formatChannelNotes(ctx.actor)],
     unavailable: listUnavailable(page.data, shown !== null),
   }
 }

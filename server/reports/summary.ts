@@ -2,6 +2,7 @@ import { loadCounter } from '../../storage/counters.ts'
 import type { Db } from '../../storage/database.ts'
 import {
   type TimeRange,
+  type VisibleChannels,
   countSlaBreaches,
   loadCloseFigures,
   countNewContacts,
@@ -17,6 +18,8 @@ import { readChannels } from '../../storage/workspace.ts'
 import type { Context } from '../core/context.ts'
 import { BusinessHours } from '../inbox/hours.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
+import { listVisibleChannels } from '../visibility/policy.ts'
+import { formatChannelNotes } from './channel-notes.ts'
 import { countHours, type ReportRange, resolveRange } from './range.ts'
 
 type Summary = OutputOf<'reports_workspace_summary'>
@@ -41,13 +44,14 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
       workspace: { id, name, timezone },
     },
   } = ctx
+  const visible = listVisibleChannels(ctx.actor)
   const between = { start: range.started_at, end: range.ended_at }
   const [messages, conversations, contacts, broadcasts, sla, total, agentKey] = await Promise.all([
-    summarizeMessages(tx, id, between),
-    summarizeConversations(tx, id, between, now),
+    summarizeMessages(tx, id, between, visible),
+    summarizeConversations(tx, id, between, now, visible),
     summarizeContacts(tx, id, between),
-    summarizeBroadcasts(tx, id, between),
-    summarizeSla(tx, id, between, now),
+    summarizeBroadcasts(tx, id, between, visible),
+    summarizeSla(tx, id, between, now, visible),
     loadCounter(tx, id, 'contacts'),
     hasAgentKey(tx, id, now),
   ])
@@ -64,7 +68,7 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
   }
   return {
     ...summary,
-    notes: formatSummaryNotes(ctx, summary),
+    notes: [...formatSummaryNotes(ctx, summary), ...formatChannelNotes(ctx.actor)],
     unavailable: listUnavailableMetrics(summary, agentKey),
   }
 }
@@ -73,8 +77,9 @@ const summarizeMessages = async (
   tx: Db,
   workspaceId: string,
   between: TimeRange,
+  visible: VisibleChannels,
 ): Promise<Summary['messages']> => {
-  const counts = await countOutbound(tx, workspaceId, between)
+  const counts = await countOutbound(tx, workspaceId, between, visible)
   const count = (...statuses: Parameters<typeof counts.get>[0][]): number =>
     statuses.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0)
   const [sent, delivered] = [count('sent', 'delivered', 'read'), count('delivered', 'read')]
@@ -92,12 +97,13 @@ const summarizeConversations = async (
   workspaceId: string,
   between: TimeRange,
   now: string,
+  visible: VisibleChannels,
 ): Promise<Summary['conversations']> => {
   const [{ closes, conversations, median }, reopened, waiting, unassigned] = await Promise.all([
-    loadCloseFigures(tx, workspaceId, between),
-    countReopenings(tx, workspaceId, between),
-    countWaitsByDuration(tx, workspaceId, now, WAIT_BOUNDS_HOURS),
-    countUnassigned(tx, workspaceId),
+    loadCloseFigures(tx, workspaceId, between, visible),
+    countReopenings(tx, workspaceId, between, visible),
+    countWaitsByDuration(tx, workspaceId, now, WAIT_BOUNDS_HOURS, visible),
+    countUnassigned(tx, workspaceId, visible),
   ])
   return {
     closes,
@@ -123,11 +129,13 @@ const summarizeBroadcasts = async (
   tx: Db,
   workspaceId: string,
   between: TimeRange,
+  visible: VisibleChannels,
 ): Promise<Summary['broadcasts']> => {
   const { started, sent, delivered, read, failed, opted_out } = await loadBroadcastTotals(
     tx,
     workspaceId,
     between,
+    visible,
   )
   return { started, sent: sent + delivered + read, delivered: delivered + read, read, failed, opted_out }
 }
@@ -137,13 +145,14 @@ const summarizeSla = async (
   workspaceId: string,
   between: TimeRange,
   now: string,
+  visible: VisibleChannels,
 ): Promise<Summary['sla']> => {
   const [breaches, policies, channels] = await Promise.all([
-    countSlaBreaches(tx, workspaceId, between, now),
+    countSlaBreaches(tx, workspaceId, between, now, visible),
     listSlaPolicies(tx, workspaceId),
     readChannels(tx, workspaceId),
   ])
-  const enabled = policies.filter((policy) => policy.enabled)
+  const enabled = policies.filter((policy) => policy.enabled && concernsVisible(policy, visible))
   const ids = new Set(channels.map((channel) => channel.id))
   return {
     running: enabled.length > 0,
@@ -151,6 +160,10 @@ const summarizeSla = async (
     config_problems: enabled.filter((policy) => !isEffective(policy, ids)).length,
   }
 }
+
+/** Whether a policy is for a channel that the reader may see. */
+const concernsVisible = ({ channel_ids: ids }: SlaPolicyRow, visible: VisibleChannels): boolean =>
+  visible === null || ids === null || ids.some((id) => visible.includes(id))
 
 /** Whether a policy has a target, an existing channel and valid hours, without which it has no effect. */
 const isEffective = (policy: SlaPolicyRow, channels: ReadonlySet<string>): boolean =>

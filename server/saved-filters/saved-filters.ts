@@ -13,64 +13,49 @@ import {
   updateSavedFilterRow,
 } from '../../storage/saved-filters.ts'
 import { countMatching } from '../contacts/count.ts'
-import { maskPhone } from '../contacts/phone.ts'
-import { maskDigits } from '../contacts/view.ts'
-import { type Actor, type Context, hasHiddenPhones } from '../core/context.ts'
+import type { Actor, Context } from '../core/context.ts'
 import { canonicalJson } from '../core/cursors.ts'
 import { parseConditions, parseFilter } from '../filters/parse-filter.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import { toDatabaseProblem } from '../core/steps/deadline.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
+import { loadConditionView } from './hidden-conditions.ts'
+import { maskFilter } from './mask.ts'
 
 const createNotFoundProblem = (id: string): Problem =>
   new Problem('not_found', `No saved filter with the id ${id}.`, { reason: 'saved_filter_not_found' })
 
 /**
- * How digits in the operands of a condition are masked. Custom fields may contain phone numbers, but mostly
- * contain other text.
- */
-const masks: Readonly<Record<string, (text: string) => string>> = {
-  phoneNumber: (text) => text.replaceAll(/\d+/g, maskPhone),
-  chatappUserId: (text) => text.replaceAll(/\d+/g, maskPhone),
-  stringValue: (text) => maskDigits(text)!,
-}
-
-/** Masks parts of phone numbers completely: their last digits may be in the middle of the number. */
-const PARTIAL_OPERATORS = new Set(['contains', 'notContains', 'startsWith', 'endsWith', 'regex'])
-const maskPart = (text: string): string => text.replaceAll(/\d/g, '*')
-
-const maskValues = <T>(value: T, mask?: (text: string) => string): T => {
-  if (typeof value === 'string') return (mask ? mask(value) : value) as T
-  if (Array.isArray(value)) return value.map((item) => maskValues(item, mask)) as T
-  if (value === null || typeof value !== 'object') return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [
-      key,
-      maskValues(member, masks[key] ?? (mask && PARTIAL_OPERATORS.has(key) ? maskPart : mask)),
-    ]),
-  ) as T
-}
-
-/**
  * Staff from whom phone numbers are hidden do not see those in a colleague's filter either. Their own filters
- * are returned as they wrote them.
+ * are returned as they wrote them. `view`: what the staff member may see of conditions (hidden-conditions.ts).
  */
-const showSavedFilter = (
+const toShownFilter = (
   actor: Actor,
+  view: ConditionView,
   { id, kind, name, description, owner_staff_id, filter, updated_at }: SavedFilterRow,
-) => ({
-  id,
-  kind,
-  name,
-  description,
-  owner_staff_id,
-  filter: hasHiddenPhones(actor) && owner_staff_id !== actor.staff.id ? maskValues(filter) : filter,
-  updated_at,
-})
+) => {
+  const isMasked = hasHiddenPhones(actor) && owner_staff_id !== actor.staff.id
+  return {
+    id,
+    kind,
+    name,
+    description,
+    owner_staff_id,
+    filter: isMasked ? maskFilter(view(filter)) : view(filter),
+    updated_at,
+  }
+}
 
-export const listSavedFilters: Handler<'crm_list_saved_filters'> = (ctx, input) =>
-  createPage({
+type ConditionView = Awaited<ReturnType<typeof loadConditionView>>
+
+const showSavedFilter = async (ctx: Context, row: SavedFilterRow) =>
+  toShownFilter(ctx.actor, await loadConditionView(ctx), row)
+
+export const listSavedFilters: Handler<'crm_list_saved_filters'> = async (ctx, input) => {
+  const view = await loadConditionView(ctx)
+  return await createPage({
     cursors: ctx.cursors,
     input,
     load: (after, limit) =>
@@ -81,13 +66,14 @@ export const listSavedFilters: Handler<'crm_list_saved_filters'> = (ctx, input) 
       }),
     count: () => countSavedFilters(ctx.tx, ctx.actor.workspace.id, input.search),
     toPosition: (row) => [row.name_key, row.id],
-    toItem: (row) => showSavedFilter(ctx.actor, row),
+    toItem: (row) => toShownFilter(ctx.actor, view, row),
   })
+}
 
 export const getSavedFilter: Handler<'crm_get_saved_filter'> = async (ctx, { saved_filter_id: id }) => {
   const [row] = await findSavedFilters(ctx.tx, ctx.actor.workspace.id, [id])
   if (!row) throw createNotFoundProblem(id)
-  return showSavedFilter(ctx.actor, row)
+  return await showSavedFilter(ctx, row)
 }
 
 const requireDryRunForCount = (ctx: Context, count: boolean | undefined): void => {
@@ -125,7 +111,7 @@ const countIfRequested = async (
 }
 
 /** Returns a saved filter; in a dry run a new one has no id, and none has a time of update. */
-const showResult = (ctx: Context, row: ReturnType<typeof showSavedFilter>, isNew: boolean) =>
+const showResult = (ctx: Context, row: ReturnType<typeof toShownFilter>, isNew: boolean) =>
   ctx.dryRun ? { ...row, ...(isNew ? { id: null } : {}), updated_at: null } : row
 
 export const createSavedFilter: Handler<'crm_create_saved_filter'> = async (ctx, input) => {
@@ -144,7 +130,7 @@ export const createSavedFilter: Handler<'crm_create_saved_filter'> = async (ctx,
     ctx.now,
   )
   return {
-    saved_filter: showResult(ctx, showSavedFilter(ctx.actor, row), true),
+    saved_filter: showResult(ctx, await showSavedFilter(ctx, row), true),
     resolved_dates: parsed.resolvedDates,
     warnings: parsed.warnings,
     ...(await countIfRequested(ctx, input.count, async () => parsed.filter)),
@@ -195,7 +181,7 @@ export const updateSavedFilter: Handler<'crm_update_saved_filter'> = async (ctx,
   const written =
     changes.length > 0 ? await updateSavedFilterRow(ctx.tx, ctx.actor.workspace.id, next, ctx.now) : row
   return {
-    saved_filter: showResult(ctx, showSavedFilter(ctx.actor, written), false),
+    saved_filter: showResult(ctx, await showSavedFilter(ctx, written), false),
     changes,
     resolved_dates: parsed?.resolvedDates ?? [],
     warnings: parsed?.warnings ?? [],

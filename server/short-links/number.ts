@@ -1,9 +1,9 @@
 import { listChannelNumbers, type ChannelNumberRow } from '../../storage/short-links.ts'
 import { parsePhone } from '../contacts/phone.ts'
 import type { Context } from '../core/context.ts'
-import { canUseChannel } from '../inbox/access.ts'
 import { requireUsableChannel } from '../messaging/channels.ts'
 import { invalidField, Problem } from '../core/problem.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 
 /** Returns the digits of a channel's identifier, or the identifier itself when it is not a phone number. */
 export const toDigits = (identifier: string | null): string | null => {
@@ -30,7 +30,7 @@ export const chooseNumber = async (
   input: { channel_id?: string | undefined; phone?: string | undefined },
 ): Promise<ChannelNumberRow> => {
   const numbers = (await listChannelNumbers(ctx.tx, ctx.actor.workspace.id)).filter((number) =>
-    canUseChannel(ctx.actor, number.id),
+    canSeeChannel(ctx.actor, number.id),
   )
   // Both may be empty strings.
   const channelId = input.channel_id?.trim() || undefined

@@ -6,16 +6,16 @@ import {
   type ShortLinkRow,
 } from '../../storage/short-links.ts'
 import type { Context } from '../core/context.ts'
-import { canUseChannel } from '../inbox/access.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { notFound } from '../core/problem.ts'
 import { showLink } from './view.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 
 /** Returns a link to a number that the actor may use. Throws 404. */
 export const requireLink = async ({ tx, actor }: Context, id: string): Promise<ShortLinkRow> => {
   const row = await loadShortLink(tx, actor.workspace.id, id)
-  if (!row || !canUseChannel(actor, row.channel_id)) throw notFound('short link', id)
+  if (!row || !canSeeChannel(actor, row.channel_id)) throw notFound('short link', id)
   return row
 }
 
@@ -29,7 +29,7 @@ export const listShortLinks: Handler<'messaging_list_short_links'> = async (ctx,
     channelIds:
       input.channel_id === undefined
         ? allowed
-        : canUseChannel(actor, input.channel_id)
+        : canSeeChannel(actor, input.channel_id)
           ? [input.channel_id]
           : [],
     search: input.search,

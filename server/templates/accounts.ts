@@ -1,7 +1,7 @@
 import { type AccountChannel, listAccountChannels } from '../../storage/templates.ts'
 import type { Context } from '../core/context.ts'
-import { canUseChannel } from '../inbox/access.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 
 /** A business account at the provider, which owns templates. */
 export type BusinessAccount = { id: string; name: string | null }
@@ -24,7 +24,7 @@ const uniqueAccounts = (channels: readonly AccountChannel[]): BusinessAccount[] 
 /** Lists the channels that the staff member may use. */
 const listVisibleChannels = async (ctx: Context): Promise<AccountChannel[]> =>
   (await listAccountChannels(ctx.tx, ctx.actor.workspace.id)).filter((channel) =>
-    canUseChannel(ctx.actor, channel.id),
+    canSeeChannel(ctx.actor, channel.id),
   )
 
 /** Lists accounts with a connected channel that the staff member may use; the default channel's first. */

@@ -1,11 +1,11 @@
 import type { z } from 'zod'
 import type { Template } from '../../catalog/templates/read.ts'
 import type { TemplateDetails } from '../../storage/templates.ts'
-import { maskDigits } from '../contacts/view.ts'
-import { type Actor, hasHiddenPhones } from '../core/context.ts'
+import type { Actor } from '../core/context.ts'
 import { type JsonObject, asObject, asObjects, asText } from '../inbound/json.ts'
 import { templateBodyText } from '../messaging/template-components.ts'
 import { fillVariables, listVariables } from './variables.ts'
+import { showQuotingText } from '../visibility/phones.ts'
 
 type ShownTemplate = z.input<typeof Template>
 
@@ -38,15 +38,15 @@ export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate 
     buttons: asObjects(find('BUTTONS')?.['buttons']).map(showButton),
     carousel_cards: asObjects(find('CAROUSEL')?.['cards']).length,
     limited_time_offer: offer ? showOffer(asObject(offer['limited_time_offer'])) : null,
-    meta_errors: hasHiddenPhones(actor) ? maskStrings(row.meta_errors) : (row.meta_errors ?? null),
+    meta_errors: showTexts(actor, row.meta_errors),
     created_at: row.created_at,
     updated_at: row.updated_at,
   }
 }
 
-const maskStrings = (value: unknown): unknown =>
+const showTexts = (actor: Actor, value: unknown): unknown =>
   JSON.parse(JSON.stringify(value ?? null), (_, member: unknown) =>
-    typeof member === 'string' ? maskDigits(member) : member,
+    typeof member === 'string' ? showQuotingText(actor, member) : member,
   )
 
 const firstItem = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value)

@@ -1,8 +1,10 @@
 import { type EndpointRow, findEndpoint } from '../../storage/webhooks.ts'
-import { type Context, hasHiddenPhones } from '../core/context.ts'
+import type { Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import type { OutputOf } from '../core/handler.ts'
 import { showEndpoint } from './view.ts'
+import { requireAllChannels } from '../visibility/channels.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
 
 /**
  * Endpoints receive events unmasked and of all channels. Staff who may see only a part of the workspace may
@@ -13,13 +15,15 @@ export const requireUnrestrictedAccess = ({ actor }: Context): void => {
     throw new Problem('forbidden', "Webhooks carry phone numbers, which are hidden from the key's owner.", {
       reason: 'phone_hidden',
     })
-  if (actor.staff.channelIds !== null)
-    throw new Problem(
-      'forbidden',
-      "Webhooks carry messages of all channels; the key's owner has access to some of them only.",
-      { reason: 'channels_limited' },
-    )
+  requireAllChannels(actor, 'Webhooks carry messages')
 }
+
+/**
+ * A delivery says that something happened, when, and what the receiver answered, on whatever channel. Throws
+ * 403 `channels_limited`.
+ */
+export const requireDeliveryLog = ({ actor }: Context): void =>
+  requireAllChannels(actor, 'The delivery log holds events')
 
 /** Locks an endpoint to change it. Throws 404. */
 export const lockEndpoint = async ({ tx, actor }: Context, id: string): Promise<EndpointRow> => {

@@ -6,10 +6,12 @@ import {
   findDelivery,
   findEndpointStatus,
 } from '../../storage/webhook-log.ts'
-import { maskDigits } from '../contacts/view.ts'
-import { type Actor, hasHiddenPhones } from '../core/context.ts'
+import type { Actor } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
+import { showQuotingText } from '../visibility/phones.ts'
+import { canSeeManagerFields } from '../visibility/policy.ts'
+import { requireDeliveryLog } from './access.ts'
 
 export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveries'>['data'][number] => ({
   id: row.id,
@@ -30,19 +32,22 @@ const showAttempt = (
   actor: Actor,
   row: AttemptRow,
 ): OutputOf<'webhooks_get_delivery'>['attempts_made'][number] => {
-  const text = (value: string): string => (hasHiddenPhones(actor) ? maskDigits(value)! : value)
   return {
     number: row.number,
     started_at: row.started_at,
     duration_ms: row.duration_ms,
     ...(row.response_status === null ? {} : { response_status: row.response_status }),
-    ...(row.response_excerpt === null ? {} : { response_excerpt: text(row.response_excerpt) }),
-    ...(row.error === null ? {} : { error: text(row.error) }),
+    // A receiver can echo whatever it was sent, the names of manager-only fields included.
+    ...(row.response_excerpt === null || !canSeeManagerFields(actor)
+      ? {}
+      : { response_excerpt: row.response_excerpt }),
+    ...(row.error === null ? {} : { error: showQuotingText(actor, row.error) }),
     trigger: row.trigger,
   }
 }
 
 export const listDeliveries: Handler<'webhooks_list_deliveries'> = async (ctx, input) => {
+  requireDeliveryLog(ctx)
   const { endpoint_id: id, status, event_type_id: type, from, to, limit } = input
   const position = ctx.cursors.open(input.cursor)
   if (!(await findEndpointStatus(ctx.tx, ctx.actor.workspace.id, id))) throw notFound('endpoint', id)
@@ -62,7 +67,9 @@ export const listDeliveries: Handler<'webhooks_list_deliveries'> = async (ctx, i
   }
 }
 
-export const getDelivery: Handler<'webhooks_get_delivery'> = async ({ tx, actor }, { delivery_id: id }) => {
+export const getDelivery: Handler<'webhooks_get_delivery'> = async (ctx, { delivery_id: id }) => {
+  requireDeliveryLog(ctx)
+  const { tx, actor } = ctx
   const row = await findDelivery(tx, actor.workspace.id, id)
   if (!row) throw notFound('delivery', id)
   return {

@@ -2,6 +2,7 @@ import type { EventPosition } from '../../storage/events.ts'
 import { recoverDeliveries, findEventLogSpan } from '../../storage/webhook-log.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
+import { requireDeliveryLog } from './access.ts'
 import { requireEnabledEndpoint } from './require-enabled.ts'
 
 const MAX_SPAN_MS = 14 * 86_400_000
@@ -13,6 +14,7 @@ export const recoverEndpoint: Handler<'webhooks_recover_endpoint'> = async (
   ctx,
   { endpoint_id: id, from, to },
 ) => {
+  requireDeliveryLog(ctx)
   const length = Date.parse(to) - Date.parse(from)
   if (!(length > 0))
     throw invalidField('to', 'invalid_value', 'is not after from', { fix: 'Send a later time.' })

@@ -6,14 +6,14 @@ import {
 } from '../../storage/webhook-log.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
+import { requireDeliveryLog } from './access.ts'
 import { showDelivery } from './deliveries.ts'
 import { endpointDisabledProblem } from './require-enabled.ts'
 
 /** Sends a delivery again. Its event keeps its id, so that a receiver can recognize it. */
-export const replayDelivery: Handler<'webhooks_replay_delivery'> = async (
-  { tx, actor },
-  { delivery_id: id },
-) => {
+export const replayDelivery: Handler<'webhooks_replay_delivery'> = async (ctx, { delivery_id: id }) => {
+  requireDeliveryLog(ctx)
+  const { tx, actor } = ctx
   const workspaceId = actor.workspace.id
   const delivery = await findDelivery(tx, workspaceId, id)
   if (!delivery) throw notFound('delivery', id)

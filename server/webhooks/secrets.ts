@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { SealedEndpoint } from '../../storage/secrets.ts'
 import type { EndpointRow } from '../../storage/webhooks.ts'
 import type { Sealer } from '../sealer.ts'
 
@@ -15,6 +16,26 @@ const toBinding = ({ workspace_id, id }: EndpointId, what: 'secret' | 'headers')
 
 export const sealSecret = ({ webhookSealer }: SealerOwner, endpoint: EndpointId, secret: string): string =>
   webhookSealer.seal(secret, toBinding(endpoint, 'secret'))
+
+/**
+ * Returns the row with its values sealed again by the current secret; undefined when none of our secrets
+ * opens one of them.
+ */
+export const resealEndpoint = (
+  { webhookSealer }: SealerOwner,
+  row: SealedEndpoint,
+): SealedEndpoint | undefined => {
+  const reseal = (sealed: string, what: 'secret' | 'headers'): string | undefined => {
+    const text = webhookSealer.open(sealed, toBinding(row, what))
+    return text === undefined ? undefined : webhookSealer.seal(text, toBinding(row, what))
+  }
+  const signing_secret = reseal(row.signing_secret, 'secret')
+  const old_secret = row.old_secret === null ? null : reseal(row.old_secret, 'secret')
+  const custom_headers = reseal(row.custom_headers, 'headers')
+  if (signing_secret === undefined || old_secret === undefined || custom_headers === undefined)
+    return undefined
+  return { ...row, signing_secret, old_secret, custom_headers }
+}
 
 export const sealHeaders = (
   { webhookSealer }: SealerOwner,

@@ -38,7 +38,7 @@ const buildBody = ({
 
 /** Makes one attempt. Never rejects: an error is a failed attempt. */
 export const attemptDelivery = async (app: App, delivery: ClaimedDelivery): Promise<DeliveryAttempt> => {
-  // Stored times are business time, like those of the event; the signed time is real time.
+  // Real time, as the retries are; the event's own time is business time.
   const startedAt = app.now()
   const startedMs = performance.now()
   const finish = (

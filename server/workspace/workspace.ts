@@ -3,6 +3,7 @@ import { fold } from '../../storage/text.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../storage/workspace.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPageOfRows } from '../core/paging.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 
 export const whoami: Handler<'workspace_whoami'> = async ({ actor: { workspace, staff, key }, limits }) => ({
   workspace: {
@@ -55,7 +56,7 @@ export const listStaff: Handler<'workspace_list_staff'> = async ({ tx, actor, cu
       role: row.role,
       enabled: row.enabled,
       team_ids: row.team_ids ?? [],
-      channel_ids: row.channel_ids,
+      channel_ids: row.channel_ids?.filter((id) => canSeeChannel(actor, id)) ?? null,
     }),
   )
 
@@ -92,11 +93,8 @@ const listWarnings = (rows: readonly ReturnType<typeof showChannel>[]): string[]
   ])
 
 export const listChannels: Handler<'workspace_channels'> = async ({ tx, actor, cursors }, input) => {
-  const { channelIds } = actor.staff
   const rows = (await readChannels(tx, actor.workspace.id)).filter(
-    (row) =>
-      (channelIds === null || channelIds.includes(row.id)) &&
-      (input.type === undefined || row.type === input.type),
+    (row) => canSeeChannel(actor, row.id) && (input.type === undefined || row.type === input.type),
   )
   const { data, total, next_cursor } = await createPageOfRows(
     cursors,

@@ -1,24 +1,18 @@
-import {
-  chmodSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { hostname, tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { createDiskSpace, type DiskSpace } from './disk-space.ts'
+import { lockFile } from './folder-lock.ts'
+import { makeDataFolderPrivate, type Warn } from './private-files.ts'
 
 /**
- * A data folder is owned by one process: `owner.json` in it names the process and the socket through which
- * others reach the database. Unix socket paths must be short, so the socket lives in the run-time or temp
- * folder.
+ * One process owns a data folder: the one that holds the lock on the file `lock` in it
+ * (docs/decisions/0016). `owner.json` only tells others about it: which process on which host, and the socket
+ * through which they reach the database. Unix socket paths must be short, so the socket lives in the run-time
+ * or temp folder.
  */
-export type FolderOwner = { pid: number; socket: string }
+type FolderOwner = { pid: number; host?: string; socket: string }
 
 const ownerFile = (folder: string): string => join(folder, 'owner.json')
 
@@ -30,6 +24,8 @@ export const readOwner = (folder: string): FolderOwner | undefined => {
   }
 }
 
+const CONNECT_TIMEOUT_MS = 2_000
+
 /** True when the owner accepts connections on its socket; false for a file left behind by a crash. */
 export const isAlive = (owner: FolderOwner): Promise<boolean> =>
   new Promise((resolveAlive) => {
@@ -40,87 +36,69 @@ export const isAlive = (owner: FolderOwner): Promise<boolean> =>
     }
     socket.once('connect', () => finish(true))
     socket.once('error', () => finish(false))
-    socket.setTimeout(2000, () => finish(processExists(owner.pid)))
+    socket.setTimeout(CONNECT_TIMEOUT_MS, () => finish(false))
   })
 
-const processExists = (pid: number): boolean => {
+const inUseError = (folder: string): Error => {
+  const owner = readOwner(folder)
+  const where = owner?.host === undefined || owner.host === hostname() ? '' : ` on ${owner.host}`
+  const who = owner ? `process ${owner.pid}${where}` : 'another process'
+  return new Error(
+    `the data folder ${folder} is in use by ${who}; stop it first, or use another --data folder`,
+  )
+}
+
+/** Removes the socket of an owner that was killed. */
+const removeSocket = ({ socket }: FolderOwner): void => {
   try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    rmSync(socket, { force: true })
+    rmdirSync(dirname(socket))
+  } catch {
+    /* Another container's temp folder, or one that was emptied. */
   }
 }
 
-/** True also while an owner is starting: it has the folder, and its process runs, but no socket yet. */
-const isOwned = async (owner: FolderOwner): Promise<boolean> =>
-  (await isAlive(owner)) ||
-  (owner.pid !== process.pid && !existsSync(owner.socket) && processExists(owner.pid))
+type OwnedFolder = { folder: string; socket: string; space: DiskSpace; release: () => void }
 
-/**
- * Makes this process the owner of the folder; throws with the current owner's process id. When two processes
- * both find a dead owner, `link`, which never overwrites, lets one win.
- */
-export const acquireFolder = async (
-  path: string,
-): Promise<{ folder: string; socket: string; release: () => void }> => {
+/** Makes this process the owner of the folder, which becomes private. Throws when it has an owner. */
+export const acquireFolder = async (path: string, warn: Warn): Promise<OwnedFolder> => {
   const folder = resolve(path)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const runtime = mkdtempSync(join(process.env.XDG_RUNTIME_DIR ?? tmpdir(), 'wcrm-'))
-  chmodSync(runtime, 0o700)
-  const socket = join(runtime, 'db.sock')
-  const ownFile = join(folder, `owner.${process.pid}.${Date.now()}.json`)
-  writeFileSync(ownFile, JSON.stringify({ pid: process.pid, socket } satisfies FolderOwner), { mode: 0o600 })
-  const cleanUp = () => {
-    rmSync(ownFile, { force: true })
-    rmSync(runtime, { recursive: true, force: true })
-  }
+  makeDataFolderPrivate(folder, warn)
+  const unlock = lockFile(join(folder, 'lock'))
+  if (!unlock) throw inUseError(folder)
   try {
-    for (let attempt = 0; attempt < 5; attempt++) {
-      try {
-        linkSync(ownFile, ownerFile(folder))
-        rmSync(ownFile, { force: true })
-        return {
-          folder,
-          socket,
-          release: () => {
-            rmSync(ownerFile(folder), { force: true })
-            rmSync(runtime, { recursive: true, force: true })
-          },
-        }
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      }
-      const owner = readOwner(folder)
-      if (owner && (await isOwned(owner)))
-        throw new Error(
-          `the data folder ${folder} is in use by process ${owner.pid}; ` +
-            'stop it first, or use another --data folder',
-        )
-      moveAside(folder, owner)
+    const previous = readOwner(folder)
+    // Versions before the lock told each other by their socket alone.
+    if (previous && (await isAlive(previous))) throw inUseError(folder)
+    if (previous) removeSocket(previous)
+    const space = createDiskSpace(folder)
+    space.release()
+    const owner = createOwner()
+    writeOwner(folder, owner)
+    return {
+      folder,
+      socket: owner.socket,
+      space,
+      release: () => {
+        rmSync(ownerFile(folder), { force: true })
+        removeSocket(owner)
+        unlock()
+      },
     }
-    throw new Error(`the data folder ${folder} could not be acquired; try again`)
   } catch (error) {
-    cleanUp()
+    unlock()
     throw error
   }
 }
 
-/** Moves a dead owner's file away; when it was a new owner's file by then, restores it. */
-const moveAside = (folder: string, dead: FolderOwner | undefined): void => {
-  const aside = join(folder, `owner.dead.${process.pid}.json`)
-  try {
-    renameSync(ownerFile(folder), aside)
-  } catch {
-    return
-  }
-  const moved = JSON.parse(readFileSync(aside, 'utf8') || 'null') as FolderOwner | null
-  if (dead && moved && moved.socket !== dead.socket) {
-    try {
-      linkSync(aside, ownerFile(folder))
-    } catch {
-      /* a third process owns the folder by now */
-    }
-  }
-  rmSync(aside, { force: true })
+const createOwner = (): FolderOwner => {
+  const runtime = mkdtempSync(join(process.env.XDG_RUNTIME_DIR ?? tmpdir(), 'wcrm-'))
+  chmodSync(runtime, 0o700)
+  return { pid: process.pid, host: hostname(), socket: join(runtime, 'db.sock') }
+}
+
+const writeOwner = (folder: string, owner: FolderOwner): void => {
+  const partial = join(folder, 'owner.partial.json')
+  writeFileSync(partial, JSON.stringify(owner), { mode: 0o600 })
+  renameSync(partial, ownerFile(folder))
 }

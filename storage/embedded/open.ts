@@ -1,86 +1,132 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { createDiskMonitor } from './disk-monitor.ts'
 import { isAlive, readOwner, acquireFolder } from './folder.ts'
-import { type Deadline, monotonicMs } from './socket-proxy.ts'
-import type { WorkerData } from './worker.ts'
+import { makeContentPrivate, type Warn } from './private-files.ts'
+import { createSharedState, DEADLINE, monotonicMs } from './shared-state.ts'
+import type { WorkerData, WorkerMessage } from './worker.ts'
 
 export type EmbeddedDatabase = {
-  /** Connects to the session; while a statement is aborted, waits until the database is open again. */
+  /** Connects to the session; while the database restarts, waits until it is open again. */
   connect: () => Promise<Socket>
-  /** True while a statement that timed out is aborted, together with every connection. */
-  isAborting: () => boolean
+  /** Why the database restarts, and with it every connection is lost; undefined when it does not. */
+  restartReason: () => RestartReason | undefined
+  /** True while only reads are allowed, for want of disk space. */
+  isDiskFull: () => boolean
   close: () => Promise<void>
 }
 
-const DEADLINE_CHECK_INTERVAL_MS = 200
+/** `timeout`: a statement had to be aborted. Otherwise the database stopped by itself. */
+export type RestartReason = 'timeout' | 'disk_full' | 'stopped'
 
-const startWorker = async (data: WorkerData): Promise<Worker> => {
+const WATCH_INTERVAL_MS = 200
+const REOPEN_INTERVAL_MS = 1_000
+
+type RunningWorker = {
+  worker: Worker
+  /** Becomes true when the database in it can only be opened again. */
+  isBroken: () => boolean
+}
+
+const startWorker = async (data: WorkerData): Promise<RunningWorker> => {
   const source = new URL('./worker.ts', import.meta.url)
   const worker = new Worker(existsSync(source) ? source : new URL('./worker.js', import.meta.url), {
     workerData: data,
   })
+  let isBroken = false
   await new Promise<void>((resolve, reject) => {
-    worker.once('message', () => resolve())
-    worker.once('error', reject)
-    worker.once('exit', (code) =>
-      reject(new Error(`the embedded database stopped while opening (exit code ${code})`)),
-    )
+    worker.on('message', (message: WorkerMessage) => {
+      if (message === 'ready') resolve()
+      else isBroken = true
+    })
+    worker.on('error', (error) => {
+      isBroken = true
+      reject(error)
+    })
+    worker.on('exit', (code) => {
+      isBroken = true
+      reject(new Error(`the embedded database stopped while opening (exit code ${code})`))
+    })
   })
-  worker.removeAllListeners('exit')
-  worker.on('error', (error) => {
-    throw error
-  })
-  return worker
+  return { worker, isBroken: () => isBroken }
 }
 
 /**
  * Opens the database in this folder, in a worker thread; this process becomes the folder's owner. A statement
  * that exceeds the `statement_timeout` of its connection is aborted by terminating the thread, since nothing
- * else stops PGlite; a new thread opens the folder again (docs/decisions/0008).
+ * else stops PGlite; a new thread opens the folder again (docs/decisions/0008). So it does when the database
+ * stopped for lack of disk space (docs/decisions/0016). `warn` gets what an administrator should know.
  */
-export const openEmbedded = async (path: string): Promise<EmbeddedDatabase> => {
-  const { folder, socket, release } = await acquireFolder(path)
-  const deadline: Deadline = new BigInt64Array(new SharedArrayBuffer(8))
-  const start = () => startWorker({ dataDir: join(folder, 'pgdata'), socket, deadline })
-  let isRestarting = false
+export const openEmbedded = async (path: string, warn: Warn = () => {}): Promise<EmbeddedDatabase> => {
+  const { folder, socket, space, release } = await acquireFolder(path, warn)
+  const shared = createSharedState()
+  const dataDir = join(folder, 'pgdata')
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const start = () => startWorker({ dataDir, socket, shared })
+  const monitor = createDiskMonitor(folder, space, shared, warn)
+  let restarting: RestartReason | undefined
   let running = start()
   try {
     await running
+    // Its own set-up creates files that anyone may read, in a folder that only we may enter.
+    makeContentPrivate(dataDir)
+    monitor.check()
   } catch (error) {
     release()
     throw error
   }
-  const restart = async (): Promise<Worker> => {
-    isRestarting = true
-    await (await running).terminate()
-    rmSync(socket, { force: true })
-    Atomics.store(deadline, 0, 0n)
-    const worker = await start()
-    isRestarting = false
-    return worker
+
+  const reopen = async (): Promise<RunningWorker> => {
+    for (;;) {
+      rmSync(socket, { force: true })
+      Atomics.store(shared, DEADLINE, 0n)
+      space.release()
+      try {
+        return await start()
+      } catch (error) {
+        // A server without its database cannot serve; but space may be freed at any time.
+        if (!space.isFull()) throw error
+      }
+      await pause(REOPEN_INTERVAL_MS)
+    }
   }
-  const watchdog = setInterval(() => {
-    const deadlineMs = Atomics.load(deadline, 0)
-    if (isRestarting || deadlineMs === 0n || monotonicMs() <= deadlineMs) return
-    running = restart()
-    // A server without its database cannot serve; the error ends the process.
+  const restart = async (reason: RestartReason): Promise<RunningWorker> => {
+    restarting = reason
+    await (await running).worker.terminate()
+    if (reason !== 'timeout') warn('the embedded database stopped, and is opened again')
+    const reopened = await reopen()
+    restarting = undefined
+    return reopened
+  }
+  const watch = async (): Promise<void> => {
+    monitor.check()
+    if (restarting) return
+    const { isBroken } = await running
+    const deadlineMs = Atomics.load(shared, DEADLINE)
+    const isLate = deadlineMs !== 0n && monotonicMs() > deadlineMs
+    if (restarting || (!isBroken() && !isLate)) return
+    running = restart(!isBroken() ? 'timeout' : space.isFull() ? 'disk_full' : 'stopped')
+    // Nothing can be served any more; the error ends the process.
     running.catch((error: unknown) => {
       setImmediate(() => {
         throw error
       })
     })
-  }, DEADLINE_CHECK_INTERVAL_MS).unref()
+  }
+  const watchdog = setInterval(() => void watch(), WATCH_INTERVAL_MS).unref()
   return {
     connect: async () => {
       await running
       return createConnection(socket)
     },
-    isAborting: () => isRestarting,
+    restartReason: () => restarting,
+    isDiskFull: monitor.isFull,
     close: async () => {
       clearInterval(watchdog)
-      const worker = await running
+      const { worker } = await running
       const exited = new Promise((resolve) => worker.once('exit', resolve))
       worker.postMessage('close')
       await exited
@@ -95,7 +141,8 @@ export const attachEmbedded = async (path: string): Promise<EmbeddedDatabase | u
   if (!owner || !(await isAlive(owner))) return undefined
   return {
     connect: async () => createConnection(owner.socket),
-    isAborting: () => false,
+    restartReason: () => undefined,
+    isDiskFull: () => false,
     close: async () => {},
   }
 }

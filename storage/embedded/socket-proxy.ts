@@ -1,4 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
+import { createSessionQueue, HEAVY_APPLICATION_NAME, type TakeSession } from './session-queue.ts'
+import { DEADLINE, monotonicMs, READ_ONLY, type SharedState } from './shared-state.ts'
 
 /**
  * Lets several clients of the PostgreSQL wire protocol share one PGlite session. A client holds the session
@@ -13,43 +15,28 @@ type Backend = {
   ) => Promise<void>
 }
 
-/**
- * When the running statement times out, in milliseconds of `monotonicMs`; 0 for no timeout. Shared by two
- * threads.
- */
-export type Deadline = BigInt64Array<SharedArrayBuffer>
-
-/** Milliseconds of a monotonic clock that all threads share. */
-export const monotonicMs = (): bigint => process.hrtime.bigint() / 1_000_000n
-
 const SSL_REQUEST = 80877103
 const CANCEL_REQUEST = 80877102
 const TERMINATE = 'X'.charCodeAt(0)
 const READY_FOR_QUERY = 'Z'.charCodeAt(0)
 const IDLE = 'I'.charCodeAt(0)
 
-/** Creates a mutex: `await lock()` returns the function that unlocks it. */
-const createMutex = () => {
-  let lastUnlocked: Promise<void> = Promise.resolve()
-  return (): Promise<() => void> => {
-    const previousUnlocked = lastUnlocked
-    let unlock!: () => void
-    lastUnlocked = new Promise((resolve) => {
-      unlock = resolve
-    })
-    return previousUnlocked.then(() => unlock)
-  }
-}
-
-/** `ROLLBACK` as a simple query, for a client that disconnects within a transaction. */
-const ROLLBACK_MESSAGE = (() => {
-  const text = Buffer.from('rollback\0')
+const createQuery = (statement: string): Uint8Array => {
+  const text = Buffer.from(`${statement}\0`)
   const message = Buffer.alloc(5 + text.length)
   message.write('Q', 0)
   message.writeInt32BE(4 + text.length, 1)
   text.copy(message, 5)
   return new Uint8Array(message)
-})()
+}
+
+/** For a client that disconnects within a transaction. */
+const ROLLBACK_MESSAGE = createQuery('rollback')
+
+/** The head of an error message after which the database has stopped; no text of a row contains a NUL. */
+const PANIC_SEVERITY = Buffer.from('SPANIC\0VPANIC\0')
+
+const ignoreData = { onRawData: () => {} }
 
 /** Returns the length of the complete messages at the head of the buffer, or of the start-up packet. */
 const completeLength = (buffer: Buffer, started: boolean): number => {
@@ -64,42 +51,71 @@ const completeLength = (buffer: Buffer, started: boolean): number => {
   return end
 }
 
-/**
- * Returns the `statement_timeout` of a start-up packet, in milliseconds; 0 when absent. The packet lists
- * names and values alternately, each ended by a NUL.
- */
-const parseStatementTimeout = (startup: Buffer): bigint => {
+/** Returns a parameter of a start-up packet, which lists names and values in turn, each ended by a NUL. */
+const findParameter = (startup: Buffer, name: string): string | undefined => {
   const words = startup.toString('utf8', 8).split('\0')
-  const index = words.findIndex((word, i) => i % 2 === 0 && word === 'statement_timeout')
-  return index >= 0 && /^\d{1,10}$/.test(words[index + 1]!) ? BigInt(words[index + 1]!) : 0n
+  const index = words.findIndex((word, i) => i % 2 === 0 && word === name)
+  return index < 0 ? undefined : words[index + 1]
+}
+
+/** Returns the `statement_timeout` of a start-up packet, in milliseconds; 0 when absent. */
+const parseStatementTimeout = (startup: Buffer): bigint => {
+  const text = findParameter(startup, 'statement_timeout')
+  return text !== undefined && /^\d{1,10}$/.test(text) ? BigInt(text) : 0n
+}
+
+type ProxyOptions = {
+  shared: SharedState
+  /** Called when the database has stopped, so that only a new thread can go on. */
+  onPanic: () => void
+}
+
+/**
+ * Lets the transactions of the session only read while the disk is full, so that none of them needs more of
+ * it: all statements that change something fail at once then, whoever sends them.
+ */
+const createReadOnlySwitch = (backend: Backend, shared: SharedState): (() => Promise<void>) => {
+  let applied = 0n
+  return async () => {
+    const wanted = Atomics.load(shared, READ_ONLY)
+    if (wanted === applied) return
+    const value = wanted === 0n ? 'off' : 'on'
+    await backend.execProtocolRawStream(
+      createQuery(`set default_transaction_read_only = ${value}`),
+      ignoreData,
+    )
+    applied = wanted
+  }
 }
 
 const serveClient = (
   socket: Socket,
   backend: Backend,
-  lock: () => Promise<() => void>,
-  deadline: Deadline,
+  takeSession: TakeSession,
+  { shared, onPanic }: ProxyOptions,
 ): void => {
   let buffer: Buffer = Buffer.alloc(0)
   let started = false
   let timeout = 0n
+  let isHeavy = false
   let unlock: (() => void) | undefined
   let pending: Promise<void> = Promise.resolve()
   let tail: Buffer = Buffer.alloc(0)
 
   const forward = async (message: Uint8Array): Promise<void> => {
-    unlock ??= await lock()
-    if (timeout > 0n) Atomics.store(deadline, 0, monotonicMs() + timeout)
+    unlock ??= await takeSession(isHeavy)
+    if (timeout > 0n) Atomics.store(shared, DEADLINE, monotonicMs() + timeout)
     await backend
       .execProtocolRawStream(message, {
         onRawData: (data) => {
           const copy = Buffer.from(data)
+          if (copy.includes(PANIC_SEVERITY)) onPanic()
           tail = Buffer.concat([tail, copy.subarray(-6)]).subarray(-6)
           if (socket.writable) socket.write(copy)
         },
       })
       .finally(() => {
-        Atomics.store(deadline, 0, 0n)
+        Atomics.store(shared, DEADLINE, 0n)
       })
     if (tail.length === 6 && tail[0] === READY_FOR_QUERY && tail[5] === IDLE) {
       unlock()
@@ -125,6 +141,7 @@ const serveClient = (
         }
         started = true
         timeout = parseStatementTimeout(message)
+        isHeavy = findParameter(message, 'application_name') === HEAVY_APPLICATION_NAME
       }
       await forward(new Uint8Array(message))
     }
@@ -142,17 +159,23 @@ const serveClient = (
     pending = pending
       .then(async () => {
         if (!unlock) return
-        await backend.execProtocolRawStream(ROLLBACK_MESSAGE, { onRawData: () => {} })
+        await backend.execProtocolRawStream(ROLLBACK_MESSAGE, ignoreData)
         unlock()
       })
       .catch(() => {})
   })
 }
 
-/** Listens on a unix socket. Through `deadline`, the monitoring thread learns when a statement times out. */
-export const startSocketProxy = (backend: Backend, path: string, deadline: Deadline): Promise<Server> => {
-  const lock = createMutex()
-  const server = createServer((socket) => serveClient(socket, backend, lock, deadline))
+/** Listens on a unix socket. Through `shared`, the main thread learns when a statement times out. */
+export const startSocketProxy = (backend: Backend, path: string, options: ProxyOptions): Promise<Server> => {
+  const takeTurn = createSessionQueue()
+  const switchReadOnly = createReadOnlySwitch(backend, options.shared)
+  const takeSession: TakeSession = async (isHeavy) => {
+    const giveBack = await takeTurn(isHeavy)
+    await switchReadOnly()
+    return giveBack
+  }
+  const server = createServer((socket) => serveClient(socket, backend, takeSession, options))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(path, () => resolve(server))

@@ -2,16 +2,22 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { PGlite } from '@electric-sql/pglite'
 import { btree_gin } from '@electric-sql/pglite/contrib/btree_gin'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
-import { type Deadline, startSocketProxy } from './socket-proxy.ts'
+import type { SharedState } from './shared-state.ts'
+import { startSocketProxy } from './socket-proxy.ts'
 
-export type WorkerData = { dataDir: string; socket: string; deadline: Deadline }
+export type WorkerData = { dataDir: string; socket: string; shared: SharedState }
+
+/** What the worker tells the main thread. */
+export type WorkerMessage = 'ready' | 'broken'
 
 /** The worker thread that runs PGlite: a query blocks its thread, which therefore must not serve requests. */
-const { dataDir, socket, deadline } = workerData as WorkerData
+const { dataDir, socket, shared } = workerData as WorkerData
+
+const tell = (message: WorkerMessage): void => parentPort!.postMessage(message)
 
 const db = await PGlite.create({ dataDir, extensions: { pg_trgm, btree_gin } })
 await db.exec(`set timezone to 'UTC'`)
-const server = await startSocketProxy(db, socket, deadline)
+const server = await startSocketProxy(db, socket, { shared, onPanic: () => tell('broken') })
 
 const close = async (): Promise<void> => {
   server.close()
@@ -22,4 +28,4 @@ const close = async (): Promise<void> => {
 parentPort!.on('message', () => {
   void close()
 })
-parentPort!.postMessage('ready')
+tell('ready')

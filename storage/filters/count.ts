@@ -11,6 +11,7 @@ import {
   joinValues,
 } from './plan.ts'
 import type { Condition } from './predicates.ts'
+import { countStep, createStepSize, filterInSteps } from './steps.ts'
 import { filterStrategy } from './strategy.ts'
 
 export type MatchCount = { count: number; approximate: boolean }
@@ -26,16 +27,24 @@ export const countMatches = async (
   workspaceId: string,
   conditions: readonly Condition[],
   timeBudgetMs: number,
+  stepMs?: number,
 ): Promise<MatchCount> => {
   const deadline = performance.now() + timeBudgetMs
   const all = await loadCounter(tx, workspaceId, 'contacts')
-  const plan = await createFilterPlan(tx, workspaceId, conditions)
+  const plan = await createFilterPlan(tx, workspaceId, conditions, stepMs)
   if (plan.conditions.length === 0) return { count: all, approximate: false }
+  if (plan.candidateIds && stepMs !== undefined) {
+    const found = await filterInSteps(tx, plan, plan.candidateIds, createStepSize(stepMs))
+    return { count: found.length, approximate: false }
+  }
   if (plan.candidateIds)
     return { count: await countCandidates(tx, plan, plan.candidateIds), approximate: false }
   const sampled = timeBudgetMs <= 0 ? undefined : await countInSteps(tx, plan, all, deadline)
   return (
-    sampled ?? { count: estimateMatches(plan.sample ?? (await sampleContacts(tx, plan))), approximate: true }
+    sampled ?? {
+      count: estimateMatches(plan.sample ?? (await sampleContacts(tx, plan, [], stepSample(plan)))),
+      approximate: true,
+    }
   )
 }
 
@@ -47,6 +56,10 @@ const countCandidates = async (tx: Db, plan: FilterPlan, ids: readonly string[])
     ${joinValuesLateral(plan)} where ${plan.test({ as: 'row' })}`.execute(tx)
   return Number(rows[0]!.n)
 }
+
+/** How many contacts a sample has; few where a statement must be short. */
+const stepSample = ({ stepMs }: FilterPlan): number | undefined =>
+  stepMs === undefined ? undefined : filterStrategy.samplePlaces
 
 /** Returns the first and the last contact id of a workspace; undefined when it has no contacts. */
 const findIdRange = async (
@@ -71,6 +84,18 @@ const spreadOrder = (count: number): number[] => {
   return Array.from({ length: count }, (_, i) => (i * stride) % count)
 }
 
+/** Returns how many contacts a step counts: where steps must be short, as many as a trial says. */
+const chooseStepContacts = async (tx: Db, plan: FilterPlan, first: bigint): Promise<number> => {
+  if (plan.stepMs === undefined) return filterStrategy.countStepContacts
+  const size = createStepSize(plan.stepMs)
+  for (;;) {
+    const contacts = size.contacts()
+    const { seen, ms } = await countStep(tx, plan, [String(first), String(first + BigInt(contacts))])
+    if (seen > 0) size.record(contacts, ms)
+    if (size.contacts() <= contacts) return size.contacts()
+  }
+}
+
 /** Counts step by step until the deadline (`performance.now()`); undefined when no contact was looked at. */
 const countInSteps = async (
   tx: Db,
@@ -80,7 +105,7 @@ const countInSteps = async (
 ): Promise<MatchCount | undefined> => {
   const range = await findIdRange(tx, plan.workspaceId)
   if (!range) return { count: 0, approximate: false }
-  const steps = Math.max(1, Math.ceil(all / filterStrategy.countStepContacts))
+  const steps = Math.max(1, Math.ceil(all / (await chooseStepContacts(tx, plan, range.first))))
   const width = (range.last - range.first) / BigInt(steps) + 1n
   let seen = 0
   let count = 0
@@ -89,6 +114,13 @@ const countInSteps = async (
     if (performance.now() >= deadline) break
     const from = range.first + BigInt(step) * width
     const [first, end] = [String(from), String(from + width)]
+    remaining--
+    if (plan.stepMs !== undefined) {
+      const step = await countStep(tx, plan, [first, end])
+      seen += step.seen
+      count += step.matched
+      continue
+    }
     const inStep = sql`
       c.workspace_id = ${plan.workspaceId} and c.id >= ${first}::bigint and c.id < ${end}::bigint`
     const {
@@ -99,7 +131,6 @@ const countInSteps = async (
       where ${inStep} and ${plan.test({ as: 'set', from: first, to: end })}`.execute(tx)
     seen += Number(row!.seen)
     count += Number(row!.matched)
-    remaining--
   }
   if (remaining === 0) return { count, approximate: false }
   return seen === 0
@@ -117,7 +148,7 @@ export const estimateTotal = async (
   minimum: number,
   estimate?: number,
 ): Promise<MatchCount> => {
-  const sample = plan.sample ?? (await sampleContacts(tx, plan))
+  const sample = plan.sample ?? (await sampleContacts(tx, plan, [], stepSample(plan)))
   if (sample.all <= filterStrategy.maxCountedContacts)
     return (await countInSteps(tx, plan, sample.all, Infinity))!
   return { count: Math.max(minimum, Math.round(estimate ?? estimateMatches(sample))), approximate: true }

@@ -79,6 +79,7 @@ export type ConversationCondition =
  */
 export type BroadcastCondition =
   | { field: 'id'; test: IdTest }
+  | { field: 'channelId'; test: IdTest }
   | { field: 'message_status'; test: WordTest }
   | { field: 'sentAt'; test: TimeTest }
 

@@ -24,6 +24,8 @@ export type FilterPlan = {
   sample: Sample | undefined
   /** The sample shows that many match. */
   isCommon: boolean
+  /** How long a statement may take where others wait for it; undefined: as long as its timeout. */
+  stepMs: number | undefined
   /** Queries whose ids hold every match, the most selective first as far as that is known. */
   candidates: readonly CandidateQuery[]
   /** Some condition reads more than the contact's own columns. */
@@ -33,6 +35,9 @@ export type FilterPlan = {
   /** The test of a contact `c` with its values `f`. */
   test: (form: PredicateForm) => Sql
 }
+
+/** Branches of an `or` whose ids a short statement reads. */
+const MAX_SHORT_BRANCHES = 3
 
 const RELATED = new Set<Condition['kind']>(['attributes', 'tags', 'groups', 'conversations', 'broadcasts'])
 
@@ -53,6 +58,7 @@ export const createFilterPlan = async (
   tx: Db,
   workspaceId: string,
   given: readonly Condition[],
+  stepMs?: number,
 ): Promise<FilterPlan> => {
   const conditions = given.filter((node) => !isTautology(node))
   const nodes = conditions.flatMap(listNodes)
@@ -71,6 +77,7 @@ export const createFilterPlan = async (
     conditions,
     readsRelated,
     readsValues,
+    stepMs: undefined,
     candidateIds: undefined,
     sample: undefined,
     isCommon: false,
@@ -96,6 +103,17 @@ export const createFilterPlan = async (
     )
     .toSorted((a, b) => a.query.rank - b.query.rank)
   const candidates = targets.map(({ query }) => query)
+  // Where a statement must be short, only an index that finds few ids may be read, and no sample.
+  if (stepMs !== undefined) {
+    const [best] = candidates
+    const isShort = best && best.rank < candidateRank.range && best.branches <= MAX_SHORT_BRANCHES
+    return {
+      ...plan,
+      stepMs,
+      candidates,
+      candidateIds: isShort ? await probeCandidates(tx, [best]) : undefined,
+    }
+  }
   // The few contacts with an exact value need no sample.
   if (candidates[0] && candidates[0].rank <= candidateRank.exact && readsRelated)
     return { ...plan, candidates, candidateIds: await probeCandidates(tx, candidates) }
@@ -160,6 +178,7 @@ export const sampleContacts = async (
   tx: Db,
   plan: FilterPlan,
   parts: readonly Sql[] = [],
+  size: number = filterStrategy.sampleContacts,
 ): Promise<Sample> => {
   const { workspaceId } = plan
   const places = filterStrategy.samplePlaces
@@ -179,7 +198,7 @@ export const sampleContacts = async (
       select * from contacts c
       where c.workspace_id = ${workspaceId}
         and c.id >= ends.first + (ends.last - ends.first) / ${sql.lit(places)} * place
-      order by c.id limit ${sql.lit(Math.ceil(filterStrategy.sampleContacts / places))}) as c
+      order by c.id limit ${sql.lit(Math.ceil(size / places))}) as c
     ${joinValuesLateral(plan)}`.execute(tx)
   return {
     all: Number(row!.all),

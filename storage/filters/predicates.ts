@@ -317,6 +317,11 @@ export const conversationTest = (condition: ConversationCondition): Sql => {
 
 export const broadcastTest = (condition: BroadcastCondition): Sql => {
   if (condition.field === 'id') return idTest(sql`r.broadcast_id`, condition.test)
+  if (condition.field === 'channelId')
+    return sql`exists (
+      select 1 from broadcasts b
+      where b.workspace_id = r.workspace_id and b.id = r.broadcast_id
+        and ${idTest(sql`b.channel_id`, condition.test)})`
   if (condition.field === 'sentAt') return timeTest(sql`r.sent_at`, condition.test)
   const { test } = condition
   const words = 'values' in test ? test.values : [test.value]

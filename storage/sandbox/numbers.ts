@@ -5,9 +5,12 @@ export type SandboxNumber = TableRow<'sandbox_numbers'>
 export type NewSandboxNumber = Pick<
   SandboxNumber,
   'id' | 'account_id' | 'display_phone_number' | 'verified_name'
-> & { status?: string; quality_rating?: string }
+> & { status?: string; quality_rating?: string; clock_offset_ms?: number }
 
-/** Inserts or updates numbers. Existing ones keep their status and quality rating. */
+/**
+ * Inserts or updates numbers. Existing ones keep their status and quality rating, and their clock where none
+ * is given.
+ */
 export const upsertSandboxNumbers = async (db: Db, numbers: readonly NewSandboxNumber[]): Promise<void> => {
   const rows = [
     ...new Map(
@@ -16,14 +19,16 @@ export const upsertSandboxNumbers = async (db: Db, numbers: readonly NewSandboxN
   ]
   await sql`
     insert into sandbox_numbers as n
-      (id, account_id, display_phone_number, digits, verified_name, status, quality_rating)
+      (id, account_id, display_phone_number, digits, verified_name, status, quality_rating, clock_offset_ms)
     select id, account_id, display_phone_number, digits, verified_name,
-      coalesce(status, 'CONNECTED'), coalesce(quality_rating, 'GREEN')
+      coalesce(status, 'CONNECTED'), coalesce(quality_rating, 'GREEN'), coalesce(r.clock_offset_ms,
+        (select k.clock_offset_ms from sandbox_numbers k where k.id = r.id), 0)
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as r (id text, account_id text,
-      display_phone_number text, digits text, verified_name text, status text, quality_rating text)
+      display_phone_number text, digits text, verified_name text, status text, quality_rating text,
+      clock_offset_ms bigint)
     on conflict (id) do update set account_id = excluded.account_id,
       display_phone_number = excluded.display_phone_number, digits = excluded.digits,
-      verified_name = excluded.verified_name`.execute(db)
+      verified_name = excluded.verified_name, clock_offset_ms = excluded.clock_offset_ms`.execute(db)
 }
 
 /** Updates the given columns. Undefined when the number does not exist. */
@@ -57,6 +62,13 @@ export const hasSandboxAccount = async (db: Db, id: string): Promise<boolean> =>
     select 1 from sandbox_numbers where account_id = ${id}
     union all select 1 from sandbox_templates where account_id = ${id} limit 1`.execute(db)
   return rows.length > 0
+}
+
+/** Returns how far the time of an account's numbers is ahead of the sandbox's own, in milliseconds. */
+export const findAccountClockOffset = async (db: Db, accountId: string): Promise<number> => {
+  const { rows } = await sql<{ offset: string | null }>`
+    select max(clock_offset_ms) as offset from sandbox_numbers where account_id = ${accountId}`.execute(db)
+  return Number(rows[0]?.offset ?? 0)
 }
 
 /** `callback`: null for the app's own. */

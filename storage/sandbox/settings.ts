@@ -34,22 +34,36 @@ export const DEFAULT_SANDBOX_SETTINGS: SandboxSettings = {
   pair_seconds: 6,
 }
 
-export const loadSandboxSettings = async (db: Db): Promise<SandboxSettings> => {
-  const row = await db
+/** The settings of all accounts, which those of an account override. */
+const ALL_ACCOUNTS = ''
+
+/** Loads the settings of several accounts, in one statement. */
+export const loadSettingsOfAccounts = async (
+  db: Db,
+  accounts: readonly string[],
+): Promise<(account: string) => SandboxSettings> => {
+  const rows = await db
     .selectFrom('sandbox_settings')
-    .select('value')
-    .$castTo<{ value: Partial<SandboxSettings> }>()
-    .executeTakeFirst()
-  return { ...DEFAULT_SANDBOX_SETTINGS, ...row?.value }
+    .select(['account_id', 'value'])
+    .where('account_id', 'in', [ALL_ACCOUNTS, ...accounts])
+    .$castTo<{ account_id: string; value: Partial<SandboxSettings> }>()
+    .execute()
+  const stored = new Map(rows.map((row) => [row.account_id, row.value]))
+  return (account) => ({ ...DEFAULT_SANDBOX_SETTINGS, ...stored.get(ALL_ACCOUNTS), ...stored.get(account) })
 }
 
+/** Loads the settings of an account, or those of all. */
+export const loadSandboxSettings = async (db: Db, account = ALL_ACCOUNTS): Promise<SandboxSettings> =>
+  (await loadSettingsOfAccounts(db, [account]))(account)
+
+/** Changes the settings of these accounts, or of all. */
 export const updateSandboxSettings = async (
   db: Db,
   change: Partial<SandboxSettings>,
-): Promise<SandboxSettings> => {
-  const { rows } = await sql<{ value: Partial<SandboxSettings> }>`
-    insert into sandbox_settings (value) values (${JSON.stringify(change)}::jsonb)
-    on conflict (id) do update set value = sandbox_settings.value || excluded.value
-    returning value`.execute(db)
-  return { ...DEFAULT_SANDBOX_SETTINGS, ...rows[0]!.value }
+  accounts: readonly string[] = [ALL_ACCOUNTS],
+): Promise<void> => {
+  await sql`
+    insert into sandbox_settings (account_id, value)
+    select account_id, ${JSON.stringify(change)}::jsonb from unnest(${accounts}::text[]) as a (account_id)
+    on conflict (account_id) do update set value = sandbox_settings.value || excluded.value`.execute(db)
 }

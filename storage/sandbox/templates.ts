@@ -131,8 +131,13 @@ export const updateSandboxTemplate = async (
   return { ...template, ...change }
 }
 
-const isDue = (now: string, archivedBefore: string) => sql<boolean>`
-  (review_at <= ${now}::timestamptz or archived_at <= ${archivedBefore}::timestamptz)`
+/** Compares on the clock of the template's account. */
+const isDue = (now: string, archivedBefore: string) => {
+  const offset = sql`coalesce((select max(n.clock_offset_ms) from sandbox_numbers n
+    where n.account_id = sandbox_templates.account_id), 0) * interval '1 millisecond'`
+  return sql<boolean>`(review_at is not null and review_at <= ${now}::timestamptz + ${offset}
+    or archived_at is not null and archived_at <= ${archivedBefore}::timestamptz + ${offset})`
+}
 
 /**
  * Locks templates whose review is due, or which were archived before `archivedBefore`; skips those that

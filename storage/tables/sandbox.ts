@@ -8,6 +8,7 @@ import {
   jsonb,
   nullable,
   text,
+  textArray,
   timestamp,
   withDefault,
   type Table,
@@ -16,7 +17,7 @@ import {
 /** The provider's side, as the sandbox plays it. No workspace owns these rows. */
 export const sandboxTables = {
   sandbox_settings: {
-    id: withDefault(boolean()),
+    account_id: withDefault(text()),
     value: jsonb(),
   },
   sandbox_numbers: {
@@ -27,6 +28,7 @@ export const sandboxTables = {
     verified_name: text(),
     status: withDefault(text()),
     quality_rating: withDefault(text()),
+    clock_offset_ms: withDefault(bigint()),
     seq: identity(),
   },
   sandbox_subscriptions: {
@@ -103,6 +105,7 @@ export const sandboxTables = {
     recipient: nullable(text()),
     effect: jsonb(),
     remaining: nullable(integer()),
+    account_ids: nullable(textArray()),
   },
   sandbox_updates: {
     id: identity(),

@@ -10,6 +10,7 @@ import {
   oneOf,
   smallint,
   text,
+  textArray,
   timestamp,
   type Table,
 } from './columns.ts'
@@ -20,11 +21,22 @@ export const serverTables = {
     key: text(),
     value: text(),
   },
+  servers: {
+    id: text(),
+    secrets: textArray(),
+    seen_at: timestamp(),
+  },
   rate_buckets: {
     bucket: text(),
     tokens: double(),
     granted: double(),
     at: timestamp(),
+  },
+  phone_budgets: {
+    workspace_id: bigint(),
+    staff_id: bigint(),
+    day: timestamp(),
+    phones: textArray(),
   },
   idempotency: {
     workspace_id: bigint(),
@@ -39,6 +51,7 @@ export const serverTables = {
     body: nullable(text()),
     created_at: timestamp(),
     expires_at: timestamp(),
+    view: nullable(jsonb()),
   },
   audit_log: {
     workspace_id: bigint(),

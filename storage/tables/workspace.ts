@@ -24,6 +24,7 @@ export const workspaceTables = {
     contact_limit: nullable(bigint()),
     template_limit: nullable(bigint()),
     names_version: withDefault(uuid()),
+    clock_offset_ms: withDefault(bigint()),
     created_at: timestamp(),
   },
   staff: {
@@ -78,6 +79,7 @@ export const workspaceTables = {
     expires_at: nullable(timestamp()),
     revoked_at: nullable(timestamp()),
     last_used_at: nullable(timestamp()),
+    allow_from: nullable(textArray()),
     created_at: timestamp(),
   },
 } satisfies Record<string, Table>

@@ -9,7 +9,18 @@ everyDatabase('Caches', (server) => {
   it('custom fields, tags and groups are never stale on another server', async () => {
     const { db, app, database } = server()
     const workspace = await makeWorkspace(server())
-    const other = await serveStorage({ db, embedded: app.embedded, close: async () => {} }, database)
+    const other = await serveStorage(
+      {
+        db,
+        heavy: db,
+        heavyReads: 1,
+        embedded: app.embedded,
+        access: { pooled: false, prepare: true },
+        isDiskFull: () => false,
+        close: async () => {},
+      },
+      database,
+    )
     try {
       const call = doorsOf(server().url, workspace.owner.key)[1]!.call
       const read = async () =>

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { revokeKey, updateStaff } from '../../storage/admin.ts'
+import { revokeKey } from '../../storage/admin-keys.ts'
+import { updateStaff } from '../../storage/admin.ts'
 import { doorsOf, everyDatabase, everyDoor } from '../doors.ts'
 import { assertProblem } from '../problems.ts'
 import { makeWorkspace, startServer, startSharedServers, type TestServer } from '../servers.ts'

@@ -157,7 +157,7 @@ everyDatabase(
           { phoneNumber: { contains: '****' } },
           { phoneNumber: { regex: '^****[*-*]+**$' } },
           { chatappUserId: { startsWith: '***********@c' } },
-          { name: { eq: 'Agent 12345678' } },
+          { name: { eq: 'Agent ******78' } },
           {
             attributes: {
               some: { attributeName: { eq: 'email' }, stringValue: { eq: '********046@example.com' } },

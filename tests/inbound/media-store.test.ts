@@ -6,6 +6,7 @@ import { it } from 'node:test'
 import { createMediaStore } from '../../server/media/store.ts'
 import { openMediaUrl } from '../../server/media/urls.ts'
 import { createSealer } from '../../server/sealer.ts'
+import { createSecretRing } from '../../server/secret.ts'
 
 it('media store: replaces whole files, restricts permissions and rejects invalid keys', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
@@ -30,16 +31,17 @@ it('media store: replaces whole files, restricts permissions and rejects invalid
 })
 
 it('media URL: expires, and opens only with the secret it was sealed with', () => {
-  const seal = createSealer('a secret of at least sixteen', 'media')
+  const seal = createSealer(createSecretRing(['a secret of at least sixteen']), 'media')
   assert.deepEqual(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() + 1000}`, 'media')), {
     workspaceId: '1',
     messageId: '2',
+    hasExpired: false,
   })
-  assert.equal(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() - 1}`, 'media')), undefined)
+  assert.equal(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() - 1}`, 'media'))?.hasExpired, true)
   assert.equal(openMediaUrl(seal, seal.seal(`1 2 ${Date.now() + 1000}`, 'cursor')), undefined)
   assert.equal(
     openMediaUrl(
-      createSealer('another secret of sixteen', 'media'),
+      createSealer(createSecretRing(['another secret of sixteen']), 'media'),
       seal.seal(`1 2 ${Date.now() + 1000}`, 'media'),
     ),
     undefined,

@@ -10,7 +10,7 @@ import { sql } from 'kysely'
 import { downloadDueMedia } from '../../server/media/downloads-job.ts'
 import { createMediaStore } from '../../server/media/store.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
-import { resolveProviderSettings } from '../../server/provider/settings.ts'
+import { resolveSandboxSettings } from '../../server/provider/settings.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import {
@@ -279,7 +279,7 @@ everyDatabase('Media of inbound messages', (server) => {
       )
       const small = await deliverFile(scene, 'image', { id: '76' })
       const folder = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
-      await downloadFrom(base, createMediaStore(folder, 1000))
+      await downloadFrom(base, createMediaStore(folder, { maxBytes: 1000 }))
       assert.equal((await loadMedia(small)).state, 'too_large')
       rmSync(folder, { recursive: true })
     })
@@ -365,7 +365,7 @@ everyDatabase('Media of inbound messages', (server) => {
   it('the sandbox serves media like the provider', async () => {
     const scene = await createCustomerFixture(server())
     await server().sync(scene.workspace.id)
-    const { token } = resolveProviderSettings({}, 'a secret of at least sixteen', server().url)
+    const { token } = resolveSandboxSettings('a secret of at least sixteen', server().url)
     const response = await fetch(`${server().url}/sandbox/provider/control/say`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },

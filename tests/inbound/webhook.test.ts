@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { everyDatabase } from '../doors.ts'
+import { exchange } from '../http/raw-socket.ts'
 import {
   buildWebhookBody,
   createCustomerFixture,
@@ -35,6 +36,20 @@ everyDatabase(
       ])
         assert.equal((await verify(query)).status, 403, query)
       assert.equal((await fetch(`${server().url}${WEBHOOK_PATH}`, { method: 'DELETE' })).status, 405)
+    })
+
+    it('unsigned requests are refused before their body is read', async () => {
+      for (const [header, status] of [
+        ['', 401],
+        ['X-Hub-Signature-256: sha1=00\r\n', 403],
+        [`X-Hub-Signature-256: sha256=${'0'.repeat(63)}\r\n`, 403],
+      ] as const) {
+        const { text } = await exchange(
+          server().url,
+          `POST ${WEBHOOK_PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3000000\r\n${header}\r\n`,
+        )
+        assert.match(text, new RegExp(`^HTTP/1.1 ${status} `), header)
+      }
     })
 
     it('signature: checked over the raw bytes; 401 without one, 403 for a wrong one', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { isOutcomeUnknown } from '../../server/provider/port.ts'
+import { createWebhookGuard } from '../../server/webhooks/guard.ts'
 import { type Answer, startPeer } from '../peer.ts'
 import {
   createTestAdapter,
@@ -197,6 +198,48 @@ describe('Adapter: media', () => {
       )
       assert.deepEqual([problem.code, problem.extras.limit_bytes], ['payload_too_large', 9])
     }
+  })
+
+  it('download: names that lead to addresses that are not public are refused on the connection', async () => {
+    const addresses: Record<string, string[]> = {
+      'loopback.example.com': ['127.0.0.1'],
+      'loopback6.example.com': ['::1'],
+      'mapped.example.com': ['::ffff:127.0.0.1'],
+      'mapped-metadata.example.com': ['::ffff:a9fe:a9fe'],
+      'nat64.example.com': ['64:ff9b::7f00:1'],
+      'unique-local.example.com': ['fd00::1'],
+      'link-local.example.com': ['fe80::1'],
+      'private.example.com': ['10.0.0.7'],
+      'carrier.example.com': ['100.64.0.1'],
+      'metadata.example.com': ['169.254.169.254'],
+      'mixed.example.com': ['93.184.215.14', '192.168.1.1'],
+      'media.fbsbx.com': ['127.0.0.1'],
+    }
+    const asked: string[] = []
+    const resolve = async (name: string): Promise<string[]> => {
+      asked.push(name)
+      // The second answer for this name is another one: it is the first that counts, on the connection itself.
+      if (name === 'rebinding.example.com')
+        return asked.filter((one) => one === name).length === 1 ? ['127.0.0.1'] : ['93.184.215.14']
+      return addresses[name]!
+    }
+    const names = [...Object.keys(addresses), 'rebinding.example.com']
+    const strict = createTestAdapter({ guard: createWebhookGuard('', resolve) })
+    for (const name of names) {
+      const download = strict.downloadMedia(`https://${name}/file`, 10, signal)
+      assert.equal((await captureProblem(download)).extras.reason, 'media_refused', name)
+    }
+    assert.deepEqual(asked, names)
+    // A redirect of the provider leads nowhere else either.
+    for (const name of Object.keys(addresses)) {
+      queueAnswers({ status: 302, headers: { Location: `https://${name}/latest/meta-data` }, body: '' })
+      const download = strict.downloadMedia(`${fixture.peer.url}/file`, 10, signal)
+      assert.equal((await captureProblem(download)).extras.reason, 'media_refused', name)
+    }
+    // Where the operator allows an address, it is asked: nothing listens there.
+    const open = createTestAdapter({ guard: createWebhookGuard('127.0.0.0/8', resolve) })
+    const problem = await captureProblem(open.downloadMedia('https://loopback.example.com/file', 10, signal))
+    assert.equal(problem.extras.reason, 'unreachable')
   })
 
   it('download: other hosts and schemes are rejected and never receive the token', async () => {

@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { sql } from 'kysely'
-import { resolveProviderSettings, WEBHOOK_PATH } from '../../server/provider/settings.ts'
+import { resolveSandboxSettings, WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { doAs } from '../calls.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 
 /** An object in a webhook body, in the format of the provider. */
 export type WebhookPart = Record<string, unknown>
 
-const appSecret = resolveProviderSettings({}, 'a secret of at least sixteen', 'http://localhost').appSecret
-export const verifyToken = resolveProviderSettings(
-  {},
-  'a secret of at least sixteen',
-  'http://localhost',
-).verifyToken
+const settings = resolveSandboxSettings('a secret of at least sixteen', 'http://localhost')
+const { appSecret } = settings
+export const { verifyToken } = settings
 
 export const signWebhookBody = (body: string | Buffer, secret = appSecret): string =>
   `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`

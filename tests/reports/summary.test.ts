@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { presets } from '../../catalog/reports.ts'
-import { callAs, doAs, plantContact } from '../calls.ts'
+import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { workspaceHistory } from './history.ts'
 import { insertHistory } from './insert-history.ts'
@@ -246,29 +246,6 @@ const listNullFigures = (body: Record<string, Record<string, unknown>>): string[
 everyDatabase(
   'Workspace summary: limits',
   (server) => {
-    it('new contacts are counted up to a bound, and reported as a lower bound', async () => {
-      clock = '2026-10-07T12:00:00.000Z'
-      const {
-        id,
-        owner: { key },
-      } = await makeWorkspace(server())
-      await sql`
-        insert into contacts (workspace_id, created_at, updated_at)
-        select ${id}::bigint, ${clock}::timestamptz, ${clock}::timestamptz
-        from generate_series(1, 100000)`.execute(server().db)
-      const loadSummary = async () => await doAs(server(), key)(SUMMARY, { preset: 'today' })
-      assert.deepEqual((await loadSummary()).contacts, { new: 100_000, new_is_lower_bound: false })
-      await plantContact(
-        server().db,
-        id,
-        { name: 'One more', phone: '15550100001', email: null, attrs: {}, tagIds: [], groupIds: [] },
-        clock,
-      )
-      const { contacts, notes } = await loadSummary()
-      assert.deepEqual(contacts, { new: 100_000, new_is_lower_bound: true })
-      assert.ok(notes.some((note: string) => note.startsWith('contacts.new was counted up to 100000')))
-    })
-
     it('agent figures are unavailable with a reason, with and without AI agent keys', async () => {
       const workspace = await makeWorkspace(server())
       const loadReason = async (): Promise<string> =>

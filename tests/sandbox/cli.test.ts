@@ -7,299 +7,289 @@ import { everyDatabase } from '../doors.ts'
 import { createSandboxCli } from './cli-fixture.ts'
 import { makeWorkspace, type TestWorkspace } from '../servers.ts'
 
-// Dedicated: the tests advance the clock of the server.
-everyDatabase(
-  'Sandbox: command line',
-  (server) => {
-    const setUp = async () => {
-      const workspace = await makeWorkspace(server())
-      const runCommand = createSandboxCli(server(), workspace.owner.key)
-      return {
-        workspace,
-        call: callAs(server(), workspace.owner.key),
-        run: doAs(server(), workspace.owner.key),
-        /** Runs a command that must succeed. Returns its output. */
-        cli: async (...args: string[]) => {
-          const { exit, output, problem } = await runCommand(...args)
-          assert.equal(exit, 0, JSON.stringify(problem))
-          return output
-        },
-        /** Runs a command that must fail with this exit code and error code. Returns the problem. */
-        cliError: async (exit: number, code: string, ...args: string[]) => {
-          const result = await runCommand(...args)
-          assert.deepEqual(
-            [result.exit, result.problem?.code, result.output],
-            [exit, code, undefined],
-            JSON.stringify(result),
-          )
-          return result.problem
-        },
-      }
+everyDatabase('Sandbox: command line', (server) => {
+  const setUp = async () => {
+    const workspace = await makeWorkspace(server())
+    const runCommand = createSandboxCli(server(), workspace.owner.key)
+    return {
+      workspace,
+      call: callAs(server(), workspace.owner.key),
+      run: doAs(server(), workspace.owner.key),
+      /** Runs a command that must succeed. Returns its output. */
+      cli: async (...args: string[]) => {
+        const { exit, output, problem } = await runCommand(...args)
+        assert.equal(exit, 0, JSON.stringify(problem))
+        return output
+      },
+      /** Runs a command that must fail with this exit code and error code. Returns the problem. */
+      cliError: async (exit: number, code: string, ...args: string[]) => {
+        const result = await runCommand(...args)
+        assert.deepEqual(
+          [result.exit, result.problem?.code, result.output],
+          [exit, code, undefined],
+          JSON.stringify(result),
+        )
+        return result.problem
+      },
     }
-    type Run = Awaited<ReturnType<typeof setUp>>['run']
-    const getOnlyConversation = async (run: Run) => {
-      const { data } = await run('inbox_search_conversations', {})
-      assert.equal(data.length, 1)
-      return data[0]
-    }
-    const insertApprovedTemplate = async (workspace: TestWorkspace): Promise<string> =>
-      await insertTemplate(
-        server().db,
-        workspace.id,
-        {
-          account_id: `77${workspace.id}`,
-          name: 'order_update',
-          language: 'en_US',
-          category: 'UTILITY',
-          status: 'APPROVED',
-          components: [
-            {
-              type: 'BODY',
-              text: 'Hello {{1}}, your order is on its way.',
-              example: { body_text: [['Ada']] },
-            },
-          ],
-        },
-        server().app.now(),
-      )
-
-    it('say, messages, status and clock: a conversation inside and after the service window', async () => {
-      const { workspace, run, call, cli } = await setUp()
-      const inbound = await cli(
-        'say',
-        '--from',
-        '+1 555 010 0042',
-        '--name',
-        'Ada',
-        'Is my order',
-        'on its way?',
-      )
-      assert.match(inbound.id, /^wamid\./)
-      await server().settle()
-      const conversation = await getOnlyConversation(run)
-      assert.deepEqual(
-        [
-          conversation.contact.name,
-          conversation.contact.phone,
-          conversation.unread_count,
-          conversation.last_message.text,
+  }
+  type Run = Awaited<ReturnType<typeof setUp>>['run']
+  const getOnlyConversation = async (run: Run) => {
+    const { data } = await run('inbox_search_conversations', {})
+    assert.equal(data.length, 1)
+    return data[0]
+  }
+  const insertApprovedTemplate = async (workspace: TestWorkspace): Promise<string> =>
+    await insertTemplate(
+      server().db,
+      workspace.id,
+      {
+        account_id: `77${workspace.id}`,
+        name: 'order_update',
+        language: 'en_US',
+        category: 'UTILITY',
+        status: 'APPROVED',
+        components: [
+          {
+            type: 'BODY',
+            text: 'Hello {{1}}, your order is on its way.',
+            example: { body_text: [['Ada']] },
+          },
         ],
-        ['Ada', '15550100042', 1, 'Is my order on its way?'],
-      )
-      assert.equal(conversation.window.open, true)
+      },
+      server().app.now(),
+    )
 
-      const { message } = await run('messaging_send_reply', {
-        conversation_id: conversation.id,
-        text: 'It is.',
+  it('say, messages, status and clock: a conversation inside and after the service window', async () => {
+    const { workspace, run, call, cli } = await setUp()
+    const inbound = await cli(
+      'say',
+      '--from',
+      '+1 555 010 0042',
+      '--name',
+      'Ada',
+      'Is my order',
+      'on its way?',
+    )
+    assert.match(inbound.id, /^wamid\./)
+    await server().settle()
+    const conversation = await getOnlyConversation(run)
+    assert.deepEqual(
+      [
+        conversation.contact.name,
+        conversation.contact.phone,
+        conversation.unread_count,
+        conversation.last_message.text,
+      ],
+      ['Ada', '15550100042', 1, 'Is my order on its way?'],
+    )
+    assert.equal(conversation.window.open, true)
+
+    const { message } = await run('messaging_send_reply', {
+      conversation_id: conversation.id,
+      text: 'It is.',
+    })
+    const {
+      data: [stored, ...others],
+    } = await cli('messages', '--to', '+15550100042')
+    assert.deepEqual([stored.text.body, stored.to, others.length], ['It is.', '15550100042', 0])
+    await cli('status', message.id, 'read')
+    await server().settle()
+    assert.equal((await run('messaging_get_message', { message_id: message.id })).status, 'read')
+
+    const before = await cli('clock', 'show')
+    const after = await cli('clock', 'advance', '1d 1h')
+    assert.equal(after.offset_ms - before.offset_ms, 25 * 3_600_000)
+    const late = await call(
+      'messaging_send_reply',
+      { conversation_id: conversation.id, text: 'Still there?' },
+      { confirm: 'send' },
+    )
+    assert.deepEqual(
+      [late.status, late.body.code, late.body.window.reason],
+      [409, 'window_closed', 'expired'],
+    )
+    await insertApprovedTemplate(workspace)
+    await server().sync(workspace.id)
+    const sent = await run('messaging_send_template', {
+      contact_id: conversation.contact.id,
+      template: { name: 'order_update', language: 'en_US', body: ['Ada'] },
+    })
+    assert.equal(sent.preview, 'Hello Ada, your order is on its way.')
+    assert.equal((await cli('messages')).data.length, 2)
+  })
+
+  it('say: a customer from an ad, and a customer without a phone number', async () => {
+    const { run, cli } = await setUp()
+    await cli('say', '--from', '+1 555 010 0043', '--ad', 'Saw your ad')
+    await server().settle()
+    assert.equal((await getOnlyConversation(run)).window.kind, 'free_entry')
+    await cli('say', '--user-id', 'US.13491208655302741918', 'No number here')
+    await server().settle()
+    const { data } = await run('inbox_search_conversations', {})
+    assert.deepEqual(
+      [data.length, data[0].contact.phone, data[0].last_message.text],
+      [2, null, 'No number here'],
+    )
+  })
+
+  it('review: pause, reject and approve a template', async () => {
+    const { workspace, cli, cliError } = await setUp()
+    const id = await insertApprovedTemplate(workspace)
+    const getStatus = async () => {
+      await server().settle()
+      return (
+        await server()
+          .db.selectFrom('templates')
+          .select('status')
+          .where('workspace_id', '=', workspace.id)
+          .where('id', '=', id)
+          .executeTakeFirstOrThrow()
+      ).status
+    }
+    for (const [decision, expected] of [
+      ['pause', 'PAUSED'],
+      ['reject', 'REJECTED'],
+      ['approve', 'APPROVED'],
+    ] as const) {
+      await cli('review', id, decision, ...(decision === 'reject' ? ['--reason', 'PROMOTIONAL'] : []))
+      assert.equal(await getStatus(), expected)
+    }
+    assert.deepEqual(
+      (await cli('templates')).data.map((t: { name: string; status: string }) => [t.name, t.status]),
+      [['order_update', 'APPROVED']],
+    )
+    await cliError(3, 'not_found', 'review', '999999', 'approve')
+    await cliError(2, 'invalid_input', 'review', id, 'praise')
+  })
+
+  it('fault: add and clear; a message whose response was lost is sent once', async () => {
+    const { run, call, cli, cliError } = await setUp()
+    await cli('say', '--from', '+1 555 010 0044', 'Hello')
+    await server().settle()
+    const { id } = await getOnlyConversation(run)
+    const reply = (text: string, idempotencyKey: string) =>
+      call('messaging_send_reply', { conversation_id: id, text }, { confirm: 'send', idempotencyKey })
+    await cli('fault', 'add', '--on', 'messages', '--to', '+1 555 010 0044', '--code', '131042')
+    assert.deepEqual((await reply('one', 'faulty-reply-1')).status, 502)
+    await cli('fault', 'clear')
+    assert.equal((await reply('one', 'faulty-reply-1')).status, 201)
+    await cli('fault', 'add', '--on', 'messages', '--drop-answer', '--times', '1')
+    assert.equal((await reply('two', 'faulty-reply-2')).status >= 500, true)
+    assert.equal((await reply('two', 'faulty-reply-2')).status, 201)
+    assert.deepEqual(
+      (await cli('messages')).data.map((m: { text: { body: string } }) => m.text.body),
+      ['one', 'two'],
+    )
+    await cliError(2, 'invalid_input', 'fault', 'add', '--on', 'messages')
+    await cliError(2, 'invalid_input', 'fault', 'add', '--on', 'everything', '--code', '1')
+  })
+
+  it('webhooks: duplicated and shuffled webhooks are applied once', async () => {
+    const { run, cli } = await setUp()
+    await cli('webhooks', '--duplicates', '3', '--shuffle')
+    for (const text of ['one', 'two', 'three', 'four']) await cli('say', '--from', '+1 555 010 0045', text)
+    await server().settle()
+    await cli('webhooks')
+    const { id, unread_count: unread } = await getOnlyConversation(run)
+    const { data } = await run('inbox_list_messages', { conversation_id: id })
+    assert.deepEqual(
+      [unread, data.map((m: { text: string }) => m.text).toSorted()],
+      [4, ['four', 'one', 'three', 'two']],
+    )
+  })
+
+  it('invalid arguments are reported with an exit code and a problem', async () => {
+    const { workspace, cliError } = await setUp()
+    const invalidPhone = await cliError(2, 'invalid_input', 'say', '--from', '12', 'Hello')
+    assert.equal(invalidPhone.errors[0].pointer, '#/from')
+    await cliError(2, 'invalid_input', 'say', 'Hello')
+    await cliError(2, 'invalid_input', 'say', '--from', '+1 555 010 0046')
+    await cliError(3, 'not_found', 'say', '--from', '+1 555 010 0046', '--channel', '999999', 'Hello')
+    for (const text of ['tomorrow', '0h', '25', '9999999w'])
+      await cliError(2, 'invalid_input', 'clock', 'advance', text)
+    await cliError(3, 'not_found', 'status', '999999', 'read')
+    await cliError(2, 'invalid_input', 'sing')
+    const unconnected = await createChannel(
+      server().db,
+      workspace.id,
+      { type: 'chatapp', name: 'Bare', status: 'connected' },
+      server().app.now(),
+    )
+    assert.equal(
+      (
+        await cliError(
+          5,
+          'conflict',
+          'say',
+          '--from',
+          '+1 555 010 0046',
+          '--channel',
+          unconnected.id,
+          'Hello',
+        )
+      ).reason,
+      'no_provider_number',
+    )
+  })
+
+  it('authorization: scope, live key and role are required', async () => {
+    const { workspace } = await setUp()
+    const getFailure = async (key: string, ...args: string[]) => {
+      const { exit, problem } = await createSandboxCli(server(), key)(...args)
+      return [exit, problem?.reason ?? problem?.code]
+    }
+    const say = ['say', '--from', '+1 555 010 0047', 'Hello']
+    assert.deepEqual(await getFailure('wc_live_nobody', ...say), [4, 'unauthenticated'])
+    assert.deepEqual(
+      await getFailure((await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })).key, ...say),
+      [4, 'insufficient_scope'],
+    )
+    assert.deepEqual(
+      await getFailure((await workspace.key(workspace.owner.staffId, { test: true })).key, ...say),
+      [4, 'test_key'],
+    )
+    const agent = await workspace.staff({ role: 'agent' })
+    assert.deepEqual(await getFailure(agent.key, 'messages'), [4, 'not_admin'])
+  })
+
+  it('workspaces see only their own messages', async () => {
+    const [first, second] = [await setUp(), await setUp()]
+    await first.cli('say', '--from', '+1 555 010 0048', 'Hello')
+    await server().settle()
+    const { message } = await first.run('messaging_send_reply', {
+      conversation_id: (await getOnlyConversation(first.run)).id,
+      text: 'Hi',
+    })
+    assert.deepEqual((await second.cli('messages')).data, [])
+    await second.cliError(3, 'not_found', 'status', message.id, 'read')
+    assert.deepEqual((await second.run('inbox_search_conversations', {})).data, [])
+  })
+
+  it('REST: unknown paths, wrong methods and invalid bodies return a problem', async () => {
+    const { workspace } = await setUp()
+    const request = async (method: string, path: string, body?: string) => {
+      const response = await fetch(`${server().url}/sandbox${path}`, {
+        method,
+        headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Content-Type': 'application/json' },
+        ...(body === undefined ? {} : { body }),
       })
-      const {
-        data: [stored, ...others],
-      } = await cli('messages', '--to', '+15550100042')
-      assert.deepEqual([stored.text.body, stored.to, others.length], ['It is.', '15550100042', 0])
-      await cli('status', message.id, 'read')
-      await server().settle()
-      assert.equal((await run('messaging_get_message', { message_id: message.id })).status, 'read')
-
-      const before = await cli('clock', 'show')
-      const after = await cli('clock', 'advance', '1d 1h')
-      assert.equal(after.offset_ms - before.offset_ms, 25 * 3_600_000)
-      const late = await call(
-        'messaging_send_reply',
-        { conversation_id: conversation.id, text: 'Still there?' },
-        { confirm: 'send' },
-      )
-      assert.deepEqual(
-        [late.status, late.body.code, late.body.window.reason],
-        [409, 'window_closed', 'expired'],
-      )
-      await insertApprovedTemplate(workspace)
-      await server().sync(workspace.id)
-      const sent = await run('messaging_send_template', {
-        contact_id: conversation.contact.id,
-        template: { name: 'order_update', language: 'en_US', body: ['Ada'] },
-      })
-      assert.equal(sent.preview, 'Hello Ada, your order is on its way.')
-      assert.equal((await cli('messages')).data.length, 2)
-    })
-
-    it('say: a customer from an ad, and a customer without a phone number', async () => {
-      const { run, cli } = await setUp()
-      await cli('say', '--from', '+1 555 010 0043', '--ad', 'Saw your ad')
-      await server().settle()
-      assert.equal((await getOnlyConversation(run)).window.kind, 'free_entry')
-      await cli('say', '--user-id', 'US.13491208655302741918', 'No number here')
-      await server().settle()
-      const { data } = await run('inbox_search_conversations', {})
-      assert.deepEqual(
-        [data.length, data[0].contact.phone, data[0].last_message.text],
-        [2, null, 'No number here'],
-      )
-    })
-
-    it('review: pause, reject and approve a template', async () => {
-      const { workspace, cli, cliError } = await setUp()
-      const id = await insertApprovedTemplate(workspace)
-      const getStatus = async () => {
-        await server().settle()
-        return (
-          await server()
-            .db.selectFrom('templates')
-            .select('status')
-            .where('workspace_id', '=', workspace.id)
-            .where('id', '=', id)
-            .executeTakeFirstOrThrow()
-        ).status
-      }
-      for (const [decision, expected] of [
-        ['pause', 'PAUSED'],
-        ['reject', 'REJECTED'],
-        ['approve', 'APPROVED'],
-      ] as const) {
-        await cli('review', id, decision, ...(decision === 'reject' ? ['--reason', 'PROMOTIONAL'] : []))
-        assert.equal(await getStatus(), expected)
-      }
-      assert.deepEqual(
-        (await cli('templates')).data.map((t: { name: string; status: string }) => [t.name, t.status]),
-        [['order_update', 'APPROVED']],
-      )
-      await cliError(3, 'not_found', 'review', '999999', 'approve')
-      await cliError(2, 'invalid_input', 'review', id, 'praise')
-    })
-
-    it('fault: add and clear; a message whose response was lost is sent once', async () => {
-      const { run, call, cli, cliError } = await setUp()
-      await cli('say', '--from', '+1 555 010 0044', 'Hello')
-      await server().settle()
-      const { id } = await getOnlyConversation(run)
-      const reply = (text: string, idempotencyKey: string) =>
-        call('messaging_send_reply', { conversation_id: id, text }, { confirm: 'send', idempotencyKey })
-      await cli('fault', 'add', '--on', 'messages', '--to', '+1 555 010 0044', '--code', '131042')
-      assert.deepEqual((await reply('one', 'faulty-reply-1')).status, 502)
-      await cli('fault', 'clear')
-      assert.equal((await reply('one', 'faulty-reply-1')).status, 201)
-      await cli('fault', 'add', '--on', 'messages', '--drop-answer', '--times', '1')
-      assert.equal((await reply('two', 'faulty-reply-2')).status >= 500, true)
-      assert.equal((await reply('two', 'faulty-reply-2')).status, 201)
-      assert.deepEqual(
-        (await cli('messages')).data.map((m: { text: { body: string } }) => m.text.body),
-        ['one', 'two'],
-      )
-      await cliError(2, 'invalid_input', 'fault', 'add', '--on', 'messages')
-      await cliError(2, 'invalid_input', 'fault', 'add', '--on', 'everything', '--code', '1')
-    })
-
-    it('webhooks: duplicated and shuffled webhooks are applied once', async () => {
-      const { run, cli } = await setUp()
-      await cli('webhooks', '--duplicates', '3', '--shuffle')
-      for (const text of ['one', 'two', 'three', 'four']) await cli('say', '--from', '+1 555 010 0045', text)
-      await server().settle()
-      await cli('webhooks')
-      const { id, unread_count: unread } = await getOnlyConversation(run)
-      const { data } = await run('inbox_list_messages', { conversation_id: id })
-      assert.deepEqual(
-        [unread, data.map((m: { text: string }) => m.text).toSorted()],
-        [4, ['four', 'one', 'three', 'two']],
-      )
-    })
-
-    it('invalid arguments are reported with an exit code and a problem', async () => {
-      const { workspace, cliError } = await setUp()
-      const invalidPhone = await cliError(2, 'invalid_input', 'say', '--from', '12', 'Hello')
-      assert.equal(invalidPhone.errors[0].pointer, '#/from')
-      await cliError(2, 'invalid_input', 'say', 'Hello')
-      await cliError(2, 'invalid_input', 'say', '--from', '+1 555 010 0046')
-      await cliError(3, 'not_found', 'say', '--from', '+1 555 010 0046', '--channel', '999999', 'Hello')
-      for (const text of ['tomorrow', '0h', '25', '9999999w'])
-        await cliError(2, 'invalid_input', 'clock', 'advance', text)
-      await cliError(3, 'not_found', 'status', '999999', 'read')
-      await cliError(2, 'invalid_input', 'sing')
-      const unconnected = await createChannel(
-        server().db,
-        workspace.id,
-        { type: 'chatapp', name: 'Bare', status: 'connected' },
-        server().app.now(),
-      )
-      assert.equal(
-        (
-          await cliError(
-            5,
-            'conflict',
-            'say',
-            '--from',
-            '+1 555 010 0046',
-            '--channel',
-            unconnected.id,
-            'Hello',
-          )
-        ).reason,
-        'no_provider_number',
-      )
-    })
-
-    it('authorization: scope, live key, phone visibility and channel access are required', async () => {
-      const { workspace } = await setUp()
-      const getFailure = async (key: string, ...args: string[]) => {
-        const { exit, problem } = await createSandboxCli(server(), key)(...args)
-        return [exit, problem?.reason ?? problem?.code]
-      }
-      const say = ['say', '--from', '+1 555 010 0047', 'Hello']
-      assert.deepEqual(await getFailure('wc_live_nobody', ...say), [4, 'unauthenticated'])
-      assert.deepEqual(
-        await getFailure(
-          (await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })).key,
-          ...say,
-        ),
-        [4, 'insufficient_scope'],
-      )
-      assert.deepEqual(
-        await getFailure((await workspace.key(workspace.owner.staffId, { test: true })).key, ...say),
-        [4, 'test_key'],
-      )
-      const withoutPhones = await workspace.staff({ role: 'agent', hide_phone_numbers: true })
-      assert.deepEqual(await getFailure(withoutPhones.key, 'messages'), [4, 'phone_hidden'])
-      const withoutChannels = await workspace.staff({ role: 'agent', channel_ids: [] })
-      assert.deepEqual(await getFailure(withoutChannels.key, ...say), [5, 'no_channel'])
-    })
-
-    it('workspaces see only their own messages', async () => {
-      const [first, second] = [await setUp(), await setUp()]
-      await first.cli('say', '--from', '+1 555 010 0048', 'Hello')
-      await server().settle()
-      const { message } = await first.run('messaging_send_reply', {
-        conversation_id: (await getOnlyConversation(first.run)).id,
-        text: 'Hi',
-      })
-      assert.deepEqual((await second.cli('messages')).data, [])
-      await second.cliError(3, 'not_found', 'status', message.id, 'read')
-      assert.deepEqual((await second.run('inbox_search_conversations', {})).data, [])
-    })
-
-    it('REST: unknown paths, wrong methods and invalid bodies return a problem', async () => {
-      const { workspace } = await setUp()
-      const request = async (method: string, path: string, body?: string) => {
-        const response = await fetch(`${server().url}/sandbox${path}`, {
-          method,
-          headers: { Authorization: `Bearer ${workspace.owner.key}`, 'Content-Type': 'application/json' },
-          ...(body === undefined ? {} : { body }),
-        })
-        const problem = (await response.json()) as { code: string; request_id: string }
-        assert.match(problem.request_id, /^req_/)
-        return [response.status, problem.code]
-      }
-      assert.deepEqual(await request('GET', '/nothing'), [404, 'not_found'])
-      assert.deepEqual(await request('PUT', '/say', '{}'), [405, 'method_not_allowed'])
-      assert.deepEqual(await request('POST', '/say', '{'), [400, 'invalid_input'])
-      assert.deepEqual(await request('POST', '/say', '[]'), [400, 'invalid_input'])
-      assert.deepEqual(
-        await request('POST', '/say', JSON.stringify({ from: '+15550100049', text: 'a\u0000b' })),
-        [400, 'invalid_input'],
-      )
-      assert.deepEqual(
-        await request('POST', '/say', JSON.stringify({ from: '+15550100049', text: 'Hello', loud: true })),
-        [400, 'invalid_input'],
-      )
-      assert.deepEqual(await request('GET', '/messages?to=x'), [400, 'invalid_input'])
-    })
-  },
-  { dedicated: true },
-)
+      const problem = (await response.json()) as { code: string; request_id: string }
+      assert.match(problem.request_id, /^req_/)
+      return [response.status, problem.code]
+    }
+    assert.deepEqual(await request('GET', '/nothing'), [404, 'not_found'])
+    assert.deepEqual(await request('PUT', '/say', '{}'), [405, 'method_not_allowed'])
+    assert.deepEqual(await request('POST', '/say', '{'), [400, 'invalid_input'])
+    assert.deepEqual(await request('POST', '/say', '[]'), [400, 'invalid_input'])
+    assert.deepEqual(
+      await request('POST', '/say', JSON.stringify({ from: '+15550100049', text: 'a\u0000b' })),
+      [400, 'invalid_input'],
+    )
+    assert.deepEqual(
+      await request('POST', '/say', JSON.stringify({ from: '+15550100049', text: 'Hello', loud: true })),
+      [400, 'invalid_input'],
+    )
+    assert.deepEqual(await request('GET', '/messages?to=x'), [400, 'invalid_input'])
+  })
+})

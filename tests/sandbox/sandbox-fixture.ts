@@ -2,7 +2,6 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe } from 'node:test'
 import { pino } from 'pino'
-import { MAX_BODY_BYTES } from '../../server/http/body.ts'
 import { nodeHandler } from '../../server/http/node.ts'
 import { createSandbox, type Sandbox } from '../../server/sandbox/emulator/sandbox.ts'
 import type { Db } from '../../storage/database.ts'
@@ -150,6 +149,7 @@ const runSandboxTest = async (
 ): Promise<void> => {
   const { receiver, changes, webhooks, hookStatuses } = await startReceiver(account)
   const clock = { offsetMs: 0 }
+  const log = pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' })
   const createInstance = (): Sandbox =>
     createSandbox({
       db,
@@ -158,7 +158,7 @@ const runSandboxTest = async (
       appSecret: APP_SECRET,
       verifyToken: 'right',
       callbackUrl: () => `${receiver.url}/hook`,
-      log: pino({ level: process.env.WCRM_TEST_LOG ?? 'silent' }),
+      log,
       clock: {
         offsetMs: () => clock.offsetMs,
         setOffset: async (ms) => {
@@ -169,7 +169,7 @@ const runSandboxTest = async (
   const sandbox = createInstance()
   const handle = nodeHandler(
     (request) => sandbox.fetch(request, new URL(request.url).pathname.replace('/base', '')),
-    { maxRequestBodySize: MAX_BODY_BYTES },
+    { publicUrl: 'http://sandbox', log },
   )
   const apiServer = await startHttpServer((request, response) => {
     void handle(request, response)

@@ -94,13 +94,18 @@ describe('Sandbox in a separate process', () => {
       await run('messaging_send_reply', { conversation_id: conversations[0]!.id, text: 'Hi' })
       assert.equal((await cli('messages')).output.data.length, 1)
       assert.equal((await cli('clock', 'advance', '2d')).exit, 0)
-      const control = (await (
-        await fetch(`${url}/control`, { headers: { Authorization: `Bearer ${token}` } })
-      ).json()) as { now: string }
-      assert.ok(
-        Date.parse(control.now) - Date.now() > 47 * 3_600_000,
-        'its clock follows the clock of the server',
-      )
+      const late = await fetch(`${url}/v23.0/88${workspace.id}/messages`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({
+          messaging_product: 'whatsapp',
+          to: '15550100050',
+          type: 'text',
+          text: { body: 'Late' },
+        }),
+      })
+      const { error } = (await late.json()) as { error: { code: number } }
+      assert.equal(error.code, 131047, 'the clock of its number follows the clock of the workspace')
     } finally {
       await server.close()
       assert.equal(await sandbox.stop(), 0)

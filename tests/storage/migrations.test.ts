@@ -132,6 +132,36 @@ for (const database of databases) {
       })
     })
 
+    it('removes names that are the phone, and no others', async () => {
+      await onEmptyDatabase(database, async (db) => {
+        await migrate(db, '0008-reports')
+        const names = [
+          ['15550100042', null],
+          ['+1 (555) 010-0042', null],
+          ['0555 010 0042', null],
+          ['１５５５\u200b０１０００４２', null],
+          ['١٥٥٥٠١٠٠٠٤٢', null],
+          ['15550100043', '15550100043'],
+          ['0100', '0100'],
+          ['Ada 15550100042', 'Ada 15550100042'],
+          ['李 15550100042', '李 15550100042'],
+          ['', ''],
+        ] as const
+        for (const [i, [name]] of names.entries())
+          await sql`
+            insert into contacts (workspace_id, phone, name, name_key, search, created_at, updated_at)
+            values (${i + 1}, '15550100042', ${name}, ${name}, ${`${name}\n15550100042`}, '2026-10-01', '2026-10-01')
+          `.execute(db)
+        await migrate(db)
+        const { rows } = await sql<{ name: string | null; name_key: string; search: string }>`
+          select name, name_key, search from contacts order by workspace_id`.execute(db)
+        assert.deepEqual(
+          rows.map(({ name, name_key, search }) => [name, name_key, search]),
+          names.map(([, kept]) => [kept, kept ?? '', `${kept ?? ''}\n15550100042`]),
+        )
+      })
+    })
+
     it('keeps conversations, with no unread messages', async () => {
       await onEmptyDatabase(database, async (db) => {
         await migrate(db, '0001-spine')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
-import { resolveProviderSettings } from '../../server/provider/settings.ts'
+import { resolveSandboxSettings } from '../../server/provider/settings.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { summarizeReply } from '../messaging/fixtures.ts'
@@ -16,7 +16,7 @@ const callControlApi = async <T>(
   path: string,
   body?: object,
 ): Promise<T> => {
-  const { baseUrl, token } = resolveProviderSettings({}, 'a secret of at least sixteen', server.url)
+  const { baseUrl, token } = resolveSandboxSettings('a secret of at least sixteen', server.url)
   const response = await fetch(`${baseUrl}/control/${path}`, {
     method,
     headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },

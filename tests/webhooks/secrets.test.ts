@@ -87,26 +87,29 @@ everyDatabase('Webhook secrets', (server) => {
         [200, rotated.text, 'true'],
       )
     }
-    // A refusal is stored and repeated as well.
+    // A refusal is stored sealed and repeated as well.
     const refusals = [1, 2].map(() =>
       ops!.call(
-        'webhooks_create_endpoint',
-        { url: 'https://localhost.example.invalid/' },
-        { idempotencyKey: 'refused-address' },
+        'webhooks_rotate_secret',
+        { endpoint_id: 'ep_01ARZ3NDEKTSV4RRFFQ69G5FAV' },
+        { idempotencyKey: 'refused-rotation', confirm: 'rotate' },
       ),
     )
     for (const refused of await Promise.all(refusals))
-      assert.ok(refused.status === 400 || refused.status === 409, refused.text)
-    assert.equal(
-      (
-        await ops!.call(
-          'webhooks_create_endpoint',
-          { url: 'https://localhost.example.invalid/' },
-          { idempotencyKey: 'refused-address' },
-        )
-      ).headers['idempotent-replayed'],
-      'true',
+      assert.ok(refused.status === 404 || refused.status === 409, refused.text)
+    const { body: refusal } = await server()
+      .db.selectFrom('idempotency')
+      .select('body')
+      .where('workspace_id', '=', workspace.id)
+      .where('key', '=', 'refused-rotation')
+      .executeTakeFirstOrThrow()
+    assert.doesNotMatch(refusal!, /endpoint/)
+    const repeated = await ops!.call(
+      'webhooks_rotate_secret',
+      { endpoint_id: 'ep_01ARZ3NDEKTSV4RRFFQ69G5FAV' },
+      { idempotencyKey: 'refused-rotation', confirm: 'rotate' },
     )
+    assert.deepEqual([repeated.status, repeated.headers['idempotent-replayed']], [404, 'true'])
   })
 
   it('sealed values of another endpoint or field cannot be opened', async () => {

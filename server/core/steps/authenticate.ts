@@ -3,10 +3,13 @@ import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { hashApiKey, isApiKey } from '../../api-keys.ts'
 import { Problem } from '../problem.ts'
+import { describeDatabaseError } from './deadline.ts'
+import { lookUpLimited } from './throttle.ts'
 
 /** A revoked key must stop working within a second on every server, so keys are cached for less than that. */
 const KEY_CACHE_TTL_MS = 800
 const MAX_CACHED_KEYS = 10_000
+const MAX_KNOWN_KEYS = 100_000
 const USED_AT_INTERVAL_MS = 60_000
 
 const unauthenticated = (detail: string): Problem =>
@@ -23,26 +26,48 @@ const parseBearer = (authorization: string | undefined): string => {
 
 /**
  * Returns the key, its owner and the workspace. Throws 401, with the same text for unknown, expired and
- * revoked keys.
+ * revoked keys, and 429 when the client's address failed too often.
+ *
+ * A key that was valid at its last look-up is looked up again however often others behind the same address
+ * failed; one that this server has not seen is refused with them.
  */
-export const authenticate = async (app: App, authorization: string | undefined): Promise<Actor> => {
+export const authenticate = async (
+  app: App,
+  authorization: string | undefined,
+  address: string | undefined,
+): Promise<Actor> => {
   const token = parseBearer(authorization)
-  const row = await loadKey(app, token)
-  // A cached key may have expired meanwhile.
-  if (!row || (row.expires_at !== null && Date.parse(row.expires_at) <= Date.parse(app.now())))
+  const { known } = app.keyCache
+  const hash = hashApiKey(token)
+  const id = hash.toString('base64')
+  const row = known.has(id)
+    ? await findValidKey(app, hash, id)
+    : await lookUpLimited(app, address, async () =>
+        isApiKey(token) ? await findValidKey(app, hash, id) : undefined,
+      )
+  if (!row) {
+    known.delete(id)
     throw unauthenticated('The API key is unknown, expired or revoked.')
+  }
+  if (known.size >= MAX_KNOWN_KEYS) known.clear()
+  known.add(id)
   updateKeyUsedAt(app, row)
   return toActor(row)
 }
 
-const loadKey = async (app: App, token: string): Promise<KeyRow | undefined> => {
+const findValidKey = async (app: App, hash: Buffer, id: string): Promise<KeyRow | undefined> => {
+  const row = await findCachedKey(app, hash, id)
+  // A cached key may have expired meanwhile.
+  return row && (row.expires_at === null || Date.parse(row.expires_at) > Date.parse(app.now()))
+    ? row
+    : undefined
+}
+
+const findCachedKey = async (app: App, hash: Buffer, id: string): Promise<KeyRow | undefined> => {
   const { keys } = app.keyCache
-  const hash = hashApiKey(token)
-  const id = hash.toString('base64')
   const cached = keys.get(id)
   const now = performance.now()
   if (cached && now - cached.loadedAt < KEY_CACHE_TTL_MS) return cached.row
-  if (!isApiKey(token)) return undefined
   if (keys.size >= MAX_CACHED_KEYS) keys.clear()
   const row = findKey(app.db, hash, app.now())
   keys.set(id, { loadedAt: now, row })
@@ -57,7 +82,7 @@ const updateKeyUsedAt = (app: App, row: KeyRow): void => {
   if (now - (usedAt.get(row.key_id) ?? -Infinity) < USED_AT_INTERVAL_MS) return
   usedAt.set(row.key_id, now)
   markKeyUsed(app.db, row.workspace_id, row.key_id, app.now()).catch((error: unknown) =>
-    app.log.warn({ error }, 'Cannot update last_used_at of an API key'),
+    app.log.warn(describeDatabaseError(error), 'Cannot update last_used_at of an API key'),
   )
 }
 
@@ -85,5 +110,6 @@ export const toActor = (row: KeyRow): Actor => ({
     test: row.test,
     apiVersion: row.api_version,
     expiresAt: row.expires_at,
+    allowFrom: row.allow_from,
   },
 })

@@ -1,9 +1,11 @@
 import type { Operation } from '../../../catalog/index.ts'
 import { Problem } from '../problem.ts'
 
+export const normalizeConfirm = (given: string): string => given.trim().toLowerCase()
+
 /** True when the operation's verb was sent. */
 export const isConfirmed = (op: Operation, given: string | undefined): boolean =>
-  op.confirm !== undefined && given?.trim().toLowerCase() === op.confirm
+  op.confirm !== undefined && given !== undefined && normalizeConfirm(given) === op.confirm
 
 /** Throws 428 when a change that cannot be undone, or that customers see, lacks the operation's verb. */
 export const requireConfirm = (op: Operation, given: string | undefined): void => {

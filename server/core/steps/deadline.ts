@@ -1,6 +1,9 @@
+import { isDiskFullError } from '../disk-full.ts'
 import { Problem } from '../problem.ts'
 
 type DatabaseError = { code?: string }
+
+const RETRY_SOON = { 'Retry-After': '2' }
 
 /** Rejects with 504 when the work takes longer than `ms`: many statements, or the wait for a connection. */
 export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> =>
@@ -10,8 +13,9 @@ export const withDeadline = <T>(ms: number, work: Promise<T>): Promise<T> =>
         reject(
           new Problem(
             'timeout',
-            `The work did not finish in ${ms / 1000} seconds. Retry with the same Idempotency-Key; ` +
-              'it never runs twice.',
+            'The work did not finish in time. Retry with the same Idempotency-Key; it never runs twice.',
+            {},
+            RETRY_SOON,
           ),
         ),
       ms,
@@ -34,28 +38,61 @@ export const describeDatabaseError = (error: unknown): Record<string, string | u
   return code ? { code, table, constraint, routine } : { stack }
 }
 
-/** SQLSTATEs and socket errors that mean that the database cannot be reached. */
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
+/**
+ * Runs the parts of one call, which together may take `ms`: the time between them, such as that of a slow
+ * upload, does not count.
+ */
+export const createCallDeadline = (ms: number): (<T>(part: () => Promise<T>) => Promise<T>) => {
+  let leftMs = ms
+  return async (part) => {
+    const startedAt = performance.now()
+    try {
+      return await withDeadline(leftMs, part())
+    } finally {
+      leftMs -= performance.now() - startedAt
+    }
+  }
+}
+
+/** Errors of the connection while a statement was running, from the server or from this side. */
+const CONNECTION_LOST = new Set([
   'ECONNRESET',
-  'ENOTFOUND',
-  'EAI_AGAIN',
   'ETIMEDOUT',
   'EPIPE',
-  'ENOENT',
   'CONNECTION_CLOSED',
-  'CONNECTION_ENDED',
   'CONNECTION_DESTROYED',
-  'CONNECT_TIMEOUT',
+  'RESPONSE_TIMEOUT',
   '57P01',
   '57P02',
-  '57P03',
-  '53300',
-  '08006',
-  '08001',
-  '08003',
-  '25006',
 ])
+
+/** SQLSTATEs and errors of this side that mean that the database cannot be reached or used. */
+const UNREACHABLE = new Set([
+  ...CONNECTION_LOST,
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ENOENT',
+  'CONNECTION_ENDED',
+  'CONNECT_TIMEOUT',
+  'ACQUIRE_TIMEOUT',
+  '57P03',
+  '25006',
+  '25P03',
+])
+
+/** Classes of SQLSTATEs: connection exceptions (poolers report all theirs so), insufficient resources. */
+const UNREACHABLE_CLASSES = /^(?:08|53)...$/
+
+const isUnreachable = (code: string): boolean => UNREACHABLE.has(code) || UNREACHABLE_CLASSES.test(code)
+
+/** True when a connection was lost with its transaction, which may nevertheless be committed. */
+export const isOutcomeLost = (error: unknown): boolean => {
+  const { code } = error as DatabaseError
+  return code !== undefined && (CONNECTION_LOST.has(code) || code.startsWith('08'))
+}
 
 /** Returns what an error of the database means to the client; undefined when it is a bug of the service. */
 export const toDatabaseProblem = (error: unknown): Problem | undefined => {
@@ -65,6 +102,8 @@ export const toDatabaseProblem = (error: unknown): Problem | undefined => {
       'timeout',
       'The query did not finish in time. Narrow it, or retry with the same Idempotency-Key; ' +
         'it never runs twice.',
+      {},
+      RETRY_SOON,
     )
   // A unique key that the handler did not check first, or that a concurrent writer took.
   if (code === '23505')
@@ -74,14 +113,26 @@ export const toDatabaseProblem = (error: unknown): Problem | undefined => {
       'timeout',
       'Other changes to the same records did not finish in time. Retry with the same Idempotency-Key; ' +
         'it never runs twice.',
+      {},
+      RETRY_SOON,
     )
   }
-  if (code !== undefined && UNREACHABLE.has(code))
+  if (isDiskFullError(error))
     return new Problem(
       'upstream_unavailable',
-      'The database cannot be reached at the moment. Retry with backoff.',
+      'The disk of the database is full, so it accepts no changes; reads go on. Free some space on the ' +
+        "database's disk, then retry with the same Idempotency-Key.",
+      { reason: 'disk_full' },
+      { 'Retry-After': '30' },
+    )
+  if (code !== undefined && isUnreachable(code))
+    return new Problem(
+      'upstream_unavailable',
+      code === 'ACQUIRE_TIMEOUT'
+        ? 'All connections to the database are busy. Retry with backoff.'
+        : 'The database cannot be reached at the moment. Retry with backoff.',
       {},
-      { 'Retry-After': '2' },
+      RETRY_SOON,
     )
   return undefined
 }

@@ -1,9 +1,22 @@
 import { apiVersions, type Operation } from '../../../catalog/index.ts'
+import { isAddressAllowed } from '../../client-address.ts'
 import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
 
-/** Throws 403 when the plan does not include API access. */
-export const requireApiAccess = (actor: Actor): void => {
+/**
+ * Throws 403 when the key may not be used from the client's address, or when the plan does not include API
+ * access.
+ */
+export const requireApiAccess = (actor: Actor, address: string | undefined): void => {
+  const { allowFrom } = actor.key
+  if (allowFrom !== null && !isAddressAllowed(allowFrom, address)) {
+    throw new Problem(
+      'forbidden',
+      `This key may not be used from ${address ?? 'an unknown address'}. Use it from an address on its list, ` +
+        `or add this one on the server: wcrm admin keys update ${actor.key.id} --allow-from LIST.`,
+      { reason: 'address_not_allowed' },
+    )
+  }
   if (!actor.workspace.features.includes('api_access')) {
     throw new Problem('entitlement_required', 'The plan of this workspace does not include api_access.', {
       feature: 'api_access',

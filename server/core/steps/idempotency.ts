@@ -1,12 +1,14 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../../catalog/index.ts'
 import type { IdempotencyRecord } from '../../../storage/idempotency.ts'
+import type { SealedResponse } from '../../../storage/secrets.ts'
+import { containsApiKey } from '../../api-keys.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { canonicalJson } from '../cursors.ts'
 import { Problem } from '../problem.ts'
 
-/** Responses are stored for one day of business time. */
+/** Responses are stored for one day of real time. */
 export const RECORD_TTL_MS = 24 * 60 * 60 * 1000
 
 const KEY_PATTERN = /^[A-Za-z0-9._:-]{8,128}$/
@@ -16,6 +18,12 @@ const createKeyProblem = (code: string, detail: string, fix: string): Problem =>
     reason: code,
     errors: [{ header: 'Idempotency-Key', code, detail, fix }],
   })
+
+/** Returns a key without the quotes of a structured-field string. */
+export const unquoteIdempotencyKey = (given: string): string => {
+  const text = given.trim()
+  return /^".*"$/.test(text) ? text.slice(1, -1) : text
+}
 
 /**
  * Returns the key of a change: the client's, bare or quoted (a structured-field string,
@@ -30,8 +38,13 @@ export const parseIdempotencyKey = (op: Operation, given: string | undefined): s
       'Send a fresh random key, such as a UUID, and the same one on every retry.',
     )
   }
-  const text = given.trim()
-  const key = /^".*"$/.test(text) ? text.slice(1, -1) : text
+  const key = unquoteIdempotencyKey(given)
+  if (containsApiKey(key))
+    throw createKeyProblem(
+      'idempotency_key_invalid',
+      'The Idempotency-Key is an API key, which must not be stored.',
+      'Send a UUID, for example, and the API key in the Authorization header.',
+    )
   if (KEY_PATTERN.test(key)) return key
   throw createKeyProblem(
     'idempotency_key_invalid',
@@ -44,8 +57,11 @@ export const parseIdempotencyKey = (op: Operation, given: string | undefined): s
 export const computeFingerprint = (op: Operation, input: unknown): Buffer =>
   hash('sha256', `${op.name}\n${canonicalJson(input)}`, 'buffer')
 
+const toRecordName = (workspaceId: string, staffId: string, key: string): string =>
+  `${workspaceId} ${staffId} ${key}`
+
 export const toRunningKey = (actor: Actor, key: string): string =>
-  `${actor.workspace.id} ${actor.staff.id} ${key}`
+  toRecordName(actor.workspace.id, actor.staff.id, key)
 
 export const stillRunningProblem = (): Problem =>
   new Problem(
@@ -69,19 +85,31 @@ type StoredResponseKey = { actor: Actor; op: Operation; key: string }
 
 /** Returns a response body as it is stored: sealed when it holds a secret, so that no copy reveals it. */
 export const sealBody = (
-  { responseSealer: answerSealer }: App,
+  { responseSealer }: App,
   { actor, op, key }: StoredResponseKey,
   body: string,
-): string => (op.secret ? answerSealer.seal(body, toRunningKey(actor, key)) : body)
+): string => (op.secret ? responseSealer.seal(body, toRunningKey(actor, key)) : body)
 
 /** Returns the body of a stored response. */
 export const openBody = (
-  { responseSealer: answerSealer }: App,
+  { responseSealer }: App,
   { actor, op, key }: StoredResponseKey,
   stored: string,
 ): string => {
   if (!op.secret) return stored
-  const body = answerSealer.open(stored, toRunningKey(actor, key))
+  const body = responseSealer.open(stored, toRunningKey(actor, key))
   if (body === undefined) throw new Error(`Cannot open the stored response of ${op.name}`)
   return body
+}
+
+/**
+ * Returns a stored body sealed again by the current secret; undefined when none of our secrets opens it.
+ */
+export const resealBody = (
+  { responseSealer }: Pick<App, 'responseSealer'>,
+  { workspace_id, staff_id, key, body: stored }: SealedResponse,
+): string | undefined => {
+  const name = toRecordName(workspace_id, staff_id, key)
+  const body = responseSealer.open(stored, name)
+  return body === undefined ? undefined : responseSealer.seal(body, name)
 }

@@ -1,5 +1,6 @@
 import { leaseTokens } from '../../../storage/rate-limits.ts'
 import type { App } from '../app.ts'
+import { noteDiskFull } from '../disk-full.ts'
 import type { RateLimitBucket } from '../app-state.ts'
 import type { Actor, Allowance } from '../context.ts'
 import { Problem } from '../problem.ts'
@@ -49,7 +50,18 @@ const leaseBlock = async (app: App, id: string, bucket: RateLimitBucket): Promis
   const expected = Math.min(bucket.capacity, bucket.stored + sinceStored * refillRate(bucket))
   const surplus = Math.max(0, expected - bucket.level)
   const block = Math.max(1, Math.floor(bucket.capacity / 30))
-  const { granted, left } = await leaseTokens(app.db, id, bucket.capacity, WINDOW_SECONDS, block, surplus)
+  const { granted, left } = await leaseTokens(
+    app.db,
+    id,
+    bucket.capacity,
+    WINDOW_SECONDS,
+    block,
+    surplus,
+  ).catch((error: unknown) => {
+    if (!noteDiskFull(app, error)) throw error
+    // Reads go on: this server counts alone.
+    return { granted: block, left: bucket.level }
+  })
   const now = nowSeconds()
   bucket.held += granted
   bucket.stored = left
@@ -132,7 +144,7 @@ export const takeToken = async (
   throw new Problem(
     'rate_limited',
     `${bucket.capacity} ${kind} requests per minute are allowed for ${owner}; try again in ${wait} s.`,
-    { 'violated-policies': [policy] },
+    { violated_policies: [policy] },
     { ...headers, 'Retry-After': String(wait) },
   )
 }

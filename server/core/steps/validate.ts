@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { type Fields, getInputSchema, type Operation } from '../../../catalog/index.ts'
+import { containsApiKey } from '../../api-keys.ts'
 import { findNearestName } from '../../nearest-name.ts'
 import { type FieldError, toPointer, Problem } from '../problem.ts'
 
@@ -87,7 +88,10 @@ const createTooDeepError = (path: readonly PropertyKey[]): FieldError => ({
   fix: 'Send flatter data.',
 })
 
-/** Finds text that no database column or UTF-8 response can hold: NUL and lone surrogates. */
+/**
+ * Finds text that must not be stored: what no database column or UTF-8 response can hold (NUL and lone
+ * surrogates), and API keys, which everyone who may read the field could use.
+ */
 const findTextErrors = (value: unknown, path: PropertyKey[] = [], found: FieldError[] = []): FieldError[] => {
   if (path.length > MAX_DEPTH) {
     found.push(createTooDeepError(path.slice(0, 8)))
@@ -97,13 +101,9 @@ const findTextErrors = (value: unknown, path: PropertyKey[] = [], found: FieldEr
   } else if (value !== null && typeof value === 'object') {
     for (const [key, member] of Object.entries(value)) {
       if (found.length >= MAX_ERRORS) break
-      if (checkText(key))
-        found.push({
-          pointer: toPointer(path),
-          code: 'invalid_text',
-          detail: 'has a key with characters that cannot be stored',
-          fix: 'Remove NUL and lone surrogates from keys.',
-        })
+      const error = checkText(key)
+      if (error)
+        found.push({ pointer: toPointer(path), ...error, detail: `has a field whose name ${error.detail}` })
       // A record schema would drop it silently.
       else if (key === '__proto__' && path.length > 0)
         found.push({
@@ -123,6 +123,12 @@ const checkText = (text: string): Pick<FieldError, 'code' | 'detail' | 'fix'> | 
     return { code: 'invalid_text', detail: 'contains a NUL character', fix: 'Remove the character U+0000.' }
   if (!text.isWellFormed())
     return { code: 'invalid_text', detail: 'contains a lone surrogate', fix: 'Send valid Unicode.' }
+  if (containsApiKey(text))
+    return {
+      code: 'contains_api_key',
+      detail: 'contains an API key',
+      fix: 'Remove it. If others may have seen it, replace it on the server: wcrm admin keys rotate.',
+    }
   return undefined
 }
 

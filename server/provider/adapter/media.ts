@@ -1,3 +1,4 @@
+import { fetch as fetchWith, type Dispatcher } from 'undici'
 import { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
 import { isPublicHostName } from '../../public-host-name.ts'
@@ -36,10 +37,13 @@ const requireFetchableUrl = (text: string, base: URL): URL => {
 /** Hosts of the provider other than the base URL's; no other host receives the token. */
 export const MEDIA_HOSTS = ['facebook.com', 'fbsbx.com', 'whatsapp.net'] as const
 
+/** Whether this is the true provider, or one of these hosts. */
+export const isProviderHost = (url: URL, hosts: readonly string[] = MEDIA_HOSTS): boolean =>
+  url.protocol === 'https:' &&
+  hosts.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`))
+
 const isTrusted = (url: URL, base: URL, hosts: readonly string[]): boolean =>
-  url.origin === base.origin ||
-  (url.protocol === 'https:' &&
-    hosts.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`)))
+  url.origin === base.origin || isProviderHost(url, hosts)
 
 const tooLargeProblem = (maxBytes: number): Problem =>
   new Problem('payload_too_large', `The file has more than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
@@ -47,6 +51,7 @@ const tooLargeProblem = (maxBytes: number): Problem =>
 export const createMediaApi = (
   { request, options: { baseUrl, token, timeoutMs } }: ProviderHttp,
   hosts: readonly string[],
+  agent: Dispatcher,
 ): Pick<Provider, 'uploadMedia' | 'mediaInfo' | 'downloadMedia'> => ({
   uploadMedia: async ({ phoneNumberId }, { bytes, contentType, fileName }, signal) => {
     const body = new FormData()
@@ -70,13 +75,18 @@ export const createMediaApi = (
     const base = new URL(baseUrl)
     const signal = withTimeout(callerSignal, DOWNLOAD_TIMEOUT_FACTOR * timeoutMs)
     let url = requireFetchableUrl(fileUrl, base)
+    // A host that is not the provider's cannot send the token back to the provider, for a file of its choice.
+    let trusted = true
     try {
       for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
-        const response = await fetch(url, {
+        trusted &&= isTrusted(url, base, hosts)
+        const options: FetchOptions = {
           redirect: 'manual',
           signal,
-          headers: isTrusted(url, base, hosts) ? { Authorization: `Bearer ${token}` } : {},
-        })
+          headers: trusted ? { Authorization: `Bearer ${token}` } : {},
+        }
+        const response =
+          url.origin === base.origin ? await fetch(url, options) : await fetchPublic(url, options, agent)
         if (response.status < 300 || response.status >= 400) return await readFile(response, maxBytes, token)
         await response.body?.cancel()
         const location = response.headers.get('location') ?? ''
@@ -89,6 +99,19 @@ export const createMediaApi = (
     }
   },
 })
+
+type FetchOptions = { redirect: 'manual'; signal: AbortSignal; headers: Record<string, string> }
+
+/** Fetches from an address that is checked on the connection itself. Throws when it is not public. */
+const fetchPublic = async (url: URL, options: FetchOptions, dispatcher: Dispatcher): Promise<Response> => {
+  try {
+    return (await fetchWith(url, { ...options, dispatcher })) as unknown as Response
+  } catch (error) {
+    throw ((error as Error).cause as { code?: string } | undefined)?.code === 'ADDRESS_REFUSED'
+      ? forbiddenUrlProblem()
+      : error
+  }
+}
 
 /** Reads the file of a final response. Throws the problem of a refusal, and 413 for a large file. */
 const readFile = async (response: Response, maxBytes: number, token: string): Promise<Uint8Array> => {

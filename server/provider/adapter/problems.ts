@@ -1,4 +1,5 @@
 import { Problem, type ProblemExtras } from '../../core/problem.ts'
+import { removeNumbers } from '../../visibility/numbers.ts'
 import { type RefusalRule, findRefusalRule } from './refusal-rules.ts'
 
 const RETRY_HINT = 'Retry with the same Idempotency-Key; the call never runs twice.'
@@ -19,14 +20,13 @@ const toInteger = (value: unknown): number | undefined =>
  * of digits that may be a phone number or the id of a person.
  */
 export const sanitizeProviderText = (message: string, token: string): string => {
-  const shown = message
+  const text = message
     .replaceAll(token, '…')
     .slice(0, 2000)
     .toWellFormed()
     .replace(/^\s*\(#\d+\)\s*/, '')
     .replace(/[\p{Cc}\s]+/gu, ' ')
-    .replace(/\+?\p{Nd}(?:[\s().-]{0,3}\p{Nd}){4,}/gu, '…')
-    .trim()
+  const shown = removeNumbers(text).trim()
   return shown.length > 300 ? `${shown.slice(0, 299).toWellFormed()}…` : shown
 }
 

@@ -1,4 +1,5 @@
 import { Problem } from '../../core/problem.ts'
+import { isProviderHost } from '../../provider/adapter/media.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
 
 /** Client of the sandbox's own control surface, on this server or elsewhere. */
@@ -55,7 +56,8 @@ export const createControlClient = ({
       throw new Problem('upstream_unavailable', 'The sandbox cannot be reached. Is it running?')
     }
   }
-  let known: boolean | undefined = builtIn ? true : undefined
+  // The provider itself is never asked.
+  let known: boolean | undefined = builtIn ? true : isProviderHost(new URL(baseUrl)) ? false : undefined
   return {
     builtIn,
     request: async <T>(method: string, path: string, body?: unknown): Promise<T> => {

@@ -7,35 +7,42 @@ import {
   findProviderTemplate,
 } from '../../../storage/sandbox-control.ts'
 import type { App } from '../../core/app.ts'
-import { advanceClock } from '../../clock.ts'
+import { advanceClock, businessTime, MAX_CLOCK_OFFSET_MS, resetClock } from '../../clock.ts'
 import { parsePhone } from '../../contacts/phone.ts'
-import { type Actor, hasHiddenPhones } from '../../core/context.ts'
+import type { Actor } from '../../core/context.ts'
 import { invalidField, notFound, Problem } from '../../core/problem.ts'
 import type { ControlClient } from './client.ts'
 import { parseDuration } from './duration.ts'
 import { providerAccountId, type SandboxSync } from './sync.ts'
+import { canSeeChannel } from '../../visibility/policy.ts'
 
 type RouteContext = { app: App; control: ControlClient; sync: SandboxSync; actor: Actor }
 
 /**
- * A route below `/sandbox`. `changes`: needs the scope `messaging:write` and a live key. `run` returns the
- * JSON of the response.
+ * A route below `/sandbox`. `name`: in the audit trail. `changes`: needs the scope `messaging:write` and a
+ * live key. `target`: the input field that names what is changed. `run` returns the JSON of the response.
  */
 export type ControlRoute = {
+  name: string
   method: 'GET' | 'POST' | 'DELETE'
   path: string
   changes: boolean
+  target?: { type: string; field: string } | undefined
   input: z.ZodObject
   run: (ctx: RouteContext, input: never) => Promise<unknown>
 }
 
 const defineRoute = <S extends z.ZodObject>(
-  method: ControlRoute['method'],
-  path: string,
-  changes: boolean,
+  name: `sandbox.${string}`,
+  route: `${ControlRoute['method']} ${string}`,
   input: S,
   run: (ctx: RouteContext, input: z.output<S>) => Promise<unknown>,
-): ControlRoute => ({ method, path, changes, input: input.strict(), run: run as ControlRoute['run'] })
+  target?: ControlRoute['target'],
+): ControlRoute => {
+  const [method, path] = route.split(' ') as [ControlRoute['method'], string]
+  const changes = method !== 'GET'
+  return { name, method, path, changes, target, input: input.strict(), run: run as ControlRoute['run'] }
+}
 
 const parseDigits = (field: string, text: string): string => {
   const phone = parsePhone(text)
@@ -43,15 +50,12 @@ const parseDigits = (field: string, text: string): string => {
   return phone.digits
 }
 
-const mayUseChannel = (actor: Actor, channelId: string | null): boolean =>
-  actor.staff.channelIds === null || (channelId !== null && actor.staff.channelIds.includes(channelId))
-
 const requireNumber = async (
   { app, actor }: RouteContext,
   id: string | undefined,
 ): Promise<{ channelId: string; numberId: string }> => {
   const channel = await findSandboxChannel(app.db, actor.workspace.id, 'chatapp', id)
-  if (!channel || !mayUseChannel(actor, channel.id)) {
+  if (!channel || !canSeeChannel(actor, channel.id)) {
     if (id !== undefined) throw notFound('channel', id)
     throw new Problem(
       'conflict',
@@ -94,7 +98,7 @@ const Say = z.object({
     .optional(),
 })
 
-const say = defineRoute('POST', 'say', true, Say, async (ctx, input) => {
+const say = defineRoute('sandbox.say', 'POST say', Say, async (ctx, input) => {
   if (input.from === undefined && input.user_id === undefined)
     throw invalidField('from', 'required', 'is required', {
       fix: 'Send from, a phone number, or the user_id of a customer who hides it.',
@@ -115,30 +119,43 @@ const say = defineRoute('POST', 'say', true, Say, async (ctx, input) => {
   return { id, channel_id: channelId }
 })
 
-const readClock = (app: App) => ({ now: app.now(), offset_ms: app.clock.offsetMs })
+const readClock = ({ app, actor: { workspace } }: RouteContext) => ({
+  now: businessTime(app, workspace.id),
+  offset_ms: app.clockOffsets.get(workspace.id) ?? 0,
+})
 
-const showClock = defineRoute('GET', 'clock', false, z.object({}), async ({ app }) => readClock(app))
+const showClock = defineRoute('sandbox.show_clock', 'GET clock', z.object({}), async (ctx) => readClock(ctx))
+
+const MAX_CLOCK_DAYS = MAX_CLOCK_OFFSET_MS / 86_400_000
 
 const advance = defineRoute(
-  'POST',
-  'clock',
-  true,
+  'sandbox.advance_clock',
+  'POST clock',
   z.object({ advance: z.string().max(40) }),
-  async ({ app, control }, input) => {
+  async (ctx, input) => {
     const ms = parseDuration(input.advance)
     if (ms === undefined || ms === 0)
       throw invalidField('advance', 'invalid_duration', 'is not a duration', {
         fix: 'Send a number and a unit, such as 25h: s, m, h, d or w.',
       })
-    const offset = await advanceClock(app, ms)
-    if (offset === undefined)
-      throw invalidField('advance', 'too_far', 'would put the clock more than ten years ahead', {
-        fix: 'Start again with an empty database.',
+    if (!(await advanceClock(ctx.app, ctx.actor.workspace.id, ms)))
+      throw invalidField('advance', 'too_far', `would put the clock more than ${MAX_CLOCK_DAYS} days ahead`, {
+        fix: 'Advance it by less, or reset it first: wcrm sandbox clock reset.',
       })
-    if (!control.builtIn) await control.request('POST', 'clock', { offset_ms: offset })
-    return readClock(app)
+    return await applyClock(ctx)
   },
 )
+
+const reset = defineRoute('sandbox.reset_clock', 'DELETE clock', z.object({}), async (ctx) => {
+  await resetClock(ctx.app, ctx.actor.workspace.id)
+  return await applyClock(ctx)
+})
+
+/** Gives the provider's side the clock: its numbers have that of their workspace. */
+const applyClock = async (ctx: RouteContext) => {
+  await ctx.sync.sync(ctx.actor.workspace.id)
+  return readClock(ctx)
+}
 
 const Review = z.object({
   template_id: Id,
@@ -147,7 +164,7 @@ const Review = z.object({
   category: z.enum(['MARKETING', 'UTILITY', 'AUTHENTICATION']).optional(),
 })
 
-const review = defineRoute('POST', 'review', true, Review, async (ctx, { template_id: id, ...rest }) => {
+const reviewTemplate = async (ctx: RouteContext, { template_id: id, ...rest }: z.output<typeof Review>) => {
   if (rest.decision === 'category' && rest.category === undefined)
     throw invalidField('category', 'required', 'is required with this decision', {
       fix: 'Send the new category.',
@@ -161,18 +178,32 @@ const review = defineRoute('POST', 'review', true, Review, async (ctx, { templat
     })
   await ctx.control.request('POST', 'review', { template_id: template.provider_id, ...rest })
   return { template_id: id, decision: rest.decision }
+}
+
+const review = defineRoute('sandbox.review', 'POST review', Review, reviewTemplate, {
+  type: 'template',
+  field: 'template_id',
 })
+
+const listChannels = async ({ app, actor }: RouteContext) =>
+  (await listProviderChannels(app.db, actor.workspace.id)).filter((channel) =>
+    canSeeChannel(actor, channel.id),
+  )
+
+/** The accounts of the workspace at the provider: faults and settings are theirs. */
+const listAccounts = async (ctx: RouteContext): Promise<string[]> => [
+  ...new Set((await listChannels(ctx)).map((channel) => providerAccountId(channel))),
+]
 
 const Code = z.int().min(0).max(9_999_999)
 
 const status = defineRoute(
-  'POST',
-  'status',
-  true,
+  'sandbox.status',
+  'POST status',
   z.object({ message_id: Id, status: z.enum(['delivered', 'read', 'failed']), code: Code.optional() }),
   async (ctx, { message_id: id, ...rest }) => {
     const message = await findProviderMessage(ctx.app.db, ctx.actor.workspace.id, id)
-    if (!message || !mayUseChannel(ctx.actor, message.channel_id)) throw notFound('message', id)
+    if (!message || !canSeeChannel(ctx.actor, message.channel_id)) throw notFound('message', id)
     if (message.direction !== 'outbound')
       throw new Problem('conflict', `Message ${id} was not sent to a customer, so it has no delivery.`, {
         reason: 'not_outbound',
@@ -186,6 +217,7 @@ const status = defineRoute(
     await ctx.control.request('POST', 'status', { message_id: message.provider_id, ...rest })
     return { message_id: id, status: rest.status }
   },
+  { type: 'message', field: 'message_id' },
 )
 
 const Fault = z.object({
@@ -197,29 +229,37 @@ const Fault = z.object({
   times: z.int().min(1).max(1_000_000).optional(),
 })
 
-const addFault = defineRoute('POST', 'faults', true, Fault, async ({ control }, { to, ...rest }) => {
+const addFault = defineRoute('sandbox.add_fault', 'POST faults', Fault, async (ctx, { to, ...rest }) => {
   const kinds = [rest.code, rest.drop_answer, rest.latency_ms].filter((kind) => kind !== undefined).length
   if (kinds !== 1)
     throw invalidField('code', 'one_of', 'or drop_answer or latency_ms is required, and only one of them', {
       fix: 'Send what the fault is: an error code, a lost response, or a delay.',
     })
-  return await control.request('POST', 'faults', {
+  return await ctx.control.request('POST', 'faults', {
     ...rest,
+    account_ids: await listAccounts(ctx),
     ...(to === undefined ? {} : { to: parseDigits('to', to) }),
   })
 })
 
-const clearFaults = defineRoute('DELETE', 'faults', true, z.object({}), async ({ control }) => {
-  await control.request('DELETE', 'faults')
+const clearFaults = defineRoute('sandbox.clear_faults', 'DELETE faults', z.object({}), async (ctx) => {
+  await ctx.control.request('DELETE', 'faults', { account_ids: await listAccounts(ctx) })
   return { cleared: true }
 })
 
 const webhooks = defineRoute(
-  'POST',
-  'webhooks',
-  true,
+  'sandbox.webhooks',
+  'POST webhooks',
   z.object({ duplicates: z.int().min(0).max(20).optional(), shuffle: z.boolean().optional() }),
-  async ({ control }, input) => await control.request('POST', 'webhooks', input),
+  async (ctx, input) => {
+    const account_ids = await listAccounts(ctx)
+    const { duplicates, shuffle } = await ctx.control.request<{ duplicates: number; shuffle: boolean }>(
+      'POST',
+      'webhooks',
+      { ...input, account_ids },
+    )
+    return { duplicates, shuffle }
+  },
 )
 
 type Row = Record<string, unknown>
@@ -230,12 +270,6 @@ const listRecords = async (
   what: string,
   queries: readonly Record<string, string>[],
 ): Promise<{ data: Row[] }> => {
-  if (hasHiddenPhones(ctx.actor))
-    throw new Problem(
-      'forbidden',
-      "The provider's records show phone numbers, which are hidden from this staff member.",
-      { reason: 'phone_hidden' },
-    )
   await ctx.sync.sync(ctx.actor.workspace.id)
   const data: Row[] = []
   for (const query of queries)
@@ -245,18 +279,12 @@ const listRecords = async (
   return { data }
 }
 
-const listChannels = async ({ app, actor }: RouteContext) =>
-  (await listProviderChannels(app.db, actor.workspace.id)).filter((channel) =>
-    mayUseChannel(actor, channel.id),
-  )
-
 const createdAtMs = (row: Row): number =>
   typeof row['created_at'] === 'number' ? row['created_at'] : Date.parse(String(row['created_at']))
 
 const messages = defineRoute(
-  'GET',
-  'messages',
-  false,
+  'sandbox.messages',
+  'GET messages',
   z.object({ to: z.string().min(1).max(64).optional() }),
   async (ctx, { to }) => {
     const digits: Record<string, string> = to === undefined ? {} : { to: parseDigits('to', to) }
@@ -273,24 +301,20 @@ const messages = defineRoute(
 )
 
 const templates = defineRoute(
-  'GET',
-  'templates',
-  false,
+  'sandbox.templates',
+  'GET templates',
   z.object({}),
   async (ctx) =>
     await listRecords(
       ctx,
       'templates',
-      [...new Set((await listChannels(ctx)).map((channel) => providerAccountId(channel)))].map((account) => ({
-        account_id: account,
-      })),
+      (await listAccounts(ctx)).map((account) => ({ account_id: account })),
     ),
 )
 
 const links = defineRoute(
-  'GET',
-  'links',
-  false,
+  'sandbox.links',
+  'GET links',
   z.object({}),
   async (ctx) =>
     await listRecords(
@@ -300,7 +324,7 @@ const links = defineRoute(
     ),
 )
 
-const numbers = defineRoute('POST', 'numbers', true, z.object({}), async (ctx) => {
+const numbers = defineRoute('sandbox.numbers', 'POST numbers', z.object({}), async (ctx) => {
   await ctx.sync.sync(ctx.actor.workspace.id)
   return {
     data: (await listChannels(ctx)).map((channel) => ({
@@ -316,6 +340,7 @@ export const routes: readonly ControlRoute[] = [
   say,
   showClock,
   advance,
+  reset,
   review,
   status,
   addFault,

@@ -1,26 +1,33 @@
 import { currentVersion, type Scope } from '../../../catalog/index.ts'
+import { type CallTrace, normalizeClientName, toFailure } from '../../audit/entry.ts'
+import { recordControl } from '../../audit/record.ts'
 import type { App } from '../../core/app.ts'
-import { DEFAULT_MAX_BODY_BYTES, parseJson } from '../../http/body.ts'
-import { createRequestId } from '../../ids.ts'
+import type { Actor } from '../../core/context.ts'
 import { Problem } from '../../core/problem.ts'
 import { toProblemResponse } from '../../core/respond.ts'
-import type { ProviderSettings } from '../../provider/settings.ts'
 import { authenticate } from '../../core/steps/authenticate.ts'
-import { toDatabaseProblem } from '../../core/steps/deadline.ts'
+import { describeDatabaseError, toDatabaseProblem } from '../../core/steps/deadline.ts'
 import { requireApiAccess } from '../../core/steps/entitle.ts'
+import { peekLimits, takeToken } from '../../core/steps/rate-limit.ts'
 import { parseFields } from '../../core/steps/validate.ts'
-import { type ControlRoute, routes } from './routes.ts'
+import { getClientAddress } from '../../http/address.ts'
+import { type BodyReader, DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from '../../http/body.ts'
+import { createRequestId } from '../../ids.ts'
+import type { ProviderSettings } from '../../provider/settings.ts'
 import { type ControlClient, createControlClient } from './client.ts'
+import { type ControlRoute, routes } from './routes.ts'
 import { createSandboxSync, type SandboxSync } from './sync.ts'
 
 /**
- * `/sandbox/*`: the sandbox's control surface for API keys. It takes ids of this service, where the
- * sandbox's own surface takes the provider's.
+ * `/sandbox/*`: the sandbox's control surface for the keys of owners and admins. It takes ids of this
+ * service, where the sandbox's own surface takes the provider's, and acts on the key's workspace alone.
  */
 export type SandboxControl = SandboxSync & {
   serve: (request: Request) => Promise<Response>
   isSandbox: () => Promise<boolean>
 }
+
+type Surface = { app: App; control: ControlClient; sync: SandboxSync }
 
 export const createSandboxControl = (app: App, settings: ProviderSettings): SandboxControl => {
   const control = createControlClient(settings)
@@ -28,67 +35,121 @@ export const createSandboxControl = (app: App, settings: ProviderSettings): Sand
   return {
     ...sync,
     isSandbox: control.isSandbox,
-    serve: (request) => serveRequest(app, control, sync, request),
+    serve: (request) => serveRequest({ app, control, sync }, request),
   }
 }
 
-const serveRequest = async (
-  app: App,
-  control: ControlClient,
-  sync: SandboxSync,
-  request: Request,
-): Promise<Response> => {
-  const requestId = createRequestId()
-  const headers = { 'Request-Id': requestId, 'Api-Version': currentVersion }
+/** How far a call came, for the audit trail; see `perform`. */
+type Progress = { actor?: Actor; route?: ControlRoute; input?: Record<string, unknown>; limited: boolean }
+
+const serveRequest = async (surface: Surface, request: Request): Promise<Response> => {
+  const { app } = surface
+  const trace: CallTrace = {
+    door: request.headers.get('wcrm-door') === 'cli' ? 'cli' : 'rest',
+    client: normalizeClientName(request.headers.get('user-agent') ?? undefined),
+    requestId: createRequestId(),
+    confirmed: false,
+  }
+  const headers: Record<string, string> = { 'Request-Id': trace.requestId, 'Api-Version': currentVersion }
+  const progress: Progress = { limited: false }
   try {
-    const value = await runRoute(app, control, sync, request)
+    const value = await runRoute(surface, request, headers, progress)
+    if (progress.route?.changes) await record(app, trace, progress, { outcome: 'done' })
     return new Response(JSON.stringify(value), {
       status: 200,
       headers: { ...headers, 'Content-Type': 'application/json' },
     })
   } catch (error) {
-    const problem =
-      error instanceof Problem
-        ? error
-        : (toDatabaseProblem(error) ??
-          new Problem('internal_error', 'The server failed unexpectedly; report the request_id.'))
-    if (problem.code === 'internal_error')
-      app.log.error({ request_id: requestId, stack: (error as Error).stack }, 'Sandbox request failed')
-    return toProblemResponse(problem, { publicUrl: app.config.publicUrl, requestId, headers })
+    const problem = toProblem(app, trace, error)
+    const failure = toFailure(problem)
+    const isFailedChange = progress.route?.changes === true && progress.input !== undefined
+    if (failure.outcome === 'refused' || isFailedChange) await record(app, trace, progress, failure)
+    return toProblemResponse(problem, {
+      publicUrl: app.config.publicUrl,
+      requestId: trace.requestId,
+      headers,
+    })
   }
 }
 
-const runRoute = async (
+const toProblem = (app: App, { requestId }: CallTrace, error: unknown): Problem => {
+  if (error instanceof Problem) return error
+  const known = toDatabaseProblem(error)
+  if (known) return known
+  app.log.error({ request_id: requestId, ...describeDatabaseError(error) }, 'Sandbox request failed')
+  return new Problem('internal_error', 'The server failed unexpectedly; report the request_id.')
+}
+
+const record = async (
   app: App,
-  control: ControlClient,
-  sync: SandboxSync,
+  trace: CallTrace,
+  { actor, route, input, limited }: Progress,
+  outcome: ReturnType<typeof toFailure>,
+): Promise<void> => {
+  if (!actor || !route) return
+  const id = route.target && input?.[route.target.field]
+  await recordControl(app, {
+    actor,
+    trace,
+    name: route.name,
+    input,
+    target: route.target && typeof id === 'string' ? { type: route.target.type, id } : null,
+    outcome,
+    limited,
+  })
+}
+
+const runRoute = (
+  { app, control, sync }: Surface,
   request: Request,
-): Promise<unknown> => {
-  const url = new URL(request.url)
-  const route = findRoute(request.method, url.pathname)
-  const actor = await authenticate(app, request.headers.get('authorization') ?? undefined)
-  requireApiAccess(actor)
-  // These routes exist only with a sandbox.
-  if (!(await control.isSandbox()))
-    throw new Problem('not_found', 'There is no sandbox: this server uses the real messaging provider.')
-  const scope: Scope = route.changes ? 'messaging:write' : 'mcp:read'
-  if (!actor.key.scopes.includes(scope))
+  headers: Record<string, string>,
+  progress: Progress,
+): Promise<unknown> =>
+  withBody(app, request, { maxBytes: DEFAULT_MAX_BODY_BYTES }, async (body) => {
+    const url = new URL(request.url)
+    const route = findRoute(request.method, url.pathname)
+    progress.route = route
+    const address = getClientAddress(app, request)
+    const actor = await authenticate(app, request.headers.get('authorization') ?? undefined, address)
+    progress.actor = actor
+    const kind = route.changes ? 'write' : 'read'
+    Object.assign(headers, peekLimits(app, actor, kind))
+    requireApiAccess(actor, address)
+    requireRights(actor, route)
+    Object.assign(headers, await takeToken(app, actor, kind))
+    progress.limited = true
+    // These routes exist only with a sandbox.
+    if (!(await control.isSandbox()))
+      throw new Problem('not_found', 'There is no sandbox: this server uses the real messaging provider.', {
+        reason: 'no_sandbox',
+      })
+    const input = parseFields(route.input, await readInput(actor, request, url, body))
+    progress.input = input
+    return await route.run({ app, control, sync, actor }, input as never)
+  })
+
+/** Throws 403 unless it is a live key of an owner or admin, with the scope. */
+const requireRights = ({ key, staff }: Actor, { name, changes }: ControlRoute): void => {
+  const scope: Scope = changes ? 'messaging:write' : 'mcp:read'
+  if (!key.scopes.includes(scope))
     throw new Problem(
       'insufficient_scope',
-      `This requires the scope ${scope}; the key has ${actor.key.scopes.join(', ') || 'none'}.`,
+      `${name} needs the scope ${scope}; this key holds ${key.scopes.join(', ') || 'none'}.`,
       { scope },
     )
-  if (route.changes && actor.key.test)
+  if (staff.role !== 'owner' && staff.role !== 'admin')
+    throw new Problem(
+      'forbidden',
+      `The sandbox is controlled by owners and admins; this key belongs to a staff member who is ${staff.role}. ` +
+        'Use the key of an owner or admin.',
+      { reason: 'not_admin' },
+    )
+  if (changes && key.test)
     throw new Problem(
       'forbidden',
       'Test keys cannot change the sandbox, which has no dry run. Use a live key.',
       { reason: 'test_key' },
     )
-  const input = parseFields(
-    route.input,
-    route.method === 'GET' ? Object.fromEntries(url.searchParams) : await readJsonBody(request),
-  )
-  return await route.run({ app, control, sync, actor }, input as never)
 }
 
 const findRoute = (method: string, pathname: string): ControlRoute => {
@@ -110,20 +171,20 @@ const findRoute = (method: string, pathname: string): ControlRoute => {
   )
 }
 
-const readJsonBody = async (request: Request): Promise<unknown> => {
-  const text = await request.text()
-  if (text === '') return {}
-  if (Buffer.byteLength(text) > DEFAULT_MAX_BODY_BYTES)
-    throw new Problem('payload_too_large', `The body is larger than ${DEFAULT_MAX_BODY_BYTES} bytes.`, {
-      limit_bytes: DEFAULT_MAX_BODY_BYTES,
+const readInput = async (actor: Actor, request: Request, url: URL, body: BodyReader): Promise<unknown> => {
+  if (request.method === 'GET') return Object.fromEntries(url.searchParams)
+  const [parameter] = url.searchParams.keys()
+  // A change that was asked for with `?dry_run=true`, for one, must not run.
+  if (parameter !== undefined)
+    throw new Problem('invalid_input', 'This route takes no query parameters, and has no dry run.', {
+      errors: [
+        {
+          parameter: parameter.slice(0, 100),
+          code: 'unexpected_parameter',
+          detail: 'is not a parameter of this route',
+          fix: 'Send the fields in a JSON body.',
+        },
+      ],
     })
-  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(request.headers.get('content-type') ?? '')) {
-    throw new Problem(
-      'unsupported_media_type',
-      'Send Content-Type: application/json.',
-      {},
-      { Accept: 'application/json' },
-    )
-  }
-  return parseJson(text)
+  return parseJson(await body.text(actor.key.id))
 }

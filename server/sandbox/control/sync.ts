@@ -57,6 +57,7 @@ export const createSandboxSync = (app: App, control: ControlClient, verifyToken:
       account_id: providerAccountId(channel),
       display_phone_number: channel.identifier ?? channel.provider_phone_number_id,
       verified_name: channel.name ?? `Channel ${channel.id}`,
+      clock_offset_ms: Number(channel.clock_offset_ms),
     }))
     if (numbers.length > 0) await control.request('PUT', 'numbers', { numbers })
     for (const account of new Set(channels.map((channel) => providerAccountId(channel))))

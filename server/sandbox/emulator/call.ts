@@ -3,12 +3,12 @@ import type { Db } from '../../../storage/database.ts'
 import type { FaultEffect } from '../../../storage/sandbox/faults.ts'
 import { badParameterValue, invalidParameter } from './errors.ts'
 
-/** The clock of business time, where it can be advanced: its offset from real time. */
-type SandboxClock = { offsetMs: () => number; setOffset: (ms: number) => Promise<void> }
+/** The clock of a sandbox that runs alone, for all of its accounts: its offset from real time. */
+export type SandboxClock = { offsetMs: () => number; setOffset: (ms: number) => Promise<void> }
 
 export type SandboxOptions = {
   db: Db
-  /** Business time, ISO 8601 UTC. */
+  /** The sandbox's time, ISO 8601 UTC; a number's may be ahead of it (`timeAt`). */
   now: () => string
   token: string
   appSecret: string
@@ -18,6 +18,7 @@ export type SandboxOptions = {
   /** Base of the links that customers follow; defaults to the origin of the request. */
   linkBase?: string | undefined
   log: Pick<Logger, 'warn' | 'error'>
+  /** Absent where the clocks of numbers are moved alone. */
   clock?: SandboxClock | undefined
 }
 
@@ -75,6 +76,10 @@ export const stripNonDigits = (phone: string): string => phone.replace(/\D/g, ''
 
 export const toUnixSeconds = (iso: string): string => String(Math.floor(Date.parse(iso) / 1000))
 export const addMs = (iso: string, ms: number): string => new Date(Date.parse(iso) + ms).toISOString()
+
+/** The time at a number, which may be ahead of the sandbox's own; ISO 8601 UTC. */
+export const timeAt = (call: Pick<SandboxOptions, 'now'>, number: { clock_offset_ms: string }): string =>
+  addMs(call.now(), Number(number.clock_offset_ms))
 
 /** Runs the work in a transaction. */
 export const inTransaction = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>

@@ -27,7 +27,14 @@ import {
 } from '../../../storage/sandbox/settings.ts'
 import { listSandboxTemplates, lockSandboxTemplate } from '../../../storage/sandbox/templates.ts'
 import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
-import { type SandboxCall, stripNonDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
+import {
+  type SandboxCall,
+  stripNonDigits,
+  isNonEmptyText,
+  okResponse,
+  inTransaction,
+  timeAt,
+} from './call.ts'
 import { invalidParameter, providerError, parameterRequired } from './errors.ts'
 import { linkNode } from './links.ts'
 import { type ReviewDecision, reviewTemplate } from './reviewer.ts'
@@ -72,6 +79,18 @@ const parseInteger = (
   return value as number
 }
 
+/** The clock of a number that a server moves, or of the sandbox: at most ten years from real time. */
+const parseOffset = (body: Record<string, unknown>, name: string): number | undefined =>
+  parseInteger(body, name, -315_360_000_000, 315_360_000_000)
+
+/** Returns the accounts that a change is limited to; undefined for all. */
+const parseAccounts = (given: unknown): string[] | undefined => {
+  if (given === undefined) return undefined
+  if (!Array.isArray(given) || given.length > 10_000 || !given.every(isNonEmptyText))
+    throw invalidParameter('Param account_ids must be a list of ids.')
+  return given as string[]
+}
+
 const requireObjects = (body: Record<string, unknown>, name: string): Record<string, unknown>[] => {
   const list = body[name]
   if (!Array.isArray(list) || list.length > 10_000 || !list.every(isObject))
@@ -93,6 +112,7 @@ const handlePutNumbers = async (call: SandboxCall): Promise<Response> => {
       verified_name: isNonEmptyText(n.verified_name) ? n.verified_name : (n.display_phone_number as string),
       ...(isNonEmptyText(n.status) ? { status: n.status } : {}),
       ...(isNonEmptyText(n.quality_rating) ? { quality_rating: n.quality_rating } : {}),
+      ...(n.clock_offset_ms === undefined ? {} : { clock_offset_ms: parseOffset(n, 'clock_offset_ms')! }),
     }
   })
   await upsertSandboxNumbers(call.db, list)
@@ -128,9 +148,10 @@ const handlePutTemplates = async (call: SandboxCall): Promise<Response> => {
 }
 
 const handleSetClock = async (call: SandboxCall): Promise<Response> => {
-  const offset = parseInteger(call.body, 'offset_ms', -315_360_000_000, 315_360_000_000)
+  const offset = parseOffset(call.body, 'offset_ms')
   if (offset === undefined) throw parameterRequired('offset_ms')
-  if (!call.clock) throw invalidParameter('This sandbox has no clock of its own.')
+  if (!call.clock)
+    throw invalidParameter('This sandbox has no clock of its own: its numbers have. Use /sandbox/clock.')
   await call.clock.setOffset(offset)
   return okResponse({ offset_ms: call.clock.offsetMs(), now: call.now() })
 }
@@ -181,7 +202,7 @@ const handleSetStatus = async (call: SandboxCall): Promise<Response> => {
     await insertSandboxUpdates(tx, [
       statusUpdate(number, customer, message, {
         status: to,
-        at: call.now(),
+        at: timeAt(call, number),
         ...(to === 'failed'
           ? { code }
           : {
@@ -205,7 +226,7 @@ const handleSetPreference = async (call: SandboxCall): Promise<Response> => {
     const customer = await findSandboxCustomer(tx, numberId, key)
     if (!customer) throw notFoundError('customer', key.wa_id ?? key.user_id!)
     await setMarketingStopped(tx, numberId, customer.user_id, choice === 'stop')
-    await insertSandboxUpdates(tx, [preferenceUpdate(number, customer, choice, call.now())])
+    await insertSandboxUpdates(tx, [preferenceUpdate(number, customer, choice, timeAt(call, number))])
     return okResponse({ success: true })
   })
 }
@@ -226,7 +247,16 @@ const handleAddFault = async (call: SandboxCall): Promise<Response> => {
   if (Object.keys(effect).length === 0)
     throw invalidParameter('A fault needs one of code, drop_answer, latency_ms and async.')
   return okResponse({
-    id: await insertFault(call.db, on, to, effect, parseInteger(body, 'times', 1, 1_000_000) ?? null),
+    id: await insertFault(
+      call.db,
+      {
+        on,
+        to,
+        accounts: parseAccounts(body.account_ids) ?? null,
+        remaining: parseInteger(body, 'times', 1, 1_000_000) ?? null,
+      },
+      effect,
+    ),
   })
 }
 
@@ -255,7 +285,9 @@ const handleChangeSettings = async (call: SandboxCall): Promise<Response> => {
   const changed = Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),
   ) as Partial<SandboxSettings>
-  return okResponse(await updateSandboxSettings(call.db, changed))
+  const accounts = parseAccounts(body.account_ids)
+  await updateSandboxSettings(call.db, changed, accounts)
+  return okResponse(await loadSandboxSettings(call.db, accounts?.[0]))
 }
 
 const queryText = (call: SandboxCall, name: string): string | undefined => call.query.get(name) || undefined
@@ -309,7 +341,7 @@ export const controlEndpoints: Readonly<Record<string, (call: SandboxCall) => Pr
   'POST faults': handleAddFault,
   'GET faults': async (call) => okResponse({ data: await listFaults(call.db) }),
   'DELETE faults': async (call) => {
-    await deleteFaults(call.db)
+    await deleteFaults(call.db, parseAccounts(call.body.account_ids) ?? null)
     return okResponse({ success: true })
   },
   'POST webhooks': handleChangeSettings,

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { deleteExpiredSandboxMedia } from '../../../storage/sandbox/files.ts'
-import { loadSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
+import { loadSettingsOfAccounts, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
 import {
   hasSandboxUpdatesInFlight,
   deleteStaleSandboxUpdates,
@@ -118,11 +118,16 @@ const deliverDueUpdates = async (options: SandboxOptions, aheadMs: number): Prom
     const updates = await claimSandboxUpdates(db, options.callbackUrl?.(), BATCH_SIZE, aheadMs)
     if (updates.length === 0) return counts
     counts.attempted += updates.length
-    const settings = await loadSandboxSettings(db)
-    for (const [callback, own] of Map.groupBy(updates, (update) => update.callback)) {
+    const settingsOf = await loadSettingsOfAccounts(db, [...new Set(updates.map((u) => u.account_id))])
+    // Accounts with the same settings share webhooks.
+    const groups = Map.groupBy(updates, ({ callback, account_id: account }) =>
+      JSON.stringify([callback, settingsOf(account)]),
+    )
+    for (const own of groups.values()) {
+      const [{ callback, account_id: account }] = own as [DueSandboxUpdate]
       const ids = own.map((update) => update.id)
       let accepted = true
-      for (const webhook of batchUpdates(own, settings)) {
+      for (const webhook of batchUpdates(own, settingsOf(account))) {
         const posted = await postWebhook(options, callback, formatWebhook(webhook, now()))
         accepted &&= posted
       }
@@ -162,6 +167,7 @@ const startPump = ({ db, now, log }: SandboxOptions, pump: () => Promise<void>):
   const stopping = new AbortController()
   const run = async (): Promise<void> => {
     let lastCleanup = -Infinity
+    let failure: string | undefined
     while (!stopping.signal.aborted) {
       try {
         await pump()
@@ -170,8 +176,12 @@ const startPump = ({ db, now, log }: SandboxOptions, pump: () => Promise<void>):
           await deleteStaleSandboxUpdates(db)
           await deleteExpiredSandboxMedia(db, now())
         }
+        failure = undefined
       } catch (error) {
-        log.warn({ code: (error as { code?: string }).code }, 'Cannot deliver sandbox updates; retrying')
+        const { code = 'unknown' } = error as { code?: string }
+        // Once for a failure that lasts, such as a full disk.
+        if (code !== failure) log.warn({ code }, 'Cannot deliver sandbox updates; retrying')
+        failure = code
       }
       await sleep(POLL_INTERVAL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
     }

@@ -16,7 +16,15 @@ import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/
 import { loadSandboxSettings, type SandboxSettings } from '../../../storage/sandbox/settings.ts'
 import { type SandboxTemplate, findSandboxTemplateByName } from '../../../storage/sandbox/templates.ts'
 import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
-import { type SandboxCall, stripNonDigits, isNonEmptyText, addMs, okResponse, inTransaction } from './call.ts'
+import {
+  type SandboxCall,
+  stripNonDigits,
+  isNonEmptyText,
+  addMs,
+  okResponse,
+  inTransaction,
+  timeAt,
+} from './call.ts'
 import {
   badParameterValue,
   invalidParameter,
@@ -78,7 +86,7 @@ export const handlePostMessage = async (call: SandboxCall): Promise<Response> =>
   if (call.path.edge === 'marketing_messages' && template?.category !== 'MARKETING')
     throw invalidParameter('Only marketing template messages can be sent by this endpoint.')
   if (!template) await checkFreeForm(call, type, body)
-  const settings = await loadSandboxSettings(call.db)
+  const settings = await loadSandboxSettings(call.db, number.account_id)
   await limitRate(call, settings, number, to)
   return await inTransaction(call.db, (tx) =>
     acceptMessage({ ...call, db: tx }, settings, number, to, { type, template, reference }),
@@ -159,7 +167,7 @@ const acceptMessage = async (
   to: Recipient,
   { template, reference }: CheckedMessage,
 ): Promise<Response> => {
-  const now = call.now()
+  const now = timeAt(call, number)
   const known = await findSandboxCustomer(call.db, number.id, to)
   if (!known && to.wa_id === undefined) throw providerError(131026)
   const customer =

@@ -1,4 +1,5 @@
 import type { Db } from '../../../storage/database.ts'
+import { findAccountClockOffset } from '../../../storage/sandbox/numbers.ts'
 import {
   hasDueSandboxTemplates,
   lockDueSandboxTemplates,
@@ -96,7 +97,7 @@ export const reviewDueTemplates = async (db: Db, now: string): Promise<void> => 
           tx,
           await updateSandboxTemplate(tx, template, {
             status: 'DELETED',
-            deleted_at: now,
+            deleted_at: addMs(now, await findAccountClockOffset(tx, template.account_id)),
             review_at: null,
             archived_at: null,
           }),

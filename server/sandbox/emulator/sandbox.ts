@@ -160,10 +160,12 @@ const takeRequestFault = async (
   const { to, recipient } = call.body
   return {
     kind,
-    fault: await consumeFault(call.db, kind, [
-      typeof to === 'string' ? stripNonDigits(to) : '',
-      typeof recipient === 'string' ? recipient : '',
-    ]),
+    fault: await consumeFault(
+      call.db,
+      kind,
+      [typeof to === 'string' ? stripNonDigits(to) : '', typeof recipient === 'string' ? recipient : ''],
+      call.path.id ?? '',
+    ),
   }
 }
 

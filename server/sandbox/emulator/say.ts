@@ -8,7 +8,14 @@ import {
 import { insertSandboxMessage } from '../../../storage/sandbox/messages.ts'
 import { findSandboxNumber, type SandboxNumber } from '../../../storage/sandbox/numbers.ts'
 import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
-import { type SandboxCall, stripNonDigits, isNonEmptyText, okResponse, inTransaction } from './call.ts'
+import {
+  type SandboxCall,
+  stripNonDigits,
+  isNonEmptyText,
+  okResponse,
+  inTransaction,
+  timeAt,
+} from './call.ts'
 import { invalidParameter, unknownObject, parameterRequired } from './errors.ts'
 import { isUserId, newWamid, deriveUserId } from './ids.ts'
 import { INBOUND_MEDIA_TTL_MS, storeMedia } from './media.ts'
@@ -56,7 +63,7 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
       : { referral: { ...referral, ...(isObject(body.ad) ? body.ad : {}) } }),
   }
   return await inTransaction(call.db, async (tx) => {
-    const at = call.now()
+    const at = timeAt(call, number)
     const known = await findCustomer(tx, number.id, customerKey)
     const ad = 'referral' in extra || 'referral' in part
     const customer = await upsertSandboxCustomer(tx, {

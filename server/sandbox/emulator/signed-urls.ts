@@ -5,7 +5,7 @@ const signatureOf = (call: SandboxCall, path: string, expires: string): string =
   createHmac('sha256', call.appSecret).update(`${path} ${expires}`).digest('hex').slice(0, 32)
 
 /**
- * Signs a URL of the sandbox that expires after `ttlMs` of business time, like those of the provider's
+ * Signs a URL of the sandbox that expires after `ttlMs` of the sandbox's own time, like those of the provider's
  * content servers.
  */
 export const signUrl = (call: SandboxCall, path: string, ttlMs: number): string => {

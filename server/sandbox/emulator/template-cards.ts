@@ -40,7 +40,7 @@ const checkBesideOffer = ({ category, carousel, header, body, footer, buttons }:
   const list = (buttons?.buttons ?? []) as Part[]
   const types = list.map(({ type }) => String(type).toUpperCase())
   if (types[0] !== 'COPY_CODE')
-    throw invalidOffer('The first button of a limited-time offer copies its code.')
+    throw invalidOffer('The first button of a limited-time offer must be a COPY_CODE button.')
   if (!types.includes('URL')) throw invalidOffer('A limited-time offer needs a URL button.')
   const [example] = [list[0]!.example].flat()
   requireLength(String(example), MAX_OFFER_CODE_LENGTH, 'The code of a limited-time offer')

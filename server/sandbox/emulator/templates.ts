@@ -1,5 +1,5 @@
 import { isObject } from '../../../catalog/values.ts'
-import { hasSandboxAccount } from '../../../storage/sandbox/numbers.ts'
+import { findAccountClockOffset, hasSandboxAccount } from '../../../storage/sandbox/numbers.ts'
 import { loadSandboxSettings } from '../../../storage/sandbox/settings.ts'
 import {
   findSandboxTemplate,
@@ -64,6 +64,10 @@ const requireAccount = async (call: SandboxCall): Promise<string> => {
   return id
 }
 
+/** The time at the numbers of an account. */
+const timeOfAccount = async (call: Pick<SandboxCall, 'db' | 'now'>, account: string): Promise<string> =>
+  addMs(call.now(), await findAccountClockOffset(call.db, account))
+
 /** Serves `POST /{waba}/message_templates`. */
 export const handleCreateTemplate = async (call: SandboxCall): Promise<Response> => {
   const account = await requireAccount(call)
@@ -72,8 +76,8 @@ export const handleCreateTemplate = async (call: SandboxCall): Promise<Response>
   if (format !== 'POSITIONAL' && format !== 'NAMED')
     throw invalidParameter('Param parameter_format must be one of {NAMED, POSITIONAL}.')
   const components = checkTemplateComponents(call.body.components, category, format === 'NAMED')
-  const settings = await loadSandboxSettings(call.db)
-  const now = call.now()
+  const settings = await loadSandboxSettings(call.db, account)
+  const now = await timeOfAccount(call, account)
   const status = category === 'AUTHENTICATION' ? 'APPROVED' : 'PENDING'
   const template = {
     id: newObjectId(),
@@ -187,13 +191,14 @@ export const handleEditTemplate = async (call: SandboxCall): Promise<Response | 
       components === undefined
         ? template.components
         : checkTemplateComponents(components, category, template.parameter_format === 'NAMED')
-    const settings = await loadSandboxSettings(tx)
+    const settings = await loadSandboxSettings(tx, template.account_id)
+    const now = await timeOfAccount({ ...call, db: tx }, template.account_id)
     await updateSandboxTemplate(tx, template, {
       components: parts,
       category,
       status: 'PENDING',
       rejected_reason: 'NONE',
-      review_at: settings.review_seconds === null ? null : addMs(call.now(), settings.review_seconds * 1000),
+      review_at: settings.review_seconds === null ? null : addMs(now, settings.review_seconds * 1000),
     })
     return okResponse({ success: true })
   })
@@ -217,6 +222,7 @@ export const handleDeleteTemplates = async (call: SandboxCall): Promise<Response
   const name = call.query.get('name') ?? undefined
   const id = call.query.get('hsm_id') ?? undefined
   if (name === undefined && id === undefined) throw parameterRequired('name')
+  const now = await timeOfAccount(call, account)
   return await inTransaction(call.db, async (tx) => {
     const found =
       id === undefined
@@ -233,7 +239,7 @@ export const handleDeleteTemplates = async (call: SandboxCall): Promise<Response
     for (const template of found)
       await updateSandboxTemplate(tx, template, {
         status: 'DELETED',
-        deleted_at: call.now(),
+        deleted_at: now,
         review_at: null,
         archived_at: null,
       })
@@ -256,6 +262,7 @@ export const handleArchiveTemplates = async (call: SandboxCall): Promise<Respons
   const account = await requireAccount(call)
   const unarchive = call.path.edge === 'unarchive'
   const ids = parseIds(call)
+  const now = await timeOfAccount(call, account)
   return await inTransaction(call.db, async (tx) => {
     const changedIds: string[] = []
     const failed: Record<string, string> = {}
@@ -278,7 +285,7 @@ export const handleArchiveTemplates = async (call: SandboxCall): Promise<Respons
         template,
         unarchive
           ? { status: template.kept_status ?? 'APPROVED', kept_status: null, archived_at: null }
-          : { status: 'ARCHIVED', kept_status: template.status, archived_at: call.now() },
+          : { status: 'ARCHIVED', kept_status: template.status, archived_at: now },
       )
       await insertSandboxUpdates(tx, [templateUpdate(changed, unarchive ? 'UNARCHIVED' : 'ARCHIVED')])
       changedIds.push(id)
@@ -311,7 +318,7 @@ export const importTemplate = async (call: SandboxCall, given: Record<string, un
     parameter_format:
       given.parameter_format === 'NAMED' || /\{\{\s*[a-z_]/.test(variables) ? 'NAMED' : 'POSITIONAL',
     components,
-    created_at: call.now(),
+    created_at: await timeOfAccount(call, account),
     review_at: null,
   })
 }

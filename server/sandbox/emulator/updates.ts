@@ -11,7 +11,7 @@ type UpdateCustomer = Pick<SandboxCustomer, 'user_id' | 'wa_id' | 'name'>
 const HOUR_MS = 3_600_000
 
 const formatContact = ({ user_id, wa_id, name }: UpdateCustomer) => ({
-  profile: { name: name ?? wa_id ?? 'Customer' },
+  profile: name === null ? {} : { name },
   ...(wa_id === null ? {} : { wa_id }),
   user_id,
 })

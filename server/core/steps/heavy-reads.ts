@@ -1,0 +1,187 @@
+import type { KyselyPlugin } from 'kysely'
+import type { Operation } from '../../../catalog/index.ts'
+import type { Db } from '../../../storage/database.ts'
+import type { App } from '../app.ts'
+import type { HeavyTurn } from '../app-state.ts'
+import type { Actor } from '../context.ts'
+import { Problem } from '../problem.ts'
+import { withDeadline } from './deadline.ts'
+
+/*
+ * Expensive reads (`heavy` in the catalog) run over connections of their own, a few at a time, so that
+ * whatever they take, other calls find a connection and a processor. Their turns are shared fairly: one key
+ * leaves turns to the others of its workspace, and one workspace to the other workspaces.
+ */
+
+/** Expensive reads that may wait for a turn. Those beyond are refused at once. */
+const MAX_WAITING = { key: 32, workspace: 64, server: 256 }
+const MAX_WAIT_MS = 5_000
+/** How long an expensive read may take once it has its turn, all of its statements together. */
+const HEAVY_READ_DEADLINE_MS = 8_000
+/** A key whose reads take longer than this on average has one turn at a time. */
+const SLOW_READ_MS = 50
+const MAX_REMEMBERED_KEYS = 10_000
+
+type Scope = 'key' | 'workspace' | 'server'
+const policies: Record<Scope, string> = {
+  key: 'expensive-reads',
+  workspace: 'workspace-expensive-reads',
+  server: 'server-expensive-reads',
+}
+
+/** Whether a call of this operation is expensive: always, or with one of the fields it declares. */
+export const isHeavy = ({ heavy }: Operation, input: Record<string, unknown>): boolean =>
+  heavy === true || (heavy ?? []).some((field) => input[field] !== undefined)
+
+/** How many of its turns at a time a workspace and a key may have: one is left to the others. */
+const countTurns = (app: App, keyId: string): Record<Scope, number> => {
+  const server = app.heavyReads
+  const workspace = Math.max(1, server - 1)
+  const isSlow = (app.heavyReadQueue.meanMs.get(keyId) ?? 0) > SLOW_READ_MS
+  return { server, workspace, key: isSlow ? 1 : workspace }
+}
+
+const isOf = (scope: Scope, turn: HeavyTurn, actor: Pick<HeavyTurn, 'keyId' | 'workspaceId'>): boolean =>
+  scope === 'server' ||
+  (scope === 'key' ? turn.keyId === actor.keyId : turn.workspaceId === actor.workspaceId)
+
+const count = (turns: Iterable<HeavyTurn>, scope: Scope, of: HeavyTurn): number => {
+  let n = 0
+  for (const turn of turns) if (isOf(scope, turn, of)) n++
+  return n
+}
+
+const SCOPES = ['key', 'workspace', 'server'] as const
+
+/** Returns whose turns are all taken; undefined when this read may run. */
+const findFull = (app: App, turn: HeavyTurn): Scope | undefined => {
+  const limits = countTurns(app, turn.keyId)
+  return SCOPES.find((scope) => count(app.heavyReadQueue.running, scope, turn) >= limits[scope])
+}
+
+/** Starts those that wait while there is room, always one of the workspace, then key, with the fewest turns. */
+const startWaiting = (app: App): void => {
+  const { running, waiting, lastTurn } = app.heavyReadQueue
+  for (;;) {
+    const [next] = [...waiting]
+      .filter((turn) => findFull(app, turn) === undefined)
+      .map((turn) => ({
+        turn,
+        order: [
+          count(running, 'workspace', turn),
+          count(running, 'key', turn),
+          lastTurn.get(turn.workspaceId) ?? 0,
+          lastTurn.get(turn.keyId) ?? 0,
+        ],
+      }))
+      .toSorted((a, b) => a.order.map((n, i) => n - b.order[i]!).find((n) => n !== 0) ?? 0)
+    if (!next) return
+    waiting.delete(next.turn)
+    next.turn.start()
+  }
+}
+
+const remember = <T>(map: Map<string, T>, key: string, value: T): void => {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > MAX_REMEMBERED_KEYS) map.delete(map.keys().next().value!)
+}
+
+const finish = (app: App, turn: HeavyTurn): void => {
+  const { running, meanMs } = app.heavyReadQueue
+  if (!running.delete(turn)) return
+  const tookMs = performance.now() - turn.startedAt
+  remember(meanMs, turn.keyId, ((meanMs.get(turn.keyId) ?? tookMs) * 3 + tookMs) / 4)
+  startWaiting(app)
+}
+
+const createBusyProblem = (app: App, turn: HeavyTurn, full: Scope): Problem => {
+  const turns = countTurns(app, turn.keyId)[full]
+  const owner = { key: 'this key', workspace: 'this workspace', server: 'this server' }[full]
+  return new Problem(
+    'rate_limited',
+    `${turns} expensive read${turns === 1 ? '' : 's'} of ${owner} may run at a time, and too many wait: ` +
+      'searches, counts, filters, reports and filtered logs. Send them one after another.',
+    { violated_policies: [policies[full]] },
+    { 'Retry-After': String(Math.ceil(MAX_WAIT_MS / 1000)) },
+  )
+}
+
+/**
+ * Waits for the turn of an expensive read. Returns the function that ends it. Throws 429 when too many wait,
+ * or for too long.
+ */
+const takeHeavyTurn = (app: App, { key, workspace }: Actor): Promise<() => void> => {
+  const { running, waiting, lastTurn, turns } = app.heavyReadQueue
+  return new Promise((resolve, reject) => {
+    const turn: HeavyTurn = {
+      keyId: `key:${key.id}`,
+      workspaceId: `workspace:${workspace.id}`,
+      startedAt: 0,
+      start: () => {
+        clearTimeout(timer)
+        turn.startedAt = performance.now()
+        running.add(turn)
+        turns.count++
+        for (const id of [turn.keyId, turn.workspaceId]) remember(lastTurn, id, turns.count)
+        resolve(() => finish(app, turn))
+      },
+    }
+    const crowded = SCOPES.find((scope) => count(waiting, scope, turn) >= MAX_WAITING[scope])
+    if (crowded) return reject(createBusyProblem(app, turn, crowded))
+    const timer = setTimeout(() => {
+      waiting.delete(turn)
+      reject(createBusyProblem(app, turn, findFull(app, turn) ?? 'server'))
+    }, MAX_WAIT_MS)
+    waiting.add(turn)
+    startWaiting(app)
+  })
+}
+
+/** PostgreSQL's own code for a statement that timed out. */
+const STATEMENT_TIMEOUT = '57014'
+
+const deadlineError = (): Error =>
+  Object.assign(new Error('the deadline of an expensive read has passed'), { code: STATEMENT_TIMEOUT })
+
+/** Refuses statements after the deadline, so that a read that nobody waits for any more ends. */
+const refuseAfter = (deadline: number): KyselyPlugin => ({
+  transformQuery: ({ node }) => {
+    if (performance.now() >= deadline) throw deadlineError()
+    return node
+  },
+  transformResult: async ({ result }) => result,
+})
+
+/** Returns the connections for the expensive reads of one call, which end with its deadline. */
+export const openHeavyDb = (app: App): Db =>
+  app.heavy.withPlugin(refuseAfter(performance.now() + HEAVY_READ_DEADLINE_MS))
+
+/** Runs a change in a turn of its own when it checks or counts what is expensive to read. */
+export const runInHeavyTurn = async <T>(
+  app: App,
+  actor: Actor,
+  isExpensive: boolean,
+  work: () => Promise<T>,
+): Promise<T> => {
+  if (!isExpensive) return await work()
+  const endTurn = await takeHeavyTurn(app, actor)
+  return await work().finally(endTurn)
+}
+
+/** Runs an expensive read in its turn. The turn ends with the work, even when the deadline comes first. */
+export const runHeavyRead = async <T>(app: App, actor: Actor, work: (db: Db) => Promise<T>): Promise<T> => {
+  const endTurn = await takeHeavyTurn(app, actor)
+  try {
+    return await withDeadline(HEAVY_READ_DEADLINE_MS, work(openHeavyDb(app)).finally(endTurn))
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code !== STATEMENT_TIMEOUT && code !== 'timeout') throw error
+    throw new Problem(
+      'timeout',
+      'The read did not finish in time. Narrow it: conditions that fewer records meet, such as a tag, or a ' +
+        'shorter range of dates.',
+      { reason: 'query_timeout' },
+    )
+  }
+}

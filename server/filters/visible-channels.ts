@@ -1,0 +1,71 @@
+import type {
+  BroadcastCondition,
+  ContactFilter,
+  ConversationCondition,
+  TimeTest,
+} from '../../storage/filters/filter.ts'
+import type { Actor } from '../core/context.ts'
+import { listVisibleChannels } from '../visibility/policy.ts'
+
+/*
+ * Conditions on conversations and broadcasts are about those of the channels that the actor may see, as if
+ * there were no others. The limit is a condition of its own, so that every way of finding contacts has it:
+ * the predicate, the candidates and the counts.
+ */
+
+type RelatedCondition = ConversationCondition | BroadcastCondition
+
+const ofChannels = (channels: readonly string[]) =>
+  ({ field: 'channelId', test: { op: 'in', values: channels } }) as const
+
+/** Returns the condition that limits related records of this kind to visible channels; none for others. */
+export const listChannelLimits = (actor: Actor, relation: string): readonly RelatedCondition[] => {
+  const channels = listVisibleChannels(actor)
+  const isOfChannel = relation === 'conversations' || relation === 'broadcasts'
+  return channels !== null && isOfChannel ? [ofChannels(channels)] : []
+}
+
+/**
+ * Returns a test of `lastActivityAt`. For staff who may see some channels only it is the latest activity of
+ * the conversations on those, as the contact is shown to them.
+ */
+export const toActivityFilter = (actor: Actor, test: TimeTest): ContactFilter => {
+  const channels = listVisibleChannels(actor)
+  if (channels === null) return { kind: 'time', field: 'lastActivityAt', test }
+  const limit = ofChannels(channels)
+  const has = (quantifier: 'some' | 'none', when: TimeTest): ContactFilter => ({
+    kind: 'conversations',
+    quantifier,
+    where: [{ field: 'lastActivityAt', test: when }, limit],
+  })
+  return compareLatest(has, test)
+}
+
+/** The latest of some times is at least a bound when one is, and at most a bound when there is no later one. */
+const compareLatest = (
+  has: (quantifier: 'some' | 'none', when: TimeTest) => ContactFilter,
+  test: TimeTest,
+): ContactFilter => {
+  const isPresent = has('some', { op: 'isNull', value: false })
+  const all = (...of: ContactFilter[]): ContactFilter => ({ kind: 'and', of })
+  switch (test.op) {
+    case 'isNull':
+      return test.value ? has('none', { op: 'isNull', value: false }) : isPresent
+    case 'gt':
+    case 'gte':
+      return has('some', test)
+    case 'lt':
+      return all(isPresent, has('none', { op: 'gte', value: test.value }))
+    case 'lte':
+      return all(isPresent, has('none', { op: 'gt', value: test.value }))
+    case 'eq':
+      return all(has('some', test), has('none', { op: 'gt', value: test.value }))
+    case 'ne':
+      return all(isPresent, {
+        kind: 'not',
+        of: all(has('some', { op: 'eq', value: test.value }), has('none', { op: 'gt', value: test.value })),
+      })
+    case 'between':
+      return all(has('some', { op: 'gte', value: test.from }), has('none', { op: 'gt', value: test.to }))
+  }
+}

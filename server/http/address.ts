@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+import type { App } from '../core/app.ts'
+import { addSubnet, containsAddress } from '../webhooks/guard/addresses.ts'
+
+/**
+ * Parses `WCRM_TRUST_PROXY`: addresses and CIDRs, separated by commas or spaces. Throws an error that names
+ * a bad item.
+ */
+export const parseProxyList = (text: string): BlockList => {
+  const proxies = new BlockList()
+  for (const item of text.split(/[\s,]+/).filter((one) => one !== ''))
+    if (!addSubnet(proxies, item)) throw new Error(`"${item}" is neither an address nor a CIDR`)
+  return proxies
+}
+
+type NodePair = { req?: IncomingMessage; res?: ServerResponse }
+
+const getNode = (request: Request): NodePair =>
+  (request as { runtime?: { node?: NodePair } }).runtime?.node ?? {}
+
+/** Returns Node's own request behind a web `Request`; undefined for one that was made in this process. */
+export const getIncoming = (request: Request): IncomingMessage | undefined => getNode(request).req
+
+/** Returns Node's own response to a web `Request`. */
+export const getResponse = (request: Request): ServerResponse | undefined => getNode(request).res
+
+/** The address at the other end of the connection, which may be a proxy's. */
+export const getPeerAddress = (request: Request): string | undefined =>
+  parseAddress(getIncoming(request)?.socket?.remoteAddress ?? '')
+
+/**
+ * Returns the client's address, an IPv4 one in its own form. `X-Forwarded-For` is believed as far as it was
+ * written by trusted proxies: it is read from its end, each address naming who connected to the proxy before.
+ * Undefined when the request came through no socket.
+ */
+export const getClientAddress = ({ config }: Pick<App, 'config'>, request: Request): string | undefined => {
+  let address = getPeerAddress(request)
+  if (address === undefined || !containsAddress(config.trustedProxies, address)) return address
+  const hops = (request.headers.get('x-forwarded-for') ?? '').split(',')
+  for (const hop of hops.toReversed()) {
+    const before = parseAddress(hop.trim())
+    if (before === undefined) return address
+    address = before
+    if (!containsAddress(config.trustedProxies, address)) return address
+  }
+  return address
+}
+
+/** Reads an address with or without port, zone and brackets; an IPv4-mapped one becomes IPv4. */
+export const parseAddress = (text: string): string | undefined => {
+  const bare = (/^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? text.replace(/^([\d.]+):\d+$/, '$1')).split(
+    '%',
+  )[0]!
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare)?.[1] ?? bare
+  return isIP(mapped) === 0 ? undefined : mapped.toLowerCase()
+}

@@ -1,0 +1,37 @@
+import { promisify } from 'node:util'
+import { constants, gzip } from 'node:zlib'
+
+/** Below this a packet carries the body anyway. */
+const MIN_BYTES = 1024
+/** Most of what compression can save, at a third of the default level's time. */
+const LEVEL = constants.Z_BEST_SPEED + 1
+
+const compressibleTypes = /^(?:application\/(?:problem\+)?json|text\/(?:html|css|javascript|plain))\b/
+
+/** Whether bodies of this type are compressed for clients that accept it. Streams of events never are. */
+export const isCompressible = (type: string | undefined): boolean =>
+  type !== undefined && compressibleTypes.test(type)
+
+/** Whether a body of this length is worth it. */
+export const isLongEnough = (body: string | Uint8Array): boolean => body.length >= MIN_BYTES
+
+/** Reads `Accept-Encoding`; a weight of 0 refuses. */
+export const acceptsGzip = (accepted: string | undefined): boolean => {
+  if (accepted === undefined) return false
+  const weights = new Map(
+    accepted
+      .toLowerCase()
+      .split(',')
+      .map((item) => {
+        const [coding = '', ...parameters] = item.split(';').map((part) => part.trim())
+        const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1'
+        return [coding, Number(weight)] as const
+      }),
+  )
+  return (weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0) > 0
+}
+
+const run = promisify(gzip)
+
+export const compress = async (body: string | Uint8Array): Promise<Buffer> =>
+  await run(body, { level: LEVEL })

@@ -1,0 +1,76 @@
+import type { H3Event } from 'h3'
+import { FastResponse } from 'srvx/node'
+import type { Operation } from '../../catalog/index.ts'
+import type { App } from '../core/app.ts'
+import type { Transport } from '../core/context.ts'
+import { type CallRequest, perform } from '../core/perform.ts'
+import { Problem } from '../core/problem.ts'
+import { type CallResponse, toProblemResult } from '../core/respond.ts'
+import { createRequestId } from '../ids.ts'
+import { getClientAddress } from './address.ts'
+
+/*
+ * What the two doors over HTTP share: REST (rest.ts, app.ts) and `/v1/ops` (ops.ts).
+ */
+
+/**
+ * FastResponse is written as it is, in one piece with its head; a standard Response becomes a stream first
+ * (measured: a quarter fewer calls per second).
+ */
+export const toResponse = ({ status, headers, body }: CallResponse): Response =>
+  new FastResponse(body, { status, headers })
+
+export const problemResponse = (app: Pick<App, 'config'>, problem: Problem): Response =>
+  toResponse(toProblemResult(problem, { publicUrl: app.config.publicUrl, requestId: createRequestId() }))
+
+/** Turns a problem that `work` throws into its response. */
+export const withProblems = async (app: App, work: () => Promise<Response>): Promise<Response> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof Problem) return problemResponse(app, error)
+    throw error
+  }
+}
+
+export const getHeader = (event: H3Event, name: string): string | undefined =>
+  event.req.headers.get(name) ?? undefined
+
+export const toCallRequest = (
+  app: App,
+  event: H3Event,
+  door: Transport,
+  operation: Operation | undefined,
+  options: Partial<CallRequest> = {},
+): CallRequest => ({
+  transport: door === 'ops' && getHeader(event, 'wcrm-door') === 'cli' ? 'cli' : door,
+  operation,
+  input: undefined,
+  requestId: createRequestId(),
+  authorization: getHeader(event, 'authorization'),
+  apiVersion: getHeader(event, 'api-version'),
+  idempotencyKey: getHeader(event, 'idempotency-key'),
+  confirm: getHeader(event, 'api-confirm'),
+  client: getHeader(event, 'user-agent'),
+  address: getClientAddress(app, event.req as Request),
+  ...options,
+})
+
+export const serveUnknownRoute = async (app: App, event: H3Event): Promise<Response> =>
+  toResponse(
+    await perform(
+      app,
+      toCallRequest(app, event, 'rest', undefined, {
+        requestedName: `route ${event.req.method} ${event.url.pathname.slice(0, 200)}`,
+      }),
+    ),
+  )
+
+/** Path parameters arrive encoded; one that cannot be decoded is left as it is for validation to reject. */
+export const decodeParameter = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

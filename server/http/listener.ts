@@ -1,0 +1,251 @@
+import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { BlockList, Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { Problem } from '../core/problem.ts'
+import { toProblemResult } from '../core/respond.ts'
+import { createRequestId } from '../ids.ts'
+import { containsAddress } from '../webhooks/guard/addresses.ts'
+import { parseAddress } from './address.ts'
+import type { NodeHandler } from './node.ts'
+
+type ListenerOptions = {
+  /** Base of the URLs in problems. */
+  publicUrl: string
+  log: Pick<Logger, 'error'>
+  maxConnections?: number
+  /** Proxies, whose connections are those of many clients. */
+  trustedProxies?: BlockList | undefined
+}
+
+/** A server of node:http whose requests are answered by `handle`, and which can be stopped. */
+export type Listener = {
+  /** Sets what answers requests. Before, and once `drain` has begun, they get a 503. */
+  serve: (handle: NodeHandler) => void
+  /**
+   * Accepts no new connections, waits for the requests in flight, even those whose client has gone, and ends
+   * what is left after a while. With `isStillServed`, requests to these paths are answered while the others
+   * are waited for.
+   */
+  drain: (isStillServed?: (path: string) => boolean) => Promise<void>
+}
+
+/** A request line and headers that take longer to arrive are not meant to arrive. */
+const HEADERS_TIMEOUT_MS = 15_000
+/** A whole request: 24 MiB at 2 Mbit/s. */
+const REQUEST_TIMEOUT_MS = 100_000
+/** Longer than the 60 seconds after which common proxies close idle connections themselves. */
+const KEEP_ALIVE_TIMEOUT_MS = 65_000
+/** A connection without a byte in either direction; event streams send a heartbeat more often. */
+const SILENCE_TIMEOUT_MS = 120_000
+const MAX_HEADERS = 200
+export const DEFAULT_MAX_CONNECTIONS = 2_000
+/** The part of all connections that one address may have. */
+const ADDRESS_SHARE = 0.25
+const DRAIN_TIMEOUT_MS = 15_000
+/** For handlers whose connection was closed. */
+const ABORT_TIMEOUT_MS = 2_000
+/** How long a client may go on sending after a refusal. */
+const LINGER_MS = 1_000
+
+/**
+ * Makes a server of node:http, which listens already, ready for hostile clients: every wait has an end, connections are capped, and
+ * what is not HTTP is answered with a problem where an answer can be sent. Nothing here throws in an event.
+ */
+export const createListener = (
+  server: Server,
+  { publicUrl, log, maxConnections = DEFAULT_MAX_CONNECTIONS, trustedProxies }: ListenerOptions,
+): Listener => {
+  const state: ListenerState = {
+    handle: undefined,
+    isStillServed: () => true,
+    inFlight: 0,
+    responses: new WeakMap(),
+    refused: new WeakSet(),
+  }
+  setTimeouts(server)
+  server.maxConnections = maxConnections
+  const onRequest = (req: IncomingMessage, res: ServerResponse): void => serveRequest(state, req, res)
+  server.on('request', onRequest)
+  // A body is asked for when it is read; what else is expected, the handler refuses.
+  server.on('checkContinue', onRequest)
+  server.on('checkExpectation', onRequest)
+  server.on('connect', (_req, socket) => refuse(state, socket as Socket, publicUrl, noTunnels))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    refuseBrokenRequest(state, socket as Socket, publicUrl, describeBrokenRequest(error.code)),
+  )
+  const maxOfAddress = Math.ceil(maxConnections * ADDRESS_SHARE)
+  capConnections(server, { max: maxOfAddress, trustedProxies }, (socket) =>
+    refuse(state, socket, publicUrl, createTooManyConnections(maxOfAddress)),
+  )
+  // A connection that cannot be accepted ends no server.
+  server.on('error', (error) => log.error({ error }, 'Cannot accept a connection'))
+  return {
+    serve: (handle) => {
+      state.handle = handle
+    },
+    drain: (isStillServed) => drain(server, state, isStillServed),
+  }
+}
+
+type ListenerState = {
+  handle: NodeHandler | undefined
+  isStillServed: (path: string) => boolean
+  /** Number of handlers at work, also for clients that have gone. */
+  inFlight: number
+  /** The responses of each connection that are not complete. */
+  readonly responses: WeakMap<Socket, Set<ServerResponse>>
+  /** Connections that were told off; what still arrives on them is dropped. */
+  readonly refused: WeakSet<Socket>
+}
+
+const setTimeouts = (server: Server): void => {
+  server.headersTimeout = HEADERS_TIMEOUT_MS
+  server.requestTimeout = REQUEST_TIMEOUT_MS
+  server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS
+  server.timeout = SILENCE_TIMEOUT_MS
+  server.maxHeadersCount = MAX_HEADERS
+  // A client that closes its side after a request still gets the response. The Host header is the handler's.
+  Object.assign(server, { httpAllowHalfOpen: true, requireHostHeader: false })
+}
+
+const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerResponse): void => {
+  if (state.refused.has(req.socket)) return
+  if (!state.handle || !state.isStillServed(req.url ?? ''))
+    return void res.writeHead(503, { 'Retry-After': '1', Connection: 'close' }).end()
+  const responses = state.responses.get(req.socket) ?? new Set()
+  state.responses.set(req.socket, responses.add(res))
+  res.once('close', () => responses.delete(res))
+  state.inFlight++
+  void state.handle(req, res).finally(() => {
+    state.inFlight--
+  })
+}
+
+/** An error of the connection as the client reads it. 408 and 431 say more than the code's own status. */
+type Refusal = { problem: Problem; status: number }
+
+const noTunnels: Refusal = {
+  problem: new Problem('method_not_allowed', 'This server is no proxy: there is no CONNECT.'),
+  status: 405,
+}
+
+const createTooManyConnections = (max: number): Refusal => ({
+  problem: new Problem(
+    'rate_limited',
+    `Your address has ${max} connections open, which is the maximum. Close some, or use them for more requests.`,
+    { reason: 'too_many_connections', violated_policies: ['connections'] },
+    { 'Retry-After': '5' },
+  ),
+  status: 429,
+})
+
+const describeBrokenRequest = (code: string | undefined): Refusal => {
+  const refusal = (status: number, reason: string, detail: string): Refusal => ({
+    problem: new Problem('invalid_input', detail, { reason }),
+    status,
+  })
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return refusal(431, 'headers_too_large', 'The request line and headers are too large; send shorter ones.')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return refusal(408, 'request_timeout', 'The request took too long to arrive; send it again.')
+  return refusal(400, 'malformed_request', 'This is not a request of HTTP/1.1, or it ended early.')
+}
+
+/**
+ * Answers what could not be parsed, after the responses to complete requests before it: the client would take
+ * it for one of them.
+ */
+const refuseBrokenRequest = (
+  state: ListenerState,
+  socket: Socket,
+  publicUrl: string,
+  refusal: Refusal,
+): void => {
+  if (state.refused.has(socket)) return
+  state.refused.add(socket)
+  const open = [...(state.responses.get(socket) ?? [])]
+  if (open.some((res) => !res.req.complete && res.headersSent)) return void socket.destroy()
+  const before = open.findLast((res) => res.req.complete)
+  if (before) before.once('close', () => refuse(state, socket, publicUrl, refusal))
+  else refuse(state, socket, publicUrl, refusal)
+}
+
+/** Sends a refusal to a connection that has no request for it, and closes it. */
+const refuse = (
+  state: ListenerState,
+  socket: Socket,
+  publicUrl: string,
+  { problem, status }: Refusal,
+): void => {
+  state.refused.add(socket)
+  socket.on('error', () => {})
+  if (!socket.writable) return void socket.destroy()
+  const { headers, problem: document } = toProblemResult(problem, {
+    publicUrl,
+    requestId: createRequestId(),
+    headers: {
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      Connection: 'close',
+    },
+  })
+  const body = JSON.stringify({ ...document, status })
+  const lines = Object.entries({ ...headers, 'Content-Length': Buffer.byteLength(body) })
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n` +
+      `${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+  )
+  // Closing while the client still sends could lose the answer.
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+/** Counts the connections of each address, and refuses those above its share. */
+const capConnections = (
+  server: Server,
+  { max, trustedProxies }: { max: number; trustedProxies: BlockList | undefined },
+  refuseConnection: (socket: Socket) => void,
+): void => {
+  const countByAddress = new Map<string, number>()
+  server.on('connection', (socket: Socket) => {
+    const address = parseAddress(socket.remoteAddress ?? '')
+    if (address === undefined || (trustedProxies && containsAddress(trustedProxies, address))) return
+    const count = (countByAddress.get(address) ?? 0) + 1
+    countByAddress.set(address, count)
+    socket.once('close', () => {
+      const left = countByAddress.get(address)! - 1
+      if (left > 0) countByAddress.set(address, left)
+      else countByAddress.delete(address)
+    })
+    if (count > max) refuseConnection(socket)
+  })
+}
+
+const POLL_MS = 20
+
+const drain = async (
+  server: Server,
+  state: ListenerState,
+  isStillServed?: (path: string) => boolean,
+): Promise<void> => {
+  const deadline = performance.now() + DRAIN_TIMEOUT_MS
+  const waitUntil = async (isDone: () => boolean, until: number): Promise<void> => {
+    while (!isDone() && performance.now() < until) {
+      // A connection becomes idle with the end of its response.
+      if (!server.listening) server.closeIdleConnections()
+      await pause(POLL_MS)
+    }
+  }
+  state.isStillServed = isStillServed ?? (() => false)
+  // Requests in flight may call this server themselves, so it listens until they have ended.
+  if (isStillServed) await waitUntil(() => state.inFlight === 0, deadline)
+  let closed = false
+  server.close(() => {
+    closed = true
+  })
+  await waitUntil(() => closed && state.inFlight === 0, deadline)
+  server.closeAllConnections()
+  await waitUntil(() => state.inFlight === 0, performance.now() + ABORT_TIMEOUT_MS)
+}

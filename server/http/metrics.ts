@@ -1,0 +1,69 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { BlockList } from 'node:net'
+import { H3 } from 'h3'
+import { FastResponse } from 'srvx/node'
+import type { App } from '../core/app.ts'
+import { Problem } from '../core/problem.ts'
+import { containsAddress } from '../webhooks/guard/addresses.ts'
+import { getPeerAddress } from './address.ts'
+import { problemResponse, withProblems } from './door.ts'
+
+/**
+ * Serves the metrics, which tell how much business a server does: to those who send the token
+ * (`WCRM_METRICS_TOKEN`), else to this machine alone. Where they have a port of their own
+ * (`WCRM_METRICS_PORT`), the main one has none. Throws 401 and 404.
+ */
+export const serveMetrics = async (app: App, request: Request): Promise<Response> => {
+  const { token, port } = app.config.metrics
+  if (port !== undefined) throw noMetrics('They are served on a port of their own (WCRM_METRICS_PORT).')
+  if (token === undefined && !isFromThisMachine(app, request))
+    throw noMetrics('Set WCRM_METRICS_TOKEN or WCRM_METRICS_PORT to read them from other machines.')
+  return await sendMetrics(app, request)
+}
+
+/** The application of a port that serves the metrics alone. */
+export const createMetricsApp = (app: App): H3 => {
+  const http = new H3({
+    onError: () => problemResponse(app, new Problem('not_found', 'This port serves /metrics alone.')),
+    allowMalformedURL: true,
+  })
+  return http.get('/metrics', (event) => withProblems(app, () => sendMetrics(app, event.req as Request)))
+}
+
+const sendMetrics = async (app: App, request: Request): Promise<Response> => {
+  const { token } = app.config.metrics
+  if (token !== undefined) requireToken(token, request.headers.get('authorization'))
+  const { registry } = app.metrics
+  return new FastResponse(await registry.metrics(), { headers: { 'Content-Type': registry.contentType } })
+}
+
+const noMetrics = (why: string): Problem => new Problem('not_found', `There are no metrics here. ${why}`)
+
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8, 'ipv4')
+loopback.addAddress('::1', 'ipv6')
+
+/** A request that a proxy forwarded comes from elsewhere, also when the proxy runs here. */
+const isFromThisMachine = ({ config }: App, request: Request): boolean => {
+  const peer = getPeerAddress(request)
+  const isForwarded = ['forwarded', 'x-forwarded-for', 'via'].some((name) => request.headers.has(name))
+  return (
+    peer !== undefined &&
+    containsAddress(loopback, peer) &&
+    !containsAddress(config.trustedProxies, peer) &&
+    !isForwarded
+  )
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+const requireToken = (token: string, authorization: string | null): void => {
+  const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? ''
+  if (!timingSafeEqual(digest(given), digest(token)))
+    throw new Problem(
+      'unauthenticated',
+      'Send "Authorization: Bearer <WCRM_METRICS_TOKEN>".',
+      {},
+      { 'WWW-Authenticate': 'Bearer realm="metrics"' },
+    )
+}

@@ -1,0 +1,97 @@
+import type { H3Event } from 'h3'
+import { isObject } from '../../catalog/values.ts'
+import type { Operation } from '../../catalog/index.ts'
+import type { App } from '../core/app.ts'
+import { type CallRequest, perform } from '../core/perform.ts'
+import { type FieldError, Problem } from '../core/problem.ts'
+import { mergeGiven } from '../core/merge-given.ts'
+import { normalizeConfirm } from '../core/steps/confirm.ts'
+import { unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
+import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
+import { decodeParameter, serveUnknownRoute, toCallRequest, toResponse, withProblems } from './door.ts'
+import { parseQueryValue } from './rest.ts'
+
+/**
+ * Runs an operation with all fields, `idempotency_key` and `confirm` included, in the JSON body. Of the query
+ * only `dry_run` counts.
+ */
+export const serveOps = async (app: App, event: H3Event): Promise<Response> => {
+  if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
+  return await withProblems(app, async () => {
+    const name = decodeParameter(event.context.params?.name ?? '')
+    const operation = app.operations.find((op) => op.name === name)
+    const maxBytes = operation?.maxBytes ?? DEFAULT_MAX_BODY_BYTES
+    return await withBody(app, event.req as Request, { maxBytes }, async (body) => {
+      const query = event.url.searchParams
+      const call = toCallRequest(app, event, 'ops', operation, {
+        requestedName: `operation ${name.slice(0, 100)}`,
+        locateError: (error) => locateError(query, error),
+      })
+      call.readInput = async (actor) => {
+        requireKnownQuery(query)
+        return readFields(operation!, call, query, parseJson(await body.text(actor.key.id)))
+      }
+      return toResponse(await perform(app, call))
+    })
+  })
+}
+
+/** Throws 400 for every query parameter but `dry_run`: it would be ignored, and the call run without it. */
+const requireKnownQuery = (query: URLSearchParams): void => {
+  const unknown = [...new Set(query.keys())].filter((name) => name !== 'dry_run')
+  if (unknown.length === 0) return
+  throw new Problem('invalid_input', `/v1/ops takes no query but dry_run, not ${unknown.join(', ')}.`, {
+    errors: unknown.map((parameter) => ({
+      parameter,
+      code: 'misplaced_field',
+      detail: 'is not taken in the query',
+      fix: 'Send every field in the JSON body.',
+    })),
+  })
+}
+
+/** Returns the input, the key and the verb, which the body gives, or the query and the headers. */
+const readFields = (
+  operation: Operation,
+  call: CallRequest,
+  query: URLSearchParams,
+  value: unknown,
+): Pick<CallRequest, 'input' | 'idempotencyKey' | 'confirm'> => {
+  if (!isObject(value)) return { input: value, idempotencyKey: call.idempotencyKey, confirm: call.confirm }
+  const dryRun = mergeGiven(
+    {
+      at: { parameter: 'dry_run' },
+      value: query.has('dry_run') ? parseQueryValue('boolean', query.getAll('dry_run')) : undefined,
+    },
+    { at: { pointer: '#/dry_run' }, value: value['dry_run'] },
+  )
+  const merged: Record<string, unknown> = dryRun === undefined ? value : { ...value, dry_run: dryRun }
+  const { idempotency_key: key, confirm: verb, ...fields } = merged
+  // What is no string, or what a read does not take, is left to validation.
+  const isTaken = (given: unknown): given is string =>
+    operation.scope !== 'mcp:read' && typeof given === 'string'
+  return {
+    input: {
+      ...fields,
+      ...(key === undefined || isTaken(key) ? {} : { idempotency_key: key }),
+      ...(verb === undefined || isTaken(verb) ? {} : { confirm: verb }),
+    },
+    idempotencyKey: mergeGiven(
+      { at: { header: 'Idempotency-Key' }, value: call.idempotencyKey },
+      { at: { pointer: '#/idempotency_key' }, value: isTaken(key) ? key : undefined },
+      unquoteIdempotencyKey,
+    ),
+    confirm: mergeGiven(
+      { at: { header: 'Api-Confirm' }, value: call.confirm },
+      { at: { pointer: '#/confirm' }, value: isTaken(verb) ? verb : undefined },
+      normalizeConfirm,
+    ),
+  }
+}
+
+/** What validation finds in `dry_run` is in the query when it was given there. */
+const locateError = (query: URLSearchParams, error: FieldError): FieldError => {
+  if (error.pointer !== '#/dry_run' || error.code === 'contradiction' || !query.has('dry_run')) return error
+  const { pointer: _pointer, ...rest } = error
+  return { parameter: 'dry_run', ...rest }
+}

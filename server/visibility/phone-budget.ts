@@ -1,0 +1,42 @@
+import type { Operation, OperationName } from '../../catalog/index.ts'
+import { takePhone } from '../../storage/phone-budgets.ts'
+import { parsePhone } from '../contacts/phone.ts'
+import type { App } from '../core/app.ts'
+import type { Actor } from '../core/context.ts'
+import { Problem } from '../core/problem.ts'
+import { hasHiddenPhones } from './policy.ts'
+
+/** The input fields that name a customer by phone; other fields of that name hold numbers of the business. */
+const PHONE_FIELDS: Readonly<Partial<Record<OperationName, string>>> = {
+  crm_upsert_contact: 'phone',
+  messaging_send_template: 'phone',
+}
+
+/**
+ * Counts the phone that a change names. The result tells whether a contact has it, so staff from whom phones
+ * are hidden may name only so many a day. Every phone counts, known or not, and also when the change fails:
+ * otherwise the budget would tell. Throws 429 `phone_budget`.
+ */
+export const takePhoneBudget = async (
+  { db, config: { phoneBudget } }: App,
+  actor: Actor,
+  op: Operation,
+  input: Record<string, unknown>,
+): Promise<void> => {
+  const field = PHONE_FIELDS[op.name as OperationName]
+  if (field === undefined || !hasHiddenPhones(actor)) return
+  const text = input[field]
+  const phone = typeof text === 'string' ? parsePhone(text) : undefined
+  // The operation refuses what is no phone.
+  if (!phone || 'error' in phone) return
+  const { workspace, staff } = actor
+  const taken = await takePhone(db, workspace.id, staff.id, phone.digits, phoneBudget)
+  if (taken.granted) return
+  throw new Problem(
+    'rate_limited',
+    `Phone numbers are hidden from you, so you may name ${phoneBudget} different ones a day; ` +
+      `more from ${taken.resetsAt}. Use the contact's id, or ask somebody who may see phone numbers.`,
+    { reason: 'phone_budget', limit: phoneBudget, resets_at: taken.resetsAt },
+    { 'Retry-After': String(taken.resetSeconds) },
+  )
+}

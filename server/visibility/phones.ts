@@ -1,0 +1,113 @@
+import type { Actor } from '../core/context.ts'
+import { Problem } from '../core/problem.ts'
+import { hasDigits, isNumberOnly, maskNumbers, maskPhone } from './numbers.ts'
+import { hasHiddenPhones } from './policy.ts'
+
+/** Numbers in names have at least this many digits: "Studio 54321" is a name. */
+const MIN_NAME_DIGITS = 7
+
+/** Returns a stored phone as this staff member may see it. */
+export const showPhone = (actor: Actor, phone: string | null): string | null =>
+  phone !== null && hasHiddenPhones(actor) ? maskPhone(phone) : phone
+
+const maskName = (name: string): string | null =>
+  isNumberOnly(name) ? null : maskNumbers(name, MIN_NAME_DIGITS)
+
+/**
+ * Returns the name of a contact as this staff member may see it. Every number is hidden, whether it is the
+ * contact's or not: otherwise, writing a guess as the name would tell whether it is the number.
+ */
+export const showContactName = (actor: Actor, name: string | null): string | null =>
+  name !== null && hasHiddenPhones(actor) ? maskName(name) : name
+
+/** Whether the name of a contact shows this staff member less than it says. */
+export const isNameHidden = (actor: Actor, name: string | null): boolean =>
+  showContactName(actor, name) !== name
+
+/**
+ * Returns a text that may quote a phone number as this staff member may see it: of the service, the provider
+ * or a receiver, or an id at the messaging app. What staff and customers wrote is not masked.
+ */
+export const showQuotingText = <T extends string | null>(actor: Actor, text: T): T =>
+  (text !== null && hasHiddenPhones(actor) ? maskNumbers(text) : text) as T
+
+/** A name that is nothing but a number is no name: a contact's name never stands in for its phone. */
+export const toContactName = <T extends string | null | undefined>(name: T): T | undefined =>
+  typeof name === 'string' && isNumberOnly(name) ? undefined : name
+
+/** Returns the 403 of a comparison that would reveal hidden phones. `what`: "digits in query are". */
+export const phoneHiddenProblem = (pointer: string, what: string, fix: string): Problem =>
+  new Problem('forbidden', `Phone numbers are hidden from you, so ${what} refused.`, {
+    reason: 'phone_hidden',
+    errors: [{ pointer, code: 'phone_hidden', detail: 'would compare hidden phone numbers', fix }],
+  })
+
+/** Search results must not reveal hidden digits by what matches. Throws 403 `phone_hidden`. */
+export const refuseHiddenDigits = (actor: Actor, query: string | undefined): void => {
+  if (query === undefined || !hasHiddenPhones(actor) || !hasDigits(query)) return
+  throw phoneHiddenProblem('#/query', 'digits in query are', 'Search by the letters of the name.')
+}
+
+type Json = Record<string, unknown>
+
+/** How members of records that hold or quote phones of contacts are masked. */
+const MEMBER_MASKS: Readonly<Record<string, (text: string) => string>> = {
+  phone: maskPhone,
+  chatapp_user_id: maskNumbers,
+  error: maskNumbers,
+}
+
+/** Phone numbers of the business are no secret, and neither are names of staff and labels. */
+const isContact = (record: Json): boolean => 'dnd' in record || 'dnd_enabled' in record
+
+const maskAttribute = (record: Json): Json => {
+  const mask = (value: unknown): unknown => (typeof value === 'string' ? maskPhone(value) : value)
+  return {
+    ...record,
+    value: mask(record['value']),
+    display: mask(record['display']),
+    typed_value: mask(record['typed_value']),
+  }
+}
+
+const maskMember = (record: Json, name: string, value: unknown): unknown => {
+  if (name === 'phone_masked') return typeof record['phone'] === 'string'
+  if (typeof value !== 'string') return maskRecord(value)
+  if (name === 'name' && isContact(record)) return maskName(value)
+  if (name === 'text' && record['type'] === 'SYSTEM') return maskNumbers(value)
+  return Object.hasOwn(MEMBER_MASKS, name) ? MEMBER_MASKS[name]!(value) : value
+}
+
+/** Masks phones in a record of any shape by the names of its members. What is masked already stays. */
+const maskRecord = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(maskRecord)
+  if (value === null || typeof value !== 'object') return value
+  const record = value as Json
+  const masked = Object.fromEntries(
+    Object.entries(record).map(([name, member]) => [
+      name,
+      name === 'channel' ? member : maskMember(record, name, member),
+    ]),
+  )
+  return record['type'] === 'phone' && 'typed_value' in record ? maskAttribute(masked) : masked
+}
+
+/** Returns a record that was written for nobody in particular, such as an event, as this actor may see it. */
+export const showRecord = <T>(actor: Actor, record: T): T =>
+  hasHiddenPhones(actor) ? (maskRecord(record) as T) : record
+
+/** Returns a stored answer, JSON text, as its reader may see it. */
+export const showStoredAnswer = (actor: Actor, body: string): string =>
+  hasHiddenPhones(actor) ? JSON.stringify(maskRecord(JSON.parse(body))) : body
+
+/** Whether a comparison of names may find the numbers in them: it has digits, or a pattern. */
+const findsNumbers = (operand: unknown): boolean =>
+  typeof operand === 'string'
+    ? hasDigits(operand)
+    : operand !== null &&
+      typeof operand === 'object' &&
+      (Object.hasOwn(operand, 'regex') || Object.values(operand).some(findsNumbers))
+
+/** Whether this staff member may not compare names so, because it would find numbers in them. */
+export const isNameTestHidden = (actor: Actor, operators: unknown): boolean =>
+  hasHiddenPhones(actor) && findsNumbers(operators)

@@ -1,0 +1,30 @@
+import type { Actor } from '../core/context.ts'
+
+/*
+ * What a staff member may see, in one place. Reads, filters, sorts, counts, dry runs, imports, events,
+ * delivery logs, saved filters and errors all ask here, so that they agree.
+ */
+
+/** Only agents may have phones hidden from them. */
+export const hasHiddenPhones = ({ staff }: Actor): boolean => staff.role === 'agent' && staff.hidePhoneNumbers
+
+/** Owners, admins and managers see manager-only fields; agents do not. */
+export const canSeeManagerFields = ({ staff }: Actor): boolean => staff.role !== 'agent'
+
+/** Whether a staff member may see a custom field and its values. */
+export const canSeeField = (
+  actor: Actor,
+  { visibility }: { visibility: 'visible_to_all' | 'manager_only' },
+): boolean => visibility !== 'manager_only' || canSeeManagerFields(actor)
+
+/** Returns the channels to which a staff member is limited; null: all. */
+export const listVisibleChannels = ({ staff }: Actor): readonly string[] | null => staff.channelIds
+
+/**
+ * Whether a staff member may see and use a channel and what is on it. What is on a deleted channel (null) is
+ * visible only to staff with access to all channels.
+ */
+export const canSeeChannel = (actor: Actor, channelId: string | null): boolean => {
+  const visible = listVisibleChannels(actor)
+  return visible === null || (channelId !== null && visible.includes(channelId))
+}

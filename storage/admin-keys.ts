@@ -1,0 +1,120 @@
+import { sql } from 'kysely'
+import type { Scope } from '../catalog/operation.ts'
+import { inTransaction } from './admin.ts'
+import type { Db, TableRow } from './database.ts'
+
+/** Administration of API keys, without an API key. */
+
+export type KeyFields = {
+  staff_id: string
+  scopes: Scope[]
+  name?: string | null
+  test?: boolean
+  agent?: boolean
+  api_version: string
+  expires_at?: string | null
+  allow_from?: string[] | null
+}
+export type AdminKeyRow = Omit<TableRow<'api_keys'>, 'workspace_id' | 'hash'>
+
+const keyColumns = [
+  'id',
+  'staff_id',
+  'name',
+  'scopes',
+  'test',
+  'agent',
+  'api_version',
+  'expires_at',
+  'revoked_at',
+  'last_used_at',
+  'created_at',
+  'allow_from',
+] as const
+
+/** Stores a key by its hash. */
+export const createKey = (
+  db: Db,
+  workspaceId: string,
+  hash: Uint8Array,
+  fields: KeyFields,
+  now: string,
+): Promise<AdminKeyRow> =>
+  db
+    .insertInto('api_keys')
+    .values({
+      workspace_id: workspaceId,
+      hash,
+      name: null,
+      expires_at: null,
+      revoked_at: null,
+      last_used_at: null,
+      allow_from: null,
+      ...fields,
+      created_at: now,
+    })
+    .returning(keyColumns)
+    .executeTakeFirstOrThrow()
+
+export const listKeys = (db: Db, workspaceId: string): Promise<AdminKeyRow[]> =>
+  db.selectFrom('api_keys').select(keyColumns).where('workspace_id', '=', workspaceId).orderBy('id').execute()
+
+export const revokeKey = (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  now: string,
+): Promise<AdminKeyRow | undefined> =>
+  db
+    .updateTable('api_keys')
+    .set({ revoked_at: sql<string>`coalesce(revoked_at, ${now}::timestamptz)` })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .returning(keyColumns)
+    .executeTakeFirst()
+
+/** Updates the fields of a key; undefined when the workspace has no such key. */
+export const updateKey = (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  fields: Partial<Pick<AdminKeyRow, 'name' | 'expires_at' | 'allow_from'>>,
+): Promise<AdminKeyRow | undefined> =>
+  db
+    .updateTable('api_keys')
+    .set(fields)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .returning(keyColumns)
+    .executeTakeFirst()
+
+/**
+ * Stores a key that takes the place of another one, with its rights and limits; the other one expires at
+ * `oldUntil` unless it expires sooner. `createHash` gets the other one, and may throw. Undefined when the
+ * workspace has no such key.
+ */
+export const replaceKey = (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  createHash: (old: AdminKeyRow) => Uint8Array,
+  { oldUntil, expiresAt, now }: { oldUntil: string; expiresAt: string | null | undefined; now: string },
+): Promise<{ key: AdminKeyRow; old: AdminKeyRow } | undefined> =>
+  inTransaction(db, async (tx) => {
+    const found = await tx
+      .selectFrom('api_keys')
+      .select(keyColumns)
+      .where('workspace_id', '=', workspaceId)
+      .where('id', '=', id)
+      .forUpdate()
+      .executeTakeFirst()
+    if (!found) return undefined
+    const hash = createHash(found)
+    const { staff_id, scopes, name, test, agent, api_version, expires_at, allow_from } = found
+    const fields = { staff_id, scopes: scopes as Scope[], name, test, agent, api_version, allow_from }
+    const expires = expiresAt === undefined ? expires_at : expiresAt
+    const key = await createKey(tx, workspaceId, hash, { ...fields, expires_at: expires }, now)
+    const until = expires_at !== null && expires_at < oldUntil ? expires_at : oldUntil
+    const old = await updateKey(tx, workspaceId, id, { expires_at: until })
+    return { key, old: old! }
+  })

@@ -1,0 +1,269 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ParameterOrJSON, RowList, Row } from 'postgres'
+import { type Client, connectionClosedError, type PendingStatement } from './client.ts'
+import { waitAtMost } from './wait-at-most.ts'
+
+/** Milliseconds; 0 means no limit. */
+export type PoolLimits = {
+  /** A connection that sends nothing for so long, although a statement waits for it, is closed. */
+  responseMs: number
+  /** How long a statement or a transaction waits for a connection. */
+  acquireMs: number
+}
+
+type PoolOptions = {
+  /** The greatest number of connections. */
+  max: number
+  limits: PoolLimits
+  openClient: (onClose: () => void) => Client
+  /** Statements that set, within a transaction, what a pooler does not let a session keep. */
+  setup?: string | undefined
+  /** Returns what an error of the server means. */
+  explainError?: ((error: Error) => Error) | undefined
+  /** Returns what a lost connection means for its statements, when that is more than its loss. */
+  explainLoss?: (() => Error | undefined) | undefined
+}
+
+export type Statement = {
+  text: string
+  parameters?: readonly unknown[]
+  prepare?: boolean
+  /** Send by the simple protocol: several statements without parameters. */
+  simple?: boolean
+  /** Do without the pool's settings: it takes less than a millisecond and waits for no lock. */
+  bare?: boolean
+}
+
+export type StatementResult = RowList<(Row & Iterable<Row>)[]>
+
+export type Connection = {
+  client: Client
+  /** Statements without a response, oldest first. */
+  pending: Set<PendingStatement>
+  /** A transaction has it. */
+  held: boolean
+  /** Why it can no longer be used. */
+  lost?: Error
+  watch?: NodeJS.Timeout | undefined
+}
+
+/** Waits for a connection. `grant` uses it at once, so that no other takes it in between. */
+type Waiter = { exclusive: boolean; grant: (connection: Connection) => void; reject: (error: Error) => void }
+
+type PoolState = PoolOptions & { connections: Set<Connection>; waiters: Waiter[]; closed: boolean }
+
+/** The connections to one database for one use. A connection is opened when it is first needed. */
+export type Pool = {
+  setup: string | undefined
+  /** Runs a statement by itself; it may queue behind others on its connection. */
+  run: (statement: Statement) => Promise<StatementResult>
+  /** Takes a connection for a transaction. */
+  acquire: () => Promise<Connection>
+  /** Runs a statement on a connection that was acquired. */
+  send: (connection: Connection, statement: Statement) => Promise<StatementResult>
+  release: (connection: Connection) => void
+  /** Closes a connection whose state is not known. */
+  discard: (connection: Connection) => void
+  /** Waits for what is in progress, for a few seconds at most, and closes all connections. */
+  close: () => Promise<void>
+}
+
+const MAX_PENDING = 100
+const CLOSE_GRACE_MS = 4_000
+const END_TIMEOUT_MS = 1_000
+
+const createPoolError = (code: string, message: string): Error => Object.assign(new Error(message), { code })
+
+export const createPool = (options: PoolOptions): Pool => {
+  const pool: PoolState = { ...options, connections: new Set(), waiters: [], closed: false }
+  return {
+    setup: options.setup,
+    run: (statement) => withConnection(pool, (connection) => runAlone(pool, connection, statement)),
+    acquire: () => acquire(pool),
+    send: (connection, statement) => send(pool, connection, statement),
+    release: (connection) => {
+      connection.held = false
+      serveWaiters(pool)
+    },
+    discard: (connection) => discard(pool, connection, connectionClosedError()),
+    close: () => closePool(pool),
+  }
+}
+
+/** The severity of an error of the server; undefined for one of the socket or of postgres.js. */
+const getSeverity = (error: unknown): string | undefined => {
+  // A pooler sends the localized form alone.
+  const { severity, severity_local: local } = error as { severity?: string; severity_local?: string }
+  return severity ?? local
+}
+
+/**
+ * Whether a result is that of its statement. One without a command has no response. And postgres.js sends a
+ * statement again whose prepared form became invalid; the responses of statements that were sent meanwhile
+ * are then swapped. No rows of another statement may look like an answer, so the connection is closed.
+ */
+const isOwnResult = (query: PendingStatement, result: StatementResult, pending: number): boolean => {
+  const { retried } = query as { retried?: unknown }
+  // The simple protocol has a result for each of several statements.
+  const command = result.command ?? (result.at(-1) as { command?: string } | undefined)?.command
+  return Boolean(command) && (retried === undefined || pending === 1)
+}
+
+/** Sends a statement and waits for its response. */
+const send = async (
+  pool: PoolState,
+  connection: Connection,
+  { text, parameters = [], prepare = true, simple = false }: Statement,
+): Promise<StatementResult> => {
+  if (connection.lost) throw connection.lost
+  const options = { prepare: prepare && !simple, simple }
+  const query = connection.client.sql.unsafe(text, parameters as ParameterOrJSON<never>[], options)
+  const { pending } = connection
+  pending.add(query)
+  watch(pool, connection)
+  try {
+    const result = await query
+    if (connection.lost) throw connection.lost
+    if (!isOwnResult(query, result, pending.size)) throw connectionClosedError()
+    return result
+  } catch (error) {
+    const severity = getSeverity(error)
+    if (severity === 'ERROR') throw pool.explainError?.(error as Error) ?? error
+    discard(pool, connection, error as Error)
+    throw severity ? error : connection.lost!
+  } finally {
+    pending.delete(query)
+    connection.watch?.refresh()
+    serveWaiters(pool)
+  }
+}
+
+/**
+ * Runs a statement outside of a transaction. Behind a pooler it is made one, in the same round trip, so that
+ * the pool's settings hold for it.
+ */
+const runAlone = async (
+  pool: PoolState,
+  connection: Connection,
+  statement: Statement,
+): Promise<StatementResult> => {
+  const simple = (statement.parameters ?? []).length === 0
+  if (pool.setup === undefined || statement.bare)
+    return await send(pool, connection, { simple, ...statement })
+  // Sent at once, so that no other statement comes in between.
+  const opened = send(pool, connection, { text: `begin; ${pool.setup}`, simple: true })
+  const result = send(pool, connection, statement)
+  const ended = send(pool, connection, { text: 'commit' })
+  const [response] = await Promise.all([result, opened, ended])
+  return response
+}
+
+const watch = (pool: PoolState, connection: Connection): void => {
+  const { responseMs } = pool.limits
+  if (responseMs === 0) return
+  if (!connection.watch)
+    connection.watch = setTimeout(() => checkSilence(pool, connection), responseMs).unref()
+  else if (connection.pending.size === 1) connection.watch.refresh()
+}
+
+/** Every response restarts the time: the connection was silent throughout it. */
+const checkSilence = (pool: PoolState, connection: Connection): void => {
+  connection.watch = undefined
+  const [oldest] = connection.pending
+  if (!oldest) return
+  connection.client.cancel(oldest)
+  discard(pool, connection, createPoolError('RESPONSE_TIMEOUT', 'the database does not respond'))
+}
+
+const discard = (pool: PoolState, connection: Connection, reason: Error): void => {
+  if (connection.lost) return
+  connection.lost = pool.explainLoss?.() ?? reason
+  clearTimeout(connection.watch)
+  pool.connections.delete(connection)
+  connection.client.destroy()
+  serveWaiters(pool)
+}
+
+const openConnection = (pool: PoolState): Connection => {
+  const client = pool.openClient(() => discard(pool, connection, connectionClosedError()))
+  const connection: Connection = { client, pending: new Set(), held: false }
+  pool.connections.add(connection)
+  return connection
+}
+
+/** Finds an idle connection, or opens one; a statement by itself may join the least busy. */
+const findConnection = (pool: PoolState, exclusive: boolean): Connection | undefined => {
+  let leastBusy: Connection | undefined
+  for (const connection of pool.connections) {
+    if (connection.held) continue
+    const { size } = connection.pending
+    if (size === 0) return connection
+    if (size < MAX_PENDING && size < (leastBusy?.pending.size ?? MAX_PENDING)) leastBusy = connection
+  }
+  if (pool.connections.size < pool.max) return openConnection(pool)
+  return exclusive ? undefined : leastBusy
+}
+
+/** Hands out connections in the order of the requests: a transaction waits until one has nothing to do. */
+const serveWaiters = (pool: PoolState): void => {
+  while (pool.waiters.length > 0) {
+    const connection = findConnection(pool, pool.waiters[0]!.exclusive)
+    if (!connection) return
+    pool.waiters.shift()!.grant(connection)
+  }
+}
+
+/** Calls `use` with a connection as soon as there is one. */
+const withConnection = <T>(
+  pool: PoolState,
+  use: (connection: Connection) => Promise<T>,
+  exclusive = false,
+): Promise<T> => {
+  if (pool.closed) return Promise.reject(createPoolError('CONNECTION_ENDED', 'the storage is closed'))
+  const connection = pool.waiters.length === 0 ? findConnection(pool, exclusive) : undefined
+  if (connection) return use(connection)
+  return new Promise<T>((resolve, reject) => {
+    const waiter: Waiter = {
+      exclusive,
+      grant: (granted) => {
+        clearTimeout(timer)
+        use(granted).then(resolve, reject)
+      },
+      reject: (error) => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    }
+    const expire = (): void => {
+      pool.waiters.splice(pool.waiters.indexOf(waiter), 1)
+      reject(createPoolError('ACQUIRE_TIMEOUT', 'no connection to the database became free'))
+      serveWaiters(pool)
+    }
+    const { acquireMs } = pool.limits
+    const timer = acquireMs > 0 ? setTimeout(expire, acquireMs) : undefined
+    pool.waiters.push(waiter)
+  })
+}
+
+const acquire = (pool: PoolState): Promise<Connection> =>
+  withConnection(
+    pool,
+    (connection) => {
+      connection.held = true
+      return Promise.resolve(connection)
+    },
+    true,
+  )
+
+const closePool = async (pool: PoolState): Promise<void> => {
+  pool.closed = true
+  for (const { reject } of pool.waiters.splice(0))
+    reject(createPoolError('CONNECTION_ENDED', 'the storage is closed'))
+  const isBusy = () => [...pool.connections].some(({ held, pending }) => held || pending.size > 0)
+  const deadline = performance.now() + CLOSE_GRACE_MS
+  while (isBusy() && performance.now() < deadline) await pause(10)
+  const connections = [...pool.connections]
+  const ended = Promise.all(connections.map(({ client }) => client.end()))
+  await waitAtMost(END_TIMEOUT_MS, ended)
+  for (const connection of connections) discard(pool, connection, connectionClosedError())
+}

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { sql } from 'kysely'
+import { z } from 'zod'
+import { catalog, defineOperation, type Operation } from '../../catalog/index.ts'
+import type { Context } from '../../server/core/context.ts'
+import { databases } from '../databases.ts'
+import { doorsOf, type Reply } from '../doors.ts'
+import { makeWorkspace, startServer, type TestKey, type TestServer } from '../servers.ts'
+
+/** Expensive reads that run until they are let go, in the order in which they had their turns. */
+const createHold = () => {
+  const started: string[] = []
+  const waiting: (() => void)[] = []
+  let isOpen = false
+  return {
+    started,
+    hold: (keyId: string) =>
+      new Promise<void>((resolve) => {
+        started.push(keyId)
+        if (isOpen) resolve()
+        else waiting.push(resolve)
+      }),
+    /** Ends the read that started first, or all that run. */
+    endFirst: () => waiting.shift()?.(),
+    endAll: (open: boolean) => {
+      isOpen = open
+      for (const end of waiting.splice(0)) end()
+    },
+  }
+}
+
+const common = {
+  since: '2026-10-01',
+  stability: 'stable',
+  summary: 'Read much',
+  input: z.object({}),
+  errors: [],
+  examples: [],
+  scope: 'mcp:read',
+} as const
+const heldRead: Operation = defineOperation({
+  ...common,
+  name: 'test_held_read',
+  cli: 'test held',
+  routes: ['GET /v1/test/held'],
+  heavy: true,
+  output: z.object({}),
+})
+const settingsRead = (name: string, heavy: boolean): Operation =>
+  defineOperation({
+    ...common,
+    name,
+    cli: 'test settings',
+    routes: [`GET /v1/test/${name}`],
+    ...(heavy ? { heavy: true } : {}),
+    output: z.object({ timeout: z.string() }),
+  })
+const readSettings = async ({ tx }: Context) => {
+  const { rows } = await sql<{ timeout: string }>`
+    select current_setting('statement_timeout') as timeout`.execute(tx)
+  return rows[0]
+}
+
+const ask = async ({ url }: TestServer, { key }: TestKey, op: string, input: object = {}) => {
+  const { status, body, headers } = (await doorsOf(url, key)[1]!.call(op, { ...input })) as Reply
+  return { status, body, retryAfter: headers['retry-after'] }
+}
+
+/** Waits until something holds that calls under way bring about. */
+const until = async (holds: () => boolean): Promise<void> => {
+  for (let n = 0; !holds(); n++) {
+    assert.ok(n < 2000, 'it never happened')
+    await new Promise((resume) => setTimeout(resume, 2))
+  }
+}
+
+for (const database of databases) {
+  describe(`Expensive reads (${database})`, () => {
+    let server: Awaited<ReturnType<typeof startServer>>
+    let current = createHold()
+    before(async () => {
+      server = await startServer(database, {
+        extra: [
+          {
+            operation: heldRead,
+            handler: async ({ actor }: Context) => (await current.hold(actor.key.id), {}),
+          },
+          { operation: settingsRead('heavy_settings', true), handler: readSettings },
+          { operation: settingsRead('light_settings', false), handler: readSettings },
+        ] as never,
+      })
+    })
+    after(async () => {
+      await server.close()
+    })
+
+    it('leave every other call its connection, however many one key sends', async () => {
+      current = createHold()
+      const workspace = await makeWorkspace(server)
+      const other = await workspace.key(workspace.owner.staffId)
+      const hostile = Array.from({ length: 60 }, () => ask(server, workspace.owner, heldRead.name))
+      await until(() => server.app.heavyReadQueue.waiting.size === 32)
+      assert.ok(server.app.heavyReadQueue.running.size <= server.app.heavyReads)
+      for (let n = 0; n < 30; n++) {
+        assert.equal((await ask(server, other, 'crm_search_contacts')).status, 200)
+        assert.equal(
+          (await ask(server, other, 'crm_upsert_contact', { phone: `+1555010${1000 + n}` })).status,
+          200,
+        )
+      }
+      current.endAll(true)
+      const replies = await Promise.all(hostile)
+      const refused = replies.filter(({ status }) => status === 429)
+      assert.deepEqual(
+        [replies.filter(({ status }) => status === 200).length + refused.length, refused.length > 20],
+        [60, true],
+      )
+      for (const { body, retryAfter } of refused) {
+        assert.deepEqual([body.code, body.violated_policies], ['rate_limited', ['expensive-reads']])
+        assert.ok(Number(retryAfter) >= 1)
+      }
+      assert.equal(server.app.heavyReadQueue.running.size, 0)
+    })
+
+    it('take turns: another workspace, then another key, come before more of the same key', async () => {
+      current = createHold()
+      const [workspace, elsewhere] = [await makeWorkspace(server), await makeWorkspace(server)]
+      const colleague = await workspace.key(workspace.owner.staffId)
+      const { running, waiting } = server.app.heavyReadQueue
+      const calls = []
+      for (const who of [workspace.owner, workspace.owner, workspace.owner, colleague, elsewhere.owner]) {
+        const before = running.size + waiting.size
+        calls.push(ask(server, who, heldRead.name))
+        await until(() => running.size + waiting.size > before)
+      }
+      for (let ended = 0; ended < calls.length; ended++) {
+        await until(() => current.started.length > ended)
+        current.endFirst()
+      }
+      const order = current.started
+      await Promise.all(calls)
+      assert.equal(order[0], workspace.owner.keyId)
+      assert.equal(order[1], elsewhere.owner.keyId)
+      assert.ok(order.indexOf(colleague.keyId) < order.lastIndexOf(workspace.owner.keyId), String(order))
+    })
+
+    it('end with their caller: what was waiting is let in, and nothing stays behind', async () => {
+      current = createHold()
+      const workspace = await makeWorkspace(server)
+      const calls = Array.from({ length: 5 }, () => ask(server, workspace.owner, heldRead.name))
+      await until(() => current.started.length > 0)
+      current.endAll(true)
+      assert.deepEqual([...new Set((await Promise.all(calls)).map(({ status }) => status))], [200])
+      const { running, waiting } = server.app.heavyReadQueue
+      assert.deepEqual([running.size, waiting.size], [0, 0])
+    })
+
+    it('have connections of their own, with a shorter timeout', async () => {
+      const { owner } = await makeWorkspace(server)
+      const [heavy, light] = [
+        (await ask(server, owner, 'heavy_settings')).body.timeout,
+        (await ask(server, owner, 'light_settings')).body.timeout,
+      ]
+      assert.notEqual(heavy, light)
+      if (database === 'postgresql') assert.deepEqual([heavy, light], ['5s', '15s'])
+    })
+  })
+}
+
+it('every operation whose input searches or filters much declares itself expensive', () => {
+  // Lists of what staff make by hand are short, and the event log searches a bounded part of it at a time.
+  const SHORT_LISTS =
+    /^(crm_list_|workspace_|messaging_list_(templates|short_links|quick_messages|broadcasts)$|webhooks_list_(endpoints|event_types)$)/
+  for (const op of catalog) {
+    const fields = Object.keys(op.input.shape)
+    if (SHORT_LISTS.test(op.name)) continue
+    for (const field of fields.filter((name) => /^(query|search|filter|saved_filter_id)$/.test(name))) {
+      if (op.name.endsWith('_saved_filter') && field !== 'filter') continue
+      assert.ok(op.heavy === true || op.heavy?.includes(field as never), `${op.name} ${field}`)
+    }
+    if (op.name.startsWith('reports_')) assert.equal(op.heavy, true, op.name)
+    if (op.heavy) assert.match(op.description ?? '', /expensive read/, op.name)
+  }
+})

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createEmptyDatabase, type TestDatabase } from '../databases.ts'
+import { type ServerProcess, startCommand } from '../process.ts'
+import { createOwnerKey, readMemory } from './owner-key.ts'
+import { exchange } from './raw-socket.ts'
+
+const MIB = 1024 * 1024
+const METRICS_TOKEN = 'metrics-of-this-test'
+
+/** A server as people run it, since what listens and stops there is not what other tests start. */
+describe('HTTP: a server process', () => {
+  let database: TestDatabase
+  let key: string
+  let server: ServerProcess & { said: { metrics_url: string } }
+  before(async () => {
+    database = await createEmptyDatabase('embedded')
+    key = await createOwnerKey(database.location)
+    server = await startCommand<{ metrics_url: string }>(
+      ['serve', '--port', '0', '--json', '--no-demo', ...database.flags],
+      { WCRM_METRICS_PORT: '0', WCRM_METRICS_TOKEN: METRICS_TOKEN },
+    )
+  })
+  after(async () => {
+    assert.equal(await server.stop(), 0)
+    await database.remove()
+  })
+
+  const head = (path: string, bearer: string, ...headers: string[]): string =>
+    [
+      `POST ${path} HTTP/1.1`,
+      'Host: localhost',
+      `Authorization: Bearer ${bearer}`,
+      'Content-Type: application/json',
+      ...headers,
+      '',
+      '',
+    ].join('\r\n')
+
+  it('outlives 26 MB in chunks on /mcp, read to the end or aborted', async () => {
+    const piece = `${MIB.toString(16)}\r\n${' '.repeat(MIB)}\r\n`
+    const bytes = head('/mcp', key, 'Transfer-Encoding: chunked') + piece.repeat(26) + '0\r\n\r\n'
+    assert.match((await exchange(server.url, bytes, { quietMs: 5000 })).text, /^HTTP\/1\.1 413 /)
+    await exchange(server.url, bytes, { abortAfter: 25.5 * MIB })
+    assert.equal((await fetch(`${server.url}/healthz`)).status, 200)
+  })
+
+  it('keeps its memory while 60 clients without a key send 24 MiB each', async () => {
+    const bytes = Buffer.concat([
+      Buffer.from(head('/v1/contacts/import', 'wc_live_none', `Content-Length: ${24 * MIB}`)),
+      Buffer.alloc(24 * MIB, ' '),
+    ])
+    const start = readMemory(server.pid)
+    let highest = 0
+    const watch = setInterval(() => {
+      highest = Math.max(highest, readMemory(server.pid))
+    }, 20)
+    const replies = await Promise.all(
+      Array.from({ length: 60 }, () => exchange(server.url, bytes, { enough: /\r\n\r\n/, quietMs: 9000 })),
+    )
+    clearInterval(watch)
+    // The first failures get 401, those after the limit of failures 429.
+    for (const { text } of replies) assert.match(text, /^HTTP\/1\.1 4(01|29) /)
+    const growth = Math.round((highest - start) / MIB)
+    assert.ok(growth < 80, `grew by ${growth} MB`)
+  })
+
+  it('serves its metrics on their own port alone, with the token', async () => {
+    const authorization = { Authorization: `Bearer ${METRICS_TOKEN}` }
+    const metrics = await fetch(server.said.metrics_url, { headers: authorization })
+    assert.match(await metrics.text(), /^# HELP/m)
+    assert.equal((await fetch(server.said.metrics_url)).status, 401)
+    assert.equal((await fetch(server.said.metrics_url.replace('/metrics', '/v1/me'))).status, 404)
+    assert.equal((await fetch(`${server.url}/metrics`, { headers: authorization })).status, 404)
+  })
+})

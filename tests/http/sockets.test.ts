@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { before, describe, it } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { pino } from 'pino'
+import { createListener } from '../../server/http/listener.ts'
+import { WEBHOOK_PATH } from '../../server/provider/settings.ts'
+import { everyDatabase } from '../doors.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
+import { exchange, parseResponses, type RawResponse } from './raw-socket.ts'
+
+const MIB = 1024 * 1024
+
+everyDatabase('HTTP: sockets', (server) => {
+  let key: string
+  before(async () => {
+    key = (await makeWorkspace(server())).owner.key
+  })
+
+  const send = async (bytes: string, options = {}): Promise<RawResponse[]> =>
+    parseResponses((await exchange(server().url, bytes, options)).text)
+
+  const head = (line: string, ...headers: string[]): string =>
+    [line, 'Host: localhost', ...headers, '', ''].join('\r\n')
+
+  it('what is no request is answered by a problem', async () => {
+    const cases: [status: number, bytes: string][] = [
+      [400, 'nonsense\r\n\r\n'],
+      [400, 'GET /v1/me HTTP/1.1\r\n\r\n'],
+      [400, head('GET /v1/me HTTP/1.1', 'X Bad: 1')],
+      [400, head('GET /v1/me HTTP/1.1', 'X-Nul: a\x00b')],
+      [400, head('GET /v1/me HTTP/1.1', 'Expect: the-impossible')],
+      [400, head('BREW /v1/me HTTP/1.1')],
+      [400, head('POST /v1/groups HTTP/1.1', 'Content-Length: 2', 'Transfer-Encoding: chunked') + '{}'],
+      [400, head('POST /v1/groups HTTP/1.1', 'Content-Length: x')],
+      [
+        400,
+        head('POST /mcp HTTP/1.1', `Authorization: Bearer ${key}`, 'Transfer-Encoding: chunked') + 'zz\r\n',
+      ],
+      [405, head('CONNECT localhost:80 HTTP/1.1')],
+      [405, head('TRACE /v1/me HTTP/1.1')],
+      [431, head('GET /v1/me HTTP/1.1', `X-Large: ${'x'.repeat(20_000)}`)],
+    ]
+    for (const [status, bytes] of cases) {
+      const [response, ...more] = await send(bytes)
+      const shown = `${JSON.stringify(bytes.slice(0, 200))} → ${response?.status} ${response?.body}`
+      assert.equal(more.length, 0, shown)
+      assert.equal(response?.status, status, shown)
+      assert.equal(response.headers.get('content-type'), 'application/problem+json', shown)
+      const problem = JSON.parse(response.body)
+      assert.equal(problem.status, status, shown)
+      assert.equal(problem.request_id, response.headers.get('request-id'), shown)
+      assert.ok(problem.detail.length > 0, shown)
+    }
+  })
+
+  it('an upgrade is a plain request', async () => {
+    for (const upgrade of ['websocket', 'h2c']) {
+      const [response] = await send(
+        head('GET /healthz HTTP/1.1', 'Connection: Upgrade', `Upgrade: ${upgrade}`),
+      )
+      assert.equal(response!.status, 200)
+    }
+  })
+
+  it('pipelined requests are answered in order, also when the last one is broken', async () => {
+    const me = head('GET /v1/me HTTP/1.1', `Authorization: Bearer ${key}`)
+    const missing = head('GET /v1/contacts/999999 HTTP/1.1', `Authorization: Bearer ${key}`)
+    const responses = await send(`${me}${missing}${head('GET /healthz HTTP/1.1')}nonsense\r\n\r\n`)
+    assert.deepEqual(
+      responses.map(({ status }) => status),
+      [200, 404, 200, 400],
+    )
+  })
+
+  it('a client that closes its side after the request still gets the response', async () => {
+    const responses = await send(head('GET /v1/me HTTP/1.1', `Authorization: Bearer ${key}`), {
+      halfClose: true,
+    })
+    assert.deepEqual(
+      responses.map(({ status }) => status),
+      [200],
+    )
+    const cut = await send(
+      head(
+        'POST /v1/groups HTTP/1.1',
+        `Authorization: Bearer ${key}`,
+        'Content-Type: application/json',
+      ).replace('\r\n\r\n', '\r\nContent-Length: 50\r\n\r\n{"name"'),
+      { halfClose: true },
+    )
+    assert.deepEqual([cut.length, cut[0]!.status], [1, 400])
+  })
+
+  it('a body is asked for only from who may send it', async () => {
+    const post = (authorization: string): string =>
+      head(
+        'POST /v1/ops/crm_import_contacts HTTP/1.1',
+        `Authorization: Bearer ${authorization}`,
+        'Content-Type: application/json',
+        `Content-Length: ${24 * MIB}`,
+        'Expect: 100-continue',
+      )
+    const refused = await exchange(server().url, post('wc_live_wrong'))
+    assert.match(refused.text, /^HTTP\/1\.1 401 /)
+    const asked = await exchange(server().url, post(key))
+    assert.match(asked.text, /^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+  })
+
+  it('413 on every mount: 26 MB in chunks with a key, 401 without; nothing is kept', async () => {
+    const body = `${MIB.toString(16)}\r\n${' '.repeat(MIB)}\r\n`.repeat(26) + '0\r\n\r\n'
+    const [type, chunked] = ['Content-Type: application/json', 'Transfer-Encoding: chunked']
+    const paths = ['/v1/groups', '/v1/contacts/import', '/v1/ops/crm_import_contacts', '/mcp', '/sandbox/say']
+    for (const path of paths) {
+      for (const [authorization, expected] of [
+        [key, 413],
+        ['wc_live_wrong', 401],
+      ] as const) {
+        const request = head(`POST ${path} HTTP/1.1`, `Authorization: Bearer ${authorization}`, type, chunked)
+        const [response] = await send(request + body, { quietMs: 3000 })
+        assert.equal(response?.status, expected, `${path} ${response?.body}`)
+        assert.equal(response.headers.get('connection'), 'close')
+      }
+    }
+    const signature = `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`
+    const [unsigned] = await send(head(`POST ${WEBHOOK_PATH} HTTP/1.1`, signature, chunked) + body, {
+      quietMs: 3000,
+    })
+    assert.equal(unsigned?.status, 413)
+    assert.equal(server().app.bodyBudget.total, 0)
+    assert.equal((await fetch(`${server().url}/healthz`)).status, 200)
+  })
+
+  it('an aborted body is no error of the server, and nothing of it is kept', async () => {
+    const request =
+      head(
+        'POST /mcp HTTP/1.1',
+        `Authorization: Bearer ${key}`,
+        'Content-Type: application/json',
+        'Transfer-Encoding: chunked',
+      ) + `100000\r\n${' '.repeat(1000)}`
+    for (const part of [0, 50, 150, request.length])
+      await exchange(server().url, request, { abortAfter: part })
+    await untilReleased(server())
+    assert.equal((await fetch(`${server().url}/healthz`)).status, 200)
+  })
+})
+
+/** The server learns of a closed connection a moment later. */
+const untilReleased = async ({ app }: TestServer): Promise<void> => {
+  while (app.bodyBudget.total > 0) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe('HTTP: the listener', () => {
+  const listen = async (options: { maxConnections?: number } = {}) => {
+    const server = createServer({ connectionsCheckingInterval: 20 })
+    await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const listener = createListener(server, { publicUrl: url, log: pino({ level: 'silent' }), ...options })
+    return { server, listener, url }
+  }
+
+  it('a request that never ends is answered by 408', async () => {
+    const { server, url } = await listen()
+    server.headersTimeout = 60
+    server.requestTimeout = 60
+    for (const bytes of ['', 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ']) {
+      const { text, end } = await exchange(url, bytes, { quietMs: 3000 })
+      assert.match(text, /^HTTP\/1\.1 408 /)
+      assert.equal(end, 'server')
+    }
+    server.close()
+  })
+
+  it('an address has a quarter of the connections', async () => {
+    const { server, url } = await listen({ maxConnections: 8 })
+    const { port, hostname } = new URL(url)
+    const idle = [1, 2].map(() => connect(Number(port), hostname))
+    await Promise.all(idle.map((socket) => new Promise((ready) => socket.once('connect', ready))))
+    assert.match((await exchange(url, '')).text, /^HTTP\/1\.1 429 .*too_many_connections/s)
+    idle[0]!.destroy()
+    await pause(20)
+    assert.equal((await exchange(url, '')).text, '')
+    idle[1]!.destroy()
+    server.close()
+  })
+
+  it('draining ends, whatever clients and handlers do', async () => {
+    const { server, listener, url } = await listen()
+    const [started, finished]: string[][] = [[], []]
+    listener.serve(async (req, res) => {
+      started!.push(req.url!)
+      await pause(100)
+      finished!.push(req.url!)
+      res.end('done')
+    })
+    const { port, hostname } = new URL(url)
+    const silent = connect(Number(port), hostname)
+    const working = exchange(url, 'GET /work HTTP/1.1\r\nHost: x\r\n\r\n')
+    await exchange(url, 'GET /gone HTTP/1.1\r\nHost: x\r\n\r\n', { abortAfter: 100 })
+    while (started!.length < 2) await pause(5)
+    silent.destroy()
+    await listener.drain()
+    assert.match((await working).text, /done$/)
+    assert.deepEqual(finished!.toSorted(), ['/gone', '/work'])
+    assert.equal(server.listening, false)
+  })
+})

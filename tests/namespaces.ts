@@ -1,0 +1,13 @@
+import { spawnSync } from 'node:child_process'
+import { userInfo } from 'node:os'
+
+/**
+ * Returns the words to put before a command that shall run in namespaces of its own, as in a container;
+ * undefined where this user may not create them. `needs` is a shell command that must work in them.
+ */
+export const inNamespaces = (options: readonly string[], needs = 'true'): string[] | undefined => {
+  const userOptions = userInfo().uid === 0 ? [] : ['--user', '--map-root-user']
+  const words = ['unshare', ...userOptions, ...options]
+  const { status } = spawnSync(words[0]!, [...words.slice(1), 'sh', '-c', needs], { stdio: 'ignore' })
+  return status === 0 ? words : undefined
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { sql } from 'kysely'
+import { currentVersion, scopes } from '../../catalog/index.ts'
+import { createApiKey, hashApiKey } from '../../server/api-keys.ts'
+import { createKey } from '../../storage/admin-keys.ts'
+import { createStaff, createWorkspace } from '../../storage/admin.ts'
+import type { Db } from '../../storage/database.ts'
+import { withStorage } from '../databases.ts'
+import { inNamespaces } from '../namespaces.ts'
+import { type ServerProcess, startProcess } from '../process.ts'
+
+const disk = mkdtempSync(join(tmpdir(), 'wcrm-disk-'))
+const mount = `mount -t tmpfs -o size=160m tmpfs ${disk}`
+const wrapper = inNamespaces(['--mount'], mount)
+const template = process.env.WCRM_TEST_TEMPLATE
+
+/** Mounts the disk, copies a prepared database to it, and runs the command that follows. */
+const onDisk = (words: readonly string[]): string[] => [
+  ...words,
+  'sh',
+  '-c',
+  `${mount} && mkdir -m 700 ${disk}/data && ${template ? `cp -r ${template}/. ${disk}/data && ` : ''}exec "$@"`,
+  'sh',
+]
+
+/** Waits until `check` holds; a server that opens its database again takes a moment. */
+const waitUntil = async (check: () => Promise<boolean> | boolean): Promise<void> => {
+  const deadline = performance.now() + 60_000
+  while (!(await check())) {
+    assert.ok(performance.now() < deadline, 'it did not happen within a minute')
+    await pause(50)
+  }
+}
+
+const createOwnerKey = async (db: Db): Promise<string> => {
+  const now = new Date().toISOString()
+  const { id } = await createWorkspace(db, { name: 'Disk' }, now)
+  const { id: staffId } = await createStaff(db, id, { name: 'Owner', role: 'owner' }, [], now)
+  const key = createApiKey(false)
+  const fields = { staff_id: staffId, scopes: [...scopes], api_version: currentVersion }
+  await createKey(db, id, hashApiKey(key), fields, now)
+  return key
+}
+
+describe('A full disk', { skip: wrapper ? false : 'this user may not mount a small disk' }, () => {
+  let server: ServerProcess
+  /** The disk as the server sees it: others do not have it mounted. */
+  let seen: string
+  let key: string
+  before(async () => {
+    server = await startProcess(
+      ['--data', join(disk, 'data')],
+      { WCRM_LOG_LEVEL: 'silent' },
+      onDisk(wrapper!),
+    )
+    seen = `/proc/${server.pid}/root${disk}`
+    key = await withStorage({ dataDir: join(seen, 'data') }, ({ db }) => createOwnerKey(db), { attach: true })
+  })
+  after(async () => {
+    await server?.kill('SIGKILL')
+    rmSync(disk, { recursive: true, force: true })
+  })
+
+  const call = async (path: string, body?: unknown): Promise<{ status: number; body: any }> => {
+    const response = await fetch(`${server.url}${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, body: await response.json() }
+  }
+  const upsert = (name: string) => call('/v1/contacts', { phone: '+15550100001', name })
+  const listNames = async () =>
+    (await call('/v1/contacts')).body.data?.map((contact: { name: string }) => contact.name)
+
+  const fill = (): void => {
+    const file = openSync(join(seen, 'fill'), 'w')
+    try {
+      for (const bytes of [1024 * 1024, 4096])
+        try {
+          for (;;) writeSync(file, Buffer.alloc(bytes))
+        } catch (error) {
+          assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC')
+        }
+    } finally {
+      closeSync(file)
+    }
+  }
+
+  it('stops changes and nothing else, even when it stops the database', async () => {
+    assert.equal((await upsert('Before')).status, 200)
+    await waitUntil(() => existsSync(join(seen, 'data', 'reserve')))
+
+    // A transaction that began earlier writes on until the database cannot go on.
+    await withStorage(
+      { dataDir: join(seen, 'data') },
+      async ({ db }) => {
+        const work = db.transaction().execute(async (tx) => {
+          await sql`select 1`.execute(tx)
+          fill()
+          for (let i = 0; i < 40; i++)
+            await sql`select pg_logical_emit_message(true, 'x', repeat('y', 1000000))`.execute(tx)
+        })
+        await assert.rejects(work, { code: '53100' })
+      },
+      { attach: true },
+    )
+
+    await waitUntil(async () => (await call('/v1/contacts')).status === 200)
+    assert.deepEqual(await listNames(), ['Before'])
+    assert.ok(!existsSync(join(seen, 'data', 'reserve')), 'the database did not stop')
+    const { status, body } = await upsert('Refused')
+    assert.deepEqual([status, body.reason], [503, 'disk_full'])
+    assert.match(body.detail, /Free some space/)
+    assert.doesNotMatch(body.detail, /not known/)
+    assert.equal((await call('/readyz')).body.reason, 'disk_full')
+    assert.deepEqual(await listNames(), ['Before'])
+
+    rmSync(join(seen, 'fill'))
+    await waitUntil(async () => (await upsert('After')).status === 200)
+    assert.deepEqual(await listNames(), ['After'])
+  })
+})

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { createChannel, updateStaff } from '../../storage/admin.ts'
+import { callAs, doAs } from '../calls.ts'
+import { everyDatabase } from '../doors.ts'
+import { plantConversation } from '../inbox/conversations.ts'
+import { makeWorkspace, type TestServer } from '../servers.ts'
+
+/*
+ * What staff who may see some channels only, and agents, still see. That nothing else shows is the subject of
+ * tests/core/visibility.test.ts.
+ */
+
+type Run = ReturnType<typeof doAs>
+
+/** Two channels with a conversation each, one of them assigned to an agent who may see the first channel. */
+const createScene = async (server: TestServer) => {
+  const workspace = await makeWorkspace(server)
+  const owner = doAs(server, workspace.owner.key)
+  const [first] = (await owner('workspace_channels')).data as { id: string }[]
+  const second = await createChannel(server.db, workspace.id, { type: 'web', name: 'Shop' }, server.app.now())
+  const seen = await plantConversation(server, workspace.id, { name: 'Ada', channelId: first!.id })
+  const hidden = await plantConversation(server, workspace.id, { name: 'Bob', channelId: second.id })
+  const { key, staffId } = await workspace.staff({ role: 'agent', reports: true, channel_ids: [first!.id] })
+  return { workspace, owner, agent: doAs(server, key), key, staffId, first: first!, second, seen, hidden }
+}
+
+const countMatches = async (run: Run, filter: object): Promise<number> =>
+  (await run('crm_count_contacts', { filter })).count as number
+
+everyDatabase('Staff who are limited to channels', (server) => {
+  it('filters are about the conversations and the activity on their channels', async () => {
+    const { owner, agent, first, second } = await createScene(server())
+    const future = { gte: '2100-01-01T00:00:00Z' }
+    const cases: [filter: object, owner: number, agent: number][] = [
+      [{ conversations: { some: {} } }, 2, 1],
+      [{ conversations: { none: {} } }, 0, 1],
+      [{ conversations: { some: { channelId: { eq: first.id } } } }, 1, 1],
+      [{ conversations: { some: { channelId: { eq: second.id } } } }, 1, 0],
+      [{ lastActivityAt: { isNull: false } }, 2, 1],
+      [{ lastActivityAt: { isNull: true } }, 0, 1],
+      [{ lastActivityAt: { gte: '2020-01-01T00:00:00Z' } }, 2, 1],
+      [{ lastActivityAt: { lt: '2100-01-01T00:00:00Z' } }, 2, 1],
+      [{ lastActivityAt: { between: ['2020-01-01T00:00:00Z', '2100-01-01T00:00:00Z'] } }, 2, 1],
+      [{ lastActivityAt: { ne: '2020-01-01T00:00:00Z' } }, 2, 1],
+      [{ not: { lastActivityAt: future } }, 2, 2],
+      [{ lastActivityAt: future }, 0, 0],
+    ]
+    for (const [filter, all, visible] of cases)
+      assert.deepEqual(
+        [await countMatches(owner, filter), await countMatches(agent, filter)],
+        [all, visible],
+        JSON.stringify(filter),
+      )
+  })
+
+  it('the comparison of the latest activity agrees with what a contact shows', async () => {
+    const { agent, seen } = await createScene(server())
+    const { last_activity_at: at } = await agent('crm_get_contact', { contact_id: seen.contactId })
+    const before = new Date(Date.parse(at) - 1).toISOString()
+    for (const [test, expected] of [
+      [{ eq: at }, 1],
+      [{ ne: at }, 0],
+      [{ gt: at }, 0],
+      [{ gte: at }, 1],
+      [{ lt: at }, 0],
+      [{ lte: at }, 1],
+      [{ gt: before }, 1],
+      [{ lte: before }, 0],
+      [{ between: [before, at] }, 1],
+    ] as const)
+      assert.equal(await countMatches(agent, { lastActivityAt: test }), expected, JSON.stringify(test))
+  })
+
+  it('reports count what is on their channels, live, and say so', async () => {
+    const { owner, agent, first, seen, hidden } = await createScene(server())
+    for (const { id } of [seen, hidden]) await owner('inbox_close_conversation', { conversation_id: id })
+    const summaries = await Promise.all(
+      [owner, agent].map((run) => run('reports_workspace_summary', { preset: 'today' })),
+    )
+    assert.deepEqual(
+      summaries.map(({ conversations, contacts }) => [conversations.closes, contacts.new]),
+      [
+        [2, 2],
+        [1, 2],
+      ],
+    )
+    const staff = await Promise.all([owner, agent].map((run) => run('reports_staff', { preset: 'today' })))
+    assert.deepEqual(
+      staff.map(({ data }) => data.map((row: { closed: number }) => row.closed)),
+      [[2], [1]],
+    )
+    for (const [, report] of [summaries, staff]) {
+      const note = report!.notes.find((text: string) => text.includes('channels that you may see'))
+      assert.match(note, new RegExp(`: ${first.id}\\.`))
+    }
+    assert.ok(!JSON.stringify([summaries[0], staff[0]]).includes('channels that you may see'))
+  })
+
+  it('logs of all channels are refused, and the log of events is of their channels', async () => {
+    const { workspace, owner, agent, key, first, second, hidden } = await createScene(server())
+    const { endpoint } = await owner('webhooks_create_endpoint', {
+      url: 'https://example.com/hooks',
+      event_types: ['*'],
+    })
+    const link = { allow_duplicate: true, channel_id: first.id }
+    await server().sync(workspace.id)
+    const created = await callAs(server(), workspace.owner.key)(
+      'messaging_create_short_link',
+      { ...link, message: 'Hello' },
+      { idempotencyKey: 'visible-link' },
+    )
+    assert.equal(created.status, 201, created.text)
+    await owner('inbox_close_conversation', { conversation_id: hidden.id })
+    const { data } = await owner('webhooks_list_deliveries', { endpoint_id: endpoint.id })
+    const limited = callAs(server(), key)
+    for (const [op, input] of [
+      ['webhooks_list_deliveries', { endpoint_id: endpoint.id }],
+      ['webhooks_get_delivery', { delivery_id: data[0].id }],
+      ['webhooks_replay_delivery', { delivery_id: data[0].id }],
+      [
+        'webhooks_recover_endpoint',
+        { endpoint_id: endpoint.id, from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' },
+      ],
+    ] as const) {
+      const { status, body } = await limited(op, input)
+      assert.deepEqual([status, body.reason], [403, 'channels_limited'], op)
+    }
+    await workspace.staff({ name: 'Clerk', channel_ids: [first.id, second.id] })
+    const manager = await workspace.staff({ role: 'manager', channel_ids: [first.id] })
+    const { status, body } = await callAs(server(), manager.key)('audit_list')
+    assert.deepEqual([status, body.reason], [403, 'channels_limited'])
+    const types = (await agent('events_list', { limit: 100 })).data.map(
+      (event: { type: string }) => event.type,
+    )
+    assert.ok(
+      types.includes('short_link.created/1') && !types.includes('conversation.closed/1'),
+      types.join(),
+    )
+    const { data: staff } = await agent('workspace_list_staff', { search: 'Clerk' })
+    assert.deepEqual(staff[0].channel_ids, [first.id])
+  })
+
+  it('an answer that was stored when they could see more is not given again', async () => {
+    const { workspace, first, second, hidden } = await createScene(server())
+    const { staffId } = await workspace.staff({ role: 'agent' })
+    /** Closes the hidden conversation with one idempotency key, by a new key of the staff member. */
+    const close = async (channels: string[] | null) => {
+      await updateStaff(server().db, workspace.id, staffId, { channel_ids: channels }, undefined)
+      const { key } = await workspace.key(staffId)
+      const input = { conversation_id: hidden.id }
+      return await callAs(server(), key)('inbox_close_conversation', input, {
+        idempotencyKey: 'before-limit',
+      })
+    }
+    assert.equal((await close(null)).status, 200)
+    assert.equal((await close(null)).headers['idempotent-replayed'], 'true')
+    for (const channels of [[first.id], [first.id], [], [first.id, second.id]]) {
+      const { status, body } = await close(channels)
+      assert.deepEqual([status, body.code, body.reason], [409, 'conflict', 'visibility_changed'])
+    }
+    assert.equal((await close(null)).headers['idempotent-replayed'], 'true')
+  })
+})
+
+everyDatabase('Manager-only fields', (server) => {
+  it('saved filters, events and delivery logs do not name them to agents', async () => {
+    const workspace = await makeWorkspace(server())
+    const owner = doAs(server(), workspace.owner.key)
+    const agent = doAs(server(), (await workspace.staff({ role: 'agent' })).key)
+    await owner('crm_create_custom_field', { key: 'salary', type: 'int', visibility: 'manager_only' })
+    await owner('crm_create_custom_field', { key: 'plan', type: 'text' })
+    const plan = { attributes: { some: { attributeName: { eq: 'plan' }, stringValue: { eq: 'pro' } } } }
+    const salary = { attributes: { none: { attributeName: { eq: 'salary' }, numberValue: { gt: 9000 } } } }
+    const filter = { or: [plan, { not: salary }] }
+    const { saved_filter: saved } = await owner('crm_create_saved_filter', { name: 'Rich', filter })
+    const read = { saved_filter_id: saved.id }
+    assert.deepEqual((await owner('crm_get_saved_filter', read)).filter, filter)
+    const shown = { or: [plan, { not: { attributes: { none: { attributeName: { eq: '****' } } } } }] }
+    assert.deepEqual((await agent('crm_get_saved_filter', read)).filter, shown)
+    assert.deepEqual((await agent('crm_list_saved_filters')).data[0].filter, shown)
+
+    const { id } = await owner('crm_upsert_contact', { phone: '+15550100077', name: 'Ada' })
+    await owner('crm_update_contact', { contact_id: id, attributes: { salary: 9001, plan: 'pro' } })
+    await owner('crm_update_contact', { contact_id: id, attributes: { salary: 9002 } })
+    const listChanges = async (run: Run): Promise<string[][]> =>
+      (await run('events_list', { types: ['contact.updated'] })).data.map(
+        (event: { data: { changes: string[] } }) => event.data.changes.toSorted(),
+      )
+    assert.deepEqual(await listChanges(owner), [
+      ['attributes.plan', 'attributes.salary'],
+      ['attributes.salary'],
+    ])
+    assert.deepEqual(await listChanges(agent), [['attributes.plan'], []])
+  })
+})
