@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { deleted, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import { hasVisibleText } from './text.ts'
+import { deleted, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -31,17 +32,18 @@ export const optionTypes: readonly CustomFieldType[] = ['select', 'multiselect',
 const visibilities = ['visible_to_all', 'manager_only'] as const
 
 const Option = z.strictObject({
-  label: z.string().trim().min(1).max(200).describe('Label shown to people.'),
+  label: VisibleName(200).describe('Label shown to people.'),
   value: z
     .string()
     .trim()
     .min(1)
     .max(200)
     .regex(/^[^,]*$/, 'must not contain a comma')
+    .refine(hasVisibleText, 'must have a visible character')
     .describe('Value that is stored; no comma.'),
 })
 const Options = z.array(Option).min(1).max(200)
-const Label = z.string().trim().min(1).max(120)
+const Label = VisibleName(120)
 
 const CustomField = z
   .object({

@@ -25,12 +25,13 @@ export const listEvents = defineOperation({
     'Poll with `after` set to the last id you received: no event is skipped or repeated. With ' +
     '`Accept: text/event-stream` the response stays open and streams; it resumes from ' +
     '`Last-Event-ID`. A page can be empty although more events follow, when no event searched ' +
-    'has a requested type: continue with `next_cursor` as `after`. ' +
+    'has a requested type: continue with `next_cursor` as `cursor`, as in all lists (`after` means the same). ' +
     "Events of channels that the key's owner may not see are left out, and so are the names of " +
     'manager-only fields in `changes` for agents.',
   scope: 'mcp:read',
   input: z.object({
     after: EventId.optional().describe('Return events after this one; from the oldest kept when absent.'),
+    cursor: EventId.optional().describe('`next_cursor` of the previous page; the same as `after`.'),
     types: z
       .array(z.string().min(1).max(200))
       .min(1)

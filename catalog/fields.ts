@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { hasVisibleText, isInternationalEmail } from './text.ts'
 
 /** Ids are decimal strings without a leading zero, at most 19 digits (spec "Endpoints"). */
 export const Id = z
@@ -12,14 +13,36 @@ export const IdInput = z.union(
   'must be an id: 1 to 19 digits as a string, or an integer',
 )
 
+/** What people call something: it must show, or nobody could tell it from another. */
+export const VisibleName = (max: number) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(max)
+    .refine(
+      (text) => text === '' || hasVisibleText(text),
+      'must have a visible character, not only spaces and invisible ones',
+    )
+
+/** An email address, also an international one, which has at most 254 bytes of UTF-8. */
+export const EmailAddress = z
+  .string()
+  .max(255)
+  .refine(
+    (text) => z.email().safeParse(text).success || (/[^\0-\x7f]/.test(text) && isInternationalEmail(text)),
+    'must be an email address',
+  )
+  .meta({ format: 'idn-email' })
+
 /**
  * A record's id, or its name: an integer or a digit string that is an existing id is an id, any other
  * string a name.
  */
 export const IdOrName = (max: number) =>
   z.union(
-    [z.string().trim().min(1).max(max), z.int().positive()],
-    `must be a name of 1 to ${max} characters, or an id`,
+    [VisibleName(max), z.int().positive()],
+    `must be a name of 1 to ${max} characters, one of them visible, or an id`,
   )
 
 /** ISO 8601 in UTC, milliseconds. */

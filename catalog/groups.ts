@@ -1,5 +1,15 @@
 import { z } from 'zod'
-import { bulkResult, deleted, Id, IdInput, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import {
+  bulkResult,
+  deleted,
+  Id,
+  IdInput,
+  listWithTotal,
+  page,
+  Search,
+  Timestamp,
+  VisibleName,
+} from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -71,7 +81,7 @@ export const createGroup = defineOperation({
   repeatable: true,
   emits: ['group.created/1'],
   input: z.object({
-    name: z.string().trim().min(1).max(100).describe('Group name, 1 to 100 characters.'),
+    name: VisibleName(100).describe('Group name, 1 to 100 characters.'),
     emoji: Emoji.optional().describe('One emoji.'),
   }),
   output: z.object({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cursor, Id, Limit, NextCursor, RehearsalWarnings, Timestamp } from './fields.ts'
+import { Cursor, Id, Limit, NextCursor, RehearsalWarnings, Timestamp, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -202,7 +202,7 @@ export const sendReply = defineOperation({
       .optional()
       .describe('Type of the file; required with `media_url`.'),
     caption: z.string().max(1024).optional().describe('Caption of an image, video or document.'),
-    file_name: z.string().min(1).max(200).optional().describe('Name of a document.'),
+    file_name: VisibleName(200).optional().describe('Name of a document.'),
     quick_message_id: Id.optional().describe('A saved reply; its placeholders are filled in.'),
     reply_to_id: Id.optional().describe('The message of this conversation to reply to.'),
   }),
@@ -233,7 +233,7 @@ const Fill = z.strictObject({
     .optional()
     .describe('Public https URL of the image, video or document.'),
   media_handle: z.string().min(1).max(4000).optional().describe('Media id at the provider instead.'),
-  file_name: z.string().min(1).max(200).optional().describe('Name of a document.'),
+  file_name: VisibleName(200).optional().describe('Name of a document.'),
   latitude: z.number().min(-90).max(90).optional().describe('Latitude of a location header.'),
   longitude: z.number().min(-180).max(180).optional().describe('Longitude of a location header.'),
   name: z.string().max(1000).optional().describe('Name of the place.'),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { deleted, Id, listWithTotal, page, Timestamp } from './fields.ts'
+import { hasVisibleText } from './text.ts'
+import { deleted, Id, listWithTotal, page, Timestamp, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
 const since = '2026-10-01'
@@ -43,9 +44,10 @@ const Code = z
   .min(1)
   .max(60)
   .regex(/^\S+$/u, 'must have no spaces')
+  .refine(hasVisibleText, 'must have a visible character')
   .describe('Shortcut, 1 to 60 characters, no spaces; unique, ignoring case, among those that you may see.')
 const fields = {
-  title: z.string().trim().min(1).max(120).describe('Title, 1 to 120 characters.'),
+  title: VisibleName(120).describe('Title, 1 to 120 characters.'),
   description: z.string().max(500).describe('Description, at most 500 characters.'),
   text: z
     .string()

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { deleted, EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import { deleted, EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp, VisibleName } from './fields.ts'
 import { Filter, ResolvedDates, Warnings } from './filters.ts'
 import { defineOperation } from './operation.ts'
 
@@ -38,7 +38,7 @@ const MASKED =
   '`{"attributeName": {"eq": "****"}}`, and so are the ids of channels that the reader may not see.'
 
 const SavedFilterId = Id.describe('Saved filter id.')
-const Name = z.string().trim().min(1).max(255)
+const Name = VisibleName(255)
 const Description = z.string().max(1000)
 const Count = z.boolean().optional().describe('With `dry_run` only: also count the contacts that match.')
 

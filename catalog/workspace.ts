@@ -64,7 +64,9 @@ export const whoami = defineOperation({
         id: Id.describe('Staff id.'),
         name: z.string().describe('Display name.'),
         role: z.enum(roles).describe('Role.'),
-        hide_phone_numbers: z.boolean().describe('True: phone numbers are masked for this staff member.'),
+        hide_phone_numbers: z
+          .boolean()
+          .describe('True: phone numbers are masked for this staff member. Only an agent gets masks.'),
         reports: z.boolean().describe('May read the staff report.'),
       })
       .describe('The staff member who owns the key.'),

@@ -13,6 +13,10 @@ import { errorLogDetails } from './jobs/log-details.ts'
 export const toLocation = (config: Pick<Config, 'databaseUrl' | 'dataDir'>): Location =>
   config.databaseUrl ? { databaseUrl: config.databaseUrl } : { dataDir: config.dataDir }
 
+const NO_PREPARED_STATEMENTS =
+  'The pooler before the database does not know prepared statements, so none are used. PgBouncer 1.21 and ' +
+  'newer does with max_prepared_statements; each statement then takes one round trip instead of two.'
+
 /**
  * Opens the storage and migrates its schema. Migrations have no statement timeout. `warn` gets what an
  * administrator should know, now or later.
@@ -25,6 +29,7 @@ export const openMigrated = async (config: Config, warn: (message: string) => vo
     connections: config.databaseConnections,
     prepare: config.databasePrepare,
   })
+  if (config.databasePrepare === 'auto' && !storage.access.prepare) warn(NO_PREPARED_STATEMENTS)
   try {
     const noTimeout = await openStorage(toLocation(config), {
       attach: true,

@@ -43,6 +43,8 @@ export type ContactRow = {
   last_activity_at: string | null
   attrs: Attrs
   conversations?: ContactConversationRow[] | null
+  /** Latest activity in the channels of a `TimelineScope` that names some. */
+  seen_activity_at?: string | null
   tags?: NamedRef[]
   groups?: NamedRef[]
 }
@@ -56,13 +58,18 @@ export type TimelineScope = 'all' | 'none' | readonly string[]
 const timelineColumn = (timeline: TimelineScope) => {
   if (timeline === 'none') return sql``
   const inChannels = timeline === 'all' ? sql`` : sql`and v.channel_id = any(${timeline}::bigint[])`
+  const activity =
+    timeline === 'all'
+      ? sql``
+      : sql`, (select max(v.last_activity_at) from conversations v
+          where v.workspace_id = c.workspace_id and v.contact_id = c.id ${inChannels}) as seen_activity_at`
   return sql`,
   (select json_agg(json_build_object('id', v.id::text, 'channel_id', v.channel_id::text, 'state', v.state,
       'assigned_staff_id', v.assigned_staff_id::text, 'assigned_team_id', v.assigned_team_id::text,
       'created_at', v.created_at, 'last_activity_at', v.last_activity_at))
     from (select * from conversations v
       where v.workspace_id = c.workspace_id and v.contact_id = c.id ${inChannels}
-      order by v.activity_at desc, v.id desc limit 10) as v) as conversations`
+      order by v.created_at desc, v.id desc limit 10) as v) as conversations${activity}`
 }
 
 /** The columns of a contact in lists. Full contacts need `labelIdColumns` too. */

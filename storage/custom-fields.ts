@@ -52,6 +52,22 @@ export const listManagerOnlyKeys = async (db: Db, workspaceId: string): Promise<
   return rows.map(({ key }) => key)
 }
 
+/**
+ * Lists the ids of the fields that some contact has a value of. `used` alone tells that one had: it is written
+ * once, so that changes of contacts need not count.
+ */
+export const listFieldsInUse = async (tx: Db, workspaceId: string): Promise<ReadonlySet<string>> => {
+  const hasValue = (column: string) => sql`
+    exists (select 1 from contact_attributes a where a.workspace_id = c.workspace_id
+      and a.field_id = c.id and a.${sql.ref(column)} is not null)`
+  const { rows } = await sql<{ id: string }>`
+    select c.id from custom_fields c
+    where c.workspace_id = ${workspaceId} and c.deleted_at is null and c.used
+      and (${hasValue('text_key')} or ${hasValue('number_value')} or ${hasValue('bool_value')}
+        or ${hasValue('time_value')})`.execute(tx)
+  return new Set(rows.map(({ id }) => id))
+}
+
 /** Returns a field, locked; undefined when there is none. */
 export const lockField = async (tx: Db, workspaceId: string, id: string): Promise<FieldRow | undefined> =>
   await tx

@@ -170,6 +170,16 @@ export const deleteGroupRow = async (tx: Db, workspaceId: string, id: string): P
   await deleteCounter(tx, workspaceId, `group:${id}`)
 }
 
+/** Whether one of these contacts exists. */
+export const hasContacts = async (tx: Db, workspaceId: string, ids: readonly string[]): Promise<boolean> =>
+  (await tx
+    .selectFrom('contacts')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
+    .limit(1)
+    .executeTakeFirst()) !== undefined
+
 /**
  * Locks those of these contacts that exist, in the order of their ids, so that they are not deleted before
  * the labels are written. Returns their ids.

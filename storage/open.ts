@@ -135,10 +135,6 @@ const createHeavyPools = (pool: Pool, prepare: boolean): ConnectionPools => ({
 const createDb = (pools: ConnectionPools): Db =>
   new Kysely<Database>({ dialect: createPipelinedDialect(pools) })
 
-const NO_PREPARED_STATEMENTS =
-  'The pooler before the database does not know prepared statements, so none are used. PgBouncer 1.21 and ' +
-  'newer does with max_prepared_statements; each statement then takes one round trip instead of two.'
-
 const openPostgres = async (url: string, options: OpenOptions): Promise<Storage> => {
   const { connections = 10, prepare = 'auto' } = options
   const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? DEFAULT_STATEMENT_TIMEOUT_MS)
@@ -154,7 +150,6 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
     settings,
   )
   const prepared = prepare === 'auto' ? access.prepare : prepare === 'on'
-  if (prepare === 'auto' && !prepared) options.warn?.(NO_PREPARED_STATEMENTS)
   const openClient = createClientFactory(url, prepared)
   const openPool = (max: number, more: SessionSettings = {}): Pool => {
     const all = { ...settings, ...more }

@@ -30,7 +30,7 @@ export type Statement = {
   prepare?: boolean
   /** Send by the simple protocol: several statements without parameters. */
   simple?: boolean
-  /** Do without the pool's settings: it takes less than a millisecond and waits for no lock. */
+  /** Do without the pool's settings where that is safe: it takes less than a millisecond, or must be alone. */
   bare?: boolean
 }
 
@@ -148,7 +148,9 @@ const runAlone = async (
   statement: Statement,
 ): Promise<StatementResult> => {
   const simple = (statement.parameters ?? []).length === 0
-  if (pool.setup === undefined || statement.bare)
+  // PgBouncer lets a session go when a transaction has ended, although the beginning of a statement followed.
+  const isSafe = simple || connection.pending.size === 0
+  if (pool.setup === undefined || (statement.bare && isSafe))
     return await send(pool, connection, { simple, ...statement })
   // Sent at once, so that no other statement comes in between.
   const opened = send(pool, connection, { text: `begin; ${pool.setup}`, simple: true })

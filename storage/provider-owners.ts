@@ -5,7 +5,7 @@ import type { Db } from './database.ts'
 type ProviderIds = { provider_phone_number_id?: string | null; account_id?: string | null }
 
 /** The channel that a number or an account at the provider belongs to already. */
-export type ProviderOwner = {
+type ProviderOwner = {
   kind: 'number' | 'account'
   value: string
   workspace_id: string

@@ -34,6 +34,21 @@ export type ClaimedDelivery = {
 export const MAX_CLAIMED = 256
 const maxClaimed = sql.lit(MAX_CLAIMED)
 
+/**
+ * The data of an event as its endpoint is sent it: without the names of manager-only fields, where an agent gave
+ * the address. A test event has a payload of its own.
+ */
+const sentData = sql.raw(`
+  case when e.for_agents and c.payload is null and c.event_type like 'contact.updated/%'
+    then jsonb_set(v.data, '{changes}', coalesce((
+      select jsonb_agg(n.name order by n.place)
+      from jsonb_array_elements_text(v.data->'changes') with ordinality as n (name, place)
+      where not exists (
+        select from custom_fields f
+        where f.workspace_id = c.workspace_id and f.visibility = 'manager_only'
+          and n.name = case f.key when 'email' then f.key else 'attributes.' || f.key end)), '[]'))
+    else coalesce(c.payload, v.data) end`)
+
 /** The condition of the partial index over unfinished deliveries, by endpoint and time. */
 export const isUnfinished = sql.raw(`status in ('pending', 'failed')`)
 
@@ -104,7 +119,7 @@ export const claimDeliveries = async (
     select c.workspace_id, c.id, c.endpoint_id, c.event_id, c.event_type, c.trigger, c.attempts, c.failures,
       c.lease_until::text as lease,
       extract(epoch from clock_timestamp() - c.next_attempt_at)::float8 as waited,
-      coalesce(c.payload, v.data)::text as data, coalesce(v.occurred_at, c.created_at) as occurred_at,
+      ${sentData}::text as data, coalesce(v.occurred_at, c.created_at) as occurred_at,
       e.url, e.payload_format, e.custom_headers, e.signing_secret, e.old_secret, e.old_secret_until
     from claimed c
     join webhook_endpoints e on e.workspace_id = c.workspace_id and e.id = c.endpoint_id

@@ -110,6 +110,16 @@ export const insertEndpoint = async (
     .execute()
 }
 
+/** Records whether an agent gave the address of an endpoint, who may not see manager-only fields. */
+export const setEndpointForAgents = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+  forAgents: boolean,
+): Promise<void> => {
+  await updateEndpoint(tx, workspaceId, id).set({ for_agents: forAgents }).execute()
+}
+
 /** Updates a locked endpoint. The change may be the fix: a paused endpoint is probed at once. */
 export const updateEndpointRow = async (
   tx: Db,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, IdOrName, Timestamp } from '../fields.ts'
+import { EmailAddress, Id, IdOrName, Timestamp, VisibleName } from '../fields.ts'
 import { GroupRef } from '../groups.ts'
 import { TagRef } from '../tags.ts'
 
@@ -81,10 +81,10 @@ export const Contact = z
   })
   .meta({ id: 'Contact' })
 
-export const Name = z.string().trim().min(1).max(255)
+export const Name = VisibleName(255)
 
 export const Email = z.union(
-  [z.literal(''), z.email().max(255)],
+  [z.literal(''), EmailAddress],
   'must be an email address of at most 255 characters, or empty to clear it',
 )
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Changed, Id, IdOrName, Timestamp } from '../fields.ts'
+import { Changed, Id, IdOrName, Timestamp, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { ConversationId, ConversationRef, conversationRefExample, since } from './schemas.ts'
@@ -49,13 +49,7 @@ export const reopenConversation = defineOperation({
   emits: ['conversation.reopened/1'],
   input: z.object({
     conversation_id: ConversationId,
-    title: z
-      .string()
-      .trim()
-      .min(1)
-      .max(120)
-      .optional()
-      .describe('Title of the new episode, 1 to 120 characters.'),
+    title: VisibleName(120).optional().describe('Title of the new episode, 1 to 120 characters.'),
   }),
   output: z.object({
     conversation: ConversationRef.describe('The conversation as it is now.'),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, IdInput } from '../fields.ts'
+import { Id, IdInput, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
 
@@ -173,7 +173,7 @@ export const uploadSample = defineOperation({
   emits: [],
   maxBytes: 24 * 1024 * 1024,
   input: z.object({
-    file_name: z.string().min(1).max(200).describe('File name.'),
+    file_name: VisibleName(200).describe('File name.'),
     content_type: z
       .enum(['image/jpeg', 'image/png', 'video/mp4', 'application/pdf'])
       .describe('Media type of the file.'),

@@ -73,7 +73,8 @@ export const createEndpoint = defineOperation({
   summary: 'Create an endpoint that events are sent to',
   description:
     'The signing secret is shown only in this response. A new endpoint receives no events until ' +
-    '`event_types` or `webhooks_set_subscriptions` names some.',
+    '`event_types` or `webhooks_set_subscriptions` names some. An endpoint whose URL an agent gave is not ' +
+    'sent the names of manager-only fields.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'optional',

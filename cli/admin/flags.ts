@@ -1,3 +1,4 @@
+import { hasVisibleText } from '../../catalog/text.ts'
 import { toStorableId } from '../../storage/ids.ts'
 import { type CliError, cliError, usageError } from '../error.ts'
 import type { AdminFlags } from './verb.ts'
@@ -16,6 +17,11 @@ const flagName = (name: string): string => `--${name.replaceAll(/[A-Z]/g, (c) =>
 export const nameFlag = (flags: AdminFlags, name = 'name'): string | undefined => {
   const value = stringFlag(flags, name)?.trim()
   if (value === undefined) return undefined
+  if (value !== '' && !hasVisibleText(value))
+    throw usageError(
+      `${flagName(name)} must have a visible character, not only invisible ones.`,
+      flagName(name),
+    )
   if (value.length < 1 || value.length > 255)
     throw usageError(`${flagName(name)} must have 1 to 255 characters.`, flagName(name))
   return value

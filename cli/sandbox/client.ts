@@ -35,9 +35,19 @@ export const createSandboxClient =
     try {
       return (await parseResponse(response)).value
     } catch (error) {
-      throw isCliError(error) ? locateFields(error) : error
+      throw isCliError(error) ? explain(locateFields(error)) : error
     }
   }
+
+/** Says where there is a sandbox, in place of the general advice for a 404. */
+const explain = (error: CliError): CliError =>
+  error.problem['reason'] === 'no_sandbox'
+    ? Object.assign(error, {
+        hint:
+          'A server plays the sandbox with the embedded database, or when it is started with ' +
+          'WCRM_PROVIDER=sandbox; not beside WCRM_PROVIDER_URL.',
+      })
+    : error
 
 /** Command line names of fields that are not the flag of the same name. */
 const FIELD_LOCATIONS: Readonly<Record<string, string>> = {

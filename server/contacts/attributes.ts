@@ -1,4 +1,5 @@
-import { z } from 'zod'
+import type { z } from 'zod'
+import { EmailAddress } from '../../catalog/fields.ts'
 import type { Attribute } from '../../catalog/contacts/schemas.ts'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import type { Attrs, StoredValue } from '../../storage/contact-values.ts'
@@ -169,8 +170,6 @@ const parseDateTime = (raw: unknown): ParsedValue => {
   }
   return invalid('must be a date and time', 'Send ISO 8601 with a zone, such as 2026-10-01T09:30:00Z.')
 }
-
-const EmailAddress = z.email().max(255)
 
 const parseEmail = (raw: unknown): ParsedValue => {
   const text = typeof raw === 'string' ? raw.trim() : ''

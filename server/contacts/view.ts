@@ -37,10 +37,7 @@ export const showContact = (
     attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
     conversations,
     // An actor with access to some channels sees the activity on those only.
-    last_activity_at:
-      actor.staff.channelIds === null
-        ? row.last_activity_at
-        : maxTime(conversations.map((conversation) => conversation.last_activity_at)),
+    last_activity_at: actor.staff.channelIds === null ? row.last_activity_at : (row.seen_activity_at ?? null),
     ...(row.conversations === undefined ? { unavailable: ['conversations'] } : {}),
   }
 }
@@ -55,9 +52,6 @@ const showTimeline = (rows: readonly ContactConversationRow[]) =>
     created_at: iso(row.created_at),
     last_activity_at: iso(row.last_activity_at),
   }))
-
-const maxTime = (times: readonly (string | null)[]): string | null =>
-  times.reduce((max, time) => (max === null || (time !== null && time > max) ? time : max), null)
 
 /** Returns a contact as events carry it. */
 export const eventContact = (

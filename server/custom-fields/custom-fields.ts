@@ -5,6 +5,7 @@ import {
   type FieldRow,
   insertField,
   listFields,
+  listFieldsInUse,
   lockField,
   updateField,
 } from '../../storage/custom-fields.ts'
@@ -38,7 +39,15 @@ export const listCustomFields: Handler<'crm_list_custom_fields'> = async (ctx, i
       (input.type === undefined || f.type === input.type) &&
       (search === undefined || fold(f.key).includes(search) || fold(f.label).includes(search)),
   )
-  return await createPageOfRows(ctx.cursors, input, fields, showField)
+  return await createPageOfRows(ctx.cursors, input, await withUse(ctx, fields), showField)
+}
+
+/** Returns the fields with `used` as it is now: values may have been cleared since. */
+const withUse = async (ctx: Context, fields: readonly FieldRow[]): Promise<FieldRow[]> => {
+  const inUse = fields.some((field) => field.used)
+    ? await listFieldsInUse(ctx.tx, ctx.actor.workspace.id)
+    : new Set()
+  return fields.map((field) => ({ ...field, used: inUse.has(field.id) }))
 }
 
 const requireManager = (ctx: Context): void => {
@@ -109,7 +118,7 @@ const lockChangeableField = async (ctx: Context, id: string): Promise<FieldRow> 
   if (!field || (field.visibility === 'manager_only' && !canSeeManagerFields(ctx.actor)))
     throw notFound('custom field', id)
   requireManager(ctx)
-  return field
+  return (await withUse(ctx, [field]))[0]!
 }
 
 export const updateCustomField: Handler<'crm_update_custom_field'> = async (ctx, input) => {

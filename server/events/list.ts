@@ -8,7 +8,7 @@ import {
 } from '../../storage/events.ts'
 import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
-import { notFound } from '../core/problem.ts'
+import { invalidField, notFound } from '../core/problem.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 import { unknownEventTypeProblem } from '../webhooks/event-types.ts'
 import { showEvents } from './view.ts'
@@ -37,12 +37,22 @@ export const toEventFilter = (actor: Actor, given: readonly string[] | undefined
 const SCAN_SIZE = 1000
 const MAX_SCANS = 50
 
+/** Returns the event to begin after: `cursor` and `after` are two names of it. */
+const getStart = ({ after, cursor }: { after?: string | undefined; cursor?: string | undefined }) => {
+  if (after !== undefined && cursor !== undefined && after !== cursor)
+    throw invalidField('cursor', 'contradiction', 'and after name different events', {
+      fix: 'Send `next_cursor` as one of them.',
+    })
+  return cursor ?? after
+}
+
 export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) => {
   const filter = toEventFilter(actor, input.types)
   const workspaceId = actor.workspace.id
   let after: EventPosition | undefined
-  if (input.after !== undefined && !(after = await findEventPosition(tx, workspaceId, input.after)))
-    throw notFound('event', input.after)
+  const start = getStart(input)
+  if (start !== undefined && !(after = await findEventPosition(tx, workspaceId, start)))
+    throw notFound('event', start)
   const found: LoggedEvent[] = []
   const scanSize = filter.types || filter.channels ? SCAN_SIZE : input.limit + 1
   let more = true

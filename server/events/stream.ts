@@ -95,7 +95,7 @@ const authorizeReader = async (app: App, { authorization, address }: StreamClien
   return actor
 }
 
-type StreamInput = { after?: string; types?: string[] }
+type StreamInput = { after?: string; cursor?: string; types?: string[] }
 
 /** What a stream reads, and how far it has come. */
 type EventReader = {
@@ -141,12 +141,13 @@ const encoder = new TextEncoder()
 export const openStream = async (
   app: App,
   client: StreamClient,
-  { after, types }: StreamInput,
+  { after, cursor, types }: StreamInput,
 ): Promise<ReadableStream<Uint8Array>> => {
   const { streams } = app
   const { key, workspace } = await authorizeReader(app, client)
-  const position = after === undefined ? undefined : await findEventPosition(app.db, workspace.id, after)
-  if (after !== undefined && !position) throw notFound('event', after)
+  const start = cursor ?? after
+  const position = start === undefined ? undefined : await findEventPosition(app.db, workspace.id, start)
+  if (start !== undefined && !position) throw notFound('event', start)
   const uncount = countStream(streams, key.id)
   const reader: EventReader = {
     app,

@@ -20,7 +20,13 @@ export const serveEventStream = async (
   let input: Record<string, unknown> = {}
   const readInput: CallRequest['readInput'] = async (actor) => {
     const requested = (await call.readInput!(actor)).input as Record<string, unknown>
-    return { input: (input = { limit: 1, ...requested, ...(lastEventId ? { after: lastEventId } : {}) }) }
+    return {
+      input: (input = {
+        limit: 1,
+        ...requested,
+        ...(lastEventId ? { after: lastEventId, cursor: undefined } : {}),
+      }),
+    }
   }
   const response = await perform(app, { ...call, readInput })
   if (response.status !== 200) return response

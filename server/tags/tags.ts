@@ -1,8 +1,8 @@
-import { findLabels, insertTags, type Label } from '../../storage/labels.ts'
+import { findLabels, hasContacts, insertTags, type Label } from '../../storage/labels.ts'
 import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
-import { changeLabels, type LabelRefs, listLabels, unknownLabelIds } from '../labels/labels.ts'
+import { changeLabels, distinctIds, type LabelRefs, listLabels, unknownLabelIds } from '../labels/labels.ts'
 
 export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
   listLabels(ctx, 'tag', input, (row) => ({
@@ -13,7 +13,10 @@ export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
   }))
 
 export const tagContacts: Handler<'crm_tag_contacts'> = async (ctx, input) => {
-  const tags = await resolveTags(ctx, input.tags, true)
+  // A tag is created for contacts, so not where none of them exists.
+  const exists = await hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(input.contact_ids))
+  if (!exists) listNewTagNames(await findTags(ctx, input.tags), input.tags)
+  const tags = await resolveTags(ctx, input.tags, exists)
   const { output, changes } = await changeLabels(ctx, 'tag', 'add', tags, input.contact_ids)
   for (const { labels, contactIds } of changes)
     ctx.emit('contact.tags_added/1', { contact_ids: contactIds, tags: labels })

@@ -1,10 +1,10 @@
-import { type EndpointRow, findEndpoint } from '../../storage/webhooks.ts'
+import { type EndpointRow, findEndpoint, setEndpointForAgents } from '../../storage/webhooks.ts'
 import type { Context } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import type { OutputOf } from '../core/handler.ts'
 import { showEndpoint } from './view.ts'
 import { requireAllChannels } from '../visibility/channels.ts'
-import { hasHiddenPhones } from '../visibility/policy.ts'
+import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
 /**
  * Endpoints receive events unmasked and of all channels. Staff who may see only a part of the workspace may
@@ -24,6 +24,10 @@ export const requireUnrestrictedAccess = ({ actor }: Context): void => {
  */
 export const requireDeliveryLog = ({ actor }: Context): void =>
   requireAllChannels(actor, 'The delivery log holds events')
+
+/** Records who gave the address of an endpoint: an agent's is sent no names of manager-only fields. */
+export const recordAddressGiver = async ({ tx, actor }: Context, id: string): Promise<void> =>
+  setEndpointForAgents(tx, actor.workspace.id, id, !canSeeManagerFields(actor))
 
 /** Locks an endpoint to change it. Throws 404. */
 export const lockEndpoint = async ({ tx, actor }: Context, id: string): Promise<EndpointRow> => {

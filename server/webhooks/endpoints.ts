@@ -9,7 +9,7 @@ import {
 import { createUlid } from '../ids.ts'
 import type { Handler } from '../core/handler.ts'
 import { validateCustomHeaders } from './headers.ts'
-import { lockEndpoint, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
+import { lockEndpoint, recordAddressGiver, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
 import { createSigningSecret, sealHeaders, sealSecret } from './secrets.ts'
 import { validateEventTypes } from './subscriptions.ts'
 import { showEndpoint } from './view.ts'
@@ -58,6 +58,7 @@ export const createEndpoint: Handler<'webhooks_create_endpoint'> = async (ctx, i
     },
     ctx.now,
   )
+  await recordAddressGiver(ctx, key.id)
   if (types.length > 0) await replaceSubscriptions(ctx.tx, key.workspace_id, key.id, types, ctx.now)
   const endpoint = await showCurrentEndpoint(ctx, key.id)
   // The secret of a dry run belongs to no endpoint.

@@ -3,7 +3,7 @@ import { canonicalJson } from '../core/cursors.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
 import { validateCustomHeaders } from './headers.ts'
-import { lockEndpoint, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
+import { lockEndpoint, recordAddressGiver, requireUnrestrictedAccess, showCurrentEndpoint } from './access.ts'
 import { sealHeaders, unsealHeaders } from './secrets.ts'
 import { maskValue } from './view.ts'
 
@@ -52,5 +52,6 @@ export const updateEndpoint: Handler<'webhooks_update_endpoint'> = async (ctx, i
       { ...next, custom_headers: sealHeaders(ctx, row, next.custom_headers) },
       ctx.now,
     )
+  if (next.url !== row.url) await recordAddressGiver(ctx, row.id)
   return { endpoint: await showCurrentEndpoint(ctx, row.id), changed }
 }

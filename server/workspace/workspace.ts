@@ -3,9 +3,13 @@ import { fold } from '../../storage/text.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../storage/workspace.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPageOfRows } from '../core/paging.ts'
-import { canSeeChannel } from '../visibility/policy.ts'
+import { canSeeChannel, hasHiddenPhones } from '../visibility/policy.ts'
 
-export const whoami: Handler<'workspace_whoami'> = async ({ actor: { workspace, staff, key }, limits }) => ({
+export const whoami: Handler<'workspace_whoami'> = async ({
+  actor,
+  actor: { workspace, staff, key },
+  limits,
+}) => ({
   workspace: {
     id: workspace.id,
     name: workspace.name,
@@ -20,7 +24,7 @@ export const whoami: Handler<'workspace_whoami'> = async ({ actor: { workspace, 
     id: staff.id,
     name: staff.name,
     role: staff.role,
-    hide_phone_numbers: staff.hidePhoneNumbers,
+    hide_phone_numbers: hasHiddenPhones(actor),
     reports: staff.reports,
   },
   key: {

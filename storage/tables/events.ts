@@ -44,6 +44,7 @@ export const eventsTables = {
     created_at: timestamp(),
     updated_at: timestamp(),
     deleted_at: nullable(timestamp()),
+    for_agents: withDefault(boolean()),
   },
   webhook_subscriptions: {
     workspace_id: bigint(),

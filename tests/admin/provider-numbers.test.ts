@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { listClockOffsets } from '../../storage/clock.ts'
 import { migrate } from '../../storage/open.ts'
+import { loadSandboxSettings } from '../../storage/sandbox/settings.ts'
 import {
   createDatabase,
   createEmptyDatabase,
@@ -98,6 +100,8 @@ for (const database of databases)
             insert into channels (workspace_id, type, name, provider_phone_number_id, created_at) values
               (1, 'chatapp', 'First', ${NUMBER}, '2026-10-01'), (2, 'chatapp', 'Second', ${NUMBER}, '2026-10-02'),
               (2, 'chatapp', 'None', null, '2026-10-03')`.execute(db)
+          await sql`insert into settings (key, value) values ('clock_offset_ms', '90000000')`.execute(db)
+          await sql`insert into sandbox_settings (value) values ('{"duplicates": 1}')`.execute(db)
           const flags = flagsOf(created)
           const described = new RegExp(`${NUMBER}: channel 1 of workspace 1, channel 2 of workspace 2`)
           await fail(1, described, 'workspaces', 'list', ...flags)
@@ -111,6 +115,15 @@ for (const database of databases)
           const { rows } = await sql<{ n: string }>`
             select count(*) as n from channels where provider_phone_number_id = ${NUMBER}`.execute(db)
           assert.equal(rows[0]!.n, '1')
+          // What the one clock and the one sandbox of the database had is every workspace's.
+          assert.deepEqual(
+            [...(await listClockOffsets(db))],
+            [
+              ['1', 90_000_000],
+              ['2', 90_000_000],
+            ],
+          )
+          assert.equal((await loadSandboxSettings(db, 'workspace1')).duplicates, 1)
         })
       } finally {
         await created.remove()

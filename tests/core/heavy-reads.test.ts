@@ -4,9 +4,11 @@ import { sql } from 'kysely'
 import { z } from 'zod'
 import { catalog, defineOperation, type Operation } from '../../catalog/index.ts'
 import type { Context } from '../../server/core/context.ts'
-import { databases } from '../databases.ts'
+import { openStorage } from '../../storage/open.ts'
+import { doAs } from '../calls.ts'
+import { createDatabase, databases } from '../databases.ts'
 import { doorsOf, type Reply } from '../doors.ts'
-import { makeWorkspace, startServer, type TestKey, type TestServer } from '../servers.ts'
+import { makeWorkspace, serveStorage, startServer, type TestKey, type TestServer } from '../servers.ts'
 
 /** Expensive reads that run until they are let go, in the order in which they had their turns. */
 const createHold = () => {
@@ -65,6 +67,24 @@ const readSettings = async ({ tx }: Context) => {
 const ask = async ({ url }: TestServer, { key }: TestKey, op: string, input: object = {}) => {
   const { status, body, headers } = (await doorsOf(url, key)[1]!.call(op, { ...input })) as Reply
   return { status, body, retryAfter: headers['retry-after'] }
+}
+
+/** An expensive input of every expensive read. */
+const createHeavyInputs = async (server: TestServer, owner: TestKey): Promise<Record<string, object>> => {
+  const run = doAs(server, owner.key)
+  const endpoint = await run('webhooks_create_endpoint', { url: 'https://hooks.example.com/' })
+  const filter = { name: { regex: '^A' }, tags: { some: { name: { eq: 'VIP' } } } }
+  return {
+    crm_search_contacts: { query: 'an', filter },
+    crm_count_contacts: { filter },
+    crm_check_filter: { filter },
+    inbox_search_conversations: { query: 'an' },
+    messaging_list_broadcast_recipients: { broadcast_id: '1', message_status: 'read' },
+    webhooks_list_deliveries: { endpoint_id: endpoint.endpoint?.id ?? endpoint.id, status: 'dead' },
+    reports_workspace_summary: { preset: 'last_7_days' },
+    reports_staff: { preset: 'last_7_days' },
+    audit_list: { outcome: 'refused', door: 'mcp' },
+  }
 }
 
 /** Waits until something holds that calls under way bring about. */
@@ -156,14 +176,46 @@ for (const database of databases) {
       assert.deepEqual([running.size, waiting.size], [0, 0])
     })
 
-    it('have connections of their own, with a shorter timeout', async () => {
+    it('have a shorter timeout', { skip: database !== 'postgresql' }, async () => {
       const { owner } = await makeWorkspace(server)
-      const [heavy, light] = [
-        (await ask(server, owner, 'heavy_settings')).body.timeout,
-        (await ask(server, owner, 'light_settings')).body.timeout,
-      ]
-      assert.notEqual(heavy, light)
-      if (database === 'postgresql') assert.deepEqual([heavy, light], ['5s', '15s'])
+      const timeouts = []
+      for (const op of ['heavy_settings', 'light_settings'])
+        timeouts.push((await ask(server, owner, op)).body.timeout)
+      assert.deepEqual(timeouts, ['5s', '15s'])
+    })
+
+    it('use none of the connections of others, in any operation', async () => {
+      const { location, remove } = await createDatabase(database)
+      const storage = await openStorage(location)
+      const statements = { db: [] as string[], heavy: [] as string[] }
+      const recorded = (name: 'db' | 'heavy') =>
+        storage[name].withPlugin({
+          transformQuery: ({ node }) => {
+            statements[name].push(JSON.stringify(node))
+            return node
+          },
+          transformResult: async ({ result }) => result,
+        })
+      const own = await serveStorage({ ...storage, db: recorded('db'), heavy: recorded('heavy') }, database)
+      try {
+        const { owner } = await makeWorkspace(own)
+        const inputs = await createHeavyInputs(own, owner)
+        for (const op of catalog.filter(({ heavy }) => heavy)) {
+          if (op.scope !== 'mcp:read') continue
+          statements.db.length = 0
+          statements.heavy.length = 0
+          const { status, body } = await ask(own, owner, op.name, inputs[op.name])
+          // Without a broadcast there are no recipients to list.
+          assert.ok([200, 404].includes(status), `${op.name}: ${JSON.stringify(body)}`)
+          assert.ok(statements.heavy.length > 0 || op.name === 'crm_check_filter', op.name)
+          for (const text of statements.db)
+            assert.match(text, /api_keys|rate_buckets/, `${op.name} on the others' connections: ${text}`)
+        }
+      } finally {
+        await own.close()
+        await storage.close()
+        await remove()
+      }
     })
   })
 }

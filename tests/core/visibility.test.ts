@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
 import { it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
@@ -172,7 +171,7 @@ type Inputs = Record<string, unknown>[]
 /** Everything through every door. */
 const thorough: Plan = { most: (inputs) => inputs, doors: (_, all) => all }
 
-/** A few inputs of each operation through one door; others on the other database. */
+/** One or two inputs of each operation through one door; others on the other database. */
 const createLightPlan = (database: string): Plan => {
   const offset = database === 'embedded' ? 0 : 0.5
   let turn = 0
@@ -207,10 +206,11 @@ const recordCalls = async (
     .filter((op) => op.scope !== 'mcp:read')
     .toSorted((a, b) => Number(a.confirm === 'delete') - Number(b.confirm === 'delete'))
   for (const op of reads)
-    for (const input of plan.most(listInputs(world, op), 3))
+    // Counts answer most filters, and soonest.
+    for (const input of plan.most(listInputs(world, op), op.name === 'crm_count_contacts' ? 12 : 2))
       for (const door of plan.doors(op, doors)) await callWithPages(transcript, door, op, input)
   for (const op of changes.filter((op) => op.dryRun))
-    for (const input of plan.most(listInputs(world, op), 2))
+    for (const input of plan.most(listInputs(world, op), 1))
       for (const door of plan.doors(op, doors)) await transcript.call(door, op, { ...input, dry_run: true })
   for (const op of changes)
     for (const input of plan.most(listInputs(world, op), 1)) {
@@ -247,12 +247,10 @@ everyDatabase(
           answers.push(await recordCalls(server(), world, viewer, plan))
         }
         const differences = findDifferences(answers[0]!, answers[1]!)
-        writeFileSync(
-          `/tmp/h/i/diff-${database}-${viewers.indexOf(viewer)}.txt`,
-          `${answers[0]!.length}\n` + differences.join('\n\n'),
-        )
         assert.equal(differences.length, 0, differences.slice(0, 20).join('\n\n'))
         assert.equal(answers[0]!.length, answers[1]!.length)
+        const successes = answers[0]!.filter(({ answer }) => answer.startsWith('2'))
+        assert.ok(successes.length > answers[0]!.length / 2, 'most calls are refused, so this proves little')
       })
   },
   { now },

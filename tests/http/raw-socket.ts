@@ -18,7 +18,7 @@ type SocketOptions = {
 export const exchange = (
   url: string,
   bytes: string | Buffer,
-  { abortAfter, halfClose = false, enough, quietMs = 400 }: SocketOptions = {},
+  { abortAfter, halfClose = false, enough, quietMs = 3000 }: SocketOptions = {},
 ): Promise<Exchange> =>
   new Promise((resolve) => {
     const { hostname, port } = new URL(url)

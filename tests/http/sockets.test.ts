@@ -5,12 +5,13 @@ import { before, describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { pino } from 'pino'
 import { createListener } from '../../server/http/listener.ts'
-import { WEBHOOK_PATH } from '../../server/provider/settings.ts'
+import { resolveSandboxSettings, SANDBOX_PATH, WEBHOOK_PATH } from '../../server/provider/settings.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { exchange, parseResponses, type RawResponse } from './raw-socket.ts'
 
 const MIB = 1024 * 1024
+const HEAD_END = /\r\n\r\n/
 
 everyDatabase('HTTP: sockets', (server) => {
   let key: string
@@ -27,10 +28,10 @@ everyDatabase('HTTP: sockets', (server) => {
   it('what is no request is answered by a problem', async () => {
     const cases: [status: number, bytes: string][] = [
       [400, 'nonsense\r\n\r\n'],
-      [400, 'GET /v1/me HTTP/1.1\r\n\r\n'],
+      [400, 'GET /v1/me HTTP/1.1\r\nConnection: close\r\n\r\n'],
       [400, head('GET /v1/me HTTP/1.1', 'X Bad: 1')],
       [400, head('GET /v1/me HTTP/1.1', 'X-Nul: a\x00b')],
-      [400, head('GET /v1/me HTTP/1.1', 'Expect: the-impossible')],
+      [400, head('GET /v1/me HTTP/1.1', 'Expect: the-impossible', 'Connection: close')],
       [400, head('BREW /v1/me HTTP/1.1')],
       [400, head('POST /v1/groups HTTP/1.1', 'Content-Length: 2', 'Transfer-Encoding: chunked') + '{}'],
       [400, head('POST /v1/groups HTTP/1.1', 'Content-Length: x')],
@@ -39,7 +40,7 @@ everyDatabase('HTTP: sockets', (server) => {
         head('POST /mcp HTTP/1.1', `Authorization: Bearer ${key}`, 'Transfer-Encoding: chunked') + 'zz\r\n',
       ],
       [405, head('CONNECT localhost:80 HTTP/1.1')],
-      [405, head('TRACE /v1/me HTTP/1.1')],
+      [405, head('TRACE /v1/me HTTP/1.1', 'Connection: close')],
       [431, head('GET /v1/me HTTP/1.1', `X-Large: ${'x'.repeat(20_000)}`)],
     ]
     for (const [status, bytes] of cases) {
@@ -59,6 +60,7 @@ everyDatabase('HTTP: sockets', (server) => {
     for (const upgrade of ['websocket', 'h2c']) {
       const [response] = await send(
         head('GET /healthz HTTP/1.1', 'Connection: Upgrade', `Upgrade: ${upgrade}`),
+        { enough: HEAD_END },
       )
       assert.equal(response!.status, 200)
     }
@@ -102,9 +104,9 @@ everyDatabase('HTTP: sockets', (server) => {
         `Content-Length: ${24 * MIB}`,
         'Expect: 100-continue',
       )
-    const refused = await exchange(server().url, post('wc_live_wrong'))
+    const refused = await exchange(server().url, post('wc_live_wrong'), { enough: HEAD_END })
     assert.match(refused.text, /^HTTP\/1\.1 401 /)
-    const asked = await exchange(server().url, post(key))
+    const asked = await exchange(server().url, post(key), { enough: HEAD_END })
     assert.match(asked.text, /^HTTP\/1\.1 100 Continue\r\n\r\n$/)
   })
 
@@ -118,16 +120,25 @@ everyDatabase('HTTP: sockets', (server) => {
         ['wc_live_wrong', 401],
       ] as const) {
         const request = head(`POST ${path} HTTP/1.1`, `Authorization: Bearer ${authorization}`, type, chunked)
-        const [response] = await send(request + body, { quietMs: 3000 })
+        const [response] = await send(request + body, { enough: HEAD_END })
         assert.equal(response?.status, expected, `${path} ${response?.body}`)
         assert.equal(response.headers.get('connection'), 'close')
       }
     }
     const signature = `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`
     const [unsigned] = await send(head(`POST ${WEBHOOK_PATH} HTTP/1.1`, signature, chunked) + body, {
-      quietMs: 3000,
+      enough: HEAD_END,
     })
     assert.equal(unsigned?.status, 413)
+    const { token } = resolveSandboxSettings('a secret of at least sixteen', server().url)
+    const provider = head(
+      `POST ${SANDBOX_PATH}/v23.0/1/messages HTTP/1.1`,
+      `Authorization: Bearer ${token}`,
+      type,
+      chunked,
+    )
+    // The emulated provider answers in its own form, which has no 413.
+    assert.equal((await send(provider + body, { enough: HEAD_END }))[0]?.status, 400)
     assert.equal(server().app.bodyBudget.total, 0)
     assert.equal((await fetch(`${server().url}/healthz`)).status, 200)
   })
@@ -166,7 +177,7 @@ describe('HTTP: the listener', () => {
     server.headersTimeout = 60
     server.requestTimeout = 60
     for (const bytes of ['', 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ']) {
-      const { text, end } = await exchange(url, bytes, { quietMs: 3000 })
+      const { text, end } = await exchange(url, bytes)
       assert.match(text, /^HTTP\/1\.1 408 /)
       assert.equal(end, 'server')
     }
@@ -181,7 +192,7 @@ describe('HTTP: the listener', () => {
     assert.match((await exchange(url, '')).text, /^HTTP\/1\.1 429 .*too_many_connections/s)
     idle[0]!.destroy()
     await pause(20)
-    assert.equal((await exchange(url, '')).text, '')
+    assert.equal((await exchange(url, '', { quietMs: 50 })).text, '')
     idle[1]!.destroy()
     server.close()
   })

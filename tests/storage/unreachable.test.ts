@@ -102,7 +102,7 @@ describe('A database that does not respond', { skip }, () => {
     const [page, control] = await whileSilent(() =>
       Promise.all([
         fetch(`${server.url}/message/abcdef`),
-        fetch(`${server.url}/sandbox/control/state`, { headers }),
+        fetch(`${server.url}/sandbox/clock`, { headers }),
       ]),
     )
     assert.deepEqual([page!.status, control!.status], [503, 503])

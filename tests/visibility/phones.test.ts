@@ -12,7 +12,7 @@ import { makeWorkspace } from '../servers.ts'
 import { createGuessScene, listGuesses, phoneOf, withoutGuess } from './guessing.ts'
 
 const operations: readonly Operation[] = catalog
-const KNOWN = 3
+const KNOWN = runs(3, 25)
 
 /** Operations that take a phone, a text to find or a filter, but find nothing by a customer's phone. */
 const WITHOUT_CUSTOMERS = /^(workspace_|webhooks_|messaging_list_|crm_list_|crm_update_saved_filter)/
@@ -49,7 +49,7 @@ everyDatabase('Guessing hidden phone numbers', (server) => {
   it('answers of every door are alike, byte for byte, whether a contact has the number or not', async () => {
     const { agent, testKey, contactId } = await createGuessScene(server(), KNOWN)
     const [rest, ops, mcp, cli] = doorsOf(server().url, agent) as [Door, Door, Door, Door]
-    const everyPhone = Array.from({ length: runs(KNOWN + 1, 50) }, (_, n) => phoneOf(n))
+    const everyPhone = Array.from({ length: runs(KNOWN + 1, 2 * KNOWN) }, (_, n) => phoneOf(n))
     // All doors share what decides: each but one gets one customer, and the first input of each operation.
     const some = (n: number) => [phoneOf(n), ...everyPhone.slice(KNOWN)]
     const viewers: [Door, string[], number?][] = [
@@ -127,6 +127,18 @@ everyDatabase('Guessing hidden phone numbers', (server) => {
     const rows = await listAudit(server(), workspace)
     assert.equal(rows.filter((row: { outcome: string }) => row.outcome === 'refused').length, 3)
     assert.ok(!JSON.stringify(rows).includes(phoneOf(100)))
+    // Each day has its own budget, and those of past days are deleted.
+    await sql`
+      update phone_budgets set day = day - interval '3 days'
+      where workspace_id = ${workspace.id}`.execute(server().db)
+    assert.equal((await save(100)).status, 200)
+    await server().app.jobs.job('rate-bucket-retention').runOnce()
+    const { rows: days } = await sql<{ phones: string[] }>`
+      select phones from phone_budgets where workspace_id = ${workspace.id}`.execute(server().db)
+    assert.deepEqual(
+      days.map(({ phones }) => phones),
+      [[phoneOf(100)]],
+    )
     // Others have no budget.
     assert.equal(
       (await callAs(server(), workspace.owner.key)('crm_upsert_contact', { phone: phoneOf(100) })).status,

@@ -37,7 +37,7 @@ export const createSandbox = (options: SandboxOptions): Sandbox => ({
     try {
       return await handleRequest(options, request, path)
     } catch (error) {
-      const refusal = toErrorFields(error) ?? logUnexpected(options, error)
+      const refusal = toErrorFields(toBodyError(error)) ?? logUnexpected(options, error)
       return new Response(JSON.stringify(formatErrorBody(refusal)), {
         status: refusal.status,
         headers: { 'Content-Type': 'application/json; charset=UTF-8', ...refusal.headers },
@@ -45,6 +45,13 @@ export const createSandbox = (options: SandboxOptions): Sandbox => ({
     }
   },
 })
+
+/** A body that was too large, or that ended early, is the client's error. */
+const toBodyError = (error: unknown): unknown => {
+  const { name, code, statusCode } = error as { name?: string; code?: string; statusCode?: number }
+  if (statusCode === 413) return invalidParameter('The body is too large.')
+  return name === 'AbortError' || code === 'ECONNRESET' ? invalidParameter('The body ended early.') : error
+}
 
 const logUnexpected = ({ log }: SandboxOptions, error: unknown) => {
   log.error(

@@ -1,0 +1,36 @@
+/**
+ * What nobody sees by itself: controls, spaces, format characters such as zero-width and bidi ones, tags, and
+ * fillers, which Unicode counts as letters or symbols.
+ */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu
+
+/** Whether a text shows at least one character. */
+export const hasVisibleText = (text: string): boolean => text.replace(INVISIBLE, '') !== ''
+
+const MAX_EMAIL_CHARACTERS = 255
+/** RFC 5321: the longest path is 256 octets, with its angle brackets. */
+const MAX_EMAIL_OCTETS = 254
+const MAX_LOCAL_OCTETS = 64
+
+const countOctets = (text: string): number => new TextEncoder().encode(text).length
+
+/** A dot-atom, whose characters may be those of any script (RFC 6531). */
+const LOCAL_PART = /^[^\s\p{C}\p{Z}"(),:;<>@[\\\].]+(?:\.[^\s\p{C}\p{Z}"(),:;<>@[\\\].]+)*$/u
+const ASCII_LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/
+const TOP_LABEL = /^(?:[a-z]{2,63}|xn--[a-z0-9-]{1,59})$/
+
+/** Converts a domain name to ASCII; undefined when it is none. */
+const toAsciiDomain = (domain: string): string | undefined =>
+  /[\s/?#@:\\[\]%]/.test(domain) ? undefined : URL.parse(`http://${domain}/`)?.hostname
+
+/** Whether a text is an international email address (RFC 6531, RFC 5890), such as `用户@例え.jp`. */
+export const isInternationalEmail = (text: string): boolean => {
+  if (text.length > MAX_EMAIL_CHARACTERS || countOctets(text) > MAX_EMAIL_OCTETS) return false
+  const at = text.lastIndexOf('@')
+  const local = text.slice(0, Math.max(0, at))
+  if (countOctets(local) > MAX_LOCAL_OCTETS || !LOCAL_PART.test(local)) return false
+  const labels = toAsciiDomain(text.slice(at + 1))?.split('.') ?? []
+  return (
+    labels.length > 1 && labels.every((label) => ASCII_LABEL.test(label)) && TOP_LABEL.test(labels.at(-1)!)
+  )
+}
