@@ -54,15 +54,21 @@ const fields = {
     .max(4096)
     .describe('Message, or caption of the media; may hold placeholders such as `{{contact.name}}`.'),
   media_url: z
-    .url({ protocol: /^https$/ })
-    .max(2000)
-    .describe('Public https URL of the media.'),
-  file_name: z.string().min(1).max(200).describe('File name, of type DOCUMENT.'),
+    .union(
+      [z.literal(''), z.url({ protocol: /^https$/ }).max(2000)],
+      'must be an https URL of at most 2000 characters',
+    )
+    .describe('Public https URL of the media; empty is as if left out.'),
+  file_name: z
+    .union([z.literal(''), VisibleName(200)], 'must be a name of at most 200 characters, one of them visible')
+    .describe('File name, of type DOCUMENT; empty is none.'),
   visibility: z.enum(visibilities).describe('Who sees it: `private`, `team` or `company`.'),
-  team_id: Id.describe(
-    'The team that sees it; required with visibility `team`, refused otherwise. Agents must ' +
-      'name a team of their own.',
-  ),
+  team_id: z
+    .union([z.literal(''), Id], 'must be an id: 1 to 19 digits, not starting with 0')
+    .describe(
+      'The team that sees it; required with visibility `team`, refused otherwise; empty is as if left out. ' +
+        'Agents must name a team of their own.',
+    ),
 }
 const row = {
   id: '21',

@@ -21,7 +21,7 @@ const TOP_LABEL = /^(?:[a-z]{2,63}|xn--[a-z0-9-]{1,59})$/
 
 /** Converts a domain name to ASCII; undefined when it is none. */
 const toAsciiDomain = (domain: string): string | undefined =>
-  /[\s/?#@:\\[\]%]/.test(domain) ? undefined : URL.parse(`http://${domain}/`)?.hostname
+  /[\s/?#@:\\[\]%]|(?:^|\.)-|-(?:\.|$)/.test(domain) ? undefined : URL.parse(`http://${domain}/`)?.hostname
 
 /** Whether a text is an international email address (RFC 6531, RFC 5890), such as `用户@例え.jp`. */
 export const isInternationalEmail = (text: string): boolean => {

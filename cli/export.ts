@@ -17,6 +17,7 @@ type Attribute = {
   readonly type: string | null
   readonly value: unknown
   readonly typed_value: unknown
+  readonly truncated?: boolean
 }
 
 const CONTACT_COLUMNS = [
@@ -69,16 +70,9 @@ export const createCsvWriter = (
   },
 })
 
-/** The API truncates text values at this length; an import cannot restore what was cut. */
-const MAX_TEXT_VALUE_LENGTH = 2000
-
+/** The API truncates long texts; an import cannot restore what was cut. */
 const hasTruncatedValue = (row: ExportRow): boolean =>
-  ((row['attributes'] as Attribute[] | undefined) ?? []).some(
-    ({ value }) =>
-      typeof value === 'string' &&
-      value.length >= MAX_TEXT_VALUE_LENGTH &&
-      Array.from(value).length === MAX_TEXT_VALUE_LENGTH,
-  )
+  ((row['attributes'] as Attribute[] | undefined) ?? []).some(({ truncated }) => truncated === true)
 
 /** Yields the text of an export page by page. */
 async function* renderExport(
@@ -108,7 +102,7 @@ async function* renderExport(
   if (format === 'json') yield `],${JSON.stringify({ ...envelope, next_cursor: null }).slice(1)}\n`
   if (truncated > 0)
     io.stderr.write(
-      `${truncated} contacts have values truncated at ${MAX_TEXT_VALUE_LENGTH} characters: ` +
+      `${truncated} contacts have truncated values: ` +
         'importing this export would truncate the stored values too.\n',
     )
 }

@@ -113,8 +113,8 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     log.info({ signal }, 'stopping')
     const jobsStopped = stopJobs()
     // Requests in flight may still call the sandbox of this server.
-    await listener.drain(service.sandbox ? (path: string) => path.startsWith(SANDBOX_PATH) : undefined)
-    await metrics?.listener.drain()
+    const isStillServed = service.sandbox ? (path: string) => path.startsWith(SANDBOX_PATH) : undefined
+    await Promise.all([listener.drain(isStillServed), metrics?.listener.drain()])
     await jobsStopped
     return 0
   } finally {

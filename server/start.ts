@@ -37,7 +37,11 @@ export const openMigrated = async (config: Config, warn: (message: string) => vo
       noTimeout: true,
       prepare: config.databasePrepare,
     })
-    await migrate(noTimeout.db).finally(noTimeout.close)
+    try {
+      await migrate(noTimeout.db)
+    } finally {
+      await noTimeout.close()
+    }
     return storage
   } catch (error) {
     await storage.close()

@@ -171,9 +171,8 @@ const runAlone = (
   query: CompiledQuery,
 ): Promise<StatementResult> => {
   const statement = toStatement(query)
-  if (query.sql.startsWith(QUICK)) return quick.run({ ...statement, bare: true })
-  // It cannot run in a transaction.
-  if (query.sql.startsWith('vacuum')) return main.run({ ...statement, bare: true })
+  if (query.sql.startsWith(QUICK)) return quick.run(statement)
+  if (query.sql.startsWith('vacuum')) return main.run({ ...statement, outsideTransaction: true })
   if (!query.sql.startsWith(CUSTOM_PLAN)) return main.run(statement)
   return custom ? custom.run(statement) : main.run({ ...statement, prepare: false })
 }

@@ -87,10 +87,11 @@ export const insertResult = async (
   const statement = sql`
     with ${deferredParts(write)} ${eventInserts(workspaceId, events)}
       ${auditInsertPart(workspaceId, record.audit)}
-    insert into idempotency
-      (workspace_id, staff_id, key, operation, fingerprint, state, status, body, view, created_at, expires_at)
+    insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, view,
+      created_at, expires_at)
     select ${workspaceId}, ${staffId}, ${key}, ${operation}, ${fingerprint}::bytea, 'done',
-      ${status}::smallint, ${body}, ${JSON.stringify(view)}::jsonb, ${now}::timestamptz, ${expiresAt}::timestamptz ${rowGuard(write)}`
+      ${status}::smallint, ${body}, ${JSON.stringify(view)}::jsonb, ${now}::timestamptz,
+      ${expiresAt}::timestamptz ${rowGuard(write)}`
   await expectingRow(write, executeAndCommit(tx, statement))
 }
 

@@ -30,8 +30,8 @@ export type Statement = {
   prepare?: boolean
   /** Send by the simple protocol: several statements without parameters. */
   simple?: boolean
-  /** Do without the pool's settings where that is safe: it takes less than a millisecond, or must be alone. */
-  bare?: boolean
+  /** It cannot run in a transaction, so it does without the pool's settings. */
+  outsideTransaction?: boolean
 }
 
 export type StatementResult = RowList<(Row & Iterable<Row>)[]>
@@ -148,9 +148,7 @@ const runAlone = async (
   statement: Statement,
 ): Promise<StatementResult> => {
   const simple = (statement.parameters ?? []).length === 0
-  // PgBouncer lets a session go when a transaction has ended, although the beginning of a statement followed.
-  const isSafe = simple || connection.pending.size === 0
-  if (pool.setup === undefined || (statement.bare && isSafe))
+  if (pool.setup === undefined || statement.outsideTransaction)
     return await send(pool, connection, { simple, ...statement })
   // Sent at once, so that no other statement comes in between.
   const opened = send(pool, connection, { text: `begin; ${pool.setup}`, simple: true })

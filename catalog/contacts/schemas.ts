@@ -28,6 +28,10 @@ export const Attribute = z.object({
       'Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by ' +
         'type; null when empty or unreadable.',
     ),
+  truncated: z
+    .literal(true)
+    .optional()
+    .describe('Present when the text is longer than what is shown: it is cut after 2000 characters.'),
 })
 
 const ContactConversation = z.object({

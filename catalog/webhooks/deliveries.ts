@@ -30,7 +30,7 @@ const Attempt = z.object({
   response_excerpt: z
     .string()
     .optional()
-    .describe('Beginning of the response, at most 1 KB; not shown to agents.'),
+    .describe('Beginning of the response, at most 1 KB, ended by … when it is cut; not shown to agents.'),
   error: z.string().optional().describe('Why there was no response.'),
   trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused the attempt.'),
 })

@@ -38,8 +38,11 @@ export const requireDatabase = (config: Config): void => {
     )
 }
 
-/** Throws when a command that only reads would have to migrate the database first. */
-const requireSchema = async (db: Db): Promise<void> => {
+/**
+ * Throws when a command that only reads would have to migrate the database first, unless it shows why that
+ * fails.
+ */
+const requireSchema = async (db: Db, { repairsNumbers }: AdminVerb): Promise<void> => {
   const schema = await compareSchema(db)
   if (schema === 'none')
     throw notFoundError(
@@ -47,7 +50,7 @@ const requireSchema = async (db: Db): Promise<void> => {
       '--database-url',
       'Name the database of the server; its first start creates the tables.',
     )
-  if (schema !== 'same')
+  if (schema !== 'same' && !(schema === 'older' && repairsNumbers))
     throw usageError(
       `The database has the schema of ${schema === 'older' ? 'an older' : 'a newer'} version, and this ` +
         'command only reads it.',
@@ -62,11 +65,8 @@ const requireSchema = async (db: Db): Promise<void> => {
  * Opens the database, also next to a running server, without statement timeouts. Migrates it unless the
  * command only reads, and creates it only for those that may.
  */
-const openForAdmin = async (
-  config: Config,
-  { access, repairsNumbers }: AdminVerb,
-  io: Io,
-): Promise<Storage> => {
+const openForAdmin = async (config: Config, verb: AdminVerb, io: Io): Promise<Storage> => {
+  const { access, repairsNumbers } = verb
   if (access !== 'create') requireDatabase(config)
   const storage = await openStorage(toLocation(config), {
     attach: true,
@@ -76,7 +76,7 @@ const openForAdmin = async (
     prepare: config.databasePrepare,
   })
   try {
-    await (access === 'read' ? requireSchema(storage.db) : migrate(storage.db))
+    await (access === 'read' ? requireSchema(storage.db, verb) : migrate(storage.db))
     return storage
   } catch (error) {
     if (repairsNumbers && (error as { code?: string }).code === 'DOUBLE_NUMBERS') return storage

@@ -224,7 +224,10 @@ const truncate = (text: string): string =>
         .slice(0, MAX_SHOWN_CHARACTERS)
         .join('')
 
-type ShownValue = Pick<z.input<typeof Attribute>, 'value' | 'display' | 'typed_value'>
+const markTruncated = (whole: string, shown: string): { truncated?: true } =>
+  shown.length < whole.length ? { truncated: true } : {}
+
+type ShownValue = Pick<z.input<typeof Attribute>, 'value' | 'display' | 'typed_value' | 'truncated'>
 
 /**
  * Returns the three forms of a stored value. A value that does not fit its field's type any more is shown as
@@ -271,14 +274,15 @@ export const showValue = (field: Field, stored: StoredValue, hidePhones: boolean
     default: {
       if (typeof stored !== 'string') return showAsText(stored)
       const text = truncate(stored)
-      return { value: text, display: text, typed_value: text }
+      return { value: text, display: text, typed_value: text, ...markTruncated(stored, text) }
     }
   }
 }
 
 const showAsText = (stored: StoredValue): ShownValue => {
-  const text = truncate(String(stored))
-  return { value: text, display: text, typed_value: null }
+  const whole = String(stored)
+  const text = truncate(whole)
+  return { value: text, display: text, typed_value: null, ...markTruncated(whole, text) }
 }
 
 /** Returns the values that an actor may see, in the order in which the fields were created; at most 100. */

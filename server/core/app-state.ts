@@ -57,7 +57,7 @@ export type HeavyTurn = {
 }
 
 /** Expensive reads (steps/heavy-reads.ts). */
-export type HeavyReadQueue = {
+type HeavyReadQueue = {
   readonly running: Set<HeavyTurn>
   readonly waiting: Set<HeavyTurn>
   /** How long the reads of each key took of late. */

@@ -8,7 +8,7 @@ import {
 } from '../../storage/events.ts'
 import type { Actor } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
-import { invalidField, notFound } from '../core/problem.ts'
+import { invalidField, notFound, type Problem } from '../core/problem.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 import { unknownEventTypeProblem } from '../webhooks/event-types.ts'
 import { showEvents } from './view.ts'
@@ -46,13 +46,19 @@ const getStart = ({ after, cursor }: { after?: string | undefined; cursor?: stri
   return cursor ?? after
 }
 
+const invalidCursorProblem = (): Problem =>
+  invalidField('cursor', 'cursor_invalid', 'is not an event of the log', {
+    reason: 'cursor_invalid',
+    fix: 'Pass next_cursor unchanged, or omit cursor to start with the oldest event.',
+  })
+
 export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) => {
   const filter = toEventFilter(actor, input.types)
   const workspaceId = actor.workspace.id
   let after: EventPosition | undefined
   const start = getStart(input)
   if (start !== undefined && !(after = await findEventPosition(tx, workspaceId, start)))
-    throw notFound('event', start)
+    throw input.cursor === undefined ? notFound('event', start) : invalidCursorProblem()
   const found: LoggedEvent[] = []
   const scanSize = filter.types || filter.channels ? SCAN_SIZE : input.limit + 1
   let more = true

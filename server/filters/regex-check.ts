@@ -84,8 +84,8 @@ const createTooComplexProblem = ({ path, pattern, isSaved }: FilterPattern, deta
     'regex_too_complex',
     // What a colleague saved may be hidden from the caller.
     isSaved ? `refers to a regular expression that ${detail}` : `${detail}: ${pattern}`,
-    'Repeat less: lower counts such as {0,100}, no counts within counts, nothing repeated that contains ^, $, ' +
-      '\\y or (?=…), fewer back-references. Or use contains, startsWith or endsWith.',
+    'Repeat less: lower counts such as {0,100}, no counts within counts, nothing repeated that contains ' +
+      '^, $, \\y or (?=…), fewer back-references. Or use contains, startsWith or endsWith.',
   )
 
 const createInvalidProblem = ({ path }: FilterPattern, message: string): Problem =>

@@ -49,8 +49,9 @@ const ABORT_TIMEOUT_MS = 2_000
 const LINGER_MS = 1_000
 
 /**
- * Makes a server of node:http, which listens already, ready for hostile clients: every wait has an end, connections are capped, and
- * what is not HTTP is answered with a problem where an answer can be sent. Nothing here throws in an event.
+ * Makes a server of node:http, which listens already, ready for hostile clients: every wait has an end,
+ * connections are capped, and what is not HTTP is answered with a problem where an answer can be sent.
+ * Nothing here throws in an event.
  */
 export const createListener = (
   server: Server,
@@ -133,7 +134,7 @@ const noTunnels: Refusal = {
 const createTooManyConnections = (max: number): Refusal => ({
   problem: new Problem(
     'rate_limited',
-    `Your address has ${max} connections open, which is the maximum. Close some, or use them for more requests.`,
+    `Your address has ${max} connections open, which is the maximum. Close some, or use them again.`,
     { reason: 'too_many_connections', violated_policies: ['connections'] },
     { 'Retry-After': '5' },
   ),

@@ -4,8 +4,9 @@ import { H3 } from 'h3'
 import { FastResponse } from 'srvx/node'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
+import { countFailure } from '../core/steps/throttle.ts'
 import { containsAddress } from '../webhooks/guard/addresses.ts'
-import { getPeerAddress } from './address.ts'
+import { getClientAddress, getPeerAddress } from './address.ts'
 import { problemResponse, withProblems } from './door.ts'
 
 /**
@@ -32,7 +33,15 @@ export const createMetricsApp = (app: App): H3 => {
 
 const sendMetrics = async (app: App, request: Request): Promise<Response> => {
   const { token } = app.config.metrics
-  if (token !== undefined) requireToken(token, request.headers.get('authorization'))
+  if (token !== undefined && !isToken(token, request.headers.get('authorization'))) {
+    countFailure(app, getClientAddress(app, request), 'metrics_token')
+    throw new Problem(
+      'unauthenticated',
+      'Send "Authorization: Bearer <WCRM_METRICS_TOKEN>".',
+      {},
+      { 'WWW-Authenticate': 'Bearer realm="metrics"' },
+    )
+  }
   const { registry } = app.metrics
   return new FastResponse(await registry.metrics(), { headers: { 'Content-Type': registry.contentType } })
 }
@@ -57,13 +66,7 @@ const isFromThisMachine = ({ config }: App, request: Request): boolean => {
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-const requireToken = (token: string, authorization: string | null): void => {
+const isToken = (token: string, authorization: string | null): boolean => {
   const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? ''
-  if (!timingSafeEqual(digest(given), digest(token)))
-    throw new Problem(
-      'unauthenticated',
-      'Send "Authorization: Bearer <WCRM_METRICS_TOKEN>".',
-      {},
-      { 'WWW-Authenticate': 'Bearer realm="metrics"' },
-    )
+  return timingSafeEqual(digest(given), digest(token))
 }

@@ -87,7 +87,9 @@ function createIdempotencyKeyParameter(description: string): Part {
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    description: `${description} 8 to 128 letters, digits and \`. _ : -\`, bare or in double quotes.`,
+    description:
+      `${description} 8 to 128 letters, digits and \`. _ : -\`, bare or in double quotes. ` +
+      'A 400 does not use it up: send the corrected input with the same key.',
     // No example: what a client sends for a value that it was not given must be a fresh key.
     schema: { type: 'string', pattern: '^(?:[A-Za-z0-9._:-]{8,128}|"[A-Za-z0-9._:-]{8,128}")$' },
   }

@@ -60,12 +60,11 @@ const MAX_BACKOFF_MS = 5000
 const getRetryDelay = (intervalMs: number, failures: number): number =>
   Math.max(intervalMs, Math.min(intervalMs * 2 ** (failures - 1), MAX_BACKOFF_MS))
 
+/** Logs an error that all jobs share, and returns true; false for any other. */
+type IsLogged = (error: unknown) => boolean
+
 /** Runs one job; it never runs twice at once in this process. */
-export const createJob = (
-  definition: JobDefinition,
-  log: Logger,
-  isLogged: (error: unknown) => boolean = () => false,
-): Job => {
+export const createJob = (definition: JobDefinition, log: Logger, isLogged?: IsLogged): Job => {
   const { name, intervalMs } = definition
   const controller = new AbortController()
   let started = false
@@ -95,7 +94,7 @@ export const createJob = (
       failures++
       if (started) result = { nextInMs: getRetryDelay(intervalMs, failures) }
       last = { error }
-      if (!isLogged(error))
+      if (!isLogged?.(error))
         log.warn({ job: name, failures, ...errorLogDetails(error) }, 'Background job failed; retrying')
     }
     running = undefined
@@ -158,8 +157,7 @@ export type JobRunner = {
   stop: () => Promise<void>
 }
 
-/** `isLogged` logs the errors that all jobs share, and returns true for them. */
-export const createJobRunner = (log: Logger, isLogged?: (error: unknown) => boolean): JobRunner => {
+export const createJobRunner = (log: Logger, isLogged?: IsLogged): JobRunner => {
   const jobs = new Map<JobName, Job>()
   return {
     add: (definition) => {

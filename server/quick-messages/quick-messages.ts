@@ -50,7 +50,17 @@ const readShownQuickMessage = async (ctx: Context, id: string) => {
 
 const blankToNull = (text: string | undefined): string | null => (isBlank(text) ? null : text!)
 
-export const createQuickMessage: Handler<'messaging_create_quick_message'> = async (ctx, input) => {
+/** Returns the input without values that are empty. An empty file name clears that of a document. */
+const withoutEmpty = <T extends { media_url?: string | undefined; team_id?: string | undefined }>(
+  input: T,
+): T => ({
+  ...input,
+  media_url: input.media_url || undefined,
+  team_id: input.team_id || undefined,
+})
+
+export const createQuickMessage: Handler<'messaging_create_quick_message'> = async (ctx, given) => {
+  const input = { ...withoutEmpty(given), file_name: given.file_name || undefined }
   const { code, type, visibility } = input
   if (type === 'TEXT' && input.text === undefined)
     throw invalidField('text', 'required', 'is required with type TEXT', { fix: 'Write the message.' })
@@ -81,12 +91,15 @@ export const createQuickMessage: Handler<'messaging_create_quick_message'> = asy
   return { ...(await readShownQuickMessage(ctx, id)), ...(ctx.dryRun ? { id: null } : {}) }
 }
 
-export const updateQuickMessage: Handler<'messaging_update_quick_message'> = async (ctx, input) => {
-  const row = await lockChangeableQuickMessage(ctx, input.quick_message_id)
+export const updateQuickMessage: Handler<'messaging_update_quick_message'> = async (ctx, given) => {
+  const row = await lockChangeableQuickMessage(ctx, given.quick_message_id)
+  const clearsFileName = given.file_name === ''
+  const input = { ...withoutEmpty(given), file_name: given.file_name || undefined }
   requireEditable(row)
   await checkContent(ctx, row.type, input)
   if (input.visibility === 'private' && row.visibility !== 'private') requireOwnerForPrivate(ctx.actor, row)
-  const next = await applyChanges(ctx, row, input)
+  const changed = await applyChanges(ctx, row, input)
+  const next = clearsFileName ? { ...changed, file_name: null } : changed
   // Whoever sees more of it may see others with its code.
   if (next.code !== row.code || next.visibility !== row.visibility || next.team_id !== row.team_id)
     await claimCode(ctx, next.code, row.id)

@@ -10,6 +10,8 @@ import { signatureHeaders } from './sign.ts'
 const USER_AGENT = 'wcrm-webhooks/1'
 const GONE = 410
 const MAX_EXCERPT_BYTES = 1024
+/** Ends an excerpt that is not the whole body. */
+const ELLIPSIS = '…'
 
 /** The result of an attempt. `gone`: the endpoint answered 410. */
 export type DeliveryAttempt = { result: DeliveryResult; gone: boolean }
@@ -116,9 +118,9 @@ const toExcerpt = ({ body }: WebhookResponse, secrets: readonly string[]): strin
   for (const value of secrets) if (value.length >= 4) text = text.replaceAll(value, '****')
   // oxlint-disable-next-line no-control-regex -- control characters are what must be replaced
   const clean = text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ').toWellFormed()
-  return Buffer.byteLength(clean) <= MAX_EXCERPT_BYTES
-    ? clean
-    : new TextDecoder().decode(Buffer.from(clean).subarray(0, MAX_EXCERPT_BYTES)).replace(/\ufffd+$/, '')
+  if (Buffer.byteLength(clean) <= MAX_EXCERPT_BYTES) return clean
+  const kept = Buffer.from(clean).subarray(0, MAX_EXCERPT_BYTES - Buffer.byteLength(ELLIPSIS))
+  return new TextDecoder().decode(kept).replace(/\ufffd+$/, '') + ELLIPSIS
 }
 
 const failureByCode: Readonly<Record<string, string>> = {

@@ -19,8 +19,8 @@ import {
 
 /**
  * A `select` of ids, as `contact_id`: all contacts that meet a condition, and possibly others. The lower the
- * rank, the fewer rows it is likely to return; `branches`: how many selects it unites. The planner's estimates are too inaccurate for ranking
- * (measured: 16 for 224 rows, 1 for 621).
+ * rank, the fewer rows it is likely to return; `branches`: how many selects it unites. The planner's
+ * estimates are too inaccurate for ranking (measured: 16 for 224 rows, 1 for 621).
  */
 export type CandidateQuery = { rank: number; ids: Sql; branches: number }
 

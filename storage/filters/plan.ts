@@ -93,15 +93,7 @@ export const createFilterPlan = async (
   }
   // Lists without a filter have an index for every condition.
   if (nodes.every(({ kind }) => kind === 'query' || kind === 'flag')) return plan
-  const rowScope: PredicateScope = { ...scope, form: { as: 'row' } }
-  const targets = conditions
-    .flatMap(splitConjunction)
-    .flatMap((condition): ProbeTarget[] =>
-      candidateQueries(rowScope, condition)
-        .slice(0, 1)
-        .map((query) => ({ condition, query })),
-    )
-    .toSorted((a, b) => a.query.rank - b.query.rank)
+  const targets = listProbeTargets(scope, conditions)
   const candidates = targets.map(({ query }) => query)
   // Where a statement must be short, only an index that finds few ids may be read, and no sample.
   if (stepMs !== undefined) {
@@ -124,7 +116,7 @@ export const createFilterPlan = async (
     plan,
     targets
       .slice(0, filterStrategy.maxRankedConditions)
-      .map(({ condition }) => toPredicate(rowScope, condition)),
+      .map(({ condition }) => toPredicate({ ...scope, form: { as: 'row' } }, condition)),
   )
   const isCommon = readsRelated
     ? sample.matched >= filterStrategy.minSampleMatches &&
@@ -145,6 +137,20 @@ export const createFilterPlan = async (
 
 /** A condition that must hold, and its most selective candidate query. */
 type ProbeTarget = { condition: Condition; query: CandidateQuery }
+
+/** Returns the conditions that must hold and have a candidate query, the most selective first. */
+const listProbeTargets = (
+  scope: Omit<PredicateScope, 'form'>,
+  conditions: readonly Condition[],
+): ProbeTarget[] =>
+  conditions
+    .flatMap(splitConjunction)
+    .flatMap((condition): ProbeTarget[] =>
+      candidateQueries({ ...scope, form: { as: 'row' } }, condition)
+        .slice(0, 1)
+        .map((query) => ({ condition, query })),
+    )
+    .toSorted((a, b) => a.query.rank - b.query.rank)
 
 /** Returns the conditions that must all hold, one by one. */
 const splitConjunction = (node: Condition): Condition[] =>

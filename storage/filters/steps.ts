@@ -30,7 +30,7 @@ export const createStepSize = (stepMs: number): StepSize => {
 /** Milliseconds that this statement has run for. */
 const elapsedMs = sql`extract(epoch from clock_timestamp() - statement_timestamp())::float8 * 1000`
 
-/** How a list is sorted: SQL of its key, of a position's key, of its order, and of the rest after a position. */
+/** How a list is sorted: SQL of its key, its order, what bounds it, and the rest after a position. */
 export type StepOrder = {
   key: Sql
   orderBy: Sql

@@ -104,25 +104,23 @@ for (const database of databases)
           await sql`insert into sandbox_settings (value) values ('{"duplicates": 1}')`.execute(db)
           const flags = flagsOf(created)
           const described = new RegExp(`${NUMBER}: channel 1 of workspace 1, channel 2 of workspace 2`)
-          await fail(1, described, 'workspaces', 'list', ...flags)
-          const { err } = await runAdmin('workspaces', 'list', ...flags)
+          const rename = ['workspaces', 'update', '--workspace', '1', '--name', 'Acme', ...flags]
+          await fail(1, described, ...rename)
+          const { err } = await runAdmin(...rename)
           const [fix] = /wcrm admin channels update .*/.exec(err) ?? []
           assert.equal(fix, 'wcrm admin channels update 2 --workspace 2 --provider-phone-number-id none')
           const listed = await succeed('channels', 'list', '--workspace', '2', ...flags)
           assert.equal(listed.data[0].provider_phone_number_id, NUMBER)
           await succeed(...fix!.split(' ').slice(2), ...flags)
-          assert.equal((await succeed('workspaces', 'list', ...flags)).data.length, 2)
+          assert.equal((await succeed(...rename)).name, 'Acme')
           const { rows } = await sql<{ n: string }>`
             select count(*) as n from channels where provider_phone_number_id = ${NUMBER}`.execute(db)
           assert.equal(rows[0]!.n, '1')
           // What the one clock and the one sandbox of the database had is every workspace's.
-          assert.deepEqual(
-            [...(await listClockOffsets(db))],
-            [
-              ['1', 90_000_000],
-              ['2', 90_000_000],
-            ],
-          )
+          assert.deepEqual([...(await listClockOffsets(db))].toSorted(), [
+            ['1', 90_000_000],
+            ['2', 90_000_000],
+          ])
           assert.equal((await loadSandboxSettings(db, 'workspace1')).duplicates, 1)
         })
       } finally {

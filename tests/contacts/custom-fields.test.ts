@@ -41,6 +41,9 @@ everyDoor('Custom fields', (test) => {
     )
     const changed = await call('crm_update_custom_field', { custom_field_id: id, label: 'Tariff' })
     assert.deepEqual(changed.body, { ...created.body, label: 'Tariff', in_use: true })
+    await call('crm_upsert_contact', { phone, attributes: { plan: null } })
+    const unused = await call('crm_list_custom_fields', { search: 'plan' })
+    assert.equal(unused.body.data[0].in_use, false)
 
     const agent = as((await workspace.staff({ role: 'agent' })).key)
     for (const [op, input] of [
@@ -295,11 +298,8 @@ everyDatabase('Conversations of a contact', (server) => {
         timestamptz '2026-02-01T00:00:00Z' + (i * 5 % 12) * interval '1 hour', now()
       from generate_series(0, 11) as i`.execute(server().db)
     const contact = await run('crm_get_contact', { contact_id: id })
-    const hours = contact.conversations.map((c: { last_activity_at: string }) =>
-      Number(c.last_activity_at.slice(11, 13)),
-    )
-    assert.deepEqual(hours, [11, 10, 9, 8, 7, 6, 5, 4, 3, 2])
-    assert.match(contact.conversations[0].created_at, /^2026-01-\d\dT00:00:00\.000Z$/)
+    const days = contact.conversations.map((c: { created_at: string }) => Number(c.created_at.slice(8, 10)))
+    assert.deepEqual(days, [12, 11, 10, 9, 8, 7, 6, 5, 4, 3])
     const assigned = contact.conversations.find(
       (c: { assigned_staff_id: string | null }) => c.assigned_staff_id === '5',
     )

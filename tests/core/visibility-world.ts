@@ -10,7 +10,7 @@ import { makeWorkspace, type TestServer } from '../servers.ts'
 import { seedWorld, type World } from '../world.ts'
 
 /** What may be hidden from a viewer. */
-export type HiddenKind = 'phones' | 'channels' | 'fields' | 'teamReplies' | 'privateReplies'
+type HiddenKind = 'phones' | 'channels' | 'fields' | 'teamReplies' | 'privateReplies'
 
 /** Who looks at a world. `limited`: to the channels that both twins have. */
 export type Viewer = {

@@ -193,16 +193,8 @@ const serialize = ({ method, path, headers, body }: Draft, random: Random, key: 
   const hasLength = headers.some(([name]) => name === 'Content-Length')
   const way =
     body.length === 0 ? 'none' : pick(random, ['length', 'length', 'length', 'chunked', 'wrong', 'none'])
-  const version = pick(random, [
-    'HTTP/1.1',
-    'HTTP/1.1',
-    'HTTP/1.1',
-    'HTTP/1.1',
-    'HTTP/1.0',
-    'HTTP/9.9',
-    'HTP/1.1',
-    '',
-  ])
+  const version =
+    randomInt(random, 5) > 0 ? 'HTTP/1.1' : pick(random, ['HTTP/1.0', 'HTTP/9.9', 'HTP/1.1', ''])
   const lines = [
     `${method} ${path} ${version}`,
     ...(randomInt(random, 20) === 0 ? [] : ['Host: localhost']),

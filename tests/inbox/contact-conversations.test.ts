@@ -7,7 +7,7 @@ import { makeWorkspace } from '../servers.ts'
 import { at, insertContact, insertConversation, insertChannel, idsOf } from './inbox-rows.ts'
 
 everyDatabase('Conversations of a contact', (server) => {
-  it('the ten latest of the channels that the reader may use', async () => {
+  it('the ten newest of the channels that the reader may use', async () => {
     const { db } = server()
     const workspace = await makeWorkspace(server())
     const [one, two] = [
@@ -15,7 +15,7 @@ everyDatabase('Conversations of a contact', (server) => {
       await insertChannel(server(), workspace, 'Two'),
     ]
     const contact = await insertContact(db, workspace.id, 'Ada', '15550100042')
-    const conversations: { id: string; channel: string; activity: string; last: string | null }[] = []
+    const conversations: { id: string; channel: string; created: string; last: string | null }[] = []
     for (let i = 0; i < 24; i++) {
       const [activity, withoutMessages, channel] = [at((i * 7) % 24), i % 3 === 0, i % 2 ? one : two]
       const id = await insertConversation(db, workspace.id, {
@@ -23,12 +23,15 @@ everyDatabase('Conversations of a contact', (server) => {
         channel_id: channel,
         ...(withoutMessages ? { created_at: activity } : { created_at: at(-1), last_activity_at: activity }),
       })
-      conversations.push({ id, channel, activity, last: withoutMessages ? null : activity })
+      const created = withoutMessages ? activity : at(-1)
+      conversations.push({ id, channel, created, last: withoutMessages ? null : activity })
     }
     await sql`
       update contacts set last_activity_at = ${at(23)}
       where workspace_id = ${workspace.id}`.execute(db)
-    const newest = conversations.toSorted((a, b) => (a.activity < b.activity ? 1 : -1))
+    const newest = conversations.toSorted(
+      (a, b) => b.created.localeCompare(a.created) || Number(b.id) - Number(a.id),
+    )
     const agent = await workspace.staff({ channel_ids: [two] })
     for (const [key, visible] of [
       [workspace.owner.key, newest],
@@ -50,7 +53,12 @@ everyDatabase('Conversations of a contact', (server) => {
       )
       assert.equal(
         found.last_activity_at,
-        key === workspace.owner.key ? at(23) : visible.find((t) => t.last !== null)!.last,
+        key === workspace.owner.key
+          ? at(23)
+          : visible
+              .map((t) => t.last ?? '')
+              .sort()
+              .at(-1),
       )
     }
   })

@@ -20,7 +20,8 @@ const stalled = (key: string): string[] => [
     'Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"name"',
   `POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
     'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{',
-  `GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nAccept: text/event-stream\r\n\r\n`,
+  `GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+    'Accept: text/event-stream\r\n\r\n',
 ]
 
 for (const database of databases) {

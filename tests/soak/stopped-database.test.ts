@@ -18,8 +18,15 @@ const listBackends = async (db: Parameters<Parameters<typeof withStorage>[1]>[0]
       where datname = current_database() and pid <> pg_backend_pid()`.execute(db)
   ).rows.map(({ pid }) => pid)
 
-const signal = (name: 'STOP' | 'CONT', pids: readonly number[]): void => {
-  execFileSync('kill', [`-${name}`, ...pids.map(String)])
+/** Runs `work` while these processes are stopped. */
+const whileStopped = async <T>(pids: readonly number[], work: () => Promise<T>): Promise<T> => {
+  const signal = (name: string) => execFileSync('kill', [name, ...pids.map(String)])
+  signal('-STOP')
+  try {
+    return await work()
+  } finally {
+    signal('-CONT')
+  }
 }
 
 describe('A server whose database sessions are stopped', { skip: !databases.includes('postgresql') }, () => {
@@ -39,14 +46,13 @@ describe('A server whose database sessions are stopped', { skip: !databases.incl
         const upsert = (n: number) => call('crm_upsert_contact', { phone: `+155501${10_000 + n}` })
         await Promise.all(Array.from({ length: 20 }, (_, n) => upsert(n)))
 
-        const backends = await listBackends(db)
-        signal('STOP', backends)
-        const [ready, read, change] = await Promise.all([
-          timed(() => fetch(`${server.url}/readyz`)),
-          timed(() => call('crm_search_contacts')),
-          timed(() => upsert(50)),
-        ])
-        signal('CONT', backends)
+        const [ready, read, change] = await whileStopped(await listBackends(db), () =>
+          Promise.all([
+            timed(() => fetch(`${server.url}/readyz`)),
+            timed(() => call('crm_search_contacts')),
+            timed(() => upsert(50)),
+          ]),
+        )
         assert.ok(ready.status === 503 && ready.ms < 2_000, JSON.stringify(ready))
         assert.ok([503, 504].includes(read.status) && read.ms < 15_500, JSON.stringify(read))
         assert.ok([503, 504].includes(change.status) && change.ms < 30_000, JSON.stringify(change))
@@ -54,13 +60,11 @@ describe('A server whose database sessions are stopped', { skip: !databases.incl
         assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
         assert.ok((await upsert(50)).status < 300)
 
-        const again = await listBackends(db)
+        const backends = await listBackends(db)
         const load = Promise.allSettled(Array.from({ length: 40 }, (_, n) => upsert(n)))
-        signal('STOP', again)
         const startedAt = performance.now()
-        const code = await server.stop()
+        const code = await whileStopped(backends, () => server.stop())
         const ms = performance.now() - startedAt
-        signal('CONT', again)
         await load
         assert.equal(code, 0)
         assert.ok(ms < MAX_STOP_MS, `${ms} ms`)

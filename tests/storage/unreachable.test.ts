@@ -100,10 +100,7 @@ describe('A database that does not respond', { skip }, () => {
     const { key } = await workspace.staff({ name: 'Page', role: 'owner' })
     const headers = { Authorization: `Bearer ${key}` }
     const [page, control] = await whileSilent(() =>
-      Promise.all([
-        fetch(`${server.url}/message/abcdef`),
-        fetch(`${server.url}/sandbox/clock`, { headers }),
-      ]),
+      Promise.all([fetch(`${server.url}/message/abcdef`), fetch(`${server.url}/sandbox/clock`, { headers })]),
     )
     assert.deepEqual([page!.status, control!.status], [503, 503])
     assert.equal((await fetch(`${server.url}/message/abcdef`)).status, 404)

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { sql } from 'kysely'
 import { createChannel, updateStaff } from '../../storage/admin.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
+import { deliverDue } from '../../server/webhooks/delivery-job.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
+import { startReceiver } from '../webhooks/receiver.ts'
 
 /*
  * What staff who may see some channels only, and agents, still see. That nothing else shows is the subject of
@@ -192,5 +195,40 @@ everyDatabase('Manager-only fields', (server) => {
       ['attributes.salary'],
     ])
     assert.deepEqual(await listChanges(agent), [['attributes.plan'], []])
+  })
+
+  it('an endpoint whose address an agent gave is not sent their names', async () => {
+    const workspace = await makeWorkspace(server())
+    const owner = doAs(server(), workspace.owner.key)
+    const agent = doAs(server(), (await workspace.staff({ role: 'agent' })).key)
+    await owner('crm_create_custom_field', { key: 'salary', type: 'int', visibility: 'manager_only' })
+    const receivers = await Promise.all([startReceiver(), startReceiver()])
+    // The job attempts deliveries of every workspace, and other tests leave some behind.
+    await sql`update webhook_deliveries set status = 'skipped' where status in ('pending', 'failed')`.execute(
+      server().db,
+    )
+    try {
+      for (const [n, run] of [owner, agent].entries())
+        await run('webhooks_create_endpoint', {
+          url: receivers[n]!.url,
+          payload_format: 'data',
+          event_types: ['contact.updated/1'],
+        })
+      const { id } = await owner('crm_upsert_contact', { phone: '+15550100078', name: 'Ada' })
+      await owner('crm_update_contact', { contact_id: id, name: 'Eva', attributes: { salary: 1 } })
+      await owner('crm_update_contact', { contact_id: id, attributes: { salary: 2 } })
+      while ((await deliverDue(server().app)) > 0);
+      const changes = receivers.map(({ received }) =>
+        received
+          .map(({ body }) => (JSON.parse(body) as { changes: string[] }).changes)
+          .toSorted((a, b) => b.length - a.length),
+      )
+      assert.deepEqual(changes, [
+        [['name', 'attributes.salary'], ['attributes.salary']],
+        [['name'], []],
+      ])
+    } finally {
+      for (const receiver of receivers) await receiver.close()
+    }
   })
 })

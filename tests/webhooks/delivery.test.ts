@@ -233,7 +233,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     assert.ok(
       Buffer.byteLength(made.response_excerpt) <= 1024 && Buffer.byteLength(made.response_excerpt) > 1000,
     )
-    assert.match(made.response_excerpt, /^you sent \*{4}  ��😀+$/u)
+    assert.match(made.response_excerpt, /^you sent \*{4}  ��😀+…$/u)
   })
 
   test('a large body is not read to its end; connection errors are described', async ({

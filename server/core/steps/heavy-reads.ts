@@ -59,7 +59,7 @@ const findFull = (app: App, turn: HeavyTurn): Scope | undefined => {
   return SCOPES.find((scope) => count(app.heavyReadQueue.running, scope, turn) >= limits[scope])
 }
 
-/** Starts those that wait while there is room, always one of the workspace, then key, with the fewest turns. */
+/** Starts those that wait while there is room: the workspace, then the key, with the fewest turns first. */
 const startWaiting = (app: App): void => {
   const { running, waiting, lastTurn } = app.heavyReadQueue
   for (;;) {

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { sql } from 'kysely'
+import type { Db } from '../../storage/database.ts'
+import { openStorage, type OpenOptions, type Storage } from '../../storage/open.ts'
+import { createDatabase, databases } from '../databases.ts'
+import { sqlTemplates } from './sql-templates.ts'
+
+const isPooled = process.env.WCRM_TEST_POOLER_URL !== undefined
+
+const withOwnStorage = async (
+  options: OpenOptions,
+  work: (storage: Storage) => Promise<void>,
+): Promise<void> => {
+  const { location, remove } = await createDatabase('postgresql')
+  const storage = await openStorage(location, options)
+  try {
+    await work(storage)
+  } finally {
+    await storage.close()
+    await remove()
+  }
+}
+
+describe('Sessions of PostgreSQL', { skip: !databases.includes('postgresql') }, () => {
+  it('are found to be those of a pooler, or direct', async () => {
+    await withOwnStorage({}, async ({ access }) => {
+      assert.equal(access.pooled, isPooled)
+    })
+  })
+
+  it('have the settings of the service for every kind of statement', async () => {
+    const settings = sql<{ settings: string }>`
+      select concat_ws(' ', current_setting('statement_timeout'), current_setting('lock_timeout'),
+        current_setting('idle_in_transaction_session_timeout'), current_setting('jit'),
+        current_setting('TimeZone'), ${''}::text) as settings`
+    const load = async (db: Db) => (await settings.execute(db)).rows[0]!.settings.trim()
+    await withOwnStorage({}, async ({ db, heavy }) => {
+      for (let round = 0; round < 3; round++) {
+        assert.equal(await load(db), '15s 2s 30s off UTC')
+        assert.equal(await db.transaction().execute(load), '15s 2s 30s off UTC')
+        assert.equal(await load(heavy), '5s 2s 30s off UTC')
+      }
+      const { rows } = await sql<{ mode: string }>`
+        /* custom plan */ select current_setting('plan_cache_mode') as mode, ${1}::int`.execute(heavy)
+      // Without prepared statements every plan is made anew.
+      assert.ok(isPooled || rows[0]!.mode === 'force_custom_plan')
+    })
+  })
+
+  it('end a statement at its deadline', async () => {
+    await withOwnStorage({ statementTimeout: 200 }, async ({ db }) => {
+      const sleep = (on: Db) => sql`select pg_sleep(${5}::float8)`.execute(on)
+      await assert.rejects(sleep(db), { code: '57014' })
+      await assert.rejects(db.transaction().execute(sleep), { code: '57014' })
+      assert.equal((await sql`select ${1}::int as one`.execute(db)).rows.length, 1)
+    })
+  })
+
+  it('give every caller the rows of its own statement', async () => {
+    await withOwnStorage({ connections: 8 }, async ({ db }) => {
+      const run = async (on: Db, hint: string, n: number) =>
+        (await sql<{ n: number }>`${sql.raw(hint)} select ${n}::int as n`.execute(on)).rows[0]?.n
+      const numbers = Array.from({ length: 400 }, (_, n) => n)
+      const found = await Promise.all(
+        numbers.map((n) =>
+          n % 4 === 0
+            ? db
+                .transaction()
+                .execute(async (tx) => ((await run(tx, '', -1)) === -1 ? run(tx, '', n) : undefined))
+            : run(db, n % 4 === 1 ? '/* quick */' : '', n),
+        ),
+      )
+      assert.deepEqual(found, numbers)
+    })
+  })
+})
+
+/** What a session keeps, and a transaction through a pooler may not rely on. */
+const OF_A_SESSION = new RegExp(
+  [
+    String.raw`pg_(?:try_)?advisory_lock`,
+    String.raw`^\s*(?:listen|notify|prepare|set (?!local\b))`,
+    String.raw`\b(?:temp|temporary) table`,
+    String.raw`set_config\([^)]*false`,
+  ].join('|'),
+  'i',
+)
+
+describe('Statements of storage/', () => {
+  it('rely on nothing that a session keeps', () => {
+    const found = sqlTemplates().filter(({ chunks }) => OF_A_SESSION.test(chunks.join('$')))
+    assert.deepEqual(
+      found.map(({ file, line }) => `${file}:${line}`),
+      [],
+    )
+    assert.ok(OF_A_SESSION.test('select pg_advisory_lock($)') && OF_A_SESSION.test('set jit = off'))
+  })
+})
