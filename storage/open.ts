@@ -48,7 +48,7 @@ export type OpenOptions = {
   noTimeout?: boolean
   /** How long a statement may take, in milliseconds; 15 seconds when absent. */
   statementTimeout?: number
-  /** How long a statement or a transaction waits for a connection, in milliseconds; 15 seconds when absent. */
+  /** How long one waits for a connection, in milliseconds; 15 seconds when absent. */
   acquireTimeout?: number
   /**
    * After how much silence a connection on which a statement waits is closed, in milliseconds; 2 seconds more
@@ -62,7 +62,7 @@ export type OpenOptions = {
 }
 
 const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000
-/** The database reports a statement that timed out; one that is silent for so much longer cannot be reached. */
+/** The database reports a statement that timed out; if it is silent for so much longer, it is gone. */
 const RESPONSE_MARGIN_MS = 2_000
 const ACQUIRE_TIMEOUT_MS = 15_000
 /** Longer than an embedded database takes to stop. */

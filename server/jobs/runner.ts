@@ -63,6 +63,9 @@ const getRetryDelay = (intervalMs: number, failures: number): number =>
 /** Logs an error that all jobs share, and returns true; false for any other. */
 type IsLogged = (error: unknown) => boolean
 
+const logFailure = (log: Logger, run: { job: JobName; failures: number }, error: unknown): void =>
+  log.warn({ ...run, ...errorLogDetails(error) }, 'Background job failed; retrying')
+
 /** Runs one job; it never runs twice at once in this process. */
 export const createJob = (definition: JobDefinition, log: Logger, isLogged?: IsLogged): Job => {
   const { name, intervalMs } = definition
@@ -94,8 +97,7 @@ export const createJob = (definition: JobDefinition, log: Logger, isLogged?: IsL
       failures++
       if (started) result = { nextInMs: getRetryDelay(intervalMs, failures) }
       last = { error }
-      if (!isLogged?.(error))
-        log.warn({ job: name, failures, ...errorLogDetails(error) }, 'Background job failed; retrying')
+      if (!isLogged?.(error)) logFailure(log, { job: name, failures }, error)
     }
     running = undefined
     if (stopping) return

@@ -43,7 +43,7 @@ const describeOpen = (path: string): string =>
   `${path} is open to other users of this machine, and is not ours to close; use a folder of its own`
 
 /** Makes a file private that may exist. */
-export const makeFilePrivate = (path: string, warn: Warn): void => {
+const makeFilePrivate = (path: string, warn: Warn): void => {
   if (isOpenToOthers(path)) warn(restrict(path) ? describeExposed(path) : describeOpen(path))
 }
 
