@@ -31,7 +31,10 @@ export const EmailAddress = z
   .max(255)
   .refine(
     (text) => z.email().safeParse(text).success || (/[^\0-\x7f]/.test(text) && isInternationalEmail(text)),
-    'must be an email address',
+    {
+      error: 'must be an email address',
+      params: { code: 'invalid_format', fix: 'Send an email address, such as ada@example.com.' },
+    },
   )
   .meta({ format: 'idn-email' })
 

@@ -88,16 +88,9 @@ export const createClientFactory = (target: Target, prepare: boolean) => {
   return (settings: SessionSettings, onClose: () => void): Client => {
     const { openOnce, destroySocket } = createSocketOpener(open, onClose)
     const options = {
+      ...toClientOptions(settings, prepare),
       max: 1,
-      prepare,
-      onnotice: () => {},
       onclose: onClose,
-      connection: toStartupParameters(settings),
-      types: { timestamp, json },
-      connect_timeout: CONNECT_TIMEOUT_SECONDS,
-      idle_timeout: 0,
-      max_lifetime: null,
-      transform: { undefined: null },
       socket: openOnce,
       // Of several hosts postgres.js would swallow the error of the first.
       ...(typeof target === 'string'
@@ -119,6 +112,18 @@ export const createClientFactory = (target: Target, prepare: boolean) => {
     }
   }
 }
+
+/** Returns the options of postgres.js that all connections have. */
+export const toClientOptions = (settings: SessionSettings, prepare: boolean) => ({
+  prepare,
+  onnotice: () => {},
+  connection: toStartupParameters(settings),
+  types: { timestamp, json },
+  connect_timeout: CONNECT_TIMEOUT_SECONDS,
+  idle_timeout: 0,
+  max_lifetime: null,
+  transform: { undefined: null },
+})
 
 /** As text: postgres.js leaves out a parameter that is 0. */
 const toStartupParameters = (settings: SessionSettings): Record<string, string> =>

@@ -1,7 +1,9 @@
 import { Kysely } from 'kysely'
+import { PostgresJSDialect } from 'kysely-postgres-js'
 import { Migrator } from 'kysely/migration'
+import postgres from 'postgres'
 import { listAppliedMigrations } from './backup/schema.ts'
-import { createClientFactory, type SessionSettings } from './client.ts'
+import { createClientFactory, type SessionSettings, toClientOptions } from './client.ts'
 import type { Database, Db } from './database.ts'
 import { detectAccess, type ServerAccess } from './detect-pooler.ts'
 import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
@@ -135,6 +137,29 @@ const createHeavyPools = (pool: Pool, prepare: boolean): ConnectionPools => ({
 const createDb = (pools: ConnectionPools): Db =>
   new Kysely<Database>({ dialect: createPipelinedDialect(pools) })
 
+/**
+ * Connections for administration: one command after the other, and each may take as long as it needs. They
+ * need none of the pools below. Behind a pooler those are used all the same, since they set up transactions.
+ */
+const openAdministration = (
+  url: string,
+  settings: Settings,
+  { connections = 2 }: OpenOptions,
+  prepare: boolean,
+): Storage => {
+  const sql = postgres(url, { ...toClientOptions(settings, prepare), max: connections } as never)
+  const db = new Kysely<Database>({ dialect: new PostgresJSDialect({ postgres: sql }) })
+  return {
+    db,
+    heavy: db,
+    heavyReads: connections,
+    embedded: false,
+    isDiskFull: () => false,
+    access: { pooled: false, prepare },
+    close: () => db.destroy(),
+  }
+}
+
 const openPostgres = async (url: string, options: OpenOptions): Promise<Storage> => {
   const { connections = 10, prepare = 'auto' } = options
   const statementTimeout = options.noTimeout ? 0 : (options.statementTimeout ?? DEFAULT_STATEMENT_TIMEOUT_MS)
@@ -150,6 +175,7 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
     settings,
   )
   const prepared = prepare === 'auto' ? access.prepare : prepare === 'on'
+  if (options.noTimeout && !access.pooled) return openAdministration(url, settings, options, prepared)
   const openClient = createClientFactory(url, prepared)
   const openPool = (max: number, more: SessionSettings = {}): Pool => {
     const all = { ...settings, ...more }

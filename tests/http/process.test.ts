@@ -37,6 +37,15 @@ describe('HTTP: a server process', () => {
       '',
     ].join('\r\n')
 
+  it('serves its metrics on their own port alone, with the token', async () => {
+    const authorization = { Authorization: `Bearer ${METRICS_TOKEN}` }
+    const metrics = await fetch(server.said.metrics_url, { headers: authorization })
+    assert.match(await metrics.text(), /^# HELP/m)
+    assert.equal((await fetch(server.said.metrics_url)).status, 401)
+    assert.equal((await fetch(server.said.metrics_url.replace('/metrics', '/v1/me'))).status, 404)
+    assert.equal((await fetch(`${server.url}/metrics`, { headers: authorization })).status, 404)
+  })
+
   it('outlives 26 MB in chunks on /mcp, read to the end or aborted', async () => {
     const piece = `${MIB.toString(16)}\r\n${' '.repeat(MIB)}\r\n`
     const bytes = head('/mcp', key, 'Transfer-Encoding: chunked') + piece.repeat(26) + '0\r\n\r\n'
@@ -63,14 +72,5 @@ describe('HTTP: a server process', () => {
     for (const { text } of replies) assert.match(text, /^HTTP\/1\.1 4(01|29) /)
     const growth = Math.round((highest - start) / MIB)
     assert.ok(growth < 80, `grew by ${growth} MB`)
-  })
-
-  it('serves its metrics on their own port alone, with the token', async () => {
-    const authorization = { Authorization: `Bearer ${METRICS_TOKEN}` }
-    const metrics = await fetch(server.said.metrics_url, { headers: authorization })
-    assert.match(await metrics.text(), /^# HELP/m)
-    assert.equal((await fetch(server.said.metrics_url)).status, 401)
-    assert.equal((await fetch(server.said.metrics_url.replace('/metrics', '/v1/me'))).status, 404)
-    assert.equal((await fetch(`${server.url}/metrics`, { headers: authorization })).status, 404)
   })
 })
