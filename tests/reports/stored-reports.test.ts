@@ -11,7 +11,8 @@ import { STAFF_REPORT } from './staff-report.ts'
 
 const NOON = '2026-10-07T12:00:00.000Z'
 let clock = NOON
-const options = { now: () => clock }
+// The job makes the reports of all workspaces of a database.
+const options = { now: () => clock, dedicated: true } as const
 const HOUR = 3_600_000
 const hoursAgo = (hours: number): string => new Date(Date.parse(clock) - hours * HOUR).toISOString()
 

@@ -192,54 +192,58 @@ everyDatabase('Sandbox: who may control it', (server) => {
   })
 })
 
-everyDatabase('Sandbox: the clock of a workspace', (server) => {
-  const DAY_MS = 86_400_000
+everyDatabase(
+  'Sandbox: the clock of a workspace',
+  (server) => {
+    const DAY_MS = 86_400_000
 
-  it('is bounded, can be reset, and moves no other workspace', async () => {
-    const [workspace, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
-    const request = createSandboxRequest(server(), workspace)
-    const { offset_ms: offset, now } = await request<any>('POST', 'clock', { advance: '400d' })
-    assert.equal(offset, 400 * DAY_MS)
-    assert.ok(Math.abs(Date.parse(now) - Date.now() - offset) < 60_000)
-    const further = await callControl(server(), workspace.owner.key, 'POST', 'clock', { advance: '1s' })
-    assert.deepEqual([further.status, further.body.errors[0].code], [400, 'too_far'])
-    assert.match(further.body.errors[0].fix, /clock reset/)
-    assert.equal((await createSandboxRequest(server(), other)<any>('GET', 'clock')).offset_ms, 0)
-    const run = doAs(server(), workspace.owner.key)
-    const future = (await run('crm_upsert_contact', { phone: PHONE })).contact
-    assert.ok(Date.parse(future.created_at) - Date.now() > 399 * DAY_MS)
-    const present = await doAs(server(), other.owner.key)('crm_upsert_contact', { phone: PHONE })
-    assert.ok(Math.abs(Date.parse(present.contact.created_at) - Date.now()) < 60_000)
-    const { output } = await createSandboxCli(server(), workspace.owner.key)('clock', 'reset')
-    assert.equal(output.offset_ms, 0)
-    const { contact } = await run('crm_upsert_contact', { phone: '15550100043' })
-    assert.ok(Math.abs(Date.parse(contact.created_at) - Date.now()) < 60_000)
-  })
-
-  it('moves nothing that expires or is retained: keys, cursors, idempotency, audit', async () => {
-    const workspace = await makeWorkspace(server())
-    const key = await workspace.key(workspace.owner.staffId, {
-      expires_at: new Date(Date.now() + DAY_MS).toISOString(),
+    it('is bounded, can be reset, and moves no other workspace', async () => {
+      const [workspace, other] = [await makeWorkspace(server()), await makeWorkspace(server())]
+      const request = createSandboxRequest(server(), workspace)
+      const { offset_ms: offset, now } = await request<any>('POST', 'clock', { advance: '400d' })
+      assert.equal(offset, 400 * DAY_MS)
+      assert.ok(Math.abs(Date.parse(now) - Date.now() - offset) < 60_000)
+      const further = await callControl(server(), workspace.owner.key, 'POST', 'clock', { advance: '1s' })
+      assert.deepEqual([further.status, further.body.errors[0].code], [400, 'too_far'])
+      assert.match(further.body.errors[0].fix, /clock reset/)
+      assert.equal((await createSandboxRequest(server(), other)<any>('GET', 'clock')).offset_ms, 0)
+      const run = doAs(server(), workspace.owner.key)
+      const future = (await run('crm_upsert_contact', { phone: PHONE })).contact
+      assert.ok(Date.parse(future.created_at) - Date.now() > 399 * DAY_MS)
+      const present = await doAs(server(), other.owner.key)('crm_upsert_contact', { phone: PHONE })
+      assert.ok(Math.abs(Date.parse(present.contact.created_at) - Date.now()) < 60_000)
+      const { output } = await createSandboxCli(server(), workspace.owner.key)('clock', 'reset')
+      assert.equal(output.offset_ms, 0)
+      const { contact } = await run('crm_upsert_contact', { phone: '15550100043' })
+      assert.ok(Math.abs(Date.parse(contact.created_at) - Date.now()) < 60_000)
     })
-    const run = doAs(server(), key.key)
-    for (const phone of [PHONE, '15550100043']) await run('crm_upsert_contact', { phone })
-    const { next_cursor: cursor } = await run('crm_search_contacts', { limit: 1 })
-    const group = () =>
-      callAs(server(), key.key)('crm_create_group', { name: 'VIP' }, { idempotencyKey: 'create-vip-0001' })
-    const first = await group()
-    await createSandboxRequest(server(), workspace)('POST', 'clock', { advance: '400d' })
-    assert.equal((await run('crm_search_contacts', { limit: 1, cursor })).data.length, 1)
-    const again = await group()
-    assert.deepEqual([again.status, again.text], [first.status, first.text])
-    assert.equal(again.headers['idempotent-replayed'], 'true')
-    // The audit trail of the other jobs' view of time: nothing is older than the retention.
-    for (const job of ['audit-retention', 'idempotency-retention', 'event-retention'] as const)
-      assert.equal(await server().app.jobs.job(job).runOnce(), 0, job)
-    const { data } = await run('audit_list', {})
-    assert.ok(data.every((row: { at: string }) => Math.abs(Date.parse(row.at) - Date.now()) < 60_000))
-    assert.equal(await deleteAuditBefore(server().db, new Date(Date.now() - DAY_MS).toISOString()), 0)
-  })
-})
+
+    it('moves nothing that expires or is retained: keys, cursors, idempotency, audit', async () => {
+      const workspace = await makeWorkspace(server())
+      const key = await workspace.key(workspace.owner.staffId, {
+        expires_at: new Date(Date.now() + DAY_MS).toISOString(),
+      })
+      const run = doAs(server(), key.key)
+      for (const phone of [PHONE, '15550100043']) await run('crm_upsert_contact', { phone })
+      const { next_cursor: cursor } = await run('crm_search_contacts', { limit: 1 })
+      const group = () =>
+        callAs(server(), key.key)('crm_create_group', { name: 'VIP' }, { idempotencyKey: 'create-vip-0001' })
+      const first = await group()
+      await createSandboxRequest(server(), workspace)('POST', 'clock', { advance: '400d' })
+      assert.equal((await run('crm_search_contacts', { limit: 1, cursor })).data.length, 1)
+      const again = await group()
+      assert.deepEqual([again.status, again.text], [first.status, first.text])
+      assert.equal(again.headers['idempotent-replayed'], 'true')
+      // The audit trail of the other jobs' view of time: nothing is older than the retention.
+      for (const job of ['audit-retention', 'idempotency-retention', 'event-retention'] as const)
+        assert.equal(await server().app.jobs.job(job).runOnce(), 0, job)
+      const { data } = await run('audit_list', {})
+      assert.ok(data.every((row: { at: string }) => Math.abs(Date.parse(row.at) - Date.now()) < 60_000))
+      assert.equal(await deleteAuditBefore(server().db, new Date(Date.now() - DAY_MS).toISOString()), 0)
+    })
+  },
+  { dedicated: true },
+)
 
 everyDatabase(
   'Sandbox: the rate limit of its controls',
