@@ -47,7 +47,7 @@ const parseText = (raw: unknown): ParsedValue => {
   const text = scalarText(raw)
   if (text === undefined) return invalid('must be text', 'Send a string.')
   if (text.length > MAX_TEXT_LENGTH)
-    return invalid(`must have at most ${MAX_TEXT_LENGTH} characters`, 'Send less.')
+    return invalid(`must have at most ${MAX_TEXT_LENGTH} characters`, 'Shorten it.')
   return { value: text }
 }
 

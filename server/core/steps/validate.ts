@@ -213,17 +213,8 @@ const describeIssue = (issue: Issue, given: unknown): string => {
     case 'invalid_type':
       return `must be ${withArticle(issue.expected)}, not ${describeKind(given)}`
     case 'too_small':
-      return issue.origin === 'string'
-        ? `must have at least ${issue.minimum} character${issue.minimum === 1 ? '' : 's'}`
-        : issue.origin === 'array'
-          ? `must have at least ${issue.minimum} item${issue.minimum === 1 ? '' : 's'}`
-          : `must be ${issue.inclusive ? 'at least' : 'more than'} ${issue.minimum}`
     case 'too_big':
-      return issue.origin === 'string'
-        ? `must have at most ${issue.maximum} characters`
-        : issue.origin === 'array'
-          ? `must have at most ${issue.maximum} items`
-          : `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}`
+      return `must ${describeBound(issue).verb} ${describeBound(issue).text}`
     case 'invalid_value':
       return issue.values.length === 1
         ? `must be ${String(issue.values[0])}`
@@ -231,6 +222,21 @@ const describeIssue = (issue: Issue, given: unknown): string => {
     default:
       return issue.message.charAt(0).toLowerCase() + issue.message.slice(1)
   }
+}
+
+const UNITS: Readonly<Record<string, string>> = { string: 'character', array: 'item' }
+
+/** Describes the bound of a number, of a text's length or of the count of a list's items. */
+const describeBound = (
+  issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig,
+): { verb: 'have' | 'be'; text: string } => {
+  const isMin = issue.code === 'too_small'
+  const bound = isMin ? issue.minimum : issue.maximum
+  const unit = UNITS[issue.origin]
+  const relation = isMin ? 'at least' : 'at most'
+  if (unit !== undefined)
+    return { verb: 'have', text: `${relation} ${bound} ${unit}${Number(bound) === 1 ? '' : 's'}` }
+  return { verb: 'be', text: `${issue.inclusive ? relation : isMin ? 'more than' : 'less than'} ${bound}` }
 }
 
 const getFix = (issue: Issue): Partial<FieldError> => {
@@ -241,9 +247,8 @@ const getFix = (issue: Issue): Partial<FieldError> => {
         fix: `Send ${issue.values.length === 1 ? 'this value' : 'one of these values'}.`,
       }
     case 'too_small':
-      return { fix: 'Send more.' }
     case 'too_big':
-      return { fix: 'Send less.' }
+      return { fix: `Send ${describeBound(issue).text}.` }
     case 'invalid_type':
       return { fix: `Send ${withArticle(issue.expected)}.` }
     default:
