@@ -299,7 +299,8 @@ const computeTotal = async (
   const estimate = isRare
     ? (plan.sample!.all * rows.length) / (await countScanned(tx, plan, request, rows.at(-1)!))
     : undefined
-  const minimum = scanned ? rows.length : filterStrategy.maxSortedMatches + 1
+  const isPartial = scanned || plan.stepMs !== undefined
+  const minimum = isPartial ? rows.length : filterStrategy.maxSortedMatches + 1
   const { count: n, approximate } = await estimateTotal(tx, plan, minimum, estimate)
   return { n, approximate }
 }

@@ -30,6 +30,7 @@ export const countMatches = async (
   stepMs?: number,
 ): Promise<MatchCount> => {
   const deadline = performance.now() + timeBudgetMs
+  const hasTime = () => performance.now() < deadline
   const all = await loadCounter(tx, workspaceId, 'contacts')
   const plan = await createFilterPlan(tx, workspaceId, conditions, stepMs)
   if (plan.conditions.length === 0) return { count: all, approximate: false }
@@ -39,7 +40,7 @@ export const countMatches = async (
   }
   if (plan.candidateIds)
     return { count: await countCandidates(tx, plan, plan.candidateIds), approximate: false }
-  const sampled = timeBudgetMs <= 0 ? undefined : await countInSteps(tx, plan, all, deadline)
+  const sampled = timeBudgetMs <= 0 ? undefined : await countInSteps(tx, plan, all, hasTime)
   return (
     sampled ?? {
       count: estimateMatches(plan.sample ?? (await sampleContacts(tx, plan, [], stepSample(plan)))),
@@ -96,12 +97,15 @@ const chooseStepContacts = async (tx: Db, plan: FilterPlan, first: bigint): Prom
   }
 }
 
-/** Counts step by step until the deadline (`performance.now()`); undefined when no contact was looked at. */
+/**
+ * Counts step by step while there is time; undefined when no contact was looked at. `hasTime` gets the
+ * milliseconds that short steps took in the database.
+ */
 const countInSteps = async (
   tx: Db,
   plan: FilterPlan,
   all: number,
-  deadline: number,
+  hasTime: (spentMs: number) => boolean,
 ): Promise<MatchCount | undefined> => {
   const range = await findIdRange(tx, plan.workspaceId)
   if (!range) return { count: 0, approximate: false }
@@ -110,8 +114,9 @@ const countInSteps = async (
   let seen = 0
   let count = 0
   let remaining = steps
+  let spentMs = 0
   for (const step of spreadOrder(steps)) {
-    if (performance.now() >= deadline) break
+    if (!hasTime(spentMs)) break
     const from = range.first + BigInt(step) * width
     const [first, end] = [String(from), String(from + width)]
     remaining--
@@ -119,6 +124,7 @@ const countInSteps = async (
       const step = await countStep(tx, plan, [first, end])
       seen += step.seen
       count += step.matched
+      spentMs += step.ms
       continue
     }
     const inStep = sql`
@@ -139,8 +145,14 @@ const countInSteps = async (
 }
 
 /**
- * Returns the number of matches, at least `minimum`: exact where the workspace has few contacts, else
- * `estimate`, or an estimate from a sample.
+ * How long the short steps of a total may take in the database, together. The wait for others between the
+ * steps does not count, so that a total is exact or not whatever else goes on.
+ */
+const TOTAL_BUDGET_MS = 500
+
+/**
+ * Returns the number of matches, at least `minimum`: exact where the workspace has few contacts or, in short
+ * steps, where that takes little time; else `estimate`, or an estimate from a sample.
  */
 export const estimateTotal = async (
   tx: Db,
@@ -148,8 +160,13 @@ export const estimateTotal = async (
   minimum: number,
   estimate?: number,
 ): Promise<MatchCount> => {
-  const sample = plan.sample ?? (await sampleContacts(tx, plan, [], stepSample(plan)))
+  if (plan.stepMs !== undefined) {
+    const all = await loadCounter(tx, plan.workspaceId, 'contacts')
+    const { count, approximate } = (await countInSteps(tx, plan, all, (ms) => ms < TOTAL_BUDGET_MS))!
+    return { count: approximate ? Math.max(minimum, count) : count, approximate }
+  }
+  const sample = plan.sample ?? (await sampleContacts(tx, plan, []))
   if (sample.all <= filterStrategy.maxCountedContacts)
-    return (await countInSteps(tx, plan, sample.all, Infinity))!
+    return (await countInSteps(tx, plan, sample.all, () => true))!
   return { count: Math.max(minimum, Math.round(estimate ?? estimateMatches(sample))), approximate: true }
 }

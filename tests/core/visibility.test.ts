@@ -239,7 +239,9 @@ const findDifferences = (first: readonly Answer[], second: readonly Answer[]): s
 everyDatabase(
   'Hidden data',
   (server, database) => {
-    for (const viewer of viewers.slice(0, runs(1, viewers.length)))
+    // What viewers see does not depend on the database: the embedded one, which is slower, has fewer of them.
+    const count = runs(1, database === 'embedded' ? 2 : viewers.length)
+    for (const viewer of viewers.slice(0, count))
       it(`what is hidden changes no answer to ${viewer.title}`, async () => {
         const answers: Answer[][] = []
         for (const second of [false, true]) {
@@ -255,5 +257,6 @@ everyDatabase(
         assert.ok(successes.length > answers[0]!.length / 2, 'most calls are refused, so this proves little')
       })
   },
-  { now },
+  // A count that ran out of time would differ by chance.
+  { now, countTimeBox: 10_000 },
 )
