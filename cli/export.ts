@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
+import { createReadStream, existsSync, statSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
@@ -149,7 +149,7 @@ export const exportRows = async (
   const spool = await openSpool(output === undefined ? tmpdir() : outputFolder(output))
   const { fd } = spool
   try {
-    await pipeline(renderExport(io, to, spec, input, format), createWriteStream('', { fd, autoClose: false }))
+    await spool.writeFile(renderExport(io, to, spec, input, format))
     if (output === undefined)
       await pipeline(createReadStream('', { fd, start: 0, autoClose: false }), io.stdout, { end: false })
     else await nameFile(spool, output)

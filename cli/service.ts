@@ -23,12 +23,27 @@ export const runService = async <C extends { port: number }>(
     io.stderr.write(redactApiKeys(`${name}: ${(error as Error).message}\n`))
     return 2
   }
+  surviveRejections(io)
   try {
     return await serve(options.config, options.json)
   } catch (error) {
     io.stderr.write(redactApiKeys(`${name}: ${describeStartError(error, options.config.port)}\n`))
     return 1
   }
+}
+
+/**
+ * Logs promises that were rejected without a handler, and goes on. postgres.js leaves some behind: it asks a new
+ * connection for types, and closes one, without waiting for the result, so that losing a connection at that
+ * moment would end the process.
+ */
+const surviveRejections = (io: Io): void => {
+  process.on('unhandledRejection', (error) => {
+    const { code, stack } = error as { code?: string; stack?: string }
+    const cause = code === undefined ? { stack } : { code }
+    const line = { level: 50, time: Date.now(), cause, msg: 'A promise was rejected without a handler' }
+    io.stderr.write(redactApiKeys(`${JSON.stringify(line)}\n`))
+  })
 }
 
 /** PostgreSQL's code. */

@@ -27,6 +27,13 @@ const accountFlag = (flags: AdminFlags): Pick<ChannelFields, 'account_id' | 'acc
       '--account',
       'For example --account "100200:Main account".',
     )
+  // The account of the channels of a workspace that have none of their own, in the sandbox.
+  if (/^workspace\d+$/.test(id.trim()))
+    throw usageError(
+      `--account ${id.trim()} is reserved: the sandbox uses such names itself.`,
+      '--account',
+      "Give the account's id at the provider.",
+    )
   return { account_id: id.trim(), account_name: name.trim() }
 }
 

@@ -3,7 +3,7 @@ import { listFields } from '../../storage/custom-fields.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { invalidField, notFound } from '../core/problem.ts'
-import { toContactName } from '../visibility/phones.ts'
+import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 import { editContact } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, type ValueChanges } from './input.ts'
 import { withTimeline } from './timeline.ts'
@@ -22,6 +22,7 @@ export const getContact: Handler<'crm_get_contact'> = (ctx, input) => readShownC
 
 export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) => {
   const { contact_id: id, name, dnd, starred } = input
+  refuseNumberInName(ctx.actor, name)
   if (name !== undefined && toContactName(name) === undefined)
     throw invalidField('name', 'not_a_name', 'is a phone number', {
       fix: 'Send a name, or null when there is none.',

@@ -28,7 +28,7 @@ import { requireRoomForContact } from './limit.ts'
 import { timelineOf } from './timeline.ts'
 import { eventContact, showContact } from './view.ts'
 import { BLIND_WARNING, isBlindRehearsal } from '../visibility/rehearsals.ts'
-import { toContactName } from '../visibility/phones.ts'
+import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 
 type Output = OutputOf<'crm_upsert_contact'>
 type UpsertContext = Context<EmitsOf<'crm_upsert_contact'>>
@@ -47,6 +47,7 @@ type ContactUpsert = {
 export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) => {
   const workspaceId = ctx.actor.workspace.id
   const phone = requirePhone(input.phone)
+  refuseNumberInName(ctx.actor, input.name)
   const hasValues = input.attributes !== undefined || input.email !== undefined
   const fields = hasValues ? await listFields(ctx.tx, workspaceId) : []
   const values: ValueChanges = hasValues ? parseValues(fieldsVisibleTo(ctx, fields), input) : new Map()

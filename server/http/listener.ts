@@ -58,6 +58,7 @@ export const createListener = (
   { publicUrl, log, maxConnections = DEFAULT_MAX_CONNECTIONS, trustedProxies }: ListenerOptions,
 ): Listener => {
   const state: ListenerState = {
+    publicUrl,
     handle: undefined,
     isStillServed: () => true,
     inFlight: 0,
@@ -90,6 +91,8 @@ export const createListener = (
 }
 
 type ListenerState = {
+  /** Base of the URLs in problems. */
+  readonly publicUrl: string
   handle: NodeHandler | undefined
   isStillServed: (path: string) => boolean
   /** Number of handlers at work, also for clients that have gone. */
@@ -115,12 +118,27 @@ const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerRes
   if (!state.handle || !state.isStillServed(req.url ?? ''))
     return void res.writeHead(503, { 'Retry-After': '1', Connection: 'close' }).end()
   const responses = state.responses.get(req.socket) ?? new Set()
+  if (responses.size >= MAX_PIPELINED)
+    return void refuseBrokenRequest(state, req.socket, state.publicUrl, tooManyPipelined)
   state.responses.set(req.socket, responses.add(res))
   res.once('close', () => responses.delete(res))
   state.inFlight++
   void state.handle(req, res).finally(() => {
     state.inFlight--
   })
+}
+
+/** Requests of one connection that may be answered at a time; browsers and proxies send one after the other. */
+const MAX_PIPELINED = 32
+
+const tooManyPipelined: Refusal = {
+  problem: new Problem(
+    'rate_limited',
+    `At most ${MAX_PIPELINED} requests may wait on one connection. Read the responses before you send more.`,
+    { reason: 'too_many_pipelined', violated_policies: ['pipelining'] },
+    { 'Retry-After': '1' },
+  ),
+  status: 429,
 }
 
 /** An error of the connection as the client reads it. 408 and 431 say more than the code's own status. */

@@ -133,7 +133,10 @@ const sendWhole = async (
   if (isLongEnough(body) && isCompressible(getFlat(headers, 'content-type'))) {
     headers.push('vary', 'Accept-Encoding')
     if (acceptsGzip(req.headers['accept-encoding'])) {
+      if (res.destroyed) return
       body = await compress(body)
+      // The client may have gone meanwhile.
+      if (res.destroyed) return
       headers = removeFlat(headers, 'content-length')
       headers.push('content-encoding', 'gzip', 'content-length', String(body.length))
     }
@@ -159,8 +162,12 @@ const sendStream = async (
     req.resume()
   }
   // Only a client that has gone closes its side of an event stream.
-  if (getFlat(headers, 'content-type')?.startsWith('text/event-stream'))
-    req.socket.once('end', () => res.destroy())
+  if (getFlat(headers, 'content-type')?.startsWith('text/event-stream')) {
+    const destroy = () => res.destroy()
+    req.socket.once('end', destroy)
+    // The connection may serve many streams, one after the other.
+    res.once('close', () => req.socket.off('end', destroy))
+  }
   if (!res.destroyed) res.writeHead(status, headers)
   await sendNodeResponse(res, new Response(body))
 }

@@ -23,6 +23,9 @@ const TIME = new RegExp(String.raw`${DATE}(?:${CLOCK})?(?![^\p{L}\p{N}]{0,${MAX_
 /** Whether a text contains a digit of any script. */
 export const hasDigits = (text: string): boolean => HAS_DIGIT.test(text.normalize('NFKC'))
 
+/** Counts the digits of every script in a text. */
+export const countDigits = (text: string): number => Array.from(text).filter(hasDigits).length
+
 type Kind = 'digit' | 'invisible' | 'separator' | 'letter'
 type Character = { text: string; kind: Kind }
 

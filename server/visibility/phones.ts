@@ -1,6 +1,6 @@
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
-import { hasDigits, isNumberOnly, maskNumbers, maskPhone } from './numbers.ts'
+import { countDigits, hasDigits, isNumberOnly, maskNumbers, maskPhone } from './numbers.ts'
 import { hasHiddenPhones } from './policy.ts'
 
 /** Numbers in names have at least this many digits: "Studio 54321" is a name. */
@@ -34,6 +34,28 @@ export const showQuotingText = <T extends string | null>(actor: Actor, text: T):
 /** A name that is nothing but a number is no name: a contact's name never stands in for its phone. */
 export const toContactName = <T extends string | null | undefined>(name: T): T | undefined =>
   typeof name === 'string' && isNumberOnly(name) ? undefined : name
+
+/** More digits in a name could be a guess at a number in another one: lists are sorted by whole names. */
+const MAX_WRITTEN_DIGITS = 4
+
+/**
+ * Refuses a name with a number from staff from whom phones are hidden: whether it is already the contact's
+ * name, and its place among others, would tell a number that stands in one. Throws 403 `phone_hidden`.
+ */
+export const refuseNumberInName = (actor: Actor, name: string | null | undefined): void => {
+  if (!name || !hasHiddenPhones(actor) || countDigits(name) <= MAX_WRITTEN_DIGITS) return
+  throw new Problem('forbidden', 'Phone numbers are hidden from you, so names with numbers are refused.', {
+    reason: 'phone_hidden',
+    errors: [
+      {
+        pointer: '#/name',
+        code: 'phone_hidden',
+        detail: `has more than ${MAX_WRITTEN_DIGITS} digits`,
+        fix: 'Leave out the number.',
+      },
+    ],
+  })
+}
 
 /** Returns the 403 of a comparison that would reveal hidden phones. `what`: "digits in query are". */
 export const phoneHiddenProblem = (pointer: string, what: string, fix: string): Problem =>

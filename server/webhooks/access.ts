@@ -8,7 +8,8 @@ import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
 /**
  * Endpoints receive events unmasked and of all channels. Staff who may see only a part of the workspace may
- * neither choose where events go nor read a secret: it would bypass the restriction. Throws 403.
+ * neither choose where events go nor read a secret, which would bypass the restriction, nor stop what they could
+ * not start again. Throws 403.
  */
 export const requireUnrestrictedAccess = ({ actor }: Context): void => {
   if (hasHiddenPhones(actor))

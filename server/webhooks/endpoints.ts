@@ -68,6 +68,7 @@ export const createEndpoint: Handler<'webhooks_create_endpoint'> = async (ctx, i
 }
 
 export const deleteEndpoint: Handler<'webhooks_delete_endpoint'> = async (ctx, { endpoint_id: id }) => {
+  requireUnrestrictedAccess(ctx)
   const { workspace_id: workspaceId, url, description, status } = await lockEndpoint(ctx, id)
   ctx.auditChange({ url, description, status }, null)
   await deleteEndpointRow(ctx.tx, workspaceId, id, ctx.now)
@@ -75,6 +76,7 @@ export const deleteEndpoint: Handler<'webhooks_delete_endpoint'> = async (ctx, {
 }
 
 export const disableEndpoint: Handler<'webhooks_disable_endpoint'> = async (ctx, { endpoint_id: id }) => {
+  requireUnrestrictedAccess(ctx)
   const { workspace_id: workspaceId, status, url, consecutive_failures } = await lockEndpoint(ctx, id)
   const changed = status !== 'disabled'
   ctx.auditChange({ status }, { status: 'disabled' })

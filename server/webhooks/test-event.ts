@@ -1,4 +1,5 @@
 import { eventTypes } from '../../catalog/events.ts'
+import { requireUnrestrictedAccess } from './access.ts'
 import { insertTestDelivery } from '../../storage/webhook-log.ts'
 import { createEventId } from '../ids.ts'
 import type { Handler } from '../core/handler.ts'
@@ -13,6 +14,7 @@ export const sendTestEvent: Handler<'webhooks_send_test'> = async (
   ctx,
   { endpoint_id: endpointId, event_type_id: type, payload },
 ) => {
+  requireUnrestrictedAccess(ctx)
   if (!isEventType(type)) throw unknownEventTypeProblem('event_type_id', type)
   await requireEnabledEndpoint(ctx, endpointId)
   const eventId = createEventId()

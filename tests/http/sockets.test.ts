@@ -76,6 +76,14 @@ everyDatabase('HTTP: sockets', (server) => {
     )
   })
 
+  it('requests that are pipelined without end are refused after the responses to the first', async () => {
+    const responses = await send(head('GET /healthz HTTP/1.1').repeat(200))
+    const statuses = responses.map(({ status }) => status)
+    assert.deepEqual(statuses.slice(0, 2), [200, 200])
+    assert.equal(statuses.at(-1), 429)
+    assert.ok(statuses.length < 200 && statuses.slice(0, -1).every((status) => status === 200))
+  })
+
   it('a client that closes its side after the request still gets the response', async () => {
     const responses = await send(head('GET /v1/me HTTP/1.1', `Authorization: Bearer ${key}`), {
       halfClose: true,

@@ -206,15 +206,24 @@ everyDatabase('Names', (server) => {
     assert.deepEqual([refused.status, refused.body.errors[0].code], [400, 'not_a_name'])
   })
 
-  it('are masked where they hold a number, be it right or guessed', async () => {
+  it('are masked where they hold a number, and numbers are not written into them', async () => {
     const workspace = await makeWorkspace(server())
     const call = callAs(server(), workspace.owner.key)
     const agent = callAs(server(), (await workspace.staff({ role: 'agent', hide_phone_numbers: true })).key)
     const { body: made } = await call('crm_upsert_contact', { phone: '+15550100042', name: 'Ada' })
     for (const number of ['15550100042', '15550999042', '١٥٥٥٠٩٩٩٠٤٢']) {
       const name = `Ada ${number} of Studio 54`
-      const { body } = await agent('crm_update_contact', { contact_id: made.id, name })
+      await call('crm_update_contact', { contact_id: made.id, name })
+      const { body } = await agent('crm_get_contact', { contact_id: made.id })
       assert.match(body.name, /^Ada \*{8}\S{3} of Studio 54$/)
+      for (const [op, input] of [
+        ['crm_update_contact', { contact_id: made.id, name }],
+        ['crm_upsert_contact', { phone: '+15550100043', name }],
+      ] as const)
+        for (const rehearsal of [{}, { dry_run: true }]) {
+          const refused = await agent(op, { ...input, ...rehearsal })
+          assert.deepEqual([refused.status, refused.body.reason], [403, 'phone_hidden'])
+        }
     }
   })
 })

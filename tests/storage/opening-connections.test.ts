@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { sql } from 'kysely'
+import { createDatabase, databases, withStorage } from '../databases.ts'
+import { startProcess } from '../process.ts'
+import { startTcpProxy } from '../tcp-proxy.ts'
+
+/** Text of the first statement of a connection, by which postgres.js reads the types of arrays. */
+const READS_TYPES = 'typarray'
+
+describe('A connection that is lost while it opens', { skip: !databases.includes('postgresql') }, () => {
+  it('ends no process: the next call opens another', async () => {
+    const database = await createDatabase('postgresql')
+    const { databaseUrl } = database.direct as { databaseUrl: string }
+    const proxy = await startTcpProxy(databaseUrl)
+    const server = await startProcess([...database.flags, '--database-url', proxy.route(databaseUrl)])
+    try {
+      const ready = async () => (await fetch(`${server.url}/readyz`)).status
+      assert.equal(await ready(), 200)
+      for (const when of ['before', 'after'] as const) {
+        proxy.cutOnce(READS_TYPES, when)
+        await withStorage(database.direct, async ({ db }) => {
+          await sql`
+            select pg_terminate_backend(pid) from pg_stat_activity
+            where datname = current_database() and pid <> pg_backend_pid()`.execute(db)
+        })
+        let status = 503
+        for (let attempt = 0; attempt < 50 && status === 503; attempt++) status = await ready()
+        assert.equal(status, 200, 'ready again')
+      }
+      assert.equal(await server.stop(), 0)
+    } finally {
+      await server.kill('SIGKILL')
+      await proxy.close()
+      await database.remove()
+    }
+  })
+})
