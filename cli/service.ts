@@ -53,7 +53,9 @@ const describeStartError = (error: unknown, port: number): string => {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === DISK_FULL || code === 'ENOSPC')
     return 'the disk of the database is full; free some space on it, then start again'
-  if (code === 'EADDRINUSE') return `port ${port} is in use; stop the other server or use another --port`
+  // listhen reports a port that is taken by its message alone.
+  if (code === 'EADDRINUSE' || /available port/.test(message))
+    return `port ${port} is in use; stop the other server or use another --port`
   if (code === 'EACCES') return `this user may not listen on port ${port}; use another --port`
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT')
     return `cannot connect to the database (${code}); check --database-url`

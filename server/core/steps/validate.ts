@@ -250,7 +250,9 @@ const getFix = (issue: Issue): Partial<FieldError> => {
     case 'too_big':
       return { fix: `Send ${describeBound(issue).text}.` }
     case 'invalid_type':
-      return { fix: `Send ${withArticle(issue.expected)}.` }
+      return {
+        fix: issue.expected === 'boolean' ? 'Send true or false.' : `Send ${withArticle(issue.expected)}.`,
+      }
     default:
       return { fix: getIssueParam(issue, 'fix') ?? 'Correct the value.' }
   }
