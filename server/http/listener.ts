@@ -118,8 +118,10 @@ const serveRequest = (state: ListenerState, req: IncomingMessage, res: ServerRes
   if (!state.handle || !state.isStillServed(req.url ?? ''))
     return void res.writeHead(503, { 'Retry-After': '1', Connection: 'close' }).end()
   const responses = state.responses.get(req.socket) ?? new Set()
-  if (responses.size >= MAX_PIPELINED)
-    return void refuseBrokenRequest(state, req.socket, state.publicUrl, tooManyPipelined)
+  if (responses.size >= MAX_PIPELINED) {
+    refuseBrokenRequest(state, req.socket, state.publicUrl, tooManyPipelined)
+    return
+  }
   state.responses.set(req.socket, responses.add(res))
   res.once('close', () => responses.delete(res))
   state.inFlight++
