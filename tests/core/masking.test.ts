@@ -98,6 +98,9 @@ everyDatabase('Hidden phone numbers', (server) => {
       'set_subscriptions',
       'rotate_secret',
       'enable_endpoint',
+      'disable_endpoint',
+      'delete_endpoint',
+      'send_test',
     ].map((name) => `webhooks_${name}`)
     assert.deepEqual(
       refused.filter((name) => !name.endsWith('custom_field') && name !== 'audit_list'),
