@@ -38,7 +38,7 @@ export const createSessionQueue = (now: () => number = () => performance.now()):
     const mayStartAt = light ? heavyFrom : Math.min(heavyFrom, lastLightAt + QUIET_MS)
     const isHeavysTurn = heavy !== undefined && now() >= mayStartAt
     if (!isHeavysTurn && !light) {
-      if (heavy) timer = setTimeout(startNext, mayStartAt - now())
+      if (heavy) timer = setTimeout(startNext, Math.max(0, mayStartAt - now()))
       return
     }
     isTaken = true
