@@ -39,7 +39,8 @@ export const runService = async <C extends { port: number }>(
  */
 const surviveRejections = (io: Io): void => {
   process.on('unhandledRejection', (error) => {
-    const { code, stack } = error as { code?: string; stack?: string }
+    // Anything may be the reason of a rejection, also nothing.
+    const { code, stack } = (error ?? {}) as { code?: string; stack?: string }
     const cause = code === undefined ? { stack } : { code }
     const line = { level: 50, time: Date.now(), cause, msg: 'A promise was rejected without a handler' }
     io.stderr.write(redactApiKeys(`${JSON.stringify(line)}\n`))

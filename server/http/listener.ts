@@ -99,7 +99,7 @@ type ListenerState = {
   inFlight: number
   /** The responses of each connection that are not complete. */
   readonly responses: WeakMap<Socket, Set<ServerResponse>>
-  /** Connections that were told off; what still arrives on them is dropped. */
+  /** Connections that got a refusal; what still arrives on them is dropped. */
   readonly refused: WeakSet<Socket>
 }
 
