@@ -13,6 +13,7 @@ import {
 import { currentVersion } from '../catalog/index.ts'
 import type { Operation } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
+import { isObject } from '../catalog/values.ts'
 import type { App } from '../server/core/app.ts'
 import { createRequestId } from '../server/ids.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
@@ -65,9 +66,10 @@ export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Resp
         const authInfo = await authenticateRequest(app, request, requestId)
         if (authInfo instanceof Response) return authInfo
         const message = tryParseJson(await body.text(authInfo.clientId))
-        return message.ok && message.value !== null && typeof message.value === 'object'
-          ? forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value }))
-          : notJsonRpc()
+        if (!message.ok) return notJsonRpc(message.error.detail)
+        if (message.value === null || typeof message.value !== 'object') return notJsonRpc()
+        if (namesPrototype(message.value)) return notJsonRpc('No field is named __proto__.')
+        return forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value }))
       })
     } catch (error) {
       if (error instanceof Problem) return problemResponse(app, requestId, error)
@@ -88,15 +90,22 @@ const forbidStoring = (response: Response): Response => {
   return response
 }
 
-const notJsonRpc = (): Response =>
+const notJsonRpc = (message = 'The body is not a JSON-RPC message.'): Response =>
   Response.json(
     {
       jsonrpc: '2.0',
       id: null,
-      error: { code: ProtocolErrorCode.ParseError, message: 'The body is not a JSON-RPC message.' },
+      error: { code: ProtocolErrorCode.ParseError, message: redactApiKeys(message) },
     },
     { status: 400 },
   )
+
+/** Whether the arguments of a call have a field `__proto__`, which the SDK would drop: the call would run without it. */
+const namesPrototype = (message: object): boolean => {
+  const params: unknown = 'params' in message ? message.params : undefined
+  const input = isObject(params) ? params['arguments'] : undefined
+  return isObject(input) && Object.hasOwn(input, '__proto__')
+}
 
 const serverInfo = { name: 'wcrm', title: 'wcrm', version: currentVersion }
 const cachedForAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const

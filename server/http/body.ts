@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { App } from '../core/app.ts'
-import { Problem } from '../core/problem.ts'
+import { type FieldError, Problem } from '../core/problem.ts'
 import { getIncoming, getResponse } from './address.ts'
 import { checkBudget, MAX_BYTES_PER_SENDER, returnBytes, type Sender, takeBytes } from './body-budget.ts'
+import { findDuplicateName } from './duplicate-names.ts'
 
 export const DEFAULT_MAX_BODY_BYTES = 1024 * 1024
 /** Maximum of any route (imports and template samples). */
@@ -139,31 +140,39 @@ const createIncompleteProblem = (): Problem =>
     errors: [{ pointer: '#', code: 'incomplete_body', detail: 'is incomplete', fix: 'Send the whole body.' }],
   })
 
-/** Parses JSON; an empty body is an empty object. */
-export const tryParseJson = (text: string): { ok: true; value: unknown } | { ok: false } => {
+type ParsedJson = { ok: true; value: unknown } | { ok: false; error: { detail: string; at: FieldError } }
+
+const invalidJson = (text: string): ParsedJson => ({
+  ok: false,
+  error: {
+    detail: text === NOT_UTF8 ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.',
+    at: {
+      pointer: '#',
+      code: 'invalid_json',
+      detail: 'must be a JSON object in UTF-8',
+      fix: 'Check quotes, commas and brackets.',
+    },
+  },
+})
+
+/** Parses JSON in which no object gives a name twice; an empty body is an empty object. */
+export const tryParseJson = (text: string): ParsedJson => {
   if (text === '') return { ok: true, value: {} }
+  let value: unknown
   try {
-    return { ok: true, value: JSON.parse(text) }
+    value = JSON.parse(text)
   } catch {
-    return { ok: false }
+    return invalidJson(text)
   }
+  const pointer = findDuplicateName(text)
+  if (pointer === undefined) return { ok: true, value }
+  const at = { pointer, code: 'duplicate_field', detail: 'is given twice', fix: 'Give each field once.' }
+  return { ok: false, error: { detail: `The body gives ${pointer} twice.`, at } }
 }
 
+/** Like `tryParseJson`, but throws 400. */
 export const parseJson = (text: string): unknown => {
   const parsed = tryParseJson(text)
   if (parsed.ok) return parsed.value
-  throw new Problem(
-    'invalid_input',
-    text === NOT_UTF8 ? 'The body is not valid UTF-8.' : 'The body is not valid JSON.',
-    {
-      errors: [
-        {
-          pointer: '#',
-          code: 'invalid_json',
-          detail: 'must be a JSON object in UTF-8',
-          fix: 'Check quotes, commas and brackets.',
-        },
-      ],
-    },
-  )
+  throw new Problem('invalid_input', parsed.error.detail, { errors: [parsed.error.at] })
 }

@@ -91,7 +91,8 @@ const readFields = (
 
 /** What validation finds in `dry_run` is in the query when it was given there. */
 const locateError = (query: URLSearchParams, error: FieldError): FieldError => {
-  if (error.pointer !== '#/dry_run' || error.code === 'contradiction' || !query.has('dry_run')) return error
+  if (error.pointer !== '#/dry_run' || !query.has('dry_run')) return error
+  if (error.code === 'contradiction' || error.code === 'duplicate_field') return error
   const { pointer: _pointer, ...rest } = error
   return { parameter: 'dry_run', ...rest }
 }

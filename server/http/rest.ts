@@ -127,7 +127,8 @@ const toMisplacedError = (where: Pick<FieldError, 'pointer' | 'parameter'>): Fie
 export const createErrorLocator =
   (route: RestRoute, inQuery: ReadonlySet<string>) =>
   (error: FieldError): FieldError => {
-    if (error.pointer === undefined || error.code === 'misplaced_field') return error
+    if (error.pointer === undefined || ['misplaced_field', 'duplicate_field'].includes(error.code))
+      return error
     const name = error.pointer.slice(2).split('/')[0]!.replaceAll('~1', '/').replaceAll('~0', '~')
     if (!route.pathFields.includes(name) && !route.queryFields.includes(name) && !inQuery.has(name))
       return error

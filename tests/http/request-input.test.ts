@@ -170,6 +170,27 @@ everyDatabase('HTTP: body and query', (server) => {
     assert.equal(({} as Record<string, unknown>)['emoji'], undefined)
   })
 
+  it('a field that is given twice is refused at every door', async () => {
+    const twice = '{"name":"Twice","dry_run":true,"dry_run":false}'
+    for (const path of ['/v1/groups', '/v1/ops/crm_create_group']) {
+      const reply = await badInput(path, post(twice))
+      assert.deepEqual(
+        [reply.body.errors[0].pointer, reply.body.errors[0].code],
+        ['#/dry_run', 'duplicate_field'],
+      )
+    }
+    const nested = '{"filter":{"or":[{"name":{"eq":"\\\\"}},{"name":{"eq":"a","\\u0065q":"b"}}]}}'
+    const reply = await badInput('/v1/contacts/count', post(nested))
+    assert.equal(reply.body.errors[0].pointer, '#/filter/or/1/name/eq')
+    for (const input of [twice, '{"name":"Twice","__proto__":{"dry_run":true}}']) {
+      const message = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"crm_create_group","arguments":${input}}}`
+      const answer = await raw('/mcp', post(message))
+      assert.equal(answer.status, 400, JSON.stringify(answer.body))
+    }
+    const { data } = (await raw('/v1/groups?search=Twice&limit=100')).body
+    assert.ok(!data.some(({ name }: { name: string }) => name === 'Twice'))
+  })
+
   it('a repeated query parameter is a list for list fields, and refused for others', async () => {
     const reply = await badInput('/v1/contacts?limit=1&limit=2', {})
     assert.equal(reply.body.errors[0].parameter, 'limit')
