@@ -26,8 +26,9 @@ import { serveEventStream, acceptsEventStream } from './events.ts'
 import { serveMetrics } from './metrics.ts'
 import { createOpenapi } from './openapi.ts'
 import { serveOps } from './ops.ts'
-import { renderPage } from './pages.ts'
+import { createAssets, renderPage } from './pages.ts'
 import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } from './rest.ts'
+import { createStaticDocument } from './static-document.ts'
 
 /**
  * Returns the HTTP application: REST, `/v1/ops`, documents and health. `mounts` are further handlers by path,
@@ -39,9 +40,11 @@ export const createHttpApp = (
 ): H3 => {
   // A path that cannot be decoded is an error of the validation step, in the order of steps, not before all.
   const http = new H3({ onError: (error, event) => serveError(app, error, event), allowMalformedURL: true })
-  const document = Buffer.from(
-    JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl })),
+  const openapi = createStaticDocument(
+    Buffer.from(JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl }))),
+    { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
   )
+  const serveAsset = createAssets()
   const allowed = new Map<string, string[]>()
 
   for (const route of createRestRoutes(app.operations)) {
@@ -72,13 +75,7 @@ export const createHttpApp = (
   http.get('/healthz', () => jsonResponse(200, { status: 'ok' }))
   http.get('/readyz', () => serveReadiness(app))
   http.get('/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request)))
-  http.get(
-    '/openapi.json',
-    () =>
-      new FastResponse(document, {
-        headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
-      }),
-  )
+  http.get('/openapi.json', (event) => openapi.serve(event.req as Request))
   http.get('/media/:token', (event) =>
     withProblems(app, () =>
       serveMedia(app, event.context.params?.token ?? '', getClientAddress(app, event.req as Request)),
@@ -95,7 +92,8 @@ export const createHttpApp = (
         new Problem('method_not_allowed', 'Pages are served to GET only.', {}, { Allow: 'GET, HEAD' }),
       )
     return (
-      (await renderPage(path, app)) ??
+      (await serveAsset(path, event.req as Request)) ??
+      renderPage(path, app) ??
       problemResponse(app, new Problem('not_found', `There is no page ${path.slice(0, 200)}.`))
     )
   })

@@ -130,7 +130,8 @@ const sendWhole = async (
   let headers = given
   let body = whole
   addDefaults(headers)
-  if (isLongEnough(body) && isCompressible(getFlat(headers, 'content-type'))) {
+  const isEncoded = getFlat(headers, 'content-encoding') !== undefined
+  if (!isEncoded && isLongEnough(body) && isCompressible(getFlat(headers, 'content-type'))) {
     headers.push('vary', 'Accept-Encoding')
     if (acceptsGzip(req.headers['accept-encoding'])) {
       if (res.destroyed) return
@@ -141,7 +142,7 @@ const sendWhole = async (
       headers.push('content-encoding', 'gzip', 'content-length', String(body.length))
     }
   }
-  if (getFlat(headers, 'content-length') === undefined && req.method !== 'HEAD')
+  if (getFlat(headers, 'content-length') === undefined && req.method !== 'HEAD' && status !== 304)
     headers.push('content-length', String(Buffer.byteLength(body)))
   if (!isLeftUnread(req)) return void res.writeHead(status, headers).end(body)
   headers.push('connection', 'close')

@@ -2,24 +2,20 @@ import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
 import { problemExample } from './problem-example.ts'
+import { createStaticDocument, type StaticDocument } from './static-document.ts'
 
 type PageSource = { config: { publicUrl: string } }
 
 /**
- * Returns an HTML page: `/`, `/docs` with its assets, `/errors` or `/errors/<code>`; undefined for any other
- * path. Everything is served from here, so that the pages work without the internet.
+ * Returns an HTML page: `/`, `/docs`, `/errors` or `/errors/<code>`; undefined for any other path. Everything is
+ * served from here, so that the pages work without the internet.
  */
-export const renderPage = (
-  path: string,
-  app: PageSource,
-): Promise<Response | undefined> | Response | undefined => {
+export const renderPage = (path: string, app: PageSource): Response | undefined => {
   const { publicUrl } = app.config
   if (path === '/') return createHtmlResponse(renderLandingPage(publicUrl))
   if (path === '/docs') return createHtmlResponse(docsPage, getDocsPolicy(publicUrl))
   // The page names its files relative to /docs, so that it also works behind a proxy that adds a path.
   if (path === '/docs/') return new Response(null, { status: 308, headers: { Location: '../docs' } })
-  if (path === '/docs/assets/init.js') return createFileResponse(initScript, 'text/javascript')
-  if (path.startsWith('/docs/assets/')) return readAsset(path.slice('/docs/assets/'.length))
   if (path === '/errors') return createHtmlResponse(renderErrorIndex(publicUrl))
   const code = /^\/errors\/(\w+)$/.exec(path)?.[1]
   return code !== undefined && Object.hasOwn(errors, code)
@@ -154,29 +150,40 @@ export const createHtmlResponse = (body: string, policy = plainPolicy, status = 
     },
   })
 
-const createFileResponse = (body: string | Uint8Array<ArrayBuffer>, type: string): Response =>
-  new Response(body, {
-    headers: {
-      'Content-Type': type,
-      'X-Content-Type-Options': 'nosniff',
-      'Cache-Control': 'public, max-age=3600',
-    },
-  })
-
-/** The only files of Swagger UI that are served. */
-const assets: Record<string, string> = {
-  'swagger-ui.css': 'text/css; charset=utf-8',
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
-  'favicon-32x32.png': 'image/png',
+/** Reads the files that `/docs` loads. Of Swagger UI's, only these are served. */
+const assetFiles: Record<string, { type: string; read: () => Promise<string | Buffer> }> = {
+  'init.js': { type: 'text/javascript; charset=utf-8', read: async () => initScript },
+  'swagger-ui.css': { type: 'text/css; charset=utf-8', read: () => readSwaggerFile('swagger-ui.css') },
+  'swagger-ui-bundle.js': {
+    type: 'text/javascript; charset=utf-8',
+    read: () => readSwaggerFile('swagger-ui-bundle.js'),
+  },
+  'favicon-32x32.png': { type: 'image/png', read: () => readSwaggerFile('favicon-32x32.png') },
 }
 
-const readAsset = async (name: string): Promise<Response | undefined> => {
-  const type = Object.hasOwn(assets, name) ? assets[name] : undefined
-  if (type === undefined) return undefined
-  return createFileResponse(
-    await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`))),
-    type,
-  )
+const readSwaggerFile = (name: string): Promise<Buffer> =>
+  readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`)))
+
+const ASSETS_PATH = '/docs/assets/'
+
+/** Serves the files below `/docs/assets/`; undefined for any other path. Each is read once, when asked for. */
+export const createAssets = (): ((path: string, request: Request) => Promise<Response | undefined>) => {
+  const documents = new Map<string, Promise<StaticDocument>>()
+  return async (path, request) => {
+    if (!path.startsWith(ASSETS_PATH)) return undefined
+    const name = path.slice(ASSETS_PATH.length)
+    const file = Object.hasOwn(assetFiles, name) ? assetFiles[name]! : undefined
+    if (!file) return undefined
+    const document =
+      documents.get(name) ??
+      file
+        .read()
+        .then((body) =>
+          createStaticDocument(body, { 'Content-Type': file.type, 'Cache-Control': 'public, max-age=3600' }),
+        )
+    documents.set(name, document)
+    return await (await document).serve(request)
+  }
 }
 
 export const escapeHtml = (text: string): string =>

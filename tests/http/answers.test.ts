@@ -18,13 +18,17 @@ everyDatabase(
       client = createRawClient(server().url, key)
     })
 
-    const read = (path: string, headers: Record<string, string>): Promise<{ headers: any; bytes: Buffer }> =>
+    type Answer = { status: number; headers: any; bytes: Buffer }
+    const read = (path: string, headers: Record<string, string>): Promise<Answer> =>
       new Promise((resolve, reject) => {
         request(
           `${server().url}${path}`,
           { headers: { Authorization: `Bearer ${key}`, ...headers } },
           (response) => {
-            buffer(response).then((bytes) => resolve({ headers: response.headers, bytes }), reject)
+            buffer(response).then(
+              (bytes) => resolve({ status: response.statusCode!, headers: response.headers, bytes }),
+              reject,
+            )
           },
         )
           .on('error', reject)
@@ -84,6 +88,15 @@ everyDatabase(
       }
       const { headers } = await read('/v1/me', { 'Accept-Encoding': 'gzip' })
       assert.equal(headers['content-encoding'], undefined, 'a short one is not')
+    })
+
+    it('a client that has a document is told so', async () => {
+      for (const path of ['/openapi.json', '/docs/assets/swagger-ui-bundle.js']) {
+        const { etag } = (await read(path, {})).headers
+        const again = await read(path, { 'If-None-Match': `"other", W/${etag}`, 'Accept-Encoding': 'gzip' })
+        assert.deepEqual([again.status, again.bytes.length, again.headers.etag], [304, 0, etag])
+        assert.equal((await read(path, { 'If-None-Match': '"other"' })).status, 200)
+      }
     })
 
     it('an event stream is neither compressed nor held back', async () => {

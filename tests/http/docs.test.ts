@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import vm from 'node:vm'
 import { catalog } from '../../catalog/index.ts'
 import { createOpenapi } from '../../server/http/openapi.ts'
-import { renderPage } from '../../server/http/pages.ts'
+import { createAssets } from '../../server/http/pages.ts'
 
 const publicUrl = 'http://localhost:8787'
 
@@ -47,7 +47,7 @@ describe('The API reference', () => {
   })
 
   it('sends a fresh key with each change, and keeps one that was typed', async () => {
-    const script = await (await renderPage('/docs/assets/init.js', { config: { publicUrl } }))!.text()
+    const script = await (await createAssets()('/docs/assets/init.js', new Request(publicUrl)))!.text()
     let options: any
     const SwaggerUIBundle = (given: unknown) => {
       options = given

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { errors } from '../../catalog/errors.ts'
 import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../../catalog/index.ts'
 import { createOpenapi } from '../../server/http/openapi.ts'
-import { renderPage } from '../../server/http/pages.ts'
+import { createAssets, renderPage } from '../../server/http/pages.ts'
 
 const operations: readonly Operation[] = catalog
 const publicUrl = 'http://127.0.0.1:8787'
@@ -93,7 +93,10 @@ describe('OpenAPI document', () => {
 })
 
 describe('HTML pages', () => {
-  const get = async (path: string) => await renderPage(path, { config: { publicUrl } })
+  const serveAsset = createAssets()
+  const get = async (path: string) =>
+    (await serveAsset(path, new Request(`${publicUrl}${path}`))) ??
+    renderPage(path, { config: { publicUrl } })
 
   it('every error code has a page', async () => {
     for (const [code, { title }] of Object.entries(errors)) {
