@@ -23,7 +23,9 @@ const findFix = (
     return typeof key === 'string'
       ? `Is the server running? It is safe to retry with: --idempotency-key ${key}`
       : 'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.'
-  if (code === 'invalid_input') return undefined
+  // The detail of a problem with a reason says what to do, and so does that of every command of the command
+  // line alone: the fix of the code, which is for all of its problems, could contradict it.
+  if (code === 'invalid_input' || error.problem['reason'] !== undefined || !spec) return undefined
   return Object.hasOwn(errors, code) ? errors[code as keyof typeof errors].fix.replaceAll('`', '') : undefined
 }
 

@@ -39,6 +39,8 @@ export type SecretRing = {
   current: string
   /** The fingerprint of the configured secret until it seals. */
   wanted: string | undefined
+  /** The other servers seal with a secret that this one was not given. */
+  isOutdated: boolean
 }
 
 /** Identifies a secret without revealing it. */
@@ -55,7 +57,13 @@ export const createSecretRing = (secrets: readonly string[]): SecretRing => {
     fingerprint: computeSecretFingerprint(secret),
   }))
   const { fingerprint } = entries[0]!
-  return { serverId: randomUUID(), secrets: entries, current: fingerprint, wanted: fingerprint }
+  return {
+    serverId: randomUUID(),
+    secrets: entries,
+    current: fingerprint,
+    wanted: fingerprint,
+    isOutdated: false,
+  }
 }
 
 /**
@@ -130,7 +138,8 @@ export const followSecret = async (db: Db, ring: SecretRing): Promise<boolean> =
   // Before the setting is read: a secret is named only when all recorded servers have it.
   await recordServer(db, ring.serverId, fingerprints)
   let named = await ensureSecretFingerprint(db, fingerprints[0]!)
-  if (!fingerprints.includes(named)) return false
+  ring.isOutdated = !fingerprints.includes(named)
+  if (ring.isOutdated) return false
   if (
     ring.wanted !== undefined &&
     ring.wanted !== named &&

@@ -120,6 +120,17 @@ const expiresOption = [
   "last day (in the workspace's time zone) or time at which it is valid; never: no limit",
 ] as const
 
+const SOON_MS = 7 * 86_400_000
+
+/** A key that was replaced before expires with that overlap, and so would the one that replaces it again. */
+const warnOfInheritedExpiry = (session: AdminSession, expiresAt: string | null, inherited: boolean): void => {
+  if (!inherited || expiresAt === null || Date.parse(expiresAt) - Date.parse(session.now) > SOON_MS) return
+  session.io.stderr.write(
+    `Warning: the new key has the expiry of the old one, ${expiresAt}. Set another with: ` +
+      'wcrm admin keys update ID --expires DATE\n',
+  )
+}
+
 const rotateVerb: AdminVerb = {
   name: 'rotate',
   summary: 'Create a key in place of another one, which stays valid for a while',
@@ -167,6 +178,7 @@ const rotateVerb: AdminVerb = {
     )
     if (!replaced) throw noSuchKeyError(id)
     const { id: newId, ...row } = await showKey(session, replaced.key)
+    warnOfInheritedExpiry(session, row.expires_at as string | null, expiresAt === undefined)
     return { id: newId, key, ...row, replaces: { id, expires_at: replaced.old.expires_at } }
   },
 }

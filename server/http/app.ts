@@ -196,6 +196,11 @@ const serveReadiness = async (app: App): Promise<Response> => {
         status: 'unready',
         detail: `the database is encoded in ${encoding}; create it with encoding UTF8`,
       })
+    if (app.secrets.isOutdated)
+      return jsonResponse(503, {
+        status: 'unready',
+        detail: 'the other servers went on to another secret; restart this one with their WCRM_SECRET',
+      })
     return jsonResponse(200, isDiskFull(app) ? READ_ONLY : { status: 'ready' })
   } catch {
     return jsonResponse(503, { status: 'unready', detail: 'the database cannot be reached' })

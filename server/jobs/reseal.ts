@@ -75,20 +75,18 @@ const resealStored = async (app: App, signal: AbortSignal): Promise<Counts> => {
 export const secretRotationJob = (app: App): JobDefinition => {
   const { db, secrets, log } = app
   let resealedSoFar = 0
-  let isOutdated = false
   let notBefore = 0
   return {
     name: 'secret-rotation',
     intervalMs: INTERVAL_MS,
     run: async (signal) => {
-      const before = secrets.current
+      const { current: before, isOutdated: wasOutdated } = secrets
       const isKnown = await followSecret(db, secrets)
-      if (!isKnown && !isOutdated)
+      if (!isKnown && !wasOutdated)
         log.error(
           'The other servers went on to a secret that this server was not given: what they seal cannot be ' +
             'opened here. Restart it with the WCRM_SECRET that they have.',
         )
-      isOutdated = !isKnown
       if (!isKnown) return {}
       if (secrets.current !== before) log.info({ key: getKeyId(secrets.current) }, 'A new secret seals now')
       if (performance.now() < notBefore || (await findResealedFingerprint(db)) === secrets.current) return {}

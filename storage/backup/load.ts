@@ -65,9 +65,9 @@ const describeSchemaDifference = (header: BackupHeader, ours: readonly string[])
     unknown.length > 0 ? `${unknown.join(', ')} is not known here` : `it lacks ${lacking.join(', ')}`
   const fix =
     unknown.length > 0
-      ? 'Restore it with that version.'
-      : 'Restore it with that version, then start this one on it: it migrates the schema.'
-  return `The backup was made by version ${header.product}, which has another schema (${how}). ${fix}`
+      ? 'Restore it with the version that made it.'
+      : 'Restore it with the version that made it, then start this one on it: it migrates the schema.'
+  return `The backup was made by a version with another schema (version ${header.product}: ${how}). ${fix}`
 }
 
 type LoadState = {

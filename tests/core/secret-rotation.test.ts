@@ -168,6 +168,28 @@ for (const database of databases) {
       assert.equal(ring.current, computeSecretFingerprint(OLD))
     })
 
+    it('a server with an outdated secret is not ready, and repeats no sealed answer', async () => {
+      await sql`delete from servers`.execute(storage.db)
+      await sql`delete from settings where key like 'secret%'`.execute(storage.db)
+      const behind = await serve(OLD)
+      await join(behind)
+      assert.equal((await fetch(`${behind.url}/readyz`)).status, 200)
+      await letTimePass(storage.db)
+      const ahead = await serve(NEW, OLD)
+      await join(ahead)
+      const workspace = await makeWorkspace(ahead)
+      const input = { url: 'https://example.com/one' }
+      const options = { idempotencyKey: 'create-an-endpoint' }
+      const [call, repeat] = [ahead, behind].map(({ url }) => doorsOf(url, workspace.owner.key)[0]!.call)
+      assert.equal((await call!('webhooks_create_endpoint', input, options)).status, 201)
+      await runJob(behind)
+      assert.equal((await fetch(`${behind.url}/readyz`)).status, 503)
+      const answer = await repeat!('webhooks_create_endpoint', input, options)
+      assert.deepEqual([answer.status, answer.body.reason], [503, 'secret_outdated'])
+      assert.equal((await call!('webhooks_list_endpoints')).body.data.length, 1)
+      await Promise.all([behind.close(), ahead.close()])
+    })
+
     it('of servers that know both secrets, the last one started decides, once', async () => {
       await sql`delete from servers`.execute(storage.db)
       await sql`delete from settings where key like 'secret%'`.execute(storage.db)

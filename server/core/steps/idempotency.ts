@@ -98,7 +98,13 @@ export const openBody = (
 ): string => {
   if (!op.secret) return stored
   const body = responseSealer.open(stored, toRunningKey(actor, key))
-  if (body === undefined) throw new Error(`Cannot open the stored response of ${op.name}`)
+  if (body === undefined)
+    throw new Problem(
+      'upstream_unavailable',
+      'The answer was sealed with a secret that this server was not given. Nothing was done again. Restart the ' +
+        'server with the WCRM_SECRET of the others, then retry with the same Idempotency-Key.',
+      { reason: 'secret_outdated' },
+    )
   return body
 }
 
