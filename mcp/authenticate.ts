@@ -13,7 +13,7 @@ import { toProblemResponse } from '../server/core/respond.ts'
 import { authenticate } from '../server/core/steps/authenticate.ts'
 import { describeDatabaseError } from '../server/core/steps/deadline.ts'
 import { requireApiAccess } from '../server/core/steps/entitle.ts'
-import { type ToolSelection, listToolsetNames } from './toolsets.ts'
+import type { ToolSelection } from './toolsets.ts'
 
 /**
  * Returns a check against DNS rebinding, by which a web page could cause requests: the Host, and the Origin
@@ -44,7 +44,7 @@ export const createOriginCheck = (
 export const authenticateRequest = async (
   app: App,
   request: Request,
-  requestId: string,
+  { requestId, toolsets }: { requestId: string; toolsets: readonly string[] },
 ): Promise<AuthInfo | Response> => {
   try {
     const address = getClientAddress(app, request)
@@ -65,10 +65,7 @@ export const authenticateRequest = async (
       )
       throw error
     }
-    const selection: ToolSelection = parseSelection(
-      new URL(request.url).searchParams,
-      listToolsetNames(app.operations),
-    )
+    const selection: ToolSelection = parseSelection(new URL(request.url).searchParams, toolsets)
     // The key itself stays in the request, so that nothing that logs this record can log the key.
     return {
       token: '',

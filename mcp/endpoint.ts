@@ -3,6 +3,7 @@ import {
   CLIENT_INFO_META_KEY,
   createMcpHandler,
   type Implementation,
+  type InputRequiredResult,
   type McpRequestContext,
   ProtocolError,
   ProtocolErrorCode,
@@ -10,6 +11,7 @@ import {
   Server,
   type ServerContext,
 } from '@modelcontextprotocol/server'
+import { FastResponse } from 'srvx/node'
 import { currentVersion } from '../catalog/index.ts'
 import type { Operation } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
@@ -19,20 +21,22 @@ import { createRequestId } from '../server/ids.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
 import { perform } from '../server/core/perform.ts'
 import { Problem } from '../server/core/problem.ts'
-import { toProblemResult } from '../server/core/respond.ts'
+import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
 import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/body.ts'
 import { authenticateRequest, createOriginCheck, problemResponse } from './authenticate.ts'
 import { confirmCall } from './confirm.ts'
 import { getPrompt, prompts } from './prompts.ts'
 import { instructions, createResources, type TextResource } from './resources.ts'
-import { toToolResult } from './result.ts'
+import { readDirectCall, writeDirectResult } from './direct-call.ts'
+import { toTextResult, toToolResult } from './result.ts'
 import { type Tool, createTool } from './tools.ts'
-import { isCallable, listOperations, type ToolSelection } from './toolsets.ts'
+import { isCallable, listOperations, listToolsetNames, type ToolSelection } from './toolsets.ts'
 
 /** Computed once and shared by all requests: the SDK creates a new server for each of them. */
 type McpCatalog = {
   app: App
+  toolsets: readonly string[]
   operations: ReadonlyMap<string, Operation>
   tools: ReadonlyMap<string, Tool>
   resources: readonly TextResource[]
@@ -46,6 +50,7 @@ type McpCatalog = {
 export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Response>) => {
   const catalog: McpCatalog = {
     app,
+    toolsets: listToolsetNames(app.operations),
     operations: new Map(app.operations.map((op) => [op.name, op])),
     tools: new Map(app.operations.map((op) => [op.name, createTool(op)])),
     resources: createResources(app.operations),
@@ -63,13 +68,16 @@ export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Resp
     try {
       requirePost(request)
       return await withBody(app, request, { maxBytes }, async (body) => {
-        const authInfo = await authenticateRequest(app, request, requestId)
+        const authInfo = await authenticateRequest(app, request, { requestId, toolsets: catalog.toolsets })
         if (authInfo instanceof Response) return authInfo
         const message = tryParseJson(await body.text(authInfo.clientId))
         if (!message.ok) return notJsonRpc(message.error.detail)
         if (message.value === null || typeof message.value !== 'object') return notJsonRpc()
         if (namesPrototype(message.value)) return notJsonRpc('No field is named __proto__.')
-        return forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value }))
+        return (
+          (await callDirectly(catalog, request, authInfo, message.value)) ??
+          forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value }))
+        )
       })
     } catch (error) {
       if (error instanceof Problem) return problemResponse(app, requestId, error)
@@ -132,13 +140,19 @@ const createServer = (catalog: McpCatalog, { authInfo, requestInfo }: McpRequest
 const invalidParams = (message: string): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, redactApiKeys(message))
 
+/** Who calls, and from where. */
+type Caller = ToolSelection & { test: boolean; address: string | undefined }
+
+/** Of the client's name and version, in the audit trail. */
+const MAX_CLIENT_LENGTH = 120
+
 const serveTools = (
   server: Server,
   catalog: McpCatalog,
   authInfo: AuthInfo | undefined,
   requestInfo: Request | undefined,
 ): void => {
-  const selection = authInfo?.extra as ToolSelection & { test: boolean; address: string | undefined }
+  const selection = authInfo?.extra as Caller
   server.setRequestHandler('tools/list', () => ({
     tools: listOperations(catalog.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) =>
       catalog.tools.get(op.name)!,
@@ -148,25 +162,54 @@ const serveTools = (
     const op = catalog.operations.get(params.name)
     if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
     const { app } = catalog
-    try {
+    const { address, test } = selection
+    let ask: InputRequiredResult | undefined
+    const response = await withProblems(app, async () => {
       const client = getClientName(server, context, requestInfo)
-      const call = {
-        ...toCallRequest(op, params.arguments, requestInfo, client),
-        address: selection.address,
-      }
-      const caller = { keyId: authInfo!.clientId, test: selection.test }
-      const confirmation = await confirmCall(app, op, call, caller, context)
-      if ('ask' in confirmation) return confirmation.ask
-      return toToolResult(
-        op,
-        'refused' in confirmation ? confirmation.refused : await perform(app, confirmation.call),
-      )
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error
-      const { publicUrl } = app.config
-      return toToolResult(op, toProblemResult(error, { publicUrl, requestId: createRequestId() }))
-    }
+      const call = { ...toCallRequest(op, params.arguments, requestInfo, client), address }
+      const confirmation = await confirmCall(app, op, call, { keyId: authInfo!.clientId, test }, context)
+      if ('call' in confirmation) return await perform(app, confirmation.call)
+      if ('refused' in confirmation) return confirmation.refused
+      ask = confirmation.ask
+      return undefined
+    })
+    return response ? toToolResult(op, response) : ask!
   })
+}
+
+/**
+ * Answers a plain tool call (direct-call.ts); undefined when the SDK has to. It asks for confirmations, and
+ * refuses tools that are not served here.
+ */
+const callDirectly = async (
+  { app, operations }: McpCatalog,
+  request: Request,
+  { extra }: AuthInfo,
+  message: object,
+): Promise<Response | undefined> => {
+  const call = readDirectCall(request, message)
+  const op = call && operations.get(call.name)
+  const { address, ...selection } = extra as Caller
+  if (!op || op.confirm !== undefined || !isCallable(op, selection)) return undefined
+  const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
+  const response = await withProblems(
+    app,
+    async () => await perform(app, { ...toCallRequest(op, call.input, request, client), address }),
+  )
+  const structured = response.problem ? undefined : response.body
+  return new FastResponse(writeDirectResult(call, toTextResult(op, response), structured, serverInfo), {
+    headers: { 'Content-Type': 'application/json' },
+  })
+}
+
+/** Turns a problem that `work` throws into its response. */
+const withProblems = async <T>(app: App, work: () => Promise<T>): Promise<T | CallResponse> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return toProblemResult(error, { publicUrl: app.config.publicUrl, requestId: createRequestId() })
+  }
 }
 
 const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => {
@@ -237,7 +280,7 @@ const getClientName = (
   const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
   const info = (envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion()) as Implementation | undefined
   const name = info ? `${info.name}/${info.version}` : (request?.headers.get('user-agent') ?? undefined)
-  return name?.slice(0, 120)
+  return name?.slice(0, MAX_CLIENT_LENGTH)
 }
 
 const formatUnknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {

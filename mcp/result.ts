@@ -4,24 +4,25 @@ import type { CallResponse } from '../server/core/respond.ts'
 
 type ToolResult = {
   content: { type: 'text'; text: string }[]
-  structuredContent?: Record<string, unknown>
   isError?: boolean
   _meta: Record<string, unknown>
 }
 
-/**
- * Converts the response of a call into a tool result: the body as structured content and as text; a problem
- * as an error that says how to fix it.
- */
-export const toToolResult = (op: Operation, response: CallResponse): ToolResult => {
+/** Converts the response of a call into a tool result with its structured content. */
+export const toToolResult = (
+  op: Operation,
+  response: CallResponse,
+): ToolResult & { structuredContent?: Record<string, unknown> } => {
+  const result = toTextResult(op, response)
+  return response.problem
+    ? result
+    : { ...result, structuredContent: JSON.parse(response.body) as Record<string, unknown> }
+}
+
+/** Converts the response of a call into a tool result: the body as text; a problem as an error with its fix. */
+export const toTextResult = (op: Operation, response: CallResponse): ToolResult => {
   const _meta = toMeta(response)
-  if (!response.problem) {
-    return {
-      content: [{ type: 'text', text: response.body }],
-      structuredContent: JSON.parse(response.body) as Record<string, unknown>,
-      _meta,
-    }
-  }
+  if (!response.problem) return { content: [{ type: 'text', text: response.body }], _meta }
   // The problem does not match the tool's outputSchema, so it is sent only as text.
   const retryAfter = response.headers['Retry-After']
   const text = {
