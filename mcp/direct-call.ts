@@ -52,11 +52,13 @@ const readEra = (
   return isConsistent ? true : undefined
 }
 
-const readClient = (meta: Record<string, unknown>): string | undefined => {
+/** Returns what the client calls itself: undefined when it does not say, null when that is malformed. */
+const readClient = (meta: Record<string, unknown>): string | undefined | null => {
   const info = meta[CLIENT_INFO_META_KEY]
+  if (info === undefined) return undefined
   return isObject(info) && typeof info['name'] === 'string' && typeof info['version'] === 'string'
     ? `${info['name']}/${info['version']}`
-    : undefined
+    : null
 }
 
 /** Returns the tool call that a message is; undefined when it is anything else or anything unusual. */
@@ -70,7 +72,7 @@ export const readDirectCall = ({ headers }: Request, message: object): DirectCal
   if (!acceptsBoth(headers.get('accept'))) return undefined
   const modern = readEra(headers, meta, name)
   const client = readClient(meta)
-  if (modern === undefined || (modern && client === undefined)) return undefined
+  if (modern === undefined || client === null) return undefined
   return { id, name, input, client, modern }
 }
 
