@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ChannelHealth } from './channel-health.ts'
 import { Id, listWithTotal, page, Search } from './fields.ts'
 import { defineOperation } from './operation.ts'
 
@@ -11,7 +12,14 @@ export const channelTypes = [
   'messengerapp',
   'email',
   'sms',
+  'custom',
 ] as const
+
+/**
+ * Types without a reply window of a provider: a channel of these can be one's own, with a URL that replies are
+ * delivered to.
+ */
+export const ownChannelTypes = ['web', 'custom', 'messengerapp', 'email', 'sms'] as const
 export const channelStatuses = ['connected', 'disconnected', 'inactive', 'unknown'] as const
 
 const Channel = z
@@ -36,6 +44,7 @@ const Channel = z
       .string()
       .nullable()
       .describe('Quality rating by the provider; null when not available.'),
+    health: ChannelHealth.nullable().describe('Health at the provider; null for channels without a number.'),
   })
   .meta({ id: 'Channel' })
 
@@ -78,6 +87,15 @@ export const listChannels = defineOperation({
             provider_phone_number_id: '100200300',
             payment_configuration: null,
             quality_rating: 'GREEN',
+            health: {
+              status: 'ok',
+              reason: null,
+              provider_code: null,
+              quality: 'GREEN',
+              messaging_limit: 'TIER_1K',
+              since: null,
+              until: null,
+            },
           },
         ],
         total: 1,

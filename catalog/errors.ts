@@ -127,8 +127,12 @@ export const errors = {
   timeout: {
     status: 504,
     title: 'Timed out',
-    description: 'The work did not finish in time.',
-    fix: 'Retry with the same Idempotency-Key: it never runs twice. A search may need to be narrowed.',
+    description:
+      'The work did not finish in time. With the reason `outcome_unknown`, the messaging provider has not ' +
+      'confirmed the call, which may have been made.',
+    fix:
+      'Retry with the same Idempotency-Key (`idempotency_key`): it never runs twice. A search may need to be ' +
+      'narrowed.',
   },
 } as const
 

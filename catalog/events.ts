@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ChannelHealth } from './channel-health.ts'
 import { Id, Timestamp } from './fields.ts'
 
 /**
@@ -189,8 +190,19 @@ export const eventTypes = {
     { contact, changes: ['name', 'attributes.plan'] },
   ),
   'contact.deleted/1': defineEventType(
-    'A contact was deleted.',
-    z.object({ contact: z.object({ id: Id.describe('Contact id.') }).describe('The deleted contact.') }),
+    'A contact was deleted, or merged into another one.',
+    z.object({
+      contact: z
+        .object({
+          id: Id.describe('Contact id.'),
+          merged_into: Id.optional().describe('The contact that has its conversations, tags and values now.'),
+          reason: z
+            .enum(['same_customer'])
+            .optional()
+            .describe('Why it was merged: the provider reported both as one customer.'),
+        })
+        .describe('The deleted contact.'),
+    }),
     { contact: { id: '42' } },
   ),
   'contact.tags_added/1': defineEventType('Tags were added to contacts.', Tags, tags),
@@ -214,9 +226,19 @@ export const eventTypes = {
     { conversation: { ...conversation.conversation, state: 'closed' }, reason: 'Delivered' },
   ),
   'conversation.reopened/1': defineEventType(
-    'A closed conversation was reopened, by staff or by a message of the customer.',
+    'A closed conversation was reopened, by staff, by a message of the customer, or by a reply that failed.',
     Conversation,
     { conversation: { ...conversation.conversation, episode: 2 } },
+  ),
+  'conversation.reply_failed/1': defineEventType(
+    'A reply failed after it had counted as one, so the customer waits again.',
+    Conversation.extend({
+      message_id: Id.describe('The message that failed.'),
+      waiting_since: Timestamp.describe(
+        'Since when the customer waits: their first message without a reply.',
+      ),
+    }),
+    { ...conversation, message_id: '902', waiting_since: '2026-10-01T09:30:00.000Z' },
   ),
   'message.received/1': defineEventType('A customer sent a message.', Message, { message: received }),
   'message.sent/1': defineEventType('The provider accepted a message.', Message, {
@@ -231,6 +253,40 @@ export const eventTypes = {
   'message.failed/1': defineEventType('A message could not be delivered.', Message, {
     message: { ...outbound, status: 'failed', error: 'The customer cannot be reached.' },
   }),
+  'message.reaction_changed/1': defineEventType(
+    'A customer reacted to a message with an emoji, or removed the reaction.',
+    Message.extend({
+      reaction: z
+        .object({
+          emoji: z.string().nullable().describe('The emoji; null: the reaction was removed.'),
+          previous_emoji: z.string().nullable().describe('The emoji before.'),
+          from: z.enum(['customer', 'staff']).describe('Who reacts.'),
+          at: Timestamp.describe('When.'),
+        })
+        .describe('The reaction.'),
+    }),
+    {
+      message: { ...outbound, status: 'read' },
+      reaction: { emoji: '👍', previous_emoji: null, from: 'customer', at: '2026-10-01T09:31:00.000Z' },
+    },
+  ),
+  'message.edited/1': defineEventType(
+    'A customer edited a message; `message.text` is the new text.',
+    Message.extend({
+      previous_text: z.string().nullable().describe('Text or caption before.'),
+      edited_at: Timestamp.describe('When.'),
+    }),
+    {
+      message: { ...received, text: 'Is my order 4711 on its way?' },
+      previous_text: received.text,
+      edited_at: '2026-10-01T09:31:00.000Z',
+    },
+  ),
+  'message.deleted/1': defineEventType(
+    'A customer deleted a message; its text and file are gone.',
+    Message.extend({ deleted_at: Timestamp.describe('When.') }),
+    { message: { ...received, text: null }, deleted_at: '2026-10-01T09:31:00.000Z' },
+  ),
   'template.status_changed/1': defineEventType(
     'The review status of a template changed.',
     z.object({
@@ -275,7 +331,7 @@ export const eventTypes = {
   'short_link.created/1': defineEventType('A click-to-chat link was created.', EventShortLink, shortLink),
   'short_link.deleted/1': defineEventType('A click-to-chat link was deleted.', EventShortLink, shortLink),
   'channel.status_changed/1': defineEventType(
-    'A channel was connected, disconnected or got a new rating.',
+    'A channel was connected, disconnected, limited or restricted, or got a new rating or limit.',
     z.object({
       channel: z
         .object({
@@ -284,6 +340,7 @@ export const eventTypes = {
           status: z.string().describe('Connection state.'),
           previous_status: z.string().describe('State before.'),
           quality_rating: z.string().nullable().describe('Rating by the provider.'),
+          health: ChannelHealth.optional().describe('What is wrong with it at the provider.'),
         })
         .describe('The channel.'),
     }),
@@ -294,6 +351,15 @@ export const eventTypes = {
         status: 'disconnected',
         previous_status: 'connected',
         quality_rating: 'RED',
+        health: {
+          status: 'disconnected',
+          reason: 'token_revoked',
+          provider_code: 190,
+          quality: 'RED',
+          messaging_limit: 'TIER_1K',
+          since: '2026-10-01T09:30:00.000Z',
+          until: null,
+        },
       },
     },
   ),

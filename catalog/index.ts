@@ -23,7 +23,8 @@ import {
   listGroups,
   removeContactsFromGroup,
 } from './groups.ts'
-import { addNote, getMedia, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
+import { getMedia } from './media.ts'
+import { addNote, getMessage, listMessages, sendReply, sendTemplate } from './messages.ts'
 import type { Operation } from './operation.ts'
 import {
   createQuickMessage,

@@ -43,8 +43,16 @@ export const LastMessage = z
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     error: z.string().nullable().describe('Why it failed.'),
     created_at: Timestamp.nullable().describe('When it was written.'),
+    deleted_at: Timestamp.nullable().describe('When the customer deleted it; text and file are gone then.'),
   })
   .meta({ id: 'LastMessage' })
+
+/** A customer and the team have one reaction each to a message. */
+const Reaction = z.object({
+  emoji: z.string().describe('The emoji.'),
+  from: z.enum(['customer', 'staff']).describe('Who reacted.'),
+  at: Timestamp.describe('When.'),
+})
 
 export const Message = LastMessage.extend({
   text: z.string().nullable().describe('Text or caption in full.'),
@@ -68,6 +76,8 @@ export const Message = LastMessage.extend({
   delivered_at: Timestamp.nullable().describe('When it reached the customer.'),
   read_at: Timestamp.nullable().describe('When the customer read it.'),
   failed_at: Timestamp.nullable().describe('When it failed.'),
+  edited_at: Timestamp.nullable().describe('When the customer last edited it; `text` is the new one.'),
+  reactions: z.array(Reaction).describe('Reactions to it; they are no messages of their own.'),
 }).meta({ id: 'Message' })
 
 const ConversationId = Id.describe('Conversation id.')
@@ -86,12 +96,15 @@ const sent = {
   reply_to_id: null,
   error: null,
   created_at: '2026-10-01T09:32:00.000Z',
+  deleted_at: null,
   media: null,
   template: null,
   note: false,
   delivered_at: null,
   read_at: null,
   failed_at: null,
+  edited_at: null,
+  reactions: [{ emoji: '👍', from: 'customer' as const, at: '2026-10-01T09:33:00.000Z' }],
 }
 /** A message that a dry run would send has no id. */
 const SentMessage = Message.extend({ id: Id.nullable().describe('Message id; null in a dry run.') })
@@ -180,15 +193,25 @@ export const sendReply = defineOperation({
   description:
     'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is ' +
     'refused with `window_closed` and the window; send a template then. ' +
-    'Only channels of type `chatapp` can send. State and assignment of the conversation do not ' +
+    'Channels of type `chatapp` and those with a URL can send. State and assignment of the conversation do not ' +
     'change. A saved reply is refused when the contact lacks a value for one of its placeholders. ' +
+    '504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
   confirm: 'send',
   repeatable: false,
-  emits: ['message.sent/1', 'contact.updated/1'],
+  emits: [
+    'message.sent/1',
+    'message.failed/1',
+    'conversation.reply_failed/1',
+    'conversation.reopened/1',
+    'contact.updated/1',
+    'contact.deleted/1',
+    'contact.tags_added/1',
+    'contact.groups_added/1',
+  ],
   input: z.object({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),
@@ -286,13 +309,25 @@ export const sendTemplate = defineOperation({
     "Where phones are hidden from the key's owner, a dry run by `phone` answers as for a number that no " +
     'contact has, whether one has it or not, and says so in `warnings`; real sends by `phone` are limited ' +
     'to a number of different phones a day (429, reason `phone_budget`). ' +
+    '504 `outcome_unknown`: the message stays pending and is not sent again; repeat with `idempotency_key`. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
   idempotency: 'optional',
   confirm: 'send',
   repeatable: false,
-  emits: ['message.sent/1', 'conversation.created/1', 'contact.created/1', 'contact.updated/1'],
+  emits: [
+    'message.sent/1',
+    'message.failed/1',
+    'conversation.reply_failed/1',
+    'conversation.reopened/1',
+    'conversation.created/1',
+    'contact.created/1',
+    'contact.updated/1',
+    'contact.deleted/1',
+    'contact.tags_added/1',
+    'contact.groups_added/1',
+  ],
   input: z.object({
     contact_id: Id.optional().describe('The contact; alternative to `phone`.'),
     phone: z
@@ -334,44 +369,6 @@ export const sendTemplate = defineOperation({
         },
         conversation_id: '77',
         preview: 'Hello Ada, your order is on its way.',
-      },
-    },
-  ],
-})
-
-export const getMedia = defineOperation({
-  name: 'messaging_get_media',
-  cli: 'messages media',
-  routes: ['GET /v1/messages/{message_id}/media'],
-  since,
-  stability: 'beta',
-  summary: 'Read the image, video, audio file or document of a message',
-  description:
-    'The REST route returns the bytes, or redirects to them, unless `Accept` is ' +
-    '`application/json`. Other doors return the media type and a URL that is readable without a ' +
-    'key for 5 minutes. 409 `media_pending`: the file is still being downloaded. 404 with the ' +
-    'reason `no_media`, `media_lost` or `media_too_large`: there is no file.',
-  scope: 'mcp:read',
-  bytes: true,
-  input: z.object({ message_id: MessageId }),
-  output: z.object({
-    content_type: z.string().describe('MIME type.'),
-    file_name: z.string().nullable().describe('File name.'),
-    size: z.int().nullable().describe('Bytes; null when this server does not store it.'),
-    url: z.string().describe('URL of the bytes, readable without a key until `expires_at`.'),
-    expires_at: Timestamp.nullable().describe('When the URL expires; null when it is on another server.'),
-  }),
-  errors: ['not_found', 'conflict', 'upstream_error'],
-  examples: [
-    {
-      title: 'A photo',
-      input: { message_id: '901' },
-      output: {
-        content_type: 'image/jpeg',
-        file_name: null,
-        size: 48213,
-        url: 'https://wcrm.example.com/media/x7Fv…',
-        expires_at: '2026-10-01T09:37:00.000Z',
       },
     },
   ],

@@ -134,11 +134,13 @@ export const workspaceSummary = defineOperation({
       .describe('Service levels.'),
     agents: z
       .object({
-        sessions: countField('Sessions of AI agents.'),
-        handoffs: countField('Handed over to people.'),
-        resolution_rate: numberField('Resolved without people, 0 to 1.'),
+        sessions: countField('Sessions of AI agents begun in the range.'),
+        handoffs: countField('Of these, handed over to people.'),
+        resolution_rate: numberField('Of these, the share closed without people, 0 to 1.'),
       })
-      .describe('AI agents.'),
+      .describe(
+        'AI agents: a session is an episode of a conversation in which a key marked as theirs acted.',
+      ),
     chatbots: z.object({ sessions: z.null().describe('Always null: not recorded.') }).describe('Chatbots.'),
     notes: Notes,
     unavailable: Unavailable,
@@ -187,27 +189,30 @@ const StaffRow = z.object({
   staff_id: Id.nullable().describe('Staff member; null: nobody, or the system.'),
   name: z.string().nullable().describe('Name.'),
   conversations: countField(
-    'Conversations answered, closed or assigned; each counts once, here and in the next five counts.',
+    'Conversations answered, closed or assigned; each counts once, as in `handled`, `replied`, `untouched`.',
   ),
   handled: countField('Answered or closed.'),
-  closed: countField('Closed.'),
+  closed: countField('Closes; a conversation can count several times.'),
   replied: countField('Answered.'),
   untouched: countField('Assigned in the range, neither answered nor closed.'),
   messages_sent: countField('Messages sent that did not fail.'),
-  reopened: countField('Reopened after this member had closed them.'),
+  reopened: countField('Reopens after this member had closed; a conversation can count several times.'),
   avg_first_response_seconds: numberField('Average wait for the first response.'),
   avg_time_to_close_seconds: numberField('Average from opening to closing.'),
   sla_breaches: z
     .object({
-      first_response: countField('First responses that were late.'),
-      next_response: countField('Later responses that were late.'),
-      resolution: countField('Closed late.'),
+      first_response: countField('First responses.'),
+      next_response: countField('Later responses.'),
+      resolution: countField('Closes.'),
       total: countField('All.'),
     })
     .nullable()
-    .describe('Clocks that this member stopped late; null when the source does not hold it.'),
+    .describe(
+      'Clocks that ran out in the range, that this member stopped late, or that run in conversations ' +
+        'assigned to them.',
+    ),
   sla_compliance_rate: numberField(
-    'Share of clocks that this member stopped in time, of all that they stopped, 0 to 1.',
+    'Share of clocks that this member stopped in time, of these and `sla_breaches`, 0 to 1.',
   ),
   reason_coverage: numberField('Share of closes with a reason, 0 to 1; for live closes only.'),
 })
@@ -220,7 +225,7 @@ export const staffReport = defineOperation({
   stability: 'beta',
   summary: 'Report what each staff member did in a range of days, and their current load',
   description:
-    'Taken from the shortest stored report that covers the days in the time zone, else counted ' +
+    'Taken from a stored report of exactly these days in the time zone, else counted ' +
     'live. Reports are stored each night for yesterday, 7 and 30 days. Agents need the report ' +
     'permission. For staff who may see some channels only the figures are of those, always counted ' +
     'live, and `notes` say so. It is ' +
@@ -239,7 +244,7 @@ export const staffReport = defineOperation({
         to: z.string().describe('Last day.'),
         generated_at: Timestamp.nullable().describe('When it was created.'),
         timezone: z.string().nullable().describe('Time zone.'),
-        covers_more_than_asked: z.boolean().describe('True: it covers more days than requested.'),
+        covers_more_than_asked: z.boolean().describe('Always false: it covers exactly the days requested.'),
       })
       .nullable()
       .describe('The stored report.'),

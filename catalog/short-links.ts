@@ -130,6 +130,8 @@ export const createShortLink = defineOperation({
     'Send the channel or its phone when several numbers are connected. A second link with the ' +
     'same message on the same number is refused unless `allow_duplicate` is true; the error ' +
     'names the first in `existing_id`. ' +
+    'With the reason `outcome_unknown`, repeat with the same key: it finds the link, and creates it again ' +
+    'after 15 minutes at the earliest. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,

@@ -6,14 +6,17 @@ import { runCommandTree } from './command-tree.ts'
 
 /**
  * `wcrm admin`: administration on the server's own machine, without an API key. Returns the exit code: 0
- * done, 1 unexpected, 2 invalid, 3 not found, 5 a server is running.
+ * done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running.
  */
-export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(
+export const run = async (argv: string[], io: Io): Promise<number> => {
+  let exitCode = 0
+  const failure = await runCommandTree(
     createAdminProgram(async (verb, flags, argument) => {
       const { session, close } = openAdminSession(io, flags, verb)
       try {
-        await printResult(io, verb, await verb.run(session, flags, argument), flags['json'] === true)
+        const result = await verb.run(session, flags, argument)
+        await printResult(io, verb, result, flags['json'] === true)
+        exitCode = verb.exitCode?.(result) ?? 0
       } finally {
         await close()
       }
@@ -22,6 +25,8 @@ export const run = (argv: string[], io: Io): Promise<number> =>
     io,
     describeDatabaseError,
   )
+  return failure === 0 ? exitCode : failure
+}
 
 /** Explains a failed connection to the database. */
 const describeDatabaseError = (error: unknown): unknown => {

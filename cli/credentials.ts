@@ -143,3 +143,10 @@ export const loadCredentials = async (
         .catch(() => undefined)) ?? undefined,
   }
 }
+
+/** Says where the key of a server comes from, in words; see `loadCredentials`. */
+export const findKeySource = (env: Env, url: string): string => {
+  if (env['WCRM_API_KEY']) return 'WCRM_API_KEY'
+  const login = readCredentialsFile(env).logins[credentialName(url)]
+  return login?.store === 'keychain' ? 'the keychain' : `the file ${credentialsPath(env)}`
+}

@@ -194,6 +194,15 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
     .action(async (options: { url?: string }) => {
       context.exitCode = await (await import('./login.ts')).logout(context.io, options.url ?? globalUrl())
     })
+  find('doctor')
+    .option(url, 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', '\nExit code 1 when there is a problem; the findings are printed either way.')
+    .action(async (options: { url?: string }) => {
+      context.exitCode = await (
+        await import('./doctor.ts')
+      ).doctor(context.io, options.url ?? globalUrl(), context.line.json.on, context.manifest.version)
+    })
   find('completion')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .addHelpText(

@@ -23,6 +23,8 @@ const findFix = (
     return typeof key === 'string'
       ? `Is the server running? It is safe to retry with: --idempotency-key ${key}`
       : 'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.'
+  if (typeof key === 'string')
+    return `To learn what became of it, run the same command again with: --idempotency-key ${key}`
   // The detail of a problem with a reason says what to do, and so does that of every command of the command
   // line alone: the fix of the code, which is for all of its problems, could contradict it.
   if (code === 'invalid_input' || error.problem['reason'] !== undefined || !spec) return undefined

@@ -22,6 +22,7 @@ import { mergeGiven } from '../server/core/merge-given.ts'
 import { perform } from '../server/core/perform.ts'
 import { Problem } from '../server/core/problem.ts'
 import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
+import { lazy } from '../server/lazy.ts'
 import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/body.ts'
 import { authenticateRequest, createOriginCheck, problemResponse } from './authenticate.ts'
@@ -33,13 +34,16 @@ import { toTextResult, toToolResult } from './result.ts'
 import { type Tool, createTool } from './tools.ts'
 import { isCallable, listOperations, listToolsetNames, type ToolSelection } from './toolsets.ts'
 
-/** Computed once and shared by all requests: the SDK creates a new server for each of them. */
+/**
+ * Shared by all requests, for each of which the SDK creates a new server. What is a function is computed by the
+ * first request that needs it.
+ */
 type McpCatalog = {
   app: App
   toolsets: readonly string[]
   operations: ReadonlyMap<string, Operation>
-  tools: ReadonlyMap<string, Tool>
-  resources: readonly TextResource[]
+  tools: () => ReadonlyMap<string, Tool>
+  resources: () => readonly TextResource[]
 }
 
 /**
@@ -52,8 +56,8 @@ export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Resp
     app,
     toolsets: listToolsetNames(app.operations),
     operations: new Map(app.operations.map((op) => [op.name, op])),
-    tools: new Map(app.operations.map((op) => [op.name, createTool(op)])),
-    resources: createResources(app.operations),
+    tools: lazy(() => new Map(app.operations.map((op) => [op.name, createTool(op)]))),
+    resources: lazy(() => createResources(app.operations)),
   }
   const handler = createMcpHandler((context) => createServer(catalog, context), {
     onerror: (error) => app.log.debug({ error: error.message }, 'Rejected an MCP message'),
@@ -108,7 +112,7 @@ const notJsonRpc = (message = 'The body is not a JSON-RPC message.'): Response =
     { status: 400 },
   )
 
-/** Whether the arguments of a call have a field `__proto__`, which the SDK would drop: the call would run without it. */
+/** Whether a call has an argument `__proto__`: the SDK would drop it, and the call would run without it. */
 const namesPrototype = (message: object): boolean => {
   const params: unknown = 'params' in message ? message.params : undefined
   const input = isObject(params) ? params['arguments'] : undefined
@@ -155,7 +159,7 @@ const serveTools = (
   const selection = authInfo?.extra as Caller
   server.setRequestHandler('tools/list', () => ({
     tools: listOperations(catalog.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) =>
-      catalog.tools.get(op.name)!,
+      catalog.tools().get(op.name)!,
     ),
   }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
@@ -214,7 +218,7 @@ const withProblems = async <T>(app: App, work: () => Promise<T>): Promise<T | Ca
 
 const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => {
   server.setRequestHandler('resources/list', () => ({
-    resources: catalog.resources.map(({ uri, name, title, description, mimeType }) => ({
+    resources: catalog.resources().map(({ uri, name, title, description, mimeType }) => ({
       uri,
       name,
       title,
@@ -224,7 +228,7 @@ const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => 
   }))
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', ({ params }) => {
-    const found = catalog.resources.find(({ uri }) => uri === params.uri)
+    const found = catalog.resources().find(({ uri }) => uri === params.uri)
     if (!found) throw new ResourceNotFoundError(redactApiKeys(params.uri))
     return { contents: [{ uri: found.uri, mimeType: found.mimeType, text: found.text }] }
   })

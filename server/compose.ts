@@ -1,10 +1,11 @@
+import { CHANNELS_PATH, createChannelEndpoint } from './channels/endpoint.ts'
 import type { App } from './core/app.ts'
 import { type AppOptions, createApp } from './create-app.ts'
 import { Problem } from './core/problem.ts'
 import { toProblemResponse } from './core/respond.ts'
 import { createRequestId } from './ids.ts'
 import { createMediaStore } from './media/store.ts'
-import { createAdapter } from './provider/adapter.ts'
+import { createRoutedProvider } from './provider/routed.ts'
 import { unconfiguredProblem } from './provider/port.ts'
 import { declareBackgroundJobs } from './jobs/background.ts'
 import { createProviderWebhook } from './inbound/webhook.ts'
@@ -55,12 +56,19 @@ export const composeService = ({
   })
   const app = createApp({
     ...options,
-    ...(settings ? { createProvider: (guard) => createAdapter({ ...settings, guard }) } : {}),
+    config: { ...options.config, providerTimeout: config.providerTimeout },
+    ...(settings ? { createProvider: (guard, getApp) => createRoutedProvider(settings, guard, getApp) } : {}),
     media: createMediaStore(mediaDir, { warn: (message) => options.log.warn(message) }),
   })
+  const channelMounts = { [`${CHANNELS_PATH}/**`]: createChannelEndpoint(app) }
   if (!settings) {
     declareBackgroundJobs(app, undefined)
-    return { app, sandboxControl: undefined, sandbox: undefined, mounts: createUnconfiguredMounts(app) }
+    return {
+      app,
+      sandboxControl: undefined,
+      sandbox: undefined,
+      mounts: { ...createUnconfiguredMounts(app), ...channelMounts },
+    }
   }
   const sandboxControl = createSandboxControl(app, settings)
   declareBackgroundJobs(app, sandboxControl)
@@ -70,6 +78,7 @@ export const composeService = ({
     sandboxControl,
     sandbox,
     mounts: {
+      ...channelMounts,
       [WEBHOOK_PATH]: createProviderWebhook(app, settings),
       '/sandbox': sandboxControl.serve,
       '/sandbox/**': sandboxControl.serve,

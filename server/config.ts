@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { parseProxyList } from './http/address.ts'
 import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
+import { isProviderHost } from './provider/settings.ts'
 import { MIN_SECRET_LENGTH } from './secret.ts'
 import { parseAllowList } from './webhooks/guard/allow.ts'
 
@@ -106,6 +107,9 @@ export const Config = z.object({
   limitAuthFailures: PerMinute.default(20)
     .describe('Failed authentications per minute for each client address.')
     .meta({ env: 'WCRM_LIMIT_AUTH_FAILURES' }),
+  limitChannel: PerMinute.default(1200)
+    .describe("Requests per minute of the bridge of a channel of one's own.")
+    .meta({ env: 'WCRM_LIMIT_CHANNEL' }),
   advancedFilters: z
     .enum(['on', 'off'])
     .default('on')
@@ -130,7 +134,7 @@ export const Config = z.object({
     .describe(
       'sandbox: the built-in sandbox plays the messaging provider and no message reaches a customer, as on ' +
         'the embedded database unless this is none. none: sends are refused, as on PostgreSQL when it is ' +
-        'absent. Not together with WCRM_PROVIDER_URL.',
+        'absent. Beside WCRM_PROVIDER_URL, sandbox says that a standalone sandbox is there.',
     )
     .meta({ env: 'WCRM_PROVIDER' }),
   providerUrl: z
@@ -161,6 +165,16 @@ export const Config = z.object({
     .optional()
     .describe("Base URL of the provider's template archive, when it differs.")
     .meta({ env: 'WCRM_PROVIDER_ARCHIVE_URL' }),
+  providerTimeout: z.coerce
+    .number()
+    .min(0.1)
+    .max(20)
+    .default(15)
+    .describe(
+      'Seconds that one request to the messaging provider may take; a repeat of a send whose outcome is ' +
+        'unknown waits as long for it.',
+    )
+    .meta({ env: 'WCRM_PROVIDER_TIMEOUT' }),
   providerAppSecret: z
     .string()
     .min(1)
@@ -302,7 +316,8 @@ export const readConfig = (
  */
 export const requireProvider = (config: Config): Config => {
   if (config.providerUrl === undefined) return config
-  if (config.provider !== undefined)
+  const isTrueProvider = isProviderHost(new URL(config.providerUrl))
+  if (config.provider === 'none' || (config.provider === 'sandbox' && isTrueProvider))
     throw new Error(
       `WCRM_PROVIDER: is ${config.provider}, but WCRM_PROVIDER_URL names a provider; unset one of them`,
     )

@@ -12,6 +12,7 @@ import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
 import { unconfiguredProvider } from './provider/port.ts'
 import type { Provider } from './provider/port.ts'
+import { toTimeoutMs } from './provider/settings.ts'
 import { createSealer } from './sealer.ts'
 import type { SecretRing } from './secret.ts'
 import { createWebhookGuard, type WebhookGuard } from './webhooks/guard.ts'
@@ -36,6 +37,7 @@ export type AppOptions = {
     limitWorkspaceRead?: number | undefined
     limitWorkspaceWrite?: number | undefined
     limitAuthFailures?: number
+    limitChannel?: number
     phoneBudget?: number
     advancedFilters?: 'on' | 'off'
     /** Milliseconds. */
@@ -49,12 +51,14 @@ export type AppOptions = {
     metricsPort?: number | undefined
     /** `WCRM_TRUST_PROXY`. */
     trustProxy?: string
+    /** Seconds. */
+    providerTimeout?: number | undefined
   }
   now?: () => string
   /** Resolves the host names of webhook endpoints; the system resolver when absent. */
   resolve?: ResolveHost | undefined
   /** Creates the client of the messaging provider; sends are refused when absent. */
-  createProvider?: (guard: WebhookGuard) => Provider
+  createProvider?: (guard: WebhookGuard, app: () => App) => Provider
   media?: MediaStore | undefined
   /** Operations beyond the catalog's, with their handlers. */
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
@@ -71,6 +75,7 @@ const toAppConfig = (config: AppOptions['config'], embedded: boolean): App['conf
       key: config.limitWrite,
       workspace: config.limitWorkspaceWrite ?? config.limitWrite * WORKSPACE_LIMIT_FACTOR,
     },
+    channel: config.limitChannel ?? 1200,
   },
   phoneBudget: config.phoneBudget ?? 100,
   filters: {
@@ -85,6 +90,7 @@ const toAppConfig = (config: AppOptions['config'], embedded: boolean): App['conf
   authFailureLimit: config.limitAuthFailures ?? 20,
   metrics: { token: config.metricsToken, port: config.metricsPort },
   trustedProxies: parseProxyList(config.trustProxy ?? ''),
+  providerTimeoutMs: toTimeoutMs(config),
 })
 
 export const createApp = ({
@@ -101,7 +107,7 @@ export const createApp = ({
 }: AppOptions): App => {
   const webhookGuard = createWebhookGuard(config.webhookAllow, resolve)
   const state = createAppState()
-  return {
+  const app: App = {
     ...state,
     db: storage.db,
     heavy: storage.heavy,
@@ -119,11 +125,13 @@ export const createApp = ({
     mediaSealer: createSealer(secrets, 'media'),
     responseSealer: createSealer(secrets, 'answers'),
     webhookSealer: createSealer(secrets, 'webhooks'),
+    accountSealer: createSealer(secrets, 'provider accounts'),
     webhookGuard,
-    provider: createProvider(webhookGuard),
+    provider: createProvider(webhookGuard, () => app),
     jobs: createJobRunner(log, (error) => noteDiskFull({ disk: state.disk, log }, error)),
     media,
     clockOffsets: new Map(),
     now: now ?? (() => new Date().toISOString()),
   }
+  return app
 }

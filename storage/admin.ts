@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Role } from '../catalog/workspace.ts'
+import { clearChannelProblem } from './channel-health.ts'
 import type { TableRow, Db } from './database.ts'
 import { requireNoProviderOwner } from './provider-owners.ts'
 
@@ -268,6 +269,7 @@ export const createChannel = async (
         web_surface: null,
         payment_configuration: null,
         quality_rating: null,
+        url: null,
         ...fields,
         created_at: now,
       })
@@ -293,6 +295,9 @@ export const updateChannel = async (
       .returningAll()
       .executeTakeFirst()
     if (!row) return undefined
+    // What the provider had to say was of another state, number or account.
+    if ('status' in fields || 'account_id' in fields || 'provider_phone_number_id' in fields)
+      await clearChannelProblem(tx, workspaceId, id)
     const { workspace_id: _, ...channel } = row
     return channel
   })

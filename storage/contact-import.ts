@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { lineKey, type StoredLine, toPhoneKey } from './contact-lines.ts'
 import { type ContactRow, labelIdColumns, searchText } from './contacts.ts'
 import { counterUpsert } from './counters.ts'
 import type { Db } from './database.ts'
@@ -6,11 +7,11 @@ import type { DeferredWrite } from './deferred-write.ts'
 import { fold } from './text.ts'
 import { type FieldTypes, type ValueChange, valueWriteParts, type Attrs } from './contact-values.ts'
 
-export type BasicContact = { phone: string; name: string | null; email: string | null }
+export type BasicContact = StoredLine & { name: string | null; email: string | null }
 
 /**
- * Inserts contacts, with ids in the given order, except those whose phone is taken. Returns the ids of the
- * created ones by phone.
+ * Inserts contacts, with ids in the given order, except those whose line is taken. Returns the ids of the
+ * created ones by the keys of their lines.
  */
 export const insertContacts = async (
   tx: Db,
@@ -18,43 +19,46 @@ export const insertContacts = async (
   contacts: readonly BasicContact[],
   now: string,
 ): Promise<Map<string, string>> => {
-  // Inserted in the order of their phones, so that two writers of the same contacts cannot deadlock.
-  const { rows } = await sql<{ id: string; phone: string }>`
+  // Inserted in the order of their lines, so that two writers of the same contacts cannot deadlock.
+  const { rows } = await sql<{ id: string; key: string }>`
     with u as materialized (
       select nextval(pg_get_serial_sequence('contacts', 'id')) as id, x.*
-      from unnest(${contacts.map((c) => c.phone)}::text[], ${contacts.map((c) => c.name)}::text[],
+      from unnest(${contacts.map((c) => c.phone)}::text[], ${contacts.map(toPhoneKey)}::text[],
+        ${contacts.map((c) => c.name)}::text[],
         ${contacts.map((c) => c.email)}::text[], ${contacts.map((c) => fold(c.name ?? ''))}::text[],
         ${contacts.map((c) => searchText(c.name, c.phone))}::text[])
-          as x (phone, name, email, name_key, search)
+          as x (phone, phone_key, name, email, name_key, search)
     )
-    insert into contacts (workspace_id, id, phone, name, email, name_key, search, created_at, updated_at)
-    select ${workspaceId}::bigint, id, phone, name, email, name_key, search, ${now}::timestamptz,
+    insert into contacts (workspace_id, id, phone, phone_key, name, email, name_key, search, created_at,
+      updated_at)
+    select ${workspaceId}::bigint, id, phone, phone_key, name, email, name_key, search, ${now}::timestamptz,
       ${now}::timestamptz
-    from u order by phone collate "C"
-    on conflict (workspace_id, phone) do nothing returning id, phone`.execute(tx)
-  return new Map(rows.map(({ id, phone }) => [phone, id]))
+    from u order by ${lineKey} collate "C"
+    on conflict (workspace_id, (coalesce(phone_key, phone))) do nothing
+    returning id, ${lineKey} as key`.execute(tx)
+  return new Map(rows.map(({ id, key }) => [key, id]))
 }
 
-/** Returns those of these phones that contacts have. */
+/** Returns those of these lines, by their keys, that contacts have. */
 export const findTakenPhones = async (
   tx: Db,
   workspaceId: string,
-  phones: readonly string[],
+  keys: readonly string[],
 ): Promise<string[]> => {
-  const { rows } = await sql<{ phone: string }>`
-    select phone from contacts
-    where workspace_id = ${workspaceId} and phone = any(${phones}::text[])`.execute(tx)
-  return rows.map((row) => row.phone)
+  const { rows } = await sql<{ key: string }>`
+    select ${lineKey} as key from contacts
+    where workspace_id = ${workspaceId} and ${lineKey} = any(${keys}::text[])`.execute(tx)
+  return rows.map((row) => row.key)
 }
 
-/** Locks the contacts with these phones, in the order of their ids. Returns the ids. */
+/** Locks the contacts with these lines, by their keys, in the order of their ids. Returns the ids. */
 export const lockContactsByPhone = async (
   tx: Db,
   workspaceId: string,
-  phones: readonly string[],
+  keys: readonly string[],
 ): Promise<string[]> => {
   const { rows } = await sql<{ id: string }>`
-    select id from contacts where workspace_id = ${workspaceId} and phone = any(${phones}::text[])
+    select id from contacts where workspace_id = ${workspaceId} and ${lineKey} = any(${keys}::text[])
     order by contacts.id for no key update`.execute(tx)
   return rows.map((row) => row.id)
 }
@@ -62,7 +66,8 @@ export const lockContactsByPhone = async (
 export type ExistingContact = Pick<
   ContactRow,
   'id' | 'name' | 'email' | 'dnd' | 'starred' | 'created_at' | 'updated_at' | 'attrs'
-> & { phone: string; tag_ids: string[]; group_ids: string[] }
+> &
+  StoredLine & { tag_ids: string[]; group_ids: string[] }
 
 /**
  * Returns what an import may change of locked contacts. A statement of its own: the one that waits for a lock
@@ -75,7 +80,8 @@ export const readExistingContacts = async (
 ): Promise<ExistingContact[]> =>
   (
     await sql<ExistingContact>`
-    select c.id, c.phone, c.name, c.email, c.dnd, c.starred, c.created_at, c.updated_at,
+    select c.id, c.phone, coalesce(c.phone_key, c.phone) as key,
+      c.name, c.email, c.dnd, c.starred, c.created_at, c.updated_at,
       coalesce(f.attrs, '{}') as attrs, ${labelIdColumns}
     from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
     where c.workspace_id = ${workspaceId} and c.id = any(${ids}::bigint[])`.execute(tx)

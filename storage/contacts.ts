@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { lineKey } from './contact-lines.ts'
 import { addToCounters, randomShard } from './counters.ts'
 import type { Db } from './database.ts'
 import { QUICK } from './driver.ts'
@@ -124,18 +125,18 @@ export const readContact = async (
   return rows[0] && { contact: rows[0], fields }
 }
 
-/** Returns the id of the contact with this phone, locked; undefined when there is none. */
+/** Returns the id of the contact with this line, by its key, locked; undefined when there is none. */
 export const lockContactByPhone = async (
   tx: Db,
   workspaceId: string,
-  phone: string,
+  key: string,
 ): Promise<string | undefined> =>
   (
     await tx
       .selectFrom('contacts')
       .select('id')
       .where('workspace_id', '=', workspaceId)
-      .where('phone', '=', phone)
+      .where(lineKey, '=', key)
       .forUpdate()
       .executeTakeFirst()
   )?.id
@@ -154,9 +155,13 @@ export const lockContact = async (tx: Db, workspaceId: string, id: string): Prom
 export const searchText = (name: string | null, phone: string | null): string =>
   `${fold(name ?? '')}\n${phone ?? ''}`
 
-/** `types`: the types of the fields that `attrs` has values of. */
+/**
+ * `types`: the types of the fields that `attrs` has values of. `phoneKey`: of the phone's line, where it
+ * differs from the phone.
+ */
 export type NewContact = {
   phone: string | null
+  phoneKey?: string | null
   name: string | null
   email: string | null
   attrs: Attrs
@@ -183,7 +188,7 @@ export const buildContactInsert = (
   contact: NewContact,
   now: string,
 ): DeferredWrite => {
-  const { tagIds, groupIds, phone, name, email } = contact
+  const { tagIds, groupIds, phone, phoneKey = null, name, email } = contact
   const hasValues = Object.keys(contact.attrs).length > 0
   const subjects = [
     'contacts',
@@ -204,10 +209,11 @@ export const buildContactInsert = (
     expectRow: 'c',
     parts: sql`
     c as (
-      insert into contacts (workspace_id, id, phone, name, email, name_key, search, created_at, updated_at)
-      values (${workspaceId}, ${id}, ${phone}, ${name}, ${email}, ${fold(name ?? '')},
+      insert into contacts (workspace_id, id, phone, phone_key, name, email, name_key, search, created_at,
+        updated_at)
+      values (${workspaceId}, ${id}, ${phone}, ${phoneKey}, ${name}, ${email}, ${fold(name ?? '')},
         ${searchText(name, phone)}, ${now}, ${now})
-      on conflict (workspace_id, phone) do nothing returning id
+      on conflict (workspace_id, (coalesce(phone_key, phone))) do nothing returning id
     ), n as (
       insert into counters (workspace_id, subject, shard, n)
       select ${workspaceId}, s, ${randomShard()}, 1 from c, unnest(${subjects}::text[]) as s order by s
@@ -311,7 +317,8 @@ export const deleteContactRow = async (tx: Db, workspaceId: string, id: string):
       delete from contact_tags where workspace_id = ${workspaceId} and contact_id = ${id} returning tag_id),
     g as (
       delete from contact_groups where workspace_id = ${workspaceId} and contact_id = ${id}
-      returning group_id)
+      returning group_id),
+    h as (delete from channel_customers where workspace_id = ${workspaceId} and contact_id = ${id})
     select 'tag:' || tag_id as subject from t union all select 'group:' || group_id from g`.execute(tx)
   const changes = new Map([['contacts', -1]])
   for (const { subject } of rows) changes.set(subject, -1)

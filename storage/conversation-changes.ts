@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import { type EpisodeAct, recordActParts } from './agent-sessions.ts'
 import type { ConversationState } from './conversations.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
@@ -12,8 +13,17 @@ export type SlaClocks = Pick<
   'sla_policy_id' | 'first_response_due_at' | 'next_response_due_at' | 'resolution_due_at' | 'sla_breached'
 >
 
-/** `openedBy`: the staff member; null: the customer or the system. */
-export type EpisodeStart = { openedBy: string | null; title: string | null; clocks: SlaClocks; now: string }
+/**
+ * `openedBy`: the staff member; null: the customer or the system. `resumed`: because a reply failed, so that
+ * the customer's wait goes on.
+ */
+export type EpisodeStart = {
+  openedBy: string | null
+  title: string | null
+  clocks: SlaClocks
+  resumed?: boolean
+  now: string
+}
 
 /** Inserts a conversation with its first episode. */
 export const insertConversation = async (
@@ -49,14 +59,14 @@ export const openEpisode = async (
   workspaceId: string,
   id: string,
   episode: number,
-  { openedBy, title, clocks, now }: EpisodeStart,
+  { openedBy, title, clocks, resumed = false, now }: EpisodeStart,
 ): Promise<void> => {
   await sql`
     with e as (
       insert into conversation_episodes (workspace_id, conversation_id, n, title, opened_at, opened_by,
-        resolution_due_at)
+        resolution_due_at, resumed)
       values (${workspaceId}::bigint, ${id}::bigint, ${episode}::int, ${title}, ${now}::timestamptz,
-        ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz)
+        ${openedBy}::bigint, ${clocks.resolution_due_at}::timestamptz, ${resumed}::boolean)
     )
     update conversations set state = 'open', episode = ${episode}::int, title = ${title},
       sla_policy_id = ${clocks.sla_policy_id}::bigint, sla_breached = false,
@@ -80,8 +90,8 @@ const insertWaitParts = (
   { since, nextDue }: ReplyWait,
 ): RawBuilder<unknown> => sql`
   f as (
-    select coalesce((select e.first_response_at is null and e.opened_by is null from conversation_episodes e
-      where e.workspace_id = ${workspaceId} and e.conversation_id = ${id}::bigint
+    select coalesce((select e.first_response_at is null and e.opened_by is null and not e.resumed
+      from conversation_episodes e where e.workspace_id = ${workspaceId} and e.conversation_id = ${id}::bigint
         and e.n = ${episode}::int), false) as first
   ), w as (
     insert into reply_waits (workspace_id, conversation_id, since, kind, episode, due_at)
@@ -92,12 +102,14 @@ const insertWaitParts = (
           and r.since < ${since}::timestamptz + interval '1 second'), ${since}::timestamptz),
       case when first then 'first_response' else 'next_response' end, ${episode}::int,
       case when first then ${firstDue}::timestamptz else ${nextDue}::timestamptz end
-    from f on conflict do nothing
+    from f on conflict do nothing returning since
   )`
 
+/** `waiting_since` is the start of the open wait; it counts while the customer waits (migration 0017). */
 const setNextResponseDue = (wait: ReplyWait): RawBuilder<unknown> =>
   sql`next_response_due_at = case when (select first from f) then next_response_due_at
-    else ${wait.nextDue}::timestamptz end`
+    else ${wait.nextDue}::timestamptz end,
+    waiting_since = coalesce((select since from w), waiting_since)`
 
 type NextDue = { next_response_due_at: string | null }
 
@@ -157,19 +169,31 @@ export const updateOnInbound = async (
     )
   ).rows[0]!.next_response_due_at
 
+const toAct = ({ id, episode }: ConversationState, keyId: string | null, at: string): EpisodeAct => ({
+  conversationId: id,
+  episode,
+  keyId,
+  at,
+})
+
 /**
  * Writes what a message to the customer changed. It ends the wait for a reply, and is the first response of
- * the episode if there was none.
+ * the episode if there was none. It belongs to the present episode, though it may have been written before.
  */
 export const updateOnOutbound = async (
   tx: Db,
   workspaceId: string,
   next: ConversationState,
-  sent: { at: string; staffId: string | null },
+  sent: { id: string; at: string; staffId: string | null; keyId: string | null },
   now: string,
 ): Promise<void> => {
   await sql`
-    with ${updateContactPart(workspaceId, next)}, w as (
+    with ${updateContactPart(workspaceId, next)}${
+      next.state === 'open' ? sql`, ${recordActParts(workspaceId, toAct(next, sent.keyId, sent.at))}` : sql``
+    }, m as (
+      update messages set episode = ${next.episode}::int
+      where workspace_id = ${workspaceId} and id = ${sent.id}::bigint and episode <> ${next.episode}::int
+    ), w as (
       update reply_waits set ended_at = greatest(${sent.at}::timestamptz, since),
         ended_by = ${sent.staffId}::bigint
       where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
@@ -190,11 +214,11 @@ export const updateOnClose = async (
   tx: Db,
   workspaceId: string,
   next: ConversationState,
-  closed: { by: string | null; reason: string | null },
+  closed: { by: string | null; keyId: string | null; reason: string | null },
   now: string,
 ): Promise<void> => {
   await sql`
-    with w as (
+    with ${recordActParts(workspaceId, toAct(next, closed.keyId, now))}, w as (
       update reply_waits set ended_at = greatest(${now}::timestamptz, since), ended_by = ${closed.by}::bigint
       where workspace_id = ${workspaceId} and conversation_id = ${next.id}::bigint and ended_at is null
     ), e as (

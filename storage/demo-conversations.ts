@@ -27,6 +27,8 @@ export type NewDemoConversation = {
   created_at: string
   updated_at: string
   last_activity_at: string
+  waiting_since: string | null
+  delivery_failed: boolean
   last: number
   messages: NewDemoMessage[]
   episodes: NewDemoEpisode[]
@@ -53,6 +55,8 @@ export type NewDemoMessage = {
   read_at: string | null
   failed_at: string | null
   media: { content_type: string; file_name: string | null; size: number; url: string } | null
+  /** Of the customer. */
+  reaction: { emoji: string; at: string } | null
 }
 type NewDemoEpisode = {
   n: number
@@ -79,7 +83,8 @@ const CONVERSATION_COLUMNS = `channel_id bigint, state text, title text, episode
   reply_status text, last_inbound_at timestamptz, free_entry_at timestamptz,
   window_expires_at timestamptz, reminder_at timestamptz, sla_policy_id bigint,
   first_response_due_at timestamptz, next_response_due_at timestamptz, resolution_due_at timestamptz,
-  sla_breached boolean, created_at timestamptz, updated_at timestamptz, last_activity_at timestamptz`
+  sla_breached boolean, created_at timestamptz, updated_at timestamptz, last_activity_at timestamptz,
+  waiting_since timestamptz, delivery_failed boolean`
 const MESSAGE_COLUMNS = `episode integer, direction text, type text, status text, text text, content jsonb,
   note boolean, staff_id bigint, template_name text, template_language text, provider_id text, error text,
   error_code integer, created_at timestamptz, sent_at timestamptz, delivered_at timestamptz,
@@ -130,7 +135,7 @@ export const insertDemoConversations = async (
     ), m as materialized (
       select nextval(pg_get_serial_sequence('messages', 'id')) as id, r.* 
       from ${rows('messages')} as r (conversation_index integer, m integer, media jsonb,
-        ${sql.raw(MESSAGE_COLUMNS)})
+        reaction jsonb, ${sql.raw(MESSAGE_COLUMNS)})
     ), iv as (
       insert into conversations (workspace_id, id, contact_id, last_message_id,
         ${sql.raw(columnNames(CONVERSATION_COLUMNS))})
@@ -148,6 +153,10 @@ export const insertDemoConversations = async (
       select ${workspaceId}::bigint, id, 'linked', media->>'content_type', media->>'file_name',
         (media->>'size')::bigint, media->>'url'
       from m where media is not null
+    ), ir as (
+      insert into message_reactions (workspace_id, message_id, sender, emoji, at)
+      select ${workspaceId}::bigint, id, 'customer', reaction->>'emoji', (reaction->>'at')::timestamptz
+      from m where reaction is not null
     ), ie as (
       insert into conversation_episodes (workspace_id, conversation_id, n, opened_at, opened_by, closed_at,
         closed_by, close_reason, first_response_at, resolution_due_at)

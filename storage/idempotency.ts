@@ -19,6 +19,8 @@ export type IdempotencyRecord = {
   body: string | null
   view: StoredView | null
   intent: unknown
+  /** Business time after which a call without an outcome is given up; null unless it is running. */
+  give_up_at: string | null
   lease_over: boolean
   expired: boolean
 }
@@ -41,7 +43,7 @@ export const reserveKey = async (
   const lockName = `${workspaceId} ${staffId} ${key}`
   const { rows } = await sql<{ locked: boolean; state: string | null } & IdempotencyRecord>`
     select l.locked, i.operation, i.fingerprint, i.state, i.status, i.body, i.view,
-      i.intent,
+      i.intent, i.give_up_at,
       coalesce(i.lease_until <= clock_timestamp(), true) as lease_over,
       i.expires_at <= ${now}::timestamptz as expired
     from (select pg_try_advisory_xact_lock(hashtextextended(${lockName}, 0)) as locked) as l
@@ -95,7 +97,11 @@ export const insertResult = async (
   await expectingRow(write, executeAndCommit(tx, statement))
 }
 
-/** The same for a record that has been running since the first part of the operation; commits too. */
+/**
+ * The same for a record that has been running since the first part of the operation; commits too. It is kept
+ * from now on: what became of a call may be known only after a day. Its view stays that of the staff member
+ * who made the call, who may see less by now.
+ */
 export const completeRecord = async (
   tx: Db,
   record: CompletedRecord,
@@ -105,7 +111,8 @@ export const completeRecord = async (
     with ${eventInserts(record.workspaceId, events)} ${auditInsertPart(record.workspaceId, record.audit)}
     update idempotency
     set state = 'done', status = ${record.status}, body = ${record.body},
-      view = ${JSON.stringify(record.view)}::jsonb, intent = null, lease_until = null
+      view = coalesce(view, ${JSON.stringify(record.view)}::jsonb),
+      intent = null, lease_until = null, give_up_at = null, expires_at = ${record.expiresAt}::timestamptz
     where ${isRecord(record)} and state = 'running'`
   await executeAndCommit(tx, statement)
 }
@@ -117,22 +124,24 @@ export const completeRecord = async (
 export type LeaseToken = string
 
 /**
- * Records that an operation is about to call the provider: its intent, and a lease in seconds of real time.
- * Commits.
+ * Records that an operation is about to call the provider: its intent, a lease in seconds of real time, and
+ * the business time after which its outcome is given up. Commits.
  */
 export const insertIntent = async (
   tx: Db,
-  record: Omit<CompletedRecord, 'status' | 'body' | 'view'>,
+  record: Omit<CompletedRecord, 'status' | 'body'>,
   intent: unknown,
   leaseSeconds: number,
+  giveUpAt: string,
 ): Promise<LeaseToken> => {
-  const { workspaceId, staffId, key, operation, fingerprint, now, expiresAt } = record
+  const { workspaceId, staffId, key, operation, fingerprint, view, now, expiresAt } = record
   const statement = sql<{ lease: LeaseToken }>`
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, intent,
-      lease_until, created_at, expires_at)
+      view, lease_until, give_up_at, created_at, expires_at)
     values (${workspaceId}, ${staffId}, ${key}, ${operation}, ${fingerprint}, 'running',
-      ${JSON.stringify(intent)}::jsonb, clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
-      ${now}, ${expiresAt})
+      ${JSON.stringify(intent)}::jsonb, ${JSON.stringify(view)}::jsonb,
+      clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
+      ${giveUpAt}, ${now}, ${expiresAt})
     returning lease_until::text as lease`
   const { rows } = await executeAndCommit(tx, statement)
   return rows[0]!.lease
@@ -179,35 +188,47 @@ export const deleteRunningRecord = async (tx: Db, record: RecordKey, lease: Leas
   return rows.length > 0
 }
 
-/** A running record whose lease expired before its call finished. */
-type ExpiredCall = {
+/** A running record whose call has no outcome yet. `over`: it is given up unless it is found now. */
+type OpenCall = {
   lease: LeaseToken
   workspace_id: string
   staff_id: string
   key: string
   operation: string
   intent: unknown
-  fingerprint: Uint8Array
-  expires_at: string
+  over: boolean
 }
 
-/** Claims running records whose lease expired, each with a new lease so that one worker has it. */
-export const claimExpiredCalls = async (
+/**
+ * Claims running records that nobody works on, each with a new lease so that one worker has it. The longer a
+ * call has been open, the longer is the wait until it is claimed again: a quarter of its age, at most an
+ * hour, and none in the first twenty seconds. `now`: real time; `clockOffsets`: milliseconds by which the
+ * business time of a workspace is ahead of it.
+ */
+export const claimOpenCalls = async (
   db: Db,
+  now: string,
+  clockOffsets: ReadonlyMap<string, number>,
   leaseSeconds: number,
   limit: number,
-): Promise<ExpiredCall[]> => {
-  const { rows } = await sql<ExpiredCall>`
+): Promise<OpenCall[]> => {
+  const { rows } = await sql<OpenCall>`
     update idempotency i
     set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
     from (
-      select workspace_id, staff_id, key from idempotency
-      where state = 'running' and lease_until <= clock_timestamp()
-      order by lease_until limit ${limit} for update skip locked
+      select r.workspace_id, r.staff_id, r.key, o.over from idempotency r
+      left join unnest(${[...clockOffsets.keys()]}::bigint[], ${[...clockOffsets.values()]}::bigint[])
+        as c (workspace_id, ms) on c.workspace_id = r.workspace_id
+      cross join lateral (select coalesce(r.give_up_at
+        <= ${now}::timestamptz + coalesce(c.ms, 0) * interval '1 millisecond', false) as over) o
+      where r.state = 'running' and r.lease_until <= clock_timestamp() and (o.over
+        or r.lease_until + least(interval '1 hour', greatest(interval '0 seconds',
+          r.lease_until - r.created_at - interval '20 seconds') / 4) <= clock_timestamp())
+      order by r.lease_until limit ${limit} for update of r skip locked
     ) as d
     where i.workspace_id = d.workspace_id and i.staff_id = d.staff_id and i.key = d.key
-    returning i.workspace_id, i.staff_id, i.key, i.operation, i.intent, i.fingerprint, i.expires_at,
-      i.lease_until::text as lease`.execute(db)
+    returning i.workspace_id, i.staff_id, i.key, i.operation, i.intent, i.lease_until::text as lease,
+      d.over`.execute(db)
   return rows
 }
 

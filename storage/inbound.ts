@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { customerColumns, type CustomerPhone, lineKey, toPhoneKey, toProviderPhone } from './contact-lines.ts'
 import { searchText } from './contacts.ts'
 import { counterUpsert } from './counters.ts'
 import type { TableRow, Db } from './database.ts'
@@ -12,6 +13,7 @@ export type InboundChannel = {
   status: TableRow<'channels'>['status']
   quality_rating: string | null
   phone_number_id: string | null
+  account_id: string | null
 }
 
 /**
@@ -24,7 +26,7 @@ export const findChannelsByNumber = async (
 ): Promise<Map<string, InboundChannel>> => {
   if (numbers.length === 0) return new Map()
   const { rows } = await sql<InboundChannel & { phone_number_id: string }>`
-    select distinct on (provider_phone_number_id) workspace_id, id, name, status, quality_rating,
+    select distinct on (provider_phone_number_id) workspace_id, id, name, status, quality_rating, account_id,
       provider_phone_number_id as phone_number_id
     from channels where provider_phone_number_id = any(${numbers}::text[])
       order by provider_phone_number_id, created_at, id`.execute(tx)
@@ -32,42 +34,15 @@ export const findChannelsByNumber = async (
 }
 
 /**
- * Locks the channels of an account, or only those with this displayed number (digits). Called before the
- * workspace is known.
+ * The locked contact of a customer. `phone_key`: of its line, where it differs from the phone. `provider_phone`:
+ * how the provider spelled the phone last, where that differs.
  */
-export const lockChannelsOfAccount = async (
-  tx: Db,
-  accountId: string,
-  displayNumber: string | null,
-): Promise<InboundChannel[]> =>
-  (
-    await sql<InboundChannel>`
-    select workspace_id, id, name, status, quality_rating, provider_phone_number_id as phone_number_id
-      from channels
-    where account_id = ${accountId} and (${displayNumber}::text is null
-      or regexp_replace(identifier, '[^0-9]', '', 'g') = ${displayNumber}::text)
-    order by workspace_id, id for update`.execute(tx)
-  ).rows
-
-export const updateChannelState = async (
-  tx: Db,
-  workspaceId: string,
-  id: string,
-  state: Pick<InboundChannel, 'status' | 'quality_rating'>,
-): Promise<void> => {
-  await tx
-    .updateTable('channels')
-    .set({ status: state.status, quality_rating: state.quality_rating })
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
-    .execute()
-}
-
-/** The locked contact of a customer. */
 export type CustomerRow = {
   id: string
   name: string | null
   phone: string | null
+  phone_key: string | null
+  provider_phone: string | null
   chatapp_user_id: string | null
   dnd: boolean
   starred: boolean
@@ -75,20 +50,46 @@ export type CustomerRow = {
   updated_at: string
 }
 
-const customerColumns = sql`id, name, phone, chatapp_user_id, dnd, starred, created_at, updated_at`
-
-/** Locks the contacts with these phones or user ids, in the order of their ids. */
-export const lockCustomers = async (
+/** Returns contacts with these lines, by their keys, or user ids. */
+export const findCustomers = async (
   tx: Db,
   workspaceId: string,
-  phones: readonly string[],
+  keys: readonly string[],
   userIds: readonly string[],
 ): Promise<CustomerRow[]> =>
   (
     await sql<CustomerRow>`
     select ${customerColumns} from contacts
-    where workspace_id = ${workspaceId} and (phone = any(${phones}::text[])
+    where workspace_id = ${workspaceId} and (${lineKey} = any(${keys}::text[])
+      or chatapp_user_id = any(${userIds}::text[])) order by contacts.id`.execute(tx)
+  ).rows
+
+/** Locks the contacts with these lines, by their keys, or user ids, in the order of their ids. */
+export const lockCustomers = async (
+  tx: Db,
+  workspaceId: string,
+  keys: readonly string[],
+  userIds: readonly string[],
+): Promise<CustomerRow[]> =>
+  (
+    await sql<CustomerRow>`
+    select ${customerColumns} from contacts
+    where workspace_id = ${workspaceId} and (${lineKey} = any(${keys}::text[])
       or chatapp_user_id = any(${userIds}::text[])) order by contacts.id for update`.execute(tx)
+  ).rows
+
+/** Locks contacts by their ids, in that order. */
+export const lockCustomersById = async (
+  tx: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<CustomerRow[]> =>
+  (
+    await sql<CustomerRow>`
+    select ${customerColumns} from contacts
+    where workspace_id = ${workspaceId} and id = any(${ids}::bigint[]) order by contacts.id for update`.execute(
+      tx,
+    )
   ).rows
 
 /**
@@ -102,10 +103,10 @@ export const lockUserIds = async (tx: Db, workspaceId: string, userIds: readonly
         from unnest(${userIds}::text[]) as u order by key) as keys`.execute(tx)
 }
 
-export type NewCustomer = { phone: string | null; userId: string | null; name: string | null }
+export type NewCustomer = { phone: CustomerPhone | null; userId: string | null; name: string | null }
 
 /**
- * Inserts contacts and counts them, except those whose phone another contact has by now. The plan's limit
+ * Inserts contacts and counts them, except those whose line another contact has by now. The plan's limit
  * does not apply: a customer's message is never refused.
  */
 export const insertCustomers = async (
@@ -115,17 +116,21 @@ export const insertCustomers = async (
   now: string,
 ): Promise<CustomerRow[]> => {
   const { rows } = await sql<CustomerRow>`
-    insert into contacts (workspace_id, phone, chatapp_user_id, name, name_key, search, created_at,
-      updated_at)
-    select ${workspaceId}::bigint, phone, user_id, name, name_key, search, ${now}::timestamptz,
-      ${now}::timestamptz
-    from unnest(${customers.map((c) => c.phone)}::text[], ${customers.map((c) => c.userId)}::text[],
-      ${customers.map((c) => c.name)}::text[],
+    insert into contacts (workspace_id, phone, phone_key, provider_phone, chatapp_user_id, name, name_key,
+      search, created_at, updated_at)
+    select ${workspaceId}::bigint, phone, phone_key, provider_phone, user_id, name, name_key, search,
+      ${now}::timestamptz, ${now}::timestamptz
+    from unnest(${customers.map((c) => c.phone?.phone ?? null)}::text[],
+      ${customers.map((c) => toPhoneKey(c.phone))}::text[],
+      ${customers.map((c) => c.phone && toProviderPhone(c.phone.phone, c.phone.spelling))}::text[],
+      ${customers.map((c) => c.userId)}::text[], ${customers.map((c) => c.name)}::text[],
       ${customers.map((c) => fold(c.name ?? ''))}::text[],
-        ${customers.map((c) => searchText(c.name, c.phone))}::text[]) as u (phone, user_id, name, name_key,
-          search)
-    order by phone collate "C"
-    on conflict (workspace_id, phone) do nothing returning ${customerColumns}`.execute(tx)
+      ${customers.map((c) => searchText(c.name, c.phone?.phone ?? null))}::text[])
+        as u (phone, phone_key, provider_phone, user_id, name, name_key, search)
+    order by ${lineKey} collate "C"
+    on conflict (workspace_id, (coalesce(phone_key, phone))) do nothing returning ${customerColumns}`.execute(
+    tx,
+  )
   if (rows.length > 0) await counterUpsert(workspaceId, [['contacts', rows.length]]).execute(tx)
   return rows
 }
@@ -134,19 +139,21 @@ export const insertCustomers = async (
 export const updateCustomer = async (
   tx: Db,
   workspaceId: string,
-  { id, name, phone, chatapp_user_id: userId, dnd }: CustomerRow,
-  now: string,
+  { id, name, phone, phone_key, provider_phone, chatapp_user_id: userId, dnd }: CustomerRow,
+  updatedAt: string,
 ): Promise<void> => {
   await tx
     .updateTable('contacts')
     .set({
       name,
       phone,
+      phone_key,
+      provider_phone,
       chatapp_user_id: userId,
       dnd,
       name_key: fold(name ?? ''),
       search: searchText(name, phone),
-      updated_at: now,
+      updated_at: updatedAt,
     })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)

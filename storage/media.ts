@@ -41,19 +41,33 @@ export type ClaimedMedia = {
   type: string
   content_type: string | null
   sha256: string | null
-  provider_media_id: string
+  /** The id at the provider; null for a file of a channel of one's own, which is at `url`. */
+  provider_media_id: string | null
+  url: string | null
   attempts: number
+  /** Of the channel of the message, at the provider. */
+  phone_number_id: string | null
 }
+
+/** Files wait until there is a provider to ask; those of channels of one's own need none. */
+const isFetchable = (hasProvider: boolean) =>
+  sql<boolean>`(${hasProvider}::boolean or provider_media_id is null)`
 
 /**
  * Leases files that are due for download, of all workspaces; if the process dies, another server takes them
- * when the lease has expired.
+ * when the lease has expired. `hasProvider`: also those that only the provider has.
  */
-export const claimMedia = async (db: Db, leaseSeconds: number, limit: number): Promise<ClaimedMedia[]> =>
+export const claimMedia = async (
+  db: Db,
+  leaseSeconds: number,
+  limit: number,
+  hasProvider: boolean,
+): Promise<ClaimedMedia[]> =>
   (
     await sql<ClaimedMedia>`
     with due as (
       select workspace_id, message_id from media where state = 'waiting' and next_attempt_at <= now()
+        and ${isFetchable(hasProvider)}
       order by next_attempt_at limit ${limit}::int for update skip locked
     )
     update media d
@@ -61,8 +75,9 @@ export const claimMedia = async (db: Db, leaseSeconds: number, limit: number): P
     from due, messages m
     where d.workspace_id = due.workspace_id and d.message_id = due.message_id
       and m.workspace_id = d.workspace_id and m.id = d.message_id
-    returning d.workspace_id, d.message_id, m.type, d.content_type, d.sha256, d.provider_media_id,
-      d.attempts`.execute(db)
+    returning d.workspace_id, d.message_id, m.type, d.content_type, d.sha256, d.provider_media_id, d.url,
+      d.attempts, (select c.provider_phone_number_id from channels c
+        where c.workspace_id = m.workspace_id and c.id = m.channel_id) as phone_number_id`.execute(db)
   ).rows
 
 /** The file of a message, as long as it waits for its download. */
@@ -75,14 +90,60 @@ const updateWaitingMedia = (db: Db, workspaceId: string, messageId: string) =>
 
 export type KeptMedia = { key: string; content_type: string | null; size: number; sha256: string }
 
+/** Returns false when the file no longer waits, since another server kept it or its message was deleted. */
 export const markMediaKept = async (
   db: Db,
   workspaceId: string,
   messageId: string,
   kept: KeptMedia,
+): Promise<boolean> => {
+  const { numUpdatedRows } = await updateWaitingMedia(db, workspaceId, messageId)
+    .set({ state: 'kept', ...kept, url: null, next_attempt_at: null, error: null })
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
+
+const isErasable = sql<boolean>`state = 'lost' and key is not null`
+
+/** Marks a file in the store for removal, if it is lost to us because its message was deleted. */
+export const markMediaErasable = async (
+  db: Db,
+  workspaceId: string,
+  messageId: string,
+  key: string,
 ): Promise<void> => {
-  await updateWaitingMedia(db, workspaceId, messageId)
-    .set({ state: 'kept', ...kept, next_attempt_at: null, error: null })
+  await db
+    .updateTable('media')
+    .set({ key })
+    .where('workspace_id', '=', workspaceId)
+    .where('message_id', '=', messageId)
+    .where('state', '=', 'lost')
+    .execute()
+}
+
+/** Lists files in the store whose messages were deleted, of all workspaces. */
+export const listErasableMedia = (
+  db: Db,
+  limit: number,
+): Promise<{ workspace_id: string; message_id: string; key: string }[]> =>
+  db
+    .selectFrom('media')
+    .select(['workspace_id', 'message_id', 'key'])
+    .where(isErasable)
+    .orderBy('workspace_id')
+    .orderBy('message_id')
+    .limit(limit)
+    .$narrowType<{ key: string }>()
+    .execute()
+
+/** Records that the file of a deleted message is no longer in the store. */
+export const forgetMediaKey = async (db: Db, workspaceId: string, messageId: string): Promise<void> => {
+  await db
+    .updateTable('media')
+    .set({ key: null })
+    .where('workspace_id', '=', workspaceId)
+    .where('message_id', '=', messageId)
+    .where(isErasable)
     .execute()
 }
 
@@ -109,12 +170,16 @@ export const postponeMedia = async (
 }
 
 /** Seconds until the next download is due, 0 when one is due now; undefined when none is waiting. */
-export const findSecondsUntilNextMedia = async (db: Db): Promise<number | undefined> => {
+export const findSecondsUntilNextMedia = async (
+  db: Db,
+  hasProvider: boolean,
+): Promise<number | undefined> => {
   const row = await db
     .selectFrom('media')
     .select(sql<number>`greatest(0, extract(epoch from next_attempt_at - now()))::float8`.as('seconds'))
     // A literal, so that every plan can use the partial index.
     .where(sql<boolean>`state = 'waiting'`)
+    .where(isFetchable(hasProvider))
     .orderBy('next_attempt_at')
     .limit(1)
     .executeTakeFirst()

@@ -2,8 +2,15 @@ import { sql } from 'kysely'
 import type { Db, MediaState, MessageDirection, MessageStatus } from './database.ts'
 import { QUICK } from './driver.ts'
 import { toStorableId } from './ids.ts'
+import { toIsoTime } from './times.ts'
 
-/** A message with everything that is shown of it. `media_state` is null where it has no file. */
+/** A reaction to a message. `at`: ISO 8601 UTC. */
+type ReactionRow = { emoji: string; sender: 'customer' | 'staff'; at: string }
+
+/**
+ * A message with everything that is shown of it. `media_state` is null where it has no file. `reactions`:
+ * oldest first.
+ */
 export type MessageRow = {
   id: string
   conversation_id: string
@@ -24,6 +31,9 @@ export type MessageRow = {
   delivered_at: string | null
   read_at: string | null
   failed_at: string | null
+  edited_at: string | null
+  deleted_at: string | null
+  reactions: ReactionRow[]
   media_state: MediaState | null
   media_type: string | null
   media_name: string | null
@@ -34,7 +44,11 @@ export type MessageRow = {
 const columns = sql.raw(`
   m.id, m.conversation_id, v.contact_id, v.channel_id, m.direction, m.type, m.status, m.text, m.note,
     m.staff_id, s.name as staff_name, m.template_name, m.template_language,
-  m.reply_to_id, m.error, m.created_at, m.delivered_at, m.read_at, m.failed_at,
+  m.reply_to_id, m.error, m.created_at, m.delivered_at, m.read_at, m.failed_at, m.edited_at, m.deleted_at,
+  (select json_agg(json_build_object('emoji', r.emoji, 'sender', r.sender, 'at', r.at)
+      order by r.at, r.sender)
+    from message_reactions r where r.workspace_id = m.workspace_id and r.message_id = m.id
+      and r.emoji is not null) as reactions,
   d.state as media_state, d.content_type as media_type, d.file_name as media_name, d.size as media_size,
     d.url as media_url`)
 
@@ -43,13 +57,25 @@ const joins = sql.raw(`
   left join staff s on s.workspace_id = m.workspace_id and s.id = m.staff_id
   left join media d on d.workspace_id = m.workspace_id and d.message_id = m.id`)
 
+type QueryRow = Omit<MessageRow, 'reactions'> & { reactions: ReactionRow[] | null }
+
+/** Times within JSON are formatted as those of columns are. */
+const toRow = (row: QueryRow): MessageRow => ({
+  ...row,
+  reactions: (row.reactions ?? []).map((reaction) => ({ ...reaction, at: toIsoTime(reaction.at) })),
+})
+
 /** Returns a message; undefined when there is none. */
-export const readMessage = async (tx: Db, workspaceId: string, id: string): Promise<MessageRow | undefined> =>
-  (
-    await sql<MessageRow>`${sql.raw(QUICK)}
+export const readMessage = async (
+  tx: Db,
+  workspaceId: string,
+  id: string,
+): Promise<MessageRow | undefined> => {
+  const { rows } = await sql<QueryRow>`${sql.raw(QUICK)}
     select ${columns} from messages m ${joins} where m.workspace_id = ${workspaceId}
       and m.id = ${toStorableId(id)}`.execute(tx)
-  ).rows[0]
+  return rows[0] && toRow(rows[0])
+}
 
 /** The position of a message in its conversation. */
 export type MessagePosition = { createdAt: string; id: string }
@@ -63,7 +89,7 @@ export const listMessagePage = async (
   limit: number,
 ): Promise<MessageRow[]> =>
   (
-    await sql<MessageRow>`${sql.raw(QUICK)}
+    await sql<QueryRow>`${sql.raw(QUICK)}
     select ${columns} from (
       select * from messages where workspace_id = ${workspaceId}
         and conversation_id = ${toStorableId(conversationId)}
@@ -75,4 +101,4 @@ export const listMessagePage = async (
         }
       order by created_at desc, id desc limit ${limit}) as m ${joins}
     order by m.created_at desc, m.id desc`.execute(tx)
-  ).rows
+  ).rows.map(toRow)

@@ -23,6 +23,13 @@ import * as hiddenPhones from './migrations/0011-hidden-phones.ts'
 import * as visibility from './migrations/0012-visibility.ts'
 import * as providerOwnership from './migrations/0013-provider-ownership.ts'
 import * as secretsAndKeys from './migrations/0014-secrets-and-keys.ts'
+import * as openOutcomes from './migrations/0015-open-outcomes.ts'
+import * as lateFailures from './migrations/0016-late-failures.ts'
+import * as reactionsAndWaits from './migrations/0017-reactions-and-waits.ts'
+import * as ownChannels from './migrations/0018-own-channels.ts'
+import * as phoneLines from './migrations/0019-phone-lines.ts'
+import * as providerAccounts from './migrations/0020-provider-accounts.ts'
+import * as templateSamples from './migrations/0021-template-samples.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -284,7 +291,17 @@ const migrations = {
   '0012-visibility': visibility,
   '0013-provider-ownership': providerOwnership,
   '0014-secrets-and-keys': secretsAndKeys,
+  '0015-open-outcomes': openOutcomes,
+  '0016-late-failures': lateFailures,
+  '0017-reactions-and-waits': reactionsAndWaits,
+  '0018-own-channels': ownChannels,
+  '0019-phone-lines': phoneLines,
+  '0020-provider-accounts': providerAccounts,
+  '0021-template-samples': templateSamples,
 }
+
+/** The names of the migrations that make the schema of this version, oldest first. */
+export const listMigrations = (): string[] => Object.keys(migrations).sort()
 
 /** Compares the schema with that of this version. */
 export const compareSchema = async (db: Db): Promise<'none' | 'older' | 'same' | 'newer'> => {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { hasTable } from './has-table.ts'
 
 /** What a channel has at the provider; absent and null are nothing. */
 type ProviderIds = { provider_phone_number_id?: string | null; account_id?: string | null }
@@ -9,7 +10,8 @@ type ProviderOwner = {
   kind: 'number' | 'account'
   value: string
   workspace_id: string
-  id: string
+  /** The channel that has it; null when a workspace has its credentials alone. */
+  id: string | null
 }
 
 /**
@@ -26,6 +28,12 @@ const findProviderOwner = async (
   if (number === null && account === null) return undefined
   for (const name of [`provider account ${account}`, `provider number ${number}`])
     await sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`.execute(tx)
+  const ofCredentials = (await hasTable(tx, 'provider_accounts'))
+    ? sql`
+    union all
+    select 'account', account_id, workspace_id, null from provider_accounts
+    where account_id = ${account}::text and workspace_id <> ${workspaceId}`
+    : sql``
   const { rows } = await sql<ProviderOwner>`
     select 'number' as kind, provider_phone_number_id as value, workspace_id, id from channels
     where provider_phone_number_id = ${number}::text
@@ -33,6 +41,7 @@ const findProviderOwner = async (
     union all
     select 'account', account_id, workspace_id, id from channels
     where account_id = ${account}::text and workspace_id <> ${workspaceId}
+    ${ofCredentials}
     order by kind desc, workspace_id, id limit 1`.execute(tx)
   return rows[0]
 }
@@ -48,8 +57,8 @@ export const requireNoProviderOwner = async (
   if (owner)
     throw Object.assign(
       new Error(
-        `The ${owner.kind} ${owner.value} at the provider belongs to channel ${owner.id} of workspace ` +
-          `${owner.workspace_id}.`,
+        `The ${owner.kind} ${owner.value} at the provider belongs to ` +
+          `${owner.id === null ? '' : `channel ${owner.id} of `}workspace ${owner.workspace_id}.`,
       ),
       { code: 'PROVIDER_OWNER', owner },
     )

@@ -190,15 +190,3 @@ export const countSlaBreaches = async (
       + ${overdue('conversation_episodes', 'resolution_due_at', 'closed_at')} as n`,
   )
 }
-
-/** True when a valid key is marked as an AI agent's. */
-export const hasAgentKey = async (tx: Db, workspaceId: string, now: string): Promise<boolean> =>
-  (await tx
-    .selectFrom('api_keys')
-    .select('id')
-    .where('workspace_id', '=', workspaceId)
-    .where('agent', '=', true)
-    .where('revoked_at', 'is', null)
-    .where((where) => where.or([where('expires_at', 'is', null), where('expires_at', '>', now)]))
-    .limit(1)
-    .executeTakeFirst()) !== undefined

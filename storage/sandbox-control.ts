@@ -88,7 +88,19 @@ export const findProviderTemplate = async (
     .where('id', '=', toStorableId(id))
     .executeTakeFirst()
 
-export type ProviderMessageRow = { direction: string; channel_id: string | null; provider_id: string | null }
+/**
+ * `number_id`: the number of its channel at the provider. `contact_phone` and `contact_user_id`: of the
+ * customer.
+ */
+export type ProviderMessageRow = {
+  direction: string
+  type: string
+  channel_id: string | null
+  number_id: string | null
+  provider_id: string | null
+  contact_phone: string | null
+  contact_user_id: string | null
+}
 
 /** Returns a message with its id at the provider; undefined when it does not exist. */
 export const findProviderMessage = async (
@@ -96,9 +108,13 @@ export const findProviderMessage = async (
   workspaceId: string,
   id: string,
 ): Promise<ProviderMessageRow | undefined> =>
-  db
-    .selectFrom('messages')
-    .select(['direction', 'channel_id', 'provider_id'])
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', toStorableId(id))
-    .executeTakeFirst()
+  (
+    await sql<ProviderMessageRow>`
+    select m.direction, m.type, v.channel_id, h.provider_phone_number_id as number_id, m.provider_id,
+      coalesce(c.provider_phone, c.phone) as contact_phone, c.chatapp_user_id as contact_user_id
+    from messages m
+    join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id
+    left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
+    left join contacts c on c.workspace_id = v.workspace_id and c.id = v.contact_id
+    where m.workspace_id = ${workspaceId} and m.id = ${toStorableId(id)}`.execute(db)
+  ).rows[0]

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, TableRow } from './database.ts'
+import type { SealedAccount } from './provider-accounts.ts'
 import { ensureSetting, findSetting, upsertSetting } from './settings.ts'
 
 /** Which secret seals, which servers can open what, and the values that are sealed in the database. */
@@ -97,10 +98,16 @@ export const recordResealed = (db: Db, fingerprint: string): Promise<void> =>
 const isStale = (column: string, keyId: string) =>
   sql<boolean>`(${sql.ref(column)} <> '' and not starts_with(${sql.ref(column)}, ${`${keyId}.`}))`
 
+/** Whether another key than this one sealed a replaced secret that still signs. */
+const hasStaleOldSecret = (keyId: string) => sql<boolean>`exists (
+  select 1 from jsonb_array_elements(old_secrets) as old
+  where not starts_with(old ->> 'secret', ${`${keyId}.`})
+    and (old ->> 'until')::timestamptz > clock_timestamp())`
+
 /** The sealed values of a webhook endpoint. */
 export type SealedEndpoint = Pick<
   TableRow<'webhook_endpoints'>,
-  'workspace_id' | 'id' | 'signing_secret' | 'old_secret' | 'custom_headers'
+  'workspace_id' | 'id' | 'signing_secret' | 'old_secrets' | 'custom_headers'
 >
 
 /** Returns endpoints with a value that another key than this one sealed, in the order of their ids. */
@@ -111,9 +118,9 @@ export const listStaleEndpoints = async (
   limit: number,
 ): Promise<SealedEndpoint[]> => {
   const { rows } = await sql<SealedEndpoint>`
-    select workspace_id, id, signing_secret, old_secret, custom_headers from webhook_endpoints
+    select workspace_id, id, signing_secret, old_secrets, custom_headers from webhook_endpoints
     where (${isStale('signing_secret', keyId)} or ${isStale('custom_headers', keyId)}
-        or coalesce(${isStale('old_secret', keyId)}, false))
+        or ${hasStaleOldSecret(keyId)})
       and (workspace_id, id) > (${after?.workspace_id ?? '0'}::bigint, ${after?.id ?? ''} collate "C")
     order by workspace_id, id limit ${limit}`.execute(db)
   return rows
@@ -126,11 +133,45 @@ export const replaceSealedEndpoint = async (
   after: SealedEndpoint,
 ): Promise<boolean> => {
   const { rows } = await sql`
-    update webhook_endpoints set signing_secret = ${after.signing_secret}, old_secret = ${after.old_secret},
-      custom_headers = ${after.custom_headers}
+    update webhook_endpoints set signing_secret = ${after.signing_secret},
+      old_secrets = ${JSON.stringify(after.old_secrets)}::text::jsonb, custom_headers = ${after.custom_headers}
     where workspace_id = ${before.workspace_id} and id = ${before.id}
       and signing_secret = ${before.signing_secret} and custom_headers = ${before.custom_headers}
-      and old_secret is not distinct from ${before.old_secret}
+      and old_secrets = ${JSON.stringify(before.old_secrets)}::text::jsonb
+    returning 1`.execute(db)
+  return rows.length > 0
+}
+
+const isStaleAccount = (keyId: string) => sql<boolean>`(${isStale('token', keyId)}
+  or coalesce(${isStale('app_secret', keyId)}, false) or coalesce(${isStale('verify_token', keyId)}, false))`
+
+/** Returns accounts at the provider with a secret that another key than this one sealed, by their ids. */
+export const listStaleAccounts = async (
+  db: Db,
+  keyId: string,
+  after: Pick<SealedAccount, 'workspace_id' | 'account_id'> | undefined,
+  limit: number,
+): Promise<SealedAccount[]> => {
+  const { rows } = await sql<SealedAccount>`
+    select workspace_id, account_id, token, app_secret, verify_token, app_id from provider_accounts
+    where ${isStaleAccount(keyId)} and (workspace_id, account_id)
+      > (${after?.workspace_id ?? '0'}::bigint, ${after?.account_id ?? ''} collate "C")
+    order by workspace_id, account_id limit ${limit}`.execute(db)
+  return rows
+}
+
+/** Replaces the sealed secrets of an account unless they changed meanwhile. Returns whether it did. */
+export const replaceSealedAccount = async (
+  db: Db,
+  before: SealedAccount,
+  after: SealedAccount,
+): Promise<boolean> => {
+  const { rows } = await sql`
+    update provider_accounts set token = ${after.token}, app_secret = ${after.app_secret},
+      verify_token = ${after.verify_token}
+    where workspace_id = ${before.workspace_id} and account_id = ${before.account_id}
+      and token = ${before.token} and app_secret is not distinct from ${before.app_secret}
+      and verify_token is not distinct from ${before.verify_token}
     returning 1`.execute(db)
   return rows.length > 0
 }
@@ -181,8 +222,12 @@ export const countSealed = async (
   const { rows } = await sql<{ total: string; stale: string }>`
     with sealed as (
       select ${isStale('signing_secret', keyId)} or ${isStale('custom_headers', keyId)}
-        or coalesce(${isStale('old_secret', keyId)}, false) as stale
+        or ${hasStaleOldSecret(keyId)} as stale
       from webhook_endpoints where signing_secret <> ''
+      union all
+      select ${isStaleAccount(keyId)} from provider_accounts
+      union all
+      select ${isStale('signing_secrets', keyId)} from channel_secrets
       union all
       select ${isStale('body', keyId)} from idempotency
       where operation = any(${operations}::text[]) and body is not null

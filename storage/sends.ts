@@ -4,21 +4,21 @@ import { toStorableId } from './ids.ts'
 import { type QuickMessageViewer, isVisibleTo } from './quick-messages.ts'
 
 /**
- * The state of a provider call, kept in the message until the provider accepts it. `called_at`: real time of
- * the last call; null when the provider definitely refused it and it may be called again. `opens` and
- * `makes_contact`: this send created the conversation, or the contact; their events follow once the provider
- * accepted it.
+ * Kept in a message until its outcome is known. `opens` and `makes_contact`: this send created the
+ * conversation, or the contact; their events follow once the provider accepted it.
  */
-export type ProviderCall = { called_at: string | null; opens: boolean; makes_contact: boolean }
+export type ProviderCall = { opens: boolean; makes_contact: boolean }
 
-/** An outbound message. `call` is null once the provider accepted it. */
+/** An outbound message. `call` is null once its outcome is known. */
 export type OutboundMessageRow = {
   id: string
   conversation_id: string
+  episode: number
   contact_id: string | null
   status: MessageStatus
   provider_id: string | null
   staff_id: string | null
+  key_id: string | null
   call: ProviderCall | null
   created_at: string
   sent_at: string | null
@@ -33,8 +33,8 @@ export type OutboundMessageRow = {
 export type OutboundMessageKey = { id?: string; reference?: string; providerId?: string }
 
 const columns = sql`
-  m.id, m.conversation_id, v.contact_id, m.status, m.provider_id, m.staff_id, m.content->'call' as call,
-  m.created_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.error, m.error_code`
+  m.id, m.conversation_id, m.episode, v.contact_id, m.status, m.provider_id, m.staff_id, m.key_id,
+  m.content->'call' as call, m.created_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.error, m.error_code`
 
 /** Finds an outbound message; where two match, the one with the provider's id. */
 export const findOutboundMessage = async (
@@ -65,7 +65,14 @@ export const lockOutboundMessage = async (
     where m.workspace_id = ${workspaceId} and m.id = ${id}::bigint for update of m`.execute(tx)
   ).rows[0]
 
-/** Marks a locked, pending message as accepted by the provider. */
+/**
+ * True for a message of which the provider has reported nothing: one that is pending, or was given up and
+ * counts as failed.
+ */
+export const isUnconfirmed = ({ status, provider_id: id }: OutboundMessageRow): boolean =>
+  status === 'pending' || (status === 'failed' && id === null)
+
+/** Marks a locked, unconfirmed message as accepted by the provider. */
 export const markMessageSent = async (
   tx: Db,
   workspaceId: string,
@@ -75,8 +82,9 @@ export const markMessageSent = async (
 ): Promise<void> => {
   await sql`
     update messages set status = 'sent', provider_id = ${providerId}, sent_at = ${at},
-      content = nullif(content - 'call', '{}')
-    where workspace_id = ${workspaceId} and id = ${id}::bigint and status = 'pending'`.execute(tx)
+      failed_at = null, error = null, error_code = null, content = nullif(content - 'call', '{}')
+    where workspace_id = ${workspaceId} and id = ${id}::bigint and status in ('pending', 'failed')
+      and provider_id is null`.execute(tx)
 }
 
 export type DeliveryState = Pick<
@@ -84,7 +92,7 @@ export type DeliveryState = Pick<
   'status' | 'sent_at' | 'delivered_at' | 'read_at' | 'failed_at' | 'error' | 'error_code'
 >
 
-/** Updates the delivery state of a locked message. */
+/** Updates the delivery state of a locked message whose outcome is known. */
 export const updateDeliveryState = async (
   tx: Db,
   workspaceId: string,
@@ -93,29 +101,20 @@ export const updateDeliveryState = async (
 ): Promise<void> => {
   await tx
     .updateTable('messages')
-    .set({ status, sent_at, delivered_at, read_at, failed_at, error, error_code })
+    .set({
+      status,
+      sent_at,
+      delivered_at,
+      read_at,
+      failed_at,
+      error,
+      error_code,
+      content: sql`nullif(content - 'call', '{}')`,
+    })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .execute()
 }
-
-/**
- * Records a new call for a pending message, or that it was refused. False when another caller recorded
- * something since `was`.
- */
-export const recordProviderCall = async (
-  tx: Db,
-  workspaceId: string,
-  id: string,
-  was: string | null,
-  calledAt: string | null,
-): Promise<boolean> =>
-  (
-    await sql`
-    update messages set content = jsonb_set(content, '{call,called_at}', ${JSON.stringify(calledAt)}::jsonb)
-    where workspace_id = ${workspaceId} and id = ${id}::bigint and status = 'pending'
-      and content->'call'->>'called_at' is not distinct from ${was} returning 1`.execute(tx)
-  ).rows.length > 0
 
 /** Deletes a message that the provider refused; false when it is no longer pending. */
 export const deletePendingMessage = async (tx: Db, workspaceId: string, id: string): Promise<boolean> =>
@@ -166,7 +165,14 @@ export const isContactUntouched = async (tx: Db, workspaceId: string, contactId:
   ).rows.length > 0
 
 /** The contact that a message is sent to. */
-export type Recipient = { id: string; phone: string | null; chatapp_user_id: string | null; dnd: boolean }
+export type Recipient = {
+  id: string
+  phone: string | null
+  /** How the provider spells the phone, where it differs. */
+  provider_phone: string | null
+  chatapp_user_id: string | null
+  dnd: boolean
+}
 
 export const readRecipient = async (
   tx: Db,
@@ -175,7 +181,7 @@ export const readRecipient = async (
 ): Promise<Recipient | undefined> =>
   await tx
     .selectFrom('contacts')
-    .select(['id', 'phone', 'chatapp_user_id', 'dnd'])
+    .select(['id', 'phone', 'provider_phone', 'chatapp_user_id', 'dnd'])
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', toStorableId(contactId))
     .executeTakeFirst()
@@ -189,6 +195,10 @@ export type SendingChannel = {
   is_default: boolean
   account_id: string | null
   provider_phone_number_id: string | null
+  /** Where replies are delivered on a channel of one's own. */
+  url: string | null
+  /** Why the provider disconnected it, such as `token_revoked`. */
+  health_reason?: string | null
 }
 
 const channelColumns = [
@@ -199,6 +209,10 @@ const channelColumns = [
   'is_default',
   'account_id',
   'provider_phone_number_id',
+  'url',
+  // Why the provider does not take what is sent, as far as it is known.
+  sql<string | null>`(select h.reason from channel_health h where h.workspace_id = channels.workspace_id
+    and h.channel_id = channels.id and h.status = 'disconnected')`.as('health_reason'),
 ] as const
 
 export const readSendingChannel = async (

@@ -42,7 +42,7 @@ const withWorkMemory = async <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<
 /**
  * Counts conversations by member, each once: replied to or closed in the range, or assigned in the range and
  * still assigned. Member 0 also has those that were opened in the range, wait for a first response and are
- * unassigned. `messages`: those that were sent and did not fail.
+ * unassigned. `closed`: each close. `messages`: those that were sent and did not fail.
  */
 export const loadHandlingFigures = (
   db: Db,
@@ -53,7 +53,7 @@ export const loadHandlingFigures = (
   withWorkMemory(db, async (tx) => {
     const { rows } = await sql<Record<keyof HandlingFigures, string> & { member: string }>`${customPlan}
     with pairs as (
-      select member, id, sum(sent) as sent, max(closed) as closed from (
+      select member, id, sum(sent) as sent, sum(closed) as closed from (
         select coalesce(staff_id, 0) as member, conversation_id as id, 1 as sent, 0 as closed
         from messages
         where workspace_id = ${workspaceId} and direction = 'outbound'
@@ -78,8 +78,8 @@ export const loadHandlingFigures = (
     return toFigures(rows, handlingNames)
   })
 
-const closingNames = ['closes', 'with_reason', 'seconds', 'clocks', 'late'] as const
-/** `seconds`: total from opening to closing. `clocks`: closes with a resolution target; `late`: after it. */
+const closingNames = ['closes', 'with_reason', 'seconds', 'met'] as const
+/** `seconds`: total from opening to closing. `met`: closes before their resolution was due. */
 export type ClosingFigures = Numbers<(typeof closingNames)[number]>
 
 /** Counts closes by member. */
@@ -92,15 +92,15 @@ export const loadClosingFigures = async (
   const { rows } = await sql<Record<keyof ClosingFigures, string> & { member: string }>`${customPlan}
     select coalesce(closed_by, 0) as member, count(*) as closes,
       count(*) filter (where close_reason <> '') as with_reason,
-      extract(epoch from sum(closed_at - opened_at)) as seconds, count(resolution_due_at) as clocks,
-      count(*) filter (where resolution_due_at < closed_at) as late
+      extract(epoch from sum(closed_at - opened_at)) as seconds,
+      count(*) filter (where resolution_due_at >= closed_at) as met
     from conversation_episodes
     where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}
       ${isOnChannels('conversation_id', workspaceId, channels)} group by 1`.execute(tx)
   return toFigures(rows, closingNames)
 }
 
-/** Counts conversations that were reopened in the range, by the member who had closed them. */
+/** Counts each reopening in the range, by the member who had closed the conversation. */
 export const loadReopenedFigures = async (
   tx: Db,
   workspaceId: string,
@@ -108,7 +108,7 @@ export const loadReopenedFigures = async (
   channels: VisibleChannels = null,
 ): Promise<Map<string, { reopened: number }>> => {
   const { rows } = await sql<{ member: string; reopened: string }>`${customPlan}
-    select coalesce(p.closed_by, 0) as member, count(distinct e.conversation_id) as reopened
+    select coalesce(p.closed_by, 0) as member, count(*) as reopened
     from conversation_episodes e
     join conversation_episodes p
       on p.workspace_id = e.workspace_id and p.conversation_id = e.conversation_id and p.n = e.n - 1
@@ -118,8 +118,11 @@ export const loadReopenedFigures = async (
   return toFigures(rows, ['reopened'])
 }
 
-const responseNames = ['firsts', 'seconds', 'first_clocks', 'first_late', 'next_clocks', 'next_late'] as const
-/** `firsts`: first responses, after `seconds` in total; a wait that ended with a close had none. */
+const responseNames = ['firsts', 'seconds', 'met'] as const
+/**
+ * `firsts`: first responses, after `seconds` in total; a wait that ended with a close had none. `met`: waits
+ * that ended before they were due.
+ */
 export type ResponseFigures = Numbers<(typeof responseNames)[number]>
 
 /** Counts waits that ended in the range by the member who ended them. Joins episodes without a response. */
@@ -134,10 +137,7 @@ export const loadResponseFigures = async (
       count(*) filter (where r.kind = 'first_response' and e.n is null) as firsts,
       coalesce(extract(epoch from sum(r.ended_at - r.since)
         filter (where r.kind = 'first_response' and e.n is null)), 0) as seconds,
-      count(r.due_at) filter (where r.kind = 'first_response') as first_clocks,
-      count(*) filter (where r.kind = 'first_response' and r.due_at < r.ended_at) as first_late,
-      count(r.due_at) filter (where r.kind = 'next_response') as next_clocks,
-      count(*) filter (where r.kind = 'next_response' and r.due_at < r.ended_at) as next_late
+      count(*) filter (where r.due_at >= r.ended_at) as met
     from reply_waits r
     left join conversation_episodes e
       on e.workspace_id = r.workspace_id and e.conversation_id = r.conversation_id and e.n = r.episode
@@ -145,6 +145,45 @@ export const loadResponseFigures = async (
     where r.workspace_id = ${workspaceId} and ${isWithin('r.ended_at', range)}
       ${isOnChannels('r.conversation_id', workspaceId, channels)} group by 1`.execute(tx)
   return toFigures(rows, responseNames)
+}
+
+const breachNames = ['first_response', 'next_response', 'resolution'] as const
+/** Clocks that ran out, by what was due. */
+export type BreachFigures = Numbers<(typeof breachNames)[number]>
+
+/**
+ * Counts the clocks that ran out in the range without a reply, or a close, in time: those of `countSlaBreaches`.
+ * They are of the member who stopped them late; while they run, of the one to whom the conversation is assigned.
+ */
+export const loadBreachFigures = async (
+  tx: Db,
+  workspaceId: string,
+  range: TimeRange,
+  now: string,
+  channels: VisibleChannels = null,
+): Promise<Map<string, BreachFigures>> => {
+  const clocks = (table: string, what: string, dueAt: string, metAt: string, metBy: string) => {
+    const due = (member: string) => sql`
+      select coalesce(${sql.ref(member)}, 0) as member, ${sql.raw(what)} as what from ${sql.table(table)} as k
+      left join conversations v on v.workspace_id = k.workspace_id and v.id = k.conversation_id
+      where k.workspace_id = ${workspaceId} and ${isWithin(`k.${dueAt}`, range)}
+        ${isOnChannels('k.conversation_id', workspaceId, channels)}`
+    return sql`
+      ${due(`k.${metBy}`)} and ${sql.ref(`k.${dueAt}`)} < ${sql.ref(`k.${metAt}`)}
+      union all
+      ${due('v.assigned_staff_id')} and ${sql.ref(`k.${metAt}`)} is null
+        and ${sql.ref(`k.${dueAt}`)} < ${now}::timestamptz`
+  }
+  const { rows } = await sql<Record<keyof BreachFigures, string> & { member: string }>`${customPlan}
+    select member, count(*) filter (where what = 'first_response') as first_response,
+      count(*) filter (where what = 'next_response') as next_response,
+      count(*) filter (where what = 'resolution') as resolution
+    from (
+      ${clocks('reply_waits', 'k.kind', 'due_at', 'ended_at', 'ended_by')}
+      union all
+      ${clocks('conversation_episodes', `'resolution'`, 'resolution_due_at', 'closed_at', 'closed_by')}
+    ) as c group by member`.execute(tx)
+  return toFigures(rows, breachNames)
 }
 
 const workloadNames = ['waiting', 'assigned_open', 'window_expired'] as const

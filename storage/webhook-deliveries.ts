@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Db, DeliveryTrigger } from './database.ts'
+import type { OldSecret } from './tables/events.ts'
 import { CUSTOM_PLAN } from './driver.ts'
 import { toStorableTime } from './times.ts'
 
@@ -26,8 +27,7 @@ export type ClaimedDelivery = {
   payload_format: 'envelope' | 'data'
   custom_headers: string
   signing_secret: string
-  old_secret: string | null
-  old_secret_until: string | null
+  old_secrets: OldSecret[]
 }
 
 /** Deliveries of one claim; a literal in the statement, so that the planner knows how few they are. */
@@ -120,7 +120,7 @@ export const claimDeliveries = async (
       c.lease_until::text as lease,
       extract(epoch from clock_timestamp() - c.next_attempt_at)::float8 as waited,
       ${sentData}::text as data, coalesce(v.occurred_at, c.created_at) as occurred_at,
-      e.url, e.payload_format, e.custom_headers, e.signing_secret, e.old_secret, e.old_secret_until
+      e.url, e.payload_format, e.custom_headers, e.signing_secret, e.old_secrets
     from claimed c
     join webhook_endpoints e on e.workspace_id = c.workspace_id and e.id = c.endpoint_id
     left join events v on v.workspace_id = c.workspace_id and v.id = c.event_id

@@ -1,11 +1,15 @@
 import { sql } from 'kysely'
 import type { Db, TableRow } from './database.ts'
+import type { OldSecret } from './tables/events.ts'
 import { containsPattern, fold } from './text.ts'
 import { toIsoTime } from './times.ts'
 
 type SubscriptionRow = { id: string; active: boolean; created_at: string }
 
-/** A webhook endpoint that exists. Secrets and headers are sealed; `old_secret_until` is real time. */
+/**
+ * A webhook endpoint that exists. Secrets and headers are sealed; `old_secrets` are in order of age, newest
+ * first.
+ */
 export type EndpointRow = Pick<
   TableRow<'webhook_endpoints'>,
   | 'workspace_id'
@@ -16,8 +20,7 @@ export type EndpointRow = Pick<
   | 'payload_format'
   | 'custom_headers'
   | 'signing_secret'
-  | 'old_secret'
-  | 'old_secret_until'
+  | 'old_secrets'
   | 'consecutive_failures'
   | 'disabled_at'
   | 'disabled_reason'
@@ -36,7 +39,7 @@ const selectEndpoints = (db: Db, workspaceId: string) =>
   db
     .selectFrom('webhook_endpoints as e')
     .select(['e.workspace_id', 'e.id', 'e.url', 'e.description', 'e.status', 'e.payload_format'])
-    .select(['e.custom_headers', 'e.signing_secret', 'e.old_secret', 'e.old_secret_until'])
+    .select(['e.custom_headers', 'e.signing_secret', 'e.old_secrets'])
     .select(['e.consecutive_failures', 'e.disabled_at', 'e.disabled_reason', 'e.created_at', 'e.updated_at'])
     .select(subscriptions.as('subscriptions'))
     .where('e.workspace_id', '=', workspaceId)
@@ -133,9 +136,15 @@ export const updateEndpointRow = async (
     .execute()
 }
 
+/** The replaced secrets that still sign, newest first. */
+const validOldSecrets = sql<string>`(
+  select coalesce(jsonb_agg(old order by n), '[]'::jsonb)
+  from jsonb_array_elements(old_secrets) with ordinality as o (old, n)
+  where (old ->> 'until')::timestamptz > clock_timestamp())`
+
 /**
- * Gives a locked endpoint a new secret; the old one signs too for another 24 hours of real time. Returns the
- * end of these.
+ * Gives a locked endpoint a new secret; the one before signs too for another 24 hours of real time, and those
+ * before that until the end of theirs. Returns the replaced secrets that still sign, newest first.
  */
 export const replaceSecret = async (
   tx: Db,
@@ -143,17 +152,23 @@ export const replaceSecret = async (
   id: string,
   secret: string,
   now: string,
-): Promise<string> => {
-  const { old_secret_until } = await updateEndpoint(tx, workspaceId, id)
-    .set((eb) => ({
-      signing_secret: secret,
-      old_secret: eb.ref('signing_secret'),
-      old_secret_until: sql<string>`date_trunc('milliseconds', clock_timestamp()) + interval '24 hours'`,
-      updated_at: now,
-    }))
-    .returning('old_secret_until')
-    .executeTakeFirstOrThrow()
-  return old_secret_until!
+): Promise<OldSecret[]> => {
+  const { rows } = await sql<{ old_secrets: OldSecret[] }>`
+    update webhook_endpoints set signing_secret = ${secret}, updated_at = ${now},
+      old_secrets = jsonb_build_array(jsonb_build_object('secret', signing_secret, 'until',
+        to_char((clock_timestamp() + interval '24 hours') at time zone 'UTC',
+          'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))) || ${validOldSecrets}
+    where workspace_id = ${workspaceId} and id = ${id} returning old_secrets`.execute(tx)
+  return rows[0]!.old_secrets
+}
+
+/** Deletes the replaced secrets of all endpoints that no longer sign. */
+export const deleteExpiredSecrets = async (db: Db): Promise<void> => {
+  await sql`
+    update webhook_endpoints set old_secrets = ${validOldSecrets}
+    where old_secrets <> '[]' and exists (
+      select 1 from jsonb_array_elements(old_secrets) as old
+      where (old ->> 'until')::timestamptz <= clock_timestamp())`.execute(db)
 }
 
 /** Replaces the subscriptions of a locked endpoint; those that stay keep their time. */
@@ -231,6 +246,6 @@ export const deleteEndpointRow = async (
       delete from webhook_subscriptions where workspace_id = ${workspaceId} and endpoint_id = ${id}
     )
     update webhook_endpoints set deleted_at = ${now}, custom_headers = '', signing_secret = '',
-      old_secret = null, old_secret_until = null, next_probe_at = null
+      old_secrets = '[]', next_probe_at = null
     where workspace_id = ${workspaceId} and id = ${id}`.execute(tx)
 }

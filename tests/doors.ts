@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
+import type { z } from 'zod'
 import { commonErrors } from '../catalog/errors.ts'
 import { findOperation, type Operation, getOutputSchema, listRoutes } from '../catalog/index.ts'
 import { toArgv } from '../cli/argv.ts'
@@ -206,6 +207,17 @@ export const doorsOf = (base: string, key: string | undefined): Door[] => [
   { name: 'cli', confirms: true, call: cliCall(base, key) },
 ]
 
+const strictOutputs = new WeakMap<Operation, z.ZodType>()
+
+/**
+ * Returns the schema that refuses fields beside those of an operation's output. Zod compiles a schema when it
+ * is first used, which takes longer than a call.
+ */
+export const strictOutput = (op: Operation): z.ZodType => {
+  if (!strictOutputs.has(op)) strictOutputs.set(op, getOutputSchema(op).strict())
+  return strictOutputs.get(op)!
+}
+
 /**
  * Wraps a door so that it throws when an answer is not what the catalog promises: a result has the shape of
  * the operation's output, a problem one of its codes.
@@ -215,7 +227,7 @@ export const checked = (door: Door): Door => ({
   call: async (name, input, options) => {
     const reply = await door.call(name, input, options)
     const op = findOperation(name)!
-    if (reply.status < 300) getOutputSchema(op).strict().parse(reply.body)
+    if (reply.status < 300) strictOutput(op).parse(reply.body)
     else if (![...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict'] : [])].includes(reply.body.code))
       throw new Error(`${name} does not list the error ${reply.body.code}`)
     return reply

@@ -57,6 +57,7 @@ export type ServerOptions = {
   limitWorkspaceRead?: number
   limitWorkspaceWrite?: number
   limitAuthFailures?: number
+  limitChannel?: number
   phoneBudget?: number
   advancedFilters?: 'on' | 'off'
   countTimeBox?: number
@@ -117,6 +118,7 @@ export const serveStorage = async (
       limitRead: NO_LIMIT,
       limitWrite: NO_LIMIT,
       limitAuthFailures: NO_LIMIT,
+      limitChannel: NO_LIMIT,
       webhookAllow: '127.0.0.0/8',
       ...limits,
     },
@@ -263,7 +265,7 @@ export type TestWorkspace = {
   /** Another key of a staff member. */
   key: (staffId: string, options?: KeyOptions) => Promise<TestKey>
 }
-type KeyOptions = { scopes?: Scope[]; test?: boolean; expires_at?: string }
+type KeyOptions = { scopes?: Scope[]; test?: boolean; agent?: boolean; expires_at?: string }
 
 /** Creates a workspace for a test, with an owner whose key has all scopes. */
 export const makeWorkspace = async (

@@ -151,6 +151,18 @@ const seedConversations = async (
     select workspace_id, id, ${now}::timestamptz, 'next_response', 1, next_response_due_at
     from conversations where workspace_id = ${workspaceId}`.execute(db)
   await sql`
+    insert into agent_sessions (workspace_id, conversation_id, episode, key_id, started_at)
+    select v.workspace_id, v.id, 1, k.id, v.created_at from conversations v
+    join api_keys k on k.workspace_id = v.workspace_id
+    where v.workspace_id = ${workspaceId} on conflict do nothing`.execute(db)
+  await sql`
+    update conversations set waiting_since = ${now}::timestamptz
+    where workspace_id = ${workspaceId}`.execute(db)
+  await sql`
+    insert into message_reactions (workspace_id, message_id, sender, emoji, at)
+    select workspace_id, id, 'customer', ${`👍 ${marker}`}, ${now}::timestamptz from messages
+    where workspace_id = ${workspaceId} and direction = 'outbound'`.execute(db)
+  await sql`
     insert into conversation_tags (workspace_id, conversation_id, tag_id)
     select workspace_id, id, (select max(t.id) from tags t where t.workspace_id = v.workspace_id)
     from conversations v where workspace_id = ${workspaceId}`.execute(db)

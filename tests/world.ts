@@ -1,6 +1,10 @@
 import { sql } from 'kysely'
 import type { Operation } from '../catalog/index.ts'
+import { createChannelToken, hashApiKey } from '../server/api-keys.ts'
+import { addSigningSecret } from '../server/channels/secrets.ts'
+import { createSigningSecret } from '../server/webhooks/secrets.ts'
 import { createChannel, createTeam } from '../storage/admin.ts'
+import { addChannelToken, upsertChannelSecrets } from '../storage/channel-secrets.ts'
 import type { Db } from '../storage/database.ts'
 import { type CallOptions, doorsOf } from './doors.ts'
 import type { TestServer, TestWorkspace } from './servers.ts'
@@ -32,13 +36,17 @@ const listWorkspaceTables = async (db: Db): Promise<string[]> =>
  * `last_used_at` of keys, which every call writes.
  */
 export const loadWorkspaceRows = async (db: Db, workspaceId: string): Promise<Record<string, string[]>> => {
-  const rows: Record<string, string[]> = {}
-  for (const table of (await listWorkspaceTables(db)).filter((name) => name !== 'audit_log')) {
-    const found = await sql<{ row: string }>`
-      select (to_jsonb(t) - 'last_used_at')::text as row from ${sql.table(table)} t
-      where workspace_id = ${workspaceId} order by 1`.execute(db)
-    rows[table] = found.rows.map(({ row }) => row)
-  }
+  const tables = (await listWorkspaceTables(db)).filter((name) => name !== 'audit_log')
+  // One statement: tests that walk the catalog call this for each operation.
+  const selects = tables.map(
+    (table) => sql`
+      select ${table}::text as name, (to_jsonb(t) - 'last_used_at')::text as row from ${sql.table(table)} t
+      where workspace_id = ${workspaceId}`,
+  )
+  const found = await sql<{ name: string; row: string }>`
+    ${sql.join(selects, sql` union all `)} order by 1, 2`.execute(db)
+  const rows: Record<string, string[]> = Object.fromEntries(tables.map((table) => [table, []]))
+  for (const { name, row } of found.rows) rows[name]!.push(row)
   return rows
 }
 
@@ -74,6 +82,7 @@ export const seedWorld = async (
     now,
   )
   await seedSecondChannel(db, workspace.id, marker, now)
+  await seedProviderState(db, workspace.id, marker, now)
   for (const n of [1, 2]) await createTeam(db, workspace.id, `${marker} team ${n}`, now)
   await workspace.staff({ name: `${marker} colleague`, role: 'manager' })
   await callOperation('crm_create_custom_field', {
@@ -114,6 +123,7 @@ export const seedWorld = async (
   await server.sync(workspace.id)
   for (const n of [1, 2]) await seedShortLink(server, workspace, callOperation, `${marker} link ${n}`)
   await seedDeliveryAttempts(db, workspace.id, marker, digits, now)
+  await seedOwnChannel(server, workspace.id, marker, now)
   await seedReports(db, workspace.id, marker, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }
@@ -158,6 +168,24 @@ const seedSecondChannel = async (db: Db, workspaceId: string, marker: string, no
   )
 }
 
+/** What is known of the account and the first channel at the provider. */
+const seedProviderState = async (db: Db, workspaceId: string, marker: string, now: string): Promise<void> => {
+  await sql`
+    insert into provider_accounts (workspace_id, account_id, name, token, created_at, updated_at)
+    select workspace_id, account_id, ${`${marker} account`}, ${`${marker} token`}, ${now}::timestamptz,
+      ${now}::timestamptz
+    from channels where workspace_id = ${workspaceId} and is_default`.execute(db)
+  await sql`
+    insert into provider_account_checks (workspace_id, account_id, next_at)
+    select workspace_id, account_id, '2100-01-01' from channels
+    where workspace_id = ${workspaceId} and is_default`.execute(db)
+  await sql`
+    insert into channel_health (workspace_id, channel_id, status, reason, since, until, messaging_limit)
+    select workspace_id, id, 'limited', 'throughput', ${now}::timestamptz, '2100-01-01', ${`TIER_${marker}`}
+    from channels
+    where workspace_id = ${workspaceId} and is_default`.execute(db)
+}
+
 /** Creates a link to the second channel, which the provider knows by now. */
 const seedShortLink = async (
   { db }: TestServer,
@@ -176,6 +204,33 @@ const seedShortLink = async (
     { message, channel_id: id },
     { idempotencyKey: `seed ${message}`.replaceAll(' ', '-') },
   )
+}
+
+/** Gives the web chat a bridge, which knows a contact, and has a reply to take. */
+const seedOwnChannel = async (
+  { db, app }: TestServer,
+  workspaceId: string,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  const { id } = await db
+    .selectFrom('channels')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('type', '=', 'web')
+    .executeTakeFirstOrThrow()
+  const key = { workspace_id: workspaceId, channel_id: id }
+  await upsertChannelSecrets(db, addSigningSecret(app, key, undefined, createSigningSecret(), '')!)
+  await addChannelToken(db, workspaceId, id, hashApiKey(createChannelToken()), 0)
+  await sql`
+    insert into channel_customers (workspace_id, channel_id, customer_id, contact_id, seen_at)
+    select workspace_id, ${id}, ${`${marker} visitor`}, min(id), ${now} from contacts
+    where workspace_id = ${workspaceId} group by workspace_id`.execute(db)
+  await sql`
+    insert into channel_deliveries (workspace_id, message_id, channel_id, conversation_id, body,
+      next_attempt_at, expires_at)
+    select workspace_id, id, ${id}, conversation_id, ${`${marker} body`}, '2999-01-01', '2999-01-02' from messages
+    where workspace_id = ${workspaceId} order by id limit 1`.execute(db)
 }
 
 /** Inserts a failed attempt for each delivery, with a response that quotes a phone; deliveries are dead. */

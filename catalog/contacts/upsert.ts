@@ -26,7 +26,7 @@ const upsertFields = {
     .max(32)
     .describe(
       'International format with country code, such as `+1 555 010 0042`; local numbers ' +
-        'starting with 0 are refused.',
+        'starting with 0 are refused. Every spelling of a number is one contact.',
     )
     .meta({ examples: ['+15550100042'] }),
   name: Name.optional().describe('Name, 1 to 255 characters.'),

@@ -11,7 +11,10 @@ export const Window = z
   .object({
     applies: z
       .boolean()
-      .describe('True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`.'),
+      .describe(
+        'True on channels with a reply window: `chatapp`, `photoapp`, `socialchat`, `videoapp`. False on others ' +
+          'that take replies.',
+      ),
     open: z
       .boolean()
       .describe(
@@ -79,6 +82,9 @@ export const Conversation = z
       .describe(
         '`incoming_no_reply`: the customer waits; `outgoing_no_response`: the team waits for the customer.',
       ),
+    waiting_since: Timestamp.nullable().describe(
+      'Since when the customer waits for a reply; null when closed or answered.',
+    ),
     sla: Sla.nullable().describe('Service level; null where no policy applies.'),
     reminder_at: Timestamp.nullable().describe('Reminder.'),
     chatapp_window_expires_at: Timestamp.nullable().describe(
@@ -104,6 +110,7 @@ const row = {
   starred: false,
   unread_count: 1,
   reply_status: 'incoming_no_reply',
+  waiting_since: '2026-10-01T09:30:00.000Z',
   sla: {
     status: 'running',
     next_due_at: '2026-10-01T10:30:00.000Z',
@@ -134,6 +141,7 @@ const row = {
     reply_to_id: null,
     error: null,
     created_at: '2026-10-01T09:30:00.000Z',
+    deleted_at: null,
   },
   created_at: '2026-10-01T09:30:00.000Z',
   updated_at: '2026-10-01T09:31:00.000Z',
@@ -145,7 +153,7 @@ export const searchConversations = defineOperation({
   routes: ['GET /v1/conversations'],
   since,
   stability: 'beta',
-  summary: 'Find conversations, newest activity first',
+  summary: 'Find conversations, newest activity or longest wait first',
   description:
     'Staff restricted to some channels see only the conversations of those. When phones are ' +
     "hidden from the key's owner, digits in `query` are refused. With `query` it is " +
@@ -164,6 +172,26 @@ export const searchConversations = defineOperation({
     assigned: z.boolean().optional().describe('False: the unassigned queue.'),
     channel_id: Id.optional().describe('Only on this channel.'),
     reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
+    assigned_staff_id: z
+      .string()
+      .regex(/^(?:me|[1-9]\d{0,18})$/, 'must be the id of a staff member, or me')
+      .optional()
+      .describe("Only assigned to this staff member; `me`: the key's owner."),
+    contact_id: Id.optional().describe('Only of this contact.'),
+    delivery: z
+      .enum(['failed', 'unknown'])
+      .optional()
+      .describe(
+        '`failed`: the latest message to the customer failed. `unknown`: the provider has not answered ' +
+          'for a message, which is still `pending`.',
+      ),
+    sort: z
+      .enum(['newest_activity', 'longest_wait'])
+      .optional()
+      .describe(
+        '`newest_activity` when absent. `longest_wait`: by `waiting_since`; then those who do not wait, ' +
+          'newest activity first.',
+      ),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -177,6 +205,11 @@ export const searchConversations = defineOperation({
       title: 'The unassigned queue',
       input: { state: 'open', assigned: false },
       output: { data: [{ ...row, assignee: null, assigned_at: null }], next_cursor: null },
+    },
+    {
+      title: 'My customers, who waits longest first',
+      input: { assigned_staff_id: 'me', state: 'open', sort: 'longest_wait' },
+      output: { data: [row], next_cursor: null },
     },
   ],
 })

@@ -22,20 +22,18 @@ const submitted = {
   payload_preview: payload,
 }
 
-const Payload = z
-  .array(z.record(z.string(), z.unknown()))
-  .describe('The exact components that the provider receives.')
+const Payload = z.array(z.record(z.string(), z.unknown())).describe('The components that are submitted.')
 
 const submission = {
   submitted: z.boolean().describe('False in a dry run.'),
-  id: Id.nullable().describe('Template id; null for one that a dry run would create.'),
+  id: Id.nullable().describe('Template id; null in a dry run that creates it.'),
   name: z.string().describe('Name.'),
   language: z.string().describe('Language.'),
-  category: z.string().nullable().describe('Category that the provider assigned.'),
+  category: z.string().nullable().describe('Category, as assigned.'),
   status: z.string().nullable().describe('Review status, normally `PENDING`; null in a dry run.'),
-  business_account_id: z.string().nullable().describe('Business account at the provider.'),
+  business_account_id: z.string().nullable().describe('Business account.'),
   business_account_name: z.string().nullable().describe('Its name.'),
-  lint: LintResult.describe('Lint result of the draft.'),
+  lint: LintResult.describe('Lint result.'),
   payload_preview: Payload,
 }
 
@@ -48,6 +46,7 @@ export const createTemplate = defineOperation({
   summary: 'Submit a message template for review',
   description:
     'Lint errors are refused with `template_rules`. `messaging_get_template` shows the outcome. ' +
+    'After `outcome_unknown`, repeat with the same key. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
@@ -58,11 +57,8 @@ export const createTemplate = defineOperation({
   input: z.object({
     template: TemplateDraft.describe('Draft.'),
     business_account_id: z.string().max(64).optional().describe('Account, if several.'),
-    channel_id: z.string().max(64).optional().describe('Alternative: a channel of the account.'),
-    allow_category_change: z
-      .boolean()
-      .default(true)
-      .describe('The provider may change the category instead of rejecting.'),
+    channel_id: z.string().max(64).optional().describe('Or a channel of the account.'),
+    allow_category_change: z.boolean().default(true).describe('The provider may change the category.'),
   }),
   output: z.object(submission),
   errors: [
@@ -142,7 +138,7 @@ export const archiveTemplates = defineOperation({
       )
       .describe('The templates that could not be archived.'),
   }),
-  errors: ['confirm_required', 'upstream_error', 'service_unconfigured'],
+  errors: ['conflict', 'confirm_required', 'upstream_error', 'service_unconfigured'],
   examples: [
     {
       title: 'One of two fails',
@@ -164,7 +160,7 @@ export const uploadSample = defineOperation({
   summary: 'Upload the sample of a media header',
   description:
     'Returns the `media_handle` that a draft needs. Images JPEG or PNG up to 5 MB, MP4 video up ' +
-    'to 16 MB, PDF documents up to 16 MB. ' +
+    'to 16 MB, PDF documents up to 16 MB. A repeat after `outcome_unknown` uploads it again. ' +
     'Without a messaging provider it is a 503 `service_unconfigured`, dry runs too.',
   scope: 'messaging:write',
   dryRun: true,
@@ -178,9 +174,14 @@ export const uploadSample = defineOperation({
       .enum(['image/jpeg', 'image/png', 'video/mp4', 'application/pdf'])
       .describe('Media type of the file.'),
     data: z.base64().min(4).max(22_500_000).describe('The bytes in base64.'),
+    business_account_id: z
+      .string()
+      .max(64)
+      .optional()
+      .describe('The account whose templates use it; only needed where several have their own credentials.'),
   }),
   output: z.object({ media_handle: z.string().nullable().describe('Handle; null in a dry run.') }),
-  errors: ['upstream_error', 'service_unconfigured'],
+  errors: ['conflict', 'upstream_error', 'service_unconfigured'],
   examples: [
     {
       title: 'A picture',

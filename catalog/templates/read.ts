@@ -8,6 +8,47 @@ const Variable = z.object({
   sample: z.string().nullable().describe('Sample value.'),
 })
 
+const Header = z.object({
+  format: z.string().nullable().describe('As `header_format`.'),
+  text: z.string().nullable().describe('Text of a text header.'),
+  variables: z
+    .array(Variable.extend({ media_sample: z.string().nullable().describe('Handle of the media sample.') }))
+    .describe('What the header requires when sending.'),
+})
+
+const Body = z.object({
+  text: z.string().nullable().describe('Text.'),
+  variables: z.array(Variable).describe('Variables.'),
+  add_security_recommendation: z.boolean().optional().describe('Of `AUTHENTICATION`.'),
+})
+
+const Button = z.object({
+  index: z.int().describe('Position, from 0.'),
+  type: z.string().describe('Button type.'),
+  text: z.string().nullable().describe('Label.'),
+  url: z.string().nullable().describe('Address.'),
+  dynamic_url: z
+    .boolean()
+    .describe('True: the URL ends with a variable, so a suffix is required when sending.'),
+  url_example: z.string().nullable().describe('Example of the full URL.'),
+  phone_number: z.string().nullable().describe('Phone number to call.'),
+  coupon_code: z.string().nullable().describe('Sample coupon code.'),
+  flow_id: z.string().nullable().describe('Flow.'),
+  flow_action: z.string().optional().describe('Of FLOW: `NAVIGATE` or `DATA_EXCHANGE`.'),
+  navigate_screen: z.string().optional().describe('Of FLOW: first screen.'),
+  otp_type: z.string().optional().describe('Of OTP: `COPY_CODE`, `ONE_TAP` or `ZERO_TAP`.'),
+  supported_apps: z
+    .array(
+      z.object({
+        package_name: z.string().describe('Android package.'),
+        signature_hash: z.string().describe('Signature hash.'),
+      }),
+    )
+    .optional()
+    .describe('Of OTP: apps that receive the code.'),
+  zero_tap_terms_accepted: z.boolean().optional().describe('Of ZERO_TAP.'),
+})
+
 export const Template = z
   .object({
     id: Id.describe('Template id.'),
@@ -29,44 +70,25 @@ export const Template = z
     body_preview: z.string().nullable().describe('The body with its samples filled in.'),
     variable_count: z.int().describe('Body variables to supply when sending.'),
     header_format: z.string().nullable().describe('`TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT` or `LOCATION`.'),
-    header: z
-      .object({
-        format: z.string().nullable().describe('As `header_format`.'),
-        text: z.string().nullable().describe('Text of a text header.'),
-        variables: z
-          .array(
-            Variable.extend({ media_sample: z.string().nullable().describe('Handle of the media sample.') }),
-          )
-          .describe('What the header requires when sending.'),
-      })
-      .nullable()
-      .describe('Header.'),
-    body: z
-      .object({
-        text: z.string().nullable().describe('Text.'),
-        variables: z.array(Variable).describe('Variables.'),
-      })
-      .nullable()
-      .describe('Body.'),
+    header: Header.nullable().describe('Header.'),
+    body: Body.nullable().describe('Body.'),
     footer: z.string().nullable().describe('Footer.'),
-    buttons: z
+    code_expiration_minutes: z
+      .int()
+      .nullable()
+      .describe('Minutes until a code expires; null: the footer does not say.'),
+    buttons: z.array(Button).describe('Buttons in display order.'),
+    carousel_cards: z.int().describe('Cards of a carousel; 0: none.'),
+    cards: z
       .array(
         z.object({
-          index: z.int().describe('Position, from 0.'),
-          type: z.string().describe('Button type.'),
-          text: z.string().nullable().describe('Label.'),
-          url: z.string().nullable().describe('Address.'),
-          dynamic_url: z
-            .boolean()
-            .describe('True: the URL ends with a variable, so a suffix is required when sending.'),
-          url_example: z.string().nullable().describe('Example of the full URL.'),
-          phone_number: z.string().nullable().describe('Phone number to call.'),
-          coupon_code: z.string().nullable().describe('Sample coupon code.'),
-          flow_id: z.string().nullable().describe('Flow.'),
+          header: Header.nullable().describe('Image or video.'),
+          body: Body.nullable().describe('Text of the card.'),
+          buttons: z.array(Button).describe('Buttons.'),
         }),
       )
-      .describe('Buttons in display order.'),
-    carousel_cards: z.int().describe('Cards of a carousel; 0: none.'),
+      .describe('The cards, in order.'),
+    parameter_format: z.enum(['POSITIONAL', 'NAMED']).describe('Whether its variables are numbers or names.'),
     limited_time_offer: z
       .object({
         text: z.string().nullable().describe('Text.'),
@@ -79,6 +101,31 @@ export const Template = z
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
   })
   .meta({ id: 'Template' })
+
+/** A template with what its next steps need: an edit, or a send. */
+const TemplateDetails = z
+  .object({
+    ...Template.shape,
+    draft: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe(
+        'The template as `messaging_create_template` and `messaging_update_template` take it; ' +
+          'null when a draft cannot express it.',
+      ),
+    send_schema: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe(
+        'JSON Schema of `template` in `messaging_send_template` for this template; null when it has a button ' +
+          'that cannot be sent.',
+      ),
+    send_example: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('Such a `template`, with the samples as values.'),
+  })
+  .meta({ id: 'TemplateDetails' })
 
 const template = {
   id: '11',
@@ -94,12 +141,45 @@ const template = {
   header: null,
   body: { text: 'Hello {{1}}, your order is on its way.', variables: [{ index: 1, sample: 'Ada' }] },
   footer: null,
+  code_expiration_minutes: null,
   buttons: [],
   carousel_cards: 0,
+  cards: [],
+  parameter_format: 'POSITIONAL' as const,
   limited_time_offer: null,
   meta_errors: null,
   created_at: '2026-10-01T09:30:00.000Z',
   updated_at: '2026-10-01T09:30:02.000Z',
+}
+
+const templateDetails = {
+  ...template,
+  draft,
+  send_schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      name: { const: 'order_update' },
+      language: { const: 'en_US' },
+      body: {
+        type: 'array',
+        description: 'Values of the variables of the body, in order.',
+        prefixItems: [
+          {
+            type: 'string',
+            minLength: 1,
+            maxLength: 1024,
+            description: 'Value of {{1}}, such as "Ada".',
+          },
+        ],
+        items: false,
+        minItems: 1,
+      },
+    },
+    required: ['name', 'language', 'body'],
+    additionalProperties: false,
+  },
+  send_example: { name: 'order_update', language: 'en_US', body: ['Ada'] },
 }
 
 export const listTemplates = defineOperation({
@@ -139,12 +219,15 @@ export const getTemplate = defineOperation({
   routes: ['GET /v1/templates/{template_id}'],
   since,
   stability: 'stable',
-  summary: 'Get one template with its variables and review status',
+  summary: 'Get one template with its review status, and what a send of it needs',
+  description:
+    '`send_schema` and `send_example` say what `messaging_send_template` takes; `draft` is what was submitted, ' +
+    'to edit or to submit under another name.',
   scope: 'mcp:read',
   input: z.object({ template_id: Id.describe('Template id.') }),
-  output: Template,
+  output: TemplateDetails,
   errors: ['not_found'],
-  examples: [{ title: 'One template', input: { template_id: '11' }, output: template }],
+  examples: [{ title: 'One template', input: { template_id: '11' }, output: templateDetails }],
 })
 
 export const lintTemplate = defineOperation({

@@ -20,7 +20,7 @@ const Button = z.strictObject({
   type: z.enum(buttonTypes).describe('Button type.'),
   text: Text(200, 'Label, at most 25 characters.'),
   url: Text(4000, 'https; a dynamic one ends with `{{1}}`.'),
-  url_example: Text(4000, 'Whole address with the variable filled.'),
+  url_example: Text(4000, 'Whole address, variable filled.'),
   phone_number: Text(64, 'E.164 number.'),
   coupon_code: Text(64, 'Sample, at most 20 characters.'),
   flow_id: Text(64, 'Flow.'),
@@ -50,7 +50,7 @@ export const TemplateDraft = z.strictObject({
       format: z.enum(headerFormats).describe('Format of the header.'),
       text: Text(1000, 'Of TEXT: at most 60 characters and one `{{1}}`.'),
       example: Text(1000, 'Sample for its `{{1}}`.'),
-      media_handle: Text(4000, 'Of IMAGE, VIDEO, DOCUMENT: handle of a sample.'),
+      media_handle: Text(4000, 'Of IMAGE, VIDEO, DOCUMENT: sample handle.'),
     })
     .optional()
     .describe('Header.'),
@@ -83,7 +83,7 @@ export const TemplateDraft = z.strictObject({
         .array(
           z.strictObject({
             header_format: z.enum(['IMAGE', 'VIDEO']).describe('Same on every card.'),
-            media_handle: z.string().max(4000).describe('Handle of a sample.'),
+            media_handle: z.string().max(4000).describe('Sample handle.'),
             body: z
               .strictObject({
                 text: Text(5000, 'Card text.'),

@@ -169,8 +169,8 @@ export const rotateSecret = defineOperation({
   stability: 'stable',
   summary: 'Give an endpoint a new signing secret',
   description:
-    'The new secret is shown only in this response. The old one stays valid for 24 hours, ' +
-    'during which deliveries carry both signatures.',
+    'The new secret is shown only in this response. The one before stays valid for 24 hours, also when ' +
+    'it is rotated again; deliveries carry a signature of each valid secret. At most 5 are valid at a time.',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -182,10 +182,13 @@ export const rotateSecret = defineOperation({
   output: z.object({
     endpoint: Endpoint.describe('The endpoint.'),
     signing_secret: z.string().nullable().describe('The new secret, shown only here; null in a dry run.'),
-    old_secret_valid_until: Timestamp.describe('When the old secret expires.'),
+    old_secret_valid_until: Timestamp.describe('When the secret before this one expires.'),
+    old_secrets_valid_until: z
+      .array(Timestamp)
+      .describe('When each of the replaced secrets that still sign expires, newest first.'),
     warning: z.string().describe('What to do now.'),
   }),
-  errors: ['not_found', 'forbidden', 'confirm_required'],
+  errors: ['not_found', 'forbidden', 'conflict', 'confirm_required'],
   examples: [
     {
       title: 'A new secret',
@@ -194,7 +197,8 @@ export const rotateSecret = defineOperation({
         endpoint,
         signing_secret: secret,
         old_secret_valid_until: '2026-10-02T09:30:00.000Z',
-        warning: 'Store the new secret now: it is not shown again. The old one stops signing in 24 hours.',
+        old_secrets_valid_until: ['2026-10-02T09:30:00.000Z'],
+        warning: 'Store the new secret now: it is not shown again. The one before stops signing in 24 hours.',
       },
     },
   ],

@@ -4,10 +4,11 @@ import type { Config } from '../../server/config.ts'
 import { computeSecretFingerprint, readSecrets } from '../../server/secret.ts'
 import { toLocation } from '../../server/start.ts'
 import { dumpDatabase } from '../../storage/backup/dump.ts'
-import { isBackupLoadError, loadBackup, type LoadedBackup } from '../../storage/backup/load.ts'
+import { isBackupLoadError, verifyBackup } from '../../storage/backup/lines.ts'
+import { loadBackup } from '../../storage/backup/load.ts'
 import { countOtherSessions } from '../../storage/backup/schema.ts'
 import { attachEmbedded } from '../../storage/embedded/open.ts'
-import { migrate, openStorage, type Storage } from '../../storage/open.ts'
+import { listMigrations, migrate, openStorage, type Storage } from '../../storage/open.ts'
 import { cliError, usageError } from '../error.ts'
 import { readManifest } from '../manifest.ts'
 import { readBackupFile, writeBackupFile } from './backup-file.ts'
@@ -57,17 +58,9 @@ const describeSecretLocation = (config: Config): string => {
 const hasSecret = (config: Config, fingerprint: string): boolean =>
   readSecrets(config).some((secret) => computeSecretFingerprint(secret) === fingerprint)
 
-/** Loads a dump. An invalid file is a usage error. */
-const loadInto = async (
-  storage: Storage,
-  lines: Parameters<typeof loadBackup>[1],
-  onRows: (n: number) => void,
-): Promise<LoadedBackup> => {
-  try {
-    return await loadBackup(storage.db, lines, onRows)
-  } catch (error) {
-    throw isBackupLoadError(error) ? usageError(error.message) : error
-  }
+/** Says of an invalid backup that it is one, as a usage error. */
+const explainFault = (error: unknown): never => {
+  throw isBackupLoadError(error) ? usageError(error.message) : error
 }
 
 const sumRows = (rows: Record<string, number>): number => Object.values(rows).reduce((sum, n) => sum + n, 0)
@@ -115,10 +108,14 @@ const restore: AdminVerb = {
     'schema version. A damaged or truncated file changes nothing.',
   run: async (session, _flags, file) => {
     if (!existsSync(file)) throw notFoundError(`The file ${resolve(file)} does not exist.`, '<file>')
+    // First, so that a damaged file creates no database.
+    await verifyBackup(readBackupFile(file), listMigrations()).catch(explainFault)
     const storage = await openExclusively(session.config, 'a restore needs exclusive access to the database')
     const line = createProgressLine(session.io, 'rows')
     try {
-      const { header, rows } = await loadInto(storage, readBackupFile(file), line.update)
+      const { header, rows } = await loadBackup(storage.db, readBackupFile(file), line.update).catch(
+        explainFault,
+      )
       line.end()
       const { secret_fingerprint: needed, made_at, product } = header
       if (needed !== null && !hasSecret(session.config, needed)) {
@@ -154,7 +151,11 @@ const move: AdminVerb = {
         'a move needs exclusive access to the target database',
       )
       try {
-        const { rows } = await loadInto(target, dumpDatabase(source.db, dumpInfo(session)), line.update)
+        const { rows } = await loadBackup(
+          target.db,
+          dumpDatabase(source.db, dumpInfo(session)),
+          line.update,
+        ).catch(explainFault)
         line.end()
         session.io.stderr.write(
           `Start the server with WCRM_DATABASE_URL and the same secret as before: ` +

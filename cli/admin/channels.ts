@@ -1,20 +1,29 @@
 import { randomInt } from 'node:crypto'
-import { channelStatuses, channelTypes } from '../../catalog/channels.ts'
+import { channelStatuses, channelTypes, ownChannelTypes } from '../../catalog/channels.ts'
 import type { Config } from '../../server/config.ts'
 import { parsePhone } from '../../server/contacts/phone.ts'
-import { type ChannelFields, createChannel, listAllChannels, updateChannel } from '../../storage/admin.ts'
+import {
+  type AdminChannelRow,
+  type ChannelFields,
+  createChannel,
+  listAllChannels,
+  updateChannel,
+} from '../../storage/admin.ts'
+import type { Db } from '../../storage/database.ts'
 import type { ProviderOwnerError } from '../../storage/provider-owners.ts'
 import { usageError } from '../error.ts'
+import type { CommandResult } from '../result.ts'
+import { parseId, nameFlag, nothingToChangeError, choiceFlag, omitUndefined, stringFlag } from './flags.ts'
 import {
-  parseId,
-  notFoundError,
-  nameFlag,
-  nothingToChangeError,
-  choiceFlag,
-  omitUndefined,
-  stringFlag,
-} from './flags.ts'
-import type { AdminFlags, AdminGroup } from './verb.ts'
+  ensureBridgeSecrets,
+  findChannel,
+  noSuchChannelError,
+  requireOwnType,
+  rotationVerbs,
+  urlFlag,
+} from './own-channels.ts'
+import { openSealer } from './sealing.ts'
+import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
 
 const accountFlag = (flags: AdminFlags): Pick<ChannelFields, 'account_id' | 'account_name'> => {
   const account = stringFlag(flags, 'account')
@@ -51,7 +60,7 @@ const numberFlag = (flags: AdminFlags): string | null | undefined => {
 }
 
 /** Explains that the number or the account at the provider is taken, and how to free it. */
-const explainOwner = (error: unknown): unknown => {
+export const explainOwner = (error: unknown): unknown => {
   const { code, message, owner } = error as Partial<ProviderOwnerError>
   if (code !== 'PROVIDER_OWNER' || !owner) return error
   const flag = owner.kind === 'number' ? '--provider-phone-number-id' : '--account'
@@ -60,7 +69,9 @@ const explainOwner = (error: unknown): unknown => {
     `${message} What customers and the provider send to it goes to ${belongsTo} only.`,
     flag,
     `Give it another ${owner.kind}, or free this one first: ` +
-      `wcrm admin channels update ${owner.id} --workspace ${owner.workspace_id} ${flag} none`,
+      (owner.id === null
+        ? `wcrm admin accounts remove ${owner.value} --workspace ${owner.workspace_id}`
+        : `wcrm admin channels update ${owner.id} --workspace ${owner.workspace_id} ${flag} none`),
   )
 }
 
@@ -109,7 +120,28 @@ const optionalFlags = [
       'one for the sandbox)',
   ],
   ['--default', 'make it the default channel for sends that name none'],
+  [
+    '--url <url>',
+    `public https address that replies are delivered to, on channels of type ${ownChannelTypes.join(', ')}; or ` +
+      'none. The first one creates the secret and the token of the bridge, shown only then (docs/channels.md)',
+  ],
 ] as const
+
+/** Writes a channel, and the secrets of its bridge when this gives it its first URL. */
+const writeChannel = async (
+  session: AdminSession,
+  url: string | null | undefined,
+  write: (db: Db) => Promise<AdminChannelRow>,
+): Promise<CommandResult> => {
+  const db = await session.db()
+  if (url === undefined || url === null) return await explainingOwners(write(db))
+  const workspaceId = (await session.workspace()).id
+  const sealer = await openSealer(session, 'webhooks')
+  return await db.transaction().execute(async (tx) => {
+    const row = await explainingOwners(write(tx))
+    return { ...row, ...(await ensureBridgeSecrets(tx, sealer, workspaceId, row.id)) }
+  })
+}
 
 export const channelsGroup: AdminGroup = {
   name: 'channels',
@@ -125,7 +157,9 @@ export const channelsGroup: AdminGroup = {
           [flags, flags.startsWith('--status') ? `${about} (default: connected)` : about] as const,
       ),
       run: async (session, flags) => {
-        const fields = channelFields(flags)
+        const url = await urlFlag(session, flags)
+        const fields = omitUndefined({ ...channelFields(flags), url })
+        requireOwnType(fields.type!, url)
         const id = (await session.workspace()).id
         const channel = {
           status: 'connected' as const,
@@ -133,7 +167,7 @@ export const channelsGroup: AdminGroup = {
           ...fields,
           type: fields.type!,
         }
-        return await explainingOwners(createChannel(await session.db(), id, channel, session.now))
+        return await writeChannel(session, url, (db) => createChannel(db, id, channel, session.now))
       },
     },
     {
@@ -153,6 +187,7 @@ export const channelsGroup: AdminGroup = {
         'account_name',
         'provider_channel_id',
         'provider_phone_number_id',
+        'url',
       ],
       run: async (session) => ({
         data: await listAllChannels(await session.db(), (await session.workspace()).id),
@@ -167,18 +202,21 @@ export const channelsGroup: AdminGroup = {
       options: [...identityFlags, ...optionalFlags],
       run: async (session, flags, argument) => {
         const id = parseId(argument, '<id>')
-        const fields = channelFields(flags)
+        const url = await urlFlag(session, flags)
+        const fields = omitUndefined({ ...channelFields(flags), url })
         if (Object.keys(fields).length === 0) throw nothingToChangeError()
         const workspaceId = (await session.workspace()).id
-        const row = await explainingOwners(updateChannel(await session.db(), workspaceId, id, fields))
-        if (!row)
-          throw notFoundError(
-            `The workspace has no channel ${id}.`,
-            '<id>',
-            'List them with: wcrm admin channels list',
-          )
-        return row
+        if (fields.url !== undefined || fields.type !== undefined) {
+          const before = await findChannel(await session.db(), workspaceId, id)
+          requireOwnType(fields.type ?? before.type, url === undefined ? before.url : url)
+        }
+        return await writeChannel(session, url, async (db) => {
+          const row = await updateChannel(db, workspaceId, id, fields)
+          if (!row) throw noSuchChannelError(id)
+          return row
+        })
       },
     },
+    ...rotationVerbs,
   ],
 }

@@ -71,8 +71,8 @@ const allowFromFlag = (flags: AdminFlags): string[] | null | undefined => {
   return [...new Set(subnets)]
 }
 
-/** Parses `--overlap`: milliseconds that the replaced key stays valid. */
-const overlapFlag = (flags: AdminFlags): number => {
+/** Parses `--overlap`: milliseconds that what is replaced stays valid. */
+export const overlapFlag = (flags: AdminFlags): number => {
   const text = (stringFlag(flags, 'overlap') ?? DEFAULT_OVERLAP).trim()
   const ms = text === '0' ? 0 : parseDuration(text)
   if (ms === undefined || ms > MAX_OVERLAP_MS)

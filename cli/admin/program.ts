@@ -1,7 +1,9 @@
 import { Argument, Command, Option } from 'commander'
+import { accountsGroup } from './accounts.ts'
 import { backupVerbs } from './backup.ts'
 import { channelsGroup } from './channels.ts'
 import { demoVerbs } from './demo.ts'
+import { doctorVerb } from './doctor.ts'
 import { keysGroup } from './keys.ts'
 import { reportsGroup } from './reports.ts'
 import { secretGroup } from './secret.ts'
@@ -16,12 +18,13 @@ export const adminGroups: readonly AdminGroup[] = [
   staffGroup,
   teamsGroup,
   channelsGroup,
+  accountsGroup,
   keysGroup,
   secretGroup,
   slaGroup,
   reportsGroup,
 ]
-export const ungroupedAdminVerbs: readonly AdminVerb[] = [...backupVerbs, ...demoVerbs]
+export const ungroupedAdminVerbs: readonly AdminVerb[] = [...backupVerbs, ...demoVerbs, doctorVerb]
 
 export type RunAdminVerb = (verb: AdminVerb, flags: AdminFlags, argument: string) => Promise<void>
 
@@ -76,7 +79,7 @@ const renderCommandList = (): string =>
     '',
     'All take --json, and --data DIR or --database-url URL; commands of a workspace take --workspace ID.',
     'All but restore and move work while a server is running.',
-    'Exit codes: 0 done, 1 unexpected, 2 invalid, 3 not found, 5 a server is running.',
+    'Exit codes: 0 done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running.',
     '',
   ].join('\n')
 
@@ -84,8 +87,8 @@ const renderCommandList = (): string =>
 export const createAdminProgram = (run: RunAdminVerb): Command => {
   const root = new Command('wcrm admin')
     .description(
-      'Administer workspaces, staff, teams, channels, keys, the secret, service levels and reports, ' +
-        "on the server's own machine.",
+      'Administer workspaces, staff, teams, channels, accounts at the provider, keys, the secret, service ' +
+        "levels and reports, on the server's own machine.",
     )
     .usage('<group> <verb> [flags]')
     .helpCommand(false)

@@ -8,7 +8,10 @@ import { nameFlag, stringFlag } from './flags.ts'
 import type { AdminFlags, AdminGroup, AdminSession } from './verb.ts'
 
 /** Returns business time of a workspace, which the sandbox's clock can advance. */
-const loadBusinessTime = async ({ config, db, now }: AdminSession, workspaceId: string): Promise<string> => {
+export const loadBusinessTime = async (
+  { config, db, now }: AdminSession,
+  workspaceId: string,
+): Promise<string> => {
   const clockOffsets = config.providerUrl === undefined ? await listClockOffsets(await db()) : new Map()
   return businessTime({ now: () => now, clockOffsets }, workspaceId)
 }
@@ -51,7 +54,8 @@ export const reportsGroup: AdminGroup = {
       about:
         'Without --from and --to: for yesterday, and for the 7 and 30 days up to it, as a server does ' +
         'each night. ' +
-        '"wcrm reports staff" reads a stored report for the days that it covers.',
+        '"wcrm reports staff" reads a stored report when it is asked for exactly these days, unless a reply of ' +
+        'these days failed after it was generated.',
       options: [
         ['--from <day>', 'first day, YYYY-MM-DD'],
         ['--to <day>', 'last day, inclusive: yesterday or earlier'],

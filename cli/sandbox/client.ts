@@ -45,18 +45,21 @@ const explain = (error: CliError): CliError =>
     ? Object.assign(error, {
         hint:
           'A server plays the sandbox with the embedded database, or when it is started with ' +
-          'WCRM_PROVIDER=sandbox; not beside WCRM_PROVIDER_URL.',
+          'WCRM_PROVIDER=sandbox, which beside WCRM_PROVIDER_URL says that a standalone sandbox is there.',
       })
     : error
 
 /** Command line names of fields that are not the flag of the same name. */
 const FIELD_LOCATIONS: Readonly<Record<string, string>> = {
   text: '<text>',
+  emoji: '<emoji>',
   advance: '<duration>',
   message_id: '<message-id>',
   status: '<status>',
   template_id: '<template-id>',
   decision: '<decision>',
+  action: '<action>',
+  value: '[value]',
   channel_id: '--channel',
   latency_ms: '--latency',
 }

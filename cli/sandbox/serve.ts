@@ -6,6 +6,7 @@ import { createListener } from '../../server/http/listener.ts'
 import { nodeHandler } from '../../server/http/node.ts'
 import { createLogger } from '../../server/logger.ts'
 import { loadSandboxClock } from '../../server/sandbox/standalone-clock.ts'
+import { SANDBOX_TOKEN_PREFIX } from '../../server/provider/settings.ts'
 import { createSandbox, type Sandbox } from '../../server/sandbox/emulator/sandbox.ts'
 import { loadSecrets } from '../../server/secret.ts'
 import { openMigrated } from '../../server/start.ts'
@@ -52,7 +53,9 @@ const resolveSecrets = (flags: SandboxFlags, io: Io, config: Config): SandboxSec
       'base64url',
     )
   return {
-    token: stringFlag(flags, 'token') ?? (io.env['WCRM_PROVIDER_TOKEN'] || derive('token')),
+    token:
+      stringFlag(flags, 'token') ??
+      (io.env['WCRM_PROVIDER_TOKEN'] || `${SANDBOX_TOKEN_PREFIX}${derive('token')}`),
     appSecret: stringFlag(flags, 'appSecret') ?? (io.env['WCRM_PROVIDER_APP_SECRET'] || derive('app secret')),
     verifyToken:
       stringFlag(flags, 'verifyToken') ?? (io.env['WCRM_PROVIDER_VERIFY_TOKEN'] || derive('verify token')),
@@ -89,6 +92,7 @@ const printReady = (
           `The sandbox is ready at ${url}`,
           '',
           'Settings for a server:',
+          '  WCRM_PROVIDER=sandbox',
           `  WCRM_PROVIDER_URL=${url}`,
           `  WCRM_PROVIDER_TOKEN=${token}`,
           `  WCRM_PROVIDER_APP_SECRET=${appSecret}`,

@@ -143,6 +143,49 @@ const customerVerbs: readonly SandboxVerb[] = [
   },
 ]
 
+const MESSAGE_ID = ['<message-id>', 'the id that wcrm shows'] as const
+const CUSTOMER = ['--from <phone>', 'as this customer (default: the one of the conversation)'] as const
+
+const changeVerbs: readonly SandboxVerb[] = [
+  {
+    name: 'react',
+    positionals: [MESSAGE_ID, ['[emoji]', 'the emoji; it replaces an earlier one']],
+    summary: 'React to a message as its customer, or remove the reaction',
+    options: [['--remove', 'remove the reaction'], CUSTOMER],
+    run: ({ call, flags, words: [id, emoji] }) =>
+      call(
+        'POST',
+        'react',
+        omitUndefined({
+          message_id: id,
+          emoji,
+          remove: flags['remove'] === true ? true : undefined,
+          from: stringFlag(flags, 'from'),
+        }),
+      ),
+  },
+  {
+    name: 'edit',
+    positionals: [MESSAGE_ID, ['<text...>', 'the new text or caption']],
+    summary: 'Edit a message as the customer who wrote it',
+    options: [CUSTOMER],
+    run: ({ call, flags, words: [id, ...words] }) =>
+      call(
+        'POST',
+        'edit',
+        omitUndefined({ message_id: id, text: words.join(' '), from: stringFlag(flags, 'from') }),
+      ),
+  },
+  {
+    name: 'delete',
+    positionals: [MESSAGE_ID],
+    summary: 'Delete a message as the customer who wrote it',
+    options: [CUSTOMER],
+    run: ({ call, flags, words: [id] }) =>
+      call('POST', 'delete', omitUndefined({ message_id: id, from: stringFlag(flags, 'from') })),
+  },
+]
+
 const clockVerbs: readonly SandboxVerb[] = [
   {
     name: 'clock show',
@@ -201,6 +244,32 @@ const faultVerbs: readonly SandboxVerb[] = [
     name: 'fault clear',
     summary: 'Remove the faults of the workspace',
     run: ({ call }) => call('DELETE', 'faults'),
+  },
+  {
+    name: 'account',
+    positionals: [
+      ['<action>', 'restrict, ban, revoke-token, restore, quality or limit'],
+      ['[value]', 'of quality: GREEN or RED; of limit: such as TIER_10K'],
+    ],
+    summary: 'Restrict the account at the provider, revoke its token, or change the figures of its numbers',
+    about:
+      'Shows what channels, events and wcrm doctor make of it. restore ends a restriction, a ban and a revoked ' +
+      'token; the server notices a restored token when it checks the account again.',
+    options: [['--channel <id>', 'only the account, or the number, of this channel (default: all)']],
+    run: ({ call, flags, words: [action, value] }) =>
+      call(
+        'POST',
+        'account',
+        omitUndefined({
+          action: requireChoice(
+            action!,
+            ['restrict', 'ban', 'revoke-token', 'restore', 'quality', 'limit'],
+            '<action>',
+          ),
+          value,
+          channel_id: stringFlag(flags, 'channel'),
+        }),
+      ),
   },
   {
     name: 'webhooks',
@@ -274,6 +343,7 @@ const serveVerb: SandboxVerb = {
 /** All commands of `wcrm sandbox`, in the order of help. */
 export const sandboxVerbs: readonly SandboxVerb[] = [
   ...customerVerbs,
+  ...changeVerbs,
   ...clockVerbs,
   ...faultVerbs,
   ...listVerbs,

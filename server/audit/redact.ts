@@ -15,11 +15,12 @@ const MAX_CHANGES_CHARACTERS = 4000
 const MAX_DEPTH = 8
 
 /** Operations and controls whose texts are messages or notes: of those only the length is stored. */
-const messageOperations: ReadonlySet<string> = new Set<OperationName | 'sandbox.say'>([
+const messageOperations: ReadonlySet<string> = new Set<OperationName | 'sandbox.say' | 'sandbox.edit'>([
   'messaging_send_template',
   'messaging_send_reply',
   'inbox_add_note',
   'sandbox.say',
+  'sandbox.edit',
 ])
 
 const isId = (key: string): boolean => /(?:^|_)ids?$/.test(key)

@@ -23,6 +23,7 @@ import { createTags, findTags, listNewTagNames, selectTags } from '../tags/tags.
 import { diffContact, emitLabelsAdded, findEmailChange } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, requirePhone, type ValueChanges } from './input.ts'
 import { contactLimitReached } from './limit.ts'
+import type { PhoneLine } from './phone-lines.ts'
 import { eventContact } from './view.ts'
 import { toContactName } from '../visibility/phones.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
@@ -34,7 +35,7 @@ type RowFailure = Output['failures'][number]
 /** An upsert of one row; `row` is the row's index in the request. */
 type RowUpsert = {
   row: number
-  phone: string
+  line: PhoneLine
   name: string | undefined
   values: ValueChanges
   tags: Label[]
@@ -69,10 +70,10 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows
   }))
   const requireRoom = await createRoomCheck(
     ctx,
-    resolved.map((r) => r.phone),
+    resolved.map((r) => r.line.key),
   )
   const admitted = mapRows(failures, resolved, (r) => {
-    requireRoom(r.phone)
+    requireRoom(r.line.key)
     return r
   })
   const tags = await createTags(
@@ -134,7 +135,7 @@ const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
     group_ids: groupIds = [],
   } = parseFields(ImportRow, raw)
   return {
-    phone: requirePhone(phone),
+    line: requirePhone(phone),
     name: toContactName(name),
     values: parseValues(fields, { email, attributes }),
     tagRefs,
@@ -143,20 +144,20 @@ const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
 }
 
 /**
- * Returns a check that throws 403 `contact_limit` for phones that the plan has no room for, in the order of
- * the calls. Until the transaction ends, no other call can add a contact.
+ * Returns a check that throws 403 `contact_limit` for lines, by their keys, that the plan has no room for, in
+ * the order of the calls. Until the transaction ends, no other call can add a contact.
  */
-const createRoomCheck = async (ctx: Context, phones: readonly string[]): Promise<(phone: string) => void> => {
+const createRoomCheck = async (ctx: Context, keys: readonly string[]): Promise<(key: string) => void> => {
   const { id: workspaceId, contactLimit } = ctx.actor.workspace
   if (contactLimit === null) return () => {}
   await lockContactLimit(ctx.tx, workspaceId)
-  const admitted = new Set(await findTakenPhones(ctx.tx, workspaceId, phones))
+  const admitted = new Set(await findTakenPhones(ctx.tx, workspaceId, keys))
   let room = contactLimit - (await loadCounter(ctx.tx, workspaceId, 'contacts'))
-  return (phone) => {
-    if (admitted.has(phone)) return
+  return (key) => {
+    if (admitted.has(key)) return
     if (room <= 0) throw contactLimitReached(contactLimit)
     room--
-    admitted.add(phone)
+    admitted.add(key)
   }
 }
 
@@ -176,7 +177,7 @@ type PendingContact = Omit<ExistingContact, 'tag_ids' | 'group_ids'> & {
 const applyRows = async (ctx: ImportContext, upserts: readonly RowUpsert[]): Promise<RowResult[]> => {
   const contacts = await insertOrLockContacts(ctx, upserts)
   const results = upserts.map((upsert): RowResult => {
-    const contact = contacts.get(upsert.phone)!
+    const contact = contacts.get(upsert.line.key)!
     return {
       row: upsert.row,
       action: applyRow(ctx, contact, upsert),
@@ -188,24 +189,28 @@ const applyRows = async (ctx: ImportContext, upserts: readonly RowUpsert[]): Pro
   return results
 }
 
-/** Returns the columns of the contacts that the rows may create, by phone; the last row's values count. */
+/**
+ * Returns the columns of the contacts that the rows may create, by the key of the line; the last row's values
+ * count, and the first row's spelling of the phone.
+ */
 const toNewContacts = (upserts: readonly RowUpsert[]): Map<string, BasicContact> => {
-  const byPhone = new Map<string, BasicContact>()
-  for (const { phone, name, values } of upserts) {
-    const previous = byPhone.get(phone) ?? { name: null, email: null }
+  const byKey = new Map<string, BasicContact>()
+  for (const { line, name, values } of upserts) {
+    const previous = byKey.get(line.key) ?? { ...line, name: null, email: null }
     const email = findEmailChange(values)
-    byPhone.set(phone, {
-      phone,
+    byKey.set(line.key, {
+      phone: previous.phone,
+      key: line.key,
       name: name ?? previous.name,
       email: email === undefined ? previous.email : email,
     })
   }
-  return byPhone
+  return byKey
 }
 
 /**
- * Returns the contacts of these rows by phone, inserted where there was none, and locked. New ones are
- * inserted with the name and email that the rows give them in the end.
+ * Returns the contacts of these rows by the key of the line, inserted where there was none, and locked. New ones
+ * are inserted with the name and email that the rows give them in the end.
  */
 const insertOrLockContacts = async (
   ctx: Context,
@@ -215,7 +220,7 @@ const insertOrLockContacts = async (
   const contacts = new Map<string, PendingContact>()
   const add = (known: ExistingContact, isNew: boolean) => {
     const { tag_ids: tagIds, group_ids: groupIds, ...columns } = known
-    contacts.set(known.phone, {
+    contacts.set(known.key, {
       ...columns,
       isNew,
       rows: 0,
@@ -231,13 +236,15 @@ const insertOrLockContacts = async (
   for (
     let missing = [...toNewContacts(upserts).values()];
     missing.length > 0;
-    missing = missing.filter(({ phone }) => !contacts.has(phone))
+    missing = missing.filter(({ key }) => !contacts.has(key))
   ) {
-    for (const [phone, id] of await insertContacts(ctx.tx, workspaceId, missing, ctx.now)) {
+    const phones = new Map(missing.map(({ key, phone }) => [key, phone]))
+    for (const [key, id] of await insertContacts(ctx.tx, workspaceId, missing, ctx.now)) {
       add(
         {
           id,
-          phone,
+          phone: phones.get(key)!,
+          key,
           name: null,
           email: null,
           dnd: false,
@@ -251,7 +258,7 @@ const insertOrLockContacts = async (
         true,
       )
     }
-    const taken = missing.flatMap(({ phone }) => (contacts.has(phone) ? [] : phone))
+    const taken = missing.flatMap(({ key }) => (contacts.has(key) ? [] : key))
     const locked = taken.length > 0 ? await lockContactsByPhone(ctx.tx, workspaceId, taken) : []
     if (locked.length > 0)
       for (const known of await readExistingContacts(ctx.tx, workspaceId, locked)) add(known, false)

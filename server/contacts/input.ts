@@ -4,14 +4,15 @@ import type { Context } from '../core/context.ts'
 import { findNearestName } from '../nearest-name.ts'
 import { type FieldError, invalidField, toPointer, Problem } from '../core/problem.ts'
 import { parseValue } from './attributes.ts'
-import { parsePhone } from './phone.ts'
+import type { PhoneLine } from './phone-lines.ts'
+import { parsePhoneLine } from './phone.ts'
 import { canSeeManagerFields } from '../visibility/policy.ts'
 
-/** Returns the digits of the phone that identifies a contact. Throws 400 `invalid_phone`. */
-export const requirePhone = (text: string): string => {
-  const phone = parsePhone(text)
-  if ('error' in phone) throw invalidField('phone', 'invalid_phone', phone.error, { fix: phone.fix })
-  return phone.digits
+/** Returns the phone line that identifies a contact, in whichever spelling. Throws 400 `invalid_phone`. */
+export const requirePhone = (text: string): PhoneLine => {
+  const line = parsePhoneLine(text)
+  if ('error' in line) throw invalidField('phone', 'invalid_phone', line.error, { fix: line.fix })
+  return line
 }
 
 /** Custom field values to set on a contact, as they are stored; null clears the field. */

@@ -1,4 +1,5 @@
 import { parsePhoneNumberFromString } from 'libphonenumber-js'
+import { modernize, type PhoneLine, toPhoneLine } from './phone-lines.ts'
 
 /** E.164 digits without `+`, or the error. */
 export type ParsedPhone = { digits: string } | { error: string; fix: string }
@@ -27,9 +28,21 @@ export const parsePhone = (text: string): ParsedPhone => {
       fix: 'Send it in international format, with the country code and without the leading 0.',
     }
   }
-  return parseInternational(
-    leading.startsWith('+') ? leading : `+${leading.startsWith('0') ? leading.slice(2) : leading}`,
-  )
+  const international = leading.startsWith('+')
+    ? leading
+    : `+${leading.startsWith('0') ? leading.slice(2) : leading}`
+  const parsed = parseInternational(international)
+  if ('digits' in parsed || !/^\+[^+\p{L};,#]*$/u.test(international)) return parsed
+  // The parser knows today's numbering plans alone; what a plan replaced is still written.
+  const digits = international.replaceAll(/\D/g, '')
+  const modern = modernize(digits)
+  return modern === digits ? parsed : parseInternational(`+${modern}`)
+}
+
+/** Parses a phone in any international form and any spelling of its line, or returns the error. */
+export const parsePhoneLine = (text: string): PhoneLine | { error: string; fix: string } => {
+  const parsed = parsePhone(text)
+  return 'digits' in parsed ? toPhoneLine(parsed.digits) : parsed
 }
 
 /** E.164 allows 15 digits, although some numbering plans have longer numbers. */

@@ -1,3 +1,4 @@
+import { toPhoneKey } from '../../storage/contact-lines.ts'
 import {
   buildContactInsert,
   type ContactRow,
@@ -25,6 +26,7 @@ import {
   type ValueChanges,
 } from './input.ts'
 import { requireRoomForContact } from './limit.ts'
+import type { PhoneLine } from './phone-lines.ts'
 import { timelineOf } from './timeline.ts'
 import { eventContact, showContact } from './view.ts'
 import { BLIND_WARNING, isBlindRehearsal } from '../visibility/rehearsals.ts'
@@ -33,7 +35,7 @@ import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 type Output = OutputOf<'crm_upsert_contact'>
 type UpsertContext = Context<EmitsOf<'crm_upsert_contact'>>
 type ContactUpsert = {
-  phone: string
+  line: PhoneLine
   name: string | undefined
   values: ValueChanges
   tags: ResolvedTag[]
@@ -46,13 +48,13 @@ type ContactUpsert = {
  */
 export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) => {
   const workspaceId = ctx.actor.workspace.id
-  const phone = requirePhone(input.phone)
+  const line = requirePhone(input.phone)
   refuseNumberInName(ctx.actor, input.name)
   const hasValues = input.attributes !== undefined || input.email !== undefined
   const fields = hasValues ? await listFields(ctx.tx, workspaceId) : []
   const values: ValueChanges = hasValues ? parseValues(fieldsVisibleTo(ctx, fields), input) : new Map()
   const upsert: ContactUpsert = {
-    phone,
+    line,
     name: toContactName(input.name),
     values,
     groups: await resolveGroups(ctx, input.group_ids ?? []),
@@ -61,7 +63,7 @@ export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) =
   if (values.size > 0) await markFirstUse(ctx, values)
   if (isBlindRehearsal(ctx)) return await rehearseBlindly(ctx, upsert, fields)
   const mustLookUp = ctx.attempt > 1 || ctx.actor.workspace.contactLimit !== null
-  const existingId = mustLookUp ? await lockContactByPhone(ctx.tx, workspaceId, phone) : undefined
+  const existingId = mustLookUp ? await lockContactByPhone(ctx.tx, workspaceId, line.key) : undefined
   if (existingId === undefined)
     return toOutput(ctx, upsert, 'created', { contact: await createContact(ctx, upsert), fields })
   const action = await updateExisting(ctx, existingId, upsert)
@@ -100,7 +102,8 @@ const toOutput = (
 const toNewContact = (upsert: ContactUpsert): NewContact => {
   const { attrs, changed } = applyValues({}, upsert.values)
   return {
-    phone: upsert.phone,
+    phone: upsert.line.phone,
+    phoneKey: toPhoneKey(upsert.line),
     name: upsert.name ?? null,
     email: findEmailChange(upsert.values) ?? null,
     attrs,

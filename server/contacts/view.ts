@@ -32,7 +32,7 @@ export const showContact = (
     created_at: row.created_at,
     updated_at: row.updated_at,
     ...(detail === 'full' ? { email: emailHidden ? null : row.email } : {}),
-    web_visitor_id: row.web_visitor_id,
+    web_visitor_id: showQuotingText(actor, row.web_visitor_id),
     ...(detail === 'full' ? { tags: row.tags ?? [], groups: row.groups ?? [] } : {}),
     attributes: showAttributes(row.attrs, fields, { managerOnly, hidePhones }),
     conversations,

@@ -18,7 +18,7 @@ type AppConfig = {
   /** Base of every URL the service returns, without a trailing slash. */
   publicUrl: string
   /** Requests per minute. */
-  limits: Record<'read' | 'write', { key: number; workspace: number }>
+  limits: Record<'read' | 'write', { key: number; workspace: number }> & { channel: number }
   /** Different phones a day that staff from whom phones are hidden may name. */
   phoneBudget: number
   filters: FilterSettings
@@ -34,6 +34,8 @@ type AppConfig = {
   authFailureLimit: number
   /** Who may read the metrics (`serveMetrics`). */
   metrics: { token: string | undefined; port: number | undefined }
+  /** How long one request to the provider may take, and a repeat waits for what became of an earlier one. */
+  providerTimeoutMs: number
   /** The proxies whose `X-Forwarded-For` is believed. */
   trustedProxies: BlockList
 }
@@ -62,6 +64,8 @@ export type App = AppState & {
   readonly responseSealer: Sealer
   /** Seals signing secrets and header values of webhook endpoints. */
   readonly webhookSealer: Sealer
+  /** Seals the credentials of accounts at the provider. */
+  readonly accountSealer: Sealer
   /** Checks where webhooks may be sent. */
   readonly webhookGuard: WebhookGuard
   readonly provider: Provider

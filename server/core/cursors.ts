@@ -1,3 +1,4 @@
+import type { Reason } from '../../catalog/reasons.ts'
 import { createHash } from 'node:crypto'
 import { type Actor, type Cursors } from './context.ts'
 import { Problem } from './problem.ts'
@@ -12,7 +13,7 @@ export const canonicalJson = (value: unknown): string =>
       : v,
   )
 
-const invalidCursor = (reason: string, detail: string, fix: string): Problem =>
+const invalidCursor = (reason: Reason, detail: string, fix: string): Problem =>
   new Problem('invalid_input', detail, {
     reason,
     errors: [{ pointer: '#/cursor', code: reason, detail, fix }],

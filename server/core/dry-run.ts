@@ -4,7 +4,7 @@ import type { App } from './app.ts'
 import type { Context } from './context.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
-import { requireProviderConfigured } from '../provider/port.ts'
+import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
 import {
   type ExecutionResult,
@@ -24,7 +24,7 @@ const runHandler = async (
 ): Promise<unknown> => {
   const handler = getHandler(app, op)
   if (typeof handler !== 'function') {
-    requireProviderConfigured(app.provider)
+    await requireProviderFor(app, handler, ctx, input)
     const intent = await handler.prepare(ctx, input)
     return await handler.complete(ctx, intent, handler.dryRunResult(intent))
   }

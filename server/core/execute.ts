@@ -16,6 +16,7 @@ import {
   getSuccessStatus,
   reserve,
   toFinalRecord,
+  toStoredProblem,
   toSuccess,
   withTransaction,
   type WriteCall,
@@ -92,7 +93,12 @@ const findOutcome = (app: App, call: WriteCall): Promise<ExecutionResult | undef
 const FINAL_STATUSES = new Set([403, 404, 409])
 
 /** Conflicts that a mere retry may resolve. */
-const TRANSIENT_REASONS = new Set<unknown>(['still_running', 'deleted_meanwhile', 'visibility_changed'])
+const TRANSIENT_REASONS = new Set<unknown>([
+  'still_running',
+  'deleted_meanwhile',
+  'visibility_changed',
+  'too_many_secrets',
+])
 
 /**
  * Whether an error of the handler is stored for retries. A 400 never is, whenever it was found: the caller
@@ -103,7 +109,7 @@ const isFinal = (problem: Problem): boolean =>
 
 /** Stores an error in a transaction of its own: the one that failed changed nothing. */
 const storeFailure = async (app: App, call: WriteCall, problem: Problem): Promise<ExecutionResult> => {
-  const body = JSON.stringify({ code: problem.code, detail: problem.message, extras: problem.extras })
+  const body = toStoredProblem(problem)
   return await withRetries(() =>
     withTransaction(app, async (tx) => {
       const { replay } = call.fresh ? {} : await reserve(app, tx, call)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { insertAuditRow } from '../../storage/audit.ts'
 import { insertEvents } from '../../storage/events.ts'
 import {
@@ -13,11 +14,14 @@ import {
 import { type CallTrace, toFailure } from '../audit/entry.ts'
 import { markAudited } from '../audit/record.ts'
 import { businessTime } from '../clock.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
 import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
-import type { ExternalHandler } from './handler.ts'
+import type { CallOptions, ExternalHandler } from './handler.ts'
+import { answerOpen, notConfirmedProblem, timeoutProblem } from './open-outcomes.ts'
 import { Problem } from './problem.ts'
+import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
 import {
   commitWith,
@@ -28,16 +32,23 @@ import {
   toFinalRecord,
   toRecordKey,
   toReplay,
+  toStoredProblem,
   toSuccess,
+  type Transaction,
   withTransaction,
   type WriteCall,
 } from './write-call.ts'
 
 const CALL_DEADLINE_MS = 20_000
-/** Longer than a call may last, so that an expired lease means that the caller died. */
+/** Longer than a call or a wait may last, so that an expired lease means that the caller died. */
 const LEASE_SECONDS = 30
+/** Business time after which a call whose outcome is unknown is given up. */
+const GIVE_UP_AFTER_MS = 24 * 60 * 60 * 1000
+/** How often a waiting repeat looks at what this service has stored, and how often it asks the provider. */
+const CHECK_MS = 500
+const ASK_MS = 2500
 
-/** What the record of a running call stores, so that a retry or a worker can complete it. */
+/** What the record of a running call stores, so that a repeat or a worker can complete it. */
 export type StoredIntent = {
   intent: unknown
   input: Record<string, unknown>
@@ -45,142 +56,267 @@ export type StoredIntent = {
   trace?: CallTrace
 }
 
-/** A call whose intent is committed: `again` when an earlier call may have reached the provider. */
-export type StartedCall = { intent: unknown; again: boolean; lease: LeaseToken }
+/** A call whose intent is committed. */
+export type StartedCall = { intent: unknown; lease: LeaseToken }
+
+type Handler = ExternalHandler<unknown>
 
 /** Runs an operation that calls the provider: prepare, call, complete. */
 export const executeExternal = async (
   app: App,
   call: WriteCall,
-  handler: ExternalHandler<unknown>,
+  handler: Handler,
 ): Promise<ExecutionResult> => {
   const started = await withRetries(() => startCall(app, call, handler))
-  return 'replay' in started ? started.replay : await completeCall(app, call, handler, started)
+  if ('replay' in started) return started.replay
+  if ('queued' in started) {
+    app.jobs.job(handler.queue!.job).wake()
+    return started.queued
+  }
+  return started.earlier
+    ? await repeatCall(app, call, handler, started, started.earlier.over)
+    : await makeCall(app, call, handler, started)
 }
 
-/** Commits the intent of a new call, or takes over that of a call whose lease expired. */
-const startCall = (
-  app: App,
-  call: WriteCall,
-  handler: ExternalHandler<unknown>,
-): Promise<StartedCall | { replay: ExecutionResult }> =>
+/**
+ * `earlier`: the call was begun before, and its outcome is unknown; `over`: it is given up now. `queued`:
+ * there is nothing to call, because a job delivers it.
+ */
+type Start =
+  | (StartedCall & { earlier?: { over: boolean } })
+  | { replay: ExecutionResult }
+  | { queued: ExecutionResult }
+
+/** Commits the intent of a new call, or takes over that of a call whose outcome is unknown. */
+const startCall = (app: App, call: WriteCall, handler: Handler): Promise<Start> =>
   withTransaction(app, async (tx) => {
     const { replay, unfinished } = await reserve(app, tx, call)
     if (replay) {
       await tx.rollback().execute()
       return { replay }
     }
-    // Also before a call is taken over: nothing here may undo what it did at a provider.
-    requireProviderConfigured(app.provider)
+    const now = Date.parse(businessTime(app, call.actor.workspace.id))
     if (unfinished) {
+      // Nothing here may undo what the call did at a provider.
+      requireProviderConfigured(app.provider)
       const lease = await commitWith(tx, takeOverLease(tx, toRecordKey(call), LEASE_SECONDS))
-      return { intent: (unfinished.intent as StoredIntent).intent, again: true, lease }
+      const { intent } = unfinished.intent as StoredIntent
+      const giveUpAt = unfinished.give_up_at
+      return { intent, lease, earlier: { over: giveUpAt !== null && Date.parse(giveUpAt) <= now } }
     }
-    const intent = await handler.prepare(createContext(app, { ...call, tx }), call.input)
+    const pending: PendingWrites = { events: [] }
+    const ctx = createContext(app, { ...call, tx, pending })
+    await requireProviderFor(app, handler, ctx, call.input)
+    const intent = await handler.prepare(ctx, call.input)
+    if (handler.queue?.takes(intent)) {
+      const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
+      const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
+      const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
+      await commitWith(tx, insertResult(tx, final, pending.events))
+      return { queued: { status, body } }
+    }
     const stored: StoredIntent = {
       intent,
       input: call.input,
       keyId: call.actor.key.id,
       trace: call.trace,
     }
-    const lease = await commitWith(
-      tx,
-      insertIntent(tx, toFinalRecord(app, call, 0, ''), stored, LEASE_SECONDS),
-    )
-    return { intent, again: false, lease }
+    const record = toFinalRecord(app, call, 0, '')
+    const giveUpAt = new Date(now + GIVE_UP_AFTER_MS).toISOString()
+    const lease = await commitWith(tx, insertIntent(tx, record, stored, LEASE_SECONDS, giveUpAt))
+    return { intent, lease }
   })
 
-/**
- * Calls the provider and writes the result. Also the entry point of a worker that takes over a call whose
- * process died.
- */
-export const completeCall = async (
+const createCallOptions = (app: App, call: WriteCall, again: boolean): CallOptions => ({
+  again,
+  storedOnly: false,
+  signal: AbortSignal.timeout(CALL_DEADLINE_MS),
+  provider: app.provider,
+  db: app.db,
+  now: businessTime(app, call.actor.workspace.id),
+})
+
+/** Calls the provider and writes the result. `again`: an earlier call may still arrive there. */
+const makeCall = async (
   app: App,
   call: WriteCall,
-  handler: ExternalHandler<unknown>,
+  handler: Handler,
   started: StartedCall,
+  again = false,
 ): Promise<ExecutionResult> => {
-  const { intent, again } = started
+  const options = createCallOptions(app, call, again)
   let result: unknown
   try {
-    result = await handler.call(
-      intent,
-      {
-        again,
-        signal: AbortSignal.timeout(CALL_DEADLINE_MS),
-        provider: app.provider,
-        db: app.db,
-        now: businessTime(app, call.actor.workspace.id),
-      },
-      call.input,
-    )
+    result = await handler.call(started.intent, options, call.input).catch(async (error: unknown) => {
+      if (!again || !(error instanceof Problem) || isOutcomeUnknown(error)) throw error
+      // The provider may have refused because the earlier call arrived only after the look-up.
+      const found = await handler.findOutcome(started.intent, options, call.input)
+      if (found === undefined) throw error
+      return found
+    })
   } catch (error) {
-    throw await handleFailedCall(app, call, handler, started, error)
+    throw await handleFailedCall(app, call, handler, started, error, again)
   }
-  return await withRetries(() => writeResult(app, call, handler, intent, result))
+  return await withRetries(() => writeResult(app, call, handler, started.intent, result))
 }
 
 /**
- * Whether a failed call keeps its intent. A call that was definitely not made is given back to its caller;
- * but not once an earlier response was lost, for the caller may be gone: then a worker calls again when the
- * provider can be reached.
+ * Answers a repeat of a call whose outcome is unknown. It looks for the outcome, and makes the call again
+ * only if that is harmless; for another it waits a while for what becomes of it.
  */
-const mayHaveReachedProvider = (problem: Problem, again: boolean): boolean =>
-  isOutcomeUnknown(problem) || (again && problem.code === 'upstream_unavailable')
+const repeatCall = async (
+  app: App,
+  call: WriteCall,
+  handler: Handler,
+  started: StartedCall,
+  over: boolean,
+): Promise<ExecutionResult> => {
+  const waitMs = handler.mayRepeat || over ? 0 : app.config.providerTimeoutMs
+  let found: unknown
+  try {
+    found = await awaitOutcome(app, call, handler, started.intent, waitMs)
+  } catch (error) {
+    throw await handleFailedCall(app, call, handler, started, error, true)
+  }
+  if (found !== undefined)
+    return await withRetries(() => writeResult(app, call, handler, started.intent, found))
+  if (over) return await giveUp(app, call, handler, started)
+  if (handler.mayRepeat) return await makeCall(app, call, handler, started, true)
+  throw await handleFailedCall(app, call, handler, started, timeoutProblem(), true)
+}
 
-/** Compensates, or gives up the lease so that the call is completed later. Returns the problem to throw. */
+/** Looks for the outcome of an earlier call until it is found or `waitMs` have passed. */
+const awaitOutcome = async (
+  app: App,
+  call: WriteCall,
+  handler: Handler,
+  intent: unknown,
+  waitMs: number,
+): Promise<unknown> => {
+  const options = createCallOptions(app, call, true)
+  const endAt = performance.now() + waitMs
+  let askAt = -Infinity
+  for (;;) {
+    const now = performance.now()
+    const storedOnly = now < askAt && now < endAt
+    if (!storedOnly) askAt = now + ASK_MS
+    const found = await handler.findOutcome(intent, { ...options, storedOnly }, call.input)
+    if (found !== undefined || now >= endAt) return found
+    await sleep(Math.min(CHECK_MS, endAt - now))
+  }
+}
+
+/**
+ * Completes a call that was left open, for a worker: it only looks for the outcome, and never makes the call
+ * again. Returns undefined when the outcome stays open.
+ */
+export const settleOpenCall = async (
+  app: App,
+  call: WriteCall,
+  handler: Handler,
+  started: StartedCall,
+  over: boolean,
+): Promise<ExecutionResult | undefined> => {
+  let found: unknown
+  try {
+    found = await awaitOutcome(app, call, handler, started.intent, 0)
+  } catch (error) {
+    throw await handleFailedCall(app, call, handler, started, error, true)
+  }
+  if (found !== undefined)
+    return await withRetries(() => writeResult(app, call, handler, started.intent, found))
+  if (over) return await giveUp(app, call, handler, started)
+  await releaseLease(app.db, toRecordKey(call), started.lease)
+  return undefined
+}
+
+/**
+ * Undoes what was prepared when the call was definitely not made; otherwise gives up the lease, so that the
+ * call is completed later. A call that was put off stays open once an earlier one may have been made. Returns
+ * the problem to throw.
+ */
 const handleFailedCall = async (
   app: App,
   call: WriteCall,
-  handler: ExternalHandler<unknown>,
+  handler: Handler,
   started: StartedCall,
   error: unknown,
+  again: boolean,
 ): Promise<Problem> => {
-  if (error instanceof Problem && !mayHaveReachedProvider(error, started.again))
-    await compensate(app, call, handler, started, error)
-  else await releaseLease(app.db, toRecordKey(call), started.lease)
-  const problem =
-    error instanceof Problem
-      ? error
-      : new Problem(
-          'timeout',
-          'The messaging provider did not answer in time. Retry with the same Idempotency-Key; ' +
-            'it never runs twice.',
-        )
-  // The audit row is written by `compensate`, or by whoever completes the call.
-  markAudited(problem)
-  return problem
+  const problem = error instanceof Problem ? error : timeoutProblem()
+  if (!isOutcomeUnknown(problem) && !(again && problem.code === 'upstream_unavailable')) {
+    await compensate(app, call, handler, started, problem)
+    markAudited(problem)
+    return problem
+  }
+  if (!(error instanceof Problem))
+    app.log.warn({ operation: call.op.name, ...errorLogDetails(error) }, 'A call to the provider failed')
+  await releaseLease(app.db, toRecordKey(call), started.lease)
+  return answerOpen(problem, handler)
 }
 
-const writeResult = (
+/**
+ * Runs the last part of a call in a transaction, unless the call is completed already: a worker takes over
+ * from a caller that is silent for too long, and the second of them finds the result of the first.
+ */
+const finishOnce = (
   app: App,
   call: WriteCall,
-  handler: ExternalHandler<unknown>,
-  intent: unknown,
-  result: unknown,
+  work: (tx: Transaction, isRunning: boolean) => Promise<ExecutionResult>,
 ): Promise<ExecutionResult> =>
   withTransaction(app, async (tx) => {
-    // A worker takes over from a caller that is silent for too long; the second of them finds the result of
-    // the first.
     const record = await lockRecord(tx, toRecordKey(call))
     if (record?.state === 'done') {
       await tx.rollback().execute()
       return toReplay(app, call, record)
     }
+    return await work(tx, record !== undefined)
+  })
+
+const writeResult = (
+  app: App,
+  call: WriteCall,
+  handler: Handler,
+  intent: unknown,
+  result: unknown,
+): Promise<ExecutionResult> =>
+  finishOnce(app, call, async (tx, isRunning) => {
     const pending: PendingWrites = { events: [] }
     const ctx = createContext(app, { ...call, tx, pending })
     const output = await handler.complete(ctx, intent, result)
     const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
     const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-    await commitWith(tx, (record ? completeRecord : insertResult)(tx, final, pending.events))
+    await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, final, pending.events))
     return { status, body }
   })
+
+/** Ends a call whose outcome was not found in time: undoes or fails what it prepared, stores the answer. */
+const giveUp = (
+  app: App,
+  call: WriteCall,
+  handler: Handler,
+  { intent }: StartedCall,
+): Promise<ExecutionResult> =>
+  withRetries(() =>
+    finishOnce(app, call, async (tx, isRunning) => {
+      const pending: PendingWrites = { events: [] }
+      const ctx = createContext(app, { ...call, tx, pending })
+      const problem = notConfirmedProblem()
+      const final = handler.giveUp ? await handler.giveUp(ctx, intent, problem) : problem
+      if (!final) throw answerOpen(timeoutProblem(), handler)
+      if (!handler.giveUp) await handler.compensate?.(ctx, intent, problem)
+      const body = toStoredProblem(final)
+      const record = toFinalRecord(app, call, final.status, body, toFailure(final))
+      await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, record, pending.events))
+      return { status: final.status, body, problem: final }
+    }),
+  )
 
 /** Undoes what was prepared for a call that the provider definitely refused, and releases its key. */
 const compensate = async (
   app: App,
   call: WriteCall,
-  handler: ExternalHandler<unknown>,
+  handler: Handler,
   { intent, lease }: StartedCall,
   problem: Problem,
 ): Promise<void> => {

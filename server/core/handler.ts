@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { CatalogOperation, OperationName } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
+import type { JobName } from '../jobs/runner.ts'
 import type { Provider } from '../provider/port.ts'
 import type { Context } from './context.ts'
 import type { Problem } from './problem.ts'
@@ -35,28 +36,63 @@ export type ExternalHandler<
    */
   prepare: (ctx: Context, input: Input) => Promise<Intent>
   /**
-   * Calls the provider without a transaction. With `again` an earlier call may have reached the provider, so
-   * it looks it up by the natural key (`lookUp`) before it calls again. A `Problem` from it is the
-   * provider's definite refusal, unless `outcomeUnknown` says otherwise; any other failure leaves the outcome
-   * unknown.
+   * Calls the provider without a transaction. A `Problem` from it is the provider's definite refusal, unless
+   * `isOutcomeUnknown` says otherwise; any other failure leaves the outcome unknown.
    */
   call: (intent: Intent, options: CallOptions, input: Input) => Promise<Result>
+  /**
+   * Looks for what became of an earlier call whose outcome is unknown, by a natural key or by what the
+   * provider has reported; never makes the call. Returns undefined when there is nothing of it (yet). Throws
+   * a `Problem` like `call`.
+   */
+  findOutcome: (intent: Intent, options: CallOptions, input: Input) => Promise<Result | undefined>
+  /**
+   * Whether a repeat with the same key makes the call again when nothing of an earlier one is found: only
+   * where that cannot leave a second one at the provider. The service itself never does.
+   */
+  mayRepeat: boolean
+  /** What the answer says while the outcome is unknown. */
+  openDetail?: string
   /** Writes the result and returns the output. */
   complete: (ctx: Context<Emits>, intent: Intent, result: Result) => Promise<Output>
   /**
    * Undoes what `prepare` wrote after the provider definitely refused, and writes what the refusal says; in
-   * one transaction with the release of the idempotency key.
+   * one transaction with the release of the idempotency key. Also for a call that is given up, unless there
+   * is `giveUp`.
    */
   compensate?: (ctx: Context<Emits>, intent: Intent, problem: Problem) => Promise<void>
+  /**
+   * Fails what `prepare` wrote when the outcome was not found in time. Returns the final answer, and
+   * undefined when the outcome has become known in the meantime.
+   */
+  giveUp?: (ctx: Context<Emits>, intent: Intent, problem: Problem) => Promise<Problem | undefined>
   /** Returns the result that a dry run assumes in place of `call`. */
   dryRunResult: (intent: Intent) => Result
+  /**
+   * The job that delivers the intents which `takes` names, in place of `call`: they are completed in the
+   * transaction of `prepare`, with the result of a dry run. `needsNoProvider` tells of an input beforehand, where
+   * there is no provider.
+   */
+  queue?: {
+    job: JobName
+    takes: (intent: Intent) => boolean
+    needsNoProvider: (ctx: Context, input: Input) => Promise<boolean>
+  }
 }
 
 /**
- * `db`: outside of a transaction, so that the call sees what the provider's webhook has committed and commits
- * each of its own writes. `now`: business time.
+ * `again`: an earlier call may have reached the provider, or may still do so. `storedOnly`: the provider is
+ * not asked now. `db`: outside of a transaction, so that the call sees what the provider's webhook has
+ * committed and commits each of its own writes. `now`: business time.
  */
-export type CallOptions = { again: boolean; signal: AbortSignal; provider: Provider; db: Db; now: string }
+export type CallOptions = {
+  again: boolean
+  storedOnly: boolean
+  signal: AbortSignal
+  provider: Provider
+  db: Db
+  now: string
+}
 
 /** The handler of the operation `N`: its context emits only the events that the operation declares. */
 export type Handler<N extends OperationName> = LocalHandler<InputOf<N>, OutputOf<N>, EmitsOf<N>>

@@ -86,6 +86,8 @@ type Progress = {
   dryRun: boolean
   limited: boolean
   begun: boolean
+  /** The idempotency key of a change that has begun. */
+  key?: string
 }
 
 const respond = async (
@@ -107,7 +109,7 @@ const respond = async (
       const audited = { actor, op: call.operation, trace: toTrace(call), input, dryRun }
       await waitAtMost(AUDIT_DEADLINE_MS, recordFailure(app, audited, problem, progress))
     }
-    return toErrorResponse(app, call, problem, headers)
+    return toErrorResponse(app, call, withOpenKey(problem, progress), headers)
   }
 }
 
@@ -153,7 +155,7 @@ const runSteps = async (
   const key = parseIdempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
   requireConfirm(op, call.confirm)
-  progress.begun = true
+  Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))
   const fresh = call.idempotencyKey === undefined
   return await inTurn(() => execute(app, { actor, op, input, trace, key, fresh }))
@@ -212,7 +214,19 @@ const toProblem = (app: App, call: CallRequest, error: unknown, { begun, dryRun 
     !dryRun &&
     !isRolledBack(app, call, error) &&
     (code === 'upstream_unavailable' || code === 'internal_error')
-  return isUnknown ? new Problem(code, message + OUTCOME_UNKNOWN, extras, headers) : problem
+  if (!isUnknown) return problem
+  const open = new Problem(code, message + OUTCOME_UNKNOWN, extras, headers)
+  open.leavesOpen = true
+  return open
+}
+
+/** Returns the problem with the key under which a repeat tells what became of the change, if that is open. */
+const withOpenKey = (problem: Problem, { key }: Progress): Problem => {
+  const { code, message, extras, headers } = problem
+  const isOpen = problem.leavesOpen || code === 'timeout' || extras.reason === 'still_running'
+  return isOpen && key !== undefined
+    ? new Problem(code, message, { ...extras, idempotency_key: key }, headers)
+    : problem
 }
 
 const toErrorResponse = (

@@ -1,4 +1,5 @@
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
+import type { Reason } from '../../catalog/reasons.ts'
 import { redactApiKeys } from '../../catalog/redact.ts'
 
 /** One error of the input: where it is, what is wrong and how to fix it (contract 3). */
@@ -14,7 +15,7 @@ export type FieldError = {
 }
 
 /** Members beyond those of RFC 9457: `reason`, `errors`, and those that a code adds. */
-export type ProblemExtras = { reason?: string; errors?: FieldError[]; [member: string]: unknown }
+export type ProblemExtras = { reason?: Reason; errors?: FieldError[]; [member: string]: unknown }
 
 /**
  * The error that handlers and steps throw; it becomes `application/problem+json` (RFC 9457). API keys in its
@@ -26,6 +27,8 @@ export class Problem extends Error {
   readonly headers: Record<string, string>
   /** Its audit row is written elsewhere; see `markAudited`. */
   isAudited = false
+  /** The change may have been made, or may still be: its answer names the key that tells. */
+  leavesOpen = false
 
   constructor(
     code: ErrorCode,
@@ -91,7 +94,7 @@ export const invalidField = (
   field: string,
   code: string,
   detail: string,
-  more: Partial<FieldError> & { reason?: string; path?: readonly (string | number)[] } = {},
+  more: Partial<FieldError> & { reason?: Reason; path?: readonly (string | number)[] } = {},
 ): Problem => {
   const { reason, path = [], ...rest } = more
   return new Problem('invalid_input', `${field} ${detail}.`, {

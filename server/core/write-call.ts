@@ -92,6 +92,10 @@ export const toFinalRecord = (
   }
 }
 
+/** Returns an error as it is stored for retries. */
+export const toStoredProblem = ({ code, message, extras }: Problem): string =>
+  JSON.stringify({ code, detail: message, extras })
+
 /**
  * Returns the stored result of a finished call, as its caller may see it now: phones may have been hidden
  * from the staff member since. Throws 409 `visibility_changed` when other things have been.
@@ -107,7 +111,8 @@ export const toReplay = (
 
 /**
  * Reserves the key in this transaction. Returns the result to replay, or the record of an external call that
- * was not completed; neither for a new call. Throws 409 while another request with the key is running.
+ * was not completed; neither for a new call. Throws 409 while another request with the key is running, and
+ * when the staff member may see less than when the call was made.
  */
 export const reserve = async (
   app: App,
@@ -124,6 +129,7 @@ export const reserve = async (
   requireSameRequest(record, computeFingerprint(call.op, call.input))
   if (record.state === 'done') return { replay: toReplay(app, call, record) }
   if (!record.lease_over) throw stillRunningProblem()
+  requireSameView(call.actor, record.view)
   return { unfinished: record }
 }
 

@@ -13,7 +13,12 @@ export type ConversationStep =
   | { do: 'close'; atMs: number; staffId: string | null; reason: string | null }
 
 type MessageContent = Pick<NewDemoMessage, 'type' | 'text'> &
-  Partial<Pick<NewDemoMessage, 'content' | 'media' | 'provider_id' | 'template_name' | 'template_language'>>
+  Partial<
+    Pick<
+      NewDemoMessage,
+      'content' | 'media' | 'provider_id' | 'template_name' | 'template_language' | 'reaction'
+    >
+  >
 /** The status of a message to the customer, with its times. */
 type MessageProgress = Pick<NewDemoMessage, 'status' | 'delivered_at' | 'read_at' | 'failed_at'> &
   Partial<Pick<NewDemoMessage, 'error' | 'error_code'>>
@@ -54,6 +59,7 @@ const BLANK_MESSAGE = {
   read_at: null,
   failed_at: null,
   media: null,
+  reaction: null,
 } as const
 
 const addSeconds = (ms: number, seconds: number | undefined): string | null =>
@@ -127,6 +133,7 @@ const receive = (builder: Builder, at: string, step: ConversationStep & { do: 'r
   })
   conversation.window_expires_at = expiry ? toIso(expiry.at) : null
   if (waits) return
+  conversation.waiting_since = at
   const { first_response_at: answered, opened_by: by } = conversation.episodes.at(-1)!
   const first = answered === null && by === null
   if (!first) conversation.next_response_due_at = addSeconds(step.atMs, policy?.next_response_seconds)
@@ -144,9 +151,12 @@ const receive = (builder: Builder, at: string, step: ConversationStep & { do: 'r
 const send = (builder: Builder, at: string, step: ConversationStep & { do: 'send' }): void => {
   const { conversation } = builder
   addMessage(builder, at, { ...step.message, direction: 'outbound', staff_id: step.staffId, sent_at: at })
+  conversation.unread_count = 0
+  conversation.delivery_failed = step.message.status === 'failed'
+  // It answered nobody.
+  if (conversation.delivery_failed) return
   markBreaches(conversation, at, conversation.first_response_due_at, conversation.next_response_due_at)
   Object.assign(conversation, {
-    unread_count: 0,
     reply_status: 'outgoing_no_response',
     first_response_due_at: null,
     next_response_due_at: null,
@@ -211,6 +221,8 @@ export const buildConversation = (
     created_at: toIso(openedMs),
     updated_at: toIso(isAssigned ? Math.max(openedMs, assignedMs) : openedMs),
     last_activity_at: toIso(openedMs),
+    waiting_since: null,
+    delivery_failed: false,
     last: 0,
     messages: [],
     episodes: [],

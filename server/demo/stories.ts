@@ -2,7 +2,8 @@
  * What customers and staff of a coffee roastery write to each other. The first character of a line says what
  * it is: `>` a message from the customer, `<` from a staff member, `#` an internal note, `!` the reason with
  * which the conversation is closed. `{name}` is the customer's name, `{order}` a number; `[image]`,
- * `[document]`, `[audio]` and `[location]` say what comes with the text.
+ * `[document]`, `[audio]` and `[location]` say what comes with the text. A message from staff may end in `~`
+ * and the emoji with which the customer reacts.
  */
 export type Story = readonly string[]
 
@@ -12,7 +13,7 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> Hi! Is my order {order} on its way?',
       '< Hello {name}, it left us this morning and should be with you tomorrow.',
       '> Great, thank you!',
-      '< You are welcome. Enjoy the coffee ☕',
+      '< You are welcome. Enjoy the coffee ☕ ~❤️',
       '! Delivered',
     ],
     [
@@ -27,10 +28,10 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '> Do you run a brewing workshop in October?',
       '< We do, on the 14th and the 28th at 18:00. Shall I book a place for you?',
       '> Two places on the 28th please',
-      '< Booked, {name}. See you then!',
+      '< Booked, {name}. See you then! ~👍',
       '! Booked',
       '> Sorry, could you make that three?',
-      '< Of course, three it is.',
+      '< Of course, three it is. ~🙏',
       '! Booked',
     ],
     [
@@ -63,7 +64,12 @@ export const stories: Readonly<Record<string, readonly Story[]>> = {
       '# Stammkundin: Probierpäckchen beilegen.',
       '! Ersatz verschickt',
     ],
-    ['> Habt ihr am Samstag geöffnet?', '< Ja, von 9 bis 16 Uhr. Bis dann!', '> Perfekt 😊', '! Beantwortet'],
+    [
+      '> Habt ihr am Samstag geöffnet?',
+      '< Ja, von 9 bis 16 Uhr. Bis dann! ~👍',
+      '> Perfekt 😊',
+      '! Beantwortet',
+    ],
   ],
   fr: [
     [

@@ -14,7 +14,7 @@ const MEDIA_FILES: Readonly<Record<string, { type: string; extension: string; si
 
 /** Returns the message of a story's line; `key` makes its provider id unique. */
 export const parseLine = (line: string, customer: DemoCustomer, key: string) => {
-  const [, kind, rawText] = /^. (?:\[(\w+)\] ?)?(.*)$/su.exec(line)!
+  const [, kind, rawText] = /^. (?:\[(\w+)\] ?)?(.*?)(?: ~\S+)?$/su.exec(line)!
   const text =
     rawText!
       .replaceAll('{name}', customer.name ?? '')
@@ -96,7 +96,10 @@ export const createSteps = (
     }
     const answeredMs = timed.slice(i + 1).find((later) => later.line[0] === '>')?.atMs ?? null
     const delivery = randomDelivery(random, atMs, answeredMs, nowMs)
-    return { do: 'send', atMs, staffId, message: { ...message, ...delivery } }
+    const emoji = / ~(\S+)$/u.exec(line)?.[1]
+    const { read_at: readAt } = delivery
+    const reaction = emoji === undefined || readAt === null ? null : { emoji, at: readAt }
+    return { do: 'send', atMs, staffId, message: { ...message, ...delivery, reaction } }
   })
 }
 

@@ -21,7 +21,7 @@ export const contactFields: Readonly<Record<string, FilterField>> = {
   email: { kind: 'text', optional: true },
   // It contains the phone number.
   chatappUserId: { kind: 'text', optional: true, phone: true },
-  webVisitorId: { kind: 'text', optional: true },
+  webVisitorId: { kind: 'text', optional: true, phone: true },
   id: { kind: 'id' },
   createdAt: { kind: 'time' },
   updatedAt: { kind: 'time' },

@@ -1,6 +1,6 @@
 import { filterLimits } from '../../catalog/filters.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
-import type { ContactFilter, TimeTest } from '../../storage/filters/filter.ts'
+import type { ContactFilter, TextTest, TimeTest } from '../../storage/filters/filter.ts'
 import { type FilterField, contactFields, nodeKeys, operators, relations } from './grammar.ts'
 import { collectLabels } from './labels.ts'
 import { type OperandRules, type ParsedTest, parseTest, requireListLength } from './operands.ts'
@@ -13,6 +13,7 @@ import {
   addUnknownName,
   type ParseState,
 } from './parse-state.ts'
+import { matchSpellings } from './phone-spellings.ts'
 import { listChannelLimits, toActivityFilter } from './visible-channels.ts'
 import { warnAboutCombined, warnAboutNot, warnAboutRecord, warnAboutTests } from './warnings.ts'
 import { isNameTestHidden } from '../visibility/phones.ts'
@@ -168,7 +169,11 @@ const parseField = (state: ParseState, field: string, raw: unknown, position: No
   const of = tests.map(({ test }) =>
     field === 'lastActivityAt'
       ? toActivityFilter(state.ctx.actor, test as TimeTest)
-      : ({ kind: leaf.kind, field, test } as unknown as ContactFilter),
+      : ({
+          kind: leaf.kind,
+          field,
+          test: field === 'phoneNumber' ? matchSpellings(test as TextTest) : test,
+        } as unknown as ContactFilter),
   )
   return { filter: all(of), absolute: toAbsolute(tests) }
 }

@@ -1,3 +1,4 @@
+import type { Reason } from '../../catalog/reasons.ts'
 import type { FieldRow } from '../../storage/custom-fields.ts'
 import type { ContactFilter } from '../../storage/filters/filter.ts'
 import type { LabelKind } from '../../storage/labels.ts'
@@ -108,12 +109,12 @@ export const toRequestPath = (state: ParseState, path: FilterPath): FilterPath =
 export const createLimitProblem = (
   state: ParseState,
   path: FilterPath,
-  reason: string,
+  reason: Reason,
   detail: string,
   fix: string,
 ): Problem => createFilterProblem(toRequestPath(state, path), reason, detail, fix)
 
-export const createFilterProblem = (path: FilterPath, reason: string, detail: string, fix: string): Problem =>
+export const createFilterProblem = (path: FilterPath, reason: Reason, detail: string, fix: string): Problem =>
   new Problem('invalid_input', `${path.join('/')} ${detail}.`, {
     reason,
     errors: [{ pointer: toPointer(path), code: reason, detail, fix }],

@@ -9,6 +9,7 @@ import { perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import { describeDatabaseError, toDatabaseProblem } from '../core/steps/deadline.ts'
 import { createMediaResponse, serveMedia } from '../media/media.ts'
+import { lazy } from '../lazy.ts'
 import { serveLinkPage } from '../short-links/serve-page.ts'
 import { serveQr } from '../short-links/serve-qr.ts'
 import { getClientAddress } from './address.ts'
@@ -29,6 +30,7 @@ import { serveOps } from './ops.ts'
 import { createAssets, renderPage } from './pages.ts'
 import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } from './rest.ts'
 import { createStaticDocument } from './static-document.ts'
+import { version } from '../version.ts'
 
 /**
  * Returns the HTTP application: REST, `/v1/ops`, documents and health. `mounts` are further handlers by path,
@@ -40,9 +42,12 @@ export const createHttpApp = (
 ): H3 => {
   // A path that cannot be decoded is an error of the validation step, in the order of steps, not before all.
   const http = new H3({ onError: (error, event) => serveError(app, error, event), allowMalformedURL: true })
-  const openapi = createStaticDocument(
-    Buffer.from(JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl }))),
-    { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
+  // Describing every operation takes longer than all else that a start does.
+  const openapi = lazy(() =>
+    createStaticDocument(
+      Buffer.from(JSON.stringify(createOpenapi(app.operations, { publicUrl: app.config.publicUrl }))),
+      { 'Content-Type': 'application/json', 'Cache-Control': 'no-cache' },
+    ),
   )
   const serveAsset = createAssets()
   const allowed = new Map<string, string[]>()
@@ -72,10 +77,10 @@ export const createHttpApp = (
     '/message/:code',
   ])
     http.on('HEAD', path, (event) => serveHead(http, event))
-  http.get('/healthz', () => jsonResponse(200, { status: 'ok' }))
+  http.get('/healthz', () => jsonResponse(200, { status: 'ok', version }))
   http.get('/readyz', () => serveReadiness(app))
   http.get('/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request)))
-  http.get('/openapi.json', (event) => openapi.serve(event.req as Request))
+  http.get('/openapi.json', (event) => openapi().serve(event.req as Request))
   http.get('/media/:token', (event) =>
     withProblems(app, () =>
       serveMedia(app, event.context.params?.token ?? '', getClientAddress(app, event.req as Request)),

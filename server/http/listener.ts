@@ -1,3 +1,4 @@
+import type { Reason } from '../../catalog/reasons.ts'
 import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { BlockList, Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -162,7 +163,7 @@ const createTooManyConnections = (max: number): Refusal => ({
 })
 
 const describeBrokenRequest = (code: string | undefined): Refusal => {
-  const refusal = (status: number, reason: string, detail: string): Refusal => ({
+  const refusal = (status: number, reason: Reason, detail: string): Refusal => ({
     problem: new Problem('invalid_input', detail, { reason }),
     status,
   })

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { type ErrorCode, errors } from '../../catalog/errors.ts'
+import { reasons } from '../../catalog/reasons.ts'
 import { problemExample } from './problem-example.ts'
 import { createStaticDocument, type StaticDocument } from './static-document.ts'
 
@@ -52,13 +53,26 @@ const renderErrorPage = (code: ErrorCode, publicUrl: string): string => {
 <p class="code">${status} <code>${code}</code></p>
 <h2>When</h2><p>${renderProse(description)}</p>
 <h2>What to do</h2><p>${renderProse(fix)}</p>
-<h2>Example</h2>
+${renderReasons(code)}<h2>Example</h2>
 <pre>HTTP status ${status}
 Content-Type: application/problem+json
 
 ${escapeHtml(JSON.stringify(problemExample(code, publicUrl), null, 2))}</pre>
 <p><a href="${escapeHtml(publicUrl)}/errors">All error codes</a></p>`,
   )
+}
+
+/** What `reason` can be in problems of this code; empty where it has none. */
+const renderReasons = (code: ErrorCode): string => {
+  const rows = Object.entries(reasons)
+    .filter(([, { codes }]) => codes.includes(code))
+    .map(([reason, { when }]) => `<tr><td><code>${reason}</code></td><td>${renderProse(when)}</td></tr>`)
+  return rows.length === 0
+    ? ''
+    : `<h2>Reasons</h2><table><thead><tr><th><code>reason</code></th><th>When</th></tr></thead><tbody>
+${rows.join('\n')}
+</tbody></table>
+`
 }
 
 const renderErrorIndex = (publicUrl: string): string =>

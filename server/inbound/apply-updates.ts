@@ -1,4 +1,5 @@
 import type { EventTypeId } from '../../catalog/events.ts'
+import type { ChannelsOf } from '../../storage/channel-health.ts'
 import type { Db } from '../../storage/database.ts'
 import { type EventRow, insertEvents } from '../../storage/events.ts'
 import { type CustomerRow, findChannelsByNumber, type InboundChannel } from '../../storage/inbound.ts'
@@ -13,7 +14,9 @@ import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
 import { createEmit } from '../core/emit.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { applyStatus, type MessageStatusUpdate } from '../messaging/message-status.ts'
-import { applyChannelChange, applyTemplateChange } from './changes.ts'
+import { applyHealthFacts } from '../provider/health/record.ts'
+import { type ChannelProblem, readErrorCode } from '../provider/health/rules.ts'
+import { applyChannelChange, applyTemplateChange, type GetConversationContext } from './changes.ts'
 import { parseContent } from './content.ts'
 import {
   findOrCreateContacts,
@@ -22,6 +25,7 @@ import {
   updateContactFields,
 } from './customers.ts'
 import { asNumber, asObject, asObjects, asText } from './json.ts'
+import { applyMessageChanges, isMessageChange, parseMessageChange } from './message-changes.ts'
 import { applyPhoneChange, isPhoneChange, receiveMessages } from './messages.ts'
 import {
   changePrefix,
@@ -70,19 +74,44 @@ export const applyUpdates = async (
   // The same order on every server, so that two never deadlock.
   for (const [workspaceId, group] of [...byWorkspace].toSorted(([a], [b]) => Number(BigInt(a) - BigInt(b))))
     await applyWorkspaceUpdates(contextOf(workspaceId), group, unfinished)
+  await applyFailureCodes(tx, contextOf, routed, clocks.now())
   const changes = updates.filter(({ kind }) => kind === 'template' || kind === 'number').toSorted(byTime)
   for (const update of changes) {
     const payload = update.payload as ChangePayload
     if (payload.time !== null && (await hasLaterUpdate(tx, changePrefix(payload), update.dedupe))) continue
     const apply = update.kind === 'template' ? applyTemplateChange : applyChannelChange
-    if (!(await apply(tx, contextOf, payload))) unfinished.deferred.push(update)
+    if (!(await apply(tx, contextOf, payload, clocks.now()))) unfinished.deferred.push(update)
   }
   for (const [workspaceId, { events }] of contexts) await insertEvents(tx, workspaceId, events)
   await finishBatch(tx, updates, unfinished)
 }
 
+/** What messages failed with, as far as it concerns their whole number or account. */
+const applyFailureCodes = async (
+  tx: Db,
+  contextOf: GetConversationContext,
+  routed: readonly RoutedUpdate[],
+  realNow: string,
+): Promise<void> => {
+  const learnt = new Map<string, { of: ChannelsOf; problem: ChannelProblem }>()
+  for (const { update, channel } of routed) {
+    if (update.kind !== 'status') continue
+    const { status } = update.payload as StatusPayload
+    const code = toErrorCode(asObjects(status['errors'])[0]?.['code'])
+    const told = asText(status['status']) === 'failed' ? readErrorCode(code, { isSend: true }) : undefined
+    // Without a code, 0 says nothing here: in a response it is a refused token.
+    if (!told || code === 0) continue
+    const { account_id: accountId, phone_number_id: phoneNumberId } = channel
+    const of = told.of === 'account' && accountId !== null ? { accountId } : { phoneNumberId: phoneNumberId! }
+    learnt.set(JSON.stringify([of, code]), { of, problem: told.problem })
+  }
+  for (const [, { of, problem }] of [...learnt].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    await applyHealthFacts(tx, contextOf, of, () => [{ kind: 'problem', problem }], realNow)
+}
+
 /** An update that is addressed to a phone number, with the channel of the number. */
 type RoutedUpdate = { update: ClaimedUpdate; channel: InboundChannel }
+type RoutedMessage = RoutedUpdate & { payload: MessagePayload }
 
 const isAddressedToNumber = ({ kind }: ClaimedUpdate): boolean =>
   kind === 'message' || kind === 'status' || kind === 'preference'
@@ -145,19 +174,21 @@ const applyWorkspaceUpdates = async (
     .map(({ update, payload }) => ({ update, payload, customer: parsePreferenceCustomer(payload) }))
   const received = messages.flatMap(({ update, channel, payload: { contact, message } }) => {
     const customer = parseCustomer(message['from'], message['from_user_id'], contact)
-    const content = isPhoneChange(message) ? null : parseContent(message)
-    if (!content) return []
+    if (isPhoneChange(message) || isMessageChange(message)) return []
     if (!customer) {
       // A message without a sender has no conversation to be shown in.
       unfinished.unmatched.push(update.id)
       return []
     }
+    const content = parseContent(message)
     const createdAt = toEventTime(message['timestamp'], update.received_at)
     return [{ customer, channelId: channel.id, providerId: asText(message['id'])!, content, createdAt }]
   })
+  const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   const findContact = await findOrCreateContacts(
     context,
     [...received, ...preferences].flatMap(({ customer }) => customer ?? []),
+    statuses.flatMap(({ payload }) => parseStatusCustomer(payload) ?? []),
   )
   await receiveMessages(
     context,
@@ -165,11 +196,48 @@ const applyWorkspaceUpdates = async (
   )
   for (const { update, payload, customer } of preferences)
     if (customer) await applyOptOut(context, update, payload, findContact(customer))
-  const statuses = ofKind<StatusPayload>('status').toSorted((a, b) => byKey(a.update, b.update))
   for (const { update, payload } of statuses) {
     const status = toProviderStatus(payload.status, update.received_at)
     if (status && (await applyStatus(context, status)) === 'unknown') unfinished.deferred.push(update)
   }
+  await applyReceivedChanges(
+    context,
+    messages.filter(({ payload }) => isMessageChange(payload.message)),
+    unfinished,
+  )
+}
+
+/**
+ * Applies reactions, edits and deletions, after everything else: they lock messages alone. One whose message
+ * is not stored yet waits for it. One that names no message of its sender's conversation is unmatched.
+ */
+const applyReceivedChanges = async (
+  context: ConversationContext<EventTypeId>,
+  routed: readonly RoutedMessage[],
+  unfinished: UnfinishedUpdates,
+): Promise<void> => {
+  const changes = routed.flatMap(({ update, channel, payload: { contact, message } }) => {
+    const customer = parseCustomer(message['from'], message['from_user_id'], contact)
+    const change = parseMessageChange(message)
+    if (!customer || !change) {
+      unfinished.unmatched.push(update.id)
+      return []
+    }
+    const at = toEventTime(message['timestamp'], update.received_at)
+    return [{ updateId: update.id, channelId: channel.id, customer, change, at }]
+  })
+  const { unknown, foreign } = await applyMessageChanges(context, changes)
+  unfinished.unmatched.push(...foreign)
+  unfinished.deferred.push(...routed.flatMap(({ update }) => (unknown.includes(update.id) ? update : [])))
+}
+
+/**
+ * The provider names the customer of a message with both its phone and its user id. It may arrive late, so
+ * that its spelling of the phone is not the last one.
+ */
+const parseStatusCustomer = ({ status, contact = {} }: StatusPayload): InboundCustomer | undefined => {
+  const customer = parseCustomer(status['recipient_id'], status['recipient_user_id'], contact)
+  return customer && { ...customer, phone: customer.phone && { ...customer.phone, spelling: null } }
 }
 
 const parsePreferenceCustomer = ({ preference, contact }: PreferencePayload): InboundCustomer | undefined =>

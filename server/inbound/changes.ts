@@ -1,14 +1,12 @@
-import type { TableRow, Db } from '../../storage/database.ts'
-import {
-  type InboundChannel,
-  type InboundTemplate,
-  lockChannelsOfAccount,
-  lockTemplates,
-  updateChannelState,
-  updateTemplateReview,
-} from '../../storage/inbound.ts'
+import type { Db } from '../../storage/database.ts'
+import { type InboundTemplate, lockTemplates, updateTemplateReview } from '../../storage/inbound.ts'
+import { lockTemplate, updateTemplateRow } from '../../storage/templates.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
-import { type JsonObject, asObject, asText } from './json.ts'
+import { type HealthFact } from '../provider/health/change.ts'
+import { applyHealthFacts } from '../provider/health/record.ts'
+import { numberStates } from '../provider/health/rules.ts'
+import { mergeComponentsUpdate } from '../templates/components-update.ts'
+import { type JsonObject, asNumber, asObject, asObjects, asText } from './json.ts'
 import type { ChangePayload } from './parse-updates.ts'
 
 /** The context of a workspace in this transaction: a change of an account can concern several. */
@@ -60,6 +58,7 @@ const applyReview = async (
     { ...next, provider_id: providerId },
     context.now,
   )
+  if (field === 'message_template_components_update') await applyComponents(context, template.id, value)
   if (next.status === status && next.category === category && next.rejection_reason === reason) return
   context.emit('template.status_changed/1', {
     template: {
@@ -72,6 +71,18 @@ const applyReview = async (
       rejection_reason: next.status === 'ARCHIVED' ? null : next.rejection_reason,
     },
   })
+}
+
+/** The text of a template was edited at the provider. That of codes is the provider's own. */
+const applyComponents = async (
+  { tx, workspaceId, now }: ConversationContext<'template.status_changed/1'>,
+  id: string,
+  value: JsonObject,
+): Promise<void> => {
+  const row = await lockTemplate(tx, workspaceId, id)
+  if (!row || row.category === 'AUTHENTICATION') return
+  const components = mergeComponentsUpdate(row.components, value)
+  if (components) await updateTemplateRow(tx, workspaceId, id, { components }, now)
 }
 
 /** Events whose name is not the resulting status; a flagged template can still be sent. */
@@ -109,74 +120,99 @@ const toRejectionReason = (value: JsonObject): string | null => {
   )
 }
 
-type ChannelState = Pick<InboundChannel, 'status' | 'quality_rating'>
-
-/** Applies the status of a number, or of an account with all its numbers. Returns false without a channel. */
+/** Applies the state of a number, or of an account with all its numbers. Returns false without a channel. */
 export const applyChannelChange = async (
   tx: Db,
   contextOf: GetConversationContext,
-  { account, value }: ChangePayload,
+  { account, field, value }: ChangePayload,
+  realNow: string,
 ): Promise<boolean> => {
   if (account === null) return false
   const shown = asText(value['display_phone_number']) ?? asText(value['phone_number'])
-  const channels = await lockChannelsOfAccount(
+  const facts = readChannelFacts(field, value, realNow)
+  const channels = await applyHealthFacts(
     tx,
-    account,
-    shown === null ? null : shown.replaceAll(/\D/g, ''),
+    contextOf,
+    { accountId: account, displayNumber: shown === null ? null : shown.replaceAll(/\D/g, '') },
+    () => facts,
+    realNow,
   )
-  for (const channel of channels) {
-    const next: ChannelState = {
-      status: toChannelStatus(value) ?? channel.status,
-      quality_rating: toQualityRating(value) ?? channel.quality_rating,
-    }
-    if (next.status === channel.status && next.quality_rating === channel.quality_rating) continue
-    const context = contextOf(channel.workspace_id)
-    await updateChannelState(tx, channel.workspace_id, channel.id, next)
-    context.emit('channel.status_changed/1', {
-      channel: {
-        id: channel.id,
-        name: channel.name,
-        status: next.status,
-        previous_status: channel.status,
-        quality_rating: next.quality_rating,
-      },
-    })
-  }
   return channels.length > 0
-}
-
-/** Channel statuses by the provider's states of phone numbers. */
-const statusByPhoneState: Readonly<Record<string, TableRow<'channels'>['status']>> = {
-  CONNECTED: 'connected',
-  DISCONNECTED: 'disconnected',
-  UNLINKED: 'disconnected',
-  BANNED: 'disconnected',
-  RESTRICTED: 'disconnected',
-  PENDING: 'inactive',
-  DELETED: 'inactive',
-  MIGRATED: 'inactive',
-}
-const statusByBanState: Readonly<Record<string, TableRow<'channels'>['status']>> = {
-  DISABLE: 'disconnected',
-  REINSTATE: 'connected',
-}
-const statusByAccountEvent: Readonly<Record<string, TableRow<'channels'>['status']>> = {
-  PARTNER_REMOVED: 'disconnected',
-  ACCOUNT_DELETED: 'disconnected',
-  ACCOUNT_OFFBOARDED: 'disconnected',
-  ACCOUNT_RECONNECTED: 'connected',
 }
 
 const lookUp = <T>(table: Readonly<Record<string, T>>, name: unknown): T | undefined =>
   typeof name === 'string' && Object.hasOwn(table, name) ? table[name] : undefined
 
-const toChannelStatus = (value: JsonObject): TableRow<'channels'>['status'] | undefined =>
-  lookUp(statusByPhoneState, value['status']) ??
-  lookUp(statusByBanState, asObject(value['ban_info'])['waba_ban_state']) ??
-  lookUp(statusByAccountEvent, value['event'])
+const stopped = (reason: string): HealthFact => ({ kind: 'stopped', status: 'disconnected', reason })
+const connected: HealthFact = { kind: 'connected', told: true }
+
+const factByBanState: Readonly<Record<string, HealthFact>> = {
+  DISABLE: stopped('account_banned'),
+  REINSTATE: connected,
+}
+const factByAccountEvent: Readonly<Record<string, HealthFact>> = {
+  PARTNER_REMOVED: stopped('account_removed'),
+  PARTNER_APP_UNINSTALLED: stopped('account_removed'),
+  ACCOUNT_DELETED: stopped('account_removed'),
+  ACCOUNT_OFFBOARDED: stopped('account_removed'),
+  ACCOUNT_RECONNECTED: connected,
+}
+
+/** What an update of the provider says of its channels. */
+const readChannelFacts = (field: string, value: JsonObject, realNow: string): HealthFact[] => {
+  const state = lookUp(numberStates, value['status'])
+  const stateFact: HealthFact | undefined =
+    state && (state === 'connected' ? connected : { kind: 'stopped', ...state })
+  const fact =
+    stateFact ??
+    lookUp(factByBanState, asObject(value['ban_info'])['waba_ban_state']) ??
+    lookUp(factByAccountEvent, value['event']) ??
+    readRestriction(value, realNow)
+  const [quality, limit] = [toQualityRating(value), toMessagingLimit(field, value)]
+  return [
+    ...(fact ? [fact] : []),
+    ...(quality === null && limit === null ? [] : [{ kind: 'figures', quality, limit, told: true } as const]),
+  ]
+}
+
+/** Restrictions of anything but messages, such as of adding numbers, do not concern channels. */
+const readRestriction = (value: JsonObject, realNow: string): HealthFact | undefined => {
+  if (value['event'] !== 'ACCOUNT_RESTRICTION') return undefined
+  const all = asObjects(value['restriction_info'])
+  const ofMessages = all.filter((one) => /MESSAGING|INITIATED/.test(asText(one['restriction_type']) ?? ''))
+  if (all.length > 0 && ofMessages.length === 0) return undefined
+  const ends = ofMessages.map((one) => toMs(one['expiration']))
+  const last = ends.length > 0 && ends.every((ms) => ms !== null) ? Math.max(...ends) : null
+  const seconds = last === null ? null : (last - Date.parse(realNow)) / 1000
+  if (seconds !== null && seconds <= 0) return undefined
+  return {
+    kind: 'problem',
+    problem: { status: 'restricted', reason: 'account_restricted', code: null, seconds },
+  }
+}
+
+/** Times are Unix seconds in some documents and ISO 8601 in others. */
+const toMs = (time: unknown): number | null => {
+  const ms = typeof time === 'number' ? time * 1000 : Date.parse(asText(time) ?? '')
+  return Number.isFinite(ms) && Math.abs(ms) < 8e15 ? ms : null
+}
 
 /** The rating itself, or the one that an event implies: numbers of low quality are flagged. */
 const toQualityRating = (value: JsonObject): string | null => {
   const rating = asText(value['quality_rating']) ?? asText(value['new_quality_score'])
   return rating?.slice(0, 50) ?? lookUp({ FLAGGED: 'RED', UNFLAGGED: 'GREEN' }, value['event']) ?? null
+}
+
+/** The limit by its name; a number of customers is written like one. */
+const toMessagingLimit = (field: string, value: JsonObject): string | null => {
+  // Of a change of throughput, `current_limit` is no limit of customers.
+  const current = value['event'] === 'THROUGHPUT_UPGRADE' ? null : asText(value['current_limit'])
+  const name =
+    asText(value['max_daily_conversations_per_business']) ??
+    (field === 'phone_number_quality_update' ? current : null)
+  if (name !== null) return name === 'TIER_NOT_SET' ? null : name.slice(0, 50)
+  const count = asNumber(value['max_daily_conversation_per_phone'])
+  if (count === null || !Number.isInteger(count)) return null
+  if (count < 0) return 'TIER_UNLIMITED'
+  return count >= 1000 && count % 1000 === 0 ? `TIER_${count / 1000}K` : `TIER_${count}`
 }

@@ -19,12 +19,11 @@ export type InboundContent = {
 
 const MAX_TEXT_LENGTH = 65_536
 
-/** Null when there is nothing to show, as for a reaction that was removed. */
-export const parseContent = (message: JsonObject): InboundContent | null => {
+/** What changes another message (`parseMessageChange`) is none of its own. */
+export const parseContent = (message: JsonObject): InboundContent => {
   const type = asText(message['type']) ?? 'unsupported'
   const body = asObject(message[type])
   const read = Object.hasOwn(parsers, type) ? parsers[type]!(body, message) : unsupported(body, message)
-  if (read === null) return null
   const context = asObject(message['context'])
   const content = omitAbsent({
     ...read.content,
@@ -36,7 +35,7 @@ export const parseContent = (message: JsonObject): InboundContent | null => {
     text: read.text === null ? null : read.text.slice(0, MAX_TEXT_LENGTH),
     ...(content ? { content } : {}),
     ...(read.media ? { media: read.media } : {}),
-    replyTo: read.replyTo ?? asText(context['id']),
+    replyTo: asText(context['id']),
     ad: content?.['ad'] !== undefined,
     opensWindow: type !== 'system',
   }
@@ -47,9 +46,8 @@ type ParsedContent = {
   text: string | null
   content?: JsonObject
   media?: NewMedia
-  replyTo?: string | null
 }
-type ContentParser = (body: JsonObject, message: JsonObject) => ParsedContent | null
+type ContentParser = (body: JsonObject, message: JsonObject) => ParsedContent
 
 const mediaParser =
   (type: MessageType, own: (body: JsonObject) => JsonObject = () => ({})): ContentParser =>
@@ -136,14 +134,6 @@ const interactive: ContentParser = (body) => {
   }
 }
 
-/** A reaction is shown as a short reply to its message; without an emoji it removes one. */
-const reaction: ContentParser = (body) => {
-  const emoji = asText(body['emoji'])
-  return emoji === null
-    ? null
-    : { type: 'TEXT', text: emoji, content: { reaction: emoji }, replyTo: asText(body['message_id']) }
-}
-
 const unsupported: ContentParser = (_, message) => {
   const error = asObjects(message['errors'])[0] ?? {}
   const kind = asText(message['type'])
@@ -172,7 +162,6 @@ const parsers: Readonly<Record<string, ContentParser>> = {
   contacts,
   order,
   interactive,
-  reaction,
   unsupported,
   button: (body) => ({
     type: 'INTERACTIVE',

@@ -1,12 +1,16 @@
+import { type CustomerPhone, toPhoneKey, toProviderPhone } from '../../storage/contact-lines.ts'
 import {
   type CustomerRow,
   insertCustomers,
+  findCustomers,
   lockCustomers,
+  lockCustomersById,
   lockUserIds,
   type NewCustomer,
   updateCustomer,
 } from '../../storage/inbound.ts'
-import { parsePhone } from '../contacts/phone.ts'
+import { mergeContacts, type MergeEvent } from '../contacts/merge.ts'
+import { parsePhoneLine } from '../contacts/phone.ts'
 import { eventContact } from '../contacts/view.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { toContactName } from '../visibility/phones.ts'
@@ -27,26 +31,49 @@ export const parseCustomer = (
   userId: unknown,
   contact: JsonObject,
 ): InboundCustomer | undefined => {
-  const parsedPhone = parsePhone((asText(phone) ?? asText(contact['wa_id']) ?? '').slice(0, 40))
   const id = asText(userId) ?? asText(contact['user_id'])
   const customer: InboundCustomer = {
-    phone: 'digits' in parsedPhone ? parsedPhone.digits : null,
+    phone: parseCustomerPhone(asText(phone) ?? asText(contact['wa_id'])),
     userId: id !== null && id.length <= MAX_USER_ID_LENGTH ? id : null,
     name: toName(asObject(contact['profile'])['name']),
   }
   return customer.phone === null && customer.userId === null ? undefined : customer
 }
 
-const toName = (given: unknown): string | null => {
+/** Returns the line of a phone, and the provider's spelling of it; null when it is no phone. */
+export const parseCustomerPhone = (given: string | null): CustomerPhone | null => {
+  const text = (given ?? '').slice(0, 40)
+  const line = parsePhoneLine(text)
+  return 'error' in line ? null : { ...line, spelling: text.replaceAll(/\D/g, '') }
+}
+
+/** Returns the columns of a contact that has this phone from the provider. */
+export const toPhoneColumns = (
+  phone: CustomerPhone,
+): Pick<CustomerRow, 'phone' | 'phone_key' | 'provider_phone'> => ({
+  phone: phone.phone,
+  phone_key: toPhoneKey(phone),
+  provider_phone: toProviderPhone(phone.phone, phone.spelling),
+})
+
+/** The key of a contact's line; null when it has no phone. */
+export const lineKeyOf = ({ phone, phone_key: key }: CustomerRow): string | null => key ?? phone
+
+export const toName = (given: unknown): string | null => {
   const name = [...toStorableText(asText(given) ?? '').trim()].slice(0, MAX_NAME_LENGTH).join('').trim()
   return name === '' ? null : (toContactName(name) ?? null)
 }
 
-/** Finds a customer's contact among the locked ones. By phone first: staff know customers by it. */
+/** Finds a customer's contact among the locked ones. By phone line first: staff know customers by it. */
 export type FindContact = (customer: InboundCustomer) => CustomerRow | undefined
 
 const createFinder = (rows: readonly CustomerRow[]): FindContact => {
-  const byPhone = new Map(rows.flatMap((row) => (row.phone === null ? [] : [[row.phone, row] as const])))
+  const byLine = new Map(
+    rows.flatMap((row) => {
+      const key = lineKeyOf(row)
+      return key === null ? [] : [[key, row] as const]
+    }),
+  )
   // The lowest id wins where several contacts have the user id.
   const byUser = new Map(
     rows
@@ -54,24 +81,32 @@ const createFinder = (rows: readonly CustomerRow[]): FindContact => {
       .flatMap((row) => (row.chatapp_user_id === null ? [] : [[row.chatapp_user_id, row] as const])),
   )
   return ({ phone, userId }) =>
-    (phone === null ? undefined : byPhone.get(phone)) ?? (userId === null ? undefined : byUser.get(userId))
+    (phone === null ? undefined : byLine.get(phone.key)) ?? (userId === null ? undefined : byUser.get(userId))
 }
 
 /**
  * The contacts of these customers, locked; created where there is none. Missing fields of a contact are
- * filled: user id, phone, name. In every order of arrival one customer is one contact.
+ * filled: user id, phone, name. Where one contact has the phone and another the user id, they are merged. In
+ * every order of arrival one customer is one contact.
+ *
+ * `reports`: what the provider says of customers who wrote nothing, in statuses of messages to them. Their
+ * contacts are merged and filled too; none is created, and those that have nothing to change are not locked.
  */
 export const findOrCreateContacts = async (
-  context: ConversationContext<'contact.created/1' | 'contact.updated/1'>,
+  context: ConversationContext<'contact.created/1' | MergeEvent>,
   customers: readonly InboundCustomer[],
+  reports: readonly InboundCustomer[] = [],
 ): Promise<FindContact> => {
-  let rows = await lockContacts(context, customers)
+  // All locks at once, in the order of the ids: two batches would deadlock otherwise.
+  const reported = [...customers, ...(await selectNews(context, reports))]
+  if (reported.length === 0) return () => undefined
+  let rows = await lockContacts(context, reported)
   const unknown = customers.filter((customer) => !createFinder(rows)(customer))
   if (unknown.length > 0) {
     const userIds = unknown.flatMap((c) => c.userId ?? [])
     if (userIds.length > 0) {
       await lockUserIds(context.tx, context.workspaceId, userIds)
-      rows = await lockContacts(context, customers)
+      rows = await lockContacts(context, reported)
     }
     rows = [
       ...rows,
@@ -84,20 +119,91 @@ export const findOrCreateContacts = async (
     if (customers.some((customer) => !createFinder(rows)(customer)))
       rows = mergeById(rows, await lockContacts(context, customers))
   }
-  for (const customer of customers) await fillMissingFields(context, rows, customer)
-  return createFinder(rows)
+  return createFinder(await joinCustomers(context, rows, reported))
 }
+
+/** Merges and fills the locked contacts of these customers. Returns the contacts that remain. */
+const joinCustomers = async (
+  context: ConversationContext<MergeEvent>,
+  rows: readonly CustomerRow[],
+  customers: readonly InboundCustomer[],
+): Promise<CustomerRow[]> => {
+  let remaining = [...rows]
+  for (const customer of customers) {
+    remaining = await mergeDoubles(context, remaining, customer)
+    await fillMissingFields(context, remaining, customer)
+  }
+  return remaining
+}
+
+/**
+ * Merges the contacts that are known by this customer's user id alone into the one with the phone. Not where
+ * the contact with the phone has another user id: the number may have a new owner. Nor where both have a
+ * phone: staff know two numbers.
+ */
+const mergeDoubles = async (
+  context: ConversationContext<MergeEvent>,
+  rows: readonly CustomerRow[],
+  customer: InboundCustomer,
+): Promise<CustomerRow[]> => {
+  const kept = createFinder(rows)(customer)
+  const { userId } = customer
+  if (!kept || userId === null || (kept.chatapp_user_id ?? userId) !== userId) return [...rows]
+  const doubles = rows.filter(
+    (row) => row.id !== kept.id && row.chatapp_user_id === userId && row.phone === null,
+  )
+  for (const double of doubles) await mergeContacts(context, kept.id, double.id, 'same_customer')
+  if (doubles.length === 0) return [...rows]
+  const [merged] = await lockCustomersById(context.tx, context.workspaceId, [kept.id])
+  Object.assign(kept, merged)
+  return rows.filter((row) => !doubles.includes(row))
+}
+
+/** Applies what the provider says of a customer in the response to a message; see `findOrCreateContacts`. */
+export const applyCustomerReport = async (
+  context: ConversationContext<MergeEvent>,
+  report: InboundCustomer,
+): Promise<void> => {
+  const news = await selectNews(context, [report])
+  if (news.length > 0) await joinCustomers(context, await lockContacts(context, news), news)
+}
+
+/** Returns the reports that say more than what is stored of contacts. */
+const selectNews = async (
+  context: ConversationContext,
+  reports: readonly InboundCustomer[],
+): Promise<InboundCustomer[]> => {
+  const known = reports.filter(({ phone }) => phone !== null)
+  if (known.length === 0) return []
+  const rows = await findCustomers(context.tx, context.workspaceId, ...listKeys(known))
+  const find = createFinder(rows)
+  return known.filter((report) => {
+    const row = find(report)
+    return row !== undefined && isNews(row, rows, report)
+  })
+}
+
+/** Whether a report says more than what is stored. */
+const isNews = (
+  row: CustomerRow,
+  rows: readonly CustomerRow[],
+  { phone, userId }: InboundCustomer,
+): boolean =>
+  row.phone === null ||
+  (tellsSpelling(row, phone!) && row.provider_phone !== toProviderPhone(row.phone, phone!.spelling)) ||
+  (userId !== null &&
+    (row.chatapp_user_id === null ||
+      rows.some((other) => other !== row && other.phone === null && other.chatapp_user_id === userId)))
+
+const listKeys = (customers: readonly InboundCustomer[]): [keys: string[], userIds: string[]] => [
+  [...new Set(customers.flatMap((c) => c.phone?.key ?? []))],
+  [...new Set(customers.flatMap((c) => c.userId ?? []))],
+]
 
 const lockContacts = (
   { tx, workspaceId }: ConversationContext,
   customers: readonly InboundCustomer[],
-): Promise<CustomerRow[]> =>
-  lockCustomers(
-    tx,
-    workspaceId,
-    [...new Set(customers.flatMap((c) => c.phone ?? []))],
-    [...new Set(customers.flatMap((c) => c.userId ?? []))],
-  )
+): Promise<CustomerRow[]> => lockCustomers(tx, workspaceId, ...listKeys(customers))
 
 const mergeById = (rows: readonly CustomerRow[], more: readonly CustomerRow[]): CustomerRow[] => [
   ...new Map([...rows, ...more].map((row) => [row.id, row])).values(),
@@ -112,7 +218,7 @@ const createContacts = async (
   for (const { phone, userId, name } of customers) {
     const known = newContacts.find(
       (p) =>
-        (phone !== null && p.phone === phone) ||
+        (phone !== null && p.phone?.key === phone.key) ||
         (userId !== null && p.userId === userId && (phone === null || p.phone === null)),
     )
     if (!known) newContacts.push({ phone, userId, name })
@@ -139,7 +245,7 @@ const fillMissingFields = async (
   if (!row) return
   const missing: Partial<CustomerRow> = {
     ...(row.name === null && customer.name !== null ? { name: customer.name } : {}),
-    ...(row.phone === null && customer.phone !== null ? { phone: customer.phone } : {}),
+    ...findPhoneChange(row, customer),
     // When another contact has the user id, both are kept unchanged, for staff to merge.
     ...(row.chatapp_user_id === null &&
     customer.userId !== null &&
@@ -150,6 +256,19 @@ const fillMissingFields = async (
   await updateContactFields(context, row, missing)
 }
 
+const tellsSpelling = (row: CustomerRow, { key, spelling }: CustomerPhone): boolean =>
+  spelling !== null && lineKeyOf(row) === key
+
+/** Returns the phone of a contact without one, or how the provider spells the one that it has. */
+const findPhoneChange = (row: CustomerRow, { phone }: InboundCustomer): Partial<CustomerRow> => {
+  if (phone === null) return {}
+  if (row.phone === null) return toPhoneColumns(phone)
+  return tellsSpelling(row, phone) ? { provider_phone: toProviderPhone(row.phone, phone.spelling) } : {}
+}
+
+/** Columns that nobody sees, so that their changes are no event. */
+const INTERNAL_COLUMNS = new Set<string>(['phone_key', 'provider_phone'])
+
 /** Writes the fields of a locked contact that differ, also into `row`, and emits the event. */
 export const updateContactFields = async (
   context: ConversationContext<'contact.updated/1'>,
@@ -158,7 +277,8 @@ export const updateContactFields = async (
 ): Promise<void> => {
   const names = (Object.keys(changes) as (keyof CustomerRow)[]).filter((name) => changes[name] !== row[name])
   if (names.length === 0) return
-  Object.assign(row, changes, { updated_at: context.now })
-  await updateCustomer(context.tx, context.workspaceId, row, context.now)
-  context.emit('contact.updated/1', { contact: eventContact(row), changes: names })
+  const shown = names.filter((name) => !INTERNAL_COLUMNS.has(name))
+  Object.assign(row, changes, shown.length > 0 ? { updated_at: context.now } : {})
+  await updateCustomer(context.tx, context.workspaceId, row, row.updated_at)
+  if (shown.length > 0) context.emit('contact.updated/1', { contact: eventContact(row), changes: shown })
 }

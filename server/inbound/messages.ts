@@ -1,12 +1,11 @@
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
 import { type CustomerRow, lockCustomers, findMessageIds } from '../../storage/inbound.ts'
 import { lockLatestConversation, type ConversationState } from '../../storage/conversations.ts'
-import { parsePhone } from '../contacts/phone.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { findOrCreateConversation, applyInboundMessage } from '../inbox/lifecycle.ts'
 import { eventMessage } from '../messaging/view.ts'
 import type { InboundContent } from './content.ts'
-import { updateContactFields } from './customers.ts'
+import { lineKeyOf, parseCustomerPhone, toPhoneColumns, updateContactFields } from './customers.ts'
 import { type JsonObject, asObject, toStorableText, asText } from './json.ts'
 
 /** A parsed message, with the contact who sent it. */
@@ -135,12 +134,14 @@ export const applyPhoneChange = async (
   createdAt: string,
 ): Promise<void> => {
   const system = asObject(message['system'])
-  const [before, after] = [toPhone(message['from']), toPhone(system['wa_id'] ?? system['new_wa_id'])]
-  if (before === null || after === null || before === after) return
-  const rows = await lockCustomers(context.tx, context.workspaceId, [before, after], [])
-  const contact = rows.find((row) => row.phone === before)
+  const before = parseCustomerPhone(asText(message['from']))
+  const after = parseCustomerPhone(asText(system['wa_id'] ?? system['new_wa_id']))
+  if (before === null || after === null || before.key === after.key) return
+  const rows = await lockCustomers(context.tx, context.workspaceId, [before.key, after.key], [])
+  const contact = rows.find((row) => lineKeyOf(row) === before.key)
   if (!contact) return
-  if (!rows.some((row) => row.phone === after)) await updateContactFields(context, contact, { phone: after })
+  if (!rows.some((row) => lineKeyOf(row) === after.key))
+    await updateContactFields(context, contact, toPhoneColumns(after))
   const conversation = await lockLatestConversation(context.tx, context.workspaceId, contact.id, channelId)
   if (!conversation) return
   await insertMessages(context.tx, context.workspaceId, [
@@ -156,9 +157,4 @@ export const applyPhoneChange = async (
       created_at: createdAt,
     },
   ])
-}
-
-const toPhone = (value: unknown): string | null => {
-  const parsed = parsePhone((asText(value) ?? '').slice(0, 40))
-  return 'digits' in parsed ? parsed.digits : null
 }

@@ -13,7 +13,7 @@ import {
 
 /** The stored payload of one update: what it is about, and its part of the body as the provider wrote it. */
 export type MessagePayload = { number: string; contact: JsonObject; message: JsonObject }
-export type StatusPayload = { number: string; status: JsonObject }
+export type StatusPayload = { number: string; status: JsonObject; contact?: JsonObject }
 export type PreferencePayload = { number: string; contact: JsonObject; preference: JsonObject }
 /** `time`: when the provider wrote it, in Unix seconds; null when it does not say. */
 export type ChangePayload = { account: string | null; time: number | null; field: string; value: JsonObject }
@@ -110,7 +110,13 @@ const parseMessages = (number: string, value: JsonObject): NewProviderUpdate[] =
   for (const status of asObjects(value['statuses'])) {
     const [id, name] = [toProviderId(status['id']), asText(status['status'])]
     if (id === null || name === null) continue
-    const payload: StatusPayload = { number, status }
+    const payload: StatusPayload = {
+      number,
+      status,
+      ...(contacts.length > 0
+        ? { contact: findSender(contacts, status['recipient_id'], status['recipient_user_id']) }
+        : {}),
+    }
     updates.push({
       dedupe: toDedupeKey('status', number, id, name),
       kind: 'status',

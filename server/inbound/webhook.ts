@@ -3,6 +3,7 @@ import { type NewProviderUpdate, insertProviderUpdates } from '../../storage/pro
 import type { App } from '../core/app.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { parseUpdates, serializeUpdates } from './parse-updates.ts'
+import { findSigner, listOwnVerifyTokens, selectOfSigner, type Signer, signatureProblem } from './signers.ts'
 import { createRequestId } from '../ids.ts'
 import { Problem } from '../core/problem.ts'
 import { toProblemResponse } from '../core/respond.ts'
@@ -11,8 +12,11 @@ import { countFailure } from '../core/steps/throttle.ts'
 import { getClientAddress } from '../http/address.ts'
 import { withBody } from '../http/body.ts'
 
-/** `appSecret` signs every body; `verifyToken` is what the provider sends to verify this address. */
-export type ProviderWebhookConfig = { appSecret: string; verifyToken: string }
+/**
+ * `appSecret` signs the bodies of accounts without a secret of their own; `verifyToken` is what the provider
+ * sends to verify this address. With a sandbox there are no other secrets.
+ */
+export type ProviderWebhookConfig = { appSecret: string; verifyToken: string; sandbox: boolean }
 
 /**
  * The provider's maximum of a body. Only the whole body shows whether it is signed, so that an address may
@@ -30,7 +34,7 @@ export const createProviderWebhook =
   async (request: Request): Promise<Response> => {
     try {
       if (request.method === 'GET')
-        return answerHandshake(new URL(request.url).searchParams, config.verifyToken)
+        return await answerHandshake(app, new URL(request.url).searchParams, config)
       if (request.method !== 'POST')
         throw new Problem(
           'method_not_allowed',
@@ -43,8 +47,8 @@ export const createProviderWebhook =
       await withBody(app, request, BODY_RULES, async (body) => {
         // The raw bytes: the signature is over them, and a parser would not reproduce them.
         const bytes = await body.bytes(`webhook ${getClientAddress(app, request)}`)
-        requireSignature(bytes, signature, config.appSecret)
-        await storeBody(app, bytes)
+        const signer = await findSigner(app, bytes, signature, config)
+        await storeBody(app, bytes, signer, config.sandbox)
       })
       app.jobs.job('provider-updates').wake()
       return new Response('', { status: 200 })
@@ -74,17 +78,21 @@ const limitRefusals = (app: App, request: Request, problem: Problem): Problem =>
   }
 }
 
-const answerHandshake = (query: URLSearchParams, verifyToken: string): Response => {
-  if (query.get('hub.mode') !== 'subscribe' || !isEqual(query.get('hub.verify_token') ?? '', verifyToken))
+const answerHandshake = async (
+  app: App,
+  query: URLSearchParams,
+  config: ProviderWebhookConfig,
+): Promise<Response> => {
+  const given = query.get('hub.verify_token') ?? ''
+  const known = [config.verifyToken, ...(await listOwnVerifyTokens(app, config))]
+  // All are compared, so that the time does not tell which one it was.
+  if (query.get('hub.mode') !== 'subscribe' || !known.map((token) => isEqual(given, token)).includes(true))
     throw new Problem('forbidden', 'The verify token is not the one of this server.')
   return new Response(query.get('hub.challenge') ?? '', {
     status: 200,
     headers: { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' },
   })
 }
-
-const signatureProblem = (): Problem =>
-  new Problem('forbidden', 'X-Hub-Signature-256 does not match the body.')
 
 /** Reads the header `X-Hub-Signature-256`. Throws 401 without one, 403 when it cannot be a signature. */
 const parseSignature = (header: string | null): Buffer => {
@@ -94,13 +102,8 @@ const parseSignature = (header: string | null): Buffer => {
   return Buffer.from(digits, 'hex')
 }
 
-const requireSignature = (bytes: Buffer, signature: Buffer, appSecret: string): void => {
-  if (!timingSafeEqual(signature, createHmac('sha256', appSecret).update(bytes).digest()))
-    throw signatureProblem()
-}
-
 /** A signed body of unknown form is accepted too: the provider would only send it again. */
-const storeBody = async (app: App, bytes: Buffer): Promise<void> => {
+const storeBody = async (app: App, bytes: Buffer, signer: Signer, sandbox: boolean): Promise<void> => {
   const body = parseUpdates(bytes.toString('utf8'))
   const unknownParts = body?.unknownParts ?? 1
   if (unknownParts > 0)
@@ -108,7 +111,7 @@ const storeBody = async (app: App, bytes: Buffer): Promise<void> => {
       { bytes: bytes.byteLength, parts: unknownParts },
       'Ignored parts of unknown form in a body of the provider',
     )
-  const received = body?.updates ?? []
+  const received = await selectOfSigner(app, body?.updates ?? [], signer, sandbox)
   const { stored, refused } = received.length > 0 ? await insertAll(app, received) : { stored: 0, refused: 0 }
   app.metrics.inbound.inc({ outcome: 'stored' }, stored)
   app.metrics.inbound.inc({ outcome: 'duplicate' }, received.length - stored - refused)

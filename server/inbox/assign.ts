@@ -1,3 +1,4 @@
+import { recordAssignment } from '../../storage/agent-sessions.ts'
 import { findStaffAssignee, findTeamName, updateConversation } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import type { Context } from '../core/context.ts'
@@ -89,6 +90,18 @@ export const assignConversation: Handler<'inbox_assign_conversation'> = async (c
       { ...assignee, assigned_at: ctx.now },
       ctx.now,
     )
+    if (conversation.state === 'open')
+      await recordAssignment(
+        ctx.tx,
+        ctx.actor.workspace.id,
+        {
+          conversationId: conversation.id,
+          episode: conversation.episode,
+          keyId: ctx.actor.key.id,
+          at: ctx.now,
+        },
+        staffId ?? null,
+      )
     ctx.auditChange({ ...conversation }, assignee)
     Object.assign(conversation, assignee)
     ctx.emit('conversation.assigned/1', { conversation: toEventConversation(conversation) })

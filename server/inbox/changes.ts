@@ -14,7 +14,12 @@ export const closeConversation: Handler<'inbox_close_conversation'> = async (ctx
   const changed = conversation.state === 'open'
   ctx.auditChange({ state: conversation.state }, { state: 'closed' })
   if (changed)
-    await applyClose(toConversationContext(ctx), conversation, ctx.actor.staff.id, input.reason || null)
+    await applyClose(
+      toConversationContext(ctx),
+      conversation,
+      { by: ctx.actor.staff.id, keyId: ctx.actor.key.id },
+      input.reason || null,
+    )
   return { conversation: await showConversationSummary(ctx, conversation), changed }
 }
 
@@ -29,7 +34,7 @@ export const reopenConversation: Handler<'inbox_reopen_conversation'> = async (c
 
 /** A note is listed among the messages, but is never the last message and answers nobody. */
 export const addNote: Handler<'inbox_add_note'> = async (ctx, input) => {
-  const { workspace, staff } = ctx.actor
+  const { workspace, staff, key } = ctx.actor
   const { id, channel_id, episode } = await lockVisibleConversation(ctx, input.conversation_id)
   const [noteId] = await insertMessages(ctx.tx, workspace.id, [
     {
@@ -42,6 +47,7 @@ export const addNote: Handler<'inbox_add_note'> = async (ctx, input) => {
       text: input.text,
       note: true,
       staff_id: staff.id,
+      key_id: key.id,
       created_at: ctx.now,
     },
   ])

@@ -9,6 +9,7 @@ import {
   updateOnOutbound,
 } from '../../storage/conversation-changes.ts'
 import { type ConversationState, lockLatestConversation } from '../../storage/conversations.ts'
+import { reopenWait, type WaitRow } from '../../storage/reply-corrections.ts'
 import type { ConversationContext } from './conversation-context.ts'
 import { isAnyOverdue, computeNextResponseDue, computeEpisodeClocks } from './sla.ts'
 import { computeWindowExpiry } from './window.ts'
@@ -109,13 +110,16 @@ const startEpisode = async (
   conversation: ConversationState,
   openedBy: string | null,
   title: string | null,
+  resumed = false,
 ): Promise<void> => {
-  const clocks = await computeEpisodeClocks(context, conversation.channel_id, openedBy === null)
+  const byCustomer = openedBy === null && !resumed
+  const clocks = await computeEpisodeClocks(context, conversation.channel_id, byCustomer)
   Object.assign(conversation, clocks, { state: 'open', episode: conversation.episode + 1 })
   await openEpisode(context.tx, context.workspaceId, conversation.id, conversation.episode, {
     openedBy,
     title,
     clocks,
+    resumed,
     now: context.now,
   })
   context.emit('conversation.reopened/1', { conversation: toEventConversation(conversation) })
@@ -156,8 +160,13 @@ export const applyInboundMessage = async (
   )
 }
 
-/** `staffId`: null when unknown, as for the business's own app. */
-export type OutboundMessageEvent = { id: string; createdAt: string; staffId: string | null }
+/** `staffId`, `keyId`: of whom wrote it; null, or absent, when unknown, as for the business's own app. */
+export type OutboundMessageEvent = {
+  id: string
+  createdAt: string
+  staffId: string | null
+  keyId?: string | null
+}
 
 /**
  * Applies a message that the provider accepted: it is the last by time and answers the customer. A closed
@@ -185,13 +194,14 @@ export const applyOutboundMessage = async (
     context.tx,
     context.workspaceId,
     conversation,
-    { at: message.createdAt, staffId: message.staffId },
+    { id: message.id, at: message.createdAt, staffId: message.staffId, keyId: message.keyId ?? null },
     context.now,
   )
   if (overtakenBy !== undefined && conversation.state === 'open') {
     conversation.next_response_due_at = await startReplyWait(context.tx, context.workspaceId, conversation, {
       since: overtakenBy,
-      nextDue: await computeNextResponseDue(context, conversation),
+      // Counted from the customer's message, however late this one was confirmed.
+      nextDue: await computeNextResponseDue({ ...context, now: overtakenBy }, conversation),
     })
   }
 }
@@ -211,11 +221,11 @@ export const applyWindowCorrection = async (
   )
 }
 
-/** Closes an open conversation: its episode, clocks and waits end. */
+/** Closes an open conversation: its episode, clocks and waits end. `keyId`: the key that closes it. */
 export const applyClose = async (
   context: ConversationContext<'conversation.closed/1'>,
   conversation: ConversationState,
-  by: string | null,
+  { by, keyId }: { by: string | null; keyId: string | null },
   reason: string | null,
 ): Promise<void> => {
   const { first_response_due_at, next_response_due_at, resolution_due_at } = conversation
@@ -229,7 +239,7 @@ export const applyClose = async (
     next_response_due_at: null,
     resolution_due_at: null,
   })
-  await updateOnClose(context.tx, context.workspaceId, conversation, { by, reason }, context.now)
+  await updateOnClose(context.tx, context.workspaceId, conversation, { by, keyId, reason }, context.now)
   context.emit('conversation.closed/1', { conversation: toEventConversation(conversation), reason })
 }
 
@@ -247,4 +257,18 @@ export const applyReopen = async (
       nextDue: await computeNextResponseDue(context, conversation),
     })
   }
+}
+
+/**
+ * Reopens a closed conversation because the reply on the strength of which it was closed failed: the customer's
+ * wait goes on as if neither had happened. The caller writes the clocks of the wait.
+ */
+export const resumeEpisode = async (
+  context: ConversationContext<'conversation.reopened/1'>,
+  conversation: ConversationState,
+  wait: WaitRow,
+): Promise<void> => {
+  await startEpisode(context, conversation, null, null, true)
+  Object.assign(wait, { ended_at: null, ended_by: null, episode: conversation.episode })
+  await reopenWait(context.tx, context.workspaceId, conversation.id, conversation.episode, wait.since)
 }

@@ -1,5 +1,11 @@
-import { listConversationPage, readConversation } from '../../storage/conversation-lists.ts'
-import type { Actor } from '../core/context.ts'
+import {
+  type ConversationRow,
+  listConversationPage,
+  listConversationPageByWait,
+  readConversation,
+} from '../../storage/conversation-lists.ts'
+import type { ConversationFilter } from '../../storage/conversation-order.ts'
+import type { Actor, Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 import { showConversation } from './view.ts'
@@ -12,24 +18,63 @@ const selectChannels = (actor: Actor, channelId: string | undefined): readonly s
   return canSeeChannel(actor, channelId) ? [channelId] : []
 }
 
+type Position = ReturnType<Context['cursors']['open']>
+/** One order of the list: reads a page after a position, and returns the position of a row. */
+type ConversationList = {
+  read: (
+    ctx: Context,
+    filter: ConversationFilter,
+    after: Position,
+    limit: number,
+  ) => Promise<ConversationRow[]>
+  toPosition: (row: ConversationRow) => NonNullable<Position>
+}
+
+const newestActivity: ConversationList = {
+  read: (ctx, filter, after, limit) =>
+    listConversationPage(
+      ctx.tx,
+      ctx.actor.workspace.id,
+      filter,
+      after && { at: String(after[0]), id: String(after[1]) },
+      limit,
+    ),
+  toPosition: (row) => [row.activity_at, row.id],
+}
+
+const longestWait: ConversationList = {
+  read: (ctx, filter, after, limit) =>
+    listConversationPageByWait(
+      ctx.tx,
+      ctx.actor.workspace.id,
+      filter,
+      after && { at: String(after[0]), id: String(after[1]), waiting: after[2] === true },
+      limit,
+    ),
+  toPosition: (row) =>
+    row.waiting_since === null ? [row.activity_at, row.id, false] : [row.waiting_since, row.id, true],
+}
+
 export const searchConversations: Handler<'inbox_search_conversations'> = async (ctx, input) => {
   refuseHiddenDigits(ctx.actor, input.query)
-  const { query, state, assigned, limit } = input
-  const position = ctx.cursors.open(input.cursor)
-  const after = position && { activityAt: String(position[0]), id: String(position[1]) }
-  const conditions = {
+  const { query, state, assigned, delivery, limit, assigned_staff_id: staffId } = input
+  const list = input.sort === 'longest_wait' ? longestWait : newestActivity
+  const filter: ConversationFilter = {
     query,
     state,
     assigned,
+    delivery,
     replyStatus: input.reply_status,
     channels: selectChannels(ctx.actor, input.channel_id),
+    assignedStaffId: staffId === 'me' ? ctx.actor.staff.id : staffId,
+    contactId: input.contact_id,
     inShortSteps: ctx.filters.stepMs !== undefined,
   }
-  const rows = await listConversationPage(ctx.tx, ctx.actor.workspace.id, conditions, after, limit)
+  const rows = await list.read(ctx, filter, ctx.cursors.open(input.cursor), limit)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
   return {
     data: rows.slice(0, limit).map((row) => showConversation(ctx, row)),
-    next_cursor: last ? ctx.cursors.seal([last.activity_at, last.id]) : null,
+    next_cursor: last ? ctx.cursors.seal(list.toPosition(last)) : null,
   }
 }
 

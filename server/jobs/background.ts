@@ -1,7 +1,9 @@
+import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { providerUpdatesJob } from '../inbound/updates-job.ts'
 import { mediaDownloadsJob } from '../media/downloads-job.ts'
+import { providerHealthJob } from '../provider/health/check-job.ts'
 import { createNightlyReportJob } from '../reports/generate.ts'
 import type { SandboxControl } from '../sandbox/control/server.ts'
 import {
@@ -31,11 +33,11 @@ const staffReportsJob = (app: App): JobDefinition => {
 }
 
 /** Another server can have moved the clock of a workspace. */
-const sandboxClockJob = (app: App, sandboxControl: SandboxControl): JobDefinition => ({
+const sandboxClockJob = (app: App): JobDefinition => ({
   name: 'sandbox-clock',
   intervalMs: CLOCK_INTERVAL_MS,
   run: async () => {
-    if (await sandboxControl.isSandbox()) await refreshClocks(app)
+    await refreshClocks(app)
     return {}
   },
 })
@@ -44,7 +46,7 @@ const sandboxNumbersJob = (sandboxControl: SandboxControl): JobDefinition => ({
   name: 'sandbox-numbers',
   intervalMs: SANDBOX_NUMBERS_INTERVAL_MS,
   run: async () => {
-    if (await sandboxControl.isSandbox()) await sandboxControl.syncChanges()
+    await sandboxControl.syncChanges()
     return {}
   },
 })
@@ -54,12 +56,14 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
   for (const definition of [
     providerUpdatesJob(app),
     ...(app.media ? [mediaDownloadsJob(app, app.media)] : []),
+    channelDeliveriesJob(app),
     webhookDeliveriesJob(app),
     webhookDeliveryRetentionJob(app),
     reconciliationJob(app),
+    providerHealthJob(app),
     staffReportsJob(app),
     secretRotationJob(app),
-    ...(sandboxControl ? [sandboxClockJob(app, sandboxControl), sandboxNumbersJob(sandboxControl)] : []),
+    ...(sandboxControl?.isSandbox ? [sandboxClockJob(app), sandboxNumbersJob(sandboxControl)] : []),
     ...retentionJobs(app),
   ])
     app.jobs.add(definition)

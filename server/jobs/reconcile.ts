@@ -1,59 +1,63 @@
-import { claimExpiredCalls } from '../../storage/idempotency.ts'
+import { claimOpenCalls } from '../../storage/idempotency.ts'
 import { findKeyById } from '../../storage/keys.ts'
 import type { App } from '../core/app.ts'
 import type { CallTrace } from '../audit/entry.ts'
+import { notifyEvents } from '../events/signal.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { errorLogDetails } from './log-details.ts'
 import type { JobDefinition } from './runner.ts'
 import type { ExternalHandler } from '../core/handler.ts'
 import { toActor } from '../core/steps/authenticate.ts'
-import { completeCall, type StoredIntent } from '../core/external.ts'
+import { settleOpenCall, type StoredIntent } from '../core/external.ts'
 
+/** Longer than a claimed batch may take, whose calls are looked for at the same time. */
 const LEASE_SECONDS = 30
+const BATCH_SIZE = 10
 const POLL_MS = 5000
 /** Of calls that were made before there was an audit trail. */
 const untraced: CallTrace = { door: 'rest', client: null, requestId: 'unknown', confirmed: false }
 
+type OpenCall = Awaited<ReturnType<typeof claimOpenCalls>>[number]
+
 /**
- * Finishes calls to the provider whose process died in between: asks the provider by natural key whether
- * they reached it. Returns how many were taken over.
+ * Looks for the outcomes of calls to the provider that were left open: their answers were lost, or their
+ * process died. It asks by natural key and never makes a call; one without an outcome is given up after 24
+ * hours of business time. Returns how many were looked for.
  */
-export const reconcileProviderCalls = async (app: App, limit = 20): Promise<number> => {
+export const reconcileProviderCalls = async (app: App, limit = 1000): Promise<number> => {
   // Without a provider the outcome stays unknown, and nothing is undone.
   if (!isProviderConfigured(app.provider)) return 0
-  const abandoned = await claimExpiredCalls(app.db, LEASE_SECONDS, limit)
-  for (const { workspace_id: workspaceId, operation, key: idempotencyKey, intent, lease } of abandoned) {
-    const op = app.operations.find(({ name }) => name === operation)
-    const stored = intent as StoredIntent
-    const apiKey = await findKeyById(app.db, workspaceId, stored.keyId)
-    if (!op || !apiKey) {
-      app.log.error(
-        { operation, workspace: workspaceId },
-        'Cannot reconcile a call to the provider: its operation or key no longer exists',
-      )
-      continue
-    }
-    const call = {
-      actor: toActor(apiKey),
-      op,
-      input: stored.input,
-      key: idempotencyKey,
-      trace: stored.trace ?? untraced,
-    }
-    try {
-      await completeCall(app, call, app.handlers[op.name] as ExternalHandler<unknown>, {
-        intent: stored.intent,
-        again: true,
-        lease,
-      })
-    } catch (error) {
-      app.log.warn(
-        { operation, ...errorLogDetails(error) },
-        'Cannot reconcile a call to the provider; retrying',
-      )
-    }
+  for (let count = 0; ;) {
+    // The server's own offsets: where a true provider is configured, what a sandbox left counts for nothing.
+    const batch = await claimOpenCalls(app.db, app.now(), app.clockOffsets, LEASE_SECONDS, BATCH_SIZE)
+    await Promise.all(batch.map((open) => settle(app, open)))
+    count += batch.length
+    if (batch.length < BATCH_SIZE || count >= limit) return count
   }
-  return abandoned.length
+}
+
+const settle = async (app: App, open: OpenCall): Promise<void> => {
+  const { workspace_id: workspaceId, operation, key, lease, over } = open
+  const op = app.operations.find(({ name }) => name === operation)
+  const { intent, input, keyId, trace = untraced } = open.intent as StoredIntent
+  const apiKey = await findKeyById(app.db, workspaceId, keyId)
+  if (!op || !apiKey) {
+    app.log.error(
+      { operation, workspace: workspaceId },
+      'Cannot reconcile a call to the provider: its operation or key no longer exists',
+    )
+    return
+  }
+  const call = { actor: toActor(apiKey), op, input, key, trace }
+  const handler = app.handlers[op.name] as ExternalHandler<unknown>
+  try {
+    if (await settleOpenCall(app, call, handler, { intent, lease }, over)) notifyEvents(app)
+  } catch (error) {
+    app.log.warn(
+      { operation, ...errorLogDetails(error) },
+      'Cannot reconcile a call to the provider; retrying',
+    )
+  }
 }
 
 export const reconciliationJob = (app: App): JobDefinition => ({

@@ -1,17 +1,23 @@
 import {
   findResealedFingerprint,
   isSecretSettled,
+  listStaleAccounts,
   listStaleEndpoints,
   listStaleResponses,
   recordResealed,
   removeServer,
+  replaceSealedAccount,
   replaceSealedEndpoint,
   replaceSealedResponse,
   type SealedEndpoint,
   type SealedResponse,
 } from '../../storage/secrets.ts'
+import type { SealedAccount } from '../../storage/provider-accounts.ts'
+import { listStaleChannels, replaceSealedChannel, type SealedChannel } from '../../storage/channel-secrets.ts'
+import { resealChannel } from '../channels/secrets.ts'
 import type { App } from '../core/app.ts'
 import { resealBody } from '../core/steps/idempotency.ts'
+import { resealAccount } from '../provider/account-secrets.ts'
 import { followSecret, getKeyId } from '../secret.ts'
 import { resealEndpoint } from '../webhooks/secrets.ts'
 import type { JobDefinition } from './runner.ts'
@@ -56,6 +62,22 @@ const resealStored = async (app: App, signal: AbortSignal): Promise<Counts> => {
     },
     signal,
   )
+  const accounts = await resealPages(
+    (after: SealedAccount | undefined) => listStaleAccounts(db, keyId, after, PAGE_SIZE),
+    (row) => {
+      const resealed = resealAccount(app.accountSealer, row)
+      return resealed && replaceSealedAccount(db, row, resealed)
+    },
+    signal,
+  )
+  const channels = await resealPages(
+    (after: SealedChannel | undefined) => listStaleChannels(db, keyId, after, PAGE_SIZE),
+    (row) => {
+      const resealed = resealChannel(app, row)
+      return resealed && replaceSealedChannel(db, row, resealed)
+    },
+    signal,
+  )
   const operations = app.operations.filter((op) => op.secret).map((op) => op.name)
   const responses = await resealPages(
     (after: SealedResponse | undefined) => listStaleResponses(db, operations, keyId, after, PAGE_SIZE),
@@ -66,8 +88,8 @@ const resealStored = async (app: App, signal: AbortSignal): Promise<Counts> => {
     signal,
   )
   return {
-    resealed: endpoints.resealed + responses.resealed,
-    unreadable: endpoints.unreadable + responses.unreadable,
+    resealed: endpoints.resealed + accounts.resealed + channels.resealed + responses.resealed,
+    unreadable: endpoints.unreadable + accounts.unreadable + channels.unreadable + responses.unreadable,
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
   claimMedia,
+  markMediaErasable,
   markMediaFailed,
   markMediaKept,
   findSecondsUntilNextMedia,
@@ -12,6 +13,8 @@ import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import type { JobDefinition } from '../jobs/runner.ts'
 import { isProviderConfigured } from '../provider/port.ts'
+import { downloadFromUrl } from './download-url.ts'
+import { removeErasedFiles } from './erase.ts'
 import { type MediaStore, mediaKey } from './store.ts'
 
 const MB = 1024 * 1024
@@ -36,13 +39,17 @@ const MAX_CONCURRENT_DOWNLOADS = 4
 const POLL_MS = 5000
 const MIN_DELAY_MS = 50
 
-/** Downloads files that are due. Woken when messages have arrived; it runs again when a retry is due. */
+/**
+ * Downloads files that are due, and removes those of deleted messages. Woken when messages have arrived; it runs
+ * again when a retry is due.
+ */
 export const mediaDownloadsJob = (app: App, store: MediaStore): JobDefinition => ({
   name: 'media-downloads',
   intervalMs: POLL_MS,
   run: async (signal) => {
     const processed = await downloadDueMedia(app, store, signal)
-    const seconds = await findSecondsUntilNextMedia(app.db)
+    await removeErasedFiles(app, store, signal)
+    const seconds = await findSecondsUntilNextMedia(app.db, isProviderConfigured(app.provider))
     const nextInMs =
       seconds === undefined ? undefined : Math.min(POLL_MS, Math.max(MIN_DELAY_MS, seconds * 1000))
     return { processed, nextInMs }
@@ -58,10 +65,11 @@ export const downloadDueMedia = async (
   store: MediaStore,
   signal?: AbortSignal,
 ): Promise<number> => {
-  // Files wait until there is a provider to ask.
-  if (!isProviderConfigured(app.provider)) return 0
+  const hasProvider = isProviderConfigured(app.provider)
   for (let attempts = 0; ;) {
-    const claimed = signal?.aborted ? [] : await claimMedia(app.db, LEASE_SECONDS, MAX_CONCURRENT_DOWNLOADS)
+    const claimed = signal?.aborted
+      ? []
+      : await claimMedia(app.db, LEASE_SECONDS, MAX_CONCURRENT_DOWNLOADS, hasProvider)
     if (claimed.length === 0) return attempts
     await Promise.all(claimed.map((file) => downloadOne(app, store, file)))
     attempts += claimed.length
@@ -74,12 +82,9 @@ const downloadOne = async (app: App, store: MediaStore, file: ClaimedMedia): Pro
     const { bytes, contentType, sha256 } = await download(app, store, file)
     const key = mediaKey(workspaceId, messageId)
     await store.write(key, bytes)
-    await markMediaKept(app.db, workspaceId, messageId, {
-      key,
-      content_type: contentType,
-      size: bytes.byteLength,
-      sha256,
-    })
+    const kept = { key, content_type: contentType, size: bytes.byteLength, sha256 }
+    if (!(await markMediaKept(app.db, workspaceId, messageId, kept)))
+      await markMediaErasable(app.db, workspaceId, messageId, key)
   } catch (error) {
     await recordFailedDownload(app, file, error)
   }
@@ -92,10 +97,16 @@ const download = async (
 ): Promise<{ bytes: Uint8Array; contentType: string | null; sha256: string }> => {
   const signal = AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)
   const maxBytes = Math.min(maxBytesByType[file.type] ?? MB, store.maxBytes)
-  const info = await app.provider.mediaInfo(file.provider_media_id, signal)
+  if (file.provider_media_id === null) {
+    const { bytes, contentType } = await downloadFromUrl(app.webhookGuard, file.url!, maxBytes, signal)
+    const digest = createHash('sha256').update(bytes).digest('hex')
+    return { bytes, contentType: file.content_type ?? contentType, sha256: digest }
+  }
+  const owner = { phoneNumberId: file.phone_number_id }
+  const info = await app.provider.mediaInfo(file.provider_media_id, signal, owner)
   if (info.size !== null && info.size > maxBytes) throw tooLarge(maxBytes)
   // At once: the address expires after five minutes.
-  const bytes = await app.provider.downloadMedia(info.url, maxBytes, signal)
+  const bytes = await app.provider.downloadMedia(info.url, maxBytes, signal, owner)
   if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
   const digest = createHash('sha256').update(bytes).digest()
   for (const reported of [info.sha256, file.sha256])
@@ -113,11 +124,11 @@ const isSameDigest = (reported: string, digest: Buffer): boolean =>
 const tooLarge = (maxBytes: number): Problem =>
   new Problem('payload_too_large', `The file is larger than ${maxBytes} bytes.`)
 
-const recordFailedDownload = async (
-  app: App,
-  { workspace_id: workspaceId, message_id: messageId, attempts }: ClaimedMedia,
-  error: unknown,
-): Promise<void> => {
+const describeRefusal = ({ provider_media_id: id }: ClaimedMedia, error: unknown): string =>
+  id === null ? (error as Problem).message : 'The provider no longer has the file.'
+
+const recordFailedDownload = async (app: App, file: ClaimedMedia, error: unknown): Promise<void> => {
+  const { workspace_id: workspaceId, message_id: messageId, attempts } = file
   if (error instanceof Problem && error.code === 'payload_too_large')
     return await markMediaFailed(app.db, workspaceId, messageId, 'too_large', error.message)
   const isRefused = error instanceof Problem && refusalReasons.has(error.extras.reason)
@@ -129,8 +140,6 @@ const recordFailedDownload = async (
       : 'Cannot download a file of a customer; retrying',
   )
   if (seconds !== undefined) return await postponeMedia(app.db, workspaceId, messageId, seconds)
-  const reason = isRefused
-    ? 'The provider no longer has the file.'
-    : 'It could not be downloaded from the provider in time.'
+  const reason = isRefused ? describeRefusal(file, error) : 'It could not be downloaded in time.'
   await markMediaFailed(app.db, workspaceId, messageId, 'lost', reason)
 }

@@ -1,3 +1,4 @@
+import type { Reason } from '../../catalog/reasons.ts'
 import { findMedia } from '../../storage/media.ts'
 import type { App } from '../core/app.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
@@ -27,7 +28,7 @@ export const getMedia: Handler<'messaging_get_media'> = async (ctx, { message_id
     case 'waiting':
       throw new Problem(
         'conflict',
-        'The file is still being downloaded from the messaging provider. Retry in a few seconds.',
+        'The file is still being downloaded. Retry in a few seconds.',
         { reason: 'media_pending' },
         { 'Retry-After': '5' },
       )
@@ -43,7 +44,7 @@ export const getMedia: Handler<'messaging_get_media'> = async (ctx, { message_id
   }
 }
 
-const mediaGone = (reason: string, detail: string): Problem => new Problem('not_found', detail, { reason })
+const mediaGone = (reason: Reason, detail: string): Problem => new Problem('not_found', detail, { reason })
 
 /** Customers choose it: what does not look like a media type is replaced by the default. */
 const toContentType = (type: string | null): string =>

@@ -6,29 +6,77 @@ import {
   type Recipient,
   type SendingChannel,
 } from '../../storage/sends.ts'
+import type { z } from 'zod'
+import { ownChannelTypes } from '../../catalog/channels.ts'
+import type { Window } from '../../catalog/conversations/read.ts'
 import type { Context } from '../core/context.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
+import { takesReplies } from '../inbox/window.ts'
+import { reasonTexts } from '../provider/health/rules.ts'
 import { canSeeChannel } from '../visibility/policy.ts'
+
+/** Whether replies on this channel are delivered to a URL of its own, and not by the messaging provider. */
+export const isOwnChannel = ({ type }: Pick<SendingChannel, 'type'>): boolean =>
+  (ownChannelTypes as readonly string[]).includes(type)
+
+/**
+ * Throws 409 unless a reply on the channel is taken now, with the reason `channel_not_supported` or
+ * `channel_not_connected`. A channel of one's own that takes none has a closed `window`, so the code is
+ * `window_closed` there (spec "Window").
+ */
+export const requireReplyChannel = (channel: SendingChannel, window: z.input<typeof Window>): void => {
+  if (!isOwnChannel(channel)) return void requireUsableChannel(channel)
+  if (takesReplies(channel)) return
+  const { id, type, status, url } = channel
+  throw url === null
+    ? new Problem(
+        'window_closed',
+        `Channel ${id} is of type ${type} and has no URL that replies could be delivered to. Give it one on the ` +
+          `server: wcrm admin channels update ${id} --url URL.`,
+        { reason: 'channel_not_supported', channel_id: id, window },
+      )
+    : new Problem('window_closed', `Channel ${id} is ${status}. Connect it, or choose another channel.`, {
+        reason: 'channel_not_connected',
+        channel_id: id,
+        window,
+      })
+}
+
+/** What a send through the messaging provider needs to know of a channel. */
+type ProviderChannel = Pick<
+  SendingChannel,
+  'id' | 'type' | 'status' | 'provider_phone_number_id' | 'health_reason'
+>
 
 /**
  * Returns the channel when messages can be sent on it now. Throws 409 `channel_not_supported` or
  * `channel_not_connected` otherwise. Only `chatapp` channels are connected to the messaging provider.
  */
-export const requireUsableChannel = (channel: SendingChannel): SendingChannel => {
+export const requireUsableChannel = <C extends ProviderChannel>(channel: C): C => {
   if (channel.type !== 'chatapp') {
     throw new Problem(
       'conflict',
-      `Channel ${channel.id} is of type ${channel.type}; messages can be sent on channels of type chatapp.`,
+      `Channel ${channel.id} is of type ${channel.type}; ` +
+        (isOwnChannel(channel)
+          ? 'templates and short links are for channels of type chatapp. Use messaging_send_reply on this one.'
+          : 'messages can be sent on channels of type chatapp.'),
       { reason: 'channel_not_supported', channel_id: channel.id },
     )
   }
   if (channel.status !== 'connected' || channel.provider_phone_number_id === null) {
     const why =
       channel.status === 'connected' ? 'has no number at the messaging provider' : `is ${channel.status}`
-    throw new Problem('conflict', `Channel ${channel.id} ${why}. Connect it, or choose another channel.`, {
-      reason: 'channel_not_connected',
-      channel_id: channel.id,
-    })
+    const cause = channel.status === 'connected' ? undefined : (channel.health_reason ?? undefined)
+    const explained = cause === undefined ? why : `${why}: ${reasonTexts[cause] ?? cause}`
+    throw new Problem(
+      'conflict',
+      `Channel ${channel.id} ${explained}. Connect it, or choose another channel.`,
+      {
+        reason: 'channel_not_connected',
+        channel_id: channel.id,
+        ...(cause === undefined ? {} : { channel_health: cause }),
+      },
+    )
   }
   return channel
 }

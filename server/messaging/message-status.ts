@@ -5,6 +5,7 @@ import {
   type ProviderCall,
   type DeliveryState,
   findOutboundMessage,
+  isUnconfirmed,
   lockOutboundMessage,
   type OutboundMessageRow,
   updateDeliveryState,
@@ -12,6 +13,8 @@ import {
 } from '../../storage/sends.ts'
 import { eventContact } from '../contacts/view.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
+import { invalidateReports } from '../reports/invalidate.ts'
+import { type CorrectionEvent, correctReplies, recountReplies } from '../inbox/corrections.ts'
 import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
 import { eventMessage } from './view.ts'
 
@@ -46,9 +49,9 @@ const lockMessageAndConversation = async (
 }
 
 /**
- * Moves a pending message to sent, exactly once: on the response to the call or on a status that arrives
+ * Moves an unconfirmed message to sent, exactly once: on the response to the call or on a status that arrives
  * earlier, whichever is first. Emits the events of the contact or conversation that the send created too.
- * Returns false when the message was not pending.
+ * Returns false when the message was confirmed before.
  */
 export const markSent = async (
   flow: ConversationContext<'message.sent/1'>,
@@ -58,7 +61,7 @@ export const markSent = async (
   emitCreated?: EmitCreated,
 ): Promise<boolean> => {
   const row = await findOutboundMessage(flow.tx, flow.workspaceId, key)
-  return row?.status === 'pending' && (await markAccepted(flow, row, providerId, at, emitCreated))
+  return row !== undefined && (await markAccepted(flow, row, providerId, at, emitCreated))
 }
 
 const markAccepted = async (
@@ -68,8 +71,8 @@ const markAccepted = async (
   at: string,
   emitCreated?: EmitCreated,
 ): Promise<boolean> => {
-  const locked = await lockMessageAndConversation(flow, row)
-  if (locked?.message.status !== 'pending') return false
+  const locked = isUnconfirmed(row) ? await lockMessageAndConversation(flow, row) : undefined
+  if (!locked || !isUnconfirmed(locked.message)) return false
   const { message, conversation } = locked
   await markMessageSent(
     flow.tx,
@@ -83,7 +86,11 @@ const markAccepted = async (
     id: message.id,
     createdAt: message.created_at,
     staffId: message.staff_id,
+    keyId: message.key_id,
   })
+  if (conversation.last_message_id !== message.id || message.status === 'failed')
+    await recountReplies(flow, conversation, { ...message, episode: conversation.episode })
+  else await invalidateReports(flow.tx, flow.workspaceId, message.created_at, flow.now)
   const sent = await loadEventMessage(flow, message.id)
   if (sent) flow.emit('message.sent/1', sent)
   return true
@@ -175,11 +182,12 @@ export type StatusEvent =
   | 'contact.created/1'
   | 'contact.updated/1'
   | 'conversation.created/1'
+  | CorrectionEvent
 
 /**
  * Applies a status of the provider; statuses may arrive in any order and repeatedly. Returns `stale` when
  * the status was known or another state has overtaken it (times may have become more exact, but no event is
- * emitted), and `unknown` when no message of this workspace matches.
+ * emitted), and `unknown` when no message of this workspace matches yet.
  */
 export const applyStatus = async (
   flow: ConversationContext<StatusEvent>,
@@ -190,25 +198,66 @@ export const applyStatus = async (
     ...(status.reference === undefined ? {} : { reference: status.reference }),
   })
   if (!row) return 'unknown'
-  const accepted =
-    row.status === 'pending' &&
-    (await markAccepted(flow, row, status.providerId, status.at, createEmitCreated(flow)))
+  const accepted = await markAccepted(flow, row, status.providerId, status.at, createEmitCreated(flow))
   if (accepted && status.status === 'sent') return 'applied'
-  const hasSideEffects =
-    status.status === 'failed' &&
-    (status.error?.code === RE_ENGAGEMENT_CODE || status.error?.code === MARKETING_STOPPED_CODE)
-  const locked = hasSideEffects ? await lockMessageAndConversation(flow, row) : undefined
+  const mayChangeReplies = status.status === 'failed' || row.status === 'failed'
+  const locked = mayChangeReplies ? await lockMessageAndConversation(flow, row) : undefined
   const message = locked?.message ?? (await lockOutboundMessage(flow.tx, flow.workspaceId, row.id))
   // The status may be of another message at the provider that carries our reference.
   if (!message || message.provider_id !== status.providerId) return 'stale'
+  // It failed in the meantime, and the conversation is not locked: to be tried again.
+  if (!locked && message.status === 'failed') return 'unknown'
   const next = mergeStatus(message, status, clampToCreation(status.at, message.created_at))
   if (isSameDelivery(message, next)) return 'stale'
-  await updateDeliveryState(flow.tx, flow.workspaceId, message.id, next)
-  if (next.status === message.status) return accepted ? 'applied' : 'stale'
-  if (locked) await applyFailureSideEffects(flow, locked.conversation, status.error!.code, message.created_at)
-  const changed = next.status === 'sent' ? undefined : await loadEventMessage(flow, message.id)
-  if (changed) flow.emit(`message.${next.status as 'delivered' | 'read' | 'failed'}/1`, changed)
+  const changed = await writeDelivery(flow, message, next)
+  if (!changed) return accepted ? 'applied' : 'stale'
+  const code = next.status === 'failed' ? status.error?.code : undefined
+  if (locked) await applyFailureSideEffects(flow, locked.conversation, code, message.created_at)
+  if (next.status !== 'sent')
+    flow.emit(`message.${next.status as 'delivered' | 'read' | 'failed'}/1`, changed)
+  if (locked && isStanding(next) !== isStanding(message))
+    await correctReplies(flow, locked.conversation, message, { isNew: accepted })
   return 'applied'
+}
+
+/** Whether a message reached the provider and did not fail, so that it counts as a reply. */
+const isStanding = ({ status }: Pick<DeliveryState, 'status'>): boolean =>
+  status !== 'pending' && status !== 'failed'
+
+/**
+ * Writes the delivery state of a locked message. Returns what the event of a new status tells; undefined when
+ * the status stays the same.
+ */
+const writeDelivery = async (
+  flow: ConversationContext,
+  before: OutboundMessageRow,
+  next: DeliveryState,
+): Promise<Awaited<ReturnType<typeof loadEventMessage>>> => {
+  await updateDeliveryState(flow.tx, flow.workspaceId, before.id, next)
+  return next.status === before.status ? undefined : await loadEventMessage(flow, before.id)
+}
+
+/**
+ * Fails a pending message that the provider has not confirmed in time, as a status would. It never counted as
+ * a reply, but a conversation that was closed after it is reopened. Returns false when it is not pending any
+ * more; a confirmation that comes later overrules the failure.
+ */
+export const failUnconfirmed = async (
+  flow: ConversationContext<'message.failed/1' | CorrectionEvent>,
+  id: string,
+  title: string,
+  emitCreated?: EmitCreated,
+): Promise<boolean> => {
+  const row = await findOutboundMessage(flow.tx, flow.workspaceId, { id })
+  const locked = row && (await lockMessageAndConversation(flow, row))
+  if (locked?.message.status !== 'pending') return false
+  const { message, conversation } = locked
+  if (message.call) await emitCreated?.(message.call, conversation)
+  const next = mergeStatus(message, { status: 'failed' }, flow.now)
+  const changed = await writeDelivery(flow, message, { ...next, error: title })
+  if (changed) flow.emit('message.failed/1', changed)
+  await correctReplies(flow, conversation, message, { isNew: true })
+  return true
 }
 
 const isSameDelivery = (a: DeliveryState, b: DeliveryState): boolean =>

@@ -1,14 +1,16 @@
 import { readContact } from '../../storage/contacts.ts'
 import { findReplyTarget, readQuickMessage, readRecipient, readSendingChannel } from '../../storage/sends.ts'
+import { findChannelOfConversation } from '../../storage/channel-messages.ts'
+import { queueReply } from '../channels/queue-reply.ts'
 import type { Context } from '../core/context.ts'
 import { lockVisibleConversation } from '../inbox/access.ts'
-import type { ConversationState } from '../../storage/conversations.ts'
-import { toWindow } from '../inbox/window.ts'
+import { takesReplies, toWindow } from '../inbox/window.ts'
 import type { InputOf } from '../core/handler.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { toViewer } from '../quick-messages/rights.ts'
+import { canSeeChannel } from '../visibility/policy.ts'
 import type { OutgoingMessage } from '../provider/port.ts'
-import { requireReachable, requireUsableChannel } from './channels.ts'
+import { isOwnChannel, requireReachable, requireReplyChannel } from './channels.ts'
 import { fillPlaceholders } from './placeholders.ts'
 import {
   type SendIntent,
@@ -55,20 +57,23 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
         ? undefined
         : await readSendingChannel(ctx.tx, workspaceId, conversation.channel_id)
     if (!channel)
-      throw new Problem('conflict', 'The channel of this conversation was deleted.', {
+      throw new Problem('window_closed', 'The channel of this conversation was deleted.', {
         reason: 'channel_not_connected',
+        window: toWindow({ ...conversation, channel_id: null, channel_type: null }, ctx.now),
       })
-    requireUsableChannel(channel)
-    requireOpenWindow(ctx, conversation)
+    const window = toWindow({ ...conversation, channel_takes_replies: takesReplies(channel) }, ctx.now)
+    requireReplyChannel(channel, window)
+    if (!window.open) throw windowClosedProblem(window)
+    if (isOwnChannel(channel))
+      return await queueReply(ctx, {
+        conversation,
+        channel,
+        contact: contact.contact,
+        content: toMessageContent(reply),
+        repliedTo,
+      })
     const recipient = requireReachable((await readRecipient(ctx.tx, workspaceId, contact.contact.id))!)
-    const content = {
-      type: reply.type,
-      text: reply.text,
-      reply_to_id: repliedTo?.id ?? null,
-      ...('url' in reply
-        ? { media: { state: 'linked' as const, url: reply.url, file_name: reply.fileName } }
-        : {}),
-    }
+    const content = { ...toMessageContent(reply), reply_to_id: repliedTo?.id ?? null }
     return await insertPendingMessage(
       ctx,
       { conversation, channel, recipient, opens: false, makesContact: false },
@@ -78,6 +83,23 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
     )
   },
   complete: completeSend,
+  queue: {
+    job: 'channel-deliveries',
+    takes: ({ queued }) => queued === true,
+    needsNoProvider: async (ctx, { conversation_id: id }) => {
+      const channel = await findChannelOfConversation(ctx.tx, ctx.actor.workspace.id, id)
+      // One that the actor may not see answers like one that does not exist.
+      return channel !== undefined && canSeeChannel(ctx.actor, channel.id) && isOwnChannel(channel)
+    },
+  },
+})
+
+const toMessageContent = (reply: ReplyContent) => ({
+  type: reply.type,
+  text: reply.text,
+  ...('url' in reply
+    ? { media: { state: 'linked' as const, url: reply.url, file_name: reply.fileName } }
+    : {}),
 })
 
 /**
@@ -193,12 +215,6 @@ const findRepliedMessage = async (
     )
   }
   return { id: message.id, provider_id: message.provider_id }
-}
-
-/** Throws 409 `window_closed`, by the same function that shows the window. */
-const requireOpenWindow = (ctx: Context, conversation: ConversationState): void => {
-  const window = toWindow(conversation, ctx.now)
-  if (!window.open) throw windowClosedProblem(window)
 }
 
 /** Returns the message in the provider's form. Its types are ours in lower case. */

@@ -1,9 +1,11 @@
+import { toPhoneKey } from '../../storage/contact-lines.ts'
 import { buildContactInsert, lockContact, lockContactByPhone } from '../../storage/contacts.ts'
 import { runDeferredWrite } from '../../storage/deferred-write.ts'
 import { readRecipient, type Recipient, type SendingChannel } from '../../storage/sends.ts'
 import { findTemplate, type TemplateRow } from '../../storage/templates.ts'
 import { requirePhone } from '../contacts/input.ts'
 import { requireRoomForContact } from '../contacts/limit.ts'
+import type { PhoneLine } from '../contacts/phone-lines.ts'
 import type { Context } from '../core/context.ts'
 import { toConversationContext } from '../inbox/conversation-context.ts'
 import { findOrCreateConversation } from '../inbox/lifecycle.ts'
@@ -15,6 +17,7 @@ import {
   type SendIntent,
   sharedSendParts,
   completeSend,
+  giveUpSend,
   undoSend,
   insertPendingMessage,
 } from './send.ts'
@@ -31,12 +34,12 @@ const MAX_ERRORS = 50
 export const sendTemplate = defineProviderHandler<'messaging_send_template', Intent, { id: string }>({
   ...sharedSendParts,
   prepare: async (ctx, input) => {
-    const { known, phone } = await findRecipient(ctx, input)
+    const { known, line } = await findRecipient(ctx, input)
     const channel = await chooseChannel(ctx, input.channel_id, known?.id)
     const template = await requireApprovedTemplate(ctx, channel, input)
     const { components, preview } = fillOrThrow(ctx, template, input)
     if (known) requireRecipientAllowed(known, template)
-    const recipient = known ? requireReachable(known) : await createContact(ctx, phone!)
+    const recipient = known ? requireReachable(known) : await createContact(ctx, line!)
     // Events of rows that are created here are emitted after the provider has accepted the message.
     const silent = { ...toConversationContext(ctx), emit: () => {} }
     const { conversation, created } = await findOrCreateConversation(
@@ -83,13 +86,15 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
   }),
   compensate: (ctx, intent, problem) =>
     undoSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
+  giveUp: (ctx, intent, problem) =>
+    giveUpSend(ctx, intent, problem, createEmitCreated(toConversationContext(ctx))),
 })
 
-/** Finds and locks the contact of the input; returns the phone when no contact has it yet. */
+/** Finds and locks the contact of the input; returns the phone line when no contact has it yet. */
 const findRecipient = async (
   ctx: Context,
   { contact_id: id, phone: phoneText }: Input,
-): Promise<{ known?: Recipient; phone?: string }> => {
+): Promise<{ known?: Recipient; line?: PhoneLine }> => {
   const workspaceId = ctx.actor.workspace.id
   if (id === undefined && phoneText === undefined)
     throw invalidField('contact_id', 'required', 'or phone is required', {
@@ -100,10 +105,10 @@ const findRecipient = async (
       fix: 'Send only one of them.',
     })
   if (id === undefined) {
-    const phone = requirePhone(phoneText!)
-    if (isBlindRehearsal(ctx)) return { phone }
-    const knownId = await lockContactByPhone(ctx.tx, workspaceId, phone)
-    return knownId === undefined ? { phone } : { known: (await readRecipient(ctx.tx, workspaceId, knownId))! }
+    const line = requirePhone(phoneText!)
+    if (isBlindRehearsal(ctx)) return { line }
+    const knownId = await lockContactByPhone(ctx.tx, workspaceId, line.key)
+    return knownId === undefined ? { line } : { known: (await readRecipient(ctx.tx, workspaceId, knownId))! }
   }
   if (!(await lockContact(ctx.tx, workspaceId, id))) throw notFound('contact', id)
   return { known: (await readRecipient(ctx.tx, workspaceId, id))! }
@@ -177,7 +182,7 @@ const requireRecipientAllowed = ({ dnd, phone }: Recipient, { category }: Templa
  * Creates a contact with this phone and nothing else, within the contact limit of the plan. A dry run that
  * must not tell whether a contact has the phone leaves it out: it is unique.
  */
-const createContact = async (ctx: Context, phone: string): Promise<Recipient> => {
+const createContact = async (ctx: Context, line: PhoneLine): Promise<Recipient> => {
   const { workspace } = ctx.actor
   await requireRoomForContact(ctx)
   const id = await ctx.newContactId()
@@ -187,7 +192,7 @@ const createContact = async (ctx: Context, phone: string): Promise<Recipient> =>
       workspace.id,
       id,
       {
-        phone: isBlindRehearsal(ctx) ? null : phone,
+        ...(isBlindRehearsal(ctx) ? { phone: null } : { phone: line.phone, phoneKey: toPhoneKey(line) }),
         name: null,
         email: null,
         attrs: {},
@@ -198,5 +203,5 @@ const createContact = async (ctx: Context, phone: string): Promise<Recipient> =>
       ctx.now,
     ),
   )
-  return { id, phone, chatapp_user_id: null, dnd: false }
+  return { id, phone: line.phone, provider_phone: null, chatapp_user_id: null, dnd: false }
 }

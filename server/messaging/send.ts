@@ -1,6 +1,5 @@
 import { deleteContactRow, lockContact } from '../../storage/contacts.ts'
 import { type ConversationState, lockConversation } from '../../storage/conversations.ts'
-import type { Db } from '../../storage/database.ts'
 import { readMessage } from '../../storage/message-lists.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
 import {
@@ -9,21 +8,24 @@ import {
   deletePendingMessage,
   findOutboundMessage,
   isContactUntouched,
-  recordProviderCall,
   type Recipient,
   readWindowFacts,
   type SendingChannel,
 } from '../../storage/sends.ts'
 import type { Context } from '../core/context.ts'
 import { createUlid } from '../ids.ts'
+import type { MergeEvent } from '../contacts/merge.ts'
+import { applyCustomerReport, parseCustomer } from '../inbound/customers.ts'
+import type { CorrectionEvent } from '../inbox/corrections.ts'
 import { toConversationContext } from '../inbox/conversation-context.ts'
 import { toWindow } from '../inbox/window.ts'
 import type { CallOptions } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
-import { isOutcomeUnknown, type OutgoingMessage, providerCodeOf, type SentMessage } from '../provider/port.ts'
+import { type OutgoingMessage, providerCodeOf, type SentMessage } from '../provider/port.ts'
 import {
   applyFailureSideEffects,
   type EmitCreated,
+  failUnconfirmed,
   markSent,
   RE_ENGAGEMENT_CODE,
   MARKETING_STOPPED_CODE,
@@ -49,19 +51,9 @@ export type SendIntent = {
   phoneNumberId: string
   outgoing: OutgoingMessage
   writtenAt: string
+  /** A job delivers it to the channel's own URL: the provider has no part in it. */
+  queued?: true
 }
-
-/**
- * How long to wait for the status of a send without a response where the provider cannot be queried (the
- * real one cannot), in milliseconds of real time since its last call: by then the status of an accepted
- * message has arrived, and carries our reference.
- */
-const STATUS_WAIT_MS = 60_000
-/**
- * How long a call may still be in flight, in milliseconds of real time: the provider or our own process may
- * be slow. Until then a message that the provider does not have may still arrive there.
- */
-export const CALL_IN_FLIGHT_MS = 30_000
 
 type SendTarget = {
   conversation: Pick<ConversationState, 'id' | 'episode'>
@@ -89,8 +81,7 @@ export const insertPendingMessage = async (
   const { conversation, channel, recipient, opens, makesContact } = target
   const workspaceId = ctx.actor.workspace.id
   const reference = `msg_${createUlid()}`
-  // Real time: the provider's silence is not measured by business time, which can be advanced.
-  const call: ProviderCall = { called_at: new Date().toISOString(), opens, makes_contact: makesContact }
+  const call: ProviderCall = { opens, makes_contact: makesContact }
   const [messageId] = await insertMessages(ctx.tx, workspaceId, [
     {
       ...content,
@@ -101,12 +92,15 @@ export const insertPendingMessage = async (
       status: 'pending',
       created_at: ctx.now,
       staff_id: ctx.actor.staff.id,
+      key_id: ctx.actor.key.id,
       reference,
       content: { call },
     },
   ])
   const address =
-    recipient.phone === null ? { recipient: recipient.chatapp_user_id! } : { to: recipient.phone }
+    recipient.phone === null
+      ? { recipient: recipient.chatapp_user_id! }
+      : { to: recipient.provider_phone ?? recipient.phone }
   return {
     workspaceId,
     messageId: messageId!,
@@ -120,67 +114,34 @@ export const insertPendingMessage = async (
   }
 }
 
-/** Sends the message, unless an earlier call did. */
+/** Sends the message, once: a message whose outcome is unknown is never sent again. */
 const callProvider = async (intent: SendIntent, options: CallOptions): Promise<SentMessage> => {
-  if (options.again) {
-    const earlier = await findEarlierSend(intent, options)
-    if (earlier) return earlier
-  }
   try {
     const sender = { phoneNumberId: intent.phoneNumberId }
     return await options.provider.send(sender, intent.outgoing, options.signal)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    if (error.code === 'upstream_unavailable' && !isOutcomeUnknown(error))
-      await clearCallTime(options.db, intent)
     throw await translateRefusal(intent, options, error)
   }
 }
 
 /**
- * Returns the message that an earlier call sent; undefined when it may be sent now. Throws 504 while the
- * outcome of the earlier call is open.
+ * Returns what the provider has reported of the message, or the message itself where it can be asked for it.
+ * When it cannot be asked, or has no such message, nothing is known: the call may be in flight.
  */
-const findEarlierSend = async (
+const findSentMessage = async (
   { workspaceId, messageId, phoneNumberId, outgoing: { reference } }: SendIntent,
-  { provider, signal, db }: CallOptions,
+  { provider, signal, db, storedOnly }: CallOptions,
 ): Promise<SentMessage | undefined> => {
   const row = await findOutboundMessage(db, workspaceId, { id: messageId })
-  if (!row)
-    throw new Problem(
-      'upstream_error',
-      'The message was withdrawn in the meantime. Send it again with a new Idempotency-Key.',
-    )
+  if (!row) return undefined
   if (row.provider_id !== null) return { id: row.provider_id }
-  const calledAt = row.call?.called_at ?? null
-  if (calledAt !== null) {
-    const found = await provider.findSent({ phoneNumberId }, reference, signal)
-    if (typeof found === 'object') return found
-    const timeoutMs = found === 'unknown' ? STATUS_WAIT_MS : CALL_IN_FLIGHT_MS
-    const waitMs = Date.parse(calledAt) + timeoutMs - Date.now()
-    if (waitMs > 0) throw outcomePendingProblem(waitMs)
-  }
-  if (!(await recordProviderCall(db, workspaceId, messageId, calledAt, new Date().toISOString())))
-    throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
-  return undefined
-}
-
-const outcomePendingProblem = (waitMs: number): Problem =>
-  new Problem(
-    'timeout',
-    'The messaging provider has not yet confirmed the message. ' +
-      'Retry with the same Idempotency-Key; the message is never sent twice.',
-    {},
-    { 'Retry-After': String(Math.ceil(waitMs / 1000)) },
-  )
-
-/**
- * Forgets the call: the provider throttled it or could not be reached, so nothing was done. The next call
- * need not look for the message, nor wait.
- */
-const clearCallTime = async (db: Db, { workspaceId, messageId }: SendIntent): Promise<void> => {
-  const row = await findOutboundMessage(db, workspaceId, { id: messageId })
-  if (row?.call) await recordProviderCall(db, workspaceId, messageId, row.call.called_at, null)
+  if (storedOnly) return undefined
+  const found = await provider.findSent({ phoneNumberId }, reference, signal).catch((error: unknown) => {
+    if (error instanceof Problem) return 'unknown' as const
+    throw error
+  })
+  return typeof found === 'object' ? found : undefined
 }
 
 /** Translates the provider's refusal into the problem that the caller gets. */
@@ -252,16 +213,42 @@ export const undoSend = async (
 }
 
 /**
- * Marks the message as sent, unless a status did, and returns it. In a dry run, what would be created has no
- * id.
+ * Fails a message that was never confirmed, in place of undoing the send: the customer may have it. Returns
+ * undefined when it has been confirmed in the meantime.
+ */
+export const giveUpSend = async (
+  ctx: Context<'message.failed/1' | CorrectionEvent>,
+  { messageId, conversationId }: SendIntent,
+  { extras }: Problem,
+  emitCreated?: EmitCreated,
+): Promise<Problem | undefined> => {
+  const flow = toConversationContext(ctx)
+  const reason = 'The provider did not confirm the message within 24 hours.'
+  const isFailed = await failUnconfirmed(flow, messageId, reason, emitCreated)
+  if (!isFailed && (await findOutboundMessage(flow.tx, flow.workspaceId, { id: messageId }))) return undefined
+  return new Problem(
+    'conflict',
+    'The messaging provider has not confirmed the message within 24 hours, so it counts as failed. ' +
+      'Send it again with a new Idempotency-Key if the customer should get it nevertheless.',
+    { ...extras, message_id: messageId, conversation_id: conversationId },
+  )
+}
+
+/**
+ * Marks the message as sent, unless a status did or a job delivers it, and returns it. In a dry run, what
+ * would be created has no id.
  */
 export const completeSend = async (
-  ctx: Context<'message.sent/1'>,
+  ctx: Context<'message.sent/1' | MergeEvent>,
   intent: SendIntent,
-  { id }: SentMessage,
+  { id, customer }: SentMessage,
   emitCreated?: EmitCreated,
 ) => {
-  await markSent(toConversationContext(ctx), { id: intent.messageId }, id, ctx.now, emitCreated)
+  // Before the message: contacts are locked first.
+  const report = customer && parseCustomer(customer.phone, customer.userId, {})
+  if (report) await applyCustomerReport(toConversationContext(ctx), report)
+  if (!intent.queued)
+    await markSent(toConversationContext(ctx), { id: intent.messageId }, id, ctx.now, emitCreated)
   const message = showMessage(ctx, (await readMessage(ctx.tx, intent.workspaceId, intent.messageId))!)
   const conversationId = ctx.dryRun && intent.opens ? null : intent.conversationId
   return {
@@ -276,6 +263,13 @@ export const completeSend = async (
  */
 export const sharedSendParts = {
   call: callProvider,
+  findOutcome: findSentMessage,
+  mayRepeat: false,
+  openDetail:
+    'The messaging provider has not confirmed the message, so it is not known whether the customer gets it. ' +
+    'It stays pending and is never sent again by itself. Repeat the call with the same Idempotency-Key to ' +
+    'learn what became of it; a new key sends it again.',
   compensate: undoSend,
+  giveUp: giveUpSend,
   dryRunResult: (intent: SendIntent): SentMessage => ({ id: `dry-run ${intent.outgoing.reference}` }),
 }

@@ -3,13 +3,20 @@ import { isObject } from '../../catalog/values.ts'
  * A template's components in the provider's shape. They come from outside, so every member
  * may be missing.
  */
-export type TemplateButton = { type: string; text?: string; url?: string }
+export type TemplateButton = { type: string; text?: string; url?: string; example?: unknown }
 export type TemplateComponent = {
   type: string
   format?: string
   text?: string
   buttons?: TemplateButton[]
   cards?: { components?: TemplateComponent[] }[]
+  example?: {
+    header_text?: unknown
+    header_text_named_params?: unknown
+    header_handle?: unknown
+    body_text?: unknown
+    body_text_named_params?: unknown
+  }
   add_security_recommendation?: boolean
   limited_time_offer?: { text?: string; has_expiration?: boolean }
 }

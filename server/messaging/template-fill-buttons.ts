@@ -1,14 +1,20 @@
 import { fillVariables, listVariables } from '../templates/variables.ts'
 import type { TemplateButton } from './template-components.ts'
-import { checkTextValue, MAX_CODE_LENGTH, type TemplateValues, type ValueErrors } from './template-values.ts'
+import {
+  checkTextValue,
+  countCharacters,
+  MAX_CODE_LENGTH,
+  type TemplateValues,
+  type ValueErrors,
+} from './template-values.ts'
 
 type ButtonValues = NonNullable<TemplateValues['buttons']>[number]
-type ButtonField = 'text' | 'payload' | 'coupon_code'
+export type ButtonField = 'text' | 'payload' | 'coupon_code'
 
 const BUTTON_FIELDS: readonly ButtonField[] = ['text', 'payload', 'coupon_code']
 
 /** Characters of a filled URL. */
-const MAX_URL_LENGTH = 2000
+export const MAX_URL_LENGTH = 2000
 
 /** Buttons whose products or thumbnails cannot be given here. */
 const UNSUPPORTED_TYPES = new Set(['MPM', 'SPM', 'CATALOG'])
@@ -17,7 +23,9 @@ export const isUnsupportedButton = ({ type }: TemplateButton): boolean =>
   UNSUPPORTED_TYPES.has(type.toUpperCase())
 
 /** The value that a button takes; undefined: none. */
-const fieldOf = (button: TemplateButton): { field: ButtonField; required: boolean } | undefined => {
+export const buttonFieldOf = (
+  button: TemplateButton,
+): { field: ButtonField; required: boolean } | undefined => {
   switch (button.type.toUpperCase()) {
     case 'URL':
       return listVariables(button.url).length > 0 ? { field: 'text', required: true } : undefined
@@ -85,7 +93,7 @@ const fillButton = (
   values: ButtonValues | undefined,
   errors: ValueErrors,
 ): object | undefined => {
-  const expected = fieldOf(button)
+  const expected = buttonFieldOf(button)
   for (const field of BUTTON_FIELDS) {
     if (values?.[field] === undefined || expected?.field === field) continue
     errors.add(
@@ -129,7 +137,7 @@ const checkButtonValue = (
       return
     case 'coupon_code':
       checkTextValue(value, [field], errors)
-      if (value.length > MAX_CODE_LENGTH)
+      if (countCharacters(value) > MAX_CODE_LENGTH)
         errors.add(
           [field],
           'too_long',
@@ -150,12 +158,12 @@ const checkUrlValue = (template: string, value: string, errors: ValueErrors): vo
       'has a space or line break, which no URL may contain',
       'Percent-encode it.',
     )
-  const url = fillVariables(template, listVariables(template), [value])
-  if (url.length > MAX_URL_LENGTH)
+  const length = countCharacters(fillVariables(template, listVariables(template), [value]))
+  if (length > MAX_URL_LENGTH)
     errors.add(
       ['text'],
       'too_long',
-      `makes a URL of ${url.length} characters; the provider accepts ${MAX_URL_LENGTH}`,
+      `makes a URL of ${length} characters; the provider accepts ${MAX_URL_LENGTH}`,
       'Send a shorter value.',
     )
 }

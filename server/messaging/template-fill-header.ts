@@ -1,11 +1,12 @@
+import { findUrlFault, isSampleHandle } from '../templates/sample-types.ts'
 import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import type { TemplateComponent } from './template-components.ts'
-import { checkTextValue, type TemplateValues, type ValueErrors } from './template-values.ts'
+import { checkTextValue, countCharacters, type TemplateValues, type ValueErrors } from './template-values.ts'
 
 type HeaderValues = NonNullable<TemplateValues['header']>
 
 /** Characters of a filled header. */
-const MAX_HEADER_LENGTH = 60
+export const MAX_HEADER_LENGTH = 60
 
 const MEDIA_FORMATS = new Set(['IMAGE', 'VIDEO', 'DOCUMENT'])
 
@@ -56,12 +57,12 @@ const fillTextHeader = (
     errors.add(['text'], 'required', `is missing: the value of {{${names[0]!}}} in the header`, 'Send it.')
   else {
     checkTextValue(value, ['text'], errors)
-    const filled = fillVariables(text, names, [value])
-    if (filled.length > MAX_HEADER_LENGTH)
+    const length = countCharacters(fillVariables(text, names, [value]))
+    if (length > MAX_HEADER_LENGTH)
       errors.add(
         ['text'],
         'too_long',
-        `makes a header of ${filled.length} characters; the provider accepts ${MAX_HEADER_LENGTH}`,
+        `makes a header of ${length} characters; the provider accepts ${MAX_HEADER_LENGTH}`,
         'Send a shorter value.',
       )
   }
@@ -80,6 +81,7 @@ const fillMediaHeader = (type: string, values: HeaderValues, errors: ValueErrors
     )
   if (link !== undefined && id !== undefined)
     errors.add(['media_handle'], 'ambiguous', 'cannot be combined with media_url', 'Send only one of them.')
+  checkMediaKind(type, values, errors)
   return [
     {
       type: 'header',
@@ -94,6 +96,23 @@ const fillMediaHeader = (type: string, values: HeaderValues, errors: ValueErrors
       ],
     },
   ]
+}
+
+/** Finds what the provider could only refuse after it has accepted the message. */
+const checkMediaKind = (
+  type: string,
+  { media_url: link, media_handle: id }: HeaderValues,
+  errors: ValueErrors,
+) => {
+  const fault = link === undefined ? undefined : findUrlFault(type.toUpperCase(), link)
+  if (fault) errors.add(['media_url'], 'wrong_type', fault.problem, fault.fix)
+  if (id !== undefined && isSampleHandle(id))
+    errors.add(
+      ['media_handle'],
+      'sample_handle',
+      'is the handle of a template sample, which only a draft takes',
+      'Send media_url, or the id of a file that was uploaded for messages.',
+    )
 }
 
 const fillLocationHeader = (

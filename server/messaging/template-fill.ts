@@ -5,6 +5,7 @@ import { fillButtons, isUnsupportedButton } from './template-fill-buttons.ts'
 import {
   checkTextValue,
   collectValueErrors,
+  countCharacters,
   pluralize,
   MAX_CODE_LENGTH,
   type TemplateValues,
@@ -24,7 +25,7 @@ export type FillResult =
   | { unsupported: string }
 
 /** Characters of a filled body (error 132005). */
-const MAX_BODY_LENGTH = 1024
+export const MAX_BODY_LENGTH = 1024
 
 /**
  * Checks every value against the template, so that the provider gets none that it would refuse, and builds
@@ -97,12 +98,12 @@ const fillBody = (
   })
   const code = values[0]
   if (isCode && code !== undefined) checkCode(code, errors)
-  const filled = fillVariables(text, names, values)
-  if (filled.length > MAX_BODY_LENGTH)
+  const length = countCharacters(fillVariables(text, names, values))
+  if (length > MAX_BODY_LENGTH)
     errors.add(
       [],
       'too_long',
-      `makes a text of ${filled.length} characters; the provider accepts ${MAX_BODY_LENGTH}`,
+      `makes a text of ${length} characters; the provider accepts ${MAX_BODY_LENGTH}`,
       'Send shorter values.',
     )
   return names.length === 0
@@ -111,7 +112,7 @@ const fillBody = (
 }
 
 const checkCode = (code: string, errors: ValueErrors): void => {
-  if (code.length > MAX_CODE_LENGTH)
+  if (countCharacters(code) > MAX_CODE_LENGTH)
     errors.add(
       [0],
       'too_long',

@@ -32,12 +32,15 @@ type LastMessageRow = Omit<
   | 'delivered_at'
   | 'read_at'
   | 'failed_at'
+  | 'edited_at'
+  | 'reactions'
   | 'media_type'
   | 'media_name'
   | 'media_size'
   | 'media_url'
 >
 
+/** Of a deleted message neither text nor file is left. */
 const showShared = (actor: Actor, row: LastMessageRow) => ({
   id: row.id,
   conversation_id: row.conversation_id,
@@ -46,7 +49,7 @@ const showShared = (actor: Actor, row: LastMessageRow) => ({
   status: row.status,
   text: row.type === 'SYSTEM' ? showQuotingText(actor, row.text) : row.text,
   text_truncated: false,
-  has_media: row.media_state !== null,
+  has_media: hasMedia(row),
   from:
     row.direction === 'outbound' || (row.direction === 'system' && row.staff_id !== null)
       ? { staff_id: row.staff_id, name: row.staff_name }
@@ -54,7 +57,12 @@ const showShared = (actor: Actor, row: LastMessageRow) => ({
   reply_to_id: row.reply_to_id,
   error: showQuotingText(actor, row.error),
   created_at: row.created_at,
+  deleted_at: row.deleted_at,
 })
+
+/** The file of a deleted message is kept until the job of the files has removed it. */
+const hasMedia = (row: { media_state: MessageRow['media_state']; deleted_at?: string | null }): boolean =>
+  row.media_state !== null && (row.deleted_at ?? null) === null
 
 /** Returns a message in brief, as its conversation shows it. */
 export const showLastMessage = (actor: Actor, row: LastMessageRow): z.input<typeof LastMessage> => {
@@ -78,21 +86,22 @@ export const showMessage = (
   row: MessageRow,
 ): z.input<typeof Message> => ({
   ...showShared(actor, row),
-  media:
-    row.media_state === null
-      ? null
-      : {
-          content_type: row.media_type,
-          file_name: row.media_name,
-          size: row.media_size === null ? null : Number(row.media_size),
-          url: mediaUrl(publicUrl, row),
-        },
+  media: hasMedia(row)
+    ? {
+        content_type: row.media_type,
+        file_name: row.media_name,
+        size: row.media_size === null ? null : Number(row.media_size),
+        url: mediaUrl(publicUrl, row),
+      }
+    : null,
   template:
     row.template_name === null ? null : { name: row.template_name, language: row.template_language ?? '' },
   note: row.note,
   delivered_at: row.delivered_at,
   read_at: row.read_at,
   failed_at: row.failed_at,
+  edited_at: row.edited_at,
+  reactions: row.reactions.map(({ emoji, sender, at }) => ({ emoji, from: sender, at })),
 })
 
 /** Returns a message as events carry it. */
@@ -111,7 +120,8 @@ export const eventMessage = (
     | 'reply_to_id'
     | 'error'
     | 'created_at'
-  >,
+  > &
+    Partial<Pick<MessageRow, 'deleted_at'>>,
 ): EventData<'message.sent/1'>['message'] => ({
   id: row.id,
   conversation_id: row.conversation_id,
@@ -121,7 +131,7 @@ export const eventMessage = (
   direction: row.direction,
   status: row.status,
   text: row.text,
-  has_media: row.media_state !== null,
+  has_media: hasMedia(row),
   reply_to_id: row.reply_to_id,
   error: row.error,
   created_at: row.created_at,

@@ -1,12 +1,13 @@
 import { createAccountsApi } from './adapter/accounts.ts'
 import { createProviderHttp } from './adapter/http.ts'
 import { createLinksApi } from './adapter/links.ts'
-import { createMediaApi, MEDIA_HOSTS } from './adapter/media.ts'
+import { createMediaApi } from './adapter/media.ts'
 import { createMessagesApi } from './adapter/messages.ts'
 import { createSamplesApi } from './adapter/samples.ts'
 import { createTemplatesApi } from './adapter/templates.ts'
 import { createWebhookGuard, type WebhookGuard } from '../webhooks/guard.ts'
 import type { Provider } from './port.ts'
+import { PROVIDER_HOSTS, toTimeoutMs } from './settings.ts'
 
 export type AdapterOptions = {
   /** Base URL of the provider or of a sandbox, without the API version. */
@@ -23,6 +24,8 @@ export type AdapterOptions = {
   archiveUrl?: string | undefined
   /** Timeout of one request, in milliseconds. */
   timeoutMs?: number | undefined
+  /** False for the provider itself: it is not asked for what only a sandbox can answer. */
+  sandbox?: boolean | undefined
   /** Domains other than the base URL's that receive the token when a file is downloaded from them. */
   mediaHosts?: readonly string[] | undefined
   /** Checks the addresses that files are downloaded from; public ones alone when absent. */
@@ -40,14 +43,15 @@ export const createAdapter = ({
   token,
   appId,
   archiveUrl,
-  timeoutMs = 15_000,
-  mediaHosts = MEDIA_HOSTS,
+  timeoutMs = toTimeoutMs({}),
+  sandbox = true,
+  mediaHosts = PROVIDER_HOSTS,
   guard = createWebhookGuard(),
 }: AdapterOptions): Provider => {
   const baseUrl = configuredUrl.replace(/\/+$/, '')
   const http = createProviderHttp({ baseUrl, version, token, timeoutMs })
   return {
-    ...createMessagesApi(http),
+    ...createMessagesApi(http, sandbox),
     ...createMediaApi(http, mediaHosts, guard.agent),
     ...createAccountsApi(http),
     ...createTemplatesApi(http, archiveUrl?.replace(/\/+$/, '') ?? ARCHIVE_URLS[baseUrl] ?? baseUrl),

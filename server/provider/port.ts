@@ -1,9 +1,12 @@
+import type { CallOwner } from '../../storage/provider-accounts.ts'
 import { Problem } from '../core/problem.ts'
 
 /**
  * What the service needs from the messaging provider. One adapter (`adapter.ts`) implements its protocol,
- * for the provider itself and for the sandbox. Each call makes one request without retries, and throws
- * nothing but a `Problem`; `isOutcomeUnknown` says whether the work may have been done nevertheless.
+ * for the provider itself and for the sandbox. Calls are made with the credentials of the account that they
+ * concern (`routed.ts`): the sender's, that in their arguments, or the `owner`'s. Each call makes one request
+ * without retries, and throws nothing but a `Problem`; `isOutcomeUnknown` says whether the work may have been
+ * done nevertheless.
  */
 export type Provider = {
   /** Sends one message; the provider returns its `reference` with each status. */
@@ -25,13 +28,21 @@ export type Provider = {
   mediaInfo: (
     mediaId: string,
     signal: AbortSignal,
+    owner?: CallOwner,
   ) => Promise<{ url: string; contentType: string; size: number | null; sha256: string | null }>
   /**
    * Downloads the bytes of a media URL, which expires after five minutes. Throws 413 when there are more
    * than `maxBytes`.
    */
-  downloadMedia: (url: string, maxBytes: number, signal: AbortSignal) => Promise<Uint8Array>
+  downloadMedia: (
+    url: string,
+    maxBytes: number,
+    signal: AbortSignal,
+    owner?: CallOwner,
+  ) => Promise<Uint8Array>
   phoneNumbers: (accountId: string, signal: AbortSignal) => Promise<ProviderNumber[]>
+  /** Returns what the provider shows of one number. */
+  phoneNumber: (from: Sender, signal: AbortSignal) => Promise<ProviderNumber>
   /** Makes the provider send this account's updates to our webhook. */
   subscribe: (
     accountId: string,
@@ -47,6 +58,7 @@ export type Provider = {
     templateId: string,
     change: { components: readonly unknown[]; category?: string },
     signal: AbortSignal,
+    owner?: CallOwner,
   ) => Promise<void>
   /** Lists all templates of an account, or those with exactly this name. */
   listTemplates: (
@@ -74,6 +86,7 @@ export type Provider = {
   uploadSample: (
     file: { bytes: Uint8Array; contentType: string; fileName: string },
     signal: AbortSignal,
+    owner?: CallOwner,
   ) => Promise<{ handle: string }>
   createLink: (
     from: Sender,
@@ -107,13 +120,16 @@ export type OutgoingMessage = {
   body: { type: string } & Record<string, unknown>
 }
 /** `id`: of the message at the provider. */
-export type SentMessage = { id: string }
+/** `customer`: to whom, as the provider knows the customer; both may be null. Absent when it does not say. */
+export type SentMessage = { id: string; customer?: { phone: string | null; userId: string | null } }
 export type ProviderNumber = {
   id: string
   displayPhoneNumber: string
   verifiedName: string | null
   status: string
   qualityRating: string | null
+  /** How many customers the number may write to in a day, such as `TIER_1K`; null when it is not told. */
+  messagingLimit: string | null
 }
 type TemplateSubmission = {
   name: string
@@ -134,7 +150,7 @@ export type ProviderTemplate = {
 export type ProviderLink = { code: string; message: string; url: string; qrImageUrl: string | null }
 
 /** Reasons of a failure that certainly did no work, although a retry may succeed. */
-const NOT_DONE = new Set<unknown>(['throttled', 'unreachable'])
+export const NOT_DONE_REASONS = new Set<unknown>(['throttled', 'unreachable'])
 
 /**
  * Whether a call that failed with this problem may have done its work nevertheless. If so, the outcome must
@@ -142,7 +158,7 @@ const NOT_DONE = new Set<unknown>(['throttled', 'unreachable'])
  */
 export const isOutcomeUnknown = (problem: Problem): boolean =>
   problem.code === 'timeout' ||
-  (problem.code === 'upstream_unavailable' && !NOT_DONE.has(problem.extras.reason))
+  (problem.code === 'upstream_unavailable' && !NOT_DONE_REASONS.has(problem.extras.reason))
 
 /**
  * Wraps a query that finds out whether an earlier call did its work. A refusal of the query says nothing

@@ -2,6 +2,7 @@ import { listWorkspaces } from '../../storage/admin.ts'
 import type { Db } from '../../storage/database.ts'
 import {
   insertReport,
+  lockReports,
   type StaffReportSummary,
   tryLockReports,
   filterMissingReports,
@@ -60,13 +61,16 @@ export const resolvePastRange = (
   return range
 }
 
-/** Computes and stores a report of these days from the current data. */
+/** Computes and stores a report of these days from the current data, in a transaction. */
 export const generateReport = async (
   tx: Db,
   workspaceId: string,
   range: NamedRange,
   now: string,
 ): Promise<StaffReportSummary> => {
+  if (!tx.isTransaction)
+    return await tx.transaction().execute((own) => generateReport(own, workspaceId, range, now))
+  await lockReports(tx, workspaceId)
   const { name, from, to, timezone } = range
   return await insertReport(tx, workspaceId, {
     name,
@@ -74,7 +78,7 @@ export const generateReport = async (
     to,
     timezone,
     generated_at: now,
-    rows: await computeStaffRows(tx, workspaceId, range),
+    rows: await computeStaffRows(tx, workspaceId, range, now),
   })
 }
 

@@ -1,8 +1,10 @@
 import type { Db } from '../../storage/database.ts'
 import {
+  type BreachFigures,
   type ResponseFigures,
   type ClosingFigures,
   type HandlingFigures,
+  loadBreachFigures,
   loadResponseFigures,
   loadClosingFigures,
   loadHandlingFigures,
@@ -27,23 +29,25 @@ type StaffFigures = {
   handling: HandlingFigures
   closing: ClosingFigures
   answering: ResponseFigures
+  breaches: BreachFigures
   reopened: number
 }
 
 const NO_FIGURES: StaffFigures = {
   handling: { conversations: 0, handled: 0, closed: 0, replied: 0, messages: 0 },
-  closing: { closes: 0, with_reason: 0, seconds: 0, clocks: 0, late: 0 },
-  answering: { firsts: 0, seconds: 0, first_clocks: 0, first_late: 0, next_clocks: 0, next_late: 0 },
+  closing: { closes: 0, with_reason: 0, seconds: 0, met: 0 },
+  answering: { firsts: 0, seconds: 0, met: 0 },
+  breaches: { first_response: 0, next_response: 0, resolution: 0 },
   reopened: 0,
 }
 
 const toStaffRow = (
   staffId: string,
   name: string | null,
-  { handling, closing, answering, reopened }: StaffFigures,
+  { handling, closing, answering, breaches, reopened }: StaffFigures,
 ): StaffReportRow => {
-  const late = answering.first_late + answering.next_late + closing.late
-  const clocks = answering.first_clocks + answering.next_clocks + closing.clocks
+  const late = breaches.first_response + breaches.next_response + breaches.resolution
+  const met = answering.met + closing.met
   return {
     staff_id: staffId === NOBODY ? null : staffId,
     name,
@@ -56,13 +60,8 @@ const toStaffRow = (
     reopened,
     avg_first_response_seconds: ratio(answering.seconds, answering.firsts, 3),
     avg_time_to_close_seconds: ratio(closing.seconds, closing.closes, 3),
-    sla_breaches: {
-      first_response: answering.first_late,
-      next_response: answering.next_late,
-      resolution: closing.late,
-      total: late,
-    },
-    sla_compliance_rate: ratio(clocks - late, clocks, 4),
+    sla_breaches: { ...breaches, total: late },
+    sla_compliance_rate: ratio(met, met + late, 4),
     reason_coverage: ratio(closing.with_reason, closing.closes, 4),
   }
 }
@@ -85,29 +84,34 @@ const compareNullsLast = (a: string | null, b: string | null): number => {
 }
 
 /**
- * Computes the rows of all members who did something in the range, from the current data. `channels`: only on
- * these channels; null: on all.
+ * Computes the rows of all members who did something in the range, from the current data. `now`: ISO 8601 UTC.
+ * `channels`: only on these channels; null: on all.
  */
 export const computeStaffRows = async (
   tx: Db,
   workspaceId: string,
   { started_at: start, ended_at: end }: ReportRange,
+  now: string,
   channels: readonly string[] | null = null,
 ): Promise<StaffReportRow[]> => {
   const between = { start, end }
-  const [names, handling, closing, reopened, answering] = await Promise.all([
+  const [names, handling, closing, reopened, answering, breaches] = await Promise.all([
     loadStaffNames(tx, workspaceId),
     loadHandlingFigures(tx, workspaceId, between, channels),
     loadClosingFigures(tx, workspaceId, between, channels),
     loadReopenedFigures(tx, workspaceId, between, channels),
     loadResponseFigures(tx, workspaceId, between, channels),
+    loadBreachFigures(tx, workspaceId, between, now, channels),
   ])
-  const ids = new Set([handling, closing, reopened, answering].flatMap((figures) => [...figures.keys()]))
+  const ids = new Set(
+    [handling, closing, reopened, answering, breaches].flatMap((figures) => [...figures.keys()]),
+  )
   const rows = [...ids].map((id) =>
     toStaffRow(id, names.get(id) ?? null, {
       handling: handling.get(id) ?? NO_FIGURES.handling,
       closing: closing.get(id) ?? NO_FIGURES.closing,
       answering: answering.get(id) ?? NO_FIGURES.answering,
+      breaches: breaches.get(id) ?? NO_FIGURES.breaches,
       reopened: reopened.get(id)?.reopened ?? NO_FIGURES.reopened,
     }),
   )

@@ -1,5 +1,5 @@
 import { loadStaffNames, loadWorkloadFigures } from '../../storage/staff-figures.ts'
-import { findCoveringReport, loadReport, type StaffReport } from '../../storage/staff-reports.ts'
+import { findStoredReport, loadReport, type StaffReport } from '../../storage/staff-reports.ts'
 import type { Context } from '../core/context.ts'
 import { windowRules } from '../inbox/window.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
@@ -95,17 +95,21 @@ const createStaffPage = (
   }
 }
 
-const showReport = (
-  { id, name, from, to, timezone, generated_at }: StaffReport,
-  range: ReportRange,
-): NonNullable<Output['report']> => ({
+const showReport = ({
+  id,
+  name,
+  from,
+  to,
+  timezone,
+  generated_at,
+}: StaffReport): NonNullable<Output['report']> => ({
   id,
   name,
   from,
   to,
   generated_at,
   timezone,
-  covers_more_than_asked: from < range.from || to > range.to,
+  covers_more_than_asked: false,
 })
 
 /** Throws 403 `report_not_allowed` for an agent without report permission. */
@@ -142,14 +146,14 @@ export const staffReport: Handler<'reports_staff'> = async (ctx, { limit, cursor
     channels !== null
       ? undefined
       : !position
-        ? findCoveringReport(tx, workspaceId, range)
+        ? findStoredReport(tx, workspaceId, range)
         : position.reportId === null
           ? undefined
           : loadReport(tx, workspaceId, position.reportId)
   const [report, workload_now] = await Promise.all([reportLookup, workload])
   const rows = report
     ? parseStoredRows(report, names)
-    : await computeStaffRows(tx, workspaceId, range, channels)
+    : await computeStaffRows(tx, workspaceId, range, ctx.now, channels)
   const page = createStaffPage(
     ctx,
     limit,
@@ -157,7 +161,7 @@ export const staffReport: Handler<'reports_staff'> = async (ctx, { limit, cursor
     names,
     position ?? { ...range, reportId: report?.id ?? null, shown: new Uint8Array() },
   )
-  const shown = report ? showReport(report, range) : null
+  const shown = report ? showReport(report) : null
   return {
     range,
     source: report ? 'generated_report' : 'live_closes',

@@ -1,3 +1,4 @@
+import { findFirstAgentKeyTime, loadAgentFigures } from '../../storage/agent-sessions.ts'
 import { loadCounter } from '../../storage/counters.ts'
 import type { Db } from '../../storage/database.ts'
 import {
@@ -10,9 +11,9 @@ import {
   countReopenings,
   countUnassigned,
   countWaitsByDuration,
-  hasAgentKey,
   loadBroadcastTotals,
 } from '../../storage/reports.ts'
+import { findSetting } from '../../storage/settings.ts'
 import { listSlaPolicies, type SlaPolicyRow } from '../../storage/sla.ts'
 import { readChannels } from '../../storage/workspace.ts'
 import type { Context } from '../core/context.ts'
@@ -31,6 +32,9 @@ const MAX_NEW_CONTACTS = 100_000
 const WAIT_BUCKETS = ['under_1h', '1h_to_4h', '4h_to_24h', 'over_24h'] as const
 const WAIT_BOUNDS_HOURS = [1, 4, 24]
 
+/** The setting that holds since when sessions of AI agents are recorded (migration 0016). */
+const AGENT_SESSIONS_SINCE = 'agent_sessions_since'
+
 /**
  * Summarizes some days. Each part is one or two statements of its own, so that they run in parallel; a change
  * made in the meantime may be in one part and not in another. Throws 400 for an invalid range.
@@ -46,14 +50,14 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
   } = ctx
   const visible = listVisibleChannels(ctx.actor)
   const between = { start: range.started_at, end: range.ended_at }
-  const [messages, conversations, contacts, broadcasts, sla, total, agentKey] = await Promise.all([
+  const [messages, conversations, contacts, broadcasts, sla, total, agents] = await Promise.all([
     summarizeMessages(tx, id, between, visible),
     summarizeConversations(tx, id, between, now, visible),
     summarizeContacts(tx, id, between),
     summarizeBroadcasts(tx, id, between, visible),
     summarizeSla(tx, id, between, now, visible),
     loadCounter(tx, id, 'contacts'),
-    hasAgentKey(tx, id, now),
+    summarizeAgents(tx, id, between, visible),
   ])
   const summary = {
     range,
@@ -63,13 +67,13 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
     contacts,
     broadcasts,
     sla,
-    agents: { sessions: null, handoffs: null, resolution_rate: null },
+    agents: agents.figures,
     chatbots: { sessions: null },
   }
   return {
     ...summary,
     notes: [...formatSummaryNotes(ctx, summary), ...formatChannelNotes(ctx.actor)],
-    unavailable: listUnavailableMetrics(summary, agentKey),
+    unavailable: listUnavailableMetrics(summary, agents.reason),
   }
 }
 
@@ -161,6 +165,30 @@ const summarizeSla = async (
   }
 }
 
+/** The figures of AI agents; `reason`: why figures are null. */
+type AgentSummary = { figures: Summary['agents']; reason: string }
+
+const summarizeAgents = async (
+  tx: Db,
+  workspaceId: string,
+  between: TimeRange,
+  visible: VisibleChannels,
+): Promise<AgentSummary> => {
+  const none = { sessions: null, handoffs: null, resolution_rate: null }
+  const firstKeyAt = await findFirstAgentKeyTime(tx, workspaceId)
+  if (firstKeyAt === null)
+    return { figures: none, reason: "No API key of this workspace is marked as an AI agent's." }
+  const recordedSince = await findSetting(tx, AGENT_SESSIONS_SINCE)
+  // Keys that are younger did nothing before.
+  if (recordedSince !== undefined && firstKeyAt < recordedSince && between.start < recordedSince)
+    return { figures: none, reason: `What AI agents did is recorded since ${recordedSince} only.` }
+  const { sessions, handoffs, resolved } = await loadAgentFigures(tx, workspaceId, between, visible)
+  return {
+    figures: { sessions, handoffs, resolution_rate: sessions === 0 ? null : resolved / sessions },
+    reason: 'No AI agent began a session in these days.',
+  }
+}
+
 /** Whether a policy is for a channel that the reader may see. */
 const concernsVisible = ({ channel_ids: ids }: SlaPolicyRow, visible: VisibleChannels): boolean =>
   visible === null || ids === null || ids.some((id) => visible.includes(id))
@@ -177,17 +205,12 @@ type SummaryFigures = Omit<Summary, 'notes' | 'unavailable'>
 
 const listUnavailableMetrics = (
   { messages, conversations, agents, chatbots }: SummaryFigures,
-  agentKey: boolean,
+  agentReason: string,
 ): Summary['unavailable'] => {
   const reasons = {
     ...nullMetrics('messages', messages, () => 'No message was sent in these days.'),
     ...nullMetrics('conversations', conversations, () => 'No conversation was closed in these days.'),
-    ...nullMetrics('agents', agents, () =>
-      agentKey
-        ? 'Keys of AI agents are in use, but messages do not store the key that sent them, ' +
-          'so sessions of agents cannot be distinguished from those of their owners.'
-        : "No API key of this workspace is marked as an AI agent's.",
-    ),
+    ...nullMetrics('agents', agents, () => agentReason),
     ...nullMetrics('chatbots', chatbots, () => 'No chatbot analytics are kept.'),
   }
   return Object.entries(reasons).map(([metric, reason]) => ({ metric, reason }))
@@ -215,6 +238,9 @@ const formatSummaryNotes = (
     ? `contacts.new was counted up to ${MAX_NEW_CONTACTS}; there are more.`
     : 'contacts.new and workspace.contacts_total do not include deleted contacts.',
   'broadcasts counts those started in these days with all their recipients, by their present status.',
+  'agents counts a session for each episode of a conversation in which the key of an AI agent replied, ' +
+    'closed or assigned, in the days in which it began. It is handed over when a person does one of these, ' +
+    'or when it is assigned to a team or to somebody else; resolution_rate is the share closed without that.',
   sla.running === true
     ? 'sla.breaches counts clocks that ran out in these days and were not met by then.'
     : 'No service level policy is enabled; sla.breaches are of earlier ones.',

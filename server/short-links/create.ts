@@ -12,7 +12,6 @@ import {
   completeLink,
 } from '../../storage/short-links.ts'
 import type { Context } from '../core/context.ts'
-import { CALL_IN_FLIGHT_MS } from '../messaging/send.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { CallOptions, InputOf, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
@@ -33,6 +32,12 @@ type CreateLinkIntent = {
   message: string
   qrFormat: QrFormat | null
 }
+/**
+ * How long a call may still arrive at the provider, in milliseconds of real time: it, or what is between, may
+ * be slow. Until then another call could leave a second link there that nobody knows of.
+ */
+const CALL_IN_FLIGHT_MS = 15 * 60_000
+
 /** `code` is null in a dry run. */
 type CreateLinkResult = { code: string; url: string; qr: Uint8Array | null } | { code: null }
 
@@ -77,11 +82,22 @@ const prepare = async (
   }
 }
 
+const toResult = async (
+  { qrFormat }: CreateLinkIntent,
+  { code, url }: ProviderLink,
+): Promise<CreateLinkResult> => ({ code, url, qr: qrFormat && (await drawQr(url, qrFormat)) })
+
 const call = async (intent: CreateLinkIntent, options: CallOptions): Promise<CreateLinkResult> => {
-  const { code, url } =
-    (options.again ? await findEarlierLink(intent, options) : undefined) ??
-    (await createLink(intent, options))
-  return { code, url, qr: intent.qrFormat && (await drawQr(url, intent.qrFormat)) }
+  if (options.again) await requireNoCallInFlight(intent, options)
+  return await toResult(intent, await createLink(intent, options))
+}
+
+const findOutcome = async (
+  intent: CreateLinkIntent,
+  options: CallOptions,
+): Promise<CreateLinkResult | undefined> => {
+  const found = await findEarlierLink(intent, options)
+  return found && (await toResult(intent, found))
 }
 
 /**
@@ -123,10 +139,7 @@ const clearCallTime = async (db: CallOptions['db'], workspaceId: string, linkId:
   if (row) await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, null)
 }
 
-/**
- * Returns the link that an earlier call created, and undefined when it may be created now. Throws 504
- * `timeout` while an earlier call may still be in flight.
- */
+/** Returns the link that an earlier call created; undefined without one. */
 const findEarlierLink = async (
   intent: CreateLinkIntent,
   options: CallOptions,
@@ -144,15 +157,20 @@ const findEarlierLink = async (
       )
     return known
   }
-  if (row.called_at !== null) {
-    const found = await claimExistingLink(intent, options)
-    if (found) return found
-    const wait = Date.parse(row.called_at) + CALL_IN_FLIGHT_MS - Date.now()
-    if (wait > 0) throw outcomePendingProblem(wait)
-  }
-  if (!(await updateLinkCalledAt(options.db, workspaceId, linkId, row.called_at, new Date().toISOString())))
+  return row.called_at === null ? undefined : await claimExistingLink(intent, options)
+}
+
+/** Throws 504 `timeout` while an earlier call may still be in flight; else records that a new one begins. */
+const requireNoCallInFlight = async (
+  { workspaceId, linkId }: CreateLinkIntent,
+  { db }: CallOptions,
+): Promise<void> => {
+  const row = await findPendingLink(db, workspaceId, linkId)
+  if (!row) throw linkRemovedProblem()
+  const waitMs = row.called_at === null ? 0 : Date.parse(row.called_at) + CALL_IN_FLIGHT_MS - Date.now()
+  if (waitMs > 0) throw outcomePendingProblem(waitMs)
+  if (!(await updateLinkCalledAt(db, workspaceId, linkId, row.called_at, new Date().toISOString())))
     throw outcomePendingProblem(CALL_IN_FLIGHT_MS)
-  return undefined
 }
 
 const linkRemovedProblem = (): Problem =>
@@ -164,8 +182,9 @@ const linkRemovedProblem = (): Problem =>
 const outcomePendingProblem = (waitMs: number): Problem =>
   new Problem(
     'timeout',
-    'The messaging provider has not reported yet whether it created the link. ' +
-      'Retry with the same Idempotency-Key; the call never runs twice.',
+    'It is not known yet whether the messaging provider created the link. A repeat with the same ' +
+      'Idempotency-Key finds it, or creates it once no earlier call can arrive any more, in ' +
+      `${Math.ceil(waitMs / 60_000)} minutes.`,
     {},
     { 'Retry-After': String(Math.ceil(waitMs / 1000)) },
   )
@@ -237,6 +256,9 @@ export const createShortLink = defineProviderHandler<
 >({
   prepare,
   call,
+  findOutcome,
+  // After a quarter of an hour, when no earlier call can arrive any more.
+  mayRepeat: true,
   complete,
   compensate: (ctx, { workspaceId, linkId }) => deletePendingLink(ctx.tx, workspaceId, linkId),
   dryRunResult: () => ({ code: null }),

@@ -52,6 +52,12 @@ const call = async (
   return true
 }
 
+const findOutcome = async (
+  { link: { code }, phoneNumberId }: DeleteLinkIntent,
+  { provider, signal }: CallOptions,
+): Promise<true | undefined> =>
+  (await lookUpOutcome(provider.findLink({ phoneNumberId }, code, signal))) === undefined ? true : undefined
+
 const complete = async (
   ctx: Context<'short_link.deleted/1'>,
   { workspaceId, link }: DeleteLinkIntent,
@@ -64,6 +70,8 @@ const complete = async (
 export const deleteShortLink = defineProviderHandler<'messaging_delete_short_link', DeleteLinkIntent, true>({
   prepare,
   call,
+  findOutcome,
+  mayRepeat: true,
   complete,
   dryRunResult: () => true,
 })

@@ -61,6 +61,17 @@ export const archiveTemplates = defineProviderHandler<
     for (const group of groups) archived.push(...(await archiveGroup(group, options, archived.length > 0)))
     return { archived }
   },
+  findOutcome: async ({ groups }, options) => {
+    const archived: string[] = []
+    for (const { accountId, templates } of groups) {
+      const found = await lookUpOutcome(findArchived(accountId, templates, options))
+      archived.push(...templates.filter(({ providerId }) => found.has(providerId)).map(({ id }) => id))
+    }
+    // What is not archived may have been refused, which only another call finds out.
+    const wanted = groups.reduce((n, { templates }) => n + templates.length, 0)
+    return archived.length === wanted ? { archived } : undefined
+  },
+  mayRepeat: true,
   complete: async (ctx, intent, { archived }) => {
     // Locked in one order, the same as for the provider's updates.
     for (const id of archived.toSorted((a, b) => Number(BigInt(a) - BigInt(b)))) await markArchived(ctx, id)

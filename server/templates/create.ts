@@ -65,29 +65,18 @@ export const createTemplate = defineProviderHandler<'messaging_create_template',
       allowCategoryChange,
     }
   },
-  call: async (intent, options) => {
-    if (options.again) {
-      const earlier = await findEarlierSubmission(intent, options)
-      if (earlier) return earlier
-    }
+  call: async (intent, { provider, signal }) => {
     const { account, name, language, category, allowCategoryChange } = intent
-    try {
-      const created = await options.provider.createTemplate(
-        account.id,
-        { name, language, category, allowCategoryChange, components: parsePayload(intent) },
-        options.signal,
-      )
-      return { ...created, rejectedReason: null }
-    } catch (error) {
-      // The call whose response was lost may have finished only after the look-up.
-      const earlier =
-        options.again && error instanceof Problem && error.extras.reason === 'duplicate'
-          ? await findEarlierSubmission(intent, options)
-          : undefined
-      if (earlier) return earlier
-      throw error
-    }
+    const created = await provider.createTemplate(
+      account.id,
+      { name, language, category, allowCategoryChange, components: parsePayload(intent) },
+      signal,
+    )
+    return { ...created, rejectedReason: null }
   },
+  findOutcome: (intent, options) => findEarlierSubmission(intent, options),
+  // The provider refuses a second template with the same name and language.
+  mayRepeat: true,
   complete: async (ctx, intent, { id: providerId, status, category, rejectedReason }) => {
     const workspaceId = ctx.actor.workspace.id
     const row = await lockTemplate(ctx.tx, workspaceId, intent.templateId)

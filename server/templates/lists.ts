@@ -10,6 +10,8 @@ import type { Context } from '../core/context.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { notFound } from '../core/problem.ts'
+import { describeSend } from './send-schema.ts'
+import { toDraft } from './to-draft.ts'
 import { showTemplate } from './view.ts'
 
 type ListInput = InputOf<'messaging_list_templates'>
@@ -45,8 +47,14 @@ const buildFilter = async (
   }
 }
 
-export const getTemplate: Handler<'messaging_get_template'> = async ({ tx, actor }, { template_id: id }) => {
-  const row = await loadTemplate(tx, actor.workspace.id, id)
+export const getTemplate: Handler<'messaging_get_template'> = async (ctx, { template_id: id }) => {
+  const row = await loadTemplate(ctx.tx, ctx.actor.workspace.id, id)
   if (!row) throw notFound('template', id)
-  return showTemplate(actor, row)
+  const send = describeSend(row, ctx.now)
+  return {
+    ...showTemplate(ctx.actor, row),
+    draft: toDraft(row) ?? null,
+    send_schema: send?.schema ?? null,
+    send_example: send?.example ?? null,
+  }
 }

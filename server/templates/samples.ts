@@ -1,6 +1,9 @@
+import { listSealedAccounts } from '../../storage/provider-accounts.ts'
+import type { Context } from '../core/context.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import type { InputOf } from '../core/handler.ts'
 import { invalidField } from '../core/problem.ts'
+import { chooseAccount, listConnectedAccounts } from './accounts.ts'
 
 type Input = InputOf<'messaging_upload_template_sample'>
 
@@ -20,16 +23,31 @@ const SAMPLE_KINDS: Readonly<
   'application/pdf': { maxMiB: 16, fits: (bytes) => bytes.subarray(0, 1024).includes('%PDF-') },
 }
 
+/** `accountId`: whose app the sample is uploaded to; null for that of the server's own credentials. */
+type SampleIntent = { accountId: string | null } | null
+
 /**
- * The intent is empty, since the file is in the input, which is stored. Uploading it again does no harm, so
- * an earlier upload is not looked up.
+ * Chooses the account whose app takes the sample. It has to be named only where accounts of the workspace have
+ * credentials of their own, since a handle is good for one app. Throws 400 or 404.
+ */
+const chooseSampleAccount = async (ctx: Context, requested: string | undefined): Promise<string | null> => {
+  if (requested !== undefined) return (await chooseAccount(ctx, { business_account_id: requested })).id
+  const accounts = await listConnectedAccounts(ctx)
+  const ids = accounts.map(({ id }) => id)
+  const withOwn = new Set((await listSealedAccounts(ctx.tx, ids)).map((row) => row.account_id))
+  return withOwn.size === 0 ? null : (await chooseAccount(ctx, {})).id
+}
+
+/**
+ * The intent is empty, since the file is in the input, which is stored. An earlier upload cannot be looked up;
+ * another one leaves nothing at the provider but a handle that nobody uses.
  */
 export const uploadSample = defineProviderHandler<
   'messaging_upload_template_sample',
-  null,
+  SampleIntent,
   { handle: string | null }
 >({
-  prepare: async (_ctx, { content_type: type, data }) => {
+  prepare: async (ctx, { content_type: type, data, business_account_id: requested }) => {
     const bytes = Buffer.from(data, 'base64')
     const { maxMiB, fits } = SAMPLE_KINDS[type]
     if (bytes.byteLength > maxMiB * MiB)
@@ -43,10 +61,15 @@ export const uploadSample = defineProviderHandler<
       throw invalidField('data', 'content_mismatch', `is not ${type}: the file begins with other bytes`, {
         fix: 'Send the content_type of the file, and its bytes in base64.',
       })
-    return null
+    return { accountId: await chooseSampleAccount(ctx, requested || undefined) }
   },
-  call: async (_intent, { provider, signal }, { file_name: fileName, content_type: contentType, data }) =>
-    await provider.uploadSample({ bytes: Buffer.from(data, 'base64'), contentType, fileName }, signal),
+  call: async (intent, { provider, signal }, { file_name: fileName, content_type: contentType, data }) =>
+    await provider.uploadSample({ bytes: Buffer.from(data, 'base64'), contentType, fileName }, signal, {
+      // Intents of before there were accounts with credentials are null.
+      accountId: intent?.accountId ?? null,
+    }),
+  findOutcome: async () => undefined,
+  mayRepeat: true,
   complete: async (_ctx, _intent, { handle }) => ({ media_handle: handle }),
   dryRunResult: () => ({ handle: null }),
 })

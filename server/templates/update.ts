@@ -1,3 +1,4 @@
+import type { Reason } from '../../catalog/reasons.ts'
 import type { TemplateDraft } from '../../catalog/templates/schemas.ts'
 import { lockTemplate, type TemplateDetails, updateTemplateRow } from '../../storage/templates.ts'
 import type { Context } from '../core/context.ts'
@@ -57,15 +58,18 @@ export const updateTemplate = defineProviderHandler<'messaging_update_template',
       before: { status, category, rejection_reason, components },
     }
   },
-  call: async (intent, options) => {
-    if (options.again && (await wasEditedEarlier(intent, options))) return null
-    await options.provider.editTemplate(
+  call: async (intent, { provider, signal }) => {
+    await provider.editTemplate(
       intent.providerId,
       { components: parsePayload(intent), ...(intent.changesCategory ? { category: intent.category } : {}) },
-      options.signal,
+      signal,
+      { accountId: intent.account.id },
     )
     return null
   },
+  findOutcome: async (intent, options) => ((await wasEditedEarlier(intent, options)) ? null : undefined),
+  // The same change twice leaves the same template.
+  mayRepeat: true,
   complete: async (ctx, intent) => {
     const row = await lockTemplate(ctx.tx, ctx.actor.workspace.id, intent.templateId)
     if (!row) throw notFound('template', intent.templateId)
@@ -152,7 +156,7 @@ const requireEditable = (
   { name, status, category, provider_id: providerId }: TemplateDetails,
   draft: TemplateDraft,
 ): string => {
-  const refuse = (detail: string, reason: string): never => {
+  const refuse = (detail: string, reason: Reason): never => {
     throw new Problem('conflict', detail, { reason, template_status: status })
   }
   if (IN_REVIEW_STATUSES.includes(status))

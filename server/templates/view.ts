@@ -2,7 +2,8 @@ import type { z } from 'zod'
 import type { Template } from '../../catalog/templates/read.ts'
 import type { TemplateDetails } from '../../storage/templates.ts'
 import type { Actor } from '../core/context.ts'
-import { type JsonObject, asObject, asObjects, asText } from '../inbound/json.ts'
+import { type JsonObject, asNumber, asObject, asObjects, asText } from '../inbound/json.ts'
+import { findPart, hasNamedVariables } from './parts.ts'
 import { templateBodyText } from '../messaging/template-components.ts'
 import { fillVariables, listVariables } from './variables.ts'
 import { showQuotingText } from '../visibility/phones.ts'
@@ -15,11 +16,12 @@ type ShownTemplate = z.input<typeof Template>
  */
 export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate => {
   const parts = asObjects(row.components)
-  const find = (type: string): JsonObject | undefined =>
-    parts.find((part) => asText(part['type'])?.toUpperCase() === type)
-  const header = showHeader(find('HEADER'))
-  const body = showBody(find('BODY'), row.category)
+  const find = (type: string): JsonObject | undefined => findPart(parts, type)
+  const { header, body, buttons } = showParts(parts, row.category)
   const offer = find('LIMITED_TIME_OFFER')
+  const cards = asObjects(find('CAROUSEL')?.['cards']).map(({ components }) =>
+    showParts(asObjects(components), null),
+  )
   return {
     id: row.id,
     name: row.name,
@@ -35,13 +37,28 @@ export const showTemplate = (actor: Actor, row: TemplateDetails): ShownTemplate 
     header,
     body,
     footer: footerText(find('FOOTER')),
-    buttons: asObjects(find('BUTTONS')?.['buttons']).map(showButton),
-    carousel_cards: asObjects(find('CAROUSEL')?.['cards']).length,
+    code_expiration_minutes: asInteger(find('FOOTER')?.['code_expiration_minutes']),
+    buttons,
+    carousel_cards: cards.length,
+    cards,
+    parameter_format: hasNamedVariables(parts) ? 'NAMED' : 'POSITIONAL',
     limited_time_offer: offer ? showOffer(asObject(offer['limited_time_offer'])) : null,
     meta_errors: showTexts(actor, row.meta_errors),
     created_at: row.created_at,
     updated_at: row.updated_at,
   }
+}
+
+/** Shows the parts of the message, or of a card. */
+const showParts = (parts: readonly JsonObject[], category: string | null) => ({
+  header: showHeader(findPart(parts, 'HEADER')),
+  body: showBody(findPart(parts, 'BODY'), category),
+  buttons: asObjects(findPart(parts, 'BUTTONS')?.['buttons']).map(showButton),
+})
+
+const asInteger = (value: unknown): number | null => {
+  const number = asNumber(value)
+  return Number.isSafeInteger(number) ? number : null
 }
 
 const showTexts = (actor: Actor, value: unknown): unknown =>
@@ -84,7 +101,12 @@ const showBody = (body: JsonObject | undefined, category: string | null): ShownT
   const samples = sampleLookup(firstItem(example['body_text']), example['body_text_named_params'])
   // The provider writes the text of an authentication template, which has one variable.
   const names = listVariables(text ?? templateBodyText(category, undefined))
-  return { text, variables: names.map((name, i) => ({ index: i + 1, sample: samples(name, i) })) }
+  const recommends = body['add_security_recommendation']
+  return {
+    text,
+    variables: names.map((name, i) => ({ index: i + 1, sample: samples(name, i) })),
+    ...(typeof recommends === 'boolean' ? { add_security_recommendation: recommends } : {}),
+  }
 }
 
 const showPreview = (body: ShownTemplate['body']): string | null => {
@@ -119,5 +141,33 @@ const showButton = (button: JsonObject, index: number): ShownTemplate['buttons']
     phone_number: asText(button['phone_number']),
     coupon_code: type === 'COPY_CODE' ? (example ?? asText(button['coupon_code'])) : null,
     flow_id: asText(button['flow_id']),
+    ...(type === 'FLOW' ? showFlow(button) : {}),
+    ...(type === 'OTP' ? showOtp(button) : {}),
+  }
+}
+
+const showFlow = (button: JsonObject) => {
+  const screen = asText(button['navigate_screen'])
+  return {
+    flow_action: asText(button['flow_action'])?.toUpperCase() ?? 'NAVIGATE',
+    ...(screen === null ? {} : { navigate_screen: screen }),
+  }
+}
+
+const showOtp = (button: JsonObject) => {
+  const terms = button['zero_tap_terms_accepted']
+  // Older clients put one app into the button itself.
+  const apps = asObjects(button['supported_apps'] ?? (button['package_name'] === undefined ? [] : [button]))
+  return {
+    otp_type: asText(button['otp_type'])?.toUpperCase() ?? 'COPY_CODE',
+    ...(apps.length > 0
+      ? {
+          supported_apps: apps.map((app) => ({
+            package_name: asText(app['package_name']) ?? '',
+            signature_hash: asText(app['signature_hash']) ?? '',
+          })),
+        }
+      : {}),
+    ...(typeof terms === 'boolean' ? { zero_tap_terms_accepted: terms } : {}),
   }
 }

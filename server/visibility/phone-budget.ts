@@ -1,6 +1,6 @@
 import type { Operation, OperationName } from '../../catalog/index.ts'
 import { takePhone } from '../../storage/phone-budgets.ts'
-import { parsePhone } from '../contacts/phone.ts'
+import { parsePhoneLine } from '../contacts/phone.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
@@ -13,9 +13,9 @@ const PHONE_FIELDS: Readonly<Partial<Record<OperationName, string>>> = {
 }
 
 /**
- * Counts the phone that a change names. The result tells whether a contact has it, so staff from whom phones
- * are hidden may name only so many a day. Every phone counts, known or not, and also when the change fails:
- * otherwise the budget would tell. Throws 429 `phone_budget`.
+ * Counts the phone line that a change names, once for all its spellings. The result tells whether a contact has
+ * it, so staff from whom phones are hidden may name only so many a day. Every phone counts, known or not, and
+ * also when the change fails: otherwise the budget would tell. Throws 429 `phone_budget`.
  */
 export const takePhoneBudget = async (
   { db, config: { phoneBudget } }: App,
@@ -26,11 +26,11 @@ export const takePhoneBudget = async (
   const field = PHONE_FIELDS[op.name as OperationName]
   if (field === undefined || !hasHiddenPhones(actor)) return
   const text = input[field]
-  const phone = typeof text === 'string' ? parsePhone(text) : undefined
+  const line = typeof text === 'string' ? parsePhoneLine(text) : undefined
   // The operation refuses what is no phone.
-  if (!phone || 'error' in phone) return
+  if (!line || 'error' in line) return
   const { workspace, staff } = actor
-  const taken = await takePhone(db, workspace.id, staff.id, phone.digits, phoneBudget)
+  const taken = await takePhone(db, workspace.id, staff.id, line.key, phoneBudget)
   if (taken.granted) return
   throw new Problem(
     'rate_limited',

@@ -76,6 +76,7 @@ type Json = Record<string, unknown>
 const MEMBER_MASKS: Readonly<Record<string, (text: string) => string>> = {
   phone: maskPhone,
   chatapp_user_id: maskNumbers,
+  web_visitor_id: maskNumbers,
   error: maskNumbers,
 }
 

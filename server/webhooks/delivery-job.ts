@@ -5,6 +5,7 @@ import {
   releaseDeliveries,
   skipDeliveriesOfDeletedEndpoints,
 } from '../../storage/webhook-deliveries.ts'
+import { deleteExpiredSecrets } from '../../storage/webhooks.ts'
 import type { App } from '../core/app.ts'
 import { onEvents } from '../events/signal.ts'
 import type { JobDefinition } from '../jobs/runner.ts'
@@ -73,13 +74,14 @@ export const deliverDue = async (app: App, limit = 10_000): Promise<number> => {
 }
 
 /**
- * Deletes finished deliveries after their retention period, and skips those of deleted endpoints. Returns
- * how many were deleted.
+ * Deletes finished deliveries after their retention period, and skips those of deleted endpoints; deletes
+ * secrets that no longer sign. Returns how many deliveries were deleted.
  */
 export const deleteOldDeliveries = async (app: App, signal?: AbortSignal): Promise<number> => {
   const days = app.config.webhookRetentionDays
   const before = new Date(Date.parse(app.now()) - days * 86_400_000).toISOString()
   await skipDeliveriesOfDeletedEndpoints(app.db)
+  await deleteExpiredSecrets(app.db)
   let deleted = 0
   for (let count = 1; count > 0 && !signal?.aborted; deleted += count)
     count = await deleteDeliveriesBefore(app.db, before)

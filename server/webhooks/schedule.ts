@@ -23,12 +23,18 @@ const MAX_RETRY_AFTER_SECONDS = 24 * HOUR
  * `retryAfter`: seconds that the receiver requested (`Retry-After`). It makes the delay longer, never
  * shorter.
  */
-export const computeRetryDelay = (failures: number, retryAfter: number | undefined): number | undefined => {
-  const delay = RETRY_DELAYS_SECONDS[failures - 1]
-  return delay === undefined
+export const computeRetryDelay = (failures: number, retryAfter: number | undefined): number | undefined =>
+  computeJitteredDelay(RETRY_DELAYS_SECONDS[failures - 1], retryAfter, MAX_RETRY_AFTER_SECONDS)
+
+/** The delay ±10 %, or what the receiver requested if that is longer, up to a maximum; all in seconds. */
+export const computeJitteredDelay = (
+  delay: number | undefined,
+  retryAfter: number | undefined,
+  maxRetryAfter: number,
+): number | undefined =>
+  delay === undefined
     ? undefined
-    : Math.max(delay * (0.9 + Math.random() * 0.2), Math.min(retryAfter ?? 0, MAX_RETRY_AFTER_SECONDS))
-}
+    : Math.max(delay * (0.9 + Math.random() * 0.2), Math.min(retryAfter ?? 0, maxRetryAfter))
 
 /** Seconds of a `Retry-After` header: a number or a date (RFC 9110, 10.2.3). Undefined when it is neither. */
 export const parseRetryAfter = (

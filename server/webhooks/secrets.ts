@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { SealedEndpoint } from '../../storage/secrets.ts'
+import type { OldSecret } from '../../storage/tables/events.ts'
 import type { EndpointRow } from '../../storage/webhooks.ts'
 import type { Sealer } from '../sealer.ts'
 
@@ -18,6 +19,20 @@ export const sealSecret = ({ webhookSealer }: SealerOwner, endpoint: EndpointId,
   webhookSealer.seal(secret, toBinding(endpoint, 'secret'))
 
 /**
+ * Secrets that may sign at a time, those of an endpoint and those of a channel of one's own: each adds a
+ * signature to the header of every delivery.
+ */
+export const MAX_SIGNING_SECRETS = 5
+
+/** Whether a replaced secret still signs: its end is on the real clock. */
+const isValid = ({ until }: OldSecret): boolean => Date.parse(until) > Date.now()
+
+/** The replaced secrets that still sign, newest first. */
+export const listValidSecrets = (secrets: readonly OldSecret[]): OldSecret[] => secrets.filter(isValid)
+
+const isDefined = <T>(value: T | undefined): value is T => value !== undefined
+
+/**
  * Returns the row with its values sealed again by the current secret; undefined when none of our secrets
  * opens one of them.
  */
@@ -30,11 +45,15 @@ export const resealEndpoint = (
     return text === undefined ? undefined : webhookSealer.seal(text, toBinding(row, what))
   }
   const signing_secret = reseal(row.signing_secret, 'secret')
-  const old_secret = row.old_secret === null ? null : reseal(row.old_secret, 'secret')
+  // One that no longer signs is left out: nobody needs it, and nothing may open it any more.
+  const old_secrets = listValidSecrets(row.old_secrets).map(({ secret, until }) => {
+    const resealed = reseal(secret, 'secret')
+    return resealed === undefined ? undefined : { secret: resealed, until }
+  })
   const custom_headers = reseal(row.custom_headers, 'headers')
-  if (signing_secret === undefined || old_secret === undefined || custom_headers === undefined)
+  if (signing_secret === undefined || custom_headers === undefined || !old_secrets.every(isDefined))
     return undefined
-  return { ...row, signing_secret, old_secret, custom_headers }
+  return { ...row, signing_secret, old_secrets, custom_headers }
 }
 
 export const sealHeaders = (
@@ -55,20 +74,14 @@ const unseal = (
   return text
 }
 
-/** The secrets that sign now: the current one, then the previous one while it is valid. */
+/** The secrets that sign now: the current one, then the replaced ones that are still valid, newest first. */
 export const unsealSecrets = (
   owner: SealerOwner,
-  row: Pick<EndpointRow, 'workspace_id' | 'id' | 'signing_secret' | 'old_secret' | 'old_secret_until'>,
-): string[] => {
-  const secrets = [unseal(owner, row, 'secret', row.signing_secret)]
-  if (
-    row.old_secret !== null &&
-    row.old_secret_until !== null &&
-    Date.parse(row.old_secret_until) > Date.now()
+  row: Pick<EndpointRow, 'workspace_id' | 'id' | 'signing_secret' | 'old_secrets'>,
+): string[] =>
+  [row.signing_secret, ...listValidSecrets(row.old_secrets).map(({ secret }) => secret)].map((sealed) =>
+    unseal(owner, row, 'secret', sealed),
   )
-    secrets.push(unseal(owner, row, 'secret', row.old_secret))
-  return secrets
-}
 
 export const unsealHeaders = (
   owner: SealerOwner,

@@ -112,7 +112,7 @@ const markDead = ({ result, gone }: DeliveryAttempt): DeliveryAttempt => ({
  * The beginning of a response body as text that the database can store. A receiver can echo what it was
  * sent: header values and secrets are masked.
  */
-const toExcerpt = ({ body }: WebhookResponse, secrets: readonly string[]): string | null => {
+export const toExcerpt = ({ body }: WebhookResponse, secrets: readonly string[]): string | null => {
   if (body.length === 0) return null
   let text = body.toString('utf8', 0, 8 * MAX_EXCERPT_BYTES)
   for (const value of secrets) if (value.length >= 4) text = text.replaceAll(value, '****')
@@ -140,7 +140,7 @@ const failureByCode: Readonly<Record<string, string>> = {
 }
 
 /** Why there was no response, in fixed words: an error's own text can name addresses of this network. */
-const describeFailure = (error: unknown): string => {
+export const describeFailure = (error: unknown): string => {
   const { name, code, message } = error as { name?: string; code?: string; message?: string }
   if (name === 'TimeoutError' || name === 'AbortError') return 'No answer came within 15 seconds.'
   if (message?.includes('WCRM_SECRET'))

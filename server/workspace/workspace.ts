@@ -1,8 +1,11 @@
 import { channelTypes } from '../../catalog/channels.ts'
 import { fold } from '../../storage/text.ts'
+import { readChannelHealth } from '../../storage/channel-health.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../storage/workspace.ts'
 import type { Handler } from '../core/handler.ts'
 import { createPageOfRows } from '../core/paging.ts'
+import { showHealth } from '../provider/health/record.ts'
+import { reasonTexts } from '../provider/health/rules.ts'
 import { canSeeChannel, hasHiddenPhones } from '../visibility/policy.ts'
 
 export const whoami: Handler<'workspace_whoami'> = async ({
@@ -72,7 +75,33 @@ export const listTeams: Handler<'workspace_list_teams'> = async ({ tx, actor, cu
     (row) => ({ id: row.id, name: row.name, staff_ids: row.staff_ids ?? [] }),
   )
 
-const showChannel = (row: ChannelRow) => ({
+const withoutProblem = {
+  status: 'ok',
+  reason: null,
+  provider_code: null,
+  messaging_limit: null,
+  since: null,
+  until: null,
+} as const
+
+type HealthRows = Awaited<ReturnType<typeof readChannelHealth>>
+
+/** The health of a channel with a number at the provider. What has passed by itself is no longer a problem. */
+const showChannelHealth = (
+  { id, quality_rating, provider_phone_number_id: number }: ChannelRow,
+  rows: HealthRows,
+) => {
+  if (number === null) return null
+  const row = rows.get(id)
+  const hasPassed = row?.until != null && Date.parse(row.until) <= Date.now()
+  return showHealth({
+    ...withoutProblem,
+    ...(hasPassed ? { since: row.until, messaging_limit: row.messaging_limit } : row),
+    quality_rating,
+  })
+}
+
+const showChannel = (row: ChannelRow, health: HealthRows) => ({
   id: row.id,
   provider_channel_id: row.provider_channel_id,
   name: row.name,
@@ -84,12 +113,19 @@ const showChannel = (row: ChannelRow) => ({
   provider_phone_number_id: row.provider_phone_number_id,
   payment_configuration: row.payment_configuration,
   quality_rating: row.quality_rating,
+  health: showChannelHealth(row, health),
 })
 
 const listWarnings = (rows: readonly ReturnType<typeof showChannel>[]): string[] =>
   rows.flatMap((row) => [
     ...(row.is_default && row.status !== 'connected'
       ? [`The default channel ${row.name ?? row.id} is ${row.status}; sends without a channel will fail.`]
+      : []),
+    ...(row.health?.reason != null
+      ? [
+          `Channel ${row.name ?? row.id} is ${row.health.status} at the provider: ` +
+            `${reasonTexts[row.health.reason] ?? row.health.reason}.`,
+        ]
       : []),
     ...(row.type !== null && !(channelTypes as readonly string[]).includes(row.type)
       ? [`Channel ${row.id} has the type ${row.type}, which the type filter does not know.`]
@@ -100,11 +136,14 @@ export const listChannels: Handler<'workspace_channels'> = async ({ tx, actor, c
   const rows = (await readChannels(tx, actor.workspace.id)).filter(
     (row) => canSeeChannel(actor, row.id) && (input.type === undefined || row.type === input.type),
   )
+  const health = rows.some((row) => row.provider_phone_number_id !== null)
+    ? await readChannelHealth(tx, actor.workspace.id)
+    : new Map()
   const { data, total, next_cursor } = await createPageOfRows(
     cursors,
     input,
     filterByName(rows, input.search, (row) => [row.name, row.identifier]),
-    showChannel,
+    (row) => showChannel(row, health),
   )
   return { data, total, next_cursor, warnings: listWarnings(data) }
 }

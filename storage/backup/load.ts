@@ -1,19 +1,11 @@
-import { createHash, type Hash } from 'node:crypto'
 import { sql } from 'kysely'
 import { hasNoWorkspace, lockWorkspaces } from '../admin.ts'
 import type { Db } from '../database.ts'
 import { withoutIndexes } from '../indexes.ts'
 import type { BackupHeader, BackupLines, BackupTableLine, BackupTrailer } from './dump.ts'
+import { createLineReader, type LineReader, loadError, readHeader } from './lines.ts'
 import { advanceTransactionIds } from './order.ts'
 import { listAppliedMigrations, listBackupTables, quoteIdentifier, type BackupTable } from './schema.ts'
-
-/** The backup cannot be loaded; nothing was changed. */
-export type BackupLoadError = Error & { loadFault: true }
-
-const loadError = (message: string): BackupLoadError =>
-  Object.assign(new Error(message), { loadFault: true as const })
-export const isBackupLoadError = (error: unknown): error is BackupLoadError =>
-  error instanceof Error && 'loadFault' in error
 
 const BATCH_CHARS = 1024 * 1024
 
@@ -32,9 +24,7 @@ export const loadBackup = async (
   try {
     const first = await reader.next()
     const [line = '', ...rest] = first.done ? [] : first.value
-    const header = readHeader(line)
-    const ours = await listAppliedMigrations(db)
-    if (header.migrations.join() !== ours.join()) throw loadError(describeSchemaDifference(header, ours))
+    const header = readHeader(line, await listAppliedMigrations(db))
     await advanceTransactionIds(db, header.highest_xid)
     const rows = await db.transaction().execute((tx) => fillTables(tx, line, rest, reader, onRows))
     await sql`analyze`.execute(db)
@@ -44,41 +34,14 @@ export const loadBackup = async (
   }
 }
 
-const readHeader = (line: string): BackupHeader => {
-  try {
-    const header = JSON.parse(line) as BackupHeader
-    if (header.format === 'wcrm-backup' && header.version === 1) return header
-    if (header.format === 'wcrm-backup')
-      throw loadError(
-        `This backup has the format ${String(header.version)}, which this version does not read.`,
-      )
-  } catch (error) {
-    if (isBackupLoadError(error)) throw error
-  }
-  throw loadError('This is not a backup made by wcrm admin backup.')
-}
-
-const describeSchemaDifference = (header: BackupHeader, ours: readonly string[]): string => {
-  const unknown = header.migrations.filter((name) => !ours.includes(name))
-  const lacking = ours.filter((name) => !header.migrations.includes(name))
-  const how =
-    unknown.length > 0 ? `${unknown.join(', ')} is not known here` : `it lacks ${lacking.join(', ')}`
-  const fix =
-    unknown.length > 0
-      ? 'Restore it with the version that made it.'
-      : 'Restore it with the version that made it, then start this one on it: it migrates the schema.'
-  return `The backup was made by a version with another schema (version ${header.product}: ${how}). ${fix}`
-}
-
 type LoadState = {
   tables: Map<string, BackupTable>
   table: BackupTable | undefined
   insert: string
   waiting: string[]
   chars: number
-  hash: Hash
+  lines: LineReader
   total: number
-  trailer: BackupTrailer | undefined
   onRows: (n: number) => void
 }
 
@@ -95,20 +58,20 @@ const fillTables = async (
     throw loadError('The database is not empty: it has a workspace. Restore into an empty database.')
   const kept = await listBackupTables(tx)
   await sql.raw(`truncate ${kept.map((t) => quoteIdentifier(t.name)).join(', ')}`).execute(tx)
-  const hash = createHash('sha256').update(first).update('\n')
   const state: LoadState = {
     tables: new Map(kept.map((t) => [t.name, t])),
     table: undefined,
     insert: '',
     waiting: [],
     chars: 0,
-    hash,
+    lines: createLineReader(first),
     total: 0,
-    trailer: undefined,
     onRows,
   }
-  // The backup includes the counts; the triggers that maintain them would count twice.
-  await sql`alter table broadcast_recipients disable trigger user`.execute(tx)
+  // The backup includes what the triggers maintain, such as counts, which they would count twice.
+  const triggered = [sql.table('broadcast_recipients'), sql.table('messages')]
+  for (const table of triggered) await sql`alter table ${table} disable trigger user`.execute(tx)
+  let trailer: BackupTrailer | undefined
   await withoutIndexes(
     tx,
     kept.map((t) => t.name),
@@ -116,45 +79,26 @@ const fillTables = async (
       for (const line of rest) await processLine(tx, state, line)
       for (let next = await reader.next(); !next.done; next = await reader.next())
         for (const line of next.value) await processLine(tx, state, line)
-      if (!state.trailer) throw loadError('The backup is truncated: its end is missing.')
-      if (state.trailer.sha256 !== hash.digest('hex'))
-        throw loadError('The backup is damaged: its checksum does not match.')
+      trailer = state.lines.finish()
     },
   )
-  await sql`alter table broadcast_recipients enable trigger user`.execute(tx)
-  const { sequences, rows } = state.trailer!
+  for (const table of triggered) await sql`alter table ${table} enable trigger user`.execute(tx)
+  const { sequences, rows } = trailer!
   await restoreSequences(tx, sequences)
   await verifyRowCounts(tx, rows)
   return rows
 }
 
 const processLine = async (tx: Db, state: LoadState, line: string): Promise<void> => {
-  if (state.trailer) throw loadError('The backup is damaged: there is data after its end.')
-  if (line.startsWith('[')) {
-    state.hash.update(line).update('\n')
+  const read = state.lines.next(line)
+  if (read === 'row') {
     state.waiting.push(line)
     state.chars += line.length
     if (state.chars >= BATCH_CHARS) await flush(tx, state)
     return
   }
   await flush(tx, state)
-  const parsed = parseLine(line)
-  if ('sha256' in parsed) {
-    state.trailer = parsed
-    return
-  }
-  state.hash.update(line).update('\n')
-  startTable(state, parsed)
-}
-
-const parseLine = (line: string): BackupTableLine | BackupTrailer => {
-  try {
-    const parsed = JSON.parse(line) as BackupTableLine | BackupTrailer
-    if ('sha256' in parsed || 'columns' in parsed) return parsed
-  } catch {
-    /* thrown below */
-  }
-  throw loadError('The backup is damaged: a line is not part of the backup format.')
+  if (read !== 'end') startTable(state, read)
 }
 
 const flush = async (tx: Db, state: LoadState): Promise<void> => {

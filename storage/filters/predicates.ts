@@ -154,11 +154,15 @@ const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => 
       exactTest(sql`c.name`, test),
     ])
   }
-  if (field === 'phoneNumber')
+  if (field === 'phoneNumber') {
+    // The expression of the index that lists are sorted by.
+    if (test.op === 'eq' || test.op === 'in')
+      return allOf([sql`c.phone is not null`, exactTest(sql`coalesce(c.phone, '') collate "C"`, test)])
     return allOf([
       ...hints,
       isFoldedTest(test) ? foldedTest(sql`c.phone`, test) : exactTest(sql`c.phone`, test),
     ])
+  }
   const column = field === 'chatappUserId' ? sql`c.chatapp_user_id` : sql`c.web_visitor_id`
   // Ids are ASCII, which every locale lowers in the same way.
   return isFoldedTest(test) ? foldedTest(sql`lower(${column})`, test) : exactTest(column, test)

@@ -1,7 +1,11 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 
-export type FaultKind = 'messages' | 'templates' | 'links' | 'media'
+/**
+ * The calls that a fault is for. `account`: about accounts and numbers themselves. `all`: every call, as with a
+ * revoked token; `restricted`: messages, while the account is restricted.
+ */
+export type FaultKind = 'messages' | 'templates' | 'links' | 'media' | 'account' | 'all' | 'restricted'
 /**
  * What a fault does. `code`: an error code, returned at once or (`async`) with a later status.
  * `drop_answer`: the response is lost after the work was done.
@@ -72,6 +76,16 @@ export const deleteFaults = async (db: Db, accounts: readonly string[] | null): 
     where ${accounts}::text[] is null or account_ids && ${accounts}::text[]`.execute(db)
 }
 
+const kindsOf = (kind: FaultKind): FaultKind[] =>
+  kind === 'messages' ? [kind, 'all', 'restricted'] : [kind, 'all']
+
+/** Deletes what was ordered for these accounts as a whole. */
+export const deleteAccountFaults = async (db: Db, accounts: readonly string[]): Promise<void> => {
+  await sql`
+    delete from sandbox_faults where kind in ('all', 'restricted')
+      and account_ids && ${accounts}::text[]`.execute(db)
+}
+
 /**
  * Uses the oldest fault that applies to this call once, and returns its effect. A fault for a recipient
  * applies to that recipient only, and one for accounts to calls on these and on their numbers, templates and
@@ -86,7 +100,7 @@ export const consumeFault = async (
   const { rows } = await sql<FaultRow>`
     update sandbox_faults set remaining = remaining - 1 where id = (
       select id from sandbox_faults
-      where kind = ${kind} and (recipient is null or recipient = any(${to}::text[]))
+      where kind = any(${kindsOf(kind)}::text[]) and (recipient is null or recipient = any(${to}::text[]))
         and (account_ids is null or ${objectId} = any(account_ids) or account_ids && array(
           select account_id from sandbox_numbers where id = ${objectId}
           union all select account_id from sandbox_templates where id = ${objectId}

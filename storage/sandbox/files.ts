@@ -86,3 +86,33 @@ export const appendUpload = async (
     returning ${columns}`.execute(db)
   return rows[0]
 }
+
+/** Returns the types of complete uploads by their handles. */
+export const findUploadTypes = async (db: Db, handles: readonly string[]): Promise<Map<string, string>> => {
+  const rows = await db
+    .selectFrom('sandbox_uploads')
+    .select(['handle', 'file_type'])
+    .where(sql<boolean>`handle = any(${handles}::text[])`)
+    .execute()
+  return new Map(rows.map(({ handle, file_type: type }) => [handle!, type]))
+}
+
+/** Inserts complete uploads of unknown bytes; those whose handle exists are skipped. */
+export const insertKnownUploads = async (
+  db: Db,
+  uploads: readonly { handle: string; file_type: string }[],
+): Promise<void> => {
+  if (uploads.length === 0) return
+  await db
+    .insertInto('sandbox_uploads')
+    .values(
+      uploads.map((upload) => ({
+        id: `upload:${upload.handle}`,
+        file_name: null,
+        file_length: 0,
+        ...upload,
+      })),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .execute()
+}

@@ -39,13 +39,15 @@ export const updateSandboxNumber = async (
     status?: string | undefined
     quality_rating?: string | undefined
     verified_name?: string | undefined
+    messaging_limit?: string | undefined
   },
 ): Promise<SandboxNumber | undefined> => {
-  const { status = null, quality_rating = null, verified_name = null } = change
+  const { status = null, quality_rating = null, verified_name = null, messaging_limit = null } = change
   const { rows } = await sql<SandboxNumber>`
     update sandbox_numbers set status = coalesce(${status}, status),
       quality_rating = coalesce(${quality_rating}, quality_rating),
-      verified_name = coalesce(${verified_name}, verified_name)
+      verified_name = coalesce(${verified_name}, verified_name),
+      messaging_limit = coalesce(${messaging_limit}, messaging_limit)
     where id = ${id} returning *`.execute(db)
   return rows[0]
 }

@@ -20,6 +20,8 @@ export const contactsTables = {
     id: identity(),
     name: nullable(text()),
     phone: nullable(text()),
+    phone_key: nullable(text()),
+    provider_phone: nullable(text()),
     chatapp_user_id: nullable(text()),
     dnd: withDefault(boolean()),
     starred: withDefault(boolean()),

@@ -14,6 +14,9 @@ import {
   type Table,
 } from './columns.ts'
 
+/** A sealed secret that was replaced, and until when it signs too: real time, ISO 8601 UTC. */
+export type OldSecret = { secret: string; until: string }
+
 /** The event log, webhooks, and what the provider sends. */
 export const eventsTables = {
   events: {
@@ -33,8 +36,7 @@ export const eventsTables = {
     payload_format: withDefault(oneOf('envelope', 'data')),
     custom_headers: text(),
     signing_secret: text(),
-    old_secret: nullable(text()),
-    old_secret_until: nullable(timestamp()),
+    old_secrets: withDefault(jsonb<OldSecret[]>()),
     consecutive_failures: withDefault(integer()),
     failing_since: nullable(timestamp()),
     warned: withDefault(smallint()),

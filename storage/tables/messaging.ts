@@ -75,6 +75,18 @@ export const messagingTables = {
     created_at: timestamp(),
     updated_at: timestamp(),
   },
+  channel_deliveries: {
+    workspace_id: bigint(),
+    message_id: bigint(),
+    channel_id: bigint(),
+    conversation_id: bigint(),
+    body: text(),
+    attempts: withDefault(smallint()),
+    error: nullable(text()),
+    next_attempt_at: timestamp(),
+    lease_until: nullable(timestamp()),
+    expires_at: timestamp(),
+  },
   broadcasts: {
     workspace_id: bigint(),
     id: identity(),

@@ -29,6 +29,7 @@ export const sandboxTables = {
     status: withDefault(text()),
     quality_rating: withDefault(text()),
     clock_offset_ms: withDefault(bigint()),
+    messaging_limit: withDefault(text()),
     seq: identity(),
   },
   sandbox_subscriptions: {

@@ -12,6 +12,7 @@ import {
   text,
   textArray,
   timestamp,
+  withDefault,
   type Table,
 } from './columns.ts'
 
@@ -47,6 +48,7 @@ export const serverTables = {
     state: oneOf('running', 'done'),
     intent: nullable(jsonb()),
     lease_until: nullable(timestamp()),
+    give_up_at: nullable(timestamp()),
     status: nullable(smallint()),
     body: nullable(text()),
     created_at: timestamp(),
@@ -79,5 +81,6 @@ export const serverTables = {
     timezone: text(),
     generated_at: timestamp(),
     rows: jsonb(),
+    valid: withDefault(boolean()),
   },
 } satisfies Record<string, Table>

@@ -16,14 +16,19 @@ export type AdminDatabases = {
   open: (folder: string) => Promise<Storage>
 }
 
+type AdminResult = { exit: number; out: string; err: string }
+
 /** Runs `wcrm admin` with these arguments. */
-export const runAdmin = async (...argv: string[]): Promise<{ exit: number; out: string; err: string }> => {
+export const runAdmin = (...argv: string[]): Promise<AdminResult> => runAdminWith({}, ...argv)
+
+/** The same with variables of the environment. */
+export const runAdminWith = async (env: Record<string, string>, ...argv: string[]): Promise<AdminResult> => {
   const [stdout, stderr] = [collectOutput(), collectOutput()]
   const exit = await runCommandLine(['admin', ...argv], {
     stdin: new PassThrough(),
     stdout: stdout.stream,
     stderr: stderr.stream,
-    env: {},
+    env,
   })
   return { exit, out: stdout.text(), err: stderr.text() }
 }

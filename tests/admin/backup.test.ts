@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, it } from 'node:test'
@@ -157,84 +157,44 @@ describe('admin: backup, restore and move', () => {
   })
 
   it('restore refuses a damaged file and changes nothing', async () => {
-    const target = databases.newFolder()
     const bytes = readFileSync(file)
     const lines = gunzipSync(bytes).toString().split('\n')
-    const write = (name: string, content: Buffer): string => {
-      writeFileSync(join(databases.home, name), content)
-      return join(databases.home, name)
+    const target = join(databases.home, 'never-made')
+    const refuse = async (detail: RegExp, name: string, content: Buffer): Promise<void> => {
+      const damaged = join(databases.home, name)
+      writeFileSync(damaged, content)
+      await fail(2, detail, 'restore', damaged, '--data', target)
+      assert.ok(!existsSync(target), `${name} made a database`)
     }
-    const pack = (name: string, content: readonly string[]) => write(name, gzipSync(content.join('\n')))
-    await fail(
-      2,
-      /truncated/,
-      'restore',
-      write('cut.gz', bytes.subarray(0, bytes.length / 2)),
-      '--data',
-      target,
-    )
-    await fail(2, /its end is missing/, 'restore', pack('endless.gz', lines.slice(0, -2)), '--data', target)
-    await fail(
-      2,
-      /checksum/,
-      'restore',
-      pack(
-        'changed.gz',
-        lines.map((line) => line.replace('Olivia', 'Oliver')),
-      ),
-      '--data',
-      target,
-    )
-    await fail(
-      2,
-      /checksum/,
-      'restore',
-      pack(
-        'fewer.gz',
-        lines.filter((line) => !line.includes('Olivia')),
-      ),
-      '--data',
-      target,
-    )
-    await fail(
-      2,
-      /another schema .*0000-older is not known here/,
-      'restore',
-      pack('older.gz', [lines[0]!.replace('0001-spine', '0000-older'), ...lines.slice(1)]),
-      '--data',
-      target,
-    )
-    await fail(
-      2,
-      /another form of the table/,
-      'restore',
-      pack(
-        'form.gz',
-        lines.map((line) => line.replace('"name":"emoji"', '"name":"icon"')),
-      ),
-      '--data',
-      target,
-    )
-    await fail(2, /not a backup/, 'restore', pack('other.gz', ['hello']), '--data', target)
-    await fail(
-      2,
-      /cannot be decompressed/,
-      'restore',
-      write('plain.gz', Buffer.from('hello')),
-      '--data',
-      target,
-    )
+    const pack = (content: readonly string[]) => gzipSync(content.join('\n'))
+    const [header = '', ...rest] = lines
+    await refuse(/truncated/, 'cut.gz', bytes.subarray(0, bytes.length / 2))
+    await refuse(/its end is missing/, 'endless.gz', pack(lines.slice(0, -2)))
+    await refuse(/data after its end/, 'longer.gz', pack([...lines.slice(0, -1), '[]', '']))
+    await refuse(/not part of the backup/, 'noise.gz', pack([header, 'noise', ...rest]))
+    await refuse(/checksum/, 'changed.gz', pack(lines.map((line) => line.replace('Olivia', 'Oliver'))))
+    await refuse(/checksum/, 'fewer.gz', pack(lines.filter((line) => !line.includes('Olivia'))))
+    const older = header.replace('0001-spine', '0000-older')
+    await refuse(/another schema .*0000-older is not known here/, 'older.gz', pack([older, ...rest]))
+    await refuse(/not a backup/, 'other.gz', pack(['hello']))
+    await refuse(/not a backup/, 'empty.gz', pack([]))
+    await refuse(/cannot be decompressed/, 'plain.gz', Buffer.from('hello'))
     await fail(3, /does not exist/, 'restore', join(databases.home, 'missing.gz'), '--data', target)
+    const none = join(databases.home, 'none.gz')
+    await fail(3, /no database/, 'backup', none, '--data', join(databases.home, 'nothing'))
+    assert.ok(!existsSync(none))
+  })
+
+  it('restore refuses a whole file that does not fit the schema, and changes nothing', async () => {
+    const target = databases.newFolder()
+    const lines = gunzipSync(readFileSync(file)).toString().trimEnd().split('\n')
+    const changed = lines.slice(0, -1).map((line) => line.replace('"name":"emoji"', '"name":"icon"'))
+    const hash = createHash('sha256').update(changed.map((line) => `${line}\n`).join(''))
+    const trailer = { ...JSON.parse(lines.at(-1)!), sha256: hash.digest('hex') }
+    const form = join(databases.home, 'form.gz')
+    writeFileSync(form, gzipSync([...changed, JSON.stringify(trailer), ''].join('\n')))
+    await fail(2, /another form of the table/, 'restore', form, '--data', target)
     assert.deepEqual((await succeed('workspaces', 'list', '--data', target)).data, [])
-    await fail(
-      3,
-      /no database/,
-      'backup',
-      join(databases.home, 'none.gz'),
-      '--data',
-      join(databases.home, 'nothing'),
-    )
-    assert.ok(!existsSync(join(databases.home, 'none.gz')))
   })
 
   it('moves to PostgreSQL and back', onPostgres, () =>

@@ -29,7 +29,7 @@ export const invariants: readonly Invariant[] = [
     violate: `update conversations set last_message_id = last_message_id - 1 ${LATEST_CONVERSATION}`,
   },
   {
-    name: 'messages since the last reply or close are unread, and the reply status tells who wrote last',
+    name: 'messages since the last reply or close are unread, and the status tells who wrote last (no failed reply)',
     violations: `
       select v.id from conversations v
       where (v.unread_count, v.reply_status) is distinct from (
@@ -43,7 +43,8 @@ export const invariants: readonly Invariant[] = [
                 where e.workspace_id = v.workspace_id and e.conversation_id = v.id),
               '-infinity')),
         (select case m.direction when 'inbound' then 'incoming_no_reply' else 'outgoing_no_response' end
-          from messages m where m.workspace_id = v.workspace_id and m.id = v.last_message_id))`,
+          from messages m where m.workspace_id = v.workspace_id and m.conversation_id = v.id
+            and not m.note and m.status <> 'failed' order by m.created_at desc, m.id desc limit 1))`,
     violate: `update conversations set unread_count = unread_count + 1 ${LATEST_CONVERSATION}`,
   },
   {
@@ -103,6 +104,31 @@ export const invariants: readonly Invariant[] = [
         where m.workspace_id = w.workspace_id and m.conversation_id = w.conversation_id
           and m.direction = 'inbound' and m.created_at = w.since and m.episode = w.episode)`,
     violate: 'delete from reply_waits where ended_at is null',
+  },
+  {
+    name: 'who waits does so since the wait began, and the latest message to the customer failed or not',
+    violations: `
+      select w.conversation_id as id from reply_waits w
+      join conversations v on v.workspace_id = w.workspace_id and v.id = w.conversation_id
+      where w.ended_at is null and v.waiting_since is distinct from w.since
+      union
+      select v.id from conversations v
+      where v.delivery_failed <> coalesce((
+        select m.status = 'failed' from messages m
+        where m.workspace_id = v.workspace_id and m.conversation_id = v.id and m.direction = 'outbound'
+        order by m.created_at desc, m.id desc limit 1), false)`,
+    violate: 'update conversations set waiting_since = null',
+  },
+  {
+    name: 'customers react to messages that they have read',
+    violations: `
+      select r.message_id as id from message_reactions r
+      left join messages m on m.workspace_id = r.workspace_id and m.id = r.message_id
+      where r.emoji is null or not coalesce(r.at >= m.read_at, false)`,
+    violate: `
+      insert into message_reactions (workspace_id, message_id, sender, emoji, at)
+      select workspace_id, id, 'customer', '👍', created_at - interval '1 day' from messages limit 1
+      on conflict (workspace_id, message_id, sender) do update set at = excluded.at`,
   },
   {
     name: 'open conversations have the deadlines of their policy, and a late reply is a breach',

@@ -49,7 +49,7 @@ everyDatabase('import: resume', (server, database) => {
 
   it('a killed import resumes, and every row is imported once', async () => {
     const { workspace } = await files.createScene(server())
-    const rows = 20_000
+    const rows = 10_000
     const isInvalid = (n: number) => n % 1000 === 999
     const csvRows = Array.from(
       { length: rows },
@@ -68,7 +68,7 @@ everyDatabase('import: resume', (server, database) => {
         .filter((name) => name.endsWith('.json'))
         .map((name) => JSON.parse(readFileSync(join(stateFolder, name), 'utf8')) as ImportState)[0]
     const argv = ['contacts', 'import', file, '--failures', failures]
-    for (const minRows of [2000, 9000]) {
+    for (const minRows of [1000, 4500]) {
       const child = spawn(process.execPath, ['bin/wcrm.js', ...argv, '--resume'], { env, stdio: 'ignore' })
       const exited = once(child, 'exit') as Promise<[number | null, string | null]>
       const abort = new AbortController()
@@ -81,7 +81,7 @@ everyDatabase('import: resume', (server, database) => {
       assert.ok(readState()!.totals.rows < rows)
     }
     const stopped = readState()!
-    assert.ok(stopped.totals.rows >= 9000)
+    assert.ok(stopped.totals.rows >= 4500)
     assert.equal((await runCli(['contacts', 'import', file, '--resume'], env)).exit, 2, 'other flags')
     const { exit, stdout, stderr } = await runCli(
       [...argv, '--resume', '--json=rows,created,updated,unchanged,failed'],
@@ -89,7 +89,7 @@ everyDatabase('import: resume', (server, database) => {
     )
     assert.deepEqual(
       [exit, JSON.parse(stdout)],
-      [9, { rows, created: rows - 20, updated: 0, unchanged: 0, failed: 20 }],
+      [9, { rows, created: rows - 10, updated: 0, unchanged: 0, failed: 10 }],
       stderr,
     )
     assert.equal(readState(), undefined)
@@ -98,7 +98,7 @@ everyDatabase('import: resume', (server, database) => {
         await countRows(server(), 'contacts', workspace),
         await countRows(server(), 'events', workspace, 'contact.created/1'),
       ],
-      [rows - 20, rows - 20],
+      [rows - 10, rows - 10],
     )
     const lines = readFileSync(failures, 'utf8')
       .trimEnd()
@@ -106,7 +106,7 @@ everyDatabase('import: resume', (server, database) => {
       .map((line) => (JSON.parse(line) as { line: number }).line)
     assert.deepEqual(
       lines,
-      Array.from({ length: 20 }, (_, n) => (n + 1) * 1000 + 1),
+      Array.from({ length: 10 }, (_, n) => (n + 1) * 1000 + 1),
     )
   })
 

@@ -8,6 +8,7 @@ import type { Db } from '../../storage/database.ts'
 import { toAttributeRows, type ValueRow, type Attrs } from '../../storage/contact-values.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
+import { runs } from '../level.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 
 type Row = ValueRow & { contact_id: string }
@@ -147,7 +148,7 @@ everyDatabase('Search rows of custom field values', (server) => {
           maxRows = Math.max(maxRows, actual.length)
         }
       }),
-      { numRuns: 25 },
+      { numRuns: runs(10, 60) },
     )
     assert.ok(maxRows > 20, `the generated contacts had ${maxRows} rows at most`)
     const contacts = (await run('crm_search_contacts', {})).data as { id: string }[]

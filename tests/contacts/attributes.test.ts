@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { customFieldTypes } from '../../catalog/custom-fields.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
+import { runs } from '../level.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 
 const phone = '+15550100042'
@@ -305,7 +306,7 @@ everyDatabase('Custom field values', (server) => {
           input.boolean,
         ])
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20, 200) },
     )
   })
 

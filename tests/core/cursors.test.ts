@@ -85,7 +85,7 @@ everyDatabase(
             pages.map((_, i) => (i === 0 ? whole.data.length : null)),
           )
         }),
-        { numRuns: runs(10, 50) },
+        { numRuns: runs(6, 50) },
       )
     })
 
@@ -122,7 +122,7 @@ everyDatabase(
             for (const id of ids) assert.ok(gone.has(id) || seen.includes(id), `${id} is missing`)
           },
         ),
-        { numRuns: runs(6, 24) },
+        { numRuns: runs(3, 24) },
       )
     })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
+import { databases } from '../databases.ts'
 import { type Door, doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import {
@@ -109,7 +110,7 @@ const assertNothingFound = (
   )
 }
 
-everyDatabase('Workspace isolation', (server) => {
+everyDatabase('Workspace isolation', (server, database) => {
   let scene: TwoWorlds
   before(async () => {
     const [mine, other] = [
@@ -124,7 +125,8 @@ everyDatabase('Workspace isolation', (server) => {
     }
   })
 
-  for (const index of [0, 1]) {
+  // The doors differ in how they read a request, which no database changes.
+  for (const index of database === databases[0] ? [0, 1] : [1]) {
     for (const op of operations) {
       it(`${op.name} neither shows nor changes another workspace [${['rest', 'ops'][index]}]`, async () => {
         const { other, mine } = scene

@@ -3,7 +3,8 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { doAs } from '../calls.ts'
-import { doorsOf, everyDatabase, everyDoor, type Reply } from '../doors.ts'
+import { databases } from '../databases.ts'
+import { type Door, doorsOf, everyDatabase, everyDoor, type Reply } from '../doors.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { buildExampleInputs, seedWorld, type World } from '../world.ts'
 
@@ -40,11 +41,14 @@ const assertHidden = (reply: Reply, what: string): void => {
   )
 }
 
-everyDatabase('Hidden phone numbers', (server) => {
+everyDatabase('Hidden phone numbers', (server, database) => {
   it('no response of any operation contains a phone, success or error, over any door', async () => {
     const seeded = await createMaskedWorld(server())
     const { key } = await seeded.workspace.staff({ role: 'agent', hide_phone_numbers: true, reports: true })
-    const [rest, ops, mcp, cli] = doorsOf(server().url, key)
+    const doors = doorsOf(server().url, key)
+    const ops = doors[1]!
+    // The doors differ in how they write a response, which no database changes.
+    const tried = database === databases[0] ? doors : [ops]
     // Saved filters, and agents' quick messages, can only be changed by their owner.
     const { saved_filter: own } = await doAs(server(), key)('crm_create_saved_filter', {
       name: 'Own',
@@ -58,20 +62,23 @@ everyDatabase('Hidden phone numbers', (server) => {
     const succeeded = new Set<string>()
     const callAndCheck = async (
       op: Operation,
-      door: typeof rest,
+      door: Door,
       input: Record<string, unknown>,
       confirm?: string,
     ) => {
-      const reply = await door!.call(op.name, input, confirm ? { confirm } : {})
-      assertHidden(reply, `${op.name} over ${door!.name}`)
+      const reply = await door.call(op.name, input, confirm ? { confirm } : {})
+      assertHidden(reply, `${op.name} over ${door.name}`)
       assert.notEqual(reply.status, 500, op.name)
       if (reply.status < 300) succeeded.add(op.name)
     }
     for (const op of operations)
       for (const input of buildExampleInputs(world, op)) {
         const dryRunInput = op.dryRun ? { ...input, dry_run: true } : input
-        for (const door of [rest, ops, mcp, cli]) await callAndCheck(op, door, dryRunInput)
-        for (const door of [rest, ops, mcp]) await callAndCheck(op, door, { ...dryRunInput, nonsense: true })
+        for (const door of tried) {
+          await callAndCheck(op, door, dryRunInput)
+          // The command line has no flag for it.
+          if (door.name !== 'cli') await callAndCheck(op, door, { ...dryRunInput, nonsense: true })
+        }
         await callAndCheck(
           op,
           ops,

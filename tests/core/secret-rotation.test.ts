@@ -8,6 +8,8 @@ import {
   getKeyId,
   requireKnownSecret,
 } from '../../server/secret.ts'
+import { sealAccountSecret, unsealAccount } from '../../server/provider/account-secrets.ts'
+import { insertProviderAccount, listSealedAccounts } from '../../storage/provider-accounts.ts'
 import { secretRotationJob } from '../../server/jobs/reseal.ts'
 import { createSealer } from '../../server/sealer.ts'
 import { createDatabase, databases, type TestDatabase } from '../databases.ts'
@@ -48,6 +50,16 @@ const createSealedValues = async (server: TestServer, workspace: TestWorkspace) 
   const id: string = created.body.endpoint.id
   const rotate = { idempotencyKey: 'rotate-its-secret', confirm: 'rotate' }
   const rotated = await rest.call('webhooks_rotate_secret', { endpoint_id: id }, rotate)
+  const account = { workspace_id: workspace.id, account_id: `77${workspace.id}` }
+  const seal = (what: 'token' | 'app_secret') =>
+    sealAccountSecret(server.app.accountSealer, account, what, `the ${what}`)
+  await insertProviderAccount(
+    server.db,
+    workspace.id,
+    account.account_id,
+    { token: seal('token'), app_secret: seal('app_secret') },
+    server.app.now(),
+  )
   const page = await rest.call('webhooks_list_endpoints', { limit: 1 })
   return { id, created, rotated, cursor: page.body.next_cursor as string }
 }
@@ -61,6 +73,9 @@ const assertOpens = async (
   const rest = doorsOf(server.url, workspace.owner.key)[0]!
   const stored = await loadStored(server, workspace.id, id)
   assert.deepEqual(stored.secrets, [rotated.body.signing_secret, created.body.signing_secret])
+  const [account] = await listSealedAccounts(server.db, [`77${workspace.id}`])
+  const opened = unsealAccount(server.app.accountSealer, account!)
+  assert.deepEqual([opened?.token, opened?.appSecret], ['the token', 'the app_secret'])
   const create = { idempotencyKey: 'create-an-endpoint' }
   const replay = await rest.call('webhooks_create_endpoint', { url: 'https://example.com/one' }, create)
   assert.deepEqual([replay.status, replay.text], [201, created.text])
@@ -101,7 +116,7 @@ for (const database of databases) {
       assert.equal((await loadStored(old, workspace.id, meanwhile.body.endpoint.id)).secrets.length, 1)
 
       await old.close()
-      assert.equal(await runJob(next), 7, 'three endpoints and four responses')
+      assert.equal(await runJob(next), 8, 'three endpoints, an account and four responses')
       assert.equal(next.app.secrets.current, computeSecretFingerprint(NEW))
       assert.equal(await countStale(storage.db, NEW), 0)
       assert.notEqual(await findResealedFingerprint(storage.db), computeSecretFingerprint(NEW))

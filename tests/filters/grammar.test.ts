@@ -221,7 +221,7 @@ everyDatabase('Filter grammar', (server) => {
           )
         },
       ),
-      { numRuns: runs(20, 120) },
+      { numRuns: runs(8, 120) },
     )
   })
 })

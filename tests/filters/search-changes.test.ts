@@ -54,7 +54,7 @@ everyDatabase(
           const page: ContactsPage = await run('crm_search_contacts', { filter, sort, limit: 100 })
           assert.deepEqual(toIds(page.data), findExpectedIds(changed, { filter, sort }))
         }),
-        { numRuns: runs(30, 300) },
+        { numRuns: runs(12, 300) },
       )
     })
 
@@ -105,7 +105,7 @@ everyDatabase(
           if (!['updatedAt', 'name'].includes(sort.field))
             assert.equal(new Set(listedIds).size, listedIds.length)
         }),
-        { numRuns: runs(4, 24) },
+        { numRuns: runs(2, 24) },
       )
     })
   },

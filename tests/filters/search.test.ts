@@ -73,7 +73,7 @@ everyDatabase(
               assertTotal(page, expected.length)
               assert.equal(page.next_cursor === null, expected.length <= 100)
             }),
-            { numRuns: runs(30, 400) },
+            { numRuns: runs(12, 400) },
           )
         })
 
@@ -97,7 +97,7 @@ everyDatabase(
                   assert.deepEqual([total, approximate], [null, null])
               },
             ),
-            { numRuns: runs(4, 24) },
+            { numRuns: runs(3, 24) },
           )
         })
 
@@ -140,7 +140,7 @@ everyDatabase(
               assert.deepEqual(toIds(page.data), expected.slice(0, 100))
               assertTotal(page, expected.length)
             }),
-            { numRuns: runs(10, 120) },
+            { numRuns: runs(5, 120) },
           )
         })
 
@@ -159,7 +159,7 @@ everyDatabase(
                 )
               },
             ),
-            { numRuns: runs(10, 120) },
+            { numRuns: runs(5, 120) },
           )
         })
       })

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { errors } from '../../catalog/errors.ts'
+import { reasons } from '../../catalog/reasons.ts'
 import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../../catalog/index.ts'
 import { createOpenapi } from '../../server/http/openapi.ts'
 import { createAssets, renderPage } from '../../server/http/pages.ts'
@@ -105,6 +107,17 @@ describe('HTML pages', () => {
       assert.ok(text.includes(title) && text.includes(`${publicUrl}/errors/${code}`))
     }
     assert.ok((await (await get('/errors'))!.text()).includes('rate_limited'))
+  })
+
+  it('every reason is given somewhere, and is on the pages of its codes', async () => {
+    const source = globSync('{server,mcp}/**/*.ts')
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('\n')
+    for (const [reason, { codes }] of Object.entries(reasons)) {
+      assert.ok(source.includes(`'${reason}'`), `${reason} is not given anywhere`)
+      for (const code of codes)
+        assert.ok((await (await get(`/errors/${code}`))!.text()).includes(`<code>${reason}</code>`), reason)
+    }
   })
 
   it('only known paths have a page', async () => {

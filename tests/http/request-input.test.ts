@@ -183,7 +183,8 @@ everyDatabase('HTTP: body and query', (server) => {
     const reply = await badInput('/v1/contacts/count', post(nested))
     assert.equal(reply.body.errors[0].pointer, '#/filter/or/1/name/eq')
     for (const input of [twice, '{"name":"Twice","__proto__":{"dry_run":true}}']) {
-      const message = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"crm_create_group","arguments":${input}}}`
+      const params = `{"name":"crm_create_group","arguments":${input}}`
+      const message = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`
       const answer = await raw('/mcp', post(message))
       assert.equal(answer.status, 400, JSON.stringify(answer.body))
     }

@@ -3,6 +3,7 @@ import { it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
 import { everyDatabase } from '../doors.ts'
+import { runs } from '../level.ts'
 import { buildCustomerMessage, createCustomerFixture, postWebhook } from '../provider/webhook-fixture.ts'
 
 /** Names of fields that the parser reads. */
@@ -143,7 +144,7 @@ everyDatabase(
           const { status } = await postWebhook(server(), JSON.stringify(body) ?? '')
           assert.ok(status === 200 || (status >= 400 && status < 500), String(status))
         }),
-        { numRuns: 150 },
+        { numRuns: runs(50, 500) },
       )
       await server().app.jobs.job('provider-updates').runOnce()
       const { rows } = await sql<{ kind: string; payload: unknown }>`

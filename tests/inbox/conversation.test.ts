@@ -97,6 +97,7 @@ const insertLastMessages = async ({ server: { db }, workspace }: Owned, conversa
     reply_to_id: first,
     error: null,
     created_at: at(7),
+    deleted_at: null,
   }
 }
 
@@ -137,6 +138,7 @@ const insertFullConversation = async ({ server, workspace, call }: Owned & Pick<
     last_activity_at: at(7),
     created_at: at(1),
     unread_count: 3,
+    waiting_since: at(2),
   })
   const now = Date.parse(server.app.now())
   const ago = (ms: number): string => new Date(now - ms).toISOString()
@@ -165,6 +167,7 @@ const insertFullConversation = async ({ server, workspace, call }: Owned & Pick<
     starred: true,
     unread_count: 3,
     reply_status: 'incoming_no_reply',
+    waiting_since: at(2),
     sla: {
       status: 'running',
       next_due_at: ago(-60_000),

@@ -71,7 +71,9 @@ const storeInbound = async (
   { at, ad, opensWindow, ...fields }: Required<Pick<Inbound, 'at' | 'ad' | 'opensWindow'>> & Inbound,
 ): Promise<string> => {
   const { text, type } = fields
+  const { state, episode } = conversation
   const id = await insertMessage(context, conversation, {
+    episode: state === 'closed' ? episode + 1 : episode,
     direction: 'inbound',
     status: 'received',
     created_at: at,

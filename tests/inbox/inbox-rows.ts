@@ -28,6 +28,7 @@ export type ConversationFields = {
   last_activity_at?: string | null
   created_at?: string
   unread_count?: number
+  waiting_since?: string | null
 }
 
 export const insertConversation = async (

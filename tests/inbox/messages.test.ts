@@ -91,6 +91,9 @@ const toExpectedMessages = (
     read_at: null,
     template: null,
     note: false,
+    reactions: [],
+    edited_at: null,
+    deleted_at: null,
   }
   const owner = { staff_id: staffId, name: 'Owner' }
   return {

@@ -1,127 +1,20 @@
 import assert from 'node:assert/strict'
 import { after, it } from 'node:test'
 import fc from 'fast-check'
-import { conversationSearchStrategy } from '../../storage/conversation-lists.ts'
+import { conversationSearchStrategy } from '../../storage/conversation-search.ts'
 import { callAs, doAs, everyPage } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
+import { runs } from '../level.ts'
+import { makeWorkspace } from '../servers.ts'
+import { at, insertContact, insertConversation, insertChannel, idsOf } from './inbox-rows.ts'
 import {
-  at,
-  insertContact,
-  type ConversationFields,
-  insertConversation,
-  insertChannel,
-  idsOf,
-} from './inbox-rows.ts'
-
-type ConversationRow = Required<
-  Pick<
-    ConversationFields,
-    'contact_id' | 'channel_id' | 'state' | 'assigned_staff_id' | 'assigned_team_id' | 'reply_status'
-  >
-> & { id: string; name: string | null; phone: string | null; activity: string }
-
-type SearchData = { workspace: TestWorkspace; key: string; channels: string[]; rows: ConversationRow[] }
-
-const names = ['Ada', 'Émile Zola', null, 'ÆLF', '李小龍', 'ada bader', 'Zoë 100%']
-
-/**
- * Inserts 72 conversations of 24 contacts with every combination of the filters and with equal times. Some
- * have no contact, no channel or no messages.
- */
-const insertSearchData = async (server: TestServer): Promise<SearchData> => {
-  const workspace = await makeWorkspace(server)
-  const channels = [
-    await insertChannel(server, workspace, 'One'),
-    await insertChannel(server, workspace, 'Two'),
-    await insertChannel(server, workspace, 'Three', 'web'),
-  ]
-  const staff = workspace.owner.staffId
-  const contacts: { id: string; name: string | null; phone: string }[] = []
-  for (let i = 0; i < 24; i++) {
-    const person = { name: names[i % names.length]!, phone: `1555010${String(i * 131).padStart(4, '0')}` }
-    contacts.push({ id: await insertContact(server.db, workspace.id, person.name, person.phone), ...person })
-  }
-  const rows: ConversationRow[] = []
-  for (let i = 0; i < 72; i++) {
-    const person = i % 17 === 5 ? null : contacts[(i * 7) % 24]!
-    const fields = {
-      contact_id: person?.id ?? null,
-      channel_id: i % 19 === 7 ? null : channels[i % 3]!,
-      state: i & 1 ? ('closed' as const) : ('open' as const),
-      assigned_staff_id: (i >> 1) % 3 === 1 ? staff : null,
-      assigned_team_id: (i >> 1) % 3 === 2 ? '77' : null,
-      reply_status: ([null, 'incoming_no_reply', 'outgoing_no_response'] as const)[Math.floor(i / 6) % 3]!,
-    }
-    const activity = at((i * 5) % 29)
-    const id = await insertConversation(server.db, workspace.id, {
-      ...fields,
-      ...(i % 11 === 3 ? { created_at: activity } : { created_at: at(-100), last_activity_at: activity }),
-    })
-    rows.push({ id, ...fields, name: person?.name ?? null, phone: person?.phone ?? null, activity })
-  }
-  return { workspace, key: workspace.owner.key, channels, rows }
-}
-
-const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 })
-
-const filtersArbitrary: fc.Arbitrary<Filters> = fc.record({
-  query: optional(
-    fc.constantFrom(
-      'ADA',
-      'a',
-      'é',
-      'émile',
-      'ælf',
-      '李小',
-      '龍',
-      '0100',
-      '+1 555 010',
-      '100%',
-      '%',
-      'nobody',
-    ),
-  ),
-  state: optional(fc.constantFrom('open', 'closed')),
-  assigned: optional(fc.boolean()),
-  channel: optional(fc.nat(2)),
-  reply_status: optional(fc.constantFrom('incoming_no_reply', 'outgoing_no_response')),
-})
-
-type Filters = {
-  query?: string | undefined
-  state?: string | undefined
-  assigned?: boolean | undefined
-  channel?: number | undefined
-  reply_status?: string | undefined
-}
-
-const toSearchInput = ({ channel, ...rest }: Filters, { channels }: SearchData): Record<string, unknown> =>
-  JSON.parse(
-    JSON.stringify({ ...rest, ...(channel === undefined ? {} : { channel_id: channels[channel] }) }),
-  ) as Record<string, unknown>
-
-const matchesFilters =
-  ({ query, state, assigned, channel, reply_status: reply }: Filters, { channels }: SearchData) =>
-  (row: ConversationRow): boolean =>
-    (query === undefined ||
-      (row.contact_id !== null &&
-        ((row.name ?? '').toLowerCase().includes(query.toLowerCase()) ||
-          (row.phone ?? '').includes(query.replaceAll(/[ +]/g, '') || query)))) &&
-    (state === undefined || row.state === state) &&
-    (assigned === undefined ||
-      assigned === (row.assigned_staff_id !== null || row.assigned_team_id !== null)) &&
-    (channel === undefined || row.channel_id === channels[channel]) &&
-    (reply === undefined || row.reply_status === reply)
-
-const compareByActivity = (a: ConversationRow, b: ConversationRow): number =>
-  a.activity === b.activity ? Number(BigInt(b.id) - BigInt(a.id)) : a.activity < b.activity ? 1 : -1
-
-const expectedIds = (data: SearchData, filter: Filters): string[] =>
-  data.rows
-    .filter(matchesFilters(filter, data))
-    .toSorted(compareByActivity)
-    .map((row) => row.id)
+  expectedIds,
+  type Filters,
+  filtersArbitrary,
+  insertSearchData,
+  type SearchData,
+  toSearchInput,
+} from './search-model.ts'
 
 const defaultStrategy = { ...conversationSearchStrategy }
 
@@ -149,7 +42,7 @@ everyDatabase('Conversation search', (server) => {
       await fc.assert(
         fc.asyncProperty(
           filtersArbitrary,
-          fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 3 }),
+          fc.array(fc.integer({ min: 5, max: 40 }), { minLength: 1, maxLength: 3 }),
           async (wanted, limits) => {
             const pages = await everyPage(
               run,
@@ -160,7 +53,7 @@ everyDatabase('Conversation search', (server) => {
             assert.deepEqual(pages.flatMap(idsOf), expectedIds(data, wanted))
           },
         ),
-        { numRuns: 60 },
+        { numRuns: runs(30, 200) },
       )
       Object.assign(conversationSearchStrategy, defaultStrategy)
     })
@@ -184,6 +77,13 @@ everyDatabase('Conversation search', (server) => {
         { assigned: false, reply_status: 'incoming_no_reply' },
         { channel: 0 },
         { channel: 1, state: 'closed' },
+        { assignee: 0 },
+        { assignee: 1, sort: 'longest_wait' },
+        { delivery: 'failed' },
+        { delivery: 'unknown', sort: 'longest_wait' },
+        { contact: 7 },
+        { contact: 7, delivery: 'unknown' },
+        { sort: 'longest_wait' },
       ] satisfies Filters[]) {
         const filter = { ...wanted, query }
         const found = await run('inbox_search_conversations', { ...toSearchInput(filter, data), limit: 100 })
@@ -215,7 +115,13 @@ everyDatabase('Conversation search', (server) => {
       fc.asyncProperty(
         fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 3 }),
         fc.array(fc.nat(), { minLength: 1, maxLength: 6 }),
-        fc.constantFrom({}, { state: 'open' }, { query: 'ada' }),
+        fc.constantFrom(
+          {},
+          { state: 'open' },
+          { query: 'ada' },
+          { assigned_staff_id: 'me' },
+          { sort: 'longest_wait' },
+        ),
         async (limits, picks, wanted) => {
           const { db } = server()
           const workspace = await makeWorkspace(server())
@@ -228,6 +134,9 @@ everyDatabase('Conversation search', (server) => {
               await insertConversation(db, workspace.id, {
                 contact_id: person,
                 channel_id: channel,
+                assigned_staff_id: workspace.owner.staffId,
+                reply_status: i % 2 === 0 ? 'incoming_no_reply' : 'outgoing_no_response',
+                waiting_since: at(i % 5),
                 last_activity_at: at((i * 7) % 5),
               }),
             )
@@ -237,7 +146,7 @@ everyDatabase('Conversation search', (server) => {
             moved.add(id)
             await db
               .updateTable('conversations')
-              .set({ last_activity_at: at(1000 + page) })
+              .set({ last_activity_at: at(1000 + page), waiting_since: at(-1000 - page) })
               .where('workspace_id', '=', workspace.id)
               .where('id', '=', id)
               .execute()
@@ -268,6 +177,8 @@ everyDatabase('Conversation search', (server) => {
       [call, { cursor }],
       [call, { state: 'closed', cursor }],
       [call, { state: 'open', assigned: true, cursor }],
+      [call, { state: 'open', sort: 'longest_wait', cursor }],
+      [call, { state: 'open', assigned_staff_id: 'me', cursor }],
       [call, { state: 'open', cursor: `${cursor}x` }],
       [call, { state: 'open', cursor: 'x' }],
       [colleague, { state: 'open', cursor }],
@@ -293,6 +204,11 @@ everyDatabase('Conversation search', (server) => {
       [{ channel_id: '0' }, '#/channel_id'],
       [{ channel_id: 'x' }, '#/channel_id'],
       [{ reply_status: 'waiting' }, '#/reply_status'],
+      [{ assigned_staff_id: 'Me' }, '#/assigned_staff_id'],
+      [{ assigned_staff_id: '0' }, '#/assigned_staff_id'],
+      [{ contact_id: 'x' }, '#/contact_id'],
+      [{ delivery: 'sent' }, '#/delivery'],
+      [{ sort: 'oldest' }, '#/sort'],
       [{ limit: 0 }, '#/limit'],
       [{ limit: 101 }, '#/limit'],
     ] as const) {
@@ -301,7 +217,8 @@ everyDatabase('Conversation search', (server) => {
     }
     assert.equal((await call('inbox_search_conversations', { query: '😀'.repeat(255) })).status, 200)
     for (const id of ['999999999', '9223372036854775807', '9223372036854775808', '9999999999999999999']) {
-      assert.deepEqual((await call('inbox_search_conversations', { channel_id: id })).body.data, [])
+      for (const field of ['channel_id', 'assigned_staff_id', 'contact_id'])
+        assert.deepEqual((await call('inbox_search_conversations', { [field]: id })).body.data, [])
       for (const [op, field] of [
         ['inbox_get_conversation', 'conversation_id'],
         ['inbox_list_messages', 'conversation_id'],

@@ -204,7 +204,7 @@ everyDatabase(
       assert.deepEqual(await sla(id, today('10:20:02')), [
         'running',
         'next_response',
-        today('10:30:00'),
+        today('10:30:01'),
         'Standard',
       ])
     })

@@ -1,267 +1,288 @@
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
+import { advanceClock } from '../../server/clock.ts'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
+import { deleteExpiredRecords } from '../../storage/idempotency.ts'
+import { listAudit } from '../audit/audit-rows.ts'
 import { callAs, doAs } from '../calls.ts'
-import type { Reply } from '../doors.ts'
-import { plantConversation } from '../inbox/conversations.ts'
-import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
 import { databases } from '../databases.ts'
-import { listEmittedEventTypes } from './fixtures.ts'
+import { plantConversation } from '../inbox/conversations.ts'
+import { makeWorkspace, startServer, startWithOptions, type TestServer } from '../servers.ts'
+import { listEmittedEventTypes, summarizeReply } from './fixtures.ts'
+import { deliverStatuses, startMessageProvider } from './message-provider.ts'
 
-/** A message as the provider received it; `reference` is ours. */
-type ReceivedMessage = { id: string; reference: string; phoneNumberId: string }
-
-/** What the provider does with a call: whether it accepts the message, and whether it responds. */
-type CallOutcome = 'accept' | 'accept without response' | 'drop'
-
-const UNSUPPORTED = {
-  error: {
-    message: '(#100) Unsupported get request',
-    type: 'GraphMethodException',
-    code: 100,
-    fbtrace_id: 'A1',
-  },
-}
-
-const readText = async (request: IncomingMessage): Promise<string> => {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks).toString()
-}
-
-/**
- * Starts a provider that has no lookup of messages by reference, as the real one, unless `options.lookup` is
- * set. `outcomes` are those of the next calls; without one, it accepts the message.
- */
-const startMessageProvider = async () => {
-  const received: ReceivedMessage[] = []
-  const outcomes: CallOutcome[] = []
-  const options = { lookup: false }
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const body = await readText(request)
-    const respond = (status: number, value: unknown): void => {
-      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value))
-    }
-    const url = new URL(request.url!, 'http://localhost')
-    const lookup = url.searchParams.get('biz_opaque_callback_data')
-    if (lookup !== null && options.lookup)
-      return respond(200, {
-        data: received.filter((m) => m.reference === lookup).map(({ id }) => ({ id })),
-      })
-    if (request.method !== 'POST') return respond(400, UNSUPPORTED)
-    const outcome = outcomes.shift() ?? 'accept'
-    const id = `wamid.${received.length + 1}`
-    if (outcome !== 'drop')
-      received.push({
-        id,
-        reference: (JSON.parse(body) as { biz_opaque_callback_data: string }).biz_opaque_callback_data,
-        phoneNumberId: request.url!.split('/').at(-2)!,
-      })
-    if (outcome !== 'accept') {
-      request.socket.destroy()
-      return
-    }
-    respond(200, {
-      messaging_product: 'whatsapp',
-      contacts: [{ input: '1', wa_id: '1' }],
-      messages: [{ id }],
-    })
-  }
-  const server: Server = createServer((request, response) => void handle(request, response))
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    received,
-    outcomes,
-    options,
-    close: async () => {
-      server.closeAllConnections()
-      await new Promise((closed) => server.close(closed))
-    },
-  }
-}
+const HOUR_MS = 3_600_000
+const UNKNOWN = [504, 'timeout', 'outcome_unknown']
+const NOT_CONFIRMED = [409, 'conflict', 'not_confirmed']
 
 for (const database of databases) {
-  describe(`Messages without a response, at a provider without a lookup (${database})`, () => {
+  describe(`Sends without a response, at a provider without a look-up (${database})`, () => {
     let provider: Awaited<ReturnType<typeof startMessageProvider>>
-    let server: TestServer
+    let started: TestServer
+    const server = () => started
     before(async () => {
       provider = await startMessageProvider()
-      server = await startServer(database, {
-        provider: {
-          providerUrl: provider.url,
-          providerToken: 'a token',
-          providerAppSecret: 'an app secret',
-          providerVerifyToken: 'a verify token',
-        },
-      })
+      started = await startServer(database, { provider: { ...provider.config, providerTimeout: 0.6 } })
     })
     after(async () => {
-      await server.close()
+      await started.close()
       await provider.close()
     })
 
-    /** Retries while the first call may be in flight; returns the Retry-After header. */
-    const retryTooEarly = async (reply: () => Promise<Reply>): Promise<string> => {
-      const { status, body, headers } = await reply()
-      assert.deepEqual([status, body.code], [504, 'timeout'])
-      return headers['retry-after']!
-    }
-
-    const createScene = async () => {
+    const createScene = async (on = server()) => {
       // Without `sync`: this provider does not register numbers.
-      const workspace = await makeWorkspace({ db: server.db, app: server.app })
-      const { id } = await plantConversation(server, workspace.id)
-      const reply = () =>
-        callAs(server, workspace.owner.key)(
+      const workspace = await makeWorkspace({ db: on.db, app: on.app })
+      const { id, contactId } = await plantConversation(on, workspace.id)
+      const run = doAs(on, workspace.owner.key)
+      const key = `lost-response-${workspace.id}`
+      const reply = ({ at = on, idempotencyKey = key } = {}) =>
+        callAs(at, workspace.owner.key)(
           'messaging_send_reply',
           { conversation_id: id, text: 'Hi' },
-          { confirm: 'send', idempotencyKey: `lost-response-${workspace.id}` },
+          { confirm: 'send', idempotencyKey },
         )
+      // Ids of workspaces are unique in one database alone.
+      const start = provider.received.length
       const listReceived = () =>
-        provider.received.filter((message) => message.phoneNumberId === `88${workspace.id}`)
-      /** Sets the time of the last call to so many seconds ago. */
-      const backdateCall = (seconds: number) =>
-        sql`
-        update messages set content = jsonb_set(content, '{call,called_at}', to_jsonb(to_char(
-          (clock_timestamp() - ${seconds} * interval '1 second') at time zone 'UTC',
-          'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
-        where workspace_id = ${workspace.id} and status = 'pending'`.execute(server.db)
-      const listEvents = async () =>
-        (await listEmittedEventTypes(server, workspace)).filter((type) => type.startsWith('message.'))
+        provider.received.slice(start).filter((message) => message.phoneNumberId === `88${workspace.id}`)
+      const findMessage = async () =>
+        (await run('inbox_list_messages', { conversation_id: id, limit: 1 })).data[0]
       return {
         workspace,
         id,
+        contactId,
+        run,
+        key,
         reply,
         listReceived,
-        backdateCall,
-        listEvents,
-        run: doAs(server, workspace.owner.key),
+        findMessage,
+        findStatus: async () => (await findMessage()).status,
+        listEvents: async () =>
+          (await listEmittedEventTypes(on, workspace)).filter((type) => type.startsWith('message.')),
+        deliver: (...names: string[]) => deliverStatuses(on, workspace.id, listReceived()[0]!, ...names),
+        advance: (hours: number) => advanceClock(on.app, workspace.id, hours * HOUR_MS),
+        /** Ends the wait until the background job looks at the workspace's open calls again. */
+        makeDue: () =>
+          sql`
+          update idempotency set lease_until = created_at
+          where workspace_id = ${workspace.id} and state = 'running'`.execute(on.db),
+        listOutcomes: async () =>
+          (await listAudit(on, workspace)).map((row) => [row.operation, row.outcome, row.code]),
       }
     }
+    type Scene = Awaited<ReturnType<typeof createScene>>
 
-    it('retry: waits 60 seconds for a status, then sends the message again', async () => {
-      const { reply, listReceived, backdateCall, listEvents, run, id } = await createScene()
+    it('a send whose outcome is unknown is sent again neither by a repeat nor by the job', async () => {
+      const { reply, listReceived, findStatus, listEvents, makeDue } = await createScene()
       provider.outcomes.push('drop')
-      assert.equal((await reply()).status, 504)
-      const retryAfter = await retryTooEarly(reply)
-      assert.ok(Number(retryAfter) > 50 && Number(retryAfter) <= 60, retryAfter)
-      await backdateCall(58)
-      assert.equal((await reply()).status, 504)
+      const lost = await reply()
+      assert.deepEqual(summarizeReply(lost), UNKNOWN)
+      assert.ok(Number(lost.headers['retry-after']) > 0)
+      for (let n = 0; n < 3; n++) {
+        await makeDue()
+        await reconcileProviderCalls(server().app)
+        assert.deepEqual(summarizeReply(await reply()), UNKNOWN)
+      }
+      assert.deepEqual([listReceived().length, await findStatus(), await listEvents()], [0, 'pending', []])
+      assert.deepEqual(provider.asked, [], 'it is not asked for what only a sandbox can answer')
+    })
+
+    it('a send of a server that was killed before or during the call is not sent again', async () => {
+      const { workspace, reply, listReceived, makeDue, findStatus } = await createScene()
+      provider.outcomes.push('accept')
+      assert.equal((await reply()).status, 201)
+      // What a process leaves that dies between the commit of the intent and the response.
+      await sql`
+        update messages set status = 'pending', provider_id = null, sent_at = null,
+          content = '{"call": {"opens": false, "makes_contact": false}}'
+        where workspace_id = ${workspace.id} and direction = 'outbound'`.execute(server().db)
+      await sql`
+        update idempotency set state = 'running', status = null, body = null, lease_until = clock_timestamp(),
+          intent = jsonb_build_object('keyId', ${workspace.owner.keyId}::text, 'input', '{}'::jsonb, 'intent',
+            (select jsonb_build_object('workspaceId', ${workspace.id}::text, 'messageId', id::text,
+              'conversationId', conversation_id::text, 'phoneNumberId', ${`88${workspace.id}`}::text,
+              'outgoing', jsonb_build_object('reference', reference, 'to', '15550100001',
+                'body', '{"type": "text", "text": {"body": "Hi"}}'::jsonb))
+            from messages m where m.workspace_id = ${workspace.id} and m.direction = 'outbound'))
+        where workspace_id = ${workspace.id}`.execute(server().db)
+      assert.deepEqual(summarizeReply(await reply()), UNKNOWN)
+      await makeDue()
+      await reconcileProviderCalls(server().app)
+      assert.deepEqual([listReceived().length, await findStatus()], [1, 'pending'])
+    })
+
+    it('a status with our reference makes it sent, and the repeat answers what became of it', async () => {
+      const { reply, listReceived, listEvents, deliver, listOutcomes } = await createScene()
+      provider.outcomes.push('accept without response')
+      assert.deepEqual(summarizeReply(await reply()), UNKNOWN)
+      assert.deepEqual(await listOutcomes(), [], 'the audit trail waits for the outcome')
+      await deliver('delivered', 'sent')
+      const repeated = await reply()
+      assert.deepEqual([repeated.status, repeated.body.message.status], [201, 'delivered'])
+      assert.equal((await reply()).text, repeated.text)
       assert.deepEqual(
-        [
-          listReceived().length,
-          (await run('inbox_list_messages', { conversation_id: id, limit: 1 })).data[0].status,
-        ],
-        [0, 'pending'],
+        [listReceived().length, await listEvents(), await listOutcomes()],
+        [1, ['message.sent/1', 'message.delivered/1'], [['messaging_send_reply', 'done', null]]],
       )
-      await backdateCall(61)
-      assert.equal((await reply()).status, 201)
-      assert.deepEqual([listReceived().length, await listEvents()], [1, ['message.sent/1']])
-      assert.equal((await reply()).status, 201)
-      assert.equal(listReceived().length, 1)
     })
 
-    it('retry: the wait starts again after each call', async () => {
-      const { reply, listReceived, backdateCall } = await createScene()
-      provider.outcomes.push('drop', 'drop')
-      assert.equal((await reply()).status, 504)
-      await backdateCall(61)
-      assert.equal((await reply()).status, 504)
-      assert.equal((await reply()).status, 504)
-      assert.equal(listReceived().length, 0)
-      await backdateCall(61)
-      assert.equal((await reply()).status, 201)
-      assert.equal(listReceived().length, 1)
-    })
-
-    it('retry: a status with the reference of the message replaces the response', async () => {
-      const { workspace, reply, listReceived, listEvents } = await createScene()
+    it('a status that says failed is the outcome too', async () => {
+      const { reply, deliver, findMessage, listEvents } = await createScene()
       provider.outcomes.push('accept without response')
       assert.equal((await reply()).status, 504)
-      const [{ id: wamid, reference }] = listReceived() as [ReceivedMessage]
-      const status = (name: string) => ({
-        id: wamid,
-        status: name,
-        timestamp: String(Math.floor(Date.now() / 1000)),
-        recipient_id: '15550100001',
-        biz_opaque_callback_data: reference,
-      })
-      const body = JSON.stringify({
-        object: 'whatsapp_business_account',
-        entry: [
-          {
-            id: `77${workspace.id}`,
-            changes: [
-              {
-                field: 'messages',
-                value: {
-                  messaging_product: 'whatsapp',
-                  metadata: { display_phone_number: '15550100001', phone_number_id: `88${workspace.id}` },
-                  statuses: [status('delivered'), status('sent')],
-                },
-              },
-            ],
-          },
-        ],
-      })
-      const delivered = await fetch(`${server.url}/provider/webhook`, {
-        method: 'POST',
-        body,
-        headers: {
-          'Content-Type': 'application/json',
-          'X-Hub-Signature-256': `sha256=${createHmac('sha256', 'an app secret').update(body).digest('hex')}`,
-        },
-      })
-      assert.equal(delivered.status, 200)
-      while ((await server.app.jobs.job('provider-updates').runOnce()) > 0);
-      const retried = await reply()
-      assert.deepEqual([retried.status, retried.body.message.status], [201, 'delivered'])
+      await deliver('failed', 'failed')
+      const repeated = await reply()
+      assert.deepEqual([repeated.status, repeated.body.message.status], [201, 'failed'])
       assert.deepEqual(
-        [listReceived().length, await listEvents()],
-        [1, ['message.sent/1', 'message.delivered/1']],
+        [(await findMessage()).error, await listEvents()],
+        ['Message undeliverable', ['message.sent/1', 'message.failed/1']],
       )
     })
 
-    it('retry with a lookup: waits 30 seconds while the call may be in flight', async () => {
-      const { reply, listReceived, backdateCall } = await createScene()
-      provider.options.lookup = true
+    it('a repeat waits for the status, at most as long as a call may take', async () => {
+      const one = await startWithOptions(database, { provider: provider.config })
       try {
-        provider.outcomes.push('drop')
-        assert.equal((await reply()).status, 504)
-        const retryAfter = await retryTooEarly(reply)
-        assert.ok(Number(retryAfter) > 20 && Number(retryAfter) <= 30, retryAfter)
-        assert.equal(listReceived().length, 0)
-        await backdateCall(31)
+        const { reply, deliver } = await createScene(one)
         provider.outcomes.push('accept without response')
         assert.equal((await reply()).status, 504)
-        assert.equal((await reply()).status, 201, 'the lookup finds the message')
-        assert.equal(listReceived().length, 1)
+        const [repeated] = await Promise.all([reply(), deliver('sent')])
+        assert.deepEqual([repeated.status, repeated.body.message?.status], [201, 'sent'])
       } finally {
-        provider.options.lookup = false
+        await one.close()
       }
     })
 
-    it('the worker completes the call without a retry', async () => {
-      const { listReceived, reply, backdateCall, run, id } = await createScene()
-      provider.outcomes.push('drop')
+    it('a repeat on another server while the first call is under way makes no call', async () => {
+      // Here a call may take as long as usual, so that the first is under way until it is released.
+      const start = () => startWithOptions(database, { provider: provider.config })
+      const [one, other] = [await start(), await start()]
+      try {
+        const { reply, listReceived, listEvents, makeDue } = await createScene(one)
+        provider.outcomes.push('accept when released')
+        const first = reply()
+        await provider.waitForCall()
+        const repeated = summarizeReply(await reply({ at: other }))
+        assert.deepEqual(repeated, [409, 'conflict', 'still_running'])
+        // As if the first server had stalled for longer than its lease.
+        await makeDue()
+        await reconcileProviderCalls(other.app)
+        provider.release()
+        assert.equal((await first).status, 201)
+        assert.equal((await reply({ at: other })).text, (await first).text)
+        assert.deepEqual([listReceived().length, await listEvents()], [1, ['message.sent/1']])
+      } finally {
+        await one.close()
+        await other.close()
+      }
+    })
+
+    it('without a repeat, the background job completes what a status has confirmed', async () => {
+      const { reply, deliver, makeDue } = await createScene()
+      provider.outcomes.push('accept without response')
       assert.equal((await reply()).status, 504)
-      await reconcileProviderCalls(server.app)
-      assert.equal(listReceived().length, 0)
-      await backdateCall(61)
-      await reconcileProviderCalls(server.app)
+      await deliver('sent')
+      await makeDue()
+      await reconcileProviderCalls(server().app)
+      const repeated = await reply()
+      assert.deepEqual([repeated.status, repeated.headers['idempotent-replayed']], [201, 'true'])
+    })
+
+    const assertFailed = async ({
+      reply,
+      findMessage,
+      listEvents,
+      listReceived,
+      run,
+      id,
+      listOutcomes,
+    }: Scene) => {
+      const message = await findMessage()
       assert.deepEqual(
-        [
-          listReceived().length,
-          (await run('inbox_list_messages', { conversation_id: id, limit: 1 })).data[0].status,
-        ],
-        [1, 'sent'],
+        [message.status, message.error, message.failed_at === null],
+        ['failed', 'The provider did not confirm the message within 24 hours.', false],
       )
-      assert.equal((await reply()).headers['idempotent-replayed'], 'true')
+      const repeated = await reply()
+      assert.deepEqual(summarizeReply(repeated), NOT_CONFIRMED)
+      assert.deepEqual([repeated.body.message_id, repeated.body.conversation_id], [message.id, id])
+      assert.equal(repeated.headers['idempotent-replayed'], 'true')
+      assert.deepEqual([await listEvents(), listReceived().length], [['message.failed/1'], 0])
+      assert.deepEqual(await listOutcomes(), [['messaging_send_reply', 'failed', 'conflict']])
+      assert.equal(
+        (await run('inbox_get_conversation', { conversation_id: id })).reply_status,
+        'incoming_no_reply',
+      )
+    }
+
+    it('after 24 hours it is failed, the customer still waits, and the repeat answers so', async () => {
+      const scene = await createScene()
+      provider.outcomes.push('drop')
+      assert.equal((await scene.reply()).status, 504)
+      await scene.advance(23)
+      await reconcileProviderCalls(server().app)
+      assert.equal(await scene.findStatus(), 'pending')
+      await scene.advance(2)
+      await reconcileProviderCalls(server().app)
+      await assertFailed(scene)
+      const anew = await scene.reply({ idempotencyKey: `${scene.key}-anew` })
+      assert.deepEqual([anew.status, anew.body.code ?? anew.body.message.status], [409, 'window_closed'])
+    })
+
+    it('a repeat after 24 hours fails it where the job has not', async () => {
+      const scene = await createScene()
+      provider.outcomes.push('drop')
+      assert.equal((await scene.reply()).status, 504)
+      await scene.advance(25)
+      assert.deepEqual(summarizeReply(await scene.reply()), NOT_CONFIRMED)
+      await assertFailed(scene)
+    })
+
+    it('a confirmation after 24 hours overrules the failure', async () => {
+      const { reply, advance, deliver, findMessage, listEvents } = await createScene()
+      provider.outcomes.push('accept without response')
+      assert.equal((await reply()).status, 504)
+      await advance(25)
+      await reconcileProviderCalls(server().app)
+      await deliver('sent', 'delivered')
+      const { status, error, failed_at: failedAt } = await findMessage()
+      assert.deepEqual([status, error, failedAt], ['delivered', null, null])
+      assert.deepEqual(await listEvents(), ['message.failed/1', 'message.sent/1', 'message.delivered/1'])
+    })
+
+    it('the answer is kept for 24 hours from when it is known', async () => {
+      const { reply, deliver, workspace } = await createScene()
+      provider.outcomes.push('accept without response')
+      assert.equal((await reply()).status, 504)
+      const age = () =>
+        sql`
+        update idempotency set created_at = created_at - interval '25 hours',
+          expires_at = expires_at - interval '25 hours' where workspace_id = ${workspace.id}`.execute(
+          server().db,
+        )
+      await age()
+      await deleteExpiredRecords(server().db, server().app.now())
+      await deliver('sent')
+      const repeated = await reply()
+      assert.equal(repeated.status, 201)
+      await deleteExpiredRecords(server().db, server().app.now())
+      assert.equal((await reply()).text, repeated.text)
+    })
+
+    it('a contact that is deleted meanwhile changes nothing about the outcome', async () => {
+      for (const ends of ['confirmed', 'failed'] as const) {
+        const { reply, run, contactId, deliver, advance, listReceived } = await createScene()
+        provider.outcomes.push(ends === 'confirmed' ? 'accept without response' : 'drop')
+        assert.equal((await reply()).status, 504)
+        await run('crm_delete_contact', { contact_id: contactId })
+        if (ends === 'confirmed') {
+          await deliver('delivered')
+          assert.equal((await reply()).status, 201)
+        } else {
+          await advance(25)
+          assert.deepEqual(summarizeReply(await reply()), NOT_CONFIRMED)
+        }
+        assert.equal(listReceived().length, ends === 'confirmed' ? 1 : 0)
+      }
     })
   })
 }

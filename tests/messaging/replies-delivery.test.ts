@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
+import { createChannel, updateStaff } from '../../storage/admin.ts'
+import { callAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { listEmittedEventTypes } from './fixtures.ts'
 import { createReplyScene } from './replies.ts'
@@ -47,6 +50,35 @@ everyDatabase('Replies: delivery', (server) => {
       ),
       ['message.sent/1', 'message.delivered/1'],
     )
+  })
+
+  it('a repeat after the staff member lost the channel tells nothing, whoever finds the outcome', async () => {
+    const { workspace, id, channelId, phone, sandbox } = await createScene()
+    const { staffId } = await workspace.staff({ role: 'agent' })
+    const other = await createChannel(
+      server().db,
+      workspace.id,
+      { type: 'custom', name: 'Other', identifier: 'other', status: 'connected' },
+      server().app.now(),
+    )
+    const send = async (channels: string[], name: string) => {
+      await updateStaff(server().db, workspace.id, staffId, { channel_ids: channels }, undefined)
+      const { key } = await workspace.key(staffId)
+      return await callAs(server(), key)(
+        'messaging_send_reply',
+        { conversation_id: id, text: name },
+        { confirm: 'send', idempotencyKey: `${name}-${workspace.id}` },
+      )
+    }
+    await sandbox.fault({ to: `+${phone}`, drop_answer: true, times: 2 })
+    assert.equal((await send([channelId], 'by-repeat')).status, 504)
+    assert.equal((await send([channelId], 'by-worker')).status, 504)
+    const repeated = [await send([other.id], 'by-repeat')]
+    await reconcileProviderCalls(server().app)
+    repeated.push(await send([other.id], 'by-repeat'), await send([other.id], 'by-worker'))
+    for (const { status, body } of repeated)
+      assert.deepEqual([status, body.reason], [409, 'visibility_changed'])
+    assert.equal((await send([channelId], 'by-worker')).status, 201)
   })
 
   it('a rejection by the provider leaves no message', async () => {

@@ -183,13 +183,13 @@ everyDatabase('Replies', (server) => {
       'conflict',
       'contact_unreachable',
     ])
-    for (const [fields, reason] of [
-      [{ status: 'disconnected' }, 'channel_not_connected'],
-      [{ status: 'connected', provider_phone_number_id: null }, 'channel_not_connected'],
-      [{ type: 'web' }, 'channel_not_supported'],
+    for (const [fields, code, reason] of [
+      [{ status: 'disconnected' }, 'conflict', 'channel_not_connected'],
+      [{ status: 'connected', provider_phone_number_id: null }, 'conflict', 'channel_not_connected'],
+      [{ type: 'web' }, 'window_closed', 'channel_not_supported'],
     ] as const) {
       await updateChannel(db, workspace.id, channelId, fields)
-      assert.deepEqual(summarizeReply(await reply({ text: 'a', dry_run: true })), [409, 'conflict', reason])
+      assert.deepEqual(summarizeReply(await reply({ text: 'a', dry_run: true })), [409, code, reason])
     }
     await call('crm_delete_contact', { contact_id: contactId }, { confirm: 'delete' })
     assert.deepEqual(summarizeReply(await reply({ text: 'a' })), [409, 'conflict', 'contact_deleted'])

@@ -1,10 +1,10 @@
 import { callAs, doAs } from '../calls.ts'
-import { makeWorkspace, type TestServer } from '../servers.ts'
+import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { createSandboxDriver, generatePhone } from './fixtures.ts'
 
 /** Creates a workspace with one conversation, whose window is open; `reply` sends a reply in it. */
-export const createReplyScene = async (server: TestServer) => {
-  const workspace = await makeWorkspace(server)
+export const createReplyScene = async (server: TestServer, given?: TestWorkspace) => {
+  const workspace = given ?? (await makeWorkspace(server))
   const phone = generatePhone()
   const call = callAs(server, workspace.owner.key)
   const run = doAs(server, workspace.owner.key)

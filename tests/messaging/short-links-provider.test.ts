@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { sql } from 'kysely'
 import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { everyDatabase, type Reply } from '../doors.ts'
-import { summarizeReply } from './fixtures.ts'
+import { createSandboxDriver, summarizeReply } from './fixtures.ts'
 import { createIdempotencyKey, createLinkScene } from './short-links.ts'
 
 everyDatabase('Short links at the provider', (server) => {
@@ -48,17 +48,30 @@ everyDatabase('Short links at the provider', (server) => {
     assert.equal((await createLink()).headers['idempotent-replayed'], 'true')
   })
 
-  it('create: a retry waits while the first call may be in flight', async () => {
+  it('create: a repeat alone makes the call again, 15 minutes after the last one', async () => {
     const { createLink, fault, listAtProvider, backdateCall } = await createScene()
     await fault({ code: 2 })
-    assert.equal((await createLink()).status, 503)
+    const lost = await createLink()
+    assert.deepEqual(summarizeReply(lost), [503, 'upstream_unavailable', 'outcome_unknown'])
     const tooEarly = await createLink()
-    assert.deepEqual([tooEarly.status, (await listAtProvider()).length], [504, 0])
+    assert.deepEqual(summarizeReply(tooEarly), [504, 'timeout', 'outcome_unknown'])
     const retryAfter = Number(tooEarly.headers['retry-after'])
-    assert.ok(retryAfter > 20 && retryAfter <= 30, String(retryAfter))
-    await backdateCall(31)
+    assert.ok(retryAfter > 890 && retryAfter <= 900, String(retryAfter))
+    await backdateCall(901)
+    await reconcileProviderCalls(server().app)
+    assert.deepEqual(await listAtProvider(), [], 'not by itself')
     assert.equal((await createLink()).status, 201)
     assert.equal((await listAtProvider()).length, 1)
+  })
+
+  it('create: given up after 24 hours, and the message is free again', async () => {
+    const { createLink, fault, workspace } = await createScene()
+    await fault({ code: 2 })
+    assert.equal((await createLink()).status, 503)
+    await createSandboxDriver(server(), workspace).advance('25h')
+    await reconcileProviderCalls(server().app)
+    assert.deepEqual(summarizeReply(await createLink()), [409, 'conflict', 'not_confirmed'])
+    assert.equal((await createLink({}, createIdempotencyKey())).status, 201)
   })
 
   it('create: a failed lookup does not count as a missing link', async () => {

@@ -191,7 +191,11 @@ describe('Adapter: lists', () => {
       buildPage([{ ...buildTemplate(1), rejected_reason: undefined }]),
     )
     assert.equal((await fixture.provider.listTemplates(recordedIds.account, undefined, signal)).length, 1)
-    queueAnswers(errorAnswer(100), okAnswer({ data: [{ id: '7', display_phone_number: '+1 631-555-5555' }] }))
+    queueAnswers(
+      errorAnswer(100),
+      errorAnswer(100),
+      okAnswer({ data: [{ id: '7', display_phone_number: '+1 631-555-5555' }] }),
+    )
     assert.deepEqual(await fixture.provider.phoneNumbers(recordedIds.account, signal), [
       {
         id: '7',
@@ -199,6 +203,7 @@ describe('Adapter: lists', () => {
         verifiedName: null,
         status: 'UNKNOWN',
         qualityRating: null,
+        messagingLimit: null,
       },
     ])
     assert.deepEqual(
@@ -206,6 +211,8 @@ describe('Adapter: lists', () => {
       [
         'id,name,language,status,category,rejected_reason,components',
         'id,name,language,status,category,components',
+        'id,display_phone_number,verified_name,status,quality_rating,' +
+          'whatsapp_business_manager_messaging_limit,messaging_limit_tier',
         'id,display_phone_number,verified_name,status,quality_rating',
         'id,display_phone_number,verified_name,quality_rating',
       ],

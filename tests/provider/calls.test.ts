@@ -96,7 +96,8 @@ for (const database of databases) {
       const name = buildName()
       provider.outcomes.push('make and drop')
       const lost = await callOperation(name, 'answer-was-lost')
-      assert.deepEqual(summarize(lost), [504, 'timeout', false])
+      assert.deepEqual([...summarize(lost), lost.body.reason], [504, 'timeout', false, 'outcome_unknown'])
+      assert.equal(lost.body.idempotency_key, 'answer-was-lost')
       assert.deepEqual(
         summarize(await callOperation('another', 'answer-was-lost')),
         [400, 'invalid_input', false],
@@ -131,15 +132,13 @@ for (const database of databases) {
       assert.deepEqual([provider.lookupCalls, await countEvents()], [[], 1])
     })
 
-    it('throttled after a lost response: the background job completes the call', async () => {
+    it('throttled after a lost response: the outcome stays open until a repeat makes the call', async () => {
       const name = buildName()
       provider.outcomes.push('drop', 'throttle')
       assert.deepEqual(summarize(await callOperation(name, 'lost-then-put-off')), [504, 'timeout', false])
-      assert.deepEqual(summarize(await callOperation(name, 'lost-then-put-off')), [
-        503,
-        'upstream_unavailable',
-        false,
-      ])
+      const throttled = await callOperation(name, 'lost-then-put-off')
+      assert.deepEqual(summarize(throttled), [503, 'upstream_unavailable', false])
+      assert.equal(throttled.body.idempotency_key, 'lost-then-put-off')
       assert.deepEqual(
         summarize(await callOperation('another', 'lost-then-put-off')),
         [400, 'invalid_input', false],
@@ -147,8 +146,9 @@ for (const database of databases) {
       )
       await expireLeases()
       await reconcileProviderCalls(servers[0]!.app)
-      assert.deepEqual(summarize(await callOperation(name, 'lost-then-put-off')), [201, name, true])
-      assert.equal(await countEvents(), 1)
+      assert.equal(provider.createCalls.length, 2, 'the background job only looks')
+      assert.deepEqual(summarize(await callOperation(name, 'lost-then-put-off')), [201, name, false])
+      assert.deepEqual([provider.createCalls.length, await countEvents()], [3, 1])
     })
 
     it('rejected by the provider: the retry calls again', async () => {

@@ -111,6 +111,7 @@ describe('Adapter: any response', () => {
     mediaInfo: () => fixture.provider.mediaInfo('5', signal),
     downloadMedia: () => fixture.provider.downloadMedia(`${fixture.peer.url}/f`, 100, signal),
     phoneNumbers: () => fixture.provider.phoneNumbers('5', signal),
+    phoneNumber: () => fixture.provider.phoneNumber(sender, signal),
     subscribe: () => fixture.provider.subscribe('5', undefined, signal),
     createTemplate: () => fixture.provider.createTemplate('5', seasonSale, signal),
     editTemplate: () => fixture.provider.editTemplate('5', { components: [] }, signal),

@@ -58,7 +58,17 @@ describe('Adapter: errors of the provider', () => {
       '#/template/body',
     ],
     [[[100, 2388073]], 'invalid_input', 'template_rules', '#/template/footer'],
-    [[[100, 2388040]], 'invalid_input', 'template_rules', '#/template'],
+    [[[100, 2388046]], 'invalid_input', 'template_rules', '#/template/name'],
+    [
+      [
+        [100, 2388040],
+        [100, 2494102],
+        [131009, 2494102],
+      ],
+      'invalid_input',
+      'template_rules',
+      '#/template',
+    ],
     [[100, [100, 1]], 'upstream_error', 'provider_refused'],
     [[33, 803, [100, 33]], 'upstream_error', 'provider_not_found'],
     [[0, 3, 10, 190, 200, 299, 131005, [190, 463]], 'upstream_error', 'provider_access'],

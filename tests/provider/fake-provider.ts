@@ -99,10 +99,12 @@ export const createThingOperations = (provider: FakeProvider) => {
       if (name === 'taken') throw new Problem('conflict', 'Taken.', { reason: 'duplicate' })
       return { name }
     },
-    call: async ({ name }, { again, signal }) => {
-      const existing = again ? await request('GET', name, signal) : { id: null }
-      return existing.id === null ? await request('POST', name, signal) : existing
+    call: async ({ name }, { signal }) => await request('POST', name, signal),
+    findOutcome: async ({ name }, { signal }) => {
+      const existing = await request('GET', name, signal)
+      return existing.id === null ? undefined : existing
     },
+    mayRepeat: true,
     complete: async (ctx, { name }, { id }) => {
       ctx.emit('group.created/1', { group: { id: String(id ?? 1), name, emoji: null } })
       return { id: id === null ? null : String(id), name }

@@ -129,6 +129,7 @@ describe('Adapter: recorded exchanges', () => {
           verifiedName: "Jasper's Market",
           status: 'LINKED',
           qualityRating: 'GREEN',
+          messagingLimit: 'TIER_1K',
         },
       ],
     },
@@ -144,7 +145,10 @@ describe('Adapter: recorded exchanges', () => {
       call: () => fixture.provider.subscribe(recordedIds.account, callback, signal),
       problem: ['upstream_error', 'provider_refused', false],
     },
-    'A8 send': { call: sendText, result: { id: 'wamid.HBgLMTYz...' } },
+    'A8 send': {
+      call: sendText,
+      result: { id: 'wamid.HBgLMTYz...', customer: { phone: '16315551234', userId: null } },
+    },
     '2.8 no such template': {
       call: () =>
         fixture.provider.send(

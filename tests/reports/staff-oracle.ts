@@ -15,6 +15,36 @@ const averageSeconds = (milliseconds: readonly number[]): number | null =>
 const toConversationIds = (rows: readonly { conversation_id: string }[]): Set<string> =>
   new Set(rows.map((row) => row.conversation_id))
 
+/** Lists the clocks of all waits and episodes that have a deadline. */
+const listClocks = ({ waits, episodes }: StaffHistory) =>
+  [
+    ...waits.map((w) => ({ ...w, metric: w.kind, due: w.due_at, at: w.ended_at, by: w.ended_by })),
+    ...episodes.map((e) => ({
+      ...e,
+      metric: 'resolution',
+      due: e.resolution_due_at,
+      at: e.closed_at,
+      by: e.closed_by,
+    })),
+  ].flatMap(({ conversation_id, metric, due, at, by }) =>
+    due === null ? [] : [{ conversation_id, metric, due, at, by }],
+  )
+
+/** Returns the clocks that a member met, and those that count as missed by them, in these days. */
+const listMemberClocks = (history: StaffHistory, { on }: OracleDays, id: string | null) => {
+  const assignees = new Map(history.conversations.map((v) => [v.id, v.assigned_staff_id]))
+  const clocks = listClocks(history)
+  return {
+    met: clocks.filter((c) => c.at !== null && c.at <= c.due && c.by === id && on(c.at)),
+    missed: clocks.filter(
+      (c) =>
+        on(c.due) &&
+        (c.at ?? history.now) > c.due &&
+        (c.at === null ? assignees.get(c.conversation_id) : c.by) === id,
+    ),
+  }
+}
+
 /** Returns what one staff member did in these days; `id` null: what nobody is assigned to or did. */
 const listWork = (history: StaffHistory, { on }: OracleDays, id: string | null) => {
   const messages = history.messages.filter(
@@ -68,34 +98,30 @@ const countStaffRow = (history: StaffHistory, days: OracleDays, id: string | nul
   const [replied, closed] = [toConversationIds(messages), toConversationIds(closes)]
   const handled = new Set([...replied, ...closed])
   const all = new Set([...handled, ...assigned])
-  const clocks = [
-    ...ended.map((w) => ({ metric: w.kind, due: w.due_at, at: w.ended_at! })),
-    ...closes.map((e) => ({ metric: 'resolution', due: e.resolution_due_at, at: e.closed_at! })),
-  ].filter((c) => c.due !== null)
-  const late = clocks.filter((c) => c.at > c.due!)
-  const countLate = (metric: string): number => late.filter((c) => c.metric === metric).length
+  const { met, missed } = listMemberClocks(history, days, id)
+  const countMissed = (metric: string): number => missed.filter((c) => c.metric === metric).length
   return {
-    hasActivity: all.size + ended.length + reopened.length > 0,
+    hasActivity: all.size + ended.length + reopened.length + missed.length > 0,
     row: {
       staff_id: id,
       name: id === null ? null : history.names.get(id)!,
       conversations: all.size,
       handled: handled.size,
-      closed: closed.size,
+      closed: closes.length,
       replied: replied.size,
       untouched: all.size - handled.size,
       messages_sent: messages.length,
-      reopened: toConversationIds(reopened).size,
+      reopened: reopened.length,
       avg_first_response_seconds: averageSeconds(firsts.map((w) => w.ended_at! - w.since)),
       avg_time_to_close_seconds: averageSeconds(closes.map((e) => e.closed_at! - e.opened_at)),
       sla_breaches: {
-        first_response: countLate('first_response'),
-        next_response: countLate('next_response'),
-        resolution: countLate('resolution'),
-        total: late.length,
+        first_response: countMissed('first_response'),
+        next_response: countMissed('next_response'),
+        resolution: countMissed('resolution'),
+        total: missed.length,
       },
       sla_compliance_rate:
-        clocks.length === 0 ? null : round((clocks.length - late.length) / clocks.length, 4),
+        met.length + missed.length === 0 ? null : round(met.length / (met.length + missed.length), 4),
       reason_coverage:
         closes.length === 0
           ? null

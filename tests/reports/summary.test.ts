@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
-import { sql } from 'kysely'
 import { presets } from '../../catalog/reports.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
@@ -246,17 +245,6 @@ const listNullFigures = (body: Record<string, Record<string, unknown>>): string[
 everyDatabase(
   'Workspace summary: limits',
   (server) => {
-    it('agent figures are unavailable with a reason, with and without AI agent keys', async () => {
-      const workspace = await makeWorkspace(server())
-      const loadReason = async (): Promise<string> =>
-        (await doAs(server(), workspace.owner.key)(SUMMARY)).unavailable.find(
-          (u: { metric: string }) => u.metric === 'agents.sessions',
-        ).reason
-      assert.match(await loadReason(), /^No API key/)
-      await sql`update api_keys set agent = true where workspace_id = ${workspace.id}`.execute(server().db)
-      assert.match(await loadReason(), /^Keys of AI agents/)
-    })
-
     it('does not count other workspaces', async () => {
       const [history] = fc.sample(workspaceHistory, { numRuns: 1, seed: 7 })
       clock = history!.now

@@ -133,27 +133,91 @@ everyDatabase('Sandbox: command line', (server) => {
     )
   })
 
+  it('react, edit and delete: what a customer does to messages, by our ids', async () => {
+    const { run, cli, cliError } = await setUp()
+    await cli('say', '--from', '+1 555 010 0042', 'Is my ordre on its way?')
+    await server().settle()
+    const before = await getOnlyConversation(run)
+    const { id: inbound } = before.last_message
+    const { message: sent } = await run('messaging_send_reply', {
+      conversation_id: before.id,
+      text: 'It is.',
+    })
+    await server().settle()
+    const getReactions = async (id: string) => {
+      await server().settle()
+      return (await run('messaging_get_message', { message_id: id })).reactions.map(
+        (r: { emoji: string }) => r.emoji,
+      )
+    }
+    assert.deepEqual(await cli('react', sent.id, '👍', '--from', '+1 555 010 0042'), {
+      message_id: sent.id,
+      emoji: '👍',
+    })
+    assert.deepEqual(await getReactions(sent.id), ['👍'])
+    await cli('react', sent.id, '❤️')
+    await cli('react', inbound, '🤦')
+    assert.deepEqual([await getReactions(sent.id), await getReactions(inbound)], [['❤️'], ['🤦']])
+    assert.deepEqual(await cli('react', sent.id, '--remove'), { message_id: sent.id, emoji: null })
+    assert.deepEqual(await getReactions(sent.id), [])
+    await cli('edit', inbound, 'Is my order', 'on its way?')
+    await server().settle()
+    assert.equal(
+      (await run('messaging_get_message', { message_id: inbound })).text,
+      'Is my order on its way?',
+    )
+    await cli('react', inbound, '👎', '--from', '+1 555 010 0099')
+    assert.deepEqual(await getReactions(inbound), ['🤦'])
+    await cli('delete', inbound)
+    await server().settle()
+    const deleted = await run('messaging_get_message', { message_id: inbound })
+    assert.deepEqual([deleted.text, deleted.deleted_at !== null], [null, true])
+    const { unread_count: unread, window } = await getOnlyConversation(run)
+    assert.deepEqual([unread, window], [0, before.window])
+
+    await cliError(3, 'not_found', 'react', '999999', '👍')
+    await cliError(2, 'invalid_input', 'react', sent.id)
+    await cliError(2, 'invalid_input', 'react', sent.id, '👍', '--remove')
+    await cliError(2, 'invalid_input', 'react', sent.id, '👍', '--from', '12')
+    assert.equal((await cliError(5, 'conflict', 'edit', sent.id, 'x')).reason, 'not_inbound')
+    assert.equal((await cliError(5, 'conflict', 'delete', sent.id)).reason, 'not_inbound')
+  })
+
+  it('a reaction opens no reply window, at the provider either', async () => {
+    const { run, call, cli } = await setUp()
+    await cli('say', '--from', '+1 555 010 0042', 'Hello')
+    await server().settle()
+    const { id, last_message: last } = await getOnlyConversation(run)
+    await cli('clock', 'advance', '25h')
+    await cli('react', last.id, '👍')
+    await server().settle()
+    const { window } = await getOnlyConversation(run)
+    assert.deepEqual([window.open, window.reason], [false, 'expired'])
+    const reply = { conversation_id: id, text: 'Still there?' }
+    assert.equal((await call('messaging_send_reply', reply, { confirm: 'send' })).body.code, 'window_closed')
+  })
+
   it('review: pause, reject and approve a template', async () => {
     const { workspace, cli, cliError } = await setUp()
     const id = await insertApprovedTemplate(workspace)
-    const getStatus = async () => {
+    const getReview = async () => {
       await server().settle()
-      return (
-        await server()
-          .db.selectFrom('templates')
-          .select('status')
-          .where('workspace_id', '=', workspace.id)
-          .where('id', '=', id)
-          .executeTakeFirstOrThrow()
-      ).status
+      const { status, rejection_reason } = await server()
+        .db.selectFrom('templates')
+        .select(['status', 'rejection_reason'])
+        .where('workspace_id', '=', workspace.id)
+        .where('id', '=', id)
+        .executeTakeFirstOrThrow()
+      return [status, rejection_reason]
     }
-    for (const [decision, expected] of [
-      ['pause', 'PAUSED'],
-      ['reject', 'REJECTED'],
-      ['approve', 'APPROVED'],
+    for (const [decision, reason, ...expected] of [
+      ['pause', null, 'PAUSED', null],
+      ['pause', 'Customers reported it often.', 'PAUSED', 'Customers reported it often.'],
+      ['reject', 'PROMOTIONAL', 'REJECTED', 'The template was rejected: PROMOTIONAL.'],
+      ['approve', null, 'APPROVED', null],
     ] as const) {
-      await cli('review', id, decision, ...(decision === 'reject' ? ['--reason', 'PROMOTIONAL'] : []))
-      assert.equal(await getStatus(), expected)
+      await cli('review', id, decision, ...(reason === null ? [] : ['--reason', reason]))
+      assert.deepEqual(await getReview(), expected)
     }
     assert.deepEqual(
       (await cli('templates')).data.map((t: { name: string; status: string }) => [t.name, t.status]),

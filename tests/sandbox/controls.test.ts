@@ -28,14 +28,18 @@ const callControl = async (
 const PHONE = '15550100042'
 
 /** Valid input of every control that changes something; `ids` are of the caller's own records. */
-const inputs = (ids: { message: string; template: string }): Record<string, object> => ({
+const inputs = (ids: { message: string; inbound: string; template: string }): Record<string, object> => ({
   'sandbox.say': { from: PHONE, text: 'A secret of the customer' },
+  'sandbox.react': { message_id: ids.message, emoji: '👍' },
+  'sandbox.edit': { message_id: ids.inbound, text: 'A secret of the customer' },
+  'sandbox.delete': { message_id: ids.inbound, from: PHONE },
   'sandbox.advance_clock': { advance: '1h' },
   'sandbox.reset_clock': {},
   'sandbox.review': { template_id: ids.template, decision: 'approve' },
   'sandbox.status': { message_id: ids.message, status: 'read' },
   'sandbox.add_fault': { on: 'links', code: 131000, times: 1 },
   'sandbox.clear_faults': {},
+  'sandbox.account': { action: 'quality', value: 'GREEN' },
   'sandbox.webhooks': { duplicates: 0 },
   'sandbox.numbers': {},
 })
@@ -69,14 +73,22 @@ everyDatabase('Sandbox: who may control it', (server) => {
       .returning('id')
       .executeTakeFirstOrThrow()
     await server().sync(workspace.id)
-    return { workspace, run, sandbox, conversationId: data[0].id as string, message: message.id, template }
+    return {
+      workspace,
+      run,
+      sandbox,
+      conversationId: data[0].id as string,
+      message: message.id as string,
+      inbound: data[0].last_message.id as string,
+      template,
+    }
   }
   const listAudit = async ({ owner }: Pick<TestWorkspace, 'owner'>, filter: Record<string, unknown>) =>
     (await doAs(server(), owner.key)('audit_list', filter)).data
 
   it('every control refuses managers and agents, and says why', async () => {
-    const { workspace, message, template } = await setUp()
-    const body = inputs({ message, template })
+    const { workspace, message, inbound, template } = await setUp()
+    const body = inputs({ message, inbound, template })
     for (const role of ['manager', 'agent'] as const) {
       const { key } = await workspace.staff({ role })
       for (const route of routes) {
@@ -94,9 +106,9 @@ everyDatabase('Sandbox: who may control it', (server) => {
   })
 
   it('every control works for an admin, has limits, and every change is in the audit trail', async () => {
-    const { workspace, message, template } = await setUp()
+    const { workspace, message, inbound, template } = await setUp()
     const admin = await workspace.staff({ role: 'admin' })
-    const body = inputs({ message, template })
+    const body = inputs({ message, inbound, template })
     for (const route of routes) {
       const { status, headers, body: answer } = await call(admin.key, route, body[route.name])
       assert.equal(status, 200, `${route.name} ${JSON.stringify(answer)}`)

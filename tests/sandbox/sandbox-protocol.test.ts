@@ -127,7 +127,7 @@ everySandbox('Sandbox: protocol', (withSandbox) => {
       const sent = await provider.send(sender, buildOutgoing('r1'), signal)
       assert.deepEqual(
         [await provider.findSent(sender, 'r1', signal), await provider.findSent(sender, 'r0', signal)],
-        [sent, 'absent'],
+        [{ id: sent.id }, 'absent'],
       )
 
       const { id: mediaId } = await provider.uploadMedia(
@@ -153,6 +153,7 @@ everySandbox('Sandbox: protocol', (withSandbox) => {
           verifiedName: 'Lucky Shrub',
           status: 'CONNECTED',
           qualityRating: 'GREEN',
+          messagingLimit: 'TIER_1K',
         },
       ])
       await provider.subscribe(fixture.account, undefined, signal)

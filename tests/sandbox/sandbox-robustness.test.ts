@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import fc from 'fast-check'
+import { runs } from '../level.ts'
 import { seasonSale } from '../provider/recorded-exchanges.ts'
 import {
   buildTemplateMessage,
@@ -164,7 +165,7 @@ everySandbox('Sandbox: robustness', (withSandbox) => {
             await fixture.control('DELETE', 'faults')
           },
         ),
-        { numRuns: 400 },
+        { numRuns: runs(400, 1200) },
       )
       const paths = [
         '%00',

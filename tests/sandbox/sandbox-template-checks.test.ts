@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { everySandbox } from './sandbox-fixture.ts'
+import { plantSamples, sampleFiles, sampleHandles } from '../templates/samples.ts'
+import { everySandbox, type SandboxFixture } from './sandbox-fixture.ts'
 
 const bodyComponent = { type: 'BODY', text: 'Your order is on its way.' }
 const withButtons = (...buttons: object[]) => [bodyComponent, { type: 'BUTTONS', buttons }]
-const buildCard = (format: string, ...buttons: object[]) => ({
+const buildCard = (format: 'IMAGE' | 'VIDEO', ...buttons: object[]) => ({
   components: [
-    { type: 'HEADER', format, example: { header_handle: ['4::a'] } },
+    { type: 'HEADER', format, example: { header_handle: [sampleHandles[format]] } },
     { type: 'BUTTONS', buttons },
   ],
 })
@@ -154,6 +155,7 @@ everySandbox('Sandbox: template checks', (withSandbox) => {
 
   it('review: adjacent variables are accepted on creation and rejected in review with a reason', async () => {
     await withSandbox(async (fixture) => {
+      await plantSamples(fixture.db)
       const create = async (name: string, components: object[]) =>
         (
           await fixture.call('POST', `v23.0/${fixture.account}/message_templates`, {
@@ -205,4 +207,122 @@ everySandbox('Sandbox: template checks', (withSandbox) => {
       )
     })
   })
+
+  it('media headers: the sample must be uploaded, and be of the type of the header', async () => {
+    await withSandbox(async (fixture) => {
+      const handles = {
+        IMAGE: await upload(fixture, 'IMAGE'),
+        VIDEO: await upload(fixture, 'VIDEO'),
+        DOCUMENT: await upload(fixture, 'DOCUMENT'),
+      }
+      let count = 0
+      const create = async (components: object[]) => {
+        const { status, body } = await fixture.call('POST', `v23.0/${fixture.account}/message_templates`, {
+          name: `sample_${count++}`,
+          language: 'en',
+          category: 'MARKETING',
+          components,
+        })
+        return status === 200
+          ? 'accepted'
+          : [status, body.error.code, body.error.error_subcode, body.error.error_user_msg]
+      }
+      const header = (format: string, handle: string) => ({
+        type: 'HEADER',
+        format,
+        example: { header_handle: [handle] },
+      })
+      const carousel = (format: string, ...cardHandles: string[]) => [
+        bodyComponent,
+        {
+          type: 'CAROUSEL',
+          cards: cardHandles.map((handle) => ({
+            components: [header(format, handle), { type: 'BUTTONS', buttons: [quickReply] }],
+          })),
+        },
+      ]
+      for (const [format, own] of Object.entries(handles))
+        for (const handle of Object.values(handles)) {
+          const outcome = await create([header(format, handle), bodyComponent])
+          if (handle === own) assert.equal(outcome, 'accepted')
+          else {
+            assert.deepEqual(outcome.slice(0, 3), [400, 131009, 2494102])
+            assert.match(outcome[3], new RegExp(`header of format ${format} must be of type`))
+          }
+        }
+      for (const unknown of [
+        `${handles.IMAGE}x`,
+        '4::aW1hZ2UvanBlZw==:ARinvented',
+        'https://a.example/a.png',
+        'é',
+      ])
+        assert.match(
+          String(await create([header('IMAGE', unknown), bodyComponent])),
+          /not of an uploaded file/,
+        )
+      assert.equal(await create(carousel('IMAGE', handles.IMAGE, handles.IMAGE)), 'accepted')
+      assert.match(
+        String(await create(carousel('IMAGE', handles.IMAGE, handles.VIDEO))),
+        /is of type video\/mp4/,
+      )
+      assert.match(String(await create(carousel('VIDEO', handles.VIDEO, '4::a'))), /not of an uploaded file/)
+    })
+  })
+
+  it('media headers: an unfinished upload has no handle, and an edit needs samples too', async () => {
+    await withSandbox(async (fixture) => {
+      const handle = await upload(fixture, 'IMAGE')
+      const components = (own: string) => [
+        { type: 'HEADER', format: 'IMAGE', example: { header_handle: [own] } },
+        bodyComponent,
+      ]
+      const { body: created } = await fixture.call('POST', `v23.0/${fixture.account}/message_templates`, {
+        name: 'edited',
+        language: 'en',
+        category: 'UTILITY',
+        components: components(handle),
+      })
+      await fixture.control('POST', 'review', { template_id: created.id, decision: 'approve' })
+      const edit = (own: string) =>
+        fixture.call('POST', `v23.0/${created.id}`, { components: components(own) })
+      assert.equal((await edit('4::a')).body.error.error_subcode, 2494102)
+      assert.deepEqual((await edit(handle)).body, { success: true })
+    })
+  })
+
+  it('media headers: templates that were made elsewhere bring their samples', async () => {
+    await withSandbox(async (fixture) => {
+      const components = [
+        { type: 'HEADER', format: 'VIDEO', example: { header_handle: [`4::${fixture.account}`] } },
+        bodyComponent,
+      ]
+      await fixture.control('PUT', 'templates', {
+        templates: [{ account_id: fixture.account, name: 'here', language: 'en', components }],
+      })
+      const create = (name: string, format: string) =>
+        fixture.call('POST', `v23.0/${fixture.account}/message_templates`, {
+          name,
+          language: 'en',
+          category: 'UTILITY',
+          components: [{ ...components[0], format }, bodyComponent],
+        })
+      assert.equal((await create('again', 'VIDEO')).status, 200)
+      assert.equal((await create('other', 'IMAGE')).body.error.error_subcode, 2494102)
+    })
+  })
 })
+
+/** Uploads a sample in the two steps of the provider; returns its handle. */
+const upload = async ({ call }: SandboxFixture, format: keyof typeof sampleFiles): Promise<string> => {
+  const { content_type: type, data } = sampleFiles[format]
+  const bytes = Buffer.from(data, 'base64')
+  const { body: session } = await call(
+    'POST',
+    `v23.0/1/uploads?file_type=${encodeURIComponent(type)}&file_length=${bytes.byteLength}`,
+  )
+  const { body } = await call('POST', `v23.0/${session.id}`, bytes, {
+    file_offset: '0',
+    'Content-Type': 'application/octet-stream',
+  })
+  return body.h as string
+}

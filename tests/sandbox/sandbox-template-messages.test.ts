@@ -91,6 +91,14 @@ everySandbox('Sandbox: template messages', (withSandbox) => {
       await assertRejected(132005, /too long/, 'plain', [textParameters('body', 'x', 'y'.repeat(1025))])
       await assertRejected(100, /Parameter name/, 'named', [textParameters('body', 'x')])
       await assertRejected(132012, /expected IMAGE, received UNKNOWN/, 'rich', rich.slice(1))
+      for (const [end, type] of [
+        ['mp4', /video\/mp4/],
+        ['webp', /image\/webp/],
+      ] as const)
+        await assertRejected(131053, type, 'rich', [
+          { type: 'header', parameters: [{ type: 'image', image: { link: `https://x.example/a.${end}` } }] },
+          ...rich.slice(1),
+        ])
       await assertRejected(132012, /expected IMAGE, received VIDEO/, 'rich', [
         { type: 'header', parameters: [{ type: 'video', video: { link: 'https://x.example' } }] },
         ...rich.slice(1),

@@ -112,7 +112,7 @@ everySandbox('Sandbox: templates', (withSandbox) => {
         components: [{ type: 'BODY', text: bodyText, ...(example ? { example } : {}) }],
       })
       const cases: [Record<string, unknown>, number | undefined][] = [
-        [{ name: 'Upper' }, undefined],
+        [{ name: 'Upper' }, 2388046],
         [{ language: 'english' }, undefined],
         [{ category: 'OTHER' }, undefined],
         [{ components: [] }, undefined],

@@ -193,6 +193,7 @@ describe('A connection that is lost at the commit', { skip }, () => {
     assert.equal(first.status, 503, first.text)
     assert.match(first.body.detail, /Whether the change was made is not known.*Idempotency-Key/)
     assert.equal(first.headers['idempotency-key'], 'lost-beforehand')
+    assert.equal(first.body.idempotency_key, 'lost-beforehand')
     assert.equal(await countGroups('Lost'), 0)
     const again = await run('Lost', 'lost-beforehand')
     assert.equal(again.status, 200, again.text)

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { TemplateDraft } from '../../catalog/templates/schemas.ts'
+import { sampleHandles } from './samples.ts'
 
 /** Template drafts of every kind that break no rule. `draft-edits.ts` makes them invalid. */
 
@@ -85,7 +86,8 @@ export const bodyWithVariables = (counts: fc.Arbitrary<number>): fc.Arbitrary<Js
 
 const shortText = (maxLength: number) =>
   joinWords(words, 1, 4).map((text) => [...text].slice(0, maxLength).join('').trim())
-const mediaHandle = oneOf('4::aW1hZ2UvanBlZw==:ARZVv4zu', '4::dmlkZW8vbXA0:ARa')
+const mediaFields = (...formats: (keyof typeof sampleHandles)[]): fc.Arbitrary<JsonObject> =>
+  oneOf(...formats).map((format) => ({ format, media_handle: sampleHandles[format] }))
 
 export const header = fc.oneof(
   mergeFields(fc.constant({ format: 'TEXT' }), field('text', shortText(60))),
@@ -97,7 +99,7 @@ export const header = fc.oneof(
     ),
     field('example', sample),
   ),
-  mergeFields(field('format', oneOf('IMAGE', 'VIDEO', 'DOCUMENT')), field('media_handle', mediaHandle)),
+  mediaFields('IMAGE', 'VIDEO', 'DOCUMENT'),
   fc.constant({ format: 'LOCATION' }),
 )
 export const footer = field('text', shortText(60))
@@ -195,7 +197,7 @@ const messageDraft = mergeFields(
   optional(buttons(buttonLayout)),
 )
 
-const mediaHeader = mergeFields(field('format', oneOf('IMAGE', 'VIDEO')), field('media_handle', mediaHandle))
+const mediaHeader = mediaFields('IMAGE', 'VIDEO')
 const offerCode = mergeFields(
   fc.constant({ type: 'COPY_CODE' }),
   field('coupon_code', oneOf('25OFF', 'CARIBE25CARIBE2', '割引コード')),
@@ -216,7 +218,7 @@ const offerDraft = mergeFields(
 )
 
 const cardList = (
-  format: string,
+  format: 'IMAGE' | 'VIDEO',
   types: readonly string[],
   texts: boolean,
   count: number,
@@ -224,7 +226,7 @@ const cardList = (
   fc.array(
     mergeFields(
       fc.constant({ header_format: format }),
-      field('media_handle', mediaHandle),
+      fc.constant({ media_handle: sampleHandles[format] }),
       ...(texts ? [field('body', bodyWithVariables(fc.nat({ max: 2 })))] : []),
       field('buttons', buttonList(types)),
     ),
@@ -249,7 +251,7 @@ const carouselDraft = mergeFields(
       'cards',
       fc
         .tuple(
-          oneOf('IMAGE', 'VIDEO'),
+          oneOf<'IMAGE' | 'VIDEO'>('IMAGE', 'VIDEO'),
           cardButtonLayouts,
           fc.boolean(),
           mostly(fc.integer({ min: 2, max: 4 }), fc.constant(10)),

@@ -17,6 +17,7 @@ import {
   sample,
   words,
 } from './draft-arbitraries.ts'
+import { sampleHandles } from './samples.ts'
 
 /** What `draft-edits.ts` puts into drafts: texts that the rules are about, and parts of drafts. */
 
@@ -333,6 +334,8 @@ export const addedFields = fc.oneof(
   field('example', sample),
   field('examples', fc.array(sample, { maxLength: 3 })),
   field('media_handle', replacementValue),
+  field('media_handle', oneOf<string>(...Object.values(sampleHandles))),
+  field('media_handle', oneOf('https://www.example.com/sale.png', '1234567890')),
   field('url', replacementValue),
   urlPairs,
   urlPairs,

@@ -1,5 +1,6 @@
 import { createSandboxRequest } from '../messaging/fixtures.ts'
 import type { TestServer, TestWorkspace } from '../servers.ts'
+import { sampleHandles } from './samples.ts'
 
 /** Valid drafts of every kind, and the payload that the provider receives for each (reference 2.3). */
 export const orderDraft = {
@@ -17,7 +18,7 @@ export const plainDraft = {
 
 const buildCard = (n: number) => ({
   header_format: 'IMAGE',
-  media_handle: `4::aW1hZ2U${n}`,
+  media_handle: sampleHandles.IMAGE,
   body: { text: `Coffee for {{1}} in size ${n}.`, examples: ['Ada'] },
   buttons: [
     {
@@ -59,7 +60,7 @@ export const acceptedDrafts = [
     name: 'spring_offer',
     language: 'en_US',
     category: 'MARKETING',
-    header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' },
+    header: { format: 'IMAGE', media_handle: sampleHandles.IMAGE },
     body: { text: 'Everything for less until Sunday.' },
     limited_time_offer: { text: 'Ends soon', has_expiration: true },
     buttons: [
@@ -98,7 +99,7 @@ export const acceptedDrafts = [
 
 const buildCardPayload = (n: number) => ({
   components: [
-    { type: 'HEADER', format: 'IMAGE', example: { header_handle: [`4::aW1hZ2U${n}`] } },
+    { type: 'HEADER', format: 'IMAGE', example: { header_handle: [sampleHandles.IMAGE] } },
     { type: 'BODY', text: `Coffee for {{1}} in size ${n}.`, example: { body_text: [['Ada']] } },
     {
       type: 'BUTTONS',
@@ -141,7 +142,7 @@ export const expectedPayloads: Readonly<Record<string, unknown[]>> = {
     },
   ],
   spring_offer: [
-    { type: 'HEADER', format: 'IMAGE', example: { header_handle: ['4::aW1hZ2U'] } },
+    { type: 'HEADER', format: 'IMAGE', example: { header_handle: [sampleHandles.IMAGE] } },
     { type: 'LIMITED_TIME_OFFER', limited_time_offer: { text: 'Ends soon', has_expiration: true } },
     { type: 'BODY', text: 'Everything for less until Sunday.' },
     {

@@ -198,7 +198,7 @@ describe('Template lint: checks', () => {
       'https://b.example/1',
       'https://a.example/',
       'http://a.example/1',
-      '1',
+      '1 2',
       'https://a.example/1 2',
     ])
       assert.deepEqual(
@@ -206,6 +206,9 @@ describe('Template lint: checks', () => {
         ['buttons.url_example_form buttons[0].url_example'],
         invalid,
       )
+    assert.deepEqual(lintUrl('https://a.example/{{1}}', { url_example: '1' }), [
+      'buttons.url_example_whole buttons[0].url_example',
+    ])
   })
 
   it('buttons: phone number', () => {

@@ -4,7 +4,7 @@ import { reconcileProviderCalls } from '../../server/jobs/reconcile.ts'
 import { resolveSandboxSettings } from '../../server/provider/settings.ts'
 import { callAs, doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
-import { summarizeReply } from '../messaging/fixtures.ts'
+import { createSandboxDriver, summarizeReply } from '../messaging/fixtures.ts'
 import { makeWorkspace, type TestServer } from '../servers.ts'
 import { createTemplateDriver, orderDraft } from './drafts.ts'
 import { submit } from './template-fixture.ts'
@@ -120,10 +120,24 @@ everyDatabase('Template submission: lost responses', (server) => {
   it('create: submitted again when the request never arrived', async () => {
     const { create, sandbox } = await setUp()
     await sandbox.fault({ code: 2 })
-    assert.equal((await create()).status, 503)
-    assert.equal((await sandbox.templates()).length, 0)
+    const lost = await create()
+    assert.deepEqual(summarizeReply(lost), [503, 'upstream_unavailable', 'outcome_unknown'])
+    assert.equal(lost.body.idempotency_key, lost.headers['idempotency-key'])
+    await reconcileProviderCalls(server().app)
+    assert.equal((await sandbox.templates()).length, 0, 'not by itself')
     assert.equal((await create()).status, 201)
     assert.equal((await sandbox.templates()).length, 1)
+  })
+
+  it('create: given up after 24 hours, and the name is free again', async () => {
+    const { workspace, create, run, sandbox } = await setUp()
+    await sandbox.fault({ code: 2 })
+    assert.equal((await create()).status, 503)
+    await createSandboxDriver(server(), workspace).advance('25h')
+    await reconcileProviderCalls(server().app)
+    assert.deepEqual((await run('messaging_list_templates')).data, [])
+    assert.deepEqual(summarizeReply(await create()), [409, 'conflict', 'not_confirmed'])
+    assert.equal((await create('another')).status, 201)
   })
 
   it('create: the outcome stays open while the provider cannot be queried', async () => {

@@ -2,6 +2,7 @@ import { insertTemplate, type NewTemplate } from '../../storage/templates.ts'
 import { callAs, doAs } from '../calls.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import { createTemplateDriver, orderDraft } from './drafts.ts'
+import { plantSamples } from './samples.ts'
 
 export const submit = { confirm: 'submit' }
 export const archive = { confirm: 'archive' }
@@ -32,6 +33,7 @@ export const createTemplateFixture = async (
   fields: Parameters<typeof makeWorkspace>[1] = {},
 ) => {
   const workspace = await makeWorkspace(server, fields)
+  await plantSamples(server.db)
   const call = callAs(server, workspace.owner.key)
   let calls = 0
   return {
@@ -48,13 +50,14 @@ export const createTemplateFixture = async (
       ),
     /** Inserts an approved template. The sandbox has it only after `server.sync`. Returns its id. */
     insert: (template: Partial<NewTemplate>) => insertTestTemplate(server, workspace, template),
-    /** Returns the type and the template of every event, oldest first. */
+    /** Returns the type and the template of every event about templates, oldest first. */
     events: async () =>
       (
         await server.db
           .selectFrom('events')
           .select(['type', 'data'])
           .where('workspace_id', '=', workspace.id)
+          .where('type', 'like', 'template.%')
           .orderBy('id')
           .execute()
       ).map(({ type, data }) => ({

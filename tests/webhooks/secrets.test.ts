@@ -2,12 +2,30 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { it } from 'node:test'
 import { sql } from 'kysely'
-import { unsealHeaders, unsealSecrets } from '../../server/webhooks/secrets.ts'
+import { deleteOldDeliveries } from '../../server/webhooks/delivery-job.ts'
+import { MAX_SIGNING_SECRETS, unsealHeaders, unsealSecrets } from '../../server/webhooks/secrets.ts'
+import type { Db } from '../../storage/database.ts'
 import { findEndpoint } from '../../storage/webhooks.ts'
 import { callAs } from '../calls.ts'
 import { doorsOf, everyDatabase, everyDoor, runCli } from '../doors.ts'
 import { makeWorkspace } from '../servers.ts'
 import { url, SECRET, createEndpoint, loadStored, confirmingCall } from './endpoint-fixture.ts'
+
+/** Moves the ends of the replaced secrets of an endpoint, as if so much real time had passed. */
+const letHoursPass = async (db: Db, id: string, hours: number): Promise<void> => {
+  const { old_secrets: secrets } = await db
+    .selectFrom('webhook_endpoints')
+    .select('old_secrets')
+    .where('id', '=', id)
+    .executeTakeFirstOrThrow()
+  const moved = secrets.map(({ secret, until }) => ({
+    secret,
+    until: new Date(Date.parse(until) - hours * 3_600_000).toISOString(),
+  }))
+  await sql`update webhook_endpoints set old_secrets = ${JSON.stringify(moved)}::text::jsonb where id = ${id}`.execute(
+    db,
+  )
+}
 
 everyDoor('Webhook secret rotation', (test) => {
   test('rotate: the old secret remains valid for a day', async (scene) => {
@@ -36,12 +54,56 @@ everyDoor('Webhook secret rotation', (test) => {
     // The clock of the database may differ.
     assert.ok(Math.abs(Date.parse(until) - before - 86_400_000) < 60_000, until)
     assert.deepEqual((await loadStored(server, workspace.id, id)).secrets, [second, first])
-    const { signing_secret: third } = (await rotate()).body
-    assert.deepEqual((await loadStored(server, workspace.id, id)).secrets, [third, second])
-    await sql`
-      update webhook_endpoints set old_secret_until = clock_timestamp() - interval '1 second'
-      where id = ${id}`.execute(server.db)
-    assert.deepEqual((await loadStored(server, workspace.id, id)).secrets, [third])
+  })
+
+  test('rotating again within the day keeps every old secret until its promised time', async (scene) => {
+    const { call, server, workspace } = scene
+    const { endpoint, signing_secret: first } = (await createEndpoint(call)).body
+    const rotate = () =>
+      confirmingCall(scene)(
+        'webhooks_rotate_secret',
+        { endpoint_id: endpoint.id },
+        { confirm: 'rotate', idempotencyKey: randomUUID() },
+      )
+    const secrets: string[] = [first]
+    const ends: string[] = []
+    const stored = async () => (await loadStored(server, workspace.id, endpoint.id)).secrets
+    for (let n = 1; n < MAX_SIGNING_SECRETS; n++) {
+      const { body, text } = await rotate()
+      assert.match(body.signing_secret, SECRET, text)
+      secrets.unshift(body.signing_secret)
+      ends.unshift(body.old_secret_valid_until)
+      assert.deepEqual(body.old_secrets_valid_until, ends)
+      assert.deepEqual(await stored(), secrets)
+      // Each rotation an hour after the one before.
+      await letHoursPass(server.db, endpoint.id, 1)
+      ends.forEach((end, at) => {
+        ends[at] = new Date(Date.parse(end) - 3_600_000).toISOString()
+      })
+    }
+    const refused = await rotate()
+    assert.deepEqual(
+      [refused.status, refused.body.reason, refused.body.retry_at],
+      [409, 'too_many_secrets', ends.at(-1)],
+      refused.text,
+    )
+    assert.deepEqual(await stored(), secrets, 'a refused rotation drops none')
+    // The oldest had 24 hours from the first rotation, three hours less than the newest of the old ones.
+    await letHoursPass(server.db, endpoint.id, 20.5)
+    assert.deepEqual(await stored(), secrets.slice(0, -1))
+    const { body } = await rotate()
+    secrets.unshift(body.signing_secret)
+    secrets.pop()
+    assert.deepEqual(await stored(), secrets)
+    await letHoursPass(server.db, endpoint.id, 25)
+    assert.deepEqual(await stored(), [secrets[0]])
+    await deleteOldDeliveries(server.app)
+    const { old_secrets: left } = await server.db
+      .selectFrom('webhook_endpoints')
+      .select('old_secrets')
+      .where('id', '=', endpoint.id)
+      .executeTakeFirstOrThrow()
+    assert.deepEqual(left, [], 'what no longer signs is deleted')
   })
 })
 

@@ -171,6 +171,15 @@ everyDatabase('Staff, teams and channels', (server) => {
       provider_phone_number_id: 'n2',
       payment_configuration: null,
       quality_rating: 'GREEN',
+      health: {
+        status: 'ok',
+        reason: null,
+        provider_code: null,
+        quality: 'GREEN',
+        messaging_limit: null,
+        since: null,
+        until: null,
+      },
     })
     const found = async (input: Record<string, unknown>) =>
       (await run('workspace_channels', input)).data.map((c: { identifier: string }) => c.identifier)

@@ -1,3 +1,4 @@
+import type { Reason } from '../../../catalog/reasons.ts'
 import { hash, randomUUID } from 'node:crypto'
 import type { Operation } from '../../../catalog/index.ts'
 import type { IdempotencyRecord } from '../../../storage/idempotency.ts'
@@ -13,7 +14,7 @@ export const RECORD_TTL_MS = 24 * 60 * 60 * 1000
 
 const KEY_PATTERN = /^[A-Za-z0-9._:-]{8,128}$/
 
-const createKeyProblem = (code: string, detail: string, fix: string): Problem =>
+const createKeyProblem = (code: Reason, detail: string, fix: string): Problem =>
   new Problem('invalid_input', detail, {
     reason: code,
     errors: [{ header: 'Idempotency-Key', code, detail, fix }],

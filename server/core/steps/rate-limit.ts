@@ -108,7 +108,7 @@ const getKeyBucket = (app: App, actor: Actor, kind: LimitClass): RateLimitBucket
 const secondsUntil = (bucket: RateLimitBucket, target: number): number =>
   Math.max(1, Math.ceil((target - bucket.level) / refillRate(bucket)))
 
-const rateLimitHeaders = (kind: LimitClass, bucket: RateLimitBucket): Record<string, string> => {
+const rateLimitHeaders = (kind: LimitClass | 'channel', bucket: RateLimitBucket): Record<string, string> => {
   const remaining = Math.max(0, Math.floor(bucket.level))
   const reset = bucket.level >= bucket.capacity ? 0 : secondsUntil(bucket, bucket.capacity)
   return {
@@ -145,6 +145,28 @@ export const takeToken = async (
     'rate_limited',
     `${bucket.capacity} ${kind} requests per minute are allowed for ${owner}; try again in ${wait} s.`,
     { violated_policies: [policy] },
+    { ...headers, 'Retry-After': String(wait) },
+  )
+}
+
+/**
+ * Takes a token of a channel's bridge, which has no API key. Returns the headers to send; throws 429.
+ */
+export const takeChannelToken = async (
+  app: App,
+  workspaceId: string,
+  channelId: string,
+): Promise<Record<string, string>> => {
+  const id = `channel:${workspaceId}:${channelId}`
+  const bucket = getBucket(app, id, app.config.limits.channel)
+  const hasToken = await takeFromBucket(app, id, bucket)
+  const headers = rateLimitHeaders('channel', bucket)
+  if (hasToken) return headers
+  const wait = secondsUntil(bucket, 1)
+  throw new Problem(
+    'rate_limited',
+    `${bucket.capacity} requests per minute are allowed for this channel; try again in ${wait} s.`,
+    { violated_policies: ['channel'] },
     { ...headers, 'Retry-After': String(wait) },
   )
 }

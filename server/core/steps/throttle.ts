@@ -16,7 +16,7 @@ const MAX_NETWORKS = 10_000
 const MAX_WAIT_MS = 5000
 
 /** What failed to prove itself. */
-type CredentialKind = 'api_key' | 'media_url' | 'metrics_token' | 'provider_webhook'
+type CredentialKind = 'api_key' | 'channel_token' | 'media_url' | 'metrics_token' | 'provider_webhook'
 
 const getBucket = ({ failureBuckets, config }: App, network: string): FailureBucket => {
   const existing = failureBuckets.get(network)
@@ -69,6 +69,7 @@ export const lookUpLimited = async <T>(
   app: App,
   address: string | undefined,
   lookUp: () => Promise<T | undefined>,
+  kind: CredentialKind = 'api_key',
 ): Promise<T | undefined> => {
   const network = toClientNetwork(address)
   const bucket = getBucket(app, network)
@@ -84,7 +85,7 @@ export const lookUpLimited = async <T>(
       )
   }
   if (bucket.level < 1) {
-    app.metrics.authFailures.inc({ kind: 'api_key', outcome: 'throttled' })
+    app.metrics.authFailures.inc({ kind, outcome: 'throttled' })
     throw throttledProblem(app, bucket, address)
   }
   const found = lookUp()
@@ -97,7 +98,7 @@ export const lookUpLimited = async <T>(
     const result = await found
     if (result === undefined) {
       bucket.level -= 1
-      app.metrics.authFailures.inc({ kind: 'api_key', outcome: 'refused' })
+      app.metrics.authFailures.inc({ kind, outcome: 'refused' })
     }
     return result
   } finally {

@@ -2,6 +2,7 @@ import { fetch as fetchWith, type Dispatcher } from 'undici'
 import { z } from 'zod'
 import { Problem } from '../../core/problem.ts'
 import { isPublicHostName } from '../../public-host-name.ts'
+import { isProviderHost } from '../settings.ts'
 import type { Provider } from '../port.ts'
 import { OptionalText, ProviderId } from './responses.ts'
 import { joinPath, withTimeout, type ProviderHttp, readAtMost } from './http.ts'
@@ -34,16 +35,8 @@ const requireFetchableUrl = (text: string, base: URL): URL => {
   return url
 }
 
-/** Hosts of the provider other than the base URL's; no other host receives the token. */
-export const MEDIA_HOSTS = ['facebook.com', 'fbsbx.com', 'whatsapp.net'] as const
-
-/** Whether this is the true provider, or one of these hosts. */
-export const isProviderHost = (url: URL, hosts: readonly string[] = MEDIA_HOSTS): boolean =>
-  url.protocol === 'https:' &&
-  hosts.some((host) => url.hostname === host || url.hostname.endsWith(`.${host}`))
-
 const isTrusted = (url: URL, base: URL, hosts: readonly string[]): boolean =>
-  url.origin === base.origin || isProviderHost(url, hosts)
+  url.origin === base.origin || (url.protocol === 'https:' && isProviderHost(url, hosts))
 
 const tooLargeProblem = (maxBytes: number): Problem =>
   new Problem('payload_too_large', `The file has more than ${maxBytes} bytes.`, { limit_bytes: maxBytes })

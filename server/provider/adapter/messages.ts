@@ -4,10 +4,22 @@ import { lookUpOutcome, isOutcomeUnknown, type Provider } from '../port.ts'
 import { ProviderId } from './responses.ts'
 import { joinPath, type ProviderHttp } from './http.ts'
 
-const Sent = z.object({ messages: z.array(z.object({ id: z.string().min(1) })).min(1) })
+const Customer = z.object({
+  wa_id: z.string().nullish().catch(null),
+  user_id: z.string().nullish().catch(null),
+})
+const Sent = z.object({
+  messages: z.array(z.object({ id: z.string().min(1) })).min(1),
+  // One message has one recipient. What else is there says nothing, and must not fail what was sent.
+  contacts: z.array(Customer).length(1).optional().catch(undefined),
+})
 const Found = z.object({ data: z.array(z.object({ id: ProviderId })) })
 
-export const createMessagesApi = ({ request }: ProviderHttp): Pick<Provider, 'send' | 'findSent'> => ({
+/** `sandbox`: only a sandbox has a look-up of messages, and only it is asked. */
+export const createMessagesApi = (
+  { request }: ProviderHttp,
+  sandbox: boolean,
+): Pick<Provider, 'send' | 'findSent'> => ({
   send: async ({ phoneNumberId }, { to, recipient, reference, replyTo, body }, signal) => {
     const response = await request(
       Sent,
@@ -26,12 +38,16 @@ export const createMessagesApi = ({ request }: ProviderHttp): Pick<Provider, 'se
       },
       signal,
     )
-    return { id: response.messages[0]!.id }
+    const { wa_id: phone = null, user_id: userId = null } = response.contacts?.[0] ?? {}
+    return {
+      id: response.messages[0]!.id,
+      ...(phone === null && userId === null ? {} : { customer: { phone, userId } }),
+    }
   },
 
-  // The real provider has no such list and refuses. The response is checked, since a provider could ignore
-  // the query and return all of its messages.
+  // The response is checked, since a provider could ignore the query and return all of its messages.
   findSent: async ({ phoneNumberId }, reference, signal) => {
+    if (!sandbox) return 'unknown'
     const query = request(
       z.unknown(),
       {

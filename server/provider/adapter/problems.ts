@@ -1,3 +1,4 @@
+import type { Reason } from '../../../catalog/reasons.ts'
 import { Problem, type ProblemExtras } from '../../core/problem.ts'
 import { removeNumbers } from '../../visibility/numbers.ts'
 import { type RefusalRule, findRefusalRule } from './refusal-rules.ts'
@@ -68,7 +69,7 @@ const retryAfterSeconds = (headers: Headers): number | undefined => {
 const ruleForStatus = (status: number, transient: boolean): RefusalRule => {
   const rule = (
     becomes: RefusalRule['becomes'],
-    reason: string | undefined,
+    reason: Reason | undefined,
     detail: string,
   ): RefusalRule => ({
     codes: [],

@@ -1,3 +1,4 @@
+import type { Reason } from '../../../catalog/reasons.ts'
 import type { ErrorCode } from '../../../catalog/errors.ts'
 
 /** A row of the refusal table: the problem that codes of the provider become. */
@@ -7,7 +8,7 @@ export type RefusalRule = {
   /** Only with one of these subcodes. */
   subcodes?: readonly number[]
   becomes: ErrorCode
-  reason?: string
+  reason?: Reason
   /** The part of our own input that caused the refusal. */
   pointer?: string
   /** Used where the provider does not say how long to wait. */
@@ -70,11 +71,29 @@ export const refusalRules: readonly RefusalRule[] = [
   },
   {
     codes: [100],
+    subcodes: [2388046],
+    becomes: 'invalid_input',
+    reason: 'template_rules',
+    pointer: '#/template/name',
+    detail: 'The provider does not accept the name.',
+  },
+  {
+    codes: [100],
     subcodes: [2388040],
     becomes: 'invalid_input',
     reason: 'template_rules',
     pointer: '#/template',
     detail: 'A part of the template is too long.',
+  },
+  {
+    codes: [100, 131009],
+    subcodes: [2494102],
+    becomes: 'invalid_input',
+    reason: 'template_rules',
+    pointer: '#/template',
+    detail:
+      'The provider does not accept the media handle of a sample. Upload the file again with ' +
+      'messaging_upload_template_sample, and send the new handle.',
   },
   {
     codes: [100],

@@ -39,6 +39,8 @@ const FIELDS = 'id,name,language,status,category,rejected_reason,components'
 const BASIC_FIELDS = 'id,name,language,status,category,components'
 const PAGE_SIZE = '100'
 
+const INVALID_PARAMETER = 100
+
 /** The subcode of a duplicate, which the provider also gives to drafts that are merely wrong. */
 const DUPLICATE_SUBCODE = 2388024
 
@@ -104,14 +106,21 @@ const createCreateTemplate =
       const path = joinPath(accountId, 'message_templates')
       return await request(Created, { method: 'POST', path, json }, signal)
     } catch (error) {
-      if (!(error instanceof Problem) || error.extras.provider_subcode !== DUPLICATE_SUBCODE) throw error
+      if (!(error instanceof Problem)) throw error
+      // Most refusals of buttons, cards and offers have no subcode.
+      if (error.extras.reason === 'provider_refused' && error.extras.provider_code === INVALID_PARAMETER)
+        throw invalidDraftProblem(error)
+      if (error.extras.provider_subcode !== DUPLICATE_SUBCODE) throw error
       const templates = await lookUpOutcome(listTemplates(accountId, name, signal)).catch(() => undefined)
       const isDuplicate = !templates || templates.some((row) => row.language === language)
       throw isDuplicate ? error : invalidDraftProblem(error)
     }
   }
 
-/** The problem of a draft that the provider calls a duplicate although its list has no such template. */
+/**
+ * The problem of a draft that the provider calls invalid without saying where, or a duplicate although its list
+ * has no such template.
+ */
 const invalidDraftProblem = (problem: Problem): Problem => {
   const detail = problem.message.replace(
     /^.*?The provider says: /s,

@@ -1,18 +1,17 @@
 import { Problem } from '../../core/problem.ts'
-import { isProviderHost } from '../../provider/adapter/media.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
 
 /** Client of the sandbox's own control surface, on this server or elsewhere. */
 export type ControlClient = {
   /** The sandbox is built into this server, so both have one clock. */
   builtIn: boolean
+  /** False when the provider is the true one, which is never sent anything from here. */
+  isSandbox: boolean
   /**
-   * Makes one request and returns its JSON. Throws the sandbox's error, or 503 when it cannot be reached.
-   * `path`: below `control/`; empty for `control` itself.
+   * Makes one request and returns its JSON. Throws the sandbox's error, 503 when it cannot be reached, and 404
+   * `no_sandbox`, without a request, when the provider is no sandbox. `path`: below `control/`.
    */
   request: <T>(method: string, path: string, body?: unknown) => Promise<T>
-  /** Returns false when the provider is the real one; throws 503 when it cannot be reached. */
-  isSandbox: () => Promise<boolean>
 }
 
 const TIMEOUT_MS = 10_000
@@ -35,14 +34,22 @@ const errorProblem = (status: number, text: string): Problem => {
   )
 }
 
+export const noSandboxProblem = (): Problem =>
+  new Problem('not_found', 'There is no sandbox: this server uses the real messaging provider.', {
+    reason: 'no_sandbox',
+  })
+
 export const createControlClient = ({
   baseUrl,
   token,
   builtIn,
-}: Pick<ProviderSettings, 'baseUrl' | 'token' | 'builtIn'>): ControlClient => {
+  sandbox: isSandbox,
+}: Pick<ProviderSettings, 'baseUrl' | 'token' | 'builtIn' | 'sandbox'>): ControlClient => {
   const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
+    // The only place that reaches the controls: nothing goes to a true provider, whoever calls.
+    if (!isSandbox) throw noSandboxProblem()
     try {
-      return await fetch(`${baseUrl}/control${path === '' ? '' : `/${path}`}`, {
+      return await fetch(`${baseUrl}/control/${path}`, {
         method,
         redirect: 'error',
         signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -56,24 +63,14 @@ export const createControlClient = ({
       throw new Problem('upstream_unavailable', 'The sandbox cannot be reached. Is it running?')
     }
   }
-  // The provider itself is never asked.
-  let known: boolean | undefined = builtIn ? true : isProviderHost(new URL(baseUrl)) ? false : undefined
   return {
     builtIn,
+    isSandbox,
     request: async <T>(method: string, path: string, body?: unknown): Promise<T> => {
       const response = await call(method, path, body)
       const text = await response.text()
       if (!response.ok) throw errorProblem(response.status, text)
       return (text === '' ? {} : JSON.parse(text)) as T
-    },
-    isSandbox: async () => {
-      if (known !== undefined) return known
-      const response = await call('GET', '')
-      const text = await response.text()
-      // A gateway may respond in place of a sandbox that is still starting.
-      if (response.status >= 500)
-        throw new Problem('upstream_unavailable', 'The messaging provider cannot be reached.')
-      return (known = response.ok && text.includes('"sandbox":true'))
     },
   }
 }

@@ -6,49 +6,13 @@ import {
   listProviderChannels,
   findProviderTemplate,
 } from '../../../storage/sandbox-control.ts'
-import type { App } from '../../core/app.ts'
 import { advanceClock, businessTime, MAX_CLOCK_OFFSET_MS, resetClock } from '../../clock.ts'
-import { parsePhone } from '../../contacts/phone.ts'
-import type { Actor } from '../../core/context.ts'
 import { invalidField, notFound, Problem } from '../../core/problem.ts'
-import type { ControlClient } from './client.ts'
 import { parseDuration } from './duration.ts'
-import { providerAccountId, type SandboxSync } from './sync.ts'
+import { messageChangeRoutes } from './message-changes.ts'
+import { type ControlRoute, defineRoute, parseDigits, type RouteContext } from './route.ts'
+import { providerAccountId } from './sync.ts'
 import { canSeeChannel } from '../../visibility/policy.ts'
-
-type RouteContext = { app: App; control: ControlClient; sync: SandboxSync; actor: Actor }
-
-/**
- * A route below `/sandbox`. `name`: in the audit trail. `changes`: needs the scope `messaging:write` and a
- * live key. `target`: the input field that names what is changed. `run` returns the JSON of the response.
- */
-export type ControlRoute = {
-  name: string
-  method: 'GET' | 'POST' | 'DELETE'
-  path: string
-  changes: boolean
-  target?: { type: string; field: string } | undefined
-  input: z.ZodObject
-  run: (ctx: RouteContext, input: never) => Promise<unknown>
-}
-
-const defineRoute = <S extends z.ZodObject>(
-  name: `sandbox.${string}`,
-  route: `${ControlRoute['method']} ${string}`,
-  input: S,
-  run: (ctx: RouteContext, input: z.output<S>) => Promise<unknown>,
-  target?: ControlRoute['target'],
-): ControlRoute => {
-  const [method, path] = route.split(' ') as [ControlRoute['method'], string]
-  const changes = method !== 'GET'
-  return { name, method, path, changes, target, input: input.strict(), run: run as ControlRoute['run'] }
-}
-
-const parseDigits = (field: string, text: string): string => {
-  const phone = parsePhone(text)
-  if ('error' in phone) throw invalidField(field, 'invalid_phone', phone.error, { fix: phone.fix })
-  return phone.digits
-}
 
 const requireNumber = async (
   { app, actor }: RouteContext,
@@ -262,6 +226,54 @@ const webhooks = defineRoute(
   },
 )
 
+const Account = z.object({
+  action: z.enum(['restrict', 'ban', 'revoke-token', 'restore', 'quality', 'limit']),
+  channel_id: Id.optional(),
+  value: z.string().trim().min(1).max(40).optional(),
+})
+
+/** Values of the actions that change a figure of numbers. */
+const figures: Readonly<Record<string, { field: string; values: readonly string[] }>> = {
+  quality: { field: 'quality_rating', values: ['GREEN', 'RED'] },
+  limit: {
+    field: 'messaging_limit',
+    values: ['TIER_50', 'TIER_250', 'TIER_1K', 'TIER_2K', 'TIER_10K', 'TIER_100K', 'TIER_UNLIMITED'],
+  },
+}
+
+/** What the provider does to the numbers and accounts of the workspace. */
+const account = defineRoute('sandbox.account', 'POST account', Account, async (ctx, input) => {
+  const { action, channel_id: channelId, value } = input
+  const figure = figures[action]
+  if (figure && (value === undefined || !figure.values.includes(value)))
+    throw invalidField(
+      'value',
+      'invalid_value',
+      `is required with ${action}, and must be one that it knows`,
+      {
+        fix: `Send one of ${figure.values.join(', ')}.`,
+        allowed: [...figure.values],
+      },
+    )
+  if (!figure && value !== undefined)
+    throw invalidField('value', 'unexpected', `is not used by ${action}`, { fix: 'Leave it out.' })
+  const chosen = channelId === undefined ? undefined : (await requireNumber(ctx, channelId)).channelId
+  await ctx.sync.sync(ctx.actor.workspace.id)
+  const channels = (await listChannels(ctx)).filter(({ id }) => chosen === undefined || id === chosen)
+  if (figure)
+    for (const channel of channels)
+      await ctx.control.request('POST', 'number', {
+        id: channel.provider_phone_number_id,
+        [figure.field]: value,
+      })
+  else
+    await ctx.control.request('POST', 'account', {
+      action,
+      account_ids: [...new Set(channels.map((channel) => providerAccountId(channel)))],
+    })
+  return { action, channel_ids: channels.map(({ id }) => id) }
+})
+
 type Row = Record<string, unknown>
 
 /** Lists the provider's records of the workspace's numbers or accounts, in the provider's own JSON. */
@@ -338,6 +350,7 @@ const numbers = defineRoute('sandbox.numbers', 'POST numbers', z.object({}), asy
 /** All routes, in the order of the guide (docs/sandbox.md). */
 export const routes: readonly ControlRoute[] = [
   say,
+  ...messageChangeRoutes,
   showClock,
   advance,
   reset,
@@ -345,6 +358,7 @@ export const routes: readonly ControlRoute[] = [
   status,
   addFault,
   clearFaults,
+  account,
   webhooks,
   messages,
   templates,

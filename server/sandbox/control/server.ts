@@ -14,8 +14,9 @@ import { getClientAddress } from '../../http/address.ts'
 import { type BodyReader, DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from '../../http/body.ts'
 import { createRequestId } from '../../ids.ts'
 import type { ProviderSettings } from '../../provider/settings.ts'
-import { type ControlClient, createControlClient } from './client.ts'
-import { type ControlRoute, routes } from './routes.ts'
+import { type ControlClient, createControlClient, noSandboxProblem } from './client.ts'
+import type { ControlRoute } from './route.ts'
+import { routes } from './routes.ts'
 import { createSandboxSync, type SandboxSync } from './sync.ts'
 
 /**
@@ -24,7 +25,7 @@ import { createSandboxSync, type SandboxSync } from './sync.ts'
  */
 export type SandboxControl = SandboxSync & {
   serve: (request: Request) => Promise<Response>
-  isSandbox: () => Promise<boolean>
+  isSandbox: boolean
 }
 
 type Surface = { app: App; control: ControlClient; sync: SandboxSync }
@@ -119,10 +120,7 @@ const runRoute = (
     Object.assign(headers, await takeToken(app, actor, kind))
     progress.limited = true
     // These routes exist only with a sandbox.
-    if (!(await control.isSandbox()))
-      throw new Problem('not_found', 'There is no sandbox: this server uses the real messaging provider.', {
-        reason: 'no_sandbox',
-      })
+    if (!control.isSandbox) throw noSandboxProblem()
     const input = parseFields(route.input, await readInput(actor, request, url, body))
     progress.input = input
     return await route.run({ app, control, sync, actor }, input as never)

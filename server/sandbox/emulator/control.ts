@@ -2,6 +2,7 @@ import { isObject } from '../../../catalog/values.ts'
 import { findSandboxCustomer, setMarketingStopped } from '../../../storage/sandbox/customers.ts'
 import {
   insertFault,
+  deleteAccountFaults,
   deleteFaults,
   type FaultEffect,
   type FaultKind,
@@ -41,7 +42,7 @@ import { type ReviewDecision, reviewTemplate } from './reviewer.ts'
 import { parseCustomerKey, handleSay } from './say.ts'
 import { TEMPLATE_CATEGORIES } from './template-checks.ts'
 import { importTemplate, templateNode } from './templates.ts'
-import { preferenceUpdate, qualityUpdate, statusUpdate } from './updates.ts'
+import { preferenceUpdate, qualityUpdate, statusUpdate, accountUpdate, limitUpdate } from './updates.ts'
 
 const notFoundError = (what: string, id: string) =>
   providerError(100, undefined, {
@@ -130,12 +131,51 @@ const handleChangeNumber = async (call: SandboxCall): Promise<Response> => {
       status: text('status'),
       quality_rating: text('quality_rating'),
       verified_name: text('verified_name'),
+      messaging_limit: text('messaging_limit'),
     })
     if (!before || !after) throw notFoundError('number', id)
     if (before.quality_rating !== after.quality_rating)
       await insertSandboxUpdates(tx, [qualityUpdate(after, before.quality_rating)])
+    if (before.messaging_limit !== after.messaging_limit)
+      await insertSandboxUpdates(tx, [limitUpdate(after, before.messaging_limit)])
     return okResponse({ success: true })
   })
+}
+
+/** What the provider does to an account; `restore` ends all of it. */
+const ACCOUNT_ACTIONS = ['restrict', 'ban', 'revoke-token', 'restore'] as const
+
+/** Messages of a restricted account are refused with this code. */
+const ACCOUNT_LOCKED = 131031
+
+/** `at`: makes two updates of one kind differ, as the provider's dates do. */
+const accountUpdates = (at: string): Readonly<Record<string, Record<string, unknown> | undefined>> => ({
+  restrict: {
+    event: 'ACCOUNT_RESTRICTION',
+    restriction_info: [{ restriction_type: 'RESTRICTED_BIZ_INITIATED_MESSAGING' }],
+  },
+  ban: { event: 'DISABLED_UPDATE', ban_info: { waba_ban_state: 'DISABLE', waba_ban_date: at } },
+  restore: { event: 'DISABLED_UPDATE', ban_info: { waba_ban_state: 'REINSTATE', waba_ban_date: at } },
+})
+
+const handleAccount = async (call: SandboxCall): Promise<Response> => {
+  const action = requireOneOf(call.body, 'action', ACCOUNT_ACTIONS)
+  const accounts = parseAccounts(call.body.account_ids)
+  if (!accounts) throw parameterRequired('account_ids')
+  await inTransaction(call.db, async (tx) => {
+    await deleteAccountFaults(tx, accounts)
+    const fault = { to: null, accounts, remaining: null }
+    if (action === 'revoke-token') await insertFault(tx, { on: 'all', ...fault }, { code: 190 })
+    if (action === 'restrict' || action === 'ban')
+      await insertFault(tx, { on: 'restricted', ...fault }, { code: ACCOUNT_LOCKED })
+    const update = accountUpdates(call.now())[action]
+    if (update)
+      await insertSandboxUpdates(
+        tx,
+        accounts.map((account) => accountUpdate(account, update)),
+      )
+  })
+  return okResponse({ success: true })
 }
 
 const handlePutTemplates = async (call: SandboxCall): Promise<Response> => {
@@ -332,6 +372,7 @@ export const controlEndpoints: Readonly<Record<string, (call: SandboxCall) => Pr
   'GET ': handleState,
   'PUT numbers': handlePutNumbers,
   'POST number': handleChangeNumber,
+  'POST account': handleAccount,
   'PUT templates': handlePutTemplates,
   'POST say': handleSay,
   'POST clock': handleSetClock,

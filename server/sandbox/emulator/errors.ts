@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { FaultKind } from '../../../storage/sandbox/faults.ts'
 
 /** The members of a provider's error response. */
 export type ProviderErrorFields = {
@@ -192,7 +193,7 @@ const LINK_ERRORS: Readonly<Record<number, Partial<ProviderErrorFields>>> = {
 }
 
 /** Creates the error of an ordered fault, as the endpoint would return it. */
-export const faultError = (kind: 'messages' | 'templates' | 'links' | 'media', code: number): ProviderError =>
+export const faultError = (kind: FaultKind, code: number): ProviderError =>
   providerError(
     code,
     kind === 'messages' ? defaultDetails(code) : undefined,

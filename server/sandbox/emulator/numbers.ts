@@ -55,8 +55,8 @@ const numberNode = (n: SandboxNumber): Record<string, unknown> => ({
   throughput: { level: 'STANDARD' },
   account_mode: 'SANDBOX',
   name_status: 'APPROVED',
-  messaging_limit_tier: 'TIER_1K',
-  whatsapp_business_manager_messaging_limit: 'TIER_1K',
+  messaging_limit_tier: n.messaging_limit,
+  whatsapp_business_manager_messaging_limit: n.messaging_limit,
   is_official_business_account: false,
 })
 

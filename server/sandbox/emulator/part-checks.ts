@@ -9,12 +9,16 @@ const CAPTIONED_TYPES: readonly string[] = ['image', 'video', 'document']
 const isHttpUrl = (value: unknown): boolean =>
   isNonEmptyText(value) && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
 
-/** Checks a file by the id of an upload or by a link; the sandbox does not fetch links. */
+/**
+ * Checks a file by the id of an upload or by a link; the sandbox does not fetch links. Returns the type of an
+ * upload.
+ */
 export const checkMedia = async (
   call: SandboxCall,
   type: string,
   part: Record<string, unknown>,
-): Promise<void> => {
+): Promise<string | undefined> => {
+  let uploadedType: string | undefined
   if (part.id === undefined && part.link === undefined)
     throw missingPart(`Param ${type} must have one of id and link.`)
   if (part.id !== undefined) {
@@ -29,6 +33,7 @@ export const checkMedia = async (
     const family = type === 'sticker' ? 'image' : type
     if (family !== 'document' && !known.mime_type.startsWith(`${family}/`))
       throw providerError(131053, `Media of type ${known.mime_type} cannot be sent as ${type}.`)
+    uploadedType = known.mime_type
   } else if (!isHttpUrl(part.link)) throw badParameterValue(`Param ${type}['link'] is not a valid URI.`)
   if (part.caption !== undefined) {
     if (!CAPTIONED_TYPES.includes(type))
@@ -39,6 +44,7 @@ export const checkMedia = async (
     if (type !== 'document') throw badParameterValue(`Unexpected key "filename" on param "${type}".`)
     requireText(part.filename, `${type}['filename']`, 240)
   }
+  return uploadedType
 }
 
 const isWithin = (value: unknown, max: number): boolean =>

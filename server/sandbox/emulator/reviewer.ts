@@ -11,7 +11,7 @@ import { insertSandboxUpdates } from '../../../storage/sandbox/updates.ts'
 import { addMs, inTransaction } from './call.ts'
 import { findReviewFinding } from './template-checks.ts'
 import { ARCHIVE_DAYS } from './templates.ts'
-import { categoryUpdate, templateUpdate } from './updates.ts'
+import { categoryUpdate, type StatusGrounds, templateUpdate } from './updates.ts'
 
 export type ReviewDecision = 'approve' | 'reject' | 'pause' | 'disable' | 'category'
 
@@ -30,11 +30,7 @@ export const reviewTemplate = async (
   tx: Db,
   template: SandboxTemplate,
   decision: ReviewDecision,
-  {
-    reason = 'INVALID_FORMAT',
-    recommendation = 'Edit the template and submit it again.',
-    category,
-  }: ReviewGrounds = {},
+  { reason, recommendation = 'Edit the template and submit it again.', category }: ReviewGrounds = {},
 ): Promise<SandboxTemplate> => {
   const write = (change: SandboxTemplateChange) =>
     updateSandboxTemplate(tx, template, { review_at: null, archived_at: null, kept_status: null, ...change })
@@ -46,17 +42,21 @@ export const reviewTemplate = async (
         'APPROVED',
       )
     case 'pause':
-      return await enqueueStatusUpdate(tx, await write({ status: 'PAUSED' }), 'PAUSED')
+      return await enqueueStatusUpdate(
+        tx,
+        await write({ status: 'PAUSED' }),
+        'PAUSED',
+        otherInfo('FIRST_PAUSE', reason),
+      )
     case 'disable':
-      return await enqueueStatusUpdate(tx, await write({ status: 'DISABLED' }), 'DISABLED')
-    case 'reject': {
-      const known = REASONS.includes(reason)
-      const rejected = await write({ status: 'REJECTED', rejected_reason: known ? reason : 'INVALID_FORMAT' })
-      return await enqueueStatusUpdate(tx, rejected, 'REJECTED', {
-        reason: known ? `The template was rejected: ${reason}.` : reason,
-        recommendation,
-      })
-    }
+      return await enqueueStatusUpdate(
+        tx,
+        await write({ status: 'DISABLED' }),
+        'DISABLED',
+        otherInfo('DISABLED', reason),
+      )
+    case 'reject':
+      return await reject(tx, write, { reason: reason ?? 'INVALID_FORMAT', recommendation })
     case 'category': {
       const changed = await updateSandboxTemplate(tx, template, {
         category: category!,
@@ -68,13 +68,29 @@ export const reviewTemplate = async (
   }
 }
 
+const reject = async (
+  tx: Db,
+  write: (change: SandboxTemplateChange) => Promise<SandboxTemplate>,
+  { reason, recommendation }: { reason: string; recommendation: string },
+): Promise<SandboxTemplate> => {
+  const known = REASONS.includes(reason)
+  const rejected = await write({ status: 'REJECTED', rejected_reason: known ? reason : 'INVALID_FORMAT' })
+  return await enqueueStatusUpdate(tx, rejected, 'REJECTED', {
+    rejection_info: { reason: known ? `The template was rejected: ${reason}.` : reason, recommendation },
+  })
+}
+
+/** Says why a template is paused or disabled, which no code of the provider does. */
+const otherInfo = (title: string, description: string | undefined): StatusGrounds =>
+  description === undefined ? {} : { other_info: { title, description } }
+
 const enqueueStatusUpdate = async (
   tx: Db,
   template: SandboxTemplate,
   event: string,
-  rejection?: { reason: string; recommendation: string },
+  grounds: StatusGrounds = {},
 ): Promise<SandboxTemplate> => {
-  await insertSandboxUpdates(tx, [templateUpdate(template, event, rejection)])
+  await insertSandboxUpdates(tx, [templateUpdate(template, event, grounds)])
   return template
 }
 

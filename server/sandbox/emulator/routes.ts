@@ -54,7 +54,7 @@ const routes: Readonly<Record<string, SandboxRoute>> = {
   'GET cdn/media/:id': { serve: handleDownloadMedia, faults: 'media' },
   'GET cdn/qr/:file': { serve: handleQrImage, open: true },
   'POST :id/messages': { serve: handlePostMessage, faults: 'messages' },
-  'GET :id/messages': { serve: handleFindMessages },
+  'GET :id/messages': { serve: handleFindMessages, faults: 'account' },
   'POST :id/marketing_messages': {
     serve: (call) => handlePostMessage({ ...call, path: { ...call.path, edge: 'marketing_messages' } }),
     faults: 'messages',
@@ -73,10 +73,10 @@ const routes: Readonly<Record<string, SandboxRoute>> = {
   'GET :id/message_qrdls': { serve: handleListLinks, faults: 'links' },
   'GET :id/message_qrdls/:code': { serve: handleListLinks, faults: 'links' },
   'DELETE :id/message_qrdls/:code': { serve: handleDeleteLink, faults: 'links' },
-  'GET :id/phone_numbers': { serve: handleListNumbers },
-  'POST :id/subscribed_apps': { serve: handleSubscribe },
-  'GET :id/subscribed_apps': { serve: handleListSubscriptions },
-  'DELETE :id/subscribed_apps': { serve: handleUnsubscribe },
+  'GET :id/phone_numbers': { serve: handleListNumbers, faults: 'account' },
+  'POST :id/subscribed_apps': { serve: handleSubscribe, faults: 'account' },
+  'GET :id/subscribed_apps': { serve: handleListSubscriptions, faults: 'account' },
+  'DELETE :id/subscribed_apps': { serve: handleUnsubscribe, faults: 'account' },
   'POST :id/uploads': { serve: handleStartUpload, faults: 'templates' },
   'GET :id': {
     serve: firstMatching(handleReadTemplate, handleReadNumber, handleReadMedia),

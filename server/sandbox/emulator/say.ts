@@ -46,6 +46,9 @@ const referral = {
   ctwa_clid: 'Aff-n8ZTODiE79d22KtAwQKj9e_mIEOOj27vDVwFjN80dp4',
 }
 
+/** Messages that change another one. They open no reply window: the provider's documents promise none. */
+const CHANGE_TYPES: readonly unknown[] = ['reaction', 'edit', 'revoke']
+
 const RESERVED = ['id', 'from', 'from_user_id', 'timestamp']
 
 /** Serves `POST control/say`: a customer writes a message. Returns its id. */
@@ -71,7 +74,7 @@ export const handleSay = async (call: SandboxCall): Promise<Response> => {
       user_id: known?.user_id ?? customerKey.user_id ?? deriveUserId(number.account_id, customerKey.wa_id!),
       wa_id: known?.wa_id ?? customerKey.wa_id ?? null,
       name: isNonEmptyText(body.name) ? body.name : null,
-      last_inbound_at: at,
+      last_inbound_at: CHANGE_TYPES.includes(part['type']) ? null : at,
       free_entry_at: ad ? at : null,
     })
     const message = { ...part, ...extra }

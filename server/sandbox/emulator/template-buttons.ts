@@ -22,6 +22,7 @@ const MAX_LABEL_LENGTH = 25
 const MAX_URL_LENGTH = 2000
 const MAX_PHONE_LENGTH = 20
 const MAX_COUPON_LENGTH = 20
+const MAX_PACKAGE_LENGTH = 224
 
 /** The maximum number of buttons of a type. */
 const MAX_PER_TYPE: Readonly<Record<string, number>> = {
@@ -65,9 +66,15 @@ const checkUrl = (button: Part, named: boolean): void => {
   const example = firstExample(button.example)
   if (!isNonEmptyText(example) || isBlankText(example))
     throw invalidButton('An address with a variable needs an example.')
-  if (!parseHttpsUrl(example) || !example.startsWith(pieces[0]!) || example.length <= pieces[0]!.length)
+  if (!isExampleOf(example, pieces[0]!))
     throw invalidButton('The example must be the address with the variable filled in.')
 }
+
+/** The provider's reference gives the value of the variable alone as example; whole addresses are common too. */
+const isExampleOf = (example: string, start: string): boolean =>
+  /^[a-z][a-z0-9+.-]*:\/\//i.test(example)
+    ? parseHttpsUrl(example) !== undefined && example.startsWith(start) && example.length > start.length
+    : !/\s/.test(example)
 
 /** Whether the number has a country code, with or without the plus, and no extension. */
 const isInternational = (phone: string): boolean => {
@@ -104,7 +111,11 @@ const checkFlow = (button: Part): void => {
 
 const checkApp = (app: unknown): void => {
   const { package_name: name, signature_hash: hash } = isObject(app) ? app : {}
-  if (!isNonEmptyText(name) || !/^[A-Za-z]\w*(?:\.[A-Za-z]\w*)+$/.test(name))
+  if (
+    !isNonEmptyText(name) ||
+    name.length > MAX_PACKAGE_LENGTH ||
+    !/^[A-Za-z]\w*(?:\.[A-Za-z]\w*)+$/.test(name)
+  )
     throw invalidButton('package_name must be the name of an Android package.')
   if (!isNonEmptyText(hash) || !/^[A-Za-z0-9+/=]{11}$/.test(hash))
     throw invalidButton('signature_hash must be the 11 characters of an app signing key hash.')

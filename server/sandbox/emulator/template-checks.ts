@@ -4,9 +4,11 @@ import { invalidTemplate, invalidParameter, parameterRequired } from './errors.t
 import { checkButtons } from './template-buttons.ts'
 import { checkCarousel, checkOffer } from './template-cards.ts'
 import { checkBody, checkFooter, checkHeader } from './template-parts.ts'
-import { hasAdjacentVariables, readTemplateText } from './template-texts.ts'
+import { hasAdjacentVariables, readTemplateText, requireLength } from './template-texts.ts'
 
 export const TEMPLATE_CATEGORIES: readonly string[] = ['MARKETING', 'UTILITY', 'AUTHENTICATION']
+
+const MAX_NAME_LENGTH = 512
 
 type Part = Record<string, unknown>
 
@@ -14,8 +16,13 @@ type Part = Record<string, unknown>
 export const checkEnvelope = (body: Part): { name: string; language: string; category: string } => {
   const { name, language, category } = body
   if (name === undefined) throw parameterRequired('name')
-  if (typeof name !== 'string' || !/^[a-z0-9_]{1,512}$/.test(name))
-    throw invalidParameter('Param name must be 1 to 512 lowercase letters, digits and underscores.')
+  if (typeof name !== 'string' || !/^[a-z0-9_]+$/.test(name))
+    throw invalidTemplate(
+      2388046,
+      'Name Format is Incorrect',
+      'The message template name can only have lowercase letters, digits and underscores.',
+    )
+  requireLength(name, MAX_NAME_LENGTH, 'The name')
   if (language === undefined) throw parameterRequired('language')
   if (typeof language !== 'string' || !/^[a-z]{2,3}(?:_[A-Z]{2})?$/.test(language))
     throw invalidParameter('Param language is not a supported language.')

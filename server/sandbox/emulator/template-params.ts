@@ -68,7 +68,7 @@ const checkTexts = (text: unknown, parameters: readonly Part[], where: string, n
     (_, name: string) =>
       values[named ? parameters.findIndex((p) => p.parameter_name === name) : wanted.indexOf(name)] ?? '',
   )
-  if (wanted.length > 0 && whole.length > MAX_TEXT_LENGTH)
+  if (wanted.length > 0 && [...whole].length > MAX_TEXT_LENGTH)
     throw providerError(132005, `${where}: Translated text too long, at most ${MAX_TEXT_LENGTH} characters`)
 }
 
@@ -89,7 +89,42 @@ const checkHeader = async (
   const value = parameter[type]
   if (parameter.type !== type || !isObject(value)) throw formatMismatch('header', format, parameter.type)
   if (type === 'location') return checkLocation(value)
-  await checkMedia(call, type, value)
+  const given = (await checkMedia(call, type, value)) ?? typeOfLink(value.link)
+  if (given !== undefined && !MEDIA_TYPES_BY_HEADER[type]?.test(given))
+    throw providerError(
+      131053,
+      `header: Media of type ${given} cannot be sent in a header of format ${format}.`,
+    )
+}
+
+/** The types of files in media headers; documents are PDF only, other than in messages without a template. */
+const MEDIA_TYPES_BY_HEADER: Readonly<Record<string, RegExp>> = {
+  image: /^image\/(?:jpeg|png)$/,
+  video: /^video\/(?:mp4|3gpp?)$/,
+  gif: /^video\/mp4$/,
+  document: /^application\/pdf$/,
+}
+
+/** The sandbox fetches no links: the end of a link's path stands for the type that the file would have. */
+const LINK_TYPES: Readonly<Record<string, string>> = {
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  png: 'image/png',
+  gif: 'image/gif',
+  webp: 'image/webp',
+  mp4: 'video/mp4',
+  '3gp': 'video/3gpp',
+  mov: 'video/quicktime',
+  webm: 'video/webm',
+  pdf: 'application/pdf',
+  docx: 'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
+  mp3: 'audio/mpeg',
+  ogg: 'audio/ogg',
+}
+
+const typeOfLink = (link: unknown): string | undefined => {
+  const extension = /\.(\w{2,5})$/.exec(URL.parse(String(link))?.pathname ?? '')?.[1]?.toLowerCase() ?? ''
+  return Object.hasOwn(LINK_TYPES, extension) ? LINK_TYPES[extension] : undefined
 }
 
 /** The parameter that a button needs in every send; undefined: none. */
@@ -139,7 +174,7 @@ const checkButtons = (stored: Part | undefined, components: readonly Part[]): vo
     const value = parameter[need.parameter]
     if (need.parameter === 'action' ? !isObject(value) : !isNonEmptyText(value))
       throw missingPart(`buttons: Parameter of type ${need.parameter} is missing its value`)
-    if (need.parameter === 'coupon_code' && (value as string).length > 15)
+    if (need.parameter === 'coupon_code' && [...(value as string)].length > 15)
       throw providerError(132018, 'buttons: Coupon code must be at most 15 characters')
   })
 }

@@ -17,6 +17,7 @@ import { invalidTemplate, invalidParameter, unknownObject, parameterRequired } f
 import { newObjectId } from './ids.ts'
 import { parseFieldList, formatPage, parsePageQuery, pickNodeFields } from './pages.ts'
 import { TEMPLATE_CATEGORIES, checkEnvelope, checkTemplateComponents } from './template-checks.ts'
+import { importSamples, requireUploadedSamples } from './template-samples.ts'
 import { templateUpdate } from './updates.ts'
 
 const DAY_MS = 86_400_000
@@ -76,6 +77,7 @@ export const handleCreateTemplate = async (call: SandboxCall): Promise<Response>
   if (format !== 'POSITIONAL' && format !== 'NAMED')
     throw invalidParameter('Param parameter_format must be one of {NAMED, POSITIONAL}.')
   const components = checkTemplateComponents(call.body.components, category, format === 'NAMED')
+  await requireUploadedSamples(call.db, components)
   const settings = await loadSandboxSettings(call.db, account)
   const now = await timeOfAccount(call, account)
   const status = category === 'AUTHENTICATION' ? 'APPROVED' : 'PENDING'
@@ -191,6 +193,7 @@ export const handleEditTemplate = async (call: SandboxCall): Promise<Response | 
       components === undefined
         ? template.components
         : checkTemplateComponents(components, category, template.parameter_format === 'NAMED')
+    await requireUploadedSamples(tx, parts)
     const settings = await loadSandboxSettings(tx, template.account_id)
     const now = await timeOfAccount({ ...call, db: tx }, template.account_id)
     await updateSandboxTemplate(tx, template, {
@@ -308,6 +311,7 @@ export const importTemplate = async (call: SandboxCall, given: Record<string, un
     throw invalidParameter('Param components must be a list of objects.')
   const variables = JSON.stringify(components)
   if (await findSandboxTemplateByName(call.db, account, name, language)) return false
+  await importSamples(call.db, components)
   return await insertSandboxTemplate(call.db, {
     id: isNonEmptyText(id) ? id : newObjectId(),
     account_id: account,

@@ -110,11 +110,17 @@ const templateFields = (t: SandboxTemplate) => ({
   message_template_language: t.language,
 })
 
-/** The update of a template's status. `rejection`: the reviewer's explanation. */
+/** Why a template has its status: the reviewer's explanation, or what is said of a pause. */
+export type StatusGrounds = {
+  rejection_info?: { reason: string; recommendation: string }
+  other_info?: { title: string; description: string }
+}
+
+/** The update of a template's status. */
 export const templateUpdate = (
   t: SandboxTemplate,
   event: string,
-  rejection?: { reason: string; recommendation: string },
+  grounds: StatusGrounds = {},
 ): NewSandboxUpdate => ({
   account_id: t.account_id,
   field: 'message_template_status_update',
@@ -123,7 +129,7 @@ export const templateUpdate = (
     ...templateFields(t),
     reason: event === 'REJECTED' ? t.rejected_reason : 'NONE',
     message_template_category: t.category,
-    ...(rejection ? { rejection_info: rejection } : {}),
+    ...grounds,
   },
 })
 
@@ -163,8 +169,34 @@ export const qualityUpdate = (number: SandboxNumber, previous: string): NewSandb
   value: {
     display_phone_number: number.digits,
     event: isBetterRating(previous, number.quality_rating) ? 'UNFLAGGED' : 'FLAGGED',
-    current_limit: 'TIER_1K',
+    current_limit: number.messaging_limit,
   },
+})
+
+/** The update of how many customers a number may write to. */
+export const limitUpdate = (number: SandboxNumber, previous: string): NewSandboxUpdate => ({
+  account_id: number.account_id,
+  field: 'phone_number_quality_update',
+  value: {
+    display_phone_number: number.digits,
+    event: limitSize(number.messaging_limit) > limitSize(previous) ? 'UPGRADE' : 'DOWNGRADE',
+    old_limit: previous,
+    current_limit: number.messaging_limit,
+    max_daily_conversations_per_business: number.messaging_limit,
+  },
+})
+
+const limitSize = (tier: string): number => {
+  if (tier === 'TIER_UNLIMITED') return Infinity
+  const [, count, thousands] = /^TIER_(\d+)(K?)$/.exec(tier) ?? []
+  return Number(count ?? 0) * (thousands === 'K' ? 1000 : 1)
+}
+
+/** The update of what happens to an account as a whole. */
+export const accountUpdate = (accountId: string, value: Record<string, unknown>): NewSandboxUpdate => ({
+  account_id: accountId,
+  field: 'account_update',
+  value,
 })
 
 const RATINGS = ['RED', 'YELLOW', 'GREEN']

@@ -288,9 +288,10 @@ function appRules(): LintRule[] {
     rule(
       'package_name',
       'package_name',
-      'practice',
-      /^[A-Za-z]\w*(\.[A-Za-z]\w*)+$/,
-      'The name of an Android package: two or more parts of letters, digits and underscores, joined by dots.',
+      'guidelines',
+      /^(?=.{1,224}$)[A-Za-z]\w*(\.[A-Za-z]\w*)+$/,
+      'The name of an Android package: two or more parts of letters, digits and underscores, joined by dots; ' +
+        'at most 224 characters.',
       'Write it as in the app, such as "com.example.shop".',
       'shop',
     ),

@@ -9,7 +9,16 @@ import {
   type LintSubject,
 } from './rule.ts'
 import { excessLength, countCodePoints, quote, suggest } from './text.ts'
-import { fixedPrefix, parseUrlHost, isDynamic, isHttpsUrl, sampleUrl } from './urls.ts'
+import {
+  fixedPrefix,
+  parseUrlHost,
+  isDynamic,
+  isHttpsUrl,
+  sampleUrl,
+  exampleUrl,
+  isWholeUrl,
+  moveVariableToEnd,
+} from './urls.ts'
 
 const MAX_URL_LENGTH = 2000
 const MAX_PHONE_LENGTH = 20
@@ -49,6 +58,23 @@ const coupon = (code: string | undefined) => ({
   },
 })
 const flow = (more: object) => ({ set: { buttons: [{ type: 'FLOW', text: 'Book', ...more }] } })
+
+/** Reports the examples of URLs with a variable that are not as `fits` says; `fixed`: the URL before it. */
+const checkUrlExamples = (
+  fits: (fixed: string, example: string) => boolean,
+  describe: (example: string) => string,
+) =>
+  checkButtons('URL', (button, path) => {
+    const fixed = fixedPrefix(button)
+    const example = button.url_example
+    return fixed === undefined || isBlank(example) || fits(fixed, example!)
+      ? noFindings
+      : finding(
+          `${path}.url_example`,
+          describe(example!),
+          suggest(exampleUrl(fixed, example), 'Write the whole URL with its variable filled.'),
+        )
+  })
 
 const urlRules: readonly LintRule[] = [
   {
@@ -162,22 +188,31 @@ const urlRules: readonly LintRule[] = [
     id: 'buttons.url_example_form',
     severity: 'error',
     source: 'practice',
-    about: 'The example is an https URL that begins like the URL and is longer than its fixed part.',
-    find: checkButtons('URL', (button, path) => {
-      const fixed = fixedPrefix(button)
-      const example = button.url_example
-      if (
-        fixed === undefined ||
-        isBlank(example) ||
-        (isHttpsUrl(example!) && example!.startsWith(fixed) && example!.length > fixed.length)
-      )
-        return noFindings
-      return finding(
-        `${path}.url_example`,
-        `${quote(example!)} is not the URL with its variable filled.`,
-        suggest(exampleUrl(fixed, example), 'Write the whole URL with its variable filled.'),
-      )
-    }),
+    about:
+      'An example that is a URL is one with https that begins like the URL, and longer than its fixed part.',
+    find: checkUrlExamples(
+      (fixed, example) =>
+        isWholeUrl(example)
+          ? isHttpsUrl(example) && example.startsWith(fixed) && example.length > fixed.length
+          : !/\s/.test(example),
+      (example) => `${quote(example)} is not the URL with its variable filled.`,
+    ),
+    breaks: {
+      ...url('https://shop.example/{{1}}', { url_example: 'https://other.example/17' }),
+      at: 'buttons[0].url_example',
+    },
+    passes: url('https://shop.example/{{1}}', { url_example: 'https://shop.example/17' }),
+  },
+  {
+    id: 'buttons.url_example_whole',
+    severity: 'warning',
+    source: 'guidelines',
+    about:
+      'The example is the whole URL. The provider takes the value of the variable alone too, and reviewers see less.',
+    find: checkUrlExamples(
+      (_, example) => isWholeUrl(example) || /\s/.test(example),
+      (example) => `${quote(example)} is only the end of the URL.`,
+    ),
     breaks: { ...url('https://shop.example/{{1}}', { url_example: '17' }), at: 'buttons[0].url_example' },
     passes: url('https://shop.example/{{1}}', { url_example: 'https://shop.example/17' }),
   },
@@ -191,18 +226,6 @@ const toHttpsUrl = (address: string): string => {
     : isHttpsUrl(sampleUrl(fixed)) && parseUrlHost(fixed).includes('.')
       ? fixed
       : ''
-}
-
-/** Returns an example URL, which ends with the given value where possible; empty when it is no URL. */
-const exampleUrl = (fixed: string, given = ''): string => {
-  const example = fixed + (/^[\w.~%-]+$/.test(given) ? given : '17')
-  return isHttpsUrl(example) ? example : ''
-}
-
-/** Returns the address with its variable at the end; empty when it is no URL. */
-const moveVariableToEnd = (address: string): string => {
-  const rest = address.replaceAll(/\/?\{\{[^{}]*\}\}/g, '').replaceAll(/\{\{|\}\}/g, '')
-  return isHttpsUrl(rest) ? `${rest}${/[=/]$/.test(rest) ? '' : '/'}{{1}}` : ''
 }
 
 /** With an offer, `offer.code_length` reports them as errors. */

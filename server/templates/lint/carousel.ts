@@ -1,4 +1,5 @@
 import { isBlank } from '../../../catalog/values.ts'
+import { findHandleFault } from '../sample-types.ts'
 import {
   type DraftCard,
   cardButtonTypes,
@@ -123,6 +124,23 @@ export const carouselRules: readonly LintRule[] = [
         : noFindings,
     ),
     breaks: { ...card({ 'carousel.cards[1].media_handle': '' }), at: 'carousel.cards[1].media_handle' },
+    passes,
+  },
+  {
+    id: 'carousel.media_type',
+    severity: 'error',
+    source: 'practice',
+    about: 'The handle of a card is of an uploaded sample that fits the format: JPEG or PNG, or MP4.',
+    find: checkEachCard(({ header_format: format, media_handle: handle }, path) => {
+      const fault = isBlank(handle) ? undefined : findHandleFault(format, handle)
+      return fault
+        ? finding(`${path}.media_handle`, `The media handle ${fault.problem}.`, fault.fix)
+        : noFindings
+    }),
+    breaks: {
+      ...card({ 'carousel.cards[1].media_handle': 'https://shop.example/coffee.png' }),
+      at: 'carousel.cards[1].media_handle',
+    },
     passes,
   },
   {

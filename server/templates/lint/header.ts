@@ -1,4 +1,5 @@
 import { isBlank } from '../../../catalog/values.ts'
+import { findHandleFault } from '../sample-types.ts'
 import { parseVariables } from '../variables.ts'
 import { type Draft, noFindings, finding, type LintRule, type LintSubject } from './rule.ts'
 import {
@@ -191,6 +192,27 @@ export const headerRules: readonly LintRule[] = [
     },
     breaks: { set: { header: { format: 'IMAGE' } }, at: 'header.media_handle' },
     passes: { set: { header: { format: 'IMAGE', media_handle: '4::aW1hZ2U' } } },
+  },
+  {
+    id: 'header.media_type',
+    severity: 'error',
+    source: 'practice',
+    about:
+      'The handle is of an uploaded sample that fits the format: JPEG or PNG, MP4, PDF. ' +
+      'Whether it still exists, only the provider knows.',
+    find: (subject) => {
+      const header = headerOf(subject)
+      const handle = header?.media_handle
+      const fault = header && !isBlank(handle) ? findHandleFault(header.format, handle!) : undefined
+      return fault
+        ? finding('header.media_handle', `The media handle ${fault.problem}.`, fault.fix)
+        : noFindings
+    },
+    breaks: {
+      set: { header: { format: 'IMAGE', media_handle: '4::dmlkZW8vbXA0:ARa' } },
+      at: 'header.media_handle',
+    },
+    passes: { set: { header: { format: 'VIDEO', media_handle: '4::dmlkZW8vbXA0:ARa' } } },
   },
   {
     id: 'header.unused',

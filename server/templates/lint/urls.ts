@@ -23,3 +23,18 @@ export const fixedPrefix = ({ url }: DraftButton): string | undefined => {
   const at = url!.indexOf('{{')
   return url!.slice(at) === '{{1}}' ? url!.slice(0, at) : undefined
 }
+
+/** Returns an example URL, which ends with the given value where possible; empty when it is no URL. */
+export const exampleUrl = (fixed: string, given = ''): string => {
+  const example = fixed + (/^[\w.~%-]+$/.test(given) ? given : '17')
+  return isHttpsUrl(example) ? example : ''
+}
+
+/** Whether the example of a URL is a URL itself, rather than the value of its variable. */
+export const isWholeUrl = (example: string): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(example)
+
+/** Returns the address with its variable at the end; empty when it is no URL. */
+export const moveVariableToEnd = (address: string): string => {
+  const rest = address.replaceAll(/\/?\{\{[^{}]*\}\}/g, '').replaceAll(/\{\{|\}\}/g, '')
+  return isHttpsUrl(rest) ? `${rest}${/[=/]$/.test(rest) ? '' : '/'}{{1}}` : ''
+}

@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { Id } from './fields.ts'
+
+/*
+ * What a bridge of one's own channel posts (docs/channels.md). It is no operation: a bridge has a token of its
+ * channel, not an API key.
+ */
+
+const MEDIA_TYPES = ['IMAGE', 'VIDEO', 'AUDIO', 'DOCUMENT', 'STICKER'] as const
+
+/** What is unusable of a customer's own data is left out: the message is taken nevertheless. */
+const Person = z.strictObject({
+  id: z.string().min(1).max(200).describe('The id by which the bridge knows the customer.'),
+  name: z.string().nullish().describe('Kept when the contact has no name.'),
+  phone: z.string().nullish().describe('Kept when the contact has none and no other contact has it.'),
+  email: z.string().nullish().describe('Kept when the contact has none.'),
+})
+
+/** A time in UTC that the database can hold: a client's clock may give any year. */
+const Time = z.iso.datetime({ offset: true }).refine(
+  (text) => {
+    const year = new Date(text).getUTCFullYear()
+    // What is no time at all is refused by its form.
+    return Number.isNaN(year) || (year >= 1 && year <= 9999)
+  },
+  {
+    message: 'must lie in the years 0001 to 9999, in UTC',
+    params: { code: 'invalid_date', fix: 'Leave it out when the time is not known.' },
+  },
+)
+
+const required = (field: string) => ({ code: 'required', fix: `Send ${field}.` })
+
+/** A customer's message. */
+export const BridgeMessage = z
+  .object({
+    id: z
+      .string()
+      .min(1)
+      .max(200)
+      .describe("The bridge's own id: a repeat with the same id changes nothing."),
+    from: Person,
+    type: z.enum(['TEXT', ...MEDIA_TYPES]).default('TEXT'),
+    text: z.string().max(65_536).nullish().describe('The text, or the caption of a file.'),
+    media: z
+      .strictObject({
+        url: z.string().min(1).max(2048).describe('A public https URL; the file is downloaded from it soon.'),
+        content_type: z.string().max(200).nullish(),
+        file_name: z.string().max(255).nullish(),
+      })
+      .nullish(),
+    reply_to_id: z
+      .string()
+      .min(1)
+      .max(200)
+      .nullish()
+      .describe("What it replies to: our id of a message, or the bridge's own."),
+    at: Time.nullish().describe('When the customer wrote it; now when absent.'),
+  })
+  .strict()
+  .superRefine(({ type, text, media }, ctx) => {
+    if (type === 'TEXT' && (text ?? '') === '')
+      ctx.addIssue({ code: 'custom', path: ['text'], message: 'is required', params: required('text') })
+    if (type !== 'TEXT' && !media)
+      ctx.addIssue({ code: 'custom', path: ['media'], message: 'is required', params: required('media') })
+    if (type === 'TEXT' && media)
+      ctx.addIssue({
+        code: 'custom',
+        path: ['media'],
+        message: 'is not allowed with the type TEXT',
+        params: { code: 'not_allowed', fix: `Send a type of file: ${MEDIA_TYPES.join(', ')}.` },
+      })
+  })
+
+/** What became of a reply that the bridge took. */
+export const BridgeStatus = z
+  .object({
+    message_id: Id.describe('`id` of the delivered reply.'),
+    status: z.enum(['delivered', 'read', 'failed']),
+    at: Time.nullish().describe('When it happened; now when absent.'),
+    error: z.string().min(1).max(500).nullish().describe('Why it failed, for staff.'),
+  })
+  .strict()

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { Id, Timestamp } from './fields.ts'
+import { defineOperation } from './operation.ts'
+
+export const getMedia = defineOperation({
+  name: 'messaging_get_media',
+  cli: 'messages media',
+  routes: ['GET /v1/messages/{message_id}/media'],
+  since: '2026-10-01',
+  stability: 'beta',
+  summary: 'Read the image, video, audio file or document of a message',
+  description:
+    'The REST route returns the bytes, or redirects to them, unless `Accept` is ' +
+    '`application/json`. Other doors return the media type and a URL that is readable without a ' +
+    'key for 5 minutes. 409 `media_pending`: the file is still being downloaded. 404 with the ' +
+    'reason `no_media`, `media_lost` or `media_too_large`: there is no file.',
+  scope: 'mcp:read',
+  bytes: true,
+  input: z.object({ message_id: Id.describe('Message id.') }),
+  output: z.object({
+    content_type: z.string().describe('MIME type.'),
+    file_name: z.string().nullable().describe('File name.'),
+    size: z.int().nullable().describe('Bytes; null when this server does not store it.'),
+    url: z.string().describe('URL of the bytes, readable without a key until `expires_at`.'),
+    expires_at: Timestamp.nullable().describe('When the URL expires; null when it is on another server.'),
+  }),
+  errors: ['not_found', 'conflict', 'upstream_error'],
+  examples: [
+    {
+      title: 'A photo',
+      input: { message_id: '901' },
+      output: {
+        content_type: 'image/jpeg',
+        file_name: null,
+        size: 48213,
+        url: 'https://wcrm.example.com/media/x7Fv…',
+        expires_at: '2026-10-01T09:37:00.000Z',
+      },
+    },
+  ],
+})

@@ -1,0 +1,185 @@
+import type { ConversationState } from '../../storage/conversations.ts'
+import {
+  type EpisodeRow,
+  loadEpisodes,
+  loadExchange,
+  loadWaits,
+  replaceWaits,
+  updateReplyState,
+  type WaitRow,
+} from '../../storage/reply-corrections.ts'
+import { invalidateReports } from '../reports/invalidate.ts'
+import type { ConversationContext } from './conversation-context.ts'
+import { resumeEpisode, toEventConversation } from './lifecycle.ts'
+import { type Replayed, type ReplayedWait, replayReplies } from './replay.ts'
+import { computeNextResponseDue } from './sla.ts'
+
+/** Whose status changed. `episode`: that in which it was written. */
+export type CorrectedMessage = { id: string; created_at: string; episode: number }
+
+/** What a conversation was before its replies were counted again, and what it is. */
+type Correction = {
+  replayed: Replayed
+  episode: EpisodeRow
+  stored: readonly WaitRow[]
+  waits: WaitRow[]
+}
+
+/**
+ * Counts the replies of a locked conversation again, from the episode of a message on: waits, reply status,
+ * clocks and first responses become those of the messages that the provider accepted and that did not fail.
+ * `resume`: may reopen the conversation before its clocks are written. Returns undefined without episodes.
+ */
+const recount = async (
+  context: ConversationContext,
+  conversation: ConversationState,
+  message: CorrectedMessage,
+  resume: (correction: Correction) => Promise<void>,
+): Promise<Correction | undefined> => {
+  const { tx, workspaceId } = context
+  const all = await loadEpisodes(tx, workspaceId, conversation.id)
+  const episodes = all.slice(findFirstAffected(all, message.episode))
+  const episode = episodes.at(-1)
+  if (!episode || episode.n !== conversation.episode) return undefined
+  const stored = await loadWaits(tx, workspaceId, conversation.id)
+  const from = episodes[0]!.n
+  const { messages, before } = await loadExchange(tx, workspaceId, conversation.id, from)
+  const replayed = replayReplies(episodes, messages, stored, before)
+  const waits = await resolveDeadlines(context, conversation, replayed)
+  await replaceWaits(tx, workspaceId, conversation.id, from, waits, replayed.firstResponses)
+  const correction = { replayed, episode, stored, waits }
+  await resume(correction)
+  await writeState(context, conversation, correction)
+  await invalidateReportsOf(context, message, correction)
+  return correction
+}
+
+/**
+ * Corrects a locked conversation after a message was confirmed late: it answered the customer when it was
+ * written, whatever happened since.
+ */
+export const recountReplies = async (
+  context: ConversationContext,
+  conversation: ConversationState,
+  message: CorrectedMessage,
+): Promise<void> => {
+  await recount(context, conversation, message, async () => {})
+}
+
+/** The events of a reply that fails afterwards. */
+export type CorrectionEvent = 'conversation.reply_failed/1' | 'conversation.reopened/1'
+
+/**
+ * Corrects a locked conversation after a message to the customer failed that may have counted as a reply, or
+ * counts again although it had failed. A conversation that was closed after the message, in the belief that it
+ * had answered the customer, is reopened. `isNew`: the message did not count before this transaction, so that
+ * nothing but a reopened conversation is told.
+ */
+export const correctReplies = async (
+  context: ConversationContext<CorrectionEvent>,
+  conversation: ConversationState,
+  message: CorrectedMessage,
+  { isNew }: { isNew: boolean },
+): Promise<void> => {
+  const wasClosed = conversation.state === 'closed'
+  const correction = await recount(context, conversation, message, async ({ replayed, episode, waits }) => {
+    if (wasClosed && wasClosedAfter(message, replayed, episode))
+      await resumeEpisode(context, conversation, waits.at(-1)!)
+  })
+  const open = correction?.waits.find((wait) => wait.ended_at === null)
+  const before = correction?.stored.find((wait) => wait.ended_at === null)
+  if (open && open.since !== before?.since && (wasClosed || !isNew))
+    context.emit('conversation.reply_failed/1', {
+      conversation: toEventConversation(conversation),
+      message_id: message.id,
+      waiting_since: open.since,
+    })
+}
+
+/** A wait that went on over a close began in an earlier episode, which is replayed too. */
+const findFirstAffected = (episodes: readonly EpisodeRow[], episode: number): number => {
+  let index = episodes.findIndex(({ n }) => n === episode)
+  while (index > 0 && episodes[index]!.resumed) index--
+  return index < 0 ? episodes.length : index
+}
+
+const resolveDeadlines = async (
+  context: ConversationContext,
+  conversation: ConversationState,
+  { waits }: Replayed,
+): Promise<WaitRow[]> => {
+  const resolved: WaitRow[] = []
+  for (const { due, endedBy: _, ...wait } of waits)
+    resolved.push({
+      ...wait,
+      due_at:
+        'at' in due ? due.at : await computeNextResponseDue({ ...context, now: due.from }, conversation),
+    })
+  return resolved
+}
+
+/**
+ * Whether the customer, who waited when the message was written, had no other reply when the latest episode
+ * was closed after it, and has none since.
+ */
+const wasClosedAfter = (
+  { created_at: at }: CorrectedMessage,
+  { waits, replyStatus }: Replayed,
+  { n, closed_at: closedAt }: EpisodeRow,
+): boolean => {
+  const last: ReplayedWait | undefined = waits.at(-1)
+  return (
+    replyStatus === 'incoming_no_reply' &&
+    last?.endedBy === 'close' &&
+    last.episode === n &&
+    closedAt !== null &&
+    at >= last.since &&
+    at <= closedAt
+  )
+}
+
+const writeState = async (
+  context: ConversationContext,
+  conversation: ConversationState,
+  { replayed: { replyStatus }, episode: current, waits }: Correction,
+): Promise<void> => {
+  const open = waits.find((wait) => wait.ended_at === null)
+  const dueOf = (kind: WaitRow['kind']): string | null => (open?.kind === kind ? open.due_at : null)
+  const isLate = (due: string | null, at: string | null): boolean => due !== null && at !== null && due < at
+  const state = {
+    reply_status: replyStatus,
+    first_response_due_at: dueOf('first_response'),
+    next_response_due_at: dueOf('next_response'),
+    sla_breached:
+      waits.some((wait) => wait.episode === conversation.episode && isLate(wait.due_at, wait.ended_at)) ||
+      (conversation.episode === current.n && isLate(current.resolution_due_at, current.closed_at)),
+  }
+  Object.assign(conversation, state)
+  await updateReplyState(
+    context.tx,
+    context.workspaceId,
+    conversation.id,
+    { ...state, ...(open ? { waiting_since: open.since } : {}) },
+    context.now,
+  )
+}
+
+/** Stored reports of the days on which something was counted differently are not used any more. */
+const invalidateReportsOf = async (
+  { tx, workspaceId, now }: ConversationContext,
+  message: CorrectedMessage,
+  { stored, waits }: Correction,
+): Promise<void> => {
+  const toKey = (wait: WaitRow): string => JSON.stringify(wait, Object.keys(wait).toSorted())
+  const [before, after] = [stored, waits].map((rows) => new Set(rows!.map(toKey)))
+  const changed = [
+    ...stored.filter((wait) => !after!.has(toKey(wait))),
+    ...waits.filter((wait) => !before!.has(toKey(wait))),
+  ]
+  const times = changed.flatMap(({ since, due_at: due, ended_at: end }) => [since, due, end])
+  const earliest = times.reduce<string>(
+    (min, time) => (time !== null && time < min ? time : min),
+    message.created_at,
+  )
+  await invalidateReports(tx, workspaceId, earliest, now)
+}

@@ -1,0 +1,132 @@
+import type { ReplyStatus } from '../../storage/database.ts'
+import type { EpisodeRow, ExchangedMessage, WaitRow } from '../../storage/reply-corrections.ts'
+
+/**
+ * A wait for a reply as it follows from what happened. `endedBy`: what ended it; null while it runs. `due`:
+ * the stored deadline of this wait, or the time from which a new one is counted.
+ */
+export type ReplayedWait = Omit<WaitRow, 'due_at'> & {
+  endedBy: 'reply' | 'close' | null
+  due: { at: string | null } | { from: string }
+}
+
+export type Replayed = {
+  waits: ReplayedWait[]
+  /** By the number of the episode; null: without a response. */
+  firstResponses: Map<number, string | null>
+  replyStatus: ReplyStatus | null
+}
+
+type Run = {
+  stored: readonly WaitRow[]
+  taken: number[]
+  waits: ReplayedWait[]
+  open: ReplayedWait | null
+  status: ReplyStatus | null
+}
+
+/**
+ * Returns a time at which no wait began: the provider reports whole seconds, so that a later wait of the same
+ * second begins a millisecond after the latest one of it, as in `insertWaitParts`.
+ */
+const toFreeTime = (at: string, taken: readonly number[]): string => {
+  const ms = Date.parse(at)
+  const same = taken.filter((time) => time >= ms && time < ms + 1000)
+  return new Date(same.length === 0 ? ms : Math.max(...same) + 1).toISOString()
+}
+
+/**
+ * Finds the deadline of a wait among the stored ones. A first response that is not stored at this time is the
+ * stored one of its episode.
+ */
+const findDue = (run: Run, since: string, kind: WaitRow['kind'], episode: number): ReplayedWait['due'] => {
+  const stored =
+    run.stored.find((wait) => wait.since === since) ??
+    (kind === 'first_response'
+      ? run.stored.find((wait) => wait.kind === kind && wait.episode === episode)
+      : undefined)
+  return stored ? { at: stored.due_at } : { from: since }
+}
+
+const startWait = (run: Run, at: string, kind: WaitRow['kind'], episode: number): void => {
+  const since = toFreeTime(at, run.taken)
+  const due = findDue(run, since, kind, episode)
+  run.open = { since, kind, episode, due, ended_at: null, ended_by: null, endedBy: null }
+  run.taken.push(Date.parse(since))
+  run.waits.push(run.open)
+}
+
+const endWait = (run: Run, at: string, by: string | null, endedBy: 'reply' | 'close'): void => {
+  if (!run.open) return
+  const { since } = run.open
+  Object.assign(run.open, { ended_at: at > since ? at : since, ended_by: by, endedBy })
+  run.open = null
+}
+
+/** Replays an episode. Returns the time of its first response; null without one. */
+const replayEpisode = (
+  run: Run,
+  {
+    n,
+    opened_at: openedAt,
+    opened_by: openedBy,
+    closed_at: closedAt,
+    closed_by: closedBy,
+    resumed,
+  }: EpisodeRow,
+  messages: readonly ExchangedMessage[],
+  isLeftOpen: boolean,
+): string | null => {
+  let firstResponse: string | null = null
+  if (resumed && run.open) run.open.episode = n
+  else if (openedBy !== null && run.status === 'incoming_no_reply')
+    startWait(run, openedAt, 'next_response', n)
+  const isAfterClose = ({ direction, created_at: at }: ExchangedMessage): boolean =>
+    direction === 'outbound' && closedAt !== null && at > closedAt
+  const exchange = (message: ExchangedMessage): void => {
+    const { direction, created_at: at, staff_id: staffId } = message
+    run.status = direction === 'inbound' ? 'incoming_no_reply' : 'outgoing_no_response'
+    if (direction === 'outbound') {
+      if (!isAfterClose(message)) firstResponse ??= at
+      endWait(run, at, staffId, 'reply')
+    } else if (!run.open) {
+      const isFirst = firstResponse === null && openedBy === null && !resumed
+      startWait(run, at, isFirst ? 'first_response' : 'next_response', n)
+    }
+  }
+  for (const message of messages) if (!isAfterClose(message)) exchange(message)
+  if (closedAt !== null && !(isLeftOpen && !messages.some(isAfterClose)))
+    endWait(run, closedAt, closedBy, 'close')
+  for (const message of messages) if (isAfterClose(message)) exchange(message)
+  return firstResponse
+}
+
+/**
+ * Derives the waits and first responses of some episodes from their messages, by the rules of `lifecycle.ts`.
+ * `episodes`: consecutive, to the latest one. `messages`: theirs, in the order in which they were written or
+ * arrived, of those to the customer only the ones that did not fail. `stored`: all waits of the conversation.
+ * `before`: the reply status before the first of the episodes.
+ */
+export const replayReplies = (
+  episodes: readonly EpisodeRow[],
+  messages: readonly ExchangedMessage[],
+  stored: readonly WaitRow[],
+  before: ReplyStatus | null,
+): Replayed => {
+  const first = episodes[0]?.n ?? 0
+  const run: Run = {
+    stored,
+    taken: stored.filter((wait) => wait.episode < first).map((wait) => Date.parse(wait.since)),
+    waits: [],
+    open: null,
+    status: before,
+  }
+  const byEpisode = Map.groupBy(messages, (message) => message.episode)
+  const firstResponses = new Map<number, string | null>()
+  for (const [i, episode] of episodes.entries())
+    firstResponses.set(
+      episode.n,
+      replayEpisode(run, episode, byEpisode.get(episode.n) ?? [], episodes[i + 1]?.resumed === true),
+    )
+  return { waits: run.waits, firstResponses, replyStatus: run.status }
+}

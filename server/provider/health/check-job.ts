@@ -1,0 +1,112 @@
+import {
+  addMissingChecks,
+  type ChannelHealth,
+  claimDueChecks,
+  deleteCheck,
+  type DueCheck,
+  listNumbersOfAccount,
+  listPassedProblems,
+  scheduleCheck,
+} from '../../../storage/channel-health.ts'
+import type { App } from '../../core/app.ts'
+import { Problem } from '../../core/problem.ts'
+import { errorLogDetails } from '../../jobs/log-details.ts'
+import type { JobDefinition } from '../../jobs/runner.ts'
+import { isProviderConfigured, type ProviderNumber } from '../port.ts'
+import type { HealthFact } from './change.ts'
+import { checkDelayMs } from './observe.ts'
+import { recordHealth } from './record.ts'
+import { numberStates } from './rules.ts'
+
+const POLL_MS = 1000
+/** How often accounts that were added are looked for. */
+const ADD_INTERVAL_MS = 15_000
+const CHECK_TIMEOUT_MS = 20_000
+/** Longer than a check may last: an expired lease means that its process died. */
+const LEASE_MS = 60_000
+const MAX_CHECKS = 8
+
+const after = (now: string, ms: number): string => new Date(Date.parse(now) + ms).toISOString()
+
+/**
+ * Asks the provider about each account every quarter of an hour, and more often while something is wrong, so
+ * that what nobody reported is noticed, and what is over is too. Also ends problems that pass by themselves.
+ */
+export const providerHealthJob = (app: App): JobDefinition => {
+  let addedAt = -Infinity
+  return {
+    name: 'provider-health',
+    intervalMs: POLL_MS,
+    run: async (signal) => {
+      if (!isProviderConfigured(app.provider)) return {}
+      for (const { workspace_id: workspaceId, channel_id: channelId } of await listPassedProblems(
+        app.db,
+        app.now(),
+        100,
+      ))
+        await recordHealth(app, { workspaceId, channelId }, () => [])
+      if (performance.now() - addedAt > ADD_INTERVAL_MS) {
+        // A new channel is left alone for a moment: a sandbox must hear of its number first.
+        await addMissingChecks(app.db, after(app.now(), ADD_INTERVAL_MS))
+        addedAt = performance.now()
+      }
+      const due = await claimDueChecks(app.db, app.now(), after(app.now(), LEASE_MS), MAX_CHECKS)
+      await Promise.all(due.map((check) => checkAccount(app, check, signal)))
+      return { processed: due.length, nextInMs: due.length === MAX_CHECKS ? 0 : undefined }
+    },
+  }
+}
+
+/** What the provider's answer says of a number. */
+const readNumber = ({ status, qualityRating, messagingLimit }: ProviderNumber): HealthFact[] => {
+  const state = Object.hasOwn(numberStates, status) ? numberStates[status] : undefined
+  const quality =
+    qualityRating !== null && /^(?:GREEN|YELLOW|RED)$/.test(qualityRating) ? qualityRating : null
+  const limit = messagingLimit !== null && messagingLimit !== 'TIER_NOT_SET' ? messagingLimit : null
+  return [
+    { kind: 'ended', reasons: ['token_revoked', 'permission_missing'] },
+    ...(state === 'connected' ? [{ kind: 'connected' as const, told: false }] : []),
+    ...(state && state !== 'connected' ? [{ kind: 'stopped' as const, ...state }] : []),
+    {
+      kind: 'figures',
+      quality: quality?.slice(0, 50) ?? null,
+      limit: limit?.slice(0, 50) ?? null,
+      told: false,
+    },
+  ]
+}
+
+const checkAccount = async (
+  app: App,
+  { workspace_id: workspaceId, account_id: accountId, failures }: DueCheck,
+  jobSignal: AbortSignal,
+): Promise<void> => {
+  const signal = AbortSignal.any([jobSignal, AbortSignal.timeout(CHECK_TIMEOUT_MS)])
+  try {
+    const ours = await listNumbersOfAccount(app.db, workspaceId, accountId === '' ? null : accountId)
+    if (ours.length === 0) return await deleteCheck(app.db, workspaceId, accountId)
+    const numbers =
+      accountId === ''
+        ? await Promise.all(ours.map((phoneNumberId) => app.provider.phoneNumber({ phoneNumberId }, signal)))
+        : await app.provider.phoneNumbers(accountId, signal)
+    for (const number of numbers)
+      if (ours.includes(number.id))
+        await recordHealth(app, { phoneNumberId: number.id }, (channel: ChannelHealth) =>
+          channel.workspace_id === workspaceId ? readNumber(number) : [],
+        )
+    await scheduleCheck(app.db, workspaceId, accountId, after(app.now(), checkDelayMs(0)), 0)
+  } catch (error) {
+    if (jobSignal.aborted) return
+    // What a refusal says of the channels was recorded with the call.
+    if (!(error instanceof Problem)) app.log.warn(errorLogDetails(error), 'Cannot check an account')
+    await scheduleCheck(
+      app.db,
+      workspaceId,
+      accountId,
+      after(app.now(), checkDelayMs(failures + 1)),
+      Math.min(failures + 1, 100),
+    ).catch((scheduling: unknown) =>
+      app.log.warn(errorLogDetails(scheduling), 'Cannot schedule the check of an account'),
+    )
+  }
+}

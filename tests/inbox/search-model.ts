@@ -1,0 +1,220 @@
+import fc from 'fast-check'
+import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
+import {
+  at,
+  insertContact,
+  type ConversationFields,
+  insertConversation,
+  insertChannel,
+  insertMessage,
+} from './inbox-rows.ts'
+
+/** What a search of conversations should find: data with every combination of its filters, and a plain filter. */
+
+export type ConversationRow = Required<
+  Pick<
+    ConversationFields,
+    'contact_id' | 'channel_id' | 'state' | 'assigned_staff_id' | 'assigned_team_id' | 'reply_status'
+  >
+> & {
+  id: string
+  name: string | null
+  phone: string | null
+  activity: string
+  /** Null when the customer does not wait. */
+  waitingSince: string | null
+  delivery: Delivery
+}
+/**
+ * Of the messages to the customer. `retried`: one failed, a later one did not. `queued`: one waits for a
+ * bridge, not for the provider.
+ */
+type Delivery = 'failed' | 'unknown' | 'retried' | 'queued' | 'none'
+
+export type SearchData = {
+  workspace: TestWorkspace
+  key: string
+  channels: string[]
+  /** The owner of the key, and a colleague. */
+  staff: string[]
+  contacts: string[]
+  rows: ConversationRow[]
+}
+
+const names = ['Ada', 'Émile Zola', null, 'ÆLF', '李小龍', 'ada bader', 'Zoë 100%']
+
+const deliveries: readonly Delivery[] = ['none', 'failed', 'unknown', 'retried', 'queued']
+
+/** Inserts what was sent in a conversation, the latest message last. */
+const insertDelivery = async (
+  { db }: TestServer,
+  workspaceId: string,
+  conversationId: string,
+  delivery: Delivery,
+): Promise<void> => {
+  const call = { opens: false, makes_contact: false }
+  const sent: Partial<Parameters<typeof insertMessage>[2]>[] = {
+    none: [],
+    failed: [{ status: 'sent' as const }, { status: 'failed' as const }],
+    unknown: [{ status: 'pending' as const, content: { call } }, { status: 'sent' as const }],
+    retried: [{ status: 'failed' as const }, { status: 'read' as const }],
+    queued: [{ status: 'pending' as const }],
+  }[delivery]
+  for (const [n, message] of sent.entries())
+    await insertMessage(db, workspaceId, {
+      conversation_id: conversationId,
+      created_at: at(n),
+      direction: 'outbound',
+      ...message,
+    })
+}
+
+/**
+ * Inserts 72 conversations of 24 contacts with every combination of the filters and with equal times. Some
+ * have no contact, no channel or no messages; of some it is not known since when the customer waits.
+ */
+export const insertSearchData = async (server: TestServer): Promise<SearchData> => {
+  const workspace = await makeWorkspace(server)
+  const channels = [
+    await insertChannel(server, workspace, 'One'),
+    await insertChannel(server, workspace, 'Two'),
+    await insertChannel(server, workspace, 'Three', 'web'),
+  ]
+  const staff = [workspace.owner.staffId, (await workspace.staff({ role: 'manager' })).staffId]
+  const contacts: { id: string; name: string | null; phone: string }[] = []
+  for (let i = 0; i < 24; i++) {
+    const person = { name: names[i % names.length]!, phone: `1555010${String(i * 131).padStart(4, '0')}` }
+    contacts.push({ id: await insertContact(server.db, workspace.id, person.name, person.phone), ...person })
+  }
+  const rows: ConversationRow[] = []
+  for (let i = 0; i < 72; i++) {
+    const person = i % 17 === 5 ? null : contacts[(i * 7) % 24]!
+    const fields = {
+      contact_id: person?.id ?? null,
+      channel_id: i % 19 === 7 ? null : channels[i % 3]!,
+      state: i & 1 ? ('closed' as const) : ('open' as const),
+      assigned_staff_id: (i >> 1) % 3 === 1 ? staff[(i >> 3) % 2]! : null,
+      assigned_team_id: (i >> 1) % 3 === 2 ? '77' : null,
+      reply_status: ([null, 'incoming_no_reply', 'outgoing_no_response'] as const)[Math.floor(i / 6) % 3]!,
+    }
+    const activity = at((i * 5) % 29)
+    const since = i % 5 === 2 ? null : at(-((i * 7) % 13))
+    const id = await insertConversation(server.db, workspace.id, {
+      ...fields,
+      waiting_since: since,
+      ...(i % 11 === 3 ? { created_at: activity } : { created_at: at(-100), last_activity_at: activity }),
+    })
+    const delivery = deliveries[Math.floor(i / 2) % deliveries.length]!
+    await insertDelivery(server, workspace.id, id, delivery)
+    const waits = fields.state === 'open' && fields.reply_status === 'incoming_no_reply'
+    rows.push({
+      id,
+      ...fields,
+      name: person?.name ?? null,
+      phone: person?.phone ?? null,
+      activity,
+      waitingSince: waits ? (since ?? activity) : null,
+      delivery,
+    })
+  }
+  return {
+    workspace,
+    key: workspace.owner.key,
+    channels,
+    staff,
+    contacts: contacts.map(({ id }) => id),
+    rows,
+  }
+}
+
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 })
+
+export const filtersArbitrary: fc.Arbitrary<Filters> = fc.record({
+  query: optional(
+    fc.constantFrom(
+      'ADA',
+      'a',
+      'é',
+      'émile',
+      'ælf',
+      '李小',
+      '龍',
+      '0100',
+      '+1 555 010',
+      '100%',
+      '%',
+      'nobody',
+    ),
+  ),
+  state: optional(fc.constantFrom('open', 'closed')),
+  assigned: optional(fc.boolean()),
+  channel: optional(fc.nat(2)),
+  reply_status: optional(fc.constantFrom('incoming_no_reply', 'outgoing_no_response')),
+  assignee: optional(fc.constantFrom('me', 0, 1)),
+  contact: fc.option(fc.nat(23), { nil: undefined, freq: 1 }),
+  delivery: optional(fc.constantFrom('failed', 'unknown')),
+  sort: fc.option(fc.constantFrom('newest_activity', 'longest_wait'), { nil: undefined, freq: 6 }),
+})
+
+export type Filters = {
+  query?: string | undefined
+  state?: string | undefined
+  assigned?: boolean | undefined
+  channel?: number | undefined
+  reply_status?: string | undefined
+  assignee?: string | number | undefined
+  contact?: number | undefined
+  delivery?: string | undefined
+  sort?: string | undefined
+}
+
+export const toSearchInput = (
+  { channel, assignee, contact, ...rest }: Filters,
+  { channels, staff, contacts }: SearchData,
+): Record<string, unknown> =>
+  JSON.parse(
+    JSON.stringify({
+      ...rest,
+      ...(channel === undefined ? {} : { channel_id: channels[channel] }),
+      ...(assignee === undefined
+        ? {}
+        : { assigned_staff_id: typeof assignee === 'number' ? staff[assignee] : assignee }),
+      ...(contact === undefined ? {} : { contact_id: contacts[contact] }),
+    }),
+  ) as Record<string, unknown>
+
+const matchesFilters =
+  (
+    { query, state, assigned, channel, reply_status: reply, assignee, contact, delivery }: Filters,
+    { channels, staff, contacts }: SearchData,
+  ) =>
+  (row: ConversationRow): boolean =>
+    (assignee === undefined || row.assigned_staff_id === staff[assignee === 'me' ? 0 : Number(assignee)]) &&
+    (contact === undefined || row.contact_id === contacts[contact]) &&
+    (delivery === undefined || row.delivery === delivery) &&
+    (query === undefined ||
+      (row.contact_id !== null &&
+        ((row.name ?? '').toLowerCase().includes(query.toLowerCase()) ||
+          (row.phone ?? '').includes(query.replaceAll(/[ +]/g, '') || query)))) &&
+    (state === undefined || row.state === state) &&
+    (assigned === undefined ||
+      assigned === (row.assigned_staff_id !== null || row.assigned_team_id !== null)) &&
+    (channel === undefined || row.channel_id === channels[channel]) &&
+    (reply === undefined || row.reply_status === reply)
+
+const compareByActivity = (a: ConversationRow, b: ConversationRow): number =>
+  a.activity === b.activity ? Number(BigInt(b.id) - BigInt(a.id)) : a.activity < b.activity ? 1 : -1
+
+/** Who waits longest comes first; then those who do not wait. */
+const compareByWait = (a: ConversationRow, b: ConversationRow): number => {
+  const [left, right] = [a.waitingSince, b.waitingSince]
+  if (left === null || right === null)
+    return left === right ? compareByActivity(a, b) : left === null ? 1 : -1
+  return left === right ? Number(BigInt(a.id) - BigInt(b.id)) : left < right ? -1 : 1
+}
+
+export const expectedIds = (data: SearchData, filter: Filters): string[] =>
+  data.rows
+    .filter(matchesFilters(filter, data))
+    .toSorted(filter.sort === 'longest_wait' ? compareByWait : compareByActivity)
+    .map((row) => row.id)

@@ -1,0 +1,229 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { failUnconfirmed, markSent } from '../../server/messaging/message-status.ts'
+import { insertMessages } from '../../storage/messages.ts'
+import { loadEpisodes, loadWaits } from '../../storage/reply-corrections.ts'
+import { insertSlaPolicy, type SlaPolicyFields } from '../../storage/sla.ts'
+import { doAs } from '../calls.ts'
+import { everyDatabase } from '../doors.ts'
+import {
+  inConversationContext,
+  plantConversation,
+  receiveMessage,
+  sendReply,
+} from '../inbox/conversations.ts'
+import { makeWorkspace } from '../servers.ts'
+import { listEmittedEventTypes } from './fixtures.ts'
+import { createReplyScene } from './replies.ts'
+import { insertSandboxTemplates, createTemplateScene, ORDER_UPDATE } from './send-template.ts'
+
+everyDatabase('Replies that fail', (server) => {
+  const createScene = async () => {
+    const scene = await createReplyScene(server())
+    const { id, run, reply } = scene
+    return {
+      ...scene,
+      send: async (): Promise<string> => {
+        const { status, body } = await reply({ text: 'Hi' })
+        assert.equal(status, 201, JSON.stringify(body))
+        await server().settle()
+        return body.message.id
+      },
+      show: async () => {
+        const row = await run('inbox_get_conversation', { conversation_id: id })
+        return [row.state, row.reply_status, row.assignee?.staff_id ?? null]
+      },
+      /** The start of the wait and the time of the first message of the customer. */
+      waiting: async () => {
+        const { data } = await run('inbox_list_messages', { conversation_id: id })
+        const first = data.findLast((m: { direction: string }) => m.direction === 'inbound').created_at
+        return [(await run('inbox_get_conversation', { conversation_id: id })).waiting_since, first]
+      },
+    }
+  }
+
+  it('put the customer back, who waits since the first message without an answer', async () => {
+    const { workspace, run, id, phone, sandbox, send, show, waiting } = await createScene()
+    const message = await send()
+    await run('inbox_assign_conversation', { conversation_id: id, staff_id: workspace.owner.staffId })
+    await sandbox.say({ from: `+${phone}`, text: 'And another thing' })
+    assert.equal((await run('inbox_get_conversation', { conversation_id: id })).unread_count, 1)
+    await sandbox.status(message, 'failed', 131026)
+    assert.deepEqual(await show(), ['open', 'incoming_no_reply', workspace.owner.staffId])
+    const [since, first] = await waiting()
+    assert.equal(since, first)
+    const row = await run('inbox_get_conversation', { conversation_id: id })
+    assert.deepEqual(
+      [row.unread_count, row.last_message.text, row.window.open],
+      [1, 'And another thing', true],
+    )
+    const { data } = await run('events_list', { types: ['conversation.reply_failed'] })
+    assert.deepEqual(
+      data.map((event: { data: Record<string, unknown> }) => event.data),
+      [
+        {
+          conversation: {
+            id,
+            state: 'open',
+            contact_id: row.contact.id,
+            channel_id: row.channel.id,
+            assignee_staff_id: workspace.owner.staffId,
+            team_id: null,
+            episode: 1,
+          },
+          message_id: message,
+          waiting_since: first,
+        },
+      ],
+    )
+  })
+
+  it('change nothing while another reply stands, however often they fail', async () => {
+    const { workspace, sandbox, send, show } = await createScene()
+    const [first, second] = [await send(), await send()]
+    for (const message of [second, second]) await sandbox.status(message, 'failed', 131026)
+    assert.deepEqual(await show(), ['open', 'outgoing_no_response', null])
+    await sandbox.status(first, 'failed', 131026)
+    assert.deepEqual(await show(), ['open', 'incoming_no_reply', null])
+    const types = await listEmittedEventTypes(server(), workspace)
+    assert.deepEqual(
+      types.filter((type) => type === 'message.failed/1' || type === 'conversation.reply_failed/1'),
+      ['message.failed/1', 'message.failed/1', 'conversation.reply_failed/1'],
+    )
+  })
+
+  it('are answered by a template that follows, and notes answer nobody', async () => {
+    const { workspace, run, id, phone, call, sandbox, send, show } = await createScene()
+    await insertSandboxTemplates(server(), workspace, {})
+    const message = await send()
+    await run('inbox_add_note', { conversation_id: id, text: 'Called her' })
+    const sent = await call(
+      'messaging_send_template',
+      { phone: `+${phone}`, template: ORDER_UPDATE },
+      { confirm: 'send' },
+    )
+    await server().settle()
+    await sandbox.status(message, 'failed', 131026)
+    assert.deepEqual(await show(), ['open', 'outgoing_no_response', null])
+    await sandbox.status(sent.body.message.id, 'failed', 131026)
+    assert.deepEqual(await show(), ['open', 'incoming_no_reply', null])
+  })
+
+  it('leave a conversation without any message of the customer as if nothing was sent', async () => {
+    const { workspace, run, sandbox, send } = await createTemplateScene(server())
+    const { message, conversation_id: id } = (await send({})).body
+    await server().settle()
+    await sandbox.status(message.id, 'failed', 131026)
+    const row = await run('inbox_get_conversation', { conversation_id: id })
+    assert.deepEqual([row.state, row.reply_status, row.last_message.status], ['open', null, 'failed'])
+    assert.ok(!(await listEmittedEventTypes(server(), workspace)).includes('conversation.reply_failed/1'))
+  })
+
+  it('stay closed when the customer was answered otherwise, and are not reopened twice', async () => {
+    const { workspace, run, id, sandbox, send, show } = await createScene()
+    const [first, second] = [await send(), await send()]
+    await run('inbox_close_conversation', { conversation_id: id })
+    await sandbox.status(first, 'failed', 131026)
+    assert.deepEqual(await show(), ['closed', 'outgoing_no_response', null])
+    await sandbox.status(second, 'failed', 131026)
+    assert.deepEqual(await show(), ['open', 'incoming_no_reply', null])
+    await run('inbox_close_conversation', { conversation_id: id })
+    await sandbox.status(second, 'failed', 131026)
+    assert.deepEqual(await show(), ['closed', 'incoming_no_reply', null])
+    const reopened = (await listEmittedEventTypes(server(), workspace)).filter(
+      (type) => type === 'conversation.reopened/1',
+    )
+    assert.equal(reopened.length, 1)
+  })
+})
+
+const noPolicy: SlaPolicyFields = {
+  name: 'Standard',
+  enabled: true,
+  channel_ids: null,
+  first_response_seconds: null,
+  next_response_seconds: null,
+  resolution_seconds: null,
+  hours: null,
+}
+
+everyDatabase('Replies without a confirmation', (server) => {
+  const at = (time: string): string => `2025-11-02T${time}.000Z`
+  const setUp = async ({ policy }: { policy?: Partial<SlaPolicyFields> } = {}) => {
+    const workspace = await makeWorkspace(server())
+    if (policy) await insertSlaPolicy(server().db, workspace.id, { ...noPolicy, ...policy }, at('09:00:00'))
+    const { id, channelId } = await plantConversation(server(), workspace.id, { inboundAt: at('10:00:00') })
+    const [message] = await insertMessages(server().db, workspace.id, [
+      {
+        conversation_id: id,
+        channel_id: channelId,
+        episode: 1,
+        direction: 'outbound',
+        type: 'TEXT',
+        status: 'pending',
+        created_at: at('10:02:00'),
+        staff_id: workspace.owner.staffId,
+      },
+    ])
+    const run = doAs(server(), workspace.owner.key)
+    return { workspace, id, message: message!, run, waits: () => loadWaits(server().db, workspace.id, id) }
+  }
+  const wait = { kind: 'first_response', episode: 1, due_at: null }
+
+  it('that is confirmed late, a reply answers when it was written', async () => {
+    const { workspace, id, message, waits } = await setUp()
+    await receiveMessage(server(), workspace.id, id, { at: at('10:05:00') })
+    await sendReply(server(), workspace.id, id, { at: at('10:10:00') })
+    const first = { ...wait, since: at('10:00:00') }
+    assert.deepEqual(await waits(), [{ ...first, ended_at: at('10:10:00'), ended_by: null }])
+    await inConversationContext(server(), workspace.id, at('10:20:00'), (context) =>
+      markSent(context, { id: message }, `wamid.${message}.confirmed`, at('10:02:01')),
+    )
+    assert.deepEqual(await waits(), [
+      { ...first, ended_at: at('10:02:00'), ended_by: workspace.owner.staffId },
+      {
+        ...wait,
+        kind: 'next_response',
+        since: at('10:05:00'),
+        ended_at: at('10:10:00'),
+        ended_by: null,
+      },
+    ])
+  })
+
+  it('that is confirmed late, a reply does not put off when the message after it is due', async () => {
+    const { workspace, id, message, waits } = await setUp({ policy: { next_response_seconds: 3600 } })
+    await receiveMessage(server(), workspace.id, id, { at: at('10:05:00') })
+    await inConversationContext(server(), workspace.id, at('13:00:00'), (context) =>
+      markSent(context, { id: message }, `wamid.${message}.confirmed`, at('10:02:01')),
+    )
+    assert.deepEqual((await waits()).at(-1), {
+      ...wait,
+      kind: 'next_response',
+      since: at('10:05:00'),
+      due_at: at('11:05:00'),
+      ended_at: null,
+      ended_by: null,
+    })
+  })
+
+  it('that is given up, a reply reopens the conversation that was closed after it', async () => {
+    const { workspace, id, message, run, waits } = await setUp()
+    await run('inbox_close_conversation', { conversation_id: id })
+    await inConversationContext(server(), workspace.id, server().app.now(), (context) =>
+      failUnconfirmed(context, message, 'Not confirmed.'),
+    )
+    const row = await run('inbox_get_conversation', { conversation_id: id })
+    assert.deepEqual(
+      [row.state, row.reply_status, row.waiting_since],
+      ['open', 'incoming_no_reply', at('10:00:00')],
+    )
+    assert.deepEqual(await waits(), [
+      { ...wait, episode: 2, since: at('10:00:00'), ended_at: null, ended_by: null },
+    ])
+    assert.deepEqual(
+      (await loadEpisodes(server().db, workspace.id, id)).map((episode) => episode.resumed),
+      [false, true],
+    )
+  })
+})

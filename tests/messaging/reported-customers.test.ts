@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { callAs } from '../calls.ts'
+import { databases } from '../databases.ts'
+import { plantConversation } from '../inbox/conversations.ts'
+import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
+import { startMessageProvider } from './message-provider.ts'
+
+for (const database of databases) {
+  describe(`Customers that the response to a message names (${database})`, () => {
+    let provider: Awaited<ReturnType<typeof startMessageProvider>>
+    let server: TestServer
+    before(async () => {
+      provider = await startMessageProvider()
+      server = await startServer(database, { provider: { ...provider.config } })
+    })
+    after(async () => {
+      await server.close()
+      await provider.close()
+    })
+
+    /** A contact with this phone and a conversation; `reply` sends a message to it. */
+    const createScene = async (phone: string) => {
+      const workspace = await makeWorkspace({ db: server.db, app: server.app })
+      const { id, contactId } = await plantConversation(server, workspace.id)
+      await server.db
+        .updateTable('contacts')
+        .set({ phone, chatapp_user_id: null })
+        .where('workspace_id', '=', workspace.id)
+        .where('id', '=', contactId)
+        .execute()
+      const call = callAs(server, workspace.owner.key)
+      return {
+        workspace,
+        contactId,
+        call,
+        reply: () => call('messaging_send_reply', { conversation_id: id, text: 'Hi' }, { confirm: 'send' }),
+        contacts: () =>
+          server.db
+            .selectFrom('contacts')
+            .select(['id', 'phone', 'provider_phone', 'chatapp_user_id', 'name'])
+            .where('workspace_id', '=', workspace.id)
+            .orderBy('id')
+            .execute(),
+      }
+    }
+
+    it('a phone and a user id of two contacts are joined', async () => {
+      const scene = await createScene('15550100042')
+      await server.db
+        .insertInto('contacts')
+        .values({
+          workspace_id: scene.workspace.id,
+          chatapp_user_id: 'US.77',
+          created_at: server.app.now(),
+          updated_at: server.app.now(),
+        })
+        .execute()
+      provider.nameCustomer({ wa_id: '15550100042', user_id: 'US.77' })
+      assert.equal((await scene.reply()).status, 201)
+      const contacts = await scene.contacts()
+      assert.deepEqual(
+        contacts.map(({ id, phone, chatapp_user_id: userId }) => [id, phone, userId]),
+        [[scene.contactId, '15550100042', 'US.77']],
+      )
+    })
+
+    it('the spelling of the phone is kept for the next message, and changes nothing that is shown', async () => {
+      const scene = await createScene('5531987654321')
+      provider.nameCustomer({ wa_id: '553187654321' })
+      assert.equal((await scene.reply()).status, 201)
+      const [contact] = await scene.contacts()
+      assert.deepEqual([contact!.phone, contact!.provider_phone], ['5531987654321', '553187654321'])
+      const shown = await scene.call('crm_get_contact', { contact_id: scene.contactId })
+      assert.equal(shown.body.phone, '5531987654321')
+    })
+
+    it('a customer of another line changes nothing', async () => {
+      const scene = await createScene('15550100042')
+      const before = await scene.contacts()
+      provider.nameCustomer({ wa_id: '15550100043', user_id: 'US.78' })
+      assert.equal((await scene.reply()).status, 201)
+      assert.deepEqual(await scene.contacts(), before)
+    })
+  })
+}
