@@ -70,6 +70,8 @@ const createNormalizer = (world: TwinWorld): ((text: string) => string) => {
       .replaceAll(/\breq_[0-9A-HJKMNP-TV-Z]{26}/g, 'req')
       .replaceAll(/\b(ep|evt|dlv)_[0-9A-HJKMNP-TV-Z]{26}/g, toName)
       .replaceAll(/whsec_[\w+/=*]+/g, 'whsec')
+      // The provider's id of a user differs by account.
+      .replaceAll(/\bUS\.\d{15,20}\b/g, (id) => toName(id, 'user'))
       .replaceAll(
         /"(next_cursor|cursor)":"([^"#]+)"/g,
         (_, name, cursor: string) => `"${name}":${cursor.length}`,

@@ -31,14 +31,22 @@ const FITTING_TYPES: Readonly<Record<string, string>> = {
   DOCUMENT: 'application/pdf',
 }
 
+/** The media type that a handle names in its third part, `4:<name>:<type>:<signature>`, both in base64. */
+const readNamedType = (handle: string): string | undefined => {
+  const [version = '', name = '', type = ''] = handle.split(':')
+  if (!/^\d+$/.test(version) || !/^[\w+/=-]*$/.test(name) || !/^[\w+/=-]+$/.test(type)) return undefined
+  const text = Buffer.from(type, 'base64').toString('latin1').toLowerCase()
+  return /^[a-z]+\/[a-z0-9.+-]+$/.test(text) ? text : undefined
+}
+
 /**
  * Lint cannot know whether a handle was uploaded: all of them were, but addresses, which are no handles. One that
- * is not of a known sample fits its header.
+ * names no type fits its header.
  */
 const pretendUploads = (components: readonly unknown[]): Map<string, string> =>
   new Map(
     listHeaderSamples(components).flatMap(({ handle, format }): [string, string][] =>
-      /^https?:/i.test(handle.trim()) ? [] : [[handle, sampleTypes.get(handle) ?? FITTING_TYPES[format]!]],
+      /^https?:/i.test(handle.trim()) ? [] : [[handle, readNamedType(handle) ?? FITTING_TYPES[format]!]],
     ),
   )
 
