@@ -37,10 +37,15 @@ const takeContactId = async (app: App, tx: Db, attempt: number): Promise<string>
   if (attempt > 2) app.contactIdPool.length = 0
   const pooled = app.contactIdPool.pop()
   if (pooled !== undefined) return pooled
-  const [first, ...rest] = await reserveContactIds(tx, CONTACT_ID_BATCH)
-  // Taken from the end, so that ids grow in the order in which contacts are made.
-  app.contactIdPool.push(...rest.reverse())
-  return first!
+  const batch = await reserveContactIds(tx, CONTACT_ID_BATCH)
+  const [next] = app.contactIdPool.slice(-1)
+  // Ids are taken from the end, so that they grow in the order in which contacts are made. Another call may have
+  // brought a batch meanwhile: a later one is used after it, and an earlier one is given up.
+  if (next === undefined || BigInt(batch[0]!) > BigInt(next)) {
+    app.contactIdPool.push(...batch)
+    app.contactIdPool.sort((a, b) => (BigInt(a) < BigInt(b) ? 1 : -1))
+  }
+  return app.contactIdPool.pop()!
 }
 
 /** Returns the context of one run of a handler. */
