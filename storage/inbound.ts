@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { customerColumns, type CustomerPhone, lineKey, toPhoneKey, toProviderPhone } from './contact-lines.ts'
 import { searchText } from './contacts.ts'
 import { counterUpsert } from './counters.ts'
@@ -50,33 +50,35 @@ export type CustomerRow = {
   updated_at: string
 }
 
-/** Returns contacts with these lines, by their keys, or user ids. */
-export const findCustomers = async (
+const selectCustomers = async (
   tx: Db,
   workspaceId: string,
   keys: readonly string[],
   userIds: readonly string[],
+  lock: RawBuilder<unknown>,
 ): Promise<CustomerRow[]> =>
   (
     await sql<CustomerRow>`
     select ${customerColumns} from contacts
     where workspace_id = ${workspaceId} and (${lineKey} = any(${keys}::text[])
-      or chatapp_user_id = any(${userIds}::text[])) order by contacts.id`.execute(tx)
+      or chatapp_user_id = any(${userIds}::text[])) order by contacts.id ${lock}`.execute(tx)
   ).rows
 
-/** Locks the contacts with these lines, by their keys, or user ids, in the order of their ids. */
-export const lockCustomers = async (
+/** Returns contacts with these lines, by their keys, or user ids. */
+export const findCustomers = (
   tx: Db,
   workspaceId: string,
   keys: readonly string[],
   userIds: readonly string[],
-): Promise<CustomerRow[]> =>
-  (
-    await sql<CustomerRow>`
-    select ${customerColumns} from contacts
-    where workspace_id = ${workspaceId} and (${lineKey} = any(${keys}::text[])
-      or chatapp_user_id = any(${userIds}::text[])) order by contacts.id for update`.execute(tx)
-  ).rows
+): Promise<CustomerRow[]> => selectCustomers(tx, workspaceId, keys, userIds, sql``)
+
+/** Locks the contacts with these lines, by their keys, or user ids, in the order of their ids. */
+export const lockCustomers = (
+  tx: Db,
+  workspaceId: string,
+  keys: readonly string[],
+  userIds: readonly string[],
+): Promise<CustomerRow[]> => selectCustomers(tx, workspaceId, keys, userIds, sql`for update`)
 
 /** Locks contacts by their ids, in that order. */
 export const lockCustomersById = async (
