@@ -1,5 +1,6 @@
 import { spec } from 'node:test/reporters'
 import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
 
 /** What a file's tests came to, counted as node's own runner counts. */
 export type TestCounts = {
@@ -16,7 +17,7 @@ export type FileResult = {
   /** Node's own report of this file: every test, and the errors. */
   report: string
   counts: TestCounts
-  /** Failed tests, as `name (file:line)`. */
+  /** Failed tests, as `name (file:line)` and the error. */
   failures: string[]
   /** Processor time of this process meanwhile, its threads included. */
   cpuSeconds: number
@@ -47,6 +48,10 @@ const count = (counts: TestCounts, { type, data }: TestEvent): void => {
   else counts.failed++
 }
 
+/** The error that a test threw, indented; repeated at the end of a run, where the log of a CI job is read. */
+const formatError = (error: { cause?: unknown }): string =>
+  inspect(error.cause ?? error, { breakLength: 100 }).replaceAll(/^/gm, '    ')
+
 /** Collects what is reported of one file. */
 const createCollector = () => {
   const counts = { ...noCounts }
@@ -63,7 +68,8 @@ const createCollector = () => {
       if (event.type !== 'test:pass' && event.type !== 'test:fail') return
       count(counts, event)
       const { name, file, line, details } = event.data
-      if (event.type === 'test:fail' && details.type !== 'suite') failures.push(`${name} (${file}:${line})`)
+      if (event.type !== 'test:fail' || details.type === 'suite') return
+      failures.push(`${name} (${file}:${line})\n${formatError(details.error)}`)
     },
     finish: async (file: string): Promise<FileResult> => {
       formatter.end()

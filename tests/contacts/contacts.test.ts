@@ -143,7 +143,7 @@ everyDoor('Contacts', (test) => {
     })
     assert.match(JSON.stringify(attribute.body.errors), /Did you mean email\?/)
     assert.deepEqual(attribute.body.errors[0].allowed, ['email'])
-    const group = await call('crm_upsert_contact', { phone: '+15550100042', group_ids: ['77'] })
+    const group = await call('crm_upsert_contact', { phone: '+15550100042', group_ids: ['987654321'] })
     assert.equal(group.body.errors[0].pointer, '#/group_ids/0')
     assert.equal((await call('crm_search_contacts')).body.total, 0)
   })
