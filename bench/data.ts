@@ -2,7 +2,7 @@ import postgres from 'postgres'
 import { generateContacts } from '../server/demo/generate.ts'
 import { createChannel, createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage, type Storage } from '../storage/open.ts'
-import { createBenchDatabase, createFullKey } from './databases.ts'
+import { createBenchDatabase, createFullKey, runStatements } from './databases.ts'
 
 export type SampleContact = { id: string; name: string | null; phone: string | null }
 /**
@@ -32,6 +32,23 @@ export const fillDatabase = async (adminUrl: string, contacts: number): Promise<
     await storage.close()
   }
 }
+
+/** Tags that contacts do not have yet, named by number from 0: `bench 0`. */
+const BENCH_TAGS = 200
+
+/** Adds what the cases of `cases.ts` need beside contacts: events, and tags to give. */
+export const prepareForCases = (databaseUrl: string, workspaceId: string): Promise<void> =>
+  runStatements(databaseUrl, [
+    `insert into tags (workspace_id, name, name_key, created_at)
+      select ${workspaceId}, 'bench ' || n, 'bench ' || n, now()
+      from generate_series(0, ${BENCH_TAGS - 1}) as n`,
+    `insert into events (workspace_id, id, type, occurred_at, data)
+      select workspace_id, 'evt_' || lpad(id::text, 26, '0'), 'contact.created/1', created_at,
+        jsonb_build_object('contact', jsonb_build_object('id', id::text, 'name', name, 'phone', phone,
+          'dnd', dnd, 'starred', starred, 'created_at', created_at, 'updated_at', updated_at))
+      from contacts where workspace_id = ${workspaceId} order by id limit 1000`,
+    'analyze tags, events',
+  ])
 
 /** Fills an open database. `otherKey`: of the same owner. */
 export const fillStorage = async (

@@ -31,7 +31,7 @@ const start = async (args: string[], env: Record<string, string> = {}): Promise<
 }
 
 export const startBareServer = (databaseUrl: string, workspaceId: string): Promise<RunningServer> =>
-  start([resolveFile('bare.ts'), databaseUrl, workspaceId])
+  start([resolveFile('bare/server.ts'), databaseUrl, workspaceId])
 
 const UNREACHABLE_LIMIT = '100000000'
 

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 export type WrkRequest = { method?: string; path: string; headers?: Record<string, string>; body?: string }
-/** Requests per second and latencies in milliseconds. */
-export type WrkSample = { rate: number; p50: number; p99: number }
+/** Requests, requests per second, and latencies in milliseconds. */
+export type WrkSample = { requests: number; rate: number; p50: number; p99: number }
 
 const script = fileURLToPath(new URL('requests.lua', import.meta.url))
 
@@ -35,12 +35,16 @@ const parseMilliseconds = (text: string): number => {
   return Number(number) * { us: 0.001, ms: 1, s: 1000, m: 60_000 }[unit as 'us' | 'ms' | 's' | 'm']
 }
 
-/** Runs one round. Throws when a response was not 2xx. `base`: the first of the numbers in request bodies. */
+/**
+ * Runs one round. Throws when a response was not 2xx. `base`: the first of the numbers in request bodies;
+ * `rows`: see `requests.lua`.
+ */
 export const runWrkRound = async (
   url: string,
   file: string,
-  { seconds, connections, base }: { seconds: number; connections: number; base: number },
+  round: { seconds: number; connections: number; base: number; rows?: number },
 ): Promise<WrkSample> => {
+  const { seconds, connections, base, rows = 1 } = round
   const { stdout } = await promisify(execFile)('wrk', [
     '-t1',
     `-c${connections}`,
@@ -52,10 +56,16 @@ export const runWrkRound = async (
     '--',
     file,
     String(base),
+    String(rows),
   ])
   if (/Non-2xx|Socket errors/.test(stdout) || !/ 99%/.test(stdout))
     throw new Error(`a round failed:\n${stdout}`)
   const at = (percent: string) =>
     parseMilliseconds(new RegExp(`^ +${percent}% +(\\S+)`, 'm').exec(stdout)![1]!)
-  return { rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]), p50: at('50'), p99: at('99') }
+  return {
+    requests: Number(/(\d+) requests in/.exec(stdout)![1]),
+    rate: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)![1]),
+    p50: at('50'),
+    p99: at('99'),
+  }
 }

@@ -1,0 +1,118 @@
+import { setTimeout } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
+import postgres from 'postgres'
+import type { BenchCase, CaseSide } from './cases.ts'
+import type { Servers } from './comparison.ts'
+
+type Json = Record<string, unknown>
+
+const fill = (body: string, n: number, rows: number): string =>
+  body
+    .replace('{n}', String(n))
+    .replace('{row}', String(1 + (n % rows)))
+    .replace('{turn}', String(Math.floor(n / rows)))
+
+const send = async (url: string, side: CaseSide, n: number, rows: number): Promise<Json> => {
+  const { method = 'GET', path, headers = {}, body } = side.requests[0]!
+  const response = await fetch(url + path, {
+    method,
+    headers,
+    ...(body ? { body: fill(body, n, rows) } : {}),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`)
+  return JSON.parse(text) as Json
+}
+
+/** Cursors are sealed by the product. */
+const withoutCursor = (body: Json): Json =>
+  typeof body['next_cursor'] === 'string' ? { ...body, next_cursor: 'a cursor' } : body
+
+/** What differs between two writes: ids, times, phones. Of those only the form is compared. */
+const toForm = (text: string): string =>
+  text.replaceAll(/"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"/g, '"time"').replaceAll(/"\d+"/g, '"digits"')
+
+const assertSame = (name: string, product: Json, other: Json, isWrite: boolean): void => {
+  const [a, b] = [product, other].map((body) => {
+    const text = JSON.stringify(withoutCursor(body))
+    return isWrite ? toForm(text) : text
+  }) as [string, string]
+  if (a === b && (isWrite || isDeepStrictEqual(withoutCursor(product), withoutCursor(other)))) return
+  const at = [...a].findIndex((character, i) => character !== b[i])
+  const from = Math.max(0, at - 60)
+  throw new Error(
+    `${name}: the two servers answer differently at character ${at}:\n` +
+      `product ${a.slice(from, from + 300)}\nbare    ${b.slice(from, from + 300)}`,
+  )
+}
+
+/** Counts what the cases write. */
+const countRows = async (sql: postgres.Sql, workspaceId: string): Promise<Json> => {
+  const tables = ['contacts', 'contact_tags', 'events', 'audit_log', 'idempotency', 'webhook_deliveries']
+  const counts = tables.map(
+    (table) => `(select count(*) from ${table} where workspace_id = $1)::int as ${table}`,
+  )
+  const [row] = await sql.unsafe(
+    `select ${counts.join(', ')},
+      (select sum(n) from counters where workspace_id = $1)::int as counters,
+      (select count(*) from contacts where workspace_id = $1
+        and updated_at > now() - interval '1 hour' and created_at < updated_at)::int as updated`,
+    [workspaceId],
+  )
+  return row as Json
+}
+
+/** Counts when the last requests of the round before have been committed. */
+const countSettled = async (sql: postgres.Sql, workspaceId: string): Promise<Json> => {
+  let counts = await countRows(sql, workspaceId)
+  for (;;) {
+    await setTimeout(100)
+    const again = await countRows(sql, workspaceId)
+    if (isDeepStrictEqual(counts, again)) return again
+    counts = again
+  }
+}
+
+const subtract = (after: Json, before: Json): Json =>
+  Object.fromEntries(Object.entries(after).map(([table, n]) => [table, Number(n) - Number(before[table])]))
+
+/**
+ * Sends the first request of a case to both servers. Throws when their bodies differ, or when a write does
+ * not write the same rows. Over MCP the body is that of the REST API, in an envelope.
+ */
+export const requireSameAnswers = async (
+  { name, product, other, writes }: BenchCase,
+  servers: Servers,
+  database: { databaseUrl: string; workspaceId: string },
+): Promise<void> => {
+  // Beyond the numbers that the rounds reach, or below those that they begin with.
+  const { base, rows = 1 } = writes ?? { base: 0 }
+  const n = rows > 1 ? 199 * rows : base - 2
+  const sendBoth = async (onSent: () => Promise<void>): Promise<void> => {
+    const ours = await send(servers[product.server].url, product, n, rows)
+    await onSent()
+    const theirs = await send(servers[other.server].url, other, n + 1, rows)
+    const result = ours['result'] as Json | undefined
+    assertSame(
+      name,
+      (result?.['structuredContent'] as Json | undefined) ?? ours,
+      theirs,
+      writes !== undefined,
+    )
+  }
+  if (!writes) return await sendBoth(async () => {})
+  const sql = postgres(database.databaseUrl, { max: 1, onnotice: () => {} })
+  try {
+    const count = () => countSettled(sql, database.workspaceId)
+    const before = await count()
+    let between = before
+    await sendBoth(async () => void (between = await count()))
+    const [ours, theirs] = [subtract(between, before), subtract(await count(), between)]
+    if (!isDeepStrictEqual(ours, theirs))
+      throw new Error(
+        `${name}: the two servers write different rows: ${JSON.stringify(ours)}, ${JSON.stringify(theirs)}`,
+      )
+  } finally {
+    await sql.end()
+  }
+}
