@@ -1,10 +1,11 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { lineKey } from './contact-lines.ts'
 import { addToCounters, randomShard } from './counters.ts'
 import type { Db } from './database.ts'
 import { QUICK } from './driver.ts'
 import type { DeferredWrite } from './deferred-write.ts'
 import { toStorableId } from './ids.ts'
+import { prepare } from './prepared.ts'
 import {
   loadNames,
   resolveNames,
@@ -55,8 +56,10 @@ export type ContactRow = {
  * `conversations` undefined.
  */
 export type TimelineScope = 'all' | 'none' | readonly string[]
+/** The same for SQL, where the channels may be a parameter. */
+type TimelineSql = TimelineScope | RawBuilder<unknown>
 
-const timelineColumn = (timeline: TimelineScope) => {
+const timelineColumn = (timeline: TimelineSql) => {
   if (timeline === 'none') return sql``
   const inChannels = timeline === 'all' ? sql`` : sql`and v.channel_id = any(${timeline}::bigint[])`
   const activity =
@@ -74,7 +77,7 @@ const timelineColumn = (timeline: TimelineScope) => {
 }
 
 /** The columns of a contact in lists. Full contacts need `labelIdColumns` too. */
-export const contactColumns = (timeline: TimelineScope) => sql`
+export const contactColumns = (timeline: TimelineSql) => sql`
   c.id, c.name, c.phone, c.chatapp_user_id, c.dnd, c.starred, c.email, c.web_visitor_id, c.created_at,
   c.updated_at, c.last_activity_at, coalesce(f.attrs, '{}') as attrs ${timelineColumn(timeline)}`
 
@@ -110,6 +113,21 @@ export const attachNames = async (
 
 export type ContactWithFields = { contact: ContactRow; fields: CachedField[] }
 
+const prepareSelectContact = (toTimeline: (channels: RawBuilder<unknown>) => TimelineSql) =>
+  prepare<{ workspaceId: string; id: string; channels: readonly string[] }, ContactQueryRow>(
+    ['workspaceId', 'id', 'channels'],
+    ({ workspaceId, id, channels }) => sql`${sql.raw(QUICK)}
+      select ${contactColumns(toTimeline(channels))}, ${labelIdColumns}, ${namesVersionColumn(workspaceId)}
+      from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+      where c.workspace_id = ${workspaceId} and c.id = ${id}`,
+  )
+
+const selectContact = {
+  all: prepareSelectContact(() => 'all'),
+  none: prepareSelectContact(() => 'none'),
+  some: prepareSelectContact((channels) => channels),
+}
+
 /** Returns a full contact and the custom fields of its values; undefined when there is none. */
 export const readContact = async (
   tx: Db,
@@ -117,10 +135,9 @@ export const readContact = async (
   id: string,
   timeline: TimelineScope = 'all',
 ): Promise<ContactWithFields | undefined> => {
-  const { rows } = await sql<ContactQueryRow>`${sql.raw(QUICK)}
-    select ${contactColumns(timeline)}, ${labelIdColumns}, ${namesVersionColumn(workspaceId)}
-    from contacts c left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-    where c.workspace_id = ${workspaceId} and c.id = ${toStorableId(id)}`.execute(tx)
+  const channels = typeof timeline === 'string' ? [] : timeline
+  const select = selectContact[typeof timeline === 'string' ? timeline : 'some']
+  const { rows } = await select(tx, { workspaceId, id: toStorableId(id), channels })
   const fields = await attachNames(tx, workspaceId, rows)
   return rows[0] && { contact: rows[0], fields }
 }

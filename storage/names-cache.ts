@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { FieldRow } from './custom-fields.ts'
 import type { Db } from './database.ts'
 
@@ -22,7 +22,7 @@ const MAX_CACHED_NAMES = 20_000
 const cache = new Map<string, CachedNames>()
 
 /** SQL for the version, as a column beside the rows that need it. */
-export const namesVersionColumn = (workspaceId: string) =>
+export const namesVersionColumn = (workspaceId: string | RawBuilder<unknown>) =>
   sql`(select names_version from workspaces where id = ${workspaceId}) as names_version`
 
 /** Returns the cached names of this version; loads the fields of the current one when it is not cached. */

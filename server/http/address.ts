@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, type Socket } from 'node:net'
 import type { App } from '../core/app.ts'
 import { addSubnet, containsAddress } from '../webhooks/guard/addresses.ts'
 
@@ -25,9 +25,16 @@ export const getIncoming = (request: Request): IncomingMessage | undefined => ge
 /** Returns Node's own response to a web `Request`. */
 export const getResponse = (request: Request): ServerResponse | undefined => getNode(request).res
 
+/** Of each connection: its requests all come from the same address. */
+const peerAddresses = new WeakMap<Socket, string | undefined>()
+
 /** The address at the other end of the connection, which may be a proxy's. */
-export const getPeerAddress = (request: Request): string | undefined =>
-  parseAddress(getIncoming(request)?.socket?.remoteAddress ?? '')
+export const getPeerAddress = (request: Request): string | undefined => {
+  const socket = getIncoming(request)?.socket
+  if (!socket) return undefined
+  if (!peerAddresses.has(socket)) peerAddresses.set(socket, parseAddress(socket.remoteAddress ?? ''))
+  return peerAddresses.get(socket)
+}
 
 /**
  * Returns the client's address, an IPv4 one in its own form. `X-Forwarded-For` is believed as far as it was

@@ -12,9 +12,11 @@ import { createMediaResponse, serveMedia } from '../media/media.ts'
 import { lazy } from '../lazy.ts'
 import { serveLinkPage } from '../short-links/serve-page.ts'
 import { serveQr } from '../short-links/serve-qr.ts'
-import { getClientAddress } from './address.ts'
+import { getClientAddress, getIncoming } from './address.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
+import { createDirectRoutes } from './direct-routes.ts'
 import {
+  type DoorEvent,
   decodeParameter,
   getHeader,
   problemResponse,
@@ -32,6 +34,9 @@ import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } 
 import { createStaticDocument } from './static-document.ts'
 import { version } from '../version.ts'
 
+/** Answers a request; never rejects. */
+export type HttpApp = { fetch: (request: Request) => Response | Promise<Response> }
+
 /**
  * Returns the HTTP application: REST, `/v1/ops`, documents and health. `mounts` are further handlers by path,
  * such as `/mcp`, the provider's webhook and the sandbox; `**` at the end of a path matches all paths below.
@@ -39,7 +44,7 @@ import { version } from '../version.ts'
 export const createHttpApp = (
   app: App,
   mounts: Record<string, (request: Request) => Promise<Response>> = {},
-): H3 => {
+): HttpApp => {
   // A path that cannot be decoded is an error of the validation step, in the order of steps, not before all.
   const http = new H3({ onError: (error, event) => serveError(app, error, event), allowMalformedURL: true })
   // Describing every operation takes longer than all else that a start does.
@@ -50,21 +55,7 @@ export const createHttpApp = (
     ),
   )
   const serveAsset = createAssets()
-  const allowed = new Map<string, string[]>()
-
-  for (const route of createRestRoutes(app.operations)) {
-    const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    allowed.set(path, [...(allowed.get(path) ?? []), route.method])
-    http.on(route.method, path, (event) => serveRest(app, route, event))
-  }
-  http.on('POST', '/v1/ops/:name', (event) => serveOps(app, event))
-  allowed.set('/v1/ops/:name', ['POST'])
-  for (const [path, methods] of allowed) {
-    if (methods.includes('GET')) http.on('HEAD', path, (event) => serveHead(http, event))
-    http.all(path, (event) =>
-      serveMethodNotAllowed(app, methods.includes('GET') ? [...methods, 'HEAD'] : methods, event),
-    )
-  }
+  const direct = routeOperations(app, http)
   for (const [path, serve] of Object.entries(mounts)) http.all(path, (event) => serve(event.req as Request))
 
   for (const path of [
@@ -102,7 +93,55 @@ export const createHttpApp = (
       problemResponse(app, new Problem('not_found', `There is no page ${path.slice(0, 200)}.`))
     )
   })
-  return http
+  return {
+    fetch: (request) => {
+      const { method = '', url = '' } = getIncoming(request) ?? {}
+      const serve = direct.find(method, url)
+      return serve ? serveDirect(app, serve, request as DoorEvent['req']) : http.fetch(request)
+    },
+  }
+}
+
+/** Adds the routes of operations to h3, with the answers to methods they do not take. Returns the direct ones. */
+const routeOperations = (app: App, http: H3) => {
+  const allowed = new Map<string, string[]>()
+  const direct = createDirectRoutes()
+  const add = (
+    method: RestRoute['method'],
+    path: string,
+    serve: (event: DoorEvent) => Promise<Response>,
+  ): void => {
+    http.on(method, path, serve)
+    direct.add(method, path, serve)
+  }
+
+  for (const route of createRestRoutes(app.operations)) {
+    const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
+    allowed.set(path, [...(allowed.get(path) ?? []), route.method])
+    add(route.method, path, (event) => serveRest(app, route, event))
+  }
+  add('POST', '/v1/ops/:name', (event) => serveOps(app, event))
+  allowed.set('/v1/ops/:name', ['POST'])
+  for (const [path, methods] of allowed) {
+    if (methods.includes('GET')) http.on('HEAD', path, (event) => serveHead(http, event))
+    http.all(path, (event) =>
+      serveMethodNotAllowed(app, methods.includes('GET') ? [...methods, 'HEAD'] : methods, event),
+    )
+  }
+  return direct
+}
+
+/** Errors become the same responses as in h3. */
+const serveDirect = async (
+  app: App,
+  serve: (req: DoorEvent['req']) => Promise<Response>,
+  req: DoorEvent['req'],
+): Promise<Response> => {
+  try {
+    return await serve(req)
+  } catch (error) {
+    return serveError(app, error as Error, { req, url: new URL(req.url), context: {} })
+  }
 }
 
 const jsonResponse = (status: number, value: unknown): Response =>
@@ -129,7 +168,7 @@ const serveMethodNotAllowed = (app: App, methods: string[], event: H3Event): Res
     ),
   )
 
-const serveRest = async (app: App, route: RestRoute, event: H3Event): Promise<Response> => {
+const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<Response> => {
   // The router ignores a slash at the end; but /v1/contacts/ is most likely a contact whose id is missing,
   // not a list.
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
@@ -153,7 +192,7 @@ const serveRest = async (app: App, route: RestRoute, event: H3Event): Promise<Re
   )
 }
 
-const parseInput = (route: RestRoute, event: H3Event, text: string): unknown => {
+const parseInput = (route: RestRoute, event: DoorEvent, text: string): unknown => {
   const path = Object.fromEntries(
     Object.entries(event.context.params ?? {}).map(([name, value]) => [name, decodeParameter(value)]),
   )
@@ -173,7 +212,7 @@ const parseInput = (route: RestRoute, event: H3Event, text: string): unknown => 
   return parseRestInput(route, path, event.url.searchParams, route.onlyQuery ? undefined : body)
 }
 
-const acceptsOnlyJson = (event: H3Event): boolean =>
+const acceptsOnlyJson = (event: DoorEvent): boolean =>
   /^application\/json\s*(?:;|$)/i.test(getHeader(event, 'accept') ?? '')
 
 const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0
@@ -215,7 +254,7 @@ const serveReadiness = async (app: App): Promise<Response> => {
 const serveError = (
   app: App,
   error: { status?: number; cause?: unknown; stack?: string | undefined },
-  event: H3Event,
+  event: DoorEvent,
 ): Response => {
   if (error.status === 404)
     return problemResponse(

@@ -33,12 +33,19 @@ export const withProblems = async (app: App, work: () => Promise<Response>): Pro
   }
 }
 
-export const getHeader = (event: H3Event, name: string): string | undefined =>
+/** What the doors read of a request: h3's event, or that of a request that was routed without h3. */
+export type DoorEvent = {
+  req: H3Event['req']
+  url: Pick<URL, 'pathname' | 'searchParams'>
+  context: { params?: Record<string, string> }
+}
+
+export const getHeader = (event: DoorEvent, name: string): string | undefined =>
   event.req.headers.get(name) ?? undefined
 
 export const toCallRequest = (
   app: App,
-  event: H3Event,
+  event: DoorEvent,
   door: Transport,
   operation: Operation | undefined,
   options: Partial<CallRequest> = {},
@@ -56,7 +63,7 @@ export const toCallRequest = (
   ...options,
 })
 
-export const serveUnknownRoute = async (app: App, event: H3Event): Promise<Response> =>
+export const serveUnknownRoute = async (app: App, event: DoorEvent): Promise<Response> =>
   toResponse(
     await perform(
       app,

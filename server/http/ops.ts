@@ -1,4 +1,3 @@
-import type { H3Event } from 'h3'
 import { isObject } from '../../catalog/values.ts'
 import type { Operation } from '../../catalog/index.ts'
 import type { App } from '../core/app.ts'
@@ -8,14 +7,21 @@ import { mergeGiven } from '../core/merge-given.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
 import { unquoteIdempotencyKey } from '../core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, parseJson, withBody } from './body.ts'
-import { decodeParameter, serveUnknownRoute, toCallRequest, toResponse, withProblems } from './door.ts'
+import {
+  type DoorEvent,
+  decodeParameter,
+  serveUnknownRoute,
+  toCallRequest,
+  toResponse,
+  withProblems,
+} from './door.ts'
 import { parseQueryValue } from './rest.ts'
 
 /**
  * Runs an operation with all fields, `idempotency_key` and `confirm` included, in the JSON body. Of the query
  * only `dry_run` counts.
  */
-export const serveOps = async (app: App, event: H3Event): Promise<Response> => {
+export const serveOps = async (app: App, event: DoorEvent): Promise<Response> => {
   if (event.url.pathname.endsWith('/')) return await serveUnknownRoute(app, event)
   return await withProblems(app, async () => {
     const name = decodeParameter(event.context.params?.name ?? '')
