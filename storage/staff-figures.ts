@@ -1,13 +1,9 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { CUSTOM_PLAN } from './driver.ts'
 import { isOnChannels, isWithin, type TimeRange, type VisibleChannels } from './reports.ts'
 
 // The work of staff members in a time range: messages, replies and closes. Member 0 is the system, or a
 // conversation without an assigned member.
-
-// Ranges of a day and of half a year need different plans.
-const customPlan = sql.raw(CUSTOM_PLAN)
 
 type Numbers<K extends string> = { [N in K]: number }
 /** Converts rows of counts, which the driver returns as text, to numbers by member. */
@@ -22,92 +18,99 @@ const toFigures = <K extends string>(
     ]),
   )
 
-const handlingNames = ['conversations', 'handled', 'closed', 'replied', 'messages'] as const
-export type HandlingFigures = Numbers<(typeof handlingNames)[number]>
-
 /**
- * Runs `work` with memory for a hash of hundreds of thousands of conversations, which spills to disk with
- * PostgreSQL's default of 4 MB (measured: 2.5 times as long). Without parallel workers, each of which hashes
- * the same conversations (measured: 1.5 times as long on two cores, which the other statements of the report
- * need too).
+ * Runs `work` in a transaction that plans each statement for its range, with memory for hundreds of thousands
+ * of conversations, which spill to disk with PostgreSQL's default of 4 MB. Without parallel workers: the parts
+ * of a report run side by side, and workers of one take the processor from the other.
  */
-const withWorkMemory = async <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => {
-  if (!db.isTransaction) return await db.transaction().execute((tx) => withWorkMemory(tx, work))
+const withSettings = async <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> => {
+  if (!db.isTransaction) return await db.transaction().execute((tx) => withSettings(tx, work))
   await sql`
-    select set_config('work_mem', '64MB', true),
+    select set_config('work_mem', '64MB', true), set_config('plan_cache_mode', 'force_custom_plan', true),
       set_config('max_parallel_workers_per_gather', '0', true)`.execute(db)
   return await work(db)
 }
 
+const workNames = [
+  'conversations',
+  'handled',
+  'replied',
+  'messages',
+  'closes',
+  'with_reason',
+  'seconds',
+  'met',
+] as const
+/** `seconds`: total from opening to closing. `met`: closes before their resolution was due. */
+export type WorkFigures = Numbers<(typeof workNames)[number]>
+
 /**
  * Counts conversations by member, each once: replied to or closed in the range, or assigned in the range and
  * still assigned. Member 0 also has those that were opened in the range, wait for a first response and are
- * unassigned. `closed`: each close. `messages`: those that were sent and did not fail.
+ * unassigned. `messages`: those that were sent and did not fail. `closes`: each close.
+ *
+ * Each member's ids are collected into an array and made distinct there, which was measured a quarter cheaper
+ * than one hash of all members' conversations.
  */
-export const loadHandlingFigures = (
+export const loadWorkFigures = (
   db: Db,
   workspaceId: string,
   range: TimeRange,
   channels: VisibleChannels = null,
-): Promise<Map<string, HandlingFigures>> =>
-  withWorkMemory(db, async (tx) => {
-    const { rows } = await sql<Record<keyof HandlingFigures, string> & { member: string }>`${customPlan}
-    with pairs as (
-      select member, id, sum(sent) as sent, sum(closed) as closed from (
-        select coalesce(staff_id, 0) as member, conversation_id as id, 1 as sent, 0 as closed
-        from messages
-        where workspace_id = ${workspaceId} and direction = 'outbound'
-          and status in ('sent', 'delivered', 'read') and ${isWithin('created_at', range)}
-        union all
-        select coalesce(closed_by, 0), conversation_id, 0, 1 from conversation_episodes
-        where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}
-        union all
-        select assigned_staff_id, id, 0, 0 from conversations
+): Promise<Map<string, WorkFigures>> =>
+  withSettings(db, async (tx) => {
+    const onChannels = (column: string) => isOnChannels(column, workspaceId, channels)
+    const distinct = (first: string, second: string) => sql`
+      select array_agg(distinct id) as ids from (
+        select unnest(${sql.ref(first)}) as id union all select unnest(${sql.ref(second)})) as u`
+    const { rows } = await sql<Record<keyof WorkFigures, string> & { member: string }>`
+    with sent as (
+      select coalesce(staff_id, 0) as member, count(*) as messages, array_agg(conversation_id) as ids
+      from messages
+      where workspace_id = ${workspaceId} and direction = 'outbound'
+        and status in ('read', 'delivered', 'sent') and ${isWithin('created_at', range)}
+        ${onChannels('conversation_id')} group by 1
+    ), closed as (
+      select coalesce(closed_by, 0) as member, count(*) as closes,
+        count(*) filter (where close_reason <> '') as with_reason,
+        extract(epoch from sum(closed_at - opened_at)) as seconds,
+        count(*) filter (where resolution_due_at >= closed_at) as met, array_agg(conversation_id) as ids
+      from conversation_episodes
+      where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}
+        ${onChannels('conversation_id')} group by 1
+    ), others as (
+      select member, array_agg(id) as ids from (
+        select assigned_staff_id as member, id from conversations
         where workspace_id = ${workspaceId} and assigned_staff_id is not null
-          and ${isWithin('assigned_at', range)}
+          and ${isWithin('assigned_at', range)} ${onChannels('id')}
         union all
-        select 0::bigint, e.conversation_id, 0, 0 from conversation_episodes e
+        select 0::bigint, e.conversation_id from conversation_episodes e
         join conversations v on v.workspace_id = e.workspace_id and v.id = e.conversation_id
         where e.workspace_id = ${workspaceId} and e.closed_at is null and e.first_response_at is null
           and ${isWithin('e.opened_at', range)} and v.assigned_staff_id is null
-      ) as u group by member, id
+          ${onChannels('e.conversation_id')}
+      ) as u group by 1
     )
-    select member, count(*) as conversations, count(*) filter (where sent + closed > 0) as handled,
-      sum(closed) as closed, count(*) filter (where sent > 0) as replied, sum(sent) as messages
-    from pairs where true ${isOnChannels('id', workspaceId, channels)} group by member`.execute(tx)
-    return toFigures(rows, handlingNames)
+    select member, coalesce(cardinality(every.ids), 0) as conversations,
+      coalesce(cardinality(handled.ids), 0) as handled, coalesce(cardinality(replied.ids), 0) as replied,
+      coalesce(messages, 0) as messages, coalesce(closes, 0) as closes,
+      coalesce(with_reason, 0) as with_reason, coalesce(seconds, 0) as seconds, coalesce(met, 0) as met
+    from sent full join closed using (member) full join others using (member)
+    cross join lateral (
+      select array_agg(distinct id) as ids from (select unnest(sent.ids) as id) as u) as replied
+    cross join lateral (${distinct('replied.ids', 'closed.ids')}) as handled
+    cross join lateral (${distinct('handled.ids', 'others.ids')}) as every`.execute(tx)
+    return toFigures(rows, workNames)
   })
 
-const closingNames = ['closes', 'with_reason', 'seconds', 'met'] as const
-/** `seconds`: total from opening to closing. `met`: closes before their resolution was due. */
-export type ClosingFigures = Numbers<(typeof closingNames)[number]>
-
-/** Counts closes by member. */
-export const loadClosingFigures = async (
-  tx: Db,
-  workspaceId: string,
-  range: TimeRange,
-  channels: VisibleChannels = null,
-): Promise<Map<string, ClosingFigures>> => {
-  const { rows } = await sql<Record<keyof ClosingFigures, string> & { member: string }>`${customPlan}
-    select coalesce(closed_by, 0) as member, count(*) as closes,
-      count(*) filter (where close_reason <> '') as with_reason,
-      extract(epoch from sum(closed_at - opened_at)) as seconds,
-      count(*) filter (where resolution_due_at >= closed_at) as met
-    from conversation_episodes
-    where workspace_id = ${workspaceId} and ${isWithin('closed_at', range)}
-      ${isOnChannels('conversation_id', workspaceId, channels)} group by 1`.execute(tx)
-  return toFigures(rows, closingNames)
-}
-
 /** Counts each reopening in the range, by the member who had closed the conversation. */
-export const loadReopenedFigures = async (
+const loadReopenedFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
   channels: VisibleChannels = null,
 ): Promise<Map<string, { reopened: number }>> => {
-  const { rows } = await sql<{ member: string; reopened: string }>`${customPlan}
+  const { rows } = await sql<{ member: string; reopened: string }>`
     select coalesce(p.closed_by, 0) as member, count(*) as reopened
     from conversation_episodes e
     join conversation_episodes p
@@ -126,13 +129,13 @@ const responseNames = ['firsts', 'seconds', 'met'] as const
 export type ResponseFigures = Numbers<(typeof responseNames)[number]>
 
 /** Counts waits that ended in the range by the member who ended them. Joins episodes without a response. */
-export const loadResponseFigures = async (
+const loadResponseFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
   channels: VisibleChannels = null,
 ): Promise<Map<string, ResponseFigures>> => {
-  const { rows } = await sql<Record<keyof ResponseFigures, string> & { member: string }>`${customPlan}
+  const { rows } = await sql<Record<keyof ResponseFigures, string> & { member: string }>`
     select coalesce(r.ended_by, 0) as member,
       count(*) filter (where r.kind = 'first_response' and e.n is null) as firsts,
       coalesce(extract(epoch from sum(r.ended_at - r.since)
@@ -147,6 +150,10 @@ export const loadResponseFigures = async (
   return toFigures(rows, responseNames)
 }
 
+/** Few clocks run out without being stopped: a look-up of each is cheaper than a join of all conversations. */
+const ASSIGNED = `(select assigned_staff_id from conversations as v
+        where v.workspace_id = k.workspace_id and v.id = k.conversation_id)`
+
 const breachNames = ['first_response', 'next_response', 'resolution'] as const
 /** Clocks that ran out, by what was due. */
 export type BreachFigures = Numbers<(typeof breachNames)[number]>
@@ -155,7 +162,7 @@ export type BreachFigures = Numbers<(typeof breachNames)[number]>
  * Counts the clocks that ran out in the range without a reply, or a close, in time: those of `countSlaBreaches`.
  * They are of the member who stopped them late; while they run, of the one to whom the conversation is assigned.
  */
-export const loadBreachFigures = async (
+const loadBreachFigures = async (
   tx: Db,
   workspaceId: string,
   range: TimeRange,
@@ -164,27 +171,49 @@ export const loadBreachFigures = async (
 ): Promise<Map<string, BreachFigures>> => {
   const clocks = (table: string, what: string, dueAt: string, metAt: string, metBy: string) => {
     const due = (member: string) => sql`
-      select coalesce(${sql.ref(member)}, 0) as member, ${sql.raw(what)} as what from ${sql.table(table)} as k
-      left join conversations v on v.workspace_id = k.workspace_id and v.id = k.conversation_id
-      where k.workspace_id = ${workspaceId} and ${isWithin(`k.${dueAt}`, range)}
-        ${isOnChannels('k.conversation_id', workspaceId, channels)}`
+      select ${sql.raw(member)} as member, ${sql.raw(what)} as what from ${sql.table(table)} as k
+      where workspace_id = ${workspaceId} and ${isWithin(dueAt, range)}
+        ${isOnChannels('conversation_id', workspaceId, channels)}`
     return sql`
-      ${due(`k.${metBy}`)} and ${sql.ref(`k.${dueAt}`)} < ${sql.ref(`k.${metAt}`)}
+      ${due(metBy)} and ${sql.ref(dueAt)} < ${sql.ref(metAt)}
       union all
-      ${due('v.assigned_staff_id')} and ${sql.ref(`k.${metAt}`)} is null
-        and ${sql.ref(`k.${dueAt}`)} < ${now}::timestamptz`
+      ${due(ASSIGNED)} and ${sql.ref(metAt)} is null and ${sql.ref(dueAt)} < ${now}::timestamptz`
   }
-  const { rows } = await sql<Record<keyof BreachFigures, string> & { member: string }>`${customPlan}
-    select member, count(*) filter (where what = 'first_response') as first_response,
+  const { rows } = await sql<Record<keyof BreachFigures, string> & { member: string }>`
+    select coalesce(member, 0) as member, count(*) filter (where what = 'first_response') as first_response,
       count(*) filter (where what = 'next_response') as next_response,
       count(*) filter (where what = 'resolution') as resolution
     from (
-      ${clocks('reply_waits', 'k.kind', 'due_at', 'ended_at', 'ended_by')}
+      ${clocks('reply_waits', 'kind', 'due_at', 'ended_at', 'ended_by')}
       union all
       ${clocks('conversation_episodes', `'resolution'`, 'resolution_due_at', 'closed_at', 'closed_by')}
-    ) as c group by member`.execute(tx)
+    ) as c group by 1`.execute(tx)
   return toFigures(rows, breachNames)
 }
+
+/** What members reopened, answered and let run out, by member. */
+export type TimeFigures = {
+  reopened: Map<string, { reopened: number }>
+  responses: Map<string, ResponseFigures>
+  breaches: Map<string, BreachFigures>
+}
+
+/** Loads the figures of reopenings, responses and service levels. */
+export const loadTimeFigures = (
+  db: Db,
+  workspaceId: string,
+  range: TimeRange,
+  now: string,
+  channels: VisibleChannels = null,
+): Promise<TimeFigures> =>
+  withSettings(db, async (tx) => {
+    const [reopened, responses, breaches] = await Promise.all([
+      loadReopenedFigures(tx, workspaceId, range, channels),
+      loadResponseFigures(tx, workspaceId, range, channels),
+      loadBreachFigures(tx, workspaceId, range, now, channels),
+    ])
+    return { reopened, responses, breaches }
+  })
 
 const workloadNames = ['waiting', 'assigned_open', 'window_expired'] as const
 /** `oldest`: since when the longest waiting customer waits; null when none waits. */

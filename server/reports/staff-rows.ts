@@ -1,15 +1,11 @@
 import type { Db } from '../../storage/database.ts'
 import {
   type BreachFigures,
-  type ResponseFigures,
-  type ClosingFigures,
-  type HandlingFigures,
-  loadBreachFigures,
-  loadResponseFigures,
-  loadClosingFigures,
-  loadHandlingFigures,
-  loadReopenedFigures,
   loadStaffNames,
+  loadTimeFigures,
+  loadWorkFigures,
+  type ResponseFigures,
+  type WorkFigures,
 } from '../../storage/staff-figures.ts'
 import type { StaffReport } from '../../storage/staff-reports.ts'
 import type { OutputOf } from '../core/handler.ts'
@@ -26,16 +22,23 @@ const ratio = (dividend: number, divisor: number, digits: number): number | null
 
 /** The figures of one member, as storage reads them. */
 type StaffFigures = {
-  handling: HandlingFigures
-  closing: ClosingFigures
+  work: WorkFigures
   answering: ResponseFigures
   breaches: BreachFigures
   reopened: number
 }
 
 const NO_FIGURES: StaffFigures = {
-  handling: { conversations: 0, handled: 0, closed: 0, replied: 0, messages: 0 },
-  closing: { closes: 0, with_reason: 0, seconds: 0, met: 0 },
+  work: {
+    conversations: 0,
+    handled: 0,
+    replied: 0,
+    messages: 0,
+    closes: 0,
+    with_reason: 0,
+    seconds: 0,
+    met: 0,
+  },
   answering: { firsts: 0, seconds: 0, met: 0 },
   breaches: { first_response: 0, next_response: 0, resolution: 0 },
   reopened: 0,
@@ -44,25 +47,25 @@ const NO_FIGURES: StaffFigures = {
 const toStaffRow = (
   staffId: string,
   name: string | null,
-  { handling, closing, answering, breaches, reopened }: StaffFigures,
+  { work, answering, breaches, reopened }: StaffFigures,
 ): StaffReportRow => {
   const late = breaches.first_response + breaches.next_response + breaches.resolution
-  const met = answering.met + closing.met
+  const met = answering.met + work.met
   return {
     staff_id: staffId === NOBODY ? null : staffId,
     name,
-    conversations: handling.conversations,
-    handled: handling.handled,
-    closed: handling.closed,
-    replied: handling.replied,
-    untouched: handling.conversations - handling.handled,
-    messages_sent: handling.messages,
+    conversations: work.conversations,
+    handled: work.handled,
+    closed: work.closes,
+    replied: work.replied,
+    untouched: work.conversations - work.handled,
+    messages_sent: work.messages,
     reopened,
     avg_first_response_seconds: ratio(answering.seconds, answering.firsts, 3),
-    avg_time_to_close_seconds: ratio(closing.seconds, closing.closes, 3),
+    avg_time_to_close_seconds: ratio(work.seconds, work.closes, 3),
     sla_breaches: { ...breaches, total: late },
     sla_compliance_rate: ratio(met, met + late, 4),
-    reason_coverage: ratio(closing.with_reason, closing.closes, 4),
+    reason_coverage: ratio(work.with_reason, work.closes, 4),
   }
 }
 
@@ -95,22 +98,16 @@ export const computeStaffRows = async (
   channels: readonly string[] | null = null,
 ): Promise<StaffReportRow[]> => {
   const between = { start, end }
-  const [names, handling, closing, reopened, answering, breaches] = await Promise.all([
+  const [names, work, { reopened, responses, breaches }] = await Promise.all([
     loadStaffNames(tx, workspaceId),
-    loadHandlingFigures(tx, workspaceId, between, channels),
-    loadClosingFigures(tx, workspaceId, between, channels),
-    loadReopenedFigures(tx, workspaceId, between, channels),
-    loadResponseFigures(tx, workspaceId, between, channels),
-    loadBreachFigures(tx, workspaceId, between, now, channels),
+    loadWorkFigures(tx, workspaceId, between, channels),
+    loadTimeFigures(tx, workspaceId, between, now, channels),
   ])
-  const ids = new Set(
-    [handling, closing, reopened, answering, breaches].flatMap((figures) => [...figures.keys()]),
-  )
+  const ids = new Set([work, reopened, responses, breaches].flatMap((figures) => [...figures.keys()]))
   const rows = [...ids].map((id) =>
     toStaffRow(id, names.get(id) ?? null, {
-      handling: handling.get(id) ?? NO_FIGURES.handling,
-      closing: closing.get(id) ?? NO_FIGURES.closing,
-      answering: answering.get(id) ?? NO_FIGURES.answering,
+      work: work.get(id) ?? NO_FIGURES.work,
+      answering: responses.get(id) ?? NO_FIGURES.answering,
       breaches: breaches.get(id) ?? NO_FIGURES.breaches,
       reopened: reopened.get(id)?.reopened ?? NO_FIGURES.reopened,
     }),

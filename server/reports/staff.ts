@@ -139,21 +139,23 @@ export const staffReport: Handler<'reports_staff'> = async (ctx, { limit, cursor
     },
   } = ctx
   const names = await loadStaffNames(tx, workspaceId)
-  const workload = loadWorkload(ctx, names)
   const channels = listVisibleChannels(ctx.actor)
-  const reportLookup =
-    // Stored reports are of all channels.
-    channels !== null
-      ? undefined
-      : !position
-        ? findStoredReport(tx, workspaceId, range)
-        : position.reportId === null
-          ? undefined
-          : loadReport(tx, workspaceId, position.reportId)
-  const [report, workload_now] = await Promise.all([reportLookup, workload])
-  const rows = report
-    ? parseStoredRows(report, names)
-    : await computeStaffRows(tx, workspaceId, range, ctx.now, channels)
+  // Stored reports are of all channels.
+  const findReport = async (): Promise<StaffReport | undefined> => {
+    if (channels !== null) return undefined
+    if (!position) return await findStoredReport(tx, workspaceId, range)
+    return position.reportId === null ? undefined : await loadReport(tx, workspaceId, position.reportId)
+  }
+  const loadRows = async () => {
+    const report = await findReport()
+    return {
+      report,
+      rows: report
+        ? parseStoredRows(report, names)
+        : await computeStaffRows(tx, workspaceId, range, ctx.now, channels),
+    }
+  }
+  const [{ report, rows }, workload_now] = await Promise.all([loadRows(), loadWorkload(ctx, names)])
   const page = createStaffPage(
     ctx,
     limit,
