@@ -99,7 +99,7 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
     openClient: (onClose) => openClient({ jit: 'off', plan_cache_mode: 'force_custom_plan' }, onClose),
   })
   const db = new Kysely<Database>({
-    dialect: createPipelinedDialect({ main, quick: main, custom: undefined }),
+    dialect: createPipelinedDialect({ main, quick: main, custom: undefined, indexed: undefined }),
     log: (event) => {
       statements.push(event.query)
     },

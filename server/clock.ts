@@ -1,5 +1,6 @@
 import { addToClockOffset, listClockOffsets, resetClockOffset } from '../storage/clock.ts'
 import type { Db } from '../storage/database.ts'
+import type { Signals } from './signals.ts'
 
 /** Business time is at most this far ahead of real time: enough for every window and report. */
 export const MAX_CLOCK_OFFSET_MS = 400 * 24 * 60 * 60 * 1000
@@ -11,10 +12,10 @@ export const MAX_CLOCK_OFFSET_MS = 400 * 24 * 60 * 60 * 1000
 export type ClockOffsets = Map<string, number>
 
 /** The app whose clocks they are. */
-type ClockOwner = { readonly db: Db; readonly clockOffsets: ClockOffsets }
+type ClockOwner = { readonly db: Db; readonly clockOffsets: ClockOffsets; readonly signals: Signals }
 
 /** Loads the offsets, which another server may have changed. */
-export const refreshClocks = async ({ db, clockOffsets }: ClockOwner): Promise<void> => {
+export const refreshClocks = async ({ db, clockOffsets }: Omit<ClockOwner, 'signals'>): Promise<void> => {
   const stored = await listClockOffsets(db)
   for (const workspaceId of clockOffsets.keys())
     if (!stored.has(workspaceId)) clockOffsets.delete(workspaceId)
@@ -26,19 +27,24 @@ export const refreshClocks = async ({ db, clockOffsets }: ClockOwner): Promise<v
  * too far ahead.
  */
 export const advanceClock = async (
-  { db, clockOffsets }: ClockOwner,
+  { db, clockOffsets, signals }: ClockOwner,
   workspaceId: string,
   ms: number,
 ): Promise<boolean> => {
   const offset = await addToClockOffset(db, workspaceId, ms, MAX_CLOCK_OFFSET_MS)
   if (offset !== undefined) clockOffsets.set(workspaceId, offset)
+  signals.send('clocks')
   return offset !== undefined
 }
 
 /** Sets a workspace's business time back to real time. */
-export const resetClock = async ({ db, clockOffsets }: ClockOwner, workspaceId: string): Promise<void> => {
+export const resetClock = async (
+  { db, clockOffsets, signals }: ClockOwner,
+  workspaceId: string,
+): Promise<void> => {
   await resetClockOffset(db, workspaceId)
   clockOffsets.delete(workspaceId)
+  signals.send('clocks')
 }
 
 /** The clocks of an app: real time, and what the workspaces add to it. */

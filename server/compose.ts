@@ -98,6 +98,7 @@ const createBuiltInSandbox = (app: App, settings: ProviderSettings, localUrl: st
     db: app.db,
     now: app.now,
     log: app.log,
+    signals: app.signals,
     callbackUrl: () => `${localUrl}${WEBHOOK_PATH}`,
     linkBase: app.config.publicUrl,
     token: settings.token,

@@ -54,7 +54,7 @@ export const Config = z.object({
     .int()
     .min(2)
     .max(200)
-    .default(16)
+    .default(18)
     .describe('Maximum number of connections to PostgreSQL.')
     .meta({ env: 'WCRM_DATABASE_CONNECTIONS' }),
   databasePrepare: z

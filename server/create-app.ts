@@ -7,6 +7,7 @@ import { noteDiskFull } from './core/disk-full.ts'
 import type { AnyHandler } from './core/handler.ts'
 import { handlers } from './handlers.ts'
 import { parseProxyList } from './http/address.ts'
+import { errorLogDetails } from './jobs/log-details.ts'
 import { createJobRunner } from './jobs/runner.ts'
 import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
@@ -15,6 +16,7 @@ import type { Provider } from './provider/port.ts'
 import { toTimeoutMs } from './provider/settings.ts'
 import { createSealer } from './sealer.ts'
 import type { SecretRing } from './secret.ts'
+import { createSignals } from './signals.ts'
 import { createWebhookGuard, type WebhookGuard } from './webhooks/guard.ts'
 import type { ResolveHost } from './webhooks/guard/resolve.ts'
 
@@ -107,6 +109,11 @@ export const createApp = ({
 }: AppOptions): App => {
   const webhookGuard = createWebhookGuard(config.webhookAllow, resolve)
   const state = createAppState()
+  const signals = createSignals({
+    channel: storage.signals,
+    alone: storage.embedded,
+    onError: (error) => log.debug(errorLogDetails(error), 'Cannot tell other processes of a change'),
+  })
   const app: App = {
     ...state,
     db: storage.db,
@@ -128,7 +135,11 @@ export const createApp = ({
     accountSealer: createSealer(secrets, 'provider accounts'),
     webhookGuard,
     provider: createProvider(webhookGuard, () => app),
-    jobs: createJobRunner(log, (error) => noteDiskFull({ disk: state.disk, log }, error)),
+    signals,
+    jobs: createJobRunner(log, {
+      signals,
+      isLogged: (error) => noteDiskFull({ disk: state.disk, log }, error),
+    }),
     media,
     clockOffsets: new Map(),
     now: now ?? (() => new Date().toISOString()),

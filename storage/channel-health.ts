@@ -174,6 +174,15 @@ export const claimDueChecks = async (
   return rows
 }
 
+/** Seconds until a check is due, or a problem passes by itself; undefined when none does. */
+export const findSecondsUntilNextCheck = async (db: Db, now: string): Promise<number | undefined> => {
+  const { rows } = await sql<{ seconds: number | null }>`
+    select extract(epoch from least(
+      (select min(next_at) from provider_account_checks), (select min(until) from channel_health)
+    ) - ${now}::timestamptz)::float8 as seconds`.execute(db)
+  return rows[0]!.seconds ?? undefined
+}
+
 /** Sets when an account is checked next. */
 export const scheduleCheck = async (
   db: Db,

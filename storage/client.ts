@@ -9,6 +9,9 @@ export type Target = string | (() => Promise<Socket>)
 /** Parameters of a session, such as `statement_timeout`. */
 export type SessionSettings = Record<string, string | number>
 
+/** Gets the text of each notification to a session that listens. */
+export type OnNotify = (text: string) => void
+
 export type PendingStatement = PendingQuery<(Row & Iterable<Row>)[]>
 
 /** One connection in postgres.js. It never reconnects: `onClose` is called once, and it is replaced. */
@@ -85,12 +88,13 @@ const sendCancelRequest = async (open: () => Promise<Socket>, { pid, secret }: S
 export const createClientFactory = (target: Target, prepare: boolean) => {
   const addresses = typeof target === 'string' ? parseAddresses(target) : []
   const open = typeof target === 'string' ? () => connectToFirst(addresses) : target
-  return (settings: SessionSettings, onClose: () => void): Client => {
+  return (settings: SessionSettings, onClose: () => void, onNotify?: OnNotify): Client => {
     const { openOnce, destroySocket } = createSocketOpener(open, onClose)
     const options = {
       ...toClientOptions(settings, prepare),
       max: 1,
       onclose: onClose,
+      onnotify: onNotify && ((_channel: string, text: string) => onNotify(text)),
       socket: openOnce,
       // Of several hosts postgres.js would swallow the error of the first.
       ...(typeof target === 'string'

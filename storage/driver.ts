@@ -25,6 +25,8 @@ export type ConnectionPools = {
   quick: Pool
   /** For `CUSTOM_PLAN` statements. Undefined: those go unprepared over `main`. */
   custom: Pool | undefined
+  /** For `INDEXED_PLAN` statements. Undefined: those go unprepared over `main`. */
+  indexed: Pool | undefined
 }
 
 /**
@@ -47,6 +49,11 @@ export const createPipelinedDialect = (pools: ConnectionPools): Dialect => ({
  * times slower.
  */
 export const CUSTOM_PLAN = '/* custom plan */'
+/**
+ * Hint: plan this statement once, with index scans and nested loops alone: it reads few rows of tables that
+ * grow from nothing, and a plan made while they were empty would scan all of them.
+ */
+export const INDEXED_PLAN = '/* indexed plan */'
 /**
  * Hint: this statement takes less than a millisecond and waits for no lock, so that others may queue behind
  * it on its connection.
@@ -89,7 +96,9 @@ const toStatement = ({ sql: text, parameters }: CompiledQuery): Statement => ({ 
 const createDriver = (pools: ConnectionPools): Driver => ({
   init: async () => {},
   destroy: async () => {
-    const all = new Set([pools.main, pools.quick, ...(pools.custom ? [pools.custom] : [])])
+    const all = new Set(
+      [pools.main, pools.quick, pools.custom, pools.indexed].filter((pool) => pool !== undefined),
+    )
     await Promise.all([...all].map((pool) => pool.close()))
   },
   acquireConnection: async (): Promise<LazyConnection> => {
@@ -167,12 +176,16 @@ const runInTransaction = async (
 }
 
 const runAlone = (
-  { main, quick, custom }: ConnectionPools,
+  { main, quick, custom, indexed }: ConnectionPools,
   query: CompiledQuery,
 ): Promise<StatementResult> => {
   const statement = toStatement(query)
   if (query.sql.startsWith(QUICK)) return quick.run(statement)
   if (query.sql.startsWith('vacuum')) return main.run({ ...statement, outsideTransaction: true })
-  if (!query.sql.startsWith(CUSTOM_PLAN)) return main.run(statement)
-  return custom ? custom.run(statement) : main.run({ ...statement, prepare: false })
+  const planned = query.sql.startsWith(CUSTOM_PLAN)
+    ? custom
+    : query.sql.startsWith(INDEXED_PLAN)
+      ? indexed
+      : main
+  return planned ? planned.run(statement) : main.run({ ...statement, prepare: false })
 }

@@ -21,7 +21,7 @@ export const deliveryIdSql = (eventId: string) =>
  */
 export const eventInserts = (workspaceId: string, events: readonly EventRow[]) =>
   events.length === 0
-    ? sql`written as (select 1)`
+    ? sql`owed as (select 1 where false)`
     : sql`
   written as (
     insert into events (workspace_id, id, type, occurred_at, data)
@@ -39,15 +39,25 @@ export const eventInserts = (workspaceId: string, events: readonly EventRow[]) =
         select from webhook_subscriptions s
         where s.workspace_id = p.workspace_id and s.endpoint_id = p.id and s.event_type in (w.type, '*')
           and s.active)
+    returning 1
   )`
 
-/** Inserts the events of a change that was not made by a request, in its transaction. */
+/** Column of a statement with `eventInserts`: whether it added deliveries to webhook endpoints. */
+export const isOwed = sql<boolean>`exists (select from owed) as is_owed`
+
+/**
+ * Inserts the events of a change that was not made by a request, in its transaction. Returns whether webhook
+ * endpoints are owed any of them.
+ */
 export const insertEvents = async (
   tx: Db,
   workspaceId: string,
   events: readonly EventRow[],
-): Promise<void> => {
-  if (events.length > 0) await sql`with ${eventInserts(workspaceId, events)} select 1`.execute(tx)
+): Promise<boolean> => {
+  if (events.length === 0) return false
+  const { rows } = await sql<{ is_owed: boolean }>`
+    with ${eventInserts(workspaceId, events)} select ${isOwed}`.execute(tx)
+  return rows[0]!.is_owed
 }
 
 /**

@@ -3,7 +3,7 @@ import { type AuditEntry, auditInsertPart } from './audit.ts'
 import type { Db } from './database.ts'
 import { type DeferredWrite, deferredParts, expectingRow, rowGuard } from './deferred-write.ts'
 import { executeAndCommit } from './driver.ts'
-import { type EventRow, eventInserts } from './events.ts'
+import { type EventRow, eventInserts, isOwed } from './events.ts'
 
 // Every write of the service sends these statements, so they are raw SQL that does as much as it can in one
 // round trip.
@@ -77,24 +77,26 @@ export type CompletedRecord = RecordKey & {
 /**
  * Writes the deferred write of a change, its events, its audit row and the record of its response in one
  * statement, and commits. Violates the primary key when the record already exists, and throws
- * `ExpectationFailed` when the deferred write lacks its row.
+ * `ExpectationFailed` when the deferred write lacks its row. Returns whether webhook endpoints are owed events.
  */
 export const insertResult = async (
   tx: Db,
   record: CompletedRecord,
   events: readonly EventRow[],
   write?: DeferredWrite,
-): Promise<void> => {
+): Promise<boolean> => {
   const { workspaceId, staffId, key, operation, fingerprint, status, body, view, now, expiresAt } = record
-  const statement = sql`
+  const statement = sql<{ is_owed: boolean }>`
     with ${deferredParts(write)} ${eventInserts(workspaceId, events)}
       ${auditInsertPart(workspaceId, record.audit)}
     insert into idempotency (workspace_id, staff_id, key, operation, fingerprint, state, status, body, view,
       created_at, expires_at)
     select ${workspaceId}, ${staffId}, ${key}, ${operation}, ${fingerprint}::bytea, 'done',
       ${status}::smallint, ${body}, ${JSON.stringify(view)}::jsonb, ${now}::timestamptz,
-      ${expiresAt}::timestamptz ${rowGuard(write)}`
-  await expectingRow(write, executeAndCommit(tx, statement))
+      ${expiresAt}::timestamptz ${rowGuard(write)}
+    returning ${isOwed}`
+  const { rows } = await expectingRow(write, executeAndCommit(tx, statement))
+  return rows[0]!.is_owed
 }
 
 /**
@@ -106,15 +108,17 @@ export const completeRecord = async (
   tx: Db,
   record: CompletedRecord,
   events: readonly EventRow[],
-): Promise<void> => {
-  const statement = sql`
+): Promise<boolean> => {
+  const statement = sql<{ is_owed: boolean }>`
     with ${eventInserts(record.workspaceId, events)} ${auditInsertPart(record.workspaceId, record.audit)}
     update idempotency
     set state = 'done', status = ${record.status}, body = ${record.body},
       view = coalesce(view, ${JSON.stringify(record.view)}::jsonb),
       intent = null, lease_until = null, give_up_at = null, expires_at = ${record.expiresAt}::timestamptz
-    where ${isRecord(record)} and state = 'running'`
-  await executeAndCommit(tx, statement)
+    where ${isRecord(record)} and state = 'running'
+    returning ${isOwed}`
+  const { rows } = await executeAndCommit(tx, statement)
+  return rows[0]?.is_owed ?? false
 }
 
 /**

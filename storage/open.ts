@@ -10,6 +10,7 @@ import { createPipelinedDialect, type ConnectionPools } from './driver.ts'
 import { attachEmbedded, type EmbeddedDatabase, openEmbedded, type RestartReason } from './embedded/open.ts'
 import { HEAVY_APPLICATION_NAME } from './embedded/session-queue.ts'
 import { createPool, type Pool, type PoolLimits } from './pool.ts'
+import { createSignalChannel, type SignalChannel } from './signals.ts'
 import { waitAtMost } from './wait-at-most.ts'
 import * as spine from './migrations/0001-spine.ts'
 import * as filters from './migrations/0002-filters.ts'
@@ -42,6 +43,8 @@ export type Storage = {
   /** True for the embedded database, which has one session: transactions run one after another. */
   embedded: boolean
   access: ServerAccess
+  /** To the other processes that use the database; undefined where there are none, and behind a pooler. */
+  signals?: SignalChannel
   /** True while the embedded database refuses changes for want of disk space. */
   isDiskFull: () => boolean
   /** Waits for what is in progress, for some seconds at most. */
@@ -106,10 +109,26 @@ const HEAVY_STATEMENT_TIMEOUT_MS = 5_000
 /** Shorter: while it runs, nobody else is served, and aborting it costs a restart of the database. */
 const EMBEDDED_HEAVY_STATEMENT_TIMEOUT_MS = 3_000
 
-const createSinglePool = (main: Pool): ConnectionPools => ({ main, quick: main, custom: undefined })
+const createSinglePool = (main: Pool): ConnectionPools => ({
+  main,
+  quick: main,
+  custom: undefined,
+  indexed: undefined,
+})
+
+/** The settings of `INDEXED_PLAN` statements. */
+const INDEXED_PLANS: SessionSettings = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+}
+
+/** Fewer connections are neither divided nor spared one that listens. */
+const MIN_DIVIDED = 7
 
 /**
- * Divides the connections into pools by their use; fewer than six stay one pool. A connection is opened when
+ * Divides the connections into pools by their use; few stay one pool. A connection is opened when
  * it is first needed.
  */
 const createPools = (
@@ -117,11 +136,16 @@ const createPools = (
   connections: number,
   prepare: boolean,
 ): ConnectionPools => {
-  if (connections < 6) return createSinglePool(createPool(connections))
+  if (connections < MIN_DIVIDED) return createSinglePool(createPool(connections))
   const customPlans = prepare ? Math.floor(connections / 4) : 0
   const custom =
     customPlans > 0 ? createPool(customPlans, { plan_cache_mode: 'force_custom_plan' }) : undefined
-  return { main: createPool(connections - 2 - customPlans), quick: createPool(2), custom }
+  return {
+    main: createPool(connections - 3 - customPlans),
+    quick: createPool(2),
+    custom,
+    indexed: createPool(1, INDEXED_PLANS),
+  }
 }
 
 /**
@@ -139,6 +163,7 @@ const createHeavyPools = (pool: Pool, prepare: boolean): ConnectionPools => ({
   main: pool,
   quick: pool,
   custom: prepare ? pool : undefined,
+  indexed: undefined,
 })
 
 const createDb = (pools: ConnectionPools): Db =>
@@ -194,8 +219,9 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
     })
   }
   const heavyReads = countHeavyConnections(connections)
+  const listens = !access.pooled && connections > MIN_DIVIDED
   // A single connection is for administration, which reads nothing beside its own work.
-  const own = connections > 1 ? connections - heavyReads : connections
+  const own = connections > 1 ? connections - heavyReads - (listens ? 1 : 0) : connections
   const db = createDb(createPools(openPool, own, prepared))
   const heavy =
     connections === 1
@@ -209,6 +235,9 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
             prepared,
           ),
         )
+  const signals = listens
+    ? createSignalChannel(db, (onText, onClose) => openClient(settings, onClose, onText))
+    : undefined
   return {
     db,
     heavy,
@@ -216,7 +245,9 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
     embedded: false,
     isDiskFull: () => false,
     access: { ...access, prepare: prepared },
+    ...(signals ? { signals } : {}),
     close: async () => {
+      signals?.close()
       await Promise.all([db.destroy(), heavy.destroy()])
     },
   }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
-import { CUSTOM_PLAN } from './driver.ts'
+import { INDEXED_PLAN } from './driver.ts'
 import { toStorableTime } from './times.ts'
 import { isUnfinished } from './webhook-deliveries.ts'
 
@@ -75,7 +75,7 @@ export const recordDeliveryResults = async (
 ): Promise<ChangedEndpoint[]> => {
   const disableAfter = sql`${disableAfterSeconds}::float8`
   const at = sql`${toStorableTime(now)}::timestamptz`
-  const { rows } = await sql<ChangedEndpoint>`${sql.raw(CUSTOM_PLAN)}
+  const { rows } = await sql<ChangedEndpoint>`${sql.raw(INDEXED_PLAN)}
     with r as (
       select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb) as r (
         workspace_id bigint, id text, lease timestamptz, status text, failures smallint, retry_in float8,

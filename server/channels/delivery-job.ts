@@ -6,9 +6,8 @@ import {
   postponeChannelDelivery,
 } from '../../storage/channel-deliveries.ts'
 import type { App } from '../core/app.ts'
-import { notifyEvents } from '../events/signal.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
-import type { JobDefinition } from '../jobs/runner.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { failUnconfirmed, markSent } from '../messaging/message-status.ts'
 import { toOutboundId } from './ids.ts'
 import { inFlow } from './receive.ts'
@@ -19,8 +18,6 @@ const LEASE_SECONDS = 30
 /** Requests in flight to one channel, on all servers together. */
 const MAX_PER_CHANNEL = 8
 const MAX_IN_FLIGHT = 64
-/** Replies of a server that died are found this late. */
-const POLL_MS = 5000
 const MIN_DELAY_MS = 50
 
 /** The replies that one process is delivering. */
@@ -34,12 +31,12 @@ export const channelDeliveriesJob = (app: App): JobDefinition => {
   const inFlight: InFlight = new Set()
   return {
     name: 'channel-deliveries',
-    intervalMs: POLL_MS,
+    intervalMs: getIdleMs(app),
     run: async (signal) => {
       const processed = signal.aborted ? 0 : await startDue(app, inFlight)
       const seconds = await findSecondsUntilNextChannelDelivery(app.db)
       const nextInMs =
-        seconds === undefined ? undefined : Math.min(POLL_MS, Math.max(MIN_DELAY_MS, seconds * 1000))
+        seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
       return { processed, nextInMs }
     },
     drain: async () => {
@@ -94,7 +91,6 @@ const recordAttempt = async (
     else await failUnconfirmed(flow, id, attempt.reason)
     await deleteChannelDelivery(flow.tx, delivery)
   })
-  notifyEvents(app)
 }
 
 /** Delivers the replies that are due, and waits until they are recorded. Returns the count. For tests. */

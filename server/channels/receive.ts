@@ -6,14 +6,14 @@ import { deleteChannelDelivery } from '../../storage/channel-deliveries.ts'
 import { findBridgeMessage, findChannelReply } from '../../storage/channel-messages.ts'
 import type { TokenChannel } from '../../storage/channel-secrets.ts'
 import type { Db } from '../../storage/database.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events.ts'
 import { findMessageIds } from '../../storage/inbound.ts'
 import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { createEmit } from '../core/emit.ts'
 import { notFound } from '../core/problem.ts'
 import { withRetries } from '../core/retry.ts'
-import { notifyEvents } from '../events/signal.ts'
+import { insertAllEvents, notifyEvents } from '../events/signal.ts'
 import type { InboundContent } from '../inbound/content.ts'
 import { receiveMessages } from '../inbound/messages.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
@@ -35,17 +35,23 @@ export type ReceivedMessage = {
   duplicate: boolean
 }
 
-/** Runs `work` in a transaction of its own, with the events that it emits. */
-export const inFlow = <T>(app: App, workspaceId: string, work: (flow: Flow) => Promise<T>): Promise<T> =>
-  withRetries(() =>
+/** Runs `work` in a transaction of its own, with the events that it emits, and announces them. */
+export const inFlow = async <T>(
+  app: App,
+  workspaceId: string,
+  work: (flow: Flow) => Promise<T>,
+): Promise<T> => {
+  const { result, news } = await withRetries(() =>
     app.db.transaction().execute(async (tx: Db) => {
       const events: EventRow[] = []
       const now = businessTime(app, workspaceId)
-      const result = await work({ tx, workspaceId, now, emit: createEmit(events, now) })
-      await insertEvents(tx, workspaceId, events)
-      return result
+      const made = await work({ tx, workspaceId, now, emit: createEmit(events, now) })
+      return { result: made, news: await insertAllEvents(tx, [[workspaceId, events]]) }
     }),
   )
+  for (const each of news) notifyEvents(app, each)
+  return result
+}
 
 /** Stores a customer's message, once. */
 export const receiveBridgeMessage = async (
@@ -60,7 +66,6 @@ export const receiveBridgeMessage = async (
     throw error
   })
   if (received.duplicate) return received
-  notifyEvents(app)
   if (message.media && app.media) app.jobs.job('media-downloads').wake()
   return received
 }
@@ -161,7 +166,6 @@ export const receiveBridgeStatus = async (
     const after = await findChannelReply(tx, workspaceId, channel.id, id)
     return { message_id: id, status: after!.status, changed: outcome === 'applied' }
   })
-  if (result.changed) notifyEvents(app)
   app.jobs.job('channel-deliveries').wake()
   return result
 }

@@ -81,8 +81,6 @@ export type AppState = {
   /** Idempotency keys of the calls that are running in this process. */
   readonly runningKeys: Set<string>
   readonly auditLimiter: AuditLimiter
-  /** Called after every commit of this process that may have written events or deliveries. */
-  readonly eventListeners: Set<() => void>
   readonly streams: StreamRegistry
   readonly bodyBudget: BodyBudget
   readonly heavyReadQueue: HeavyReadQueue
@@ -99,7 +97,6 @@ export const createAppState = (): AppState => ({
   contactIdPool: [],
   runningKeys: new Set(),
   auditLimiter: { minute: 0, countByKey: new Map() },
-  eventListeners: new Set(),
   streams: { countByKey: new Map(), open: new Set(), pending: new Set(), stopped: false },
   bodyBudget: { total: 0, bySender: new Map() },
   heavyReadQueue: {

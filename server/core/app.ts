@@ -8,6 +8,7 @@ import type { MediaStore } from '../media/store.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Provider } from '../provider/port.ts'
 import type { Sealer } from '../sealer.ts'
+import type { Signals } from '../signals.ts'
 import type { SecretRing } from '../secret.ts'
 import type { WebhookGuard } from '../webhooks/guard.ts'
 import type { AppState } from './app-state.ts'
@@ -69,6 +70,8 @@ export type App = AppState & {
   /** Checks where webhooks may be sent. */
   readonly webhookGuard: WebhookGuard
   readonly provider: Provider
+  /** Hints between whoever writes and whoever waits for it, in this process and in others. */
+  readonly signals: Signals
   /** The background jobs of this server. */
   readonly jobs: JobRunner
   /** Where received files are kept. */

@@ -1,6 +1,6 @@
 import { insertResult } from '../../storage/idempotency.ts'
 import { toFailure } from '../audit/entry.ts'
-import { notifyEvents } from '../events/signal.ts'
+import { type EventNews, notifyEvents } from '../events/signal.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import { executeExternal } from './external.ts'
@@ -32,7 +32,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   app.runningKeys.add(runningKey)
   try {
     const result = await run(app, call)
-    if (!result.replayed && mayWriteEvents(call)) notifyEvents(app)
+    if (!result.replayed && mayWriteEvents(call)) notifyEvents(app, toNews(call, result))
     return result
   } catch (error) {
     if (error instanceof Problem && isFinal(error)) return await storeFailure(app, call, error)
@@ -60,6 +60,12 @@ const run = async (app: App, call: WriteCall): Promise<ExecutionResult> => {
 const mayWriteEvents = ({ op }: WriteCall): boolean =>
   (op.emits?.length ?? 0) > 0 || op.scope === 'webhooks:write'
 
+/** An operation on webhooks may add deliveries itself; where the result does not say, there may be some. */
+const toNews = ({ actor, op }: WriteCall, { isOwed = true }: ExecutionResult): EventNews => ({
+  workspaceId: actor.workspace.id,
+  isOwed: isOwed || op.scope === 'webhooks:write',
+})
+
 /** Runs an operation that needs only the database, in one transaction. */
 const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>): Promise<ExecutionResult> =>
   withRetries((attempt) =>
@@ -73,8 +79,8 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
       const output = await handler(createContext(app, { ...call, tx, pending, attempt }), call.input)
       const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
       const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-      await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
-      return { status, body }
+      const isOwed = await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
+      return { status, body, isOwed }
     }),
   )
 

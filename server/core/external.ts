@@ -14,6 +14,7 @@ import {
 import { type CallTrace, toFailure } from '../audit/entry.ts'
 import { markAudited } from '../audit/record.ts'
 import { businessTime } from '../clock.ts'
+import { notifyEvents } from '../events/signal.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts'
 import type { App } from './app.ts'
@@ -112,8 +113,8 @@ const startCall = (app: App, call: WriteCall, handler: Handler): Promise<Start> 
       const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
       const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
       const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-      await commitWith(tx, insertResult(tx, final, pending.events))
-      return { queued: { status, body } }
+      const isOwed = await commitWith(tx, insertResult(tx, final, pending.events))
+      return { queued: { status, body, isOwed } }
     }
     const stored: StoredIntent = {
       intent,
@@ -286,8 +287,11 @@ const writeResult = (
     const output = await handler.complete(ctx, intent, result)
     const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
     const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-    await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, final, pending.events))
-    return { status, body }
+    const isOwed = await commitWith(
+      tx,
+      (isRunning ? completeRecord : insertResult)(tx, final, pending.events),
+    )
+    return { status, body, isOwed }
   })
 
 /** Ends a call whose outcome was not found in time: undoes or fails what it prepared, stores the answer. */
@@ -307,8 +311,11 @@ const giveUp = (
       if (!handler.giveUp) await handler.compensate?.(ctx, intent, problem)
       const body = toStoredProblem(final)
       const record = toFinalRecord(app, call, final.status, body, toFailure(final))
-      await commitWith(tx, (isRunning ? completeRecord : insertResult)(tx, record, pending.events))
-      return { status: final.status, body, problem: final }
+      const isOwed = await commitWith(
+        tx,
+        (isRunning ? completeRecord : insertResult)(tx, record, pending.events),
+      )
+      return { status: final.status, body, problem: final, isOwed }
     }),
   )
 
@@ -321,16 +328,19 @@ const compensate = async (
   problem: Problem,
 ): Promise<void> => {
   const workspaceId = call.actor.workspace.id
-  await withRetries(() =>
+  const isOwed = await withRetries(() =>
     withTransaction(app, async (tx) => {
       const pending: PendingWrites = { events: [] }
+      let owed = false
       if (await deleteRunningRecord(tx, toRecordKey(call), lease)) {
         await handler.compensate?.(createContext(app, { ...call, tx, pending }), intent, problem)
-        await insertEvents(tx, workspaceId, pending.events)
+        owed = await insertEvents(tx, workspaceId, pending.events)
         const entry = toCallAudit(app, call, { at: app.now(), ...toFailure(problem) })
         if (entry) await insertAuditRow(tx, workspaceId, entry)
       }
       await tx.commit().execute()
+      return owed
     }),
   )
+  notifyEvents(app, { workspaceId, isOwed })
 }

@@ -39,9 +39,15 @@ export type WriteCall = {
 
 /**
  * The final result of a call: what is sent, and what a retry with the same key is sent again. The body of an
- * error is its problem without the request id.
+ * error is its problem without the request id. `isOwed`: whether webhook endpoints are owed its events.
  */
-export type ExecutionResult = { status: number; body: string; replayed?: boolean; problem?: Problem }
+export type ExecutionResult = {
+  status: number
+  body: string
+  replayed?: boolean
+  problem?: Problem
+  isOwed?: boolean
+}
 
 type ErasedHandler = LocalHandler<unknown> | ExternalHandler<unknown>
 

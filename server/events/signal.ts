@@ -1,17 +1,26 @@
+import type { Db } from '../../storage/database.ts'
+import { type EventRow, insertEvents } from '../../storage/events.ts'
 import type { App } from '../core/app.ts'
 
+/** Of what a change wrote: its workspace, and whether it owes events to webhook endpoints. */
+export type EventNews = { readonly workspaceId: string; readonly isOwed: boolean }
+
 /**
- * Calls `listener` after every commit of this process that may have written events or deliveries; those of
- * other processes are found by polling. Returns a function that unsubscribes.
+ * Wakes what waits for the events of a change, in every process, once they are committed: the streams of its
+ * workspace, and the delivery of webhooks where an endpoint is owed something.
  */
-export const onEvents = (app: App, listener: () => void): (() => void) => {
-  app.eventListeners.add(listener)
-  return () => {
-    app.eventListeners.delete(listener)
-  }
+export const notifyEvents = ({ signals }: Pick<App, 'signals'>, { workspaceId, isOwed }: EventNews): void => {
+  signals.send('events', workspaceId)
+  if (isOwed) signals.send('job', 'webhook-deliveries')
 }
 
-/** Wakes everything that waits for events or deliveries: some were committed just now. */
-export const notifyEvents = (app: App): void => {
-  for (const listener of app.eventListeners) listener()
+/** Inserts the events of several workspaces. Returns what is to be announced after the commit. */
+export const insertAllEvents = async (
+  tx: Db,
+  byWorkspace: Iterable<readonly [workspaceId: string, events: readonly EventRow[]]>,
+): Promise<EventNews[]> => {
+  const news: EventNews[] = []
+  for (const [workspaceId, events] of byWorkspace)
+    if (events.length > 0) news.push({ workspaceId, isOwed: await insertEvents(tx, workspaceId, events) })
+  return news
 }

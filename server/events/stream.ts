@@ -8,11 +8,15 @@ import { authenticate } from '../core/steps/authenticate.ts'
 import { requireApiAccess, requireScope } from '../core/steps/entitle.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { toEventFilter } from './list.ts'
-import { onEvents } from './signal.ts'
 import { showEvents } from './view.ts'
 
-/** Polling finds the events of other servers; those of this one wake the stream. */
-const POLL_MS = 250
+/**
+ * Signals wake a stream. It reads on for a while after one, since an event may show only when a transaction has
+ * ended that began before it: the pause between reads is doubled with every read that finds nothing, up to
+ * `heard`. `unheard`: while signals of other servers do not arrive.
+ */
+const FIRST_PAUSE_MS = 250
+const MAX_PAUSE_MS = { heard: 2000, unheard: 250 }
 /** A busy server wakes its streams at every commit; they read no more often than this. */
 const MIN_READ_INTERVAL_MS = 20
 /** Proxies close connections that are silent for long. */
@@ -50,26 +54,32 @@ const countStream = (streams: StreamRegistry, keyId: string): (() => void) => {
 
 type Wakeup = {
   wake: () => void
-  /** Resolves when woken or after the poll interval, but not sooner than the minimum after the last read. */
+  /** Resolves when woken or after a pause, but not sooner than the minimum after the last read. */
   wait: (lastReadAt: number) => Promise<void>
   unsubscribe: () => void
 }
 
-/** Waits until there may be new events: after a commit of this process, or after a while. */
-const createWakeup = (app: App): Wakeup => {
+/** Waits until there may be new events of a workspace: after a signal, or after a while. */
+const createWakeup = ({ signals }: App, workspaceId: string): Wakeup => {
   let isWoken = false
+  let pauseMs = FIRST_PAUSE_MS
   let resolveWait: (() => void) | undefined
   const wake = (): void => {
     isWoken = true
+    pauseMs = FIRST_PAUSE_MS
     resolveWait?.()
   }
   return {
     wake,
-    unsubscribe: onEvents(app, wake),
+    unsubscribe: signals.on('events', (about) => {
+      if (about === workspaceId || about === '*') wake()
+    }),
     wait: async (lastReadAt) => {
       if (!isWoken) {
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, POLL_MS)
+          const maxMs = signals.areHeard() ? MAX_PAUSE_MS.heard : MAX_PAUSE_MS.unheard
+          const timer = setTimeout(resolve, Math.min(pauseMs, maxMs))
+          pauseMs = Math.min(2 * pauseMs, maxMs)
           resolveWait = () => {
             clearTimeout(timer)
             resolve()
@@ -154,7 +164,7 @@ export const openStream = async (
     client,
     workspaceId: workspace.id,
     types,
-    wakeup: createWakeup(app),
+    wakeup: createWakeup(app, workspace.id),
     position,
     lastSentAt: performance.now(),
     ended: streams.stopped,

@@ -1,7 +1,7 @@
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { ChannelsOf } from '../../storage/channel-health.ts'
 import type { Db } from '../../storage/database.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events.ts'
 import { type CustomerRow, findChannelsByNumber, type InboundChannel } from '../../storage/inbound.ts'
 import {
   type ClaimedUpdate,
@@ -12,6 +12,7 @@ import {
 } from '../../storage/provider-updates.ts'
 import { businessTime, type Clocks, toBusinessTime } from '../clock.ts'
 import { createEmit } from '../core/emit.ts'
+import { type EventNews, insertAllEvents } from '../events/signal.ts'
 import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { applyStatus, type MessageStatusUpdate } from '../messaging/message-status.ts'
 import { applyHealthFacts } from '../provider/health/record.ts'
@@ -54,7 +55,7 @@ export const applyUpdates = async (
   tx: Db,
   updates: readonly ClaimedUpdate[],
   clocks: Clocks,
-): Promise<void> => {
+): Promise<EventNews[]> => {
   const contexts = new Map<string, { context: ConversationContext<EventTypeId>; events: EventRow[] }>()
   const contextOf = (workspaceId: string): ConversationContext<EventTypeId> => {
     const known = contexts.get(workspaceId)
@@ -82,8 +83,12 @@ export const applyUpdates = async (
     const apply = update.kind === 'template' ? applyTemplateChange : applyChannelChange
     if (!(await apply(tx, contextOf, payload, clocks.now()))) unfinished.deferred.push(update)
   }
-  for (const [workspaceId, { events }] of contexts) await insertEvents(tx, workspaceId, events)
+  const news = await insertAllEvents(
+    tx,
+    [...contexts].map(([workspaceId, { events }]) => [workspaceId, events]),
+  )
   await finishBatch(tx, updates, unfinished)
+  return news
 }
 
 /** What messages failed with, as far as it concerns their whole number or account. */

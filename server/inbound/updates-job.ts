@@ -11,7 +11,7 @@ import type { App } from '../core/app.ts'
 import { withRetries } from '../core/retry.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
-import type { JobDefinition } from '../jobs/runner.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { applyUpdates } from './apply-updates.ts'
 
 /** Updates per transaction. The embedded database has one session, which a transaction blocks for others. */
@@ -19,14 +19,12 @@ const BATCH_SIZE = { embedded: 25, postgresql: 100 }
 const MAX_TRANSACTION_ATTEMPTS = 3
 /** Seconds until an update that failed is retried; after the last one it is set aside as failed. */
 const RETRY_DELAYS_SECONDS = [5, 30, 120, 600, 1800, 3600, 7200, 14_400]
-/** Updates that a server stored and could not process before it died are found this late. */
-const POLL_MS = 5000
 const MIN_DELAY_MS = 50
 
 /** Applies stored updates of the provider until none is due. The webhook wakes it after each body. */
 export const providerUpdatesJob = (app: App): JobDefinition => ({
   name: 'provider-updates',
-  intervalMs: POLL_MS,
+  intervalMs: getIdleMs(app),
   run: async (signal) => {
     const limit = app.embedded ? BATCH_SIZE.embedded : BATCH_SIZE.postgresql
     let processed = 0
@@ -34,14 +32,13 @@ export const providerUpdatesJob = (app: App): JobDefinition => ({
     for (let isFull = true; isFull && !signal.aborted;) {
       const batch = await processBatch(app, limit)
       processed += batch.length
-      if (batch.length > 0) notifyEvents(app)
       isFull = batch.length === limit
       hasMessages ||= batch.some(({ kind }) => kind === 'message')
     }
     if (hasMessages && app.media) app.jobs.job('media-downloads').wake()
     const seconds = await findSecondsUntilNextUpdate(app.db)
     const nextInMs =
-      seconds === undefined ? undefined : Math.min(POLL_MS, Math.max(MIN_DELAY_MS, seconds * 1000))
+      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
     return { processed, nextInMs }
   },
 })
@@ -56,11 +53,12 @@ const inTransaction = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
 const processBatch = async (app: App, limit: number): Promise<ClaimedUpdate[]> => {
   let claimed: ClaimedUpdate[] = []
   try {
-    return await inTransaction(app.db, async (tx) => {
+    const news = await inTransaction(app.db, async (tx) => {
       claimed = await claimUpdates(tx, limit)
-      if (claimed.length > 0) await applyUpdates(tx, claimed, app)
-      return claimed
+      return claimed.length > 0 ? await applyUpdates(tx, claimed, app) : []
     })
+    for (const each of news) notifyEvents(app, each)
+    return claimed
   } catch (error) {
     if (claimed.length === 0) throw error
     for (const { id } of claimed) await processOne(app, id)
@@ -71,10 +69,11 @@ const processBatch = async (app: App, limit: number): Promise<ClaimedUpdate[]> =
 const processOne = async (app: App, id: string): Promise<void> => {
   let claimed: ClaimedUpdate | undefined
   try {
-    await inTransaction(app.db, async (tx) => {
+    const news = await inTransaction(app.db, async (tx) => {
       claimed = await claimUpdate(tx, id)
-      if (claimed) await applyUpdates(tx, [claimed], app)
+      return claimed ? await applyUpdates(tx, [claimed], app) : []
     })
+    for (const each of news) notifyEvents(app, each)
   } catch (error) {
     if (!claimed) throw error
     const { kind, attempts } = claimed

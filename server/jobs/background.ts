@@ -17,7 +17,8 @@ import { retentionJobs } from './retention.ts'
 import type { JobDefinition } from './runner.ts'
 
 const REPORTS_INTERVAL_MS = 60_000
-const CLOCK_INTERVAL_MS = 1000
+/** Servers tell each other when they move a clock; behind a pooler they cannot. */
+const CLOCK_INTERVAL_MS = { heard: 10_000, unheard: 1000 }
 const SANDBOX_NUMBERS_INTERVAL_MS = 5000
 
 const staffReportsJob = (app: App): JobDefinition => {
@@ -35,10 +36,11 @@ const staffReportsJob = (app: App): JobDefinition => {
 /** Another server can have moved the clock of a workspace. */
 const sandboxClockJob = (app: App): JobDefinition => ({
   name: 'sandbox-clock',
-  intervalMs: CLOCK_INTERVAL_MS,
+  intervalMs: CLOCK_INTERVAL_MS.unheard,
+  subscribe: (wake) => app.signals.on('clocks', wake),
   run: async () => {
     await refreshClocks(app)
-    return {}
+    return { nextInMs: app.signals.areHeard() ? CLOCK_INTERVAL_MS.heard : CLOCK_INTERVAL_MS.unheard }
   },
 })
 

@@ -5,7 +5,7 @@ import type { CallTrace } from '../audit/entry.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { errorLogDetails } from './log-details.ts'
-import type { JobDefinition } from './runner.ts'
+import { getIdleMs, type JobDefinition } from './runner.ts'
 import type { ExternalHandler } from '../core/handler.ts'
 import { toActor } from '../core/steps/authenticate.ts'
 import { settleOpenCall, type StoredIntent } from '../core/external.ts'
@@ -13,7 +13,6 @@ import { settleOpenCall, type StoredIntent } from '../core/external.ts'
 /** Longer than a claimed batch may take, whose calls are looked for at the same time. */
 const LEASE_SECONDS = 30
 const BATCH_SIZE = 10
-const POLL_MS = 5000
 /** Of calls that were made before there was an audit trail. */
 const untraced: CallTrace = { door: 'rest', client: null, requestId: 'unknown', confirmed: false }
 
@@ -51,7 +50,8 @@ const settle = async (app: App, open: OpenCall): Promise<void> => {
   const call = { actor: toActor(apiKey), op, input, key, trace }
   const handler = app.handlers[op.name] as ExternalHandler<unknown>
   try {
-    if (await settleOpenCall(app, call, handler, { intent, lease }, over)) notifyEvents(app)
+    const result = await settleOpenCall(app, call, handler, { intent, lease }, over)
+    if (result) notifyEvents(app, { workspaceId, isOwed: result.isOwed ?? false })
   } catch (error) {
     app.log.warn(
       { operation, ...errorLogDetails(error) },
@@ -62,6 +62,6 @@ const settle = async (app: App, open: OpenCall): Promise<void> => {
 
 export const reconciliationJob = (app: App): JobDefinition => ({
   name: 'provider-call-reconciliation',
-  intervalMs: POLL_MS,
+  intervalMs: getIdleMs(app),
   run: async () => ({ processed: await reconcileProviderCalls(app) }),
 })

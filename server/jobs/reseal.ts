@@ -22,7 +22,7 @@ import { followSecret, getKeyId } from '../secret.ts'
 import { resealEndpoint } from '../webhooks/secrets.ts'
 import type { JobDefinition } from './runner.ts'
 
-const INTERVAL_MS = 5000
+const INTERVAL_MS = 10_000
 /** Values that no configured secret opens stay so until a server is started with the secret they need. */
 const RETRY_UNREADABLE_MS = 10 * 60_000
 const PAGE_SIZE = 100

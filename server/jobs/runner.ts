@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { Signals } from '../signals.ts'
 import { errorLogDetails } from './log-details.ts'
 
 /** The background jobs of a server, declared in `server/jobs/background.ts`. */
@@ -14,6 +15,7 @@ export type JobName =
   | 'secret-rotation'
   | 'sandbox-clock'
   | 'sandbox-numbers'
+  | 'sandbox-updates'
   | 'idempotency-retention'
   | 'rate-bucket-retention'
   | 'provider-update-retention'
@@ -56,20 +58,36 @@ export type Job = {
   stop: () => Promise<void>
 }
 
-/** A job that keeps failing is retried after its interval, doubled with each failure up to this. */
-const MAX_BACKOFF_MS = 5000
+/**
+ * Milliseconds after which a job looks again though nothing is scheduled and nobody woke it: for the work of a
+ * process that died before it woke anybody. The embedded database has one process.
+ */
+export const getIdleMs = ({ embedded }: { readonly embedded: boolean }): number =>
+  embedded ? 30_000 : 10_000
+
+/** The first run comes soon: the last process may have left work behind. */
+const FIRST_RUN_MS = 1000
+
+/**
+ * A job that failed is retried after its interval, but no later than this; the delay doubles with each failure up
+ * to the longer of the two.
+ */
+const BACKOFF_MS = 5000
 
 const getRetryDelay = (intervalMs: number, failures: number): number =>
-  Math.max(intervalMs, Math.min(intervalMs * 2 ** (failures - 1), MAX_BACKOFF_MS))
+  Math.min(Math.min(intervalMs, BACKOFF_MS) * 2 ** (failures - 1), Math.max(intervalMs, BACKOFF_MS))
 
 /** Logs an error that all jobs share, and returns true; false for any other. */
 type IsLogged = (error: unknown) => boolean
 
-const logFailure = (log: Logger, run: { job: JobName; failures: number }, error: unknown): void =>
-  log.warn({ ...run, ...errorLogDetails(error) }, 'Background job failed; retrying')
+const logFailure = (
+  log: Pick<Logger, 'warn'>,
+  run: { job: JobName; failures: number },
+  error: unknown,
+): void => log.warn({ ...run, ...errorLogDetails(error) }, 'Background job failed; retrying')
 
 /** Runs one job; it never runs twice at once in this process. */
-export const createJob = (definition: JobDefinition, log: Logger, isLogged?: IsLogged): Job => {
+export const createJob = (definition: JobDefinition, log: Pick<Logger, 'warn'>, isLogged?: IsLogged): Job => {
   const { name, intervalMs } = definition
   const controller = new AbortController()
   let started = false
@@ -128,7 +146,7 @@ export const createJob = (definition: JobDefinition, log: Logger, isLogged?: IsL
       if (started || stopping) return
       started = true
       unsubscribe = definition.subscribe?.(wake)
-      if (!running && !woken) schedule(intervalMs)
+      if (!running && !woken) schedule(Math.min(intervalMs, FIRST_RUN_MS))
     },
     wake,
     runOnce: async () => {
@@ -152,7 +170,7 @@ export const createJob = (definition: JobDefinition, log: Logger, isLogged?: IsL
 
 /** The jobs of one server, by name. */
 export type JobRunner = {
-  /** Declares a job. It runs when it is woken; it polls once the runner is started. */
+  /** Declares a job. It runs when it is woken; it polls, and hears signals, once the runner is started. */
   add: (definition: JobDefinition) => void
   /** Throws when no such job was declared. */
   job: (name: JobName) => Job
@@ -161,8 +179,12 @@ export type JobRunner = {
   stop: () => Promise<void>
 }
 
-export const createJobRunner = (log: Logger, isLogged?: IsLogged): JobRunner => {
+export const createJobRunner = (
+  log: Logger,
+  { signals, isLogged }: { signals: Signals; isLogged?: IsLogged },
+): JobRunner => {
   const jobs = new Map<JobName, Job>()
+  let unsubscribe: (() => void) | undefined
   return {
     add: (definition) => {
       if (jobs.has(definition.name)) throw new Error(`The job ${definition.name} is declared twice.`)
@@ -174,10 +196,17 @@ export const createJobRunner = (log: Logger, isLogged?: IsLogged): JobRunner => 
       return job
     },
     start: () => {
+      const wake = (name: string): void => jobs.get(name as JobName)?.wake()
+      unsubscribe = signals.on('job', wake)
       for (const job of jobs.values()) job.start()
+      signals.start(() => {
+        for (const job of jobs.values()) job.wake()
+      })
     },
     stop: async () => {
+      unsubscribe?.()
       await Promise.all([...jobs.values()].map((job) => job.stop()))
+      signals.stop()
     },
   }
 }

@@ -11,7 +11,7 @@ import {
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
-import type { JobDefinition } from '../jobs/runner.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { isProviderConfigured } from '../provider/port.ts'
 import { downloadFromUrl } from './download-url.ts'
 import { removeErasedFiles } from './erase.ts'
@@ -36,7 +36,6 @@ const MAX_REFUSALS = 5
 /** Reasons that concern the file; an expired token, for one, says nothing about it. */
 const refusalReasons = new Set<unknown>(['provider_not_found', 'media_refused'])
 const MAX_CONCURRENT_DOWNLOADS = 4
-const POLL_MS = 5000
 const MIN_DELAY_MS = 50
 
 /**
@@ -45,13 +44,13 @@ const MIN_DELAY_MS = 50
  */
 export const mediaDownloadsJob = (app: App, store: MediaStore): JobDefinition => ({
   name: 'media-downloads',
-  intervalMs: POLL_MS,
+  intervalMs: getIdleMs(app),
   run: async (signal) => {
     const processed = await downloadDueMedia(app, store, signal)
     await removeErasedFiles(app, store, signal)
     const seconds = await findSecondsUntilNextMedia(app.db, isProviderConfigured(app.provider))
     const nextInMs =
-      seconds === undefined ? undefined : Math.min(POLL_MS, Math.max(MIN_DELAY_MS, seconds * 1000))
+      seconds === undefined ? undefined : Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, seconds * 1000))
     return { processed, nextInMs }
   },
 })

@@ -1,7 +1,8 @@
 import type { Db } from '../../storage/database.ts'
-import { type EventRow, insertEvents } from '../../storage/events.ts'
+import type { EventRow } from '../../storage/events.ts'
 import type { BreakerRules, ChangedEndpoint, EndpointResult } from '../../storage/webhook-results.ts'
 import { createEmit } from '../core/emit.ts'
+import { type EventNews, insertAllEvents } from '../events/signal.ts'
 
 /** The documented thresholds of the circuit breaker. */
 export const BREAKER_RULES: BreakerRules = {
@@ -94,7 +95,7 @@ export const writeEndpointEvents = async (
   tx: Db,
   changed: readonly ChangedEndpoint[],
   now: string,
-): Promise<boolean> => {
+): Promise<EventNews[]> => {
   const events = new Map<string, EventRow[]>()
   for (const {
     workspace_id: workspaceId,
@@ -115,6 +116,5 @@ export const writeEndpointEvents = async (
     else if (percent !== null) emit('webhook.endpoint_warning/1', { endpoint, percent, disabled_after })
     if (rows.length > 0) events.set(workspaceId, rows)
   }
-  for (const [workspaceId, rows] of events) await insertEvents(tx, workspaceId, rows)
-  return events.size > 0
+  return await insertAllEvents(tx, events)
 }

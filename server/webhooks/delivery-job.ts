@@ -1,43 +1,51 @@
 import { Gauge } from 'prom-client'
 import {
   countDueDeliveries,
+  findSecondsUntilNextDelivery,
   deleteDeliveriesBefore,
   releaseDeliveries,
   skipDeliveriesOfDeletedEndpoints,
 } from '../../storage/webhook-deliveries.ts'
 import { deleteExpiredSecrets } from '../../storage/webhooks.ts'
 import type { App } from '../core/app.ts'
-import { onEvents } from '../events/signal.ts'
-import type { JobDefinition } from '../jobs/runner.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { claimDueDeliveries, createDeliveryQueue, LEASE_SECONDS, waitUntilIdle } from './delivery-queue.ts'
 
 /**
- * How often deliveries of other servers, and retries that are due, are claimed. The embedded database has
- * one server, and one session.
+ * How often deliveries are looked for where signals of other servers do not arrive, such as behind a pooler.
+ * Doubled with each look that finds nothing.
  */
-const POLL_MS = { embedded: 500, postgresql: 100 }
+const UNHEARD_MS = { first: 100, last: 2000 }
 /** Minimum pause between claims; a slow claim is followed by a pause of its own duration. */
 const MIN_PAUSE_MS = 8
 /** Without a wake-up, at most a tenth of the time is spent on claims. */
-const IDLE_FACTOR = 10
+const MAX_SHARE = 0.1
 const DRAIN_MS = 16_000
 const RETENTION_INTERVAL_MS = 60_000
 const MAX_DUE_COUNT = 100_000
 
 /**
- * Delivers webhooks. Woken by commits of this process and by recorded results, which make room for more.
+ * Delivers webhooks. Woken by changes that owe something to an endpoint, of every process, and by recorded
+ * results, which make room for more; it runs again when the next retry or probe is due.
  * When it is stopped, requests in flight are finished and recorded, and deliveries that were not sent are
  * released for other servers.
  */
 export const webhookDeliveriesJob = (app: App): JobDefinition => {
   const queue = createDeliveryQueue(app)
-  const pollMs = app.embedded ? POLL_MS.embedded : POLL_MS.postgresql
+  const idleMs = getIdleMs(app)
+  let unheardMs = UNHEARD_MS.first
+  /** Milliseconds until something may be due that no signal announces. */
+  const findPause = async (processed: number): Promise<number> => {
+    const seconds = processed > 0 ? 0 : await findSecondsUntilNextDelivery(app.db, idleMs / 1000)
+    unheardMs = processed > 0 ? UNHEARD_MS.first : Math.min(2 * unheardMs, UNHEARD_MS.last)
+    return Math.min(seconds * 1000, app.signals.areHeard() ? idleMs : unheardMs)
+  }
   return {
     name: 'webhook-deliveries',
-    intervalMs: pollMs,
+    intervalMs: UNHEARD_MS.first,
     subscribe: (wake) => {
       queue.onProgress = wake
-      return onEvents(app, wake)
+      return () => {}
     },
     run: async (signal) => {
       queue.signal = signal
@@ -47,7 +55,7 @@ export const webhookDeliveriesJob = (app: App): JobDefinition => {
       return {
         processed,
         pauseMs: Math.max(MIN_PAUSE_MS, tookMs),
-        nextInMs: Math.max(pollMs, IDLE_FACTOR * tookMs),
+        nextInMs: Math.max(UNHEARD_MS.first, await findPause(processed), tookMs / MAX_SHARE),
       }
     },
     drain: async () => {

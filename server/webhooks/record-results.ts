@@ -53,10 +53,10 @@ const writeResults = async (
   const record = (db: Db) => recordDeliveryResults(db, results, endpoints, BREAKER_RULES, now)
   // Successes cause no events, and one statement is a transaction by itself.
   if (endpoints.every(({ failures, gone }) => failures === 0 && !gone)) return await record(app.db)
-  const { changed, hasEvents } = await app.db.transaction().execute(async (tx) => {
+  const { changed, news } = await app.db.transaction().execute(async (tx) => {
     const endpointsChanged = await record(tx)
-    return { changed: endpointsChanged, hasEvents: await writeEndpointEvents(tx, endpointsChanged, now) }
+    return { changed: endpointsChanged, news: await writeEndpointEvents(tx, endpointsChanged, now) }
   })
-  if (hasEvents) notifyEvents(app)
+  for (const each of news) notifyEvents(app, each)
   return changed
 }

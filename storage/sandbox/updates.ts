@@ -67,6 +67,21 @@ export const claimSandboxUpdates = async (
   return rows.sort((a, b) => (a.at === b.at ? Number(a.id) - Number(b.id) : a.at < b.at ? -1 : 1))
 }
 
+/**
+ * Seconds until the next update or review of a template is due; undefined when none is. What is due by now waits
+ * for an address, or is being delivered by another server. `now`: of the sandbox.
+ */
+export const findSecondsUntilNextSandboxWork = async (db: Db, now: string): Promise<number | undefined> => {
+  const { rows } = await sql<{ seconds: number | null }>`
+    select extract(epoch from least(
+      (select min(due_at) from sandbox_updates where due_at > clock_timestamp()) - clock_timestamp(),
+      (select min(t.review_at - coalesce((select max(n.clock_offset_ms) from sandbox_numbers n
+          where n.account_id = t.account_id), 0) * interval '1 millisecond')
+        from sandbox_templates t where t.review_at is not null) - ${now}::timestamptz
+    ))::float8 as seconds`.execute(db)
+  return rows[0]!.seconds ?? undefined
+}
+
 /** Deletes delivered updates, and marks their sent messages as delivered where an update says so. */
 export const completeSandboxUpdates = async (db: Db, ids: readonly string[]): Promise<void> => {
   await sql`

@@ -46,7 +46,12 @@ let serial = 0
 
 /** Starts the delivery job, as a server does. The caller stops it. */
 export const startDeliveries = (app: TestServer['app']): Job => {
-  const job = createJob(webhookDeliveriesJob(app), app.log)
+  const definition = webhookDeliveriesJob(app)
+  const subscribe = (wake: () => void): (() => void) => {
+    const unsubscribe = [definition.subscribe!(wake), app.signals.on('job', wake)]
+    return () => unsubscribe.forEach((end) => end())
+  }
+  const job = createJob({ ...definition, subscribe }, app.log)
   job.start()
   return job
 }

@@ -3,6 +3,7 @@ import {
   type ChannelHealth,
   claimDueChecks,
   deleteCheck,
+  findSecondsUntilNextCheck,
   type DueCheck,
   listNumbersOfAccount,
   listPassedProblems,
@@ -18,7 +19,9 @@ import { checkDelayMs } from './observe.ts'
 import { recordHealth } from './record.ts'
 import { numberStates } from './rules.ts'
 
-const POLL_MS = 1000
+/** How late a check may be that another server made due. */
+const POLL_MS = 5000
+const MIN_DELAY_MS = 50
 /** How often accounts that were added are looked for. */
 const ADD_INTERVAL_MS = 15_000
 const CHECK_TIMEOUT_MS = 20_000
@@ -39,22 +42,32 @@ export const providerHealthJob = (app: App): JobDefinition => {
     intervalMs: POLL_MS,
     run: async (signal) => {
       if (!isProviderConfigured(app.provider)) return {}
-      for (const { workspace_id: workspaceId, channel_id: channelId } of await listPassedProblems(
-        app.db,
-        app.now(),
-        100,
-      ))
-        await recordHealth(app, { workspaceId, channelId }, () => [])
       if (performance.now() - addedAt > ADD_INTERVAL_MS) {
         // A new channel is left alone for a moment: a sandbox must hear of its number first.
         await addMissingChecks(app.db, after(app.now(), ADD_INTERVAL_MS))
         addedAt = performance.now()
       }
-      const due = await claimDueChecks(app.db, app.now(), after(app.now(), LEASE_MS), MAX_CHECKS)
-      await Promise.all(due.map((check) => checkAccount(app, check, signal)))
-      return { processed: due.length, nextInMs: due.length === MAX_CHECKS ? 0 : undefined }
+      let seconds = await findSecondsUntilNextCheck(app.db, app.now())
+      let processed = 0
+      if (seconds !== undefined && seconds <= 0) {
+        processed = await doDueChecks(app, signal)
+        if (processed === MAX_CHECKS) return { processed, nextInMs: 0 }
+        seconds = await findSecondsUntilNextCheck(app.db, app.now())
+      }
+      const nextInMs = Math.min(POLL_MS, Math.max(MIN_DELAY_MS, (seconds ?? Infinity) * 1000))
+      return { processed, nextInMs }
     },
   }
+}
+
+/** Ends problems that have passed, and checks accounts that are due. Returns how many were checked. */
+const doDueChecks = async (app: App, signal: AbortSignal): Promise<number> => {
+  const passed = await listPassedProblems(app.db, app.now(), 100)
+  for (const { workspace_id: workspaceId, channel_id: channelId } of passed)
+    await recordHealth(app, { workspaceId, channelId }, () => [])
+  const due = await claimDueChecks(app.db, app.now(), after(app.now(), LEASE_MS), MAX_CHECKS)
+  await Promise.all(due.map((check) => checkAccount(app, check, signal)))
+  return due.length
 }
 
 /** What the provider's answer says of a number. */

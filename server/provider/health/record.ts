@@ -5,12 +5,12 @@ import {
   lockChannelHealth,
   writeChannelHealth,
 } from '../../../storage/channel-health.ts'
-import { type EventRow, insertEvents } from '../../../storage/events.ts'
+import type { EventRow } from '../../../storage/events.ts'
 import { businessTime } from '../../clock.ts'
 import type { App } from '../../core/app.ts'
 import { createEmit } from '../../core/emit.ts'
 import { withRetries } from '../../core/retry.ts'
-import { notifyEvents } from '../../events/signal.ts'
+import { insertAllEvents, notifyEvents } from '../../events/signal.ts'
 import type { ConversationContext } from '../../inbox/conversation-context.ts'
 import { changeHealth, type HealthFact } from './change.ts'
 
@@ -80,7 +80,7 @@ export const recordHealth = async (
   of: ChannelsOf,
   factsOf: (channel: ChannelHealth) => readonly HealthFact[],
 ): Promise<number> => {
-  const { told, strikes } = await withRetries(() =>
+  const { news, strikes } = await withRetries(() =>
     app.db.transaction().execute(async (tx) => {
       const events = new Map<string, EventRow[]>()
       const contextOf: GetContext = (workspaceId) => {
@@ -90,13 +90,12 @@ export const recordHealth = async (
         return { tx, workspaceId, now, emit: createEmit(rows, now) }
       }
       const channels = await applyHealthFacts(tx, contextOf, of, factsOf, app.now())
-      for (const [workspaceId, rows] of events) if (rows.length > 0) await insertEvents(tx, workspaceId, rows)
       return {
-        told: [...events.values()].some((rows) => rows.length > 0),
+        news: await insertAllEvents(tx, events),
         strikes: Math.max(0, ...channels.map((channel) => channel.strikes)) + 1,
       }
     }),
   )
-  if (told) notifyEvents(app)
+  for (const each of news) notifyEvents(app, each)
   return strikes
 }

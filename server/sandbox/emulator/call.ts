@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Db } from '../../../storage/database.ts'
 import type { FaultEffect } from '../../../storage/sandbox/faults.ts'
+import type { Signals } from '../../signals.ts'
 import { badParameterValue, invalidParameter } from './errors.ts'
 
 /** The clock of a sandbox that runs alone, for all of its accounts: its offset from real time. */
@@ -18,6 +19,8 @@ export type SandboxOptions = {
   /** Base of the links that customers follow; defaults to the origin of the request. */
   linkBase?: string | undefined
   log: Pick<Logger, 'warn' | 'error'>
+  /** Tell the server that delivers updates of new ones; absent where one process is the sandbox. */
+  signals?: Signals | undefined
   /** Absent where the clocks of numbers are moved alone. */
   clock?: SandboxClock | undefined
 }

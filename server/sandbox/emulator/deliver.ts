@@ -9,7 +9,9 @@ import {
   completeSandboxUpdates,
   postponeSandboxUpdates,
   claimSandboxUpdates,
+  findSecondsUntilNextSandboxWork,
 } from '../../../storage/sandbox/updates.ts'
+import { createJob, type Job, type JobDefinition } from '../../jobs/runner.ts'
 import { type SandboxOptions, toUnixSeconds } from './call.ts'
 import { reviewDueTemplates } from './reviewer.ts'
 
@@ -17,7 +19,9 @@ const BATCH_SIZE = 1000
 /** The provider's webhooks have at most 3 MB. */
 const MAX_WEBHOOK_BYTES = 2_900_000
 const RESPONSE_TIMEOUT_MS = 10_000
-const POLL_INTERVAL_MS = 200
+/** Whoever stores an update wakes the delivery, which knows when the next one is due: this finds the rest. */
+const IDLE_MS = 20_000
+const MIN_PAUSE_MS = 20
 /** An update without an ordered delay is due at the latest after this time. */
 const MAX_REGULAR_DELAY_MS = 1_000
 const CLEANUP_INTERVAL_MS = 600_000
@@ -29,7 +33,11 @@ export type UpdateDelivery = {
   drain: () => Promise<void>
   /** Starts to deliver in the background; returns a function that stops it. */
   start: () => () => Promise<void>
+  /** Tells the process that delivers in the background that there may be updates. */
+  wake: () => void
 }
+
+const JOB = 'sandbox-updates'
 
 type DeliveryCounts = { attempted: number; accepted: number }
 
@@ -153,42 +161,58 @@ export const createUpdateDelivery = (options: SandboxOptions): UpdateDelivery =>
       await sleep(20)
     }
   }
+  let job: Job | undefined
   return {
     pump: async () => (await deliverInTurn(0)).accepted,
     drain,
-    start: () =>
-      startPump(options, async () => {
-        await deliverInTurn(0)
-      }),
+    wake: () => (options.signals ? options.signals.send('job', JOB) : job?.wake()),
+    start: () => {
+      const started = createJob(
+        createDeliveryJob(options, () => deliverInTurn(0)),
+        options.log,
+      )
+      job = started
+      started.start()
+      started.wake()
+      const unsubscribe = options.signals?.on('job', (name) => {
+        if (name === JOB) started.wake()
+      })
+      return async () => {
+        unsubscribe?.()
+        await started.stop()
+      }
+    },
   }
 }
 
-const startPump = ({ db, now, log }: SandboxOptions, pump: () => Promise<void>): (() => Promise<void>) => {
-  const stopping = new AbortController()
-  const run = async (): Promise<void> => {
-    let lastCleanup = -Infinity
-    let failure: string | undefined
-    while (!stopping.signal.aborted) {
+const createDeliveryJob = (
+  { db, now, log }: SandboxOptions,
+  deliver: () => Promise<unknown>,
+): JobDefinition => {
+  let lastCleanup = -Infinity
+  let failure: string | undefined
+  return {
+    name: JOB,
+    intervalMs: IDLE_MS,
+    run: async () => {
       try {
-        await pump()
+        await deliver()
         if (performance.now() - lastCleanup > CLEANUP_INTERVAL_MS) {
           lastCleanup = performance.now()
           await deleteStaleSandboxUpdates(db)
           await deleteExpiredSandboxMedia(db, now())
         }
         failure = undefined
+        const seconds = await findSecondsUntilNextSandboxWork(db, now())
+        const nextInMs = Math.min(IDLE_MS, Math.max(MIN_PAUSE_MS, (seconds ?? Infinity) * 1000))
+        return { nextInMs, pauseMs: MIN_PAUSE_MS }
       } catch (error) {
         const { code = 'unknown' } = error as { code?: string }
         // Once for a failure that lasts, such as a full disk.
         if (code !== failure) log.warn({ code }, 'Cannot deliver sandbox updates; retrying')
         failure = code
+        return {}
       }
-      await sleep(POLL_INTERVAL_MS, undefined, { signal: stopping.signal, ref: false }).catch(() => {})
-    }
-  }
-  const running = run()
-  return async () => {
-    stopping.abort()
-    await running
+    },
   }
 }

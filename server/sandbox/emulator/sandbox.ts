@@ -31,20 +31,25 @@ export type Sandbox = UpdateDelivery & {
   fetch: (request: Request, path: string) => Promise<Response>
 }
 
-export const createSandbox = (options: SandboxOptions): Sandbox => ({
-  ...createUpdateDelivery(options),
-  fetch: async (request, path) => {
-    try {
-      return await handleRequest(options, request, path)
-    } catch (error) {
-      const refusal = toErrorFields(toBodyError(error)) ?? logUnexpected(options, error)
-      return new Response(JSON.stringify(formatErrorBody(refusal)), {
-        status: refusal.status,
-        headers: { 'Content-Type': 'application/json; charset=UTF-8', ...refusal.headers },
-      })
-    }
-  },
-})
+export const createSandbox = (options: SandboxOptions): Sandbox => {
+  const delivery = createUpdateDelivery(options)
+  return {
+    ...delivery,
+    fetch: async (request, path) => {
+      try {
+        return await handleRequest(options, request, path)
+      } catch (error) {
+        const refusal = toErrorFields(toBodyError(error)) ?? logUnexpected(options, error)
+        return new Response(JSON.stringify(formatErrorBody(refusal)), {
+          status: refusal.status,
+          headers: { 'Content-Type': 'application/json; charset=UTF-8', ...refusal.headers },
+        })
+      } finally {
+        if (request.method !== 'GET') delivery.wake()
+      }
+    },
+  }
+}
 
 /** A body that was too large, or that ended early, is the client's error. */
 const toBodyError = (error: unknown): unknown => {
