@@ -100,17 +100,45 @@ const isLikelyToFillPage = (plan: FilterPlan, { limit }: PageRequest): boolean =
  */
 const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promise<PageResult> => {
   if (plan.conditions.length === 0) return await scanAll(tx, plan, request)
+  if (plan.candidateIds?.length === 0) return { rows: [], total: 0 }
   if (plan.stepMs !== undefined) return await findInSteps(tx, plan, request, plan.stepMs)
-  if (plan.candidateIds) return await sortMatches(tx, plan, request)
-  if (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request))) {
+  if (plan.candidateIds) return await pageOfCandidates(tx, plan, request, plan.candidateIds)
+  const isCounted = request.after === null && mustCount(plan)
+  if (!isCounted && (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request)))) {
     const scanned = await scanBounded(tx, plan, request)
     if (scanned.rows.length > request.limit) return scanned
   }
   if (plan.readsRelated) return await sortMatches(tx, plan, request)
-  const maxMatches = filterStrategy.maxSortedMatches
+  const maxMatches = plan.sample ? filterStrategy.maxExactTotal : filterStrategy.maxSortedMatches
   const sorted = request.after === null ? await sortMatches(tx, plan, request, maxMatches) : undefined
   return sorted?.total !== undefined && sorted.total <= maxMatches ? sorted : await scanAll(tx, plan, request)
 }
+
+/** Whether all matches are computed, since they may be few enough for an exact total. */
+const mustCount = ({ readsRelated, sample, isCommon, candidateRows = Infinity }: FilterPlan): boolean =>
+  readsRelated && sample !== undefined && !isCommon && candidateRows <= filterStrategy.maxLeadRows
+
+/** Finds a page among the few ids that can match: along the list order where the page is likely to be near. */
+const pageOfCandidates = async (
+  tx: Db,
+  plan: FilterPlan,
+  request: PageRequest,
+  ids: readonly string[],
+): Promise<PageResult> => {
+  const { sample, areMatches } = plan
+  const isNear =
+    areMatches &&
+    sample !== undefined &&
+    (sample.all * (request.limit + 1)) / ids.length < filterStrategy.maxScannedRows / 2
+  if (isNear && ids.length >= MIN_SCANNED_MATCHES) {
+    const { rows } = await scanBounded(tx, plan, request, ids)
+    if (rows.length > request.limit) return { rows, total: ids.length }
+  }
+  return await sortMatches(tx, plan, request)
+}
+
+/** Fewer are looked up in less time. */
+const MIN_SCANNED_MATCHES = 500
 
 /**
  * Returns the number of rows to fetch: at least one more than the limit, to detect a next page. The number is
@@ -188,8 +216,14 @@ const selectPageRows = (
 /**
  * Scans a bounded number of rows in list order and tests each by itself: a common condition soon fills a
  * page. Only ids and sort keys are carried along, so that the index of the order may do without the table.
+ * `matches`: the ids of all matches, where they are known.
  */
-const scanBounded = async (tx: Db, plan: FilterPlan, request: PageRequest): Promise<PageResult> => {
+const scanBounded = async (
+  tx: Db,
+  plan: FilterPlan,
+  request: PageRequest,
+  matches?: readonly string[],
+): Promise<PageResult> => {
   const { sort, limit } = request
   const { key } = sortKeys[sort.field]
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
@@ -199,7 +233,8 @@ const scanBounded = async (tx: Db, plan: FilterPlan, request: PageRequest): Prom
         where ${scanBounds(plan, sort.field, key)} ${afterCondition(request)}
         order by ${orderByColumn(sort)} limit ${sql.lit(filterStrategy.maxScannedRows)}) as c
       ${joinValuesLateral(plan)}
-      where ${plan.test({ as: 'row' })} order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
+      where ${matches ? sql`c.id = any(${matches}::bigint[]) and` : sql``} ${plan.test({ as: 'row' })}
+      order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
     ${selectPageRows(plan, request, false, sql`null`)}`.execute(tx)
   return { rows, scanned: true }
 }
@@ -267,7 +302,7 @@ const sortMatches = async (
   const lead = plan.readsRelated && !candidateIds ? plan.candidates[0] : undefined
   const inLead = lead ? sql`c.id in (${lead.ids}) and` : sql``
   // A few whole rows are carried along in less time than they are looked up again.
-  const whole = maxMatches !== undefined
+  const whole = maxMatches === filterStrategy.maxSortedMatches
   const pageLimit = fetchLimit(limit)
   const matchLimit = maxMatches === undefined ? sql`` : sql`limit ${sql.lit(maxMatches + 1)}`
   const rowLimit =

@@ -72,7 +72,7 @@ export const findMatchingIds = async (tx: Db, request: ListRequest): Promise<str
 
 const queryTest = ({ workspaceId, query }: ListRequest) =>
   toPredicate(
-    { workspaceId, labels: new Map(), emailFieldId: undefined, form: { as: 'row' } },
+    { workspaceId, labels: new Map(), values: new Map(), emailFieldId: undefined, form: { as: 'row' } },
     { kind: 'query', text: query! },
   )
 

@@ -31,6 +31,7 @@ import * as ownChannels from './migrations/0018-own-channels.ts'
 import * as phoneLines from './migrations/0019-phone-lines.ts'
 import * as providerAccounts from './migrations/0020-provider-accounts.ts'
 import * as templateSamples from './migrations/0021-template-samples.ts'
+import * as filterIndexes from './migrations/0022-filter-indexes.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -329,6 +330,7 @@ const migrations = {
   '0019-phone-lines': phoneLines,
   '0020-provider-accounts': providerAccounts,
   '0021-template-samples': templateSamples,
+  '0022-filter-indexes': filterIndexes,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */

@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import { toStorableId } from '../ids.ts'
 import { containsPattern, fold, hasTrigram } from '../text.ts'
-import { OPTION_FIELD_TYPES } from '../contact-values.ts'
+import { type Attrs, OPTION_FIELD_TYPES } from '../contact-values.ts'
 import type { ContactFilter, IdTest, TextField, TextTest, TimeTest, ValueCondition } from './filter.ts'
-import { extractRegexLiterals } from './patterns.ts'
+import { INDEXED_LENGTH } from './distinct-values.ts'
+import { extractRegexLiterals, foldRegex, listRareCharacters, rareCharacters } from './patterns.ts'
 import { foldedTest, idTest, isFoldedTest, numberTest, type Sql, timeTest } from './comparisons.ts'
 import {
   broadcastTest,
@@ -22,7 +23,13 @@ import {
  * rank, the fewer rows it is likely to return; `branches`: how many selects it unites. The planner's
  * estimates are too inaccurate for ranking (measured: 16 for 224 rows, 1 for 621).
  */
-export type CandidateQuery = { rank: number; ids: Sql; branches: number }
+export type CandidateQuery = {
+  rank: number
+  ids: Sql
+  branches: number
+  /** No index that the planner would find by itself returns these. */
+  derived?: true
+}
 
 export const candidateRank = {
   id: 0,
@@ -51,7 +58,9 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
     case 'query':
       return hasTrigram(fold(node.text))
         ? [contactCandidates(scope, candidateRank.text, toPredicate(scope, node))]
-        : []
+        : /\d/.test(node.text)
+          ? []
+          : rareCandidates(scope, node.text)
     case 'id':
       return isPositive(node.test)
         ? [contactCandidates(scope, candidateRank.id, idTest(sql`c.id`, node.test))]
@@ -145,6 +154,8 @@ const textCandidates = (scope: PredicateScope, field: TextField, test: TextTest)
       : storedTextCandidates(scope, { id: scope.emailFieldId, type: 'email' }, test)
   if (isPositive(test))
     return [contactCandidates(scope, candidateRank.exact, toPredicate(scope, { kind: 'text', field, test }))]
+  const derived = field === 'name' ? derivedNameCandidates(scope, test) : []
+  if (derived.length > 0) return derived
   const prefix =
     (test.op === 'startsWith' && (field === 'name' || field === 'phoneNumber')) ||
     (field === 'name' && test.op === 'regex' && extractRegexLiterals(test.value).prefix !== undefined)
@@ -153,7 +164,52 @@ const textCandidates = (scope: PredicateScope, field: TextField, test: TextTest)
     : []
 }
 
+/** Contacts with all the rare characters of a text in their name or phone. */
+const rareCandidates = (scope: PredicateScope, text: string): CandidateQuery[] => {
+  const chars = listRareCharacters(text)
+  return chars.length === 0
+    ? []
+    : [
+        {
+          ...contactCandidates(
+            scope,
+            candidateRank.text,
+            sql`${sql.raw(rareCharacters('c.search'))} @> ${chars}::text[]`,
+          ),
+          derived: true,
+        },
+      ]
+}
+
+/** Candidates for names where no trigram of the text is known. */
+const derivedNameCandidates = (scope: PredicateScope, test: TextTest): CandidateQuery[] => {
+  if (test.op === 'regex') {
+    const { runs, prefix } = extractRegexLiterals(test.value)
+    const folded = runs.length === 0 && prefix === undefined ? foldRegex(test.value) : undefined
+    const first = folded?.first?.toSorted()
+    // The index of names suffices for this test.
+    const folding = first
+      ? sql`c.name_key >= ${first[0]} and c.name_key < ${nextCharacter(first.at(-1)!)}
+          and c.name_key ~ ${folded!.source}`
+      : folded?.hasTrigram
+        ? sql`c.search ~ ${folded.inLine}`
+        : undefined
+    return folding ? [{ ...contactCandidates(scope, candidateRank.text, folding), derived: true }] : []
+  }
+  return isFoldedTest(test) && test.op !== 'notContains' && !hasTrigram(fold(test.value))
+    ? rareCandidates(scope, test.value)
+    : []
+}
+
+const nextCharacter = (char: string): string => String.fromCharCode(char.charCodeAt(0) + 1)
+
 type CustomFieldRef = { id: string; type: CustomFieldType }
+
+/** Conditions on a row `r` with one of these values. */
+const isValue = (prefixes: readonly string[]): Sql[] => [
+  sql`left(r.text_key, ${sql.lit(INDEXED_LENGTH)}) = any(${prefixes}::text[])`,
+  sql`r.text_key is not null`,
+]
 
 /** Text is indexed folded and by its prefix, so candidates may differ in case or after the prefix. */
 const storedTextCandidates = (
@@ -168,12 +224,13 @@ const storedTextCandidates = (
     ]),
   ]
   if (test.op === 'eq' || test.op === 'in') {
-    const prefixes = valuesOf(test).map((text) => [...fold(text)].slice(0, 200).join(''))
-    return candidates(candidateRank.value, [
-      sql`left(r.text_key, 200) = any(${prefixes}::text[])`,
-      sql`r.text_key is not null`,
-    ])
+    return candidates(
+      candidateRank.value,
+      isValue(valuesOf(test).map((text) => [...fold(text)].slice(0, INDEXED_LENGTH).join(''))),
+    )
   }
+  const matching = scope.values.get(test)
+  if (matching) return candidates(candidateRank.value, isValue(matching))
   // The trigram index holds only free text, no options.
   const isFreeText = !OPTION_FIELD_TYPES.includes(field.type)
   if (test.op === 'regex') {
@@ -259,4 +316,50 @@ const labelCandidates = (
         ]),
       ]
     : []
+}
+
+/**
+ * The values that the given conditions require, of those that `contact_facts.attrs` is indexed by; undefined
+ * when there are none. `ids`: exactly the contacts that meet those conditions.
+ */
+export const equalityCandidates = (
+  { workspaceId }: Pick<PredicateScope, 'workspaceId'>,
+  conditions: readonly Condition[],
+): { covered: readonly Condition[]; query: CandidateQuery } | undefined => {
+  const required = conditions.flatMap((node) => {
+    const value = requiredValue(node)
+    return value ? [{ node, ...value }] : []
+  })
+  if (required.length === 0) return undefined
+  const attrs: Attrs = {}
+  for (const { fieldId, value } of required) {
+    const other = attrs[fieldId]
+    attrs[fieldId] = Array.isArray(value) && Array.isArray(other) ? [...other, ...value] : value
+  }
+  return {
+    covered: required.map(({ node }) => node),
+    query: {
+      rank: candidateRank.value,
+      branches: 1,
+      derived: true,
+      ids: sql`
+        select f.contact_id from contact_facts f
+        where f.workspace_id = ${workspaceId} and f.attrs @> ${JSON.stringify(attrs)}::jsonb`,
+    },
+  }
+}
+
+/** The one value, or the option, that a condition requires; undefined when it allows others. */
+const requiredValue = (
+  node: Condition,
+): { fieldId: string; value: string | boolean | string[] } | undefined => {
+  if (node.kind !== 'attributes' || node.quantifier !== 'some') return undefined
+  const [condition, ...others] = valueConditions(node.field, node.where) || []
+  if (condition === undefined || others.length > 0) return undefined
+  const { as, test } = condition
+  const fieldId = node.field.id
+  if (as === 'string' && test.op === 'eq')
+    return { fieldId, value: node.field.type === 'multiselect' ? [test.value] : test.value }
+  if (as === 'boolean' && test.op !== 'isNull') return { fieldId, value: (test.op === 'eq') === test.value }
+  return undefined
 }

@@ -2,15 +2,9 @@ import { sql } from 'kysely'
 import { loadCounter } from '../counters.ts'
 import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
-import {
-  estimateMatches,
-  type FilterPlan,
-  createFilterPlan,
-  sampleContacts,
-  joinValuesLateral,
-  joinValues,
-} from './plan.ts'
+import { type FilterPlan, createFilterPlan, joinValuesLateral, joinValues } from './plan.ts'
 import type { Condition } from './predicates.ts'
+import { estimateMatches, sampleContacts } from './sample.ts'
 import { countStep, createStepSize, filterInSteps } from './steps.ts'
 import { filterStrategy } from './strategy.ts'
 
@@ -34,6 +28,7 @@ export const countMatches = async (
   const all = await loadCounter(tx, workspaceId, 'contacts')
   const plan = await createFilterPlan(tx, workspaceId, conditions, stepMs)
   if (plan.conditions.length === 0) return { count: all, approximate: false }
+  if (plan.candidateIds && plan.areMatches) return { count: plan.candidateIds.length, approximate: false }
   if (plan.candidateIds && stepMs !== undefined) {
     const found = await filterInSteps(tx, plan, plan.candidateIds, createStepSize(stepMs))
     return { count: found.length, approximate: false }

@@ -3,8 +3,9 @@ import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
 import { loadNames } from '../names-cache.ts'
 import type { ContactFilter } from './filter.ts'
-import { type CandidateQuery, candidateQueries, candidateRank } from './candidates.ts'
-import { type Sql, timeTest } from './comparisons.ts'
+import { type CandidateQuery, candidateQueries, candidateRank, equalityCandidates } from './candidates.ts'
+import { allOf, type Sql, timeTest } from './comparisons.ts'
+import { findMatchingValues } from './distinct-values.ts'
 import {
   type Condition,
   type PredicateForm,
@@ -12,7 +13,10 @@ import {
   toPredicate,
   type PredicateScope,
 } from './predicates.ts'
+import { estimateMatches, type Sample, sampleContacts } from './sample.ts'
+import { isNever, simplifyAll } from './simplify.ts'
 import { filterStrategy } from './strategy.ts'
+import { fold, hasTrigram } from '../text.ts'
 
 /** How to find the contacts that meet all conditions. */
 export type FilterPlan = {
@@ -20,6 +24,8 @@ export type FilterPlan = {
   conditions: readonly Condition[]
   /** Contains the ids of all matches; undefined when there are too many, or no index finds them. */
   candidateIds: readonly string[] | undefined
+  /** Those are the matches, and need no test. */
+  areMatches: boolean
   /** Undefined when no sample was read. */
   sample: Sample | undefined
   /** The sample shows that many match. */
@@ -28,6 +34,8 @@ export type FilterPlan = {
   stepMs: number | undefined
   /** Queries whose ids hold every match, the most selective first as far as that is known. */
   candidates: readonly CandidateQuery[]
+  /** How many rows the first of them is likely to have. */
+  candidateRows?: number
   /** Some condition reads more than the contact's own columns. */
   readsRelated: boolean
   /** Some condition reads `f`. */
@@ -48,8 +56,6 @@ const listNodes = (node: Condition): Condition[] =>
       ? [node, ...listNodes(node.of)]
       : [node]
 
-const isTautology = (node: Condition): boolean => node.kind === 'and' && node.of.every(isTautology)
-
 /**
  * Plans how to find the contacts that meet all conditions: resolves the labels that they name, and probes how
  * many contacts the most selective conditions match.
@@ -60,25 +66,26 @@ export const createFilterPlan = async (
   given: readonly Condition[],
   stepMs?: number,
 ): Promise<FilterPlan> => {
-  const conditions = given.filter((node) => !isTautology(node))
+  const labels = await resolveLabelIds(tx, workspaceId, given.flatMap(listNodes))
+  const conditions = simplifyAll(labels, given)
   const nodes = conditions.flatMap(listNodes)
   const readsEmail = nodes.some((node) => node.kind === 'text' && node.field === 'email')
   const scope = {
     workspaceId,
-    labels: await resolveLabelIds(tx, workspaceId, nodes),
+    labels,
+    values: await findMatchingValues(tx, workspaceId, nodes),
     emailFieldId: readsEmail
       ? (await loadNames(tx, workspaceId, null)).fields.find((field) => field.key === 'email')?.id
       : undefined,
   }
-  const readsRelated = readsEmail || nodes.some((node) => RELATED.has(node.kind))
-  const readsValues = nodes.some((node) => node.kind === 'attributes')
   const plan: FilterPlan = {
     workspaceId,
     conditions,
-    readsRelated,
-    readsValues,
+    readsRelated: readsEmail || nodes.some((node) => RELATED.has(node.kind)),
+    readsValues: nodes.some((node) => node.kind === 'attributes'),
     stepMs: undefined,
     candidateIds: undefined,
+    areMatches: false,
     sample: undefined,
     isCommon: false,
     candidates: [],
@@ -91,70 +98,104 @@ export const createFilterPlan = async (
         sql` and `,
       ),
   }
+  if (conditions.some(isNever)) return { ...plan, stepMs, candidateIds: [], areMatches: true }
   // Lists without a filter have an index for every condition.
-  if (nodes.every(({ kind }) => kind === 'query' || kind === 'flag')) return plan
-  const targets = listProbeTargets(scope, conditions)
-  const candidates = targets.map(({ query }) => query)
-  // Where a statement must be short, only an index that finds few ids may be read, and no sample.
-  if (stepMs !== undefined) {
-    const [best] = candidates
-    const isShort = best && best.rank < candidateRank.range && best.branches <= MAX_SHORT_BRANCHES
-    return {
-      ...plan,
-      stepMs,
-      candidates,
-      candidateIds: isShort ? await probeCandidates(tx, [best]) : undefined,
-    }
-  }
+  if (nodes.every(({ kind }) => kind === 'flag' || kind === 'query') && !nodes.some(isShortQuery)) return plan
+  if (stepMs !== undefined)
+    return await planShortSteps(tx, { ...plan, stepMs, candidates: listCandidates(scope, conditions) })
+  return await planBySample(tx, plan, scope)
+}
+
+/** Text of which no trigram is known. */
+const isShortQuery = (node: Condition): boolean => node.kind === 'query' && !hasTrigram(fold(node.text))
+
+/** Where a statement must be short, only an index that finds few ids may be read, and no sample. */
+const planShortSteps = async (tx: Db, plan: FilterPlan): Promise<FilterPlan> => {
+  const [best] = plan.candidates
+  const isShort = best && best.rank < candidateRank.range && best.branches <= MAX_SHORT_BRANCHES
+  const { maxCandidates, maxShortCandidates } = filterStrategy
+  return isShort
+    ? { ...plan, candidateIds: await probeCandidates(tx, best, Math.min(maxCandidates, maxShortCandidates)) }
+    : plan
+}
+
+/**
+ * Ranks the conditions by how many contacts of a sample meet them, and reads the ids that meet the most
+ * selective ones.
+ */
+const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<FilterPlan> => {
+  const targets = listProbeTargets(scope, plan.conditions)
+  const [first] = targets
   // The few contacts with an exact value need no sample.
-  if (candidates[0] && candidates[0].rank <= candidateRank.exact && readsRelated)
-    return { ...plan, candidates, candidateIds: await probeCandidates(tx, candidates) }
-  // A common condition is not worth a probe, which would gather all its rows from a trigram index before it
-  // returns the first.
+  if (first && first.query.rank <= candidateRank.exact && plan.readsRelated) {
+    const found = await probeTargets(tx, targets)
+    return { ...plan, candidates: targets.map(({ query }) => query), candidateIds: found?.ids }
+  }
   const sample = await sampleContacts(
     tx,
     plan,
     targets
       .slice(0, filterStrategy.maxRankedConditions)
-      .map(({ condition }) => toPredicate({ ...scope, form: { as: 'row' } }, condition)),
+      .map(({ covered }) =>
+        allOf(covered.map((node) => toPredicate({ ...scope, form: { as: 'row' } }, node))),
+      ),
   )
-  const isCommon = readsRelated
-    ? sample.matched >= filterStrategy.minSampleMatches &&
-      estimateMatches(sample) >= filterStrategy.maxCandidates
-    : sample.matched > 0 && estimateMatches(sample) >= filterStrategy.maxSortedMatches
-  const bySelectivity = candidates
-    .map((query, n) => ({ query, met: sample.parts[n] ?? Infinity }))
+  const perSample = sample.all / Math.max(1, sample.seen)
+  const bySelectivity = targets
+    .map((target, n) => ({ ...target, met: sample.parts[n] ?? Infinity }))
     .toSorted((a, b) => a.met - b.met)
-    .map(({ query }) => query)
+  const isCommon =
+    sample.matched >= filterStrategy.minSampleMatches && estimateMatches(sample) >= countableMatches()
+  // A common condition is not worth a probe, which would gather all its rows from a trigram index before it
+  // returns the first.
+  const worthProbing = bySelectivity.filter(
+    ({ met, query }) =>
+      (plan.readsRelated || query.derived) &&
+      (met === Infinity || met * perSample < COMMON_FACTOR * filterStrategy.maxCandidates),
+  )
+  const found = isCommon ? undefined : await probeTargets(tx, worthProbing)
   return {
     ...plan,
-    candidates: bySelectivity,
+    candidates: bySelectivity.map(({ query }) => query),
+    candidateRows: (bySelectivity[0]?.met ?? Infinity) * perSample,
     sample,
     isCommon,
-    candidateIds: isCommon || !readsRelated ? undefined : await probeCandidates(tx, bySelectivity),
+    candidateIds: found?.ids,
+    areMatches: found !== undefined && plan.conditions.every((node) => found.target.exact.includes(node)),
   }
 }
 
-/** A condition that must hold, and its most selective candidate query. */
-type ProbeTarget = { condition: Condition; query: CandidateQuery }
+/** How much more a sample must show before it is certain that a limit is exceeded. */
+const COMMON_FACTOR = 2.5
+/** Matches that an estimate must exceed, so that not even a poor one hides a number that must be exact. */
+export const countableMatches = (): number => COMMON_FACTOR * filterStrategy.maxExactTotal
 
-/** Returns the conditions that must hold and have a candidate query, the most selective first. */
-const listProbeTargets = (
-  scope: Omit<PredicateScope, 'form'>,
-  conditions: readonly Condition[],
-): ProbeTarget[] =>
+type Scope = Omit<PredicateScope, 'form'>
+
+/**
+ * Conditions that must hold, and a candidate query for them. `exact`: those that all of its contacts meet.
+ */
+type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; exact: readonly Condition[] }
+
+/** Returns the candidate query of each condition that must hold and has one, the most selective first. */
+const listCandidates = (scope: Scope, conditions: readonly Condition[]): CandidateQuery[] =>
   conditions
-    .flatMap(splitConjunction)
-    .flatMap((condition): ProbeTarget[] =>
-      candidateQueries({ ...scope, form: { as: 'row' } }, condition)
-        .slice(0, 1)
-        .map((query) => ({ condition, query })),
-    )
-    .toSorted((a, b) => a.query.rank - b.query.rank)
+    .flatMap((condition) => candidateQueries({ ...scope, form: { as: 'row' } }, condition).slice(0, 1))
+    .toSorted((a, b) => a.rank - b.rank)
 
-/** Returns the conditions that must all hold, one by one. */
-const splitConjunction = (node: Condition): Condition[] =>
-  node.kind === 'and' ? node.of.flatMap(splitConjunction) : [node]
+/** The same, with all values that a contact must have in one query. */
+const listProbeTargets = (scope: Scope, conditions: readonly Condition[]): ProbeTarget[] => {
+  const equal = equalityCandidates(scope, conditions)
+  const others = conditions.filter((node) => !equal?.covered.includes(node))
+  const targets = others.flatMap((node): ProbeTarget[] =>
+    candidateQueries({ ...scope, form: { as: 'row' } }, node)
+      .slice(0, 1)
+      .map((query) => ({ covered: [node], query, exact: [] })),
+  )
+  return [...(equal ? [{ ...equal, exact: equal.covered }] : []), ...targets].toSorted(
+    (a, b) => a.query.rank - b.query.rank,
+  )
+}
 
 /** Joins `f`, the values of each `c`, by one look-up each; nothing where no condition reads them. */
 export const joinValuesLateral = (plan: FilterPlan): Sql =>
@@ -172,50 +213,6 @@ export const joinValues = (plan: FilterPlan, range?: readonly [string, string]):
     : sql``
   return sql`left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id ${bounded}`
 }
-
-/**
- * `all`: the contacts of the workspace. Of those in the sample (`seen`), how many match, and how many meet
- * each of some parts of the filter.
- */
-export type Sample = { all: number; seen: number; matched: number; parts: readonly number[] }
-
-/** Tests a thousand contacts in forty places that are spread evenly over the ids. */
-export const sampleContacts = async (
-  tx: Db,
-  plan: FilterPlan,
-  parts: readonly Sql[] = [],
-  size: number = filterStrategy.sampleContacts,
-): Promise<Sample> => {
-  const { workspaceId } = plan
-  const places = filterStrategy.samplePlaces
-  const counts = parts.map((test) => sql`count(*) filter (where ${test})`)
-  const {
-    rows: [row],
-  } = await sql<{ all: string; seen: string; matched: string; parts: string[] }>`${sql.raw(CUSTOM_PLAN)}
-    with ends as materialized (
-      select (select id from contacts where workspace_id = ${workspaceId} order by id limit 1) as first,
-        (select id from contacts where workspace_id = ${workspaceId} order by id desc limit 1) as last)
-    select count(*) as seen, count(*) filter (where ${plan.test({ as: 'row' })}) as matched,
-      array[${sql.join(counts)}]::bigint[] as parts,
-      (select coalesce(sum(n), 0) from counters
-        where workspace_id = ${workspaceId} and subject = 'contacts') as all
-    from ends cross join generate_series(0, ${sql.lit(places - 1)}) as place
-    cross join lateral (
-      select * from contacts c
-      where c.workspace_id = ${workspaceId}
-        and c.id >= ends.first + (ends.last - ends.first) / ${sql.lit(places)} * place
-      order by c.id limit ${sql.lit(Math.ceil(size / places))}) as c
-    ${joinValuesLateral(plan)}`.execute(tx)
-  return {
-    all: Number(row!.all),
-    seen: Number(row!.seen),
-    matched: Number(row!.matched),
-    parts: row!.parts.map(Number),
-  }
-}
-
-export const estimateMatches = ({ all, seen, matched }: Sample): number =>
-  Math.round((all * matched) / Math.max(1, seen))
 
 type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
 
@@ -258,26 +255,34 @@ const resolveLabelIds = async (
 }
 
 /**
- * Returns the ids of the first candidate query that finds few; undefined when all find too many. Reads at
- * most one id more than the limit from each. The planner's estimates cannot replace this: they were measured
- * to be wrong by a factor of hundreds.
+ * Returns the ids that the first query finds which finds few; undefined when all find too many. The planner's
+ * estimates cannot replace this: they were measured to be wrong by a factor of hundreds.
  */
-const probeCandidates = async (
+const probeTargets = async (
   tx: Db,
-  candidates: readonly CandidateQuery[],
-): Promise<string[] | undefined> => {
-  const { maxCandidates } = filterStrategy
-  for (const { ids } of candidates.slice(0, filterStrategy.maxProbes)) {
-    // Counts rows, not contacts: the number of contacts in the rows beyond the limit is unknown.
-    const {
-      rows: [row],
-    } = await sql<{ ids: string[] | null }>`${sql.raw(CUSTOM_PLAN)}
-      select case when count(*) <= ${sql.lit(maxCandidates)}
-        then coalesce(array_agg(contact_id), '{}') end as ids
-      from (select contact_id from (${ids}) as found limit ${sql.lit(maxCandidates + 1)}) as leaf`.execute(tx)
-    if (row!.ids) return [...new Set(row!.ids)]
+  targets: readonly ProbeTarget[],
+): Promise<{ ids: string[]; target: ProbeTarget } | undefined> => {
+  for (const target of targets.slice(0, filterStrategy.maxProbes)) {
+    const ids = await probeCandidates(tx, target.query, filterStrategy.maxCandidates)
+    if (ids) return { ids, target }
   }
   return undefined
+}
+
+/** Returns the ids of a candidate query; undefined when it finds more than `max`, of which one more is read. */
+const probeCandidates = async (
+  tx: Db,
+  { ids }: CandidateQuery,
+  max: number,
+): Promise<string[] | undefined> => {
+  // Counts rows, not contacts: the number of contacts in the rows beyond the limit is unknown.
+  const {
+    rows: [row],
+  } = await sql<{ ids: string[] | null }>`${sql.raw(CUSTOM_PLAN)}
+    select case when count(*) <= ${sql.lit(max)}
+      then coalesce(array_agg(contact_id), '{}') end as ids
+    from (select contact_id from (${ids}) as found limit ${sql.lit(max + 1)}) as leaf`.execute(tx)
+  return row!.ids ? [...new Set(row!.ids)] : undefined
 }
 
 /** SQL for the conditions on the column that a list is sorted by, which bound a scan along it. */

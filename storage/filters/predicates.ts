@@ -31,6 +31,7 @@ import {
   type ValueCondition,
   valueKinds,
 } from './filter.ts'
+import type { MatchingValues } from './distinct-values.ts'
 import { extractRegexLiterals, prefixPattern } from './patterns.ts'
 
 /** A condition of a search: a filter, or text in the name or the phone (`query`). */
@@ -50,6 +51,7 @@ export type PredicateScope = {
   emailFieldId: string | undefined
   /** Ids of the tags or groups that meet the conditions of a node. */
   labels: ReadonlyMap<ContactFilter, readonly string[]>
+  values: MatchingValues
   form: PredicateForm
 }
 

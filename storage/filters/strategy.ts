@@ -4,15 +4,21 @@
  */
 export const filterStrategy = {
   /** Candidate contact ids that are carried through a query. */
-  maxCandidates: 3000,
+  maxCandidates: 10_000,
+  /** The same where a statement must be short. */
+  maxShortCandidates: 3000,
   /** Conditions that are ranked by how many contacts of a sample meet them. */
   maxRankedConditions: 6,
   /** Conditions that are probed before it is settled that none is rare. */
   maxProbes: 3,
   /** Rows that a list is scanned for its first page; beyond that all matches are computed. */
   maxScannedRows: 20_000,
-  /** Matches that are sorted and counted with their first page. */
+  /** Matches of a text in names and phones that are sorted and counted with their first page. */
   maxSortedMatches: 1000,
+  /** Totals that are exact wherever an index finds the matches. */
+  maxExactTotal: 10_000,
+  /** Rows of a candidate query that all matches are computed from. */
+  maxLeadRows: 100_000,
   /** Contacts of a workspace in which the total of a list is always counted. */
   maxCountedContacts: 5000,
   /** Contacts that one step of a count reads. */
