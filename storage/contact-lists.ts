@@ -1,14 +1,23 @@
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import {
-  attachNames,
-  type ContactRow,
-  contactColumns,
-  labelIdColumns,
-  type TimelineScope,
-} from './contacts.ts'
+  afterCondition,
+  boundedScan,
+  type ContactListRequest,
+  type ContactPosition,
+  fetchLimit,
+  orderByColumn,
+  orderBySortKey,
+  pageColumns,
+  type PageRequest,
+  type PageRow,
+  selectPageRows,
+  sortKeys,
+} from './contact-pages.ts'
+import { attachNames, type ContactRow } from './contacts.ts'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { estimateTotal } from './filters/count.ts'
+import type { CandidateQuery } from './filters/candidates.ts'
 import {
   scanBounds,
   type FilterPlan,
@@ -19,21 +28,7 @@ import {
 import type { Condition } from './filters/predicates.ts'
 import { createStepSize, filterInSteps, scanInSteps } from './filters/steps.ts'
 import { filterStrategy } from './filters/strategy.ts'
-import { type CachedField, namesVersionColumn } from './names-cache.ts'
-
-type SortField = 'createdAt' | 'updatedAt' | 'name' | 'phoneNumber' | 'id'
-export type ContactSort = { field: SortField; direction: 'asc' | 'desc' }
-/** The sort key and id of the last row of a page. */
-export type ContactPosition = { key: string; id: string }
-
-/** Sort keys are never null, so that a row comparison continues each of them. */
-const sortKeys: Record<SortField, { key: RawBuilder<unknown>; cast: RawBuilder<unknown> }> = {
-  createdAt: { key: sql`c.created_at`, cast: sql`::timestamptz` },
-  updatedAt: { key: sql`c.updated_at`, cast: sql`::timestamptz` },
-  name: { key: sql`c.name_key`, cast: sql`::text collate "C"` },
-  phoneNumber: { key: sql`coalesce(c.phone, '') collate "C"`, cast: sql`::text collate "C"` },
-  id: { key: sql`c.id`, cast: sql`::bigint` },
-}
+import type { CachedField } from './names-cache.ts'
 
 export type ContactPage = {
   rows: ContactRow[]
@@ -42,20 +37,6 @@ export type ContactPage = {
   total: { n: number; approximate: boolean } | null
 }
 
-type PageRow = ContactRow & { sort_key: string; names_version: string | null; total?: string | null }
-export type ContactListRequest = {
-  conditions: readonly Condition[]
-  sort: ContactSort
-  /** The last row of the page before; null: the first page. */
-  after: ContactPosition | null
-  limit: number
-  /** With the names of tags and groups. */
-  full: boolean
-  timeline?: TimelineScope
-  /** How long a statement may take where others wait for it. */
-  stepMs?: number | undefined
-}
-type PageRequest = Omit<Required<ContactListRequest>, 'conditions' | 'stepMs'>
 /**
  * The rows of a page, one more than the limit where there is a next page; `total`: the number of matches,
  * where the statement counted them; `scanned`: found by a bounded scan in list order.
@@ -102,11 +83,15 @@ const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promis
   if (plan.conditions.length === 0) return await scanAll(tx, plan, request)
   if (plan.candidateIds?.length === 0) return { rows: [], total: 0 }
   if (plan.stepMs !== undefined) return await findInSteps(tx, plan, request, plan.stepMs)
-  if (plan.candidateIds) return await pageOfCandidates(tx, plan, request, plan.candidateIds)
+  if (plan.candidateIds) return await sortMatches(tx, plan, request)
+  if (plan.matches && isDense(plan, request)) {
+    const scanned = await scanForMatches(tx, plan, request, plan.matches)
+    if (scanned) return scanned
+  }
   const isCounted = request.after === null && mustCount(plan)
   if (!isCounted && (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request)))) {
-    const scanned = await scanBounded(tx, plan, request)
-    if (scanned.rows.length > request.limit) return scanned
+    const scanned = await scanForPage(tx, plan, request)
+    if (scanned) return scanned
   }
   if (plan.readsRelated) return await sortMatches(tx, plan, request)
   const maxMatches = plan.sample ? filterStrategy.maxExactTotal : filterStrategy.maxSortedMatches
@@ -117,56 +102,6 @@ const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promis
 /** Whether all matches are computed, since they may be few enough for an exact total. */
 const mustCount = ({ readsRelated, sample, isCommon, candidateRows = Infinity }: FilterPlan): boolean =>
   readsRelated && sample !== undefined && !isCommon && candidateRows <= filterStrategy.maxLeadRows
-
-/** Finds a page among the few ids that can match: along the list order where the page is likely to be near. */
-const pageOfCandidates = async (
-  tx: Db,
-  plan: FilterPlan,
-  request: PageRequest,
-  ids: readonly string[],
-): Promise<PageResult> => {
-  const { sample, areMatches } = plan
-  const isNear =
-    areMatches &&
-    sample !== undefined &&
-    (sample.all * (request.limit + 1)) / ids.length < filterStrategy.maxScannedRows / 2
-  if (isNear && ids.length >= MIN_SCANNED_MATCHES) {
-    const { rows } = await scanBounded(tx, plan, request, ids)
-    if (rows.length > request.limit) return { rows, total: ids.length }
-  }
-  return await sortMatches(tx, plan, request)
-}
-
-/** Fewer are looked up in less time. */
-const MIN_SCANNED_MATCHES = 500
-
-/**
- * Returns the number of rows to fetch: at least one more than the limit, to detect a next page. The number is
- * a literal in the SQL, because the plan for a parameter sorts all rows. It is one of a few, because every
- * SQL text is a prepared statement of its own.
- */
-const fetchLimit = (limit: number) =>
-  sql.raw(String(([10, 25, 50].find((step) => limit <= step) ?? limit) + 1))
-
-const orderBySortKey = ({ field, direction }: ContactSort, row: string) =>
-  sql.raw(field === 'id' ? `${row}.id ${direction}` : `${row}.sort_key ${direction}, ${row}.id ${direction}`)
-
-const pageColumns = (workspaceId: string, { full, timeline }: PageRequest) => sql`
-  ${contactColumns(timeline)}, ${full ? sql`${labelIdColumns},` : sql``} c.sort_key::text as sort_key,
-  ${namesVersionColumn(workspaceId)}`
-
-/** The rest of the list after a position. */
-const afterCondition = ({ sort, after }: PageRequest) => {
-  if (after === null) return sql``
-  const { key, cast } = sortKeys[sort.field]
-  const operator = sql.raw(sort.direction === 'asc' ? '>' : '<')
-  return sql`and (${key}, c.id) ${operator} (${after.key}${cast}, ${after.id}::bigint)`
-}
-
-const orderByColumn = (sort: ContactSort) => {
-  const direction = sql.raw(sort.direction)
-  return sql`${sortKeys[sort.field].key} ${direction}, c.id ${direction}`
-}
 
 /**
  * Scans in list order, from the index of that order where there is one; only for conditions on the contact's
@@ -192,51 +127,118 @@ const scanAll = async (tx: Db, plan: FilterPlan, request: PageRequest): Promise<
 }
 
 /**
- * Selects the rows of a page from the common table expression `page`. `whole`: it holds whole rows, else ids
- * and sort keys.
- */
-const selectPageRows = (
-  plan: FilterPlan,
-  request: PageRequest,
-  whole: boolean,
-  totalColumn: RawBuilder<unknown>,
-) => {
-  const source = whole
-    ? sql`page`
-    : sql`(
-      select c.*, page.sort_key
-      from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id)`
-  return sql`
-  select ${pageColumns(plan.workspaceId, request)}, ${totalColumn} as total
-  from ${source} as c
-  left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
-  order by ${orderBySortKey(request.sort, 'c')}`
-}
-
-/**
  * Scans a bounded number of rows in list order and tests each by itself: a common condition soon fills a
  * page. Only ids and sort keys are carried along, so that the index of the order may do without the table.
- * `matches`: the ids of all matches, where they are known.
  */
 const scanBounded = async (
   tx: Db,
   plan: FilterPlan,
   request: PageRequest,
-  matches?: readonly string[],
+  maxRows: number = filterStrategy.maxScannedRows,
 ): Promise<PageResult> => {
   const { sort, limit } = request
-  const { key } = sortKeys[sort.field]
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with page as materialized (
-      select c.id, c.sort_key from (
-        select c.*, ${key} as sort_key from contacts c
-        where ${scanBounds(plan, sort.field, key)} ${afterCondition(request)}
-        order by ${orderByColumn(sort)} limit ${sql.lit(filterStrategy.maxScannedRows)}) as c
+      select c.id, c.sort_key from (${boundedScan(plan, request, maxRows)}) as c
       ${joinValuesLateral(plan)}
-      where ${matches ? sql`c.id = any(${matches}::bigint[]) and` : sql``} ${plan.test({ as: 'row' })}
-      order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
+      where ${plan.test({ as: 'row' })} order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
     ${selectPageRows(plan, request, false, sql`null`)}`.execute(tx)
   return { rows, scanned: true }
+}
+
+/**
+ * Scans for a page along the list; undefined where it is too far down. Contacts of one kind may all be old, such
+ * as the recipients of a broadcast: then those with the highest ids are tried, before more is scanned.
+ */
+const scanForPage = async (
+  tx: Db,
+  plan: FilterPlan,
+  request: PageRequest,
+): Promise<PageResult | undefined> => {
+  const { maxScannedRows, maxFirstRows } = filterStrategy
+  const isFull = ({ rows }: PageResult) => rows.length > request.limit
+  const [lead] = plan.candidates
+  if (lead?.sorted && request.after === null && request.sort.field === 'createdAt') {
+    const first = await scanBounded(tx, plan, request, Math.min(maxFirstRows, maxScannedRows))
+    if (isFull(first)) return first
+    const along = await scanByIds(tx, plan, request, lead)
+    if (along && isFull(along)) return along
+  }
+  const scanned = await scanBounded(tx, plan, request)
+  return isFull(scanned) ? scanned : undefined
+}
+
+/**
+ * Finds the first page among the candidates with the highest ids, or the lowest where the list begins with the
+ * oldest. As a rule ids rise with the time of creation; a contact further along the list may still belong to
+ * the page, so those up to the page's last one are tested if their ids are beyond those of the candidates.
+ */
+const scanByIds = async (
+  tx: Db,
+  plan: FilterPlan,
+  request: PageRequest,
+  { ids }: CandidateQuery,
+): Promise<PageResult | undefined> => {
+  const { limit, sort } = request
+  const { maxFirstRows, maxScannedRows } = filterStrategy
+  const [order, end, isWithin, isBeyond] = (
+    sort.direction === 'desc' ? ['desc', 'min', '>=', '<'] : ['asc', 'max', '<=', '>']
+  ).map((text) => sql.raw(text))
+  const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
+    with top as materialized (
+      select c.id, c.created_at
+      from (select contact_id from (${ids}) as found order by contact_id ${order}
+        limit ${sql.lit(maxFirstRows)}) as found
+      join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = found.contact_id
+      ${joinValuesLateral(plan)}
+      where ${plan.test({ as: 'row' })} order by c.id ${order} limit ${fetchLimit(limit)}
+    ), edge as materialized (
+      select ${end}(id) as id, ${end}(created_at) as created_at from top
+    ), span as materialized (
+      select c.id, c.created_at as sort_key from contacts c
+      where c.workspace_id = ${plan.workspaceId} and c.created_at ${isWithin!} (select created_at from edge)
+      order by c.created_at ${order}, c.id ${order} limit ${sql.lit(maxScannedRows + 1)}
+    ), beyond as materialized (
+      select c.id, span.sort_key from span
+      join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = span.id
+      ${joinValuesLateral(plan)}
+      where span.id ${isBeyond!} (select id from edge) and ${plan.test({ as: 'row' })}
+    ), page as materialized (
+      select id, sort_key from (
+        select id, created_at as sort_key from top union all select id, sort_key from beyond) as c
+      order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
+    ${selectPageRows(plan, request, false, sql`(select count(*) from span)`)}`.execute(tx)
+  return Number(rows[0]?.total ?? 0) > maxScannedRows ? undefined : { rows, scanned: true }
+}
+
+/** Whether a page of matches is likely to be found along the list with less effort than by looking up each. */
+const isDense = ({ sample }: FilterPlan, { limit }: PageRequest): boolean =>
+  sample !== undefined &&
+  sample.matched >= filterStrategy.minSampleMatches &&
+  (limit + 1) * sample.seen < (sample.matched * filterStrategy.maxScannedRows) / 2
+
+/**
+ * Finds a page along the list among the ids of all matches, which it counts in the same statement; undefined
+ * where the page is too far down, or there are too many.
+ */
+const scanForMatches = async (
+  tx: Db,
+  plan: FilterPlan,
+  request: PageRequest,
+  { ids }: CandidateQuery,
+): Promise<PageResult | undefined> => {
+  const { sort, limit } = request
+  const { maxScannedRows, maxExactTotal } = filterStrategy
+  const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
+    with found as materialized (
+      select contact_id from (${ids}) as found limit ${sql.lit(maxExactTotal + 1)}
+    ), page as materialized (
+      select c.id, c.sort_key from (${boundedScan(plan, request, maxScannedRows)}) as c
+      where c.id in (select contact_id from found)
+      order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
+    ${selectPageRows(plan, request, false, sql`(select count(*) from found)`)}`.execute(tx)
+  const total = Number(rows[0]?.total ?? 0)
+  return rows.length > limit && total <= maxExactTotal ? { rows, total } : undefined
 }
 
 /** Counts the contacts in list order up to and including `last`, the last row of a first page. */
@@ -299,7 +301,7 @@ const sortMatches = async (
     ? sql`unnest(${candidateIds}::bigint[]) as u (id)
         join contacts c on c.workspace_id = ${workspaceId} and c.id = u.id ${joinValuesLateral(plan)}`
     : sql`contacts c ${joinValues(plan)}`
-  const lead = plan.readsRelated && !candidateIds ? plan.candidates[0] : undefined
+  const lead = plan.readsRelated && !candidateIds ? (plan.matches ?? plan.candidates[0]) : undefined
   const inLead = lead ? sql`c.id in (${lead.ids}) and` : sql``
   // A few whole rows are carried along in less time than they are looked up again.
   const whole = maxMatches === filterStrategy.maxSortedMatches
@@ -312,7 +314,7 @@ const sortMatches = async (
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (
       select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key from ${source}
-      where ${inLead} ${plan.test({ as: candidateIds ? 'row' : 'set' })} ${afterCondition(request)}
+      where ${inLead} ${plan.matches ? sql`c.workspace_id = ${workspaceId}` : plan.test({ as: candidateIds ? 'row' : 'set' })} ${afterCondition(request)}
       ${matchLimit}
     ), page as materialized (
       select * from found order by ${orderBySortKey(sort, 'found')} limit ${rowLimit})

@@ -1,4 +1,5 @@
-import { listContactPage, type ContactPosition, type ContactSort } from '../../storage/contact-lists.ts'
+import { listContactPage } from '../../storage/contact-lists.ts'
+import type { ContactPosition, ContactSort } from '../../storage/contact-pages.ts'
 import type { Condition } from '../../storage/filters/predicates.ts'
 import type { Context } from '../core/context.ts'
 import { parseConditions } from '../filters/parse-filter.ts'

@@ -5,7 +5,13 @@ import { containsPattern, fold, hasTrigram } from '../text.ts'
 import { type Attrs, OPTION_FIELD_TYPES } from '../contact-values.ts'
 import type { ContactFilter, IdTest, TextField, TextTest, TimeTest, ValueCondition } from './filter.ts'
 import { INDEXED_LENGTH } from './distinct-values.ts'
-import { extractRegexLiterals, foldRegex, listRareCharacters, rareCharacters } from './patterns.ts'
+import {
+  extractRegexLiterals,
+  foldRegex,
+  listRareCharacters,
+  prefixPattern,
+  rareCharacters,
+} from './patterns.ts'
 import { foldedTest, idTest, isFoldedTest, numberTest, type Sql, timeTest } from './comparisons.ts'
 import {
   broadcastTest,
@@ -29,6 +35,10 @@ export type CandidateQuery = {
   branches: number
   /** No index that the planner would find by itself returns these. */
   derived?: true
+  /** An index has the contacts of this query in the order of their ids. */
+  sorted?: boolean
+  /** Each id once, and only of contacts that meet the condition. */
+  exact?: boolean
 }
 
 export const candidateRank = {
@@ -94,12 +104,15 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
       if (node.quantifier !== 'some') return []
       const indexed = node.where.some(({ field, test }) => field === 'id' && isPositive(test as IdTest))
       return [
-        relatedCandidates(
-          scope,
-          indexed ? candidateRank.range : candidateRank.scan,
-          sql`broadcast_recipients`,
-          node.where.map(broadcastTest),
-        ),
+        {
+          ...relatedCandidates(
+            scope,
+            indexed ? candidateRank.range : candidateRank.scan,
+            sql`broadcast_recipients`,
+            node.where.map(broadcastTest),
+          ),
+          sorted: node.where.some(({ field, test }) => field === 'id' && test.op === 'eq'),
+        },
       ]
     }
   }
@@ -181,19 +194,23 @@ const rareCandidates = (scope: PredicateScope, text: string): CandidateQuery[] =
       ]
 }
 
-/** Candidates for names where no trigram of the text is known. */
+/** Candidates for names that the planner would not find, or only by reading many contacts. */
 const derivedNameCandidates = (scope: PredicateScope, test: TextTest): CandidateQuery[] => {
   if (test.op === 'regex') {
     const { runs, prefix } = extractRegexLiterals(test.value)
-    const folded = runs.length === 0 && prefix === undefined ? foldRegex(test.value) : undefined
+    const folded = foldRegex(test.value)
     const first = folded?.first?.toSorted()
-    // The index of names suffices for this test.
-    const folding = first
-      ? sql`c.name_key >= ${first[0]} and c.name_key < ${nextCharacter(first.at(-1)!)}
-          and c.name_key ~ ${folded!.source}`
-      : folded?.hasTrigram
-        ? sql`c.search ~ ${folded.inLine}`
-        : undefined
+    const beginning =
+      prefix === undefined
+        ? first && sql`c.name_key >= ${first[0]} and c.name_key < ${nextCharacter(first.at(-1)!)}`
+        : sql`c.name_key like ${prefixPattern(prefix)}`
+    // The index of names suffices for the first of these tests.
+    const folding =
+      folded && beginning
+        ? sql`(${beginning} and c.name_key ~ ${folded.source})`
+        : folded?.hasTrigram && runs.length === 0
+          ? sql`c.search ~ ${folded.inLine}`
+          : undefined
     return folding ? [{ ...contactCandidates(scope, candidateRank.text, folding), derived: true }] : []
   }
   return isFoldedTest(test) && test.op !== 'notContains' && !hasTrigram(fold(test.value))
@@ -230,7 +247,13 @@ const storedTextCandidates = (
     )
   }
   const matching = scope.values.get(test)
-  if (matching) return candidates(candidateRank.value, isValue(matching))
+  if (matching) {
+    const exact =
+      isFoldedTest(test) &&
+      field.type !== 'multiselect' &&
+      matching.every((key) => [...key].length < INDEXED_LENGTH)
+    return candidates(candidateRank.value, isValue(matching)).map((query) => ({ ...query, exact }))
+  }
   // The trigram index holds only free text, no options.
   const isFreeText = !OPTION_FIELD_TYPES.includes(field.type)
   if (test.op === 'regex') {
@@ -264,13 +287,17 @@ const valueCandidates = (
   const conditions = valueConditions(field, where)
   if (conditions === false)
     return [{ rank: candidateRank.id, branches: 1, ids: sql`select 0::bigint as contact_id where false` }]
+  const isOnly = conditions.length === 1
   const candidates = (rank: number, test: Sql): CandidateQuery =>
     relatedCandidates(scope, rank, sql`contact_attributes`, [sql`r.field_id = ${field.id}::bigint`, test])
   return conditions
     .flatMap((condition): CandidateQuery[] => {
       switch (condition.as) {
         case 'string':
-          return storedTextCandidates(scope, field, condition.test)
+          return storedTextCandidates(scope, field, condition.test).map((query) => ({
+            ...query,
+            exact: query.exact === true && isOnly,
+          }))
         case 'number':
           return condition.test.op === 'ne' || condition.test.op === 'notIn'
             ? []
@@ -311,9 +338,14 @@ const labelCandidates = (
   const labelIds = scope.labels.get(node)
   return labelIds
     ? [
-        relatedCandidates(scope, candidateRank.label, table, [
-          sql`${column} = any(${labelIds.map(toStorableId)}::bigint[])`,
-        ]),
+        {
+          ...relatedCandidates(scope, candidateRank.label, table, [
+            labelIds.length === 1
+              ? sql`${column} = ${toStorableId(labelIds[0]!)}::bigint`
+              : sql`${column} = any(${labelIds.map(toStorableId)}::bigint[])`,
+          ]),
+          sorted: labelIds.length === 1,
+        },
       ]
     : []
 }
@@ -342,6 +374,7 @@ export const equalityCandidates = (
       rank: candidateRank.value,
       branches: 1,
       derived: true,
+      exact: true,
       ids: sql`
         select f.contact_id from contact_facts f
         where f.workspace_id = ${workspaceId} and f.attrs @> ${JSON.stringify(attrs)}::jsonb`,

@@ -28,7 +28,11 @@ export const countMatches = async (
   const all = await loadCounter(tx, workspaceId, 'contacts')
   const plan = await createFilterPlan(tx, workspaceId, conditions, stepMs)
   if (plan.conditions.length === 0) return { count: all, approximate: false }
-  if (plan.candidateIds && plan.areMatches) return { count: plan.candidateIds.length, approximate: false }
+  if (plan.matches) {
+    const { rows } = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
+      select count(*) as n from (${plan.matches.ids}) as found`.execute(tx)
+    return { count: Number(rows[0]!.n), approximate: false }
+  }
   if (plan.candidateIds && stepMs !== undefined) {
     const found = await filterInSteps(tx, plan, plan.candidateIds, createStepSize(stepMs))
     return { count: found.length, approximate: false }

@@ -1,13 +1,10 @@
 import { sql } from 'kysely'
 import type { Db } from '../database.ts'
 import { fold, hasTrigram } from '../text.ts'
-import type { FoldedTextTest, TextTest } from './filter.ts'
+import type { FoldedTextTest, MatchingValues, TextTest } from './filter.ts'
 import { isFoldedTest } from './comparisons.ts'
 import { extractRegexLiterals, foldRegex } from './patterns.ts'
 import type { Condition } from './predicates.ts'
-
-/** The folded values, or the first 200 characters of longer ones, that may meet a test of a custom field. */
-export type MatchingValues = ReadonlyMap<TextTest, readonly string[]>
 
 /** A field with more values is searched in another way. Reading so many takes about 3 ms. */
 const MAX_VALUES = 300

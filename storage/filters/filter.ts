@@ -102,3 +102,6 @@ export const valueKinds: Record<CustomFieldType, ValueCondition['as']> = {
   date: 'date',
   datetime: 'date',
 }
+
+/** The folded values, or the first 200 characters of longer ones, that may meet a test of a custom field. */
+export type MatchingValues = ReadonlyMap<TextTest, readonly string[]>

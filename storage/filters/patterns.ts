@@ -99,7 +99,10 @@ export const foldRegex = (regex: string): FoldedRegex | undefined => {
     atom.certain = isAscii && isCertainAfter
     isCertainAfter = isAscii && (isCertainAfter || !/[*?]/.test(atom.quantifier))
   }
-  const parts = atoms.map((atom) => (atom.certain ? atom.text + atom.quantifier : '.*')).join('')
+  const parts = atoms
+    .map((atom) => (atom.certain ? atom.text + atom.quantifier : '.*'))
+    .join('')
+    .replaceAll(/(\.\*)+/g, '.*')
   const isMandatory = (atom: Atom | undefined): atom is Atom =>
     atom !== undefined && atom.certain && !/[*?]/.test(atom.quantifier) && /^[a-z0-9]/.test(atom.chars[0]!)
   const [head] = atoms

@@ -24,8 +24,8 @@ export type FilterPlan = {
   conditions: readonly Condition[]
   /** Contains the ids of all matches; undefined when there are too many, or no index finds them. */
   candidateIds: readonly string[] | undefined
-  /** Those are the matches, and need no test. */
-  areMatches: boolean
+  /** Returns the ids of exactly the matches. */
+  matches: CandidateQuery | undefined
   /** Undefined when no sample was read. */
   sample: Sample | undefined
   /** The sample shows that many match. */
@@ -85,7 +85,7 @@ export const createFilterPlan = async (
     readsValues: nodes.some((node) => node.kind === 'attributes'),
     stepMs: undefined,
     candidateIds: undefined,
-    areMatches: false,
+    matches: undefined,
     sample: undefined,
     isCommon: false,
     candidates: [],
@@ -98,7 +98,7 @@ export const createFilterPlan = async (
         sql` and `,
       ),
   }
-  if (conditions.some(isNever)) return { ...plan, stepMs, candidateIds: [], areMatches: true }
+  if (conditions.some(isNever)) return { ...plan, stepMs, candidateIds: [] }
   // Lists without a filter have an index for every condition.
   if (nodes.every(({ kind }) => kind === 'flag' || kind === 'query') && !nodes.some(isShortQuery)) return plan
   if (stepMs !== undefined)
@@ -128,8 +128,8 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
   const [first] = targets
   // The few contacts with an exact value need no sample.
   if (first && first.query.rank <= candidateRank.exact && plan.readsRelated) {
-    const found = await probeTargets(tx, targets)
-    return { ...plan, candidates: targets.map(({ query }) => query), candidateIds: found?.ids }
+    const candidates = targets.map(({ query }) => query)
+    return { ...plan, candidates, candidateIds: await probeTargets(tx, targets) }
   }
   const sample = await sampleContacts(
     tx,
@@ -146,23 +146,25 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
     .toSorted((a, b) => a.met - b.met)
   const isCommon =
     sample.matched >= filterStrategy.minSampleMatches && estimateMatches(sample) >= countableMatches()
-  // A common condition is not worth a probe, which would gather all its rows from a trigram index before it
-  // returns the first.
-  const worthProbing = bySelectivity.filter(
-    ({ met, query }) =>
-      (plan.readsRelated || query.derived) &&
-      (met === Infinity || met * perSample < COMMON_FACTOR * filterStrategy.maxCandidates),
-  )
-  const found = isCommon ? undefined : await probeTargets(tx, worthProbing)
-  return {
+  const ranked: FilterPlan = {
     ...plan,
     candidates: bySelectivity.map(({ query }) => query),
     candidateRows: (bySelectivity[0]?.met ?? Infinity) * perSample,
     sample,
     isCommon,
-    candidateIds: found?.ids,
-    areMatches: found !== undefined && plan.conditions.every((node) => found.target.exact.includes(node)),
   }
+  const [best] = bySelectivity
+  if (isCommon || !best) return ranked
+  if (best.query.exact && plan.conditions.every((node) => best.covered.includes(node)))
+    return { ...ranked, matches: best.query }
+  // A common condition is not worth a probe, which would gather all its rows from a trigram index before it
+  // returns the first.
+  const worthProbing = bySelectivity.filter(
+    ({ met, query }) =>
+      (plan.readsRelated || query.derived) &&
+      (met === Infinity || met * perSample <= filterStrategy.maxCandidates),
+  )
+  return { ...ranked, candidateIds: await probeTargets(tx, worthProbing) }
 }
 
 /** How much more a sample must show before it is certain that a limit is exceeded. */
@@ -173,9 +175,9 @@ export const countableMatches = (): number => COMMON_FACTOR * filterStrategy.max
 type Scope = Omit<PredicateScope, 'form'>
 
 /**
- * Conditions that must hold, and a candidate query for them. `exact`: those that all of its contacts meet.
+ * Conditions that must hold, and a candidate query for them.
  */
-type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; exact: readonly Condition[] }
+type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery }
 
 /** Returns the candidate query of each condition that must hold and has one, the most selective first. */
 const listCandidates = (scope: Scope, conditions: readonly Condition[]): CandidateQuery[] =>
@@ -190,11 +192,9 @@ const listProbeTargets = (scope: Scope, conditions: readonly Condition[]): Probe
   const targets = others.flatMap((node): ProbeTarget[] =>
     candidateQueries({ ...scope, form: { as: 'row' } }, node)
       .slice(0, 1)
-      .map((query) => ({ covered: [node], query, exact: [] })),
+      .map((query) => ({ covered: [node], query })),
   )
-  return [...(equal ? [{ ...equal, exact: equal.covered }] : []), ...targets].toSorted(
-    (a, b) => a.query.rank - b.query.rank,
-  )
+  return [...(equal ? [equal] : []), ...targets].toSorted((a, b) => a.query.rank - b.query.rank)
 }
 
 /** Joins `f`, the values of each `c`, by one look-up each; nothing where no condition reads them. */
@@ -258,13 +258,10 @@ const resolveLabelIds = async (
  * Returns the ids that the first query finds which finds few; undefined when all find too many. The planner's
  * estimates cannot replace this: they were measured to be wrong by a factor of hundreds.
  */
-const probeTargets = async (
-  tx: Db,
-  targets: readonly ProbeTarget[],
-): Promise<{ ids: string[]; target: ProbeTarget } | undefined> => {
-  for (const target of targets.slice(0, filterStrategy.maxProbes)) {
-    const ids = await probeCandidates(tx, target.query, filterStrategy.maxCandidates)
-    if (ids) return { ids, target }
+const probeTargets = async (tx: Db, targets: readonly ProbeTarget[]): Promise<string[] | undefined> => {
+  for (const { query } of targets.slice(0, filterStrategy.maxProbes)) {
+    const ids = await probeCandidates(tx, query, filterStrategy.maxCandidates)
+    if (ids) return ids
   }
   return undefined
 }

@@ -25,13 +25,13 @@ import {
   type ContactFilter,
   type FoldedTextTest,
   type LabelCondition,
+  type MatchingValues,
   type TextField,
   type TextTest,
   type TimeField,
   type ValueCondition,
   valueKinds,
 } from './filter.ts'
-import type { MatchingValues } from './distinct-values.ts'
 import { extractRegexLiterals, prefixPattern } from './patterns.ts'
 
 /** A condition of a search: a filter, or text in the name or the phone (`query`). */

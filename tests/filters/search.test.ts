@@ -24,9 +24,15 @@ const createSearch =
 const defaultStrategy = { ...filterStrategy }
 const strategies: Record<string, Partial<typeof filterStrategy>> = {
   'default thresholds': {},
-  'no candidate sets': { maxCandidates: 0, maxSortedMatches: 0 },
+  'no candidate sets': { maxCandidates: 0, maxSortedMatches: 0, maxExactTotal: 0, maxLeadRows: 0 },
   'small candidate sets': { maxCandidates: 20, maxSortedMatches: 20, maxProbes: 1 },
-  'short index scans': { maxCandidates: 5, maxScannedRows: 10, maxSortedMatches: 10 },
+  'short index scans': {
+    maxCandidates: 5,
+    maxFirstRows: 2,
+    maxScannedRows: 30,
+    maxSortedMatches: 10,
+    maxExactTotal: 10,
+  },
   'no index scans': {
     maxCandidates: 0,
     maxScannedRows: 0,
