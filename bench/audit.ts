@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import postgres from 'postgres'
@@ -11,7 +12,6 @@ import { perform } from '../server/core/perform.ts'
 import { createStaff, createWorkspace } from '../storage/admin.ts'
 import { migrate, openStorage } from '../storage/open.ts'
 import { createBenchDatabase, createFullKey, dropBenchDatabase, withPostgres } from './databases.ts'
-import { createCpuReader, type ReadCpuMs } from './processor-time.ts'
 import { median } from './statistics.ts'
 
 /**
@@ -36,6 +36,7 @@ const [rounds, seconds, flight, rows] = [flags.rounds, flags.seconds, flags.flig
 const MAX_CPU_RATIO = 1.15
 const MAX_READ_MS = 250
 /** The unit of the times in /proc. */
+const CLOCK_TICK_MS = 10
 const print = (text: string): void => void process.stdout.write(`${text}\n`)
 
 const call = async (app: App, key: string, name: string, input: Record<string, unknown>): Promise<string> => {
@@ -54,6 +55,31 @@ const call = async (app: App, key: string, name: string, input: Record<string, u
 }
 
 type WriteRound = { perSecond: number; cpuMs: number }
+type ReadCpuMs = () => Promise<number>
+
+/**
+ * Returns a reader of the processor time that this process and those of the database have used, in
+ * milliseconds. Database processes on another machine are not included.
+ */
+const createCpuReader =
+  (sql: postgres.Sql): ReadCpuMs =>
+  async () => {
+    const pids = await sql<
+      { pid: number }[]
+    >`select pid from pg_stat_activity where datname = current_database()`
+    const ticks = pids
+      .map(({ pid }) => `/proc/${pid}/stat`)
+      .filter((file) => existsSync(file))
+      .map((file) =>
+        readFileSync(file, 'utf8')
+          .replace(/^.*\) /, '')
+          .split(' '),
+      )
+      .reduce((sum, fields) => sum + Number(fields[11]) + Number(fields[12]), 0)
+    const { user, system } = process.cpuUsage()
+    return ticks * CLOCK_TICK_MS + (user + system) / 1000
+  }
+
 /** Writes for `--seconds`, `--flight` calls at once. */
 const runRound = async (readCpuMs: ReadCpuMs, write: () => Promise<unknown>): Promise<WriteRound> => {
   const cpuBefore = await readCpuMs()

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Kysely } from 'kysely'
 import { pino } from 'pino'
-import postgres from 'postgres'
 import { findOperation } from '../catalog/index.ts'
 import { createApp } from '../server/create-app.ts'
 import { createMetrics } from '../server/metrics.ts'
@@ -12,12 +11,13 @@ import { perform } from '../server/core/perform.ts'
 import type { Database } from '../storage/database.ts'
 import { createClientFactory } from '../storage/client.ts'
 import { createPipelinedDialect } from '../storage/driver.ts'
+import { HEAVY_APPLICATION_NAME } from '../storage/embedded/session-queue.ts'
 import { createPool } from '../storage/pool.ts'
 import { type Dataset, fillDatabase } from './data.ts'
 import { dropBenchDatabase, withPostgres } from './databases.ts'
 import { type FilterCase, createFilterCases } from './filter-cases.ts'
 import { startProduct } from './processes.ts'
-import { createCpuReader, type ReadCpuMs } from './processor-time.ts'
+import { openProcessorReader, type ProcessorReader } from './processor.ts'
 import { median } from './statistics.ts'
 
 /**
@@ -71,14 +71,14 @@ const createPost =
 /** Runs the variants of a filter in turn, after one round that is not measured. */
 const measureFilter = async (
   post: ReturnType<typeof createPost>,
-  readCpuMs: ReadCpuMs,
+  startCpu: () => ReturnType<ProcessorReader['start']> | undefined,
   { bodies }: FilterCase,
 ): Promise<FilterTiming> => {
   for (const body of bodies) await post('/v1/contacts/search', body)
   const results = []
-  const cpuBefore = await readCpuMs()
+  const stopCpu = await startCpu()
   for (let i = 0; i < runs; i++) results.push(await post('/v1/contacts/search', bodies[i % bodies.length]!))
-  const cpuMs = ((await readCpuMs()) - cpuBefore) / runs
+  const cpu = await stopCpu?.()
   const { response } = await post('/v1/contacts/search', bodies[0]!)
   const counts = []
   for (let i = 0; i < 3; i++) counts.push(await post('/v1/contacts/count', bodies[0]!))
@@ -87,7 +87,7 @@ const measureFilter = async (
   return {
     median: median(times),
     worst: Math.max(...times),
-    cpuMs,
+    cpuMs: cpu ? (cpu.server + cpu.database) / 1000 / runs : NaN,
     rows: (response['data'] as unknown[]).length,
     total: response['total'] as number | null,
     approximate: response['approximate'] as boolean | null,
@@ -196,21 +196,21 @@ const measureSize = async (
   plans: boolean,
 ): Promise<void> => {
   const product = await startProduct(dataset.databaseUrl, `${root}bin/wcrm.js`)
-  const sql = postgres(dataset.databaseUrl, { max: 1, onnotice: () => {} })
+  const reader = await openProcessorReader(dataset.databaseUrl)
   try {
-    const readCpuMs = createCpuReader(sql, product.pid)
+    const startCpu = () => reader?.start(product.pid, HEAVY_APPLICATION_NAME)
     const post = createPost(product.url, dataset.key)
     const cases = (await createFilterCases(post, dataset)).filter(
       ({ name }) => !flags.only || flags.only.split(',').includes(name),
     )
     for (const filterCase of cases) {
-      const timing = await measureFilter(post, readCpuMs, filterCase)
+      const timing = await measureFilter(post, startCpu, filterCase)
       timings.set(filterCase.name, [...(timings.get(filterCase.name) ?? []), timing])
       process.stderr.write(`${formatLine(filterCase.name, [timing])}\n`)
     }
     if (plans) await writePlans(dataset, cases)
   } finally {
-    await sql.end()
+    await reader?.close()
     await product.stop()
   }
 }
