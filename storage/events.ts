@@ -1,5 +1,6 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
+import { QUICK } from './driver.ts'
 import { toStorableTime } from './times.ts'
 
 export type EventRow = { id: string; type: string; occurred_at: string; data: unknown }
@@ -124,6 +125,49 @@ const findEndedXid = async (db: Db, workspaceId: string): Promise<string | undef
       where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(db)
   ).rows[0]?.xid
 
+/** `end`: the transaction id before which events are scanned. */
+type ScanRequest = {
+  after: EventPosition | undefined
+  filter: EventFilter
+  limit: number
+  end: RawBuilder<unknown>
+}
+
+const allEnded = sql`pg_snapshot_xmin(pg_current_snapshot())`
+
+const selectEvents = (workspaceId: string, { after, limit, end }: ScanRequest) => sql`
+  select xid, id, type, occurred_at, data from events
+  where workspace_id = ${workspaceId} and xid < ${end}
+    ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
+  order by xid, id limit ${limit}`
+
+const scanAllTypes = async (db: Db, workspaceId: string, request: ScanRequest): Promise<EventScan> => {
+  const { rows: events } = await sql<LoggedEvent>`${sql.raw(QUICK)}
+    select xid::text as xid, id, type, occurred_at, data
+    from (${selectEvents(workspaceId, request)}) as e`.execute(db)
+  const last = events.at(-1)
+  return { events, last: last && { xid: last.xid, id: last.id }, more: events.length === request.limit }
+}
+
+const scanFiltered = async (db: Db, workspaceId: string, request: ScanRequest): Promise<EventScan> => {
+  const { rows } = await sql<LoggedEvent & { show: boolean; scanned: string }>`
+    select xid::text as xid, id, type, occurred_at, case when show then data end as data, show, scanned
+    from (
+      select e.*, ${matchesFilter(request.filter)} as show, row_number() over (order by xid, id) as n,
+        count(*) over () as scanned
+      from (${selectEvents(workspaceId, request)}) as e
+    ) as s where show or n = scanned order by n`.execute(db)
+  const last = rows.at(-1)
+  return {
+    events: rows.filter(({ show }) => show).map(({ show: _show, scanned: _scanned, ...event }) => event),
+    last: last && { xid: last.xid, id: last.id },
+    more: last !== undefined && Number(last.scanned) === request.limit,
+  }
+}
+
+/** Events of all types up to this number are read in a fraction of a millisecond. */
+const MAX_QUICK_EVENTS = 101
+
 /**
  * Scans up to `limit` events after a position, oldest first. Returns those that match the filter, the last
  * position scanned, and whether there may be more. An event is not scanned while an earlier one may still
@@ -136,27 +180,21 @@ export const scanEvents = async (
   filter: EventFilter,
   limit: number,
 ): Promise<EventScan> => {
+  const isFiltered = filter.types !== undefined || filter.channels !== undefined
+  const scan = (request: ScanRequest) => (isFiltered ? scanFiltered : scanAllTypes)(db, workspaceId, request)
+  // A page that is full by what has surely ended needs no look at the locks.
+  const isQuick = !isFiltered && limit <= MAX_QUICK_EVENTS
+  const first = isQuick ? await scan({ after, filter, limit, end: allEnded }) : undefined
+  if (first?.more) return first
+  const { events = [], last } = first ?? {}
   const endedXid = await findEndedXid(db, workspaceId)
-  const end =
-    endedXid === undefined ? sql`pg_snapshot_xmin(pg_current_snapshot())` : sql`${endedXid}::text::xid8`
-  const { rows } = await sql<LoggedEvent & { show: boolean; scanned: string }>`
-    select xid::text as xid, id, type, occurred_at, case when show then data end as data, show, scanned
-    from (
-      select e.*, ${matchesFilter(filter)} as show, row_number() over (order by xid, id) as n,
-        count(*) over () as scanned
-      from (
-        select xid, id, type, occurred_at, data from events
-        where workspace_id = ${workspaceId} and xid < ${end}
-          ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
-        order by xid, id limit ${limit}
-      ) as e
-    ) as s where show or n = scanned order by n`.execute(db)
-  const last = rows.at(-1)
-  return {
-    events: rows.filter(({ show }) => show).map(({ show: _show, scanned: _scanned, ...event }) => event),
-    last: last && { xid: last.xid, id: last.id },
-    more: last !== undefined && Number(last.scanned) === limit,
-  }
+  const rest = await scan({
+    after: last ?? after,
+    filter,
+    limit: limit - events.length,
+    end: endedXid === undefined ? allEnded : sql`${endedXid}::text::xid8`,
+  })
+  return { events: [...events, ...rest.events], last: rest.last ?? last, more: rest.more }
 }
 
 /**

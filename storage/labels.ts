@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { addToCounters, deleteCounter } from './counters.ts'
+import { addToCounters, deleteCounter, randomShard } from './counters.ts'
 import type { Db } from './database.ts'
 import { toStorableId } from './ids.ts'
 import { containsPattern, fold } from './text.ts'
@@ -180,24 +180,67 @@ export const hasContacts = async (tx: Db, workspaceId: string, ids: readonly str
     .limit(1)
     .executeTakeFirst()) !== undefined
 
+export type LabelChanges = {
+  /** Ids of those of the contacts that exist. */
+  contacts: string[]
+  /** The labels that contacts gained or lost. */
+  pairs: { label: string; contact: string }[]
+}
+
 /**
- * Locks those of these contacts that exist, in the order of their ids, so that they are not deleted before
- * the labels are written. Returns their ids.
+ * Adds every label to, or removes it from, those of these contacts that exist, with their counts and times, in
+ * one statement. The contacts are locked in the order of their ids, so that they are not deleted meanwhile.
  */
-export const lockContacts = async (
+export const changeContactLabels = async (
   tx: Db,
   workspaceId: string,
-  ids: readonly string[],
-): Promise<string[]> => {
-  const rows = await tx
-    .selectFrom('contacts')
-    .select('id')
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', sql<string>`any(${ids.map(toStorableId)}::bigint[])`)
-    .orderBy('id')
-    .forNoKeyUpdate()
-    .execute()
-  return rows.map((row) => row.id)
+  { kind, action, labelIds, contactIds, now }: LabelChangeRequest,
+): Promise<LabelChanges> => {
+  const { links, column } = tables[kind]
+  const change =
+    action === 'add'
+      ? sql`
+        insert into ${links} (workspace_id, ${column}, contact_id)
+        select ${workspaceId}::bigint, l, locked.id from unnest(${labelIds}::bigint[]) as l, locked
+        order by l, locked.id
+        on conflict do nothing returning ${column} as label, contact_id as contact`
+      : sql`
+        delete from ${links} where workspace_id = ${workspaceId} and ${column} = any(${labelIds}::bigint[])
+          and contact_id = any(array(select id from locked))
+        returning ${column} as label, contact_id as contact`
+  const sign = sql.raw(action === 'add' ? '' : '-')
+  const { rows } = await sql<{ contact: string; labels: string[] | null }>`
+    with locked as materialized (
+      select id from contacts
+      where workspace_id = ${workspaceId} and id = any(${contactIds.map(toStorableId)}::bigint[])
+      order by id for no key update
+    ), pairs as (${change}
+    ), counted as (
+      insert into counters (workspace_id, subject, shard, n)
+      select ${workspaceId}::bigint, ${`${kind}:`} || label, ${randomShard()}::smallint, ${sign}count(*) from pairs
+      group by label order by 2
+      on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n
+    ), touched as (
+      update contacts set updated_at = ${now}::timestamptz
+      where workspace_id = ${workspaceId} and id in (select contact from pairs)
+    )
+    select locked.id as contact, array_agg(pairs.label order by pairs.label)
+      filter (where pairs.label is not null) as labels
+    from locked left join pairs on pairs.contact = locked.id
+    group by locked.id order by locked.id`.execute(tx)
+  return {
+    contacts: rows.map(({ contact }) => contact),
+    pairs: rows.flatMap(({ contact, labels }) => (labels ?? []).map((label) => ({ label, contact }))),
+  }
+}
+
+/** `now`: the time that contacts get whose labels change. */
+export type LabelChangeRequest = {
+  kind: LabelKind
+  action: 'add' | 'remove'
+  labelIds: readonly string[]
+  contactIds: readonly string[]
+  now: string
 }
 
 /** Adds every label to every contact. Returns the pairs that are new. */
@@ -215,23 +258,6 @@ export const linkLabels = async (
       order by l, c
     on conflict do nothing returning ${column} as label, contact_id as contact`.execute(tx)
   await addToCounters(tx, workspaceId, countByLabel(kind, rows, 1))
-  return rows
-}
-
-/** Removes every label from every contact. Returns the pairs that existed. */
-export const unlinkLabels = async (
-  tx: Db,
-  workspaceId: string,
-  kind: LabelKind,
-  labelIds: readonly string[],
-  contactIds: readonly string[],
-): Promise<{ label: string; contact: string }[]> => {
-  const { links, column } = tables[kind]
-  const { rows } = await sql<{ label: string; contact: string }>`
-    delete from ${links} where workspace_id = ${workspaceId} and ${column} = any(${labelIds}::bigint[])
-      and contact_id = any(${contactIds}::bigint[])
-    returning ${column} as label, contact_id as contact`.execute(tx)
-  await addToCounters(tx, workspaceId, countByLabel(kind, rows, -1))
   return rows
 }
 

@@ -58,7 +58,7 @@ export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) =
     name: toContactName(input.name),
     values,
     groups: await resolveGroups(ctx, input.group_ids ?? []),
-    tags: await resolveTags(ctx, input.tags ?? [], true),
+    tags: await resolveTags(ctx, input.tags ?? [], async () => true),
   }
   if (values.size > 0) await markFirstUse(ctx, values)
   if (isBlindRehearsal(ctx)) return await rehearseBlindly(ctx, upsert, fields)

@@ -1,13 +1,10 @@
-import { touchContacts } from '../../storage/contacts.ts'
 import {
+  changeContactLabels,
   countLabels,
   type Label,
   type LabelKind,
   type LabelRow,
-  linkLabels,
-  lockContacts,
   listLabelPage,
-  unlinkLabels,
 } from '../../storage/labels.ts'
 import type { Context } from '../core/context.ts'
 import type { InputOf, OutputOf } from '../core/handler.ts'
@@ -80,18 +77,15 @@ export const changeLabels = async (
   labels: readonly Label[],
   contactIds: LabelRefs,
 ): Promise<{ output: BulkLabelOutput; changes: LabelChange[] }> => {
-  const workspaceId = ctx.actor.workspace.id
   const requested = distinctIds(contactIds)
-  const found = await lockContacts(ctx.tx, workspaceId, requested)
-  const output = toBulkOutput(requested, found)
-  if (found.length === 0 || labels.length === 0) return { output, changes: [] }
-  const labelIds = labels.map((label) => label.id)
-  const pairs =
-    action === 'add'
-      ? await linkLabels(ctx.tx, workspaceId, kind, labelIds, found)
-      : await unlinkLabels(ctx.tx, workspaceId, kind, labelIds, found)
-  await touchContacts(ctx.tx, workspaceId, [...new Set(pairs.map((pair) => pair.contact))], ctx.now)
-  return { output, changes: groupByLabels(labels, pairs) }
+  const { contacts, pairs } = await changeContactLabels(ctx.tx, ctx.actor.workspace.id, {
+    kind,
+    action,
+    labelIds: labels.map((label) => label.id),
+    contactIds: requested,
+    now: ctx.now,
+  })
+  return { output: toBulkOutput(requested, contacts), changes: groupByLabels(labels, pairs) }
 }
 
 const toBulkOutput = (requested: readonly string[], found: readonly string[]): BulkLabelOutput => {

@@ -14,9 +14,8 @@ export const listTags: Handler<'crm_list_tags'> = (ctx, input) =>
 
 export const tagContacts: Handler<'crm_tag_contacts'> = async (ctx, input) => {
   // A tag is created for contacts, so not where none of them exists.
-  const exists = await hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(input.contact_ids))
-  if (!exists) listNewTagNames(await findTags(ctx, input.tags), input.tags)
-  const tags = await resolveTags(ctx, input.tags, exists)
+  const hasAny = () => hasContacts(ctx.tx, ctx.actor.workspace.id, distinctIds(input.contact_ids))
+  const tags = await resolveTags(ctx, input.tags, hasAny)
   const { output, changes } = await changeLabels(ctx, 'tag', 'add', tags, input.contact_ids)
   for (const { labels, contactIds } of changes)
     ctx.emit('contact.tags_added/1', { contact_ids: contactIds, tags: labels })
@@ -24,7 +23,7 @@ export const tagContacts: Handler<'crm_tag_contacts'> = async (ctx, input) => {
 }
 
 export const untagContacts: Handler<'crm_untag_contacts'> = async (ctx, input) => {
-  const tags = await resolveTags(ctx, input.tags, false)
+  const tags = selectTags(await findTags(ctx, input.tags), input.tags)
   const { output, changes } = await changeLabels(ctx, 'tag', 'remove', tags, input.contact_ids)
   for (const { labels, contactIds } of changes)
     ctx.emit('contact.tags_removed/1', { contact_ids: contactIds, tags: labels })
@@ -95,10 +94,18 @@ export const createTags = async (
 /** `createdInDryRun`: the tag is rolled back with the dry run, so that its id means nothing to the caller. */
 export type ResolvedTag = Label & { createdInDryRun: boolean }
 
-/** Resolves tags given by name or id. With `create`, unknown names become tags; without, they are ignored. */
-export const resolveTags = async (ctx: Context, refs: LabelRefs, create: boolean): Promise<ResolvedTag[]> => {
+/**
+ * Resolves tags given by name or id. Unknown names become tags where `mayCreate` returns true, which is called
+ * only for them, and are ignored otherwise. Throws 400 `unknown_tag` for unknown integers, which cannot be names.
+ */
+export const resolveTags = async (
+  ctx: Context,
+  refs: LabelRefs,
+  mayCreate: () => Promise<boolean>,
+): Promise<ResolvedTag[]> => {
   const before = await findTags(ctx, refs)
-  const index = create ? await createTags(ctx, before, listNewTagNames(before, refs), refs) : before
+  const names = listNewTagNames(before, refs)
+  const index = names.length > 0 && (await mayCreate()) ? await createTags(ctx, before, names, refs) : before
   return selectTags(index, refs).map((tag) => ({
     ...tag,
     createdInDryRun: ctx.dryRun && !before.byId.has(tag.id),
