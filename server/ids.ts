@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-
-const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+import { encodeUlidTime, ULID_DIGITS } from '../storage/ulid-time.ts'
 
 /*
  * State of the process, not of an app: random bytes are drawn for many ids at once, because one draw costs as
@@ -15,18 +14,13 @@ let used = POOL_BYTES
  * time.
  */
 export const createUlid = (time = Date.now()): string => {
-  let head = ''
-  for (let i = 0; i < 10; i++) {
-    head = CROCKFORD[time % 32]! + head
-    time = Math.floor(time / 32)
-  }
   if (used === POOL_BYTES) {
     pool = randomBytes(POOL_BYTES)
     used = 0
   }
   let tail = ''
-  for (const end = used + 16; used < end; used++) tail += CROCKFORD[pool[used]! & 31]
-  return head + tail
+  for (const end = used + 16; used < end; used++) tail += ULID_DIGITS[pool[used]! & 31]
+  return encodeUlidTime(time) + tail
 }
 
 export const createRequestId = (): string => `req_${createUlid()}`
@@ -44,4 +38,4 @@ export const createEventId = (): string => {
 }
 
 const increment = (id: string): string =>
-  id.replace(/[^Z]Z*$/, (end) => CROCKFORD[CROCKFORD.indexOf(end[0]!) + 1]! + '0'.repeat(end.length - 1))
+  id.replace(/[^Z]Z*$/, (end) => ULID_DIGITS[ULID_DIGITS.indexOf(end[0]!) + 1]! + '0'.repeat(end.length - 1))

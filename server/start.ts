@@ -8,6 +8,7 @@ import type { Config } from './config.ts'
 import type { App } from './core/app.ts'
 import { stopStreams } from './events/stream.ts'
 import { errorLogDetails } from './jobs/log-details.ts'
+import { createAllPartitions } from './jobs/partitions.ts'
 
 /** The location of the database: PostgreSQL if it is configured, else the data folder. */
 export const toLocation = (config: Pick<Config, 'databaseUrl' | 'dataDir'>): Location =>
@@ -39,6 +40,7 @@ export const openMigrated = async (config: Config, warn: (message: string) => vo
     })
     try {
       await migrate(noTimeout.db)
+      await createAllPartitions(noTimeout.db, config, new Date().toISOString())
     } finally {
       await noTimeout.close()
     }

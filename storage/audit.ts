@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN } from './driver.ts'
 import { toStorableId } from './ids.ts'
+import { AUDIT_SEQUENCE_BITS } from './partitions.ts'
 
 type AuditTransport = 'rest' | 'ops' | 'mcp' | 'cli'
 export type AuditOutcome = 'done' | 'refused' | 'failed'
@@ -23,17 +24,15 @@ export type AuditEntry = {
   request_id: string
 }
 
-/** How many bits of an id are below its time (storage/migrations/0007-audit.ts). */
-const SEQUENCE_BITS = 18n
 const MAX_ID = (1n << 63n) - 1n
 
 /** Returns the smallest id of a time, which may be any that ISO 8601 can express. */
 const firstIdAt = (time: string): string => {
-  const id = BigInt(Date.parse(time)) << SEQUENCE_BITS
+  const id = BigInt(Date.parse(time)) << AUDIT_SEQUENCE_BITS
   return String(id < 0n ? 0n : id > MAX_ID ? MAX_ID : id)
 }
 
-const toTime = (id: string): string => new Date(Number(BigInt(id) >> SEQUENCE_BITS)).toISOString()
+const toTime = (id: string): string => new Date(Number(BigInt(id) >> AUDIT_SEQUENCE_BITS)).toISOString()
 
 const insertStatement = (workspaceId: string, e: AuditEntry): RawBuilder<unknown> => sql`
   insert into audit_log (workspace_id, id, staff_id, key_id, door, client, operation, target_type,
@@ -122,8 +121,8 @@ export const listAuditRows = async (
   return rows.map((row) => ({ ...row, at: toTime(row.id) }))
 }
 
-/** Deletes a batch of rows of each workspace from before this time. Returns the count. */
-export const deleteAuditBefore = async (db: Db, time: string, limit = 5000): Promise<number> => {
+/** Deletes up to `limit` rows of each workspace from before this time. Returns the count. */
+export const deleteAuditBefore = async (db: Db, time: string, limit: number): Promise<number> => {
   const { rows } = await sql<{ n: string }>`
     with deleted as (
       delete from audit_log where (workspace_id, id) in (

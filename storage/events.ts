@@ -201,7 +201,7 @@ export const scanEvents = async (
  * Deletes events from before a time that no unfinished delivery needs, up to `limit` of each workspace.
  * Returns the count.
  */
-export const deleteEventsBefore = async (db: Db, time: string, limit = 1000): Promise<number> => {
+export const deleteEventsBefore = async (db: Db, time: string, limit: number): Promise<number> => {
   const { rows } = await sql<{ count: string }>`
     with deleted as (
       delete from events where (workspace_id, id) in (

@@ -237,15 +237,16 @@ export const claimOpenCalls = async (
 }
 
 /**
- * Deletes a batch of responses whose retention is over; returns the count. Running records are kept, since
- * their result is still to be stored.
+ * Deletes up to `limit` responses whose retention is over, the oldest first; returns the count. Running records are
+ * kept, since their result is still to be stored.
  */
-export const deleteExpiredRecords = async (db: Db, now: string, limit = 5000): Promise<number> => {
+export const deleteExpiredRecords = async (db: Db, now: string, limit: number): Promise<number> => {
   const { rows } = await sql<{ n: string }>`
     with deleted as (
       delete from idempotency where (workspace_id, staff_id, key) in (
         select workspace_id, staff_id, key from idempotency
-        where expires_at <= ${now} and state = 'done' limit ${limit})
+        where expires_at <= ${now} and state = 'done' order by expires_at limit ${limit}
+        for update skip locked)
       returning 1)
     select count(*) as n from deleted`.execute(db)
   return Number(rows[0]!.n)

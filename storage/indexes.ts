@@ -12,7 +12,9 @@ export const withoutIndexes = async <T>(
   work: () => Promise<T>,
 ): Promise<T> => {
   const { rows } = await sql<{ name: string; definition: string }>`
-    select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition
+    select i.indexrelid::regclass::text as name,
+      -- Without "only", the index of a partitioned table is made of those of its partitions.
+      replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON ') as definition
     from pg_index i join pg_class c on c.oid = i.indrelid
     where c.relnamespace = 'public'::regnamespace and c.relname = any(${tables}::text[])
       and not i.indisunique

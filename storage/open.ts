@@ -32,6 +32,7 @@ import * as phoneLines from './migrations/0019-phone-lines.ts'
 import * as providerAccounts from './migrations/0020-provider-accounts.ts'
 import * as templateSamples from './migrations/0021-template-samples.ts'
 import * as filterIndexes from './migrations/0022-filter-indexes.ts'
+import * as partitions from './migrations/0023-partitions.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -331,6 +332,7 @@ const migrations = {
   '0020-provider-accounts': providerAccounts,
   '0021-template-samples': templateSamples,
   '0022-filter-indexes': filterIndexes,
+  '0023-partitions': partitions,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */

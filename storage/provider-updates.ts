@@ -144,10 +144,17 @@ export const hasLaterUpdate = async (tx: Db, prefix: string, dedupe: string): Pr
 }
 
 /** Deletes the updates that were received before a time, in any state. Returns the count. */
-export const deleteProviderUpdatesBefore = async (db: Db, time: string): Promise<number> => {
+export const deleteProviderUpdatesBefore = async (db: Db, time: string, limit: number): Promise<number> => {
   const { numDeletedRows } = await db
     .deleteFrom('provider_updates')
-    .where('received_at', '<', time)
+    .where('id', 'in', (eb) =>
+      eb
+        .selectFrom('provider_updates')
+        .select('id')
+        .where('received_at', '<', time)
+        .orderBy('received_at')
+        .limit(limit),
+    )
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
 }

@@ -197,15 +197,18 @@ export const skipDeliveriesOfDeletedEndpoints = async (db: Db): Promise<void> =>
       and d.${isUnfinished}`.execute(db)
 }
 
-/** Deletes finished deliveries from before a time, with their attempts, up to `limit`. Returns the count. */
-export const deleteDeliveriesBefore = async (db: Db, time: string, limit = 2000): Promise<number> => {
+/**
+ * Deletes finished deliveries from before a time, up to `limit`; returns the count. Their attempts, which nobody can
+ * find any more, are dropped with their partition, but for those in none.
+ */
+export const deleteDeliveriesBefore = async (db: Db, time: string, limit: number): Promise<number> => {
   const { rows } = await sql<{ count: string }>`
     with old as (
       select workspace_id, id from webhook_deliveries
       where status in ('delivered', 'dead', 'skipped') and created_at < ${toStorableTime(time)}::timestamptz
-      order by created_at limit ${sql.lit(limit)} for update skip locked
+      order by created_at limit ${limit} for update skip locked
     ), attempts as (
-      delete from webhook_attempts a using old
+      delete from webhook_attempts_default a using old
       where a.workspace_id = old.workspace_id and a.delivery_id = old.id
     ), deleted as (
       delete from webhook_deliveries d using old where d.workspace_id = old.workspace_id and d.id = old.id

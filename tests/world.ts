@@ -25,9 +25,9 @@ export type World = {
 const listWorkspaceTables = async (db: Db): Promise<string[]> =>
   (
     await sql<{ name: string }>`
-      select c.table_name as name
-      from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
-      where c.table_schema = 'public' and c.column_name = 'workspace_id' and t.table_type = 'BASE TABLE'
+      select c.relname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
+      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+        and a.attname = 'workspace_id'
       order by 1`.execute(db)
   ).rows.map((row) => row.name)
 

@@ -5,35 +5,46 @@ import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
 import { deleteIdleBuckets } from '../../storage/rate-limits.ts'
 import type { App } from '../core/app.ts'
 import { deleteOldEvents } from '../events/retention.ts'
+import { deleteInBatches } from './delete-in-batches.ts'
+import { daysAgo, maintainPartitions } from './partitions.ts'
 import type { JobDefinition, JobName } from './runner.ts'
 
 const INTERVAL_MS = 30_000
 /** The provider repeats an update for seven days. */
 const UPDATE_RETENTION_DAYS = 8
 
-const daysAgo = (app: App, days: number): string =>
-  new Date(Date.parse(app.now()) - days * 86_400_000).toISOString()
-
 /** Deletes updates that the provider cannot repeat any more. Returns the count. */
-export const deleteOldUpdates = (app: App): Promise<number> =>
-  deleteProviderUpdatesBefore(app.db, daysAgo(app, UPDATE_RETENTION_DAYS))
+export const deleteOldUpdates = (app: App, signal?: AbortSignal): Promise<number> => {
+  const before = daysAgo(app.now(), UPDATE_RETENTION_DAYS)
+  return deleteInBatches((limit) => deleteProviderUpdatesBefore(app.db, before, limit), signal)
+}
 
-const retentionJob = (name: JobName, deleteOld: () => Promise<number | void>): JobDefinition => ({
+/** Drops partitions of the audit trail, then deletes what is too old in the others. Returns their count. */
+const deleteOldAudit = async (app: App, signal: AbortSignal): Promise<number> => {
+  await maintainPartitions(app, 'audit_log')
+  const before = daysAgo(app.now(), app.config.auditRetentionDays)
+  return await deleteInBatches((limit) => deleteAuditBefore(app.db, before, limit), signal)
+}
+
+const retentionJob = (
+  name: JobName,
+  deleteOld: (signal: AbortSignal) => Promise<number | void>,
+): JobDefinition => ({
   name,
   intervalMs: INTERVAL_MS,
-  run: async () => ({ processed: (await deleteOld()) ?? 0 }),
+  run: async (signal) => ({ processed: (await deleteOld(signal)) ?? 0 }),
 })
 
 /** Jobs that delete what is older than the server keeps it, one for each kind. */
 export const retentionJobs = (app: App): JobDefinition[] => [
-  retentionJob('idempotency-retention', () => deleteExpiredRecords(app.db, app.now())),
+  retentionJob('idempotency-retention', (signal) =>
+    deleteInBatches((limit) => deleteExpiredRecords(app.db, app.now(), limit), signal),
+  ),
   retentionJob('rate-bucket-retention', async () => {
     await deleteIdleBuckets(app.db)
     await deletePastPhones(app.db)
   }),
-  retentionJob('provider-update-retention', () => deleteOldUpdates(app)),
-  retentionJob('event-retention', () => deleteOldEvents(app)),
-  retentionJob('audit-retention', () =>
-    deleteAuditBefore(app.db, daysAgo(app, app.config.auditRetentionDays)),
-  ),
+  retentionJob('provider-update-retention', (signal) => deleteOldUpdates(app, signal)),
+  retentionJob('event-retention', (signal) => deleteOldEvents(app, signal)),
+  retentionJob('audit-retention', (signal) => deleteOldAudit(app, signal)),
 ]

@@ -8,6 +8,8 @@ import {
 } from '../../storage/webhook-deliveries.ts'
 import { deleteExpiredSecrets } from '../../storage/webhooks.ts'
 import type { App } from '../core/app.ts'
+import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { daysAgo, maintainPartitions } from '../jobs/partitions.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { claimDueDeliveries, createDeliveryQueue, LEASE_SECONDS, waitUntilIdle } from './delivery-queue.ts'
 
@@ -86,13 +88,11 @@ export const deliverDue = async (app: App, limit = 10_000): Promise<number> => {
  * secrets that no longer sign. Returns how many deliveries were deleted.
  */
 export const deleteOldDeliveries = async (app: App, signal?: AbortSignal): Promise<number> => {
-  const days = app.config.webhookRetentionDays
-  const before = new Date(Date.parse(app.now()) - days * 86_400_000).toISOString()
+  const before = daysAgo(app.now(), app.config.webhookRetentionDays)
   await skipDeliveriesOfDeletedEndpoints(app.db)
   await deleteExpiredSecrets(app.db)
-  let deleted = 0
-  for (let count = 1; count > 0 && !signal?.aborted; deleted += count)
-    count = await deleteDeliveriesBefore(app.db, before)
+  const deleted = await deleteInBatches((limit) => deleteDeliveriesBefore(app.db, before, limit), signal)
+  await maintainPartitions(app, 'webhook_attempts')
   return deleted
 }
 

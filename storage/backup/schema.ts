@@ -24,7 +24,8 @@ export const listBackupTables = async (db: Db): Promise<BackupTable[]> => {
         join pg_attribute a on a.attnum = k.attnum
         where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid) as key
     from pg_class c
-    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relpersistence = 'p'
+    where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+      and c.relpersistence = 'p'
     order by c.relname collate "C"`.execute(db)
   return rows
     .filter((table) => !MIGRATION_TABLES.includes(table.name))

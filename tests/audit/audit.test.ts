@@ -267,6 +267,7 @@ everyDatabase(
         await deleteAuditBefore(
           server().db,
           new Date(Date.parse(older.at(-1)!.at) - 2 * 3_600_000).toISOString(),
+          2,
         ),
         0,
       )

@@ -237,13 +237,13 @@ everyDatabase(
       const first = await createGroup()
       assert.equal(first.body.created, true)
       clock += DAY_MS - 1
-      await deleteExpiredRecords(server().db, server().app.now())
+      await deleteExpiredRecords(server().db, server().app.now(), 1000)
       assertReplay(await createGroup(), first)
       clock += 1
       const later = await createGroup()
       assert.deepEqual([later.status, wasReplayed(later), later.body.created], [200, false, false])
       clock += DAY_MS
-      await deleteExpiredRecords(server().db, server().app.now())
+      await deleteExpiredRecords(server().db, server().app.now(), 1000)
       assert.equal(
         (
           await server()

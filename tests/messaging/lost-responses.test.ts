@@ -260,11 +260,11 @@ for (const database of databases) {
           server().db,
         )
       await age()
-      await deleteExpiredRecords(server().db, server().app.now())
+      await deleteExpiredRecords(server().db, server().app.now(), 1000)
       await deliver('sent')
       const repeated = await reply()
       assert.equal(repeated.status, 201)
-      await deleteExpiredRecords(server().db, server().app.now())
+      await deleteExpiredRecords(server().db, server().app.now(), 1000)
       assert.equal((await reply()).text, repeated.text)
     })
 

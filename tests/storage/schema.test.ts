@@ -27,7 +27,7 @@ const loadColumns = async (db: Db): Promise<SchemaColumn[]> => {
       (select pg_get_constraintdef(k.oid) from pg_constraint k
         where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]) as check
     from pg_class c join pg_attribute a on a.attrelid = c.oid
-    where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace
+    where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
       and a.attnum > 0 and not a.attisdropped and c.relname <> all(${KYSELY_TABLES}::text[])
     order by c.relname, a.attnum`.execute(db)
   return rows
