@@ -10,6 +10,7 @@ import {
   type PartitionedTable,
 } from '../../storage/partitions.ts'
 import { encodeUlidTime } from '../../storage/ulid-time.ts'
+import { deleteDeliveriesBefore } from '../../storage/webhook-deliveries.ts'
 import { createDatabase, databases, onEmptyDatabase, onMigratedDatabase, withStorage } from '../databases.ts'
 
 const DAY_MS = 86_400_000
@@ -138,6 +139,22 @@ for (const database of databases) {
         assert.ok((await drop(80)) >= 1)
         assert.deepEqual(await placesOf(db, 'events'), ['default'])
         assert.ok((await createPartitions(db, 'events', inDays(90), 30)) > 0)
+      })
+    })
+
+    it('of attempts are kept while a delivery of theirs is', async () => {
+      await onMigratedDatabase(database, async (db) => {
+        await sql`insert into workspaces (id, name, created_at) values (1, 'One', now())`.execute(db)
+        const ms = Date.now()
+        await insertAttempt(db, ms)
+        await sql`insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, status, created_at)
+          values (1, ${`dlv_${encodeUlidTime(ms)}${tail}`}, 'whe_1', ${eventId(ms)}, 'group.created/1', 'delivered',
+            now())`.execute(db)
+        await dropPartitionsBefore(db, 'webhook_attempts', inDays(8))
+        assert.deepEqual(await placesOf(db, 'webhook_attempts'), ['first'])
+        assert.equal(await deleteDeliveriesBefore(db, inDays(1), 10), 1)
+        await dropPartitionsBefore(db, 'webhook_attempts', inDays(8))
+        assert.deepEqual(await placesOf(db, 'webhook_attempts'), [])
       })
     })
 

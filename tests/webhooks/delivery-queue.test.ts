@@ -169,9 +169,11 @@ everyDatabase('Webhook delivery queue', (server) => {
     await deleteOldDeliveries(app)
     // The first is recent, the last is not finished.
     assert.deepEqual((await listDeliveries(hook)).map((d) => d.id).toSorted(), [ids[0], ids[3]].toSorted())
+    // Attempts of the others are dropped with their partition (tests/storage/partitions.test.ts).
     const { rows } = await sql<{ delivery_id: string }>`
-      select delivery_id from webhook_attempts
-      where workspace_id = ${workspaceId} order by delivery_id`.execute(db)
+      select a.delivery_id from webhook_attempts a
+      join webhook_deliveries d on d.workspace_id = a.workspace_id and d.id = a.delivery_id
+      where a.workspace_id = ${workspaceId} order by 1`.execute(db)
     assert.deepEqual(
       rows.map((r) => r.delivery_id),
       [ids[0], ids[3]].toSorted(),
