@@ -41,7 +41,7 @@ const measure = async (db: Db) => {
 }
 
 /** One change as the service writes it: its event, its audit row and the record of its response. */
-const write = (db: Db, ms: number): Promise<void> => {
+const write = (db: Db, ms: number): Promise<unknown> => {
   const now = new Date(ms).toISOString()
   const body = JSON.stringify({ id: '1', action: 'created', contact: { id: '1', name: 'Ada', tags: [] } })
   return insertResult(
