@@ -135,11 +135,17 @@ type ScanRequest = {
 
 const allEnded = sql`pg_snapshot_xmin(pg_current_snapshot())`
 
+/**
+ * Events of all types up to this number are read in a fraction of a millisecond. The limit is then a literal: for a
+ * parameter the statement would be planned anew each time, which takes longer.
+ */
+const MAX_QUICK_EVENTS = 101
+
 const selectEvents = (workspaceId: string, { after, limit, end }: ScanRequest) => sql`
   select xid, id, type, occurred_at, data from events
   where workspace_id = ${workspaceId} and xid < ${end}
     ${after ? sql`and (xid, id) > (${after.xid}::text::xid8, ${after.id})` : sql``}
-  order by xid, id limit ${limit}`
+  order by xid, id limit ${limit <= MAX_QUICK_EVENTS ? sql.lit(limit) : limit}`
 
 const scanAllTypes = async (db: Db, workspaceId: string, request: ScanRequest): Promise<EventScan> => {
   const { rows: events } = await sql<LoggedEvent>`${sql.raw(QUICK)}
@@ -164,9 +170,6 @@ const scanFiltered = async (db: Db, workspaceId: string, request: ScanRequest): 
     more: last !== undefined && Number(last.scanned) === request.limit,
   }
 }
-
-/** Events of all types up to this number are read in a fraction of a millisecond. */
-const MAX_QUICK_EVENTS = 101
 
 /**
  * Scans up to `limit` events after a position, oldest first. Returns those that match the filter, the last

@@ -188,6 +188,12 @@ export type LabelChanges = {
 }
 
 /**
+ * An array whose length the planner does not look at. It would plan for short arrays anew each time, because the
+ * plan for arrays of any length looks dearer; planning takes longer than the statement.
+ */
+const asUnknown = (ids: readonly string[]) => sql`(select ${ids}::bigint[])::bigint[]`
+
+/**
  * Adds every label to, or removes it from, those of these contacts that exist, with their counts and times, in
  * one statement. The contacts are locked in the order of their ids, so that they are not deleted meanwhile.
  */
@@ -201,18 +207,18 @@ export const changeContactLabels = async (
     action === 'add'
       ? sql`
         insert into ${links} (workspace_id, ${column}, contact_id)
-        select ${workspaceId}::bigint, l, locked.id from unnest(${labelIds}::bigint[]) as l, locked
+        select ${workspaceId}::bigint, l, locked.id from unnest(${asUnknown(labelIds)}) as l, locked
         order by l, locked.id
         on conflict do nothing returning ${column} as label, contact_id as contact`
       : sql`
-        delete from ${links} where workspace_id = ${workspaceId} and ${column} = any(${labelIds}::bigint[])
+        delete from ${links} where workspace_id = ${workspaceId} and ${column} = any(${asUnknown(labelIds)})
           and contact_id = any(array(select id from locked))
         returning ${column} as label, contact_id as contact`
   const sign = sql.raw(action === 'add' ? '' : '-')
   const { rows } = await sql<{ contact: string; labels: string[] | null }>`
     with locked as materialized (
       select id from contacts
-      where workspace_id = ${workspaceId} and id = any(${contactIds.map(toStorableId)}::bigint[])
+      where workspace_id = ${workspaceId} and id = any(${asUnknown(contactIds.map(toStorableId))})
       order by id for no key update
     ), pairs as (${change}
     ), counted as (
