@@ -1,5 +1,5 @@
 import type { Reason } from '../../catalog/reasons.ts'
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type Actor, type Cursors } from './context.ts'
 import { Problem } from './problem.ts'
 import { CURSOR_LIFETIME_MS } from '../secret.ts'
@@ -32,8 +32,8 @@ export const createCursors = (
 ): Cursors => {
   const binding = (): string => {
     const { cursor: _cursor, limit: _limit, ...filters } = input
-    const hash = createHash('sha256').update(canonicalJson(filters)).digest('base64')
-    return `${actor.workspace.id} ${actor.staff.id} ${operation} ${hash}`
+    const digest = hash('sha256', canonicalJson(filters), 'base64')
+    return `${actor.workspace.id} ${actor.staff.id} ${operation} ${digest}`
   }
   return {
     open: (cursor) => {
