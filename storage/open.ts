@@ -128,6 +128,11 @@ const INDEXED_PLANS: SessionSettings = {
 
 /** Fewer connections are neither divided nor spared one that listens. */
 const MIN_DIVIDED = 7
+/**
+ * Their statements take turns in the one session; but while the database works for one read, this thread may
+ * work for another of the same key.
+ */
+const EMBEDDED_HEAVY_READS = 3
 
 /**
  * Divides the connections into pools by their use; few stay one pool. A connection is opened when
@@ -261,27 +266,29 @@ const openEmbeddedStorage = async (dataDir: string, options: OpenOptions): Promi
     (options.attach ? await attachEmbedded(dataDir) : undefined) ??
     (await openEmbedded(dataDir, options.warn))
   const openClient = createClientFactory(embedded.connect, true)
-  const openPools = (settings: Settings): ConnectionPools =>
-    createSinglePool(
-      createPool({
-        max: 1,
-        limits: toLimits(options, settings),
-        openClient: (onClose) => openClient(settings, onClose),
-        explainError: explainReadOnly,
-        explainLoss: () => explainRestart(embedded.restartReason()),
-      }),
-    )
-  const db = createDb(openPools({ statement_timeout: statementTimeout }))
+  const openPool = (settings: Settings): Pool =>
+    createPool({
+      max: 1,
+      limits: toLimits(options, settings),
+      openClient: (onClose) => openClient(settings, onClose),
+      explainError: explainReadOnly,
+      explainLoss: () => explainRestart(embedded.restartReason()),
+    })
+  const db = createDb(createSinglePool(openPool({ statement_timeout: statementTimeout })))
   const heavy = createDb(
-    openPools({
-      statement_timeout: limitTimeout(statementTimeout, EMBEDDED_HEAVY_STATEMENT_TIMEOUT_MS),
-      application_name: HEAVY_APPLICATION_NAME,
-    }),
+    createHeavyPools(
+      openPool({
+        plan_cache_mode: 'force_custom_plan',
+        statement_timeout: limitTimeout(statementTimeout, EMBEDDED_HEAVY_STATEMENT_TIMEOUT_MS),
+        application_name: HEAVY_APPLICATION_NAME,
+      }),
+      true,
+    ),
   )
   return {
     db,
     heavy,
-    heavyReads: 1,
+    heavyReads: EMBEDDED_HEAVY_READS,
     embedded: true,
     isDiskFull: embedded.isDiskFull,
     access: { pooled: false, prepare: true },

@@ -35,6 +35,8 @@ const startWorker = async (data: WorkerData): Promise<RunningWorker> => {
   const source = new URL('./worker.ts', import.meta.url)
   const worker = new Worker(existsSync(source) ? source : new URL('./worker.js', import.meta.url), {
     workerData: data,
+    // PGlite's memory is outside of the heap; what is young in it is the data of one message.
+    resourceLimits: { maxYoungGenerationSizeMb: 4 },
   })
   let isBroken = false
   await new Promise<void>((resolve, reject) => {

@@ -12,7 +12,7 @@ const MAX_LIGHT_MS = 1_000
 const QUIET_MS = 10
 
 /** Waits for the session; resolves with the function that gives it back. */
-export type TakeSession = (isHeavy: boolean) => Promise<() => void>
+type TakeSession = (isHeavy: boolean) => Promise<() => void>
 
 const computeLightMs = (heavyMs: number): number =>
   Math.min(MAX_LIGHT_MS, heavyMs * Math.max(MIN_LIGHT_SHARE, heavyMs * SHARE_PER_MS))

@@ -15,7 +15,23 @@ const { dataDir, socket, shared } = workerData as WorkerData
 
 const tell = (message: WorkerMessage): void => parentPort!.postMessage(message)
 
-const db = await PGlite.create({ dataDir, extensions: { pg_trgm, btree_gin } })
+/**
+ * PGlite's own defaults take 128 MB for the buffers alone and up to 1 GB of log on disk. The buffers are
+ * small, since what is not in them is in the file cache of the operating system.
+ */
+const settings = [
+  'shared_buffers=16MB',
+  'wal_buffers=1MB',
+  'min_wal_size=32MB',
+  'max_wal_size=64MB',
+  'max_connections=5',
+]
+
+const db = await PGlite.create({
+  dataDir,
+  extensions: { pg_trgm, btree_gin },
+  startParams: [...PGlite.defaultStartParams, ...settings.flatMap((setting) => ['-c', setting])],
+})
 await db.exec(`set timezone to 'UTC'`)
 const server = await startSocketProxy(db, socket, { shared, onPanic: () => tell('broken') })
 

@@ -161,7 +161,8 @@ for (const database of databases) {
       const order = current.started
       await Promise.all(calls)
       assert.equal(order[0], workspace.owner.keyId)
-      assert.equal(order[1], elsewhere.owner.keyId)
+      // The last of the turns is left to other workspaces.
+      assert.equal(order[server.app.heavyReads - 1], elsewhere.owner.keyId)
       assert.ok(order.indexOf(colleague.keyId) < order.lastIndexOf(workspace.owner.keyId), String(order))
     })
 
