@@ -17,7 +17,8 @@ export type Round = { product: Sample; other: Sample; ratios: Ratios }
 export type Servers = { product: RunningServer; bare: RunningServer }
 export type Load = { seconds: number; connections: number }
 
-const applications: Record<CaseSide['server'], string> = { product: 'wcrm', bare: BARE_APPLICATION }
+/** The application names of the servers' connections to the database. */
+export const applications: Record<CaseSide['server'], string> = { product: 'wcrm', bare: BARE_APPLICATION }
 
 export const total = ({ server, database }: ProcessorTime): number => server + database
 

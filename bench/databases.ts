@@ -7,12 +7,13 @@ import type { Db } from '../storage/database.ts'
 
 /**
  * Runs a benchmark on the PostgreSQL of this URL, or without one on a cluster of its own, which is deleted
- * afterwards. `sharedBuffers`: of the own cluster.
+ * afterwards. `sharedBuffers` and `settings`: of the own cluster.
  */
 export const withPostgres = async (
   url: string | undefined,
   sharedBuffers: '512MB' | '2GB',
   work: (adminUrl: string) => Promise<void>,
+  settings: Record<string, string> = {},
 ): Promise<void> => {
   if (url !== undefined) return await work(url)
   const binaries = postgresBinaries()
@@ -22,6 +23,7 @@ export const withPostgres = async (
     shared_buffers: sharedBuffers,
     max_wal_size: '8GB',
     checkpoint_timeout: '30min',
+    ...settings,
   })
   try {
     await work(cluster.url)

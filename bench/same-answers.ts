@@ -1,24 +1,14 @@
 import { setTimeout } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import postgres from 'postgres'
-import type { BenchCase, CaseSide } from './cases.ts'
+import { type BenchCase, type CaseSide, fillRequest } from './cases.ts'
 import type { Servers } from './comparison.ts'
+import type { WrkRequest } from './wrk.ts'
 
 type Json = Record<string, unknown>
 
-const fill = (body: string, n: number, rows: number): string =>
-  body
-    .replace('{n}', String(n))
-    .replace('{row}', String(1 + (n % rows)))
-    .replace('{turn}', String(Math.floor(n / rows)))
-
-const send = async (url: string, side: CaseSide, n: number, rows: number): Promise<Json> => {
-  const { method = 'GET', path, headers = {}, body } = side.requests[0]!
-  const response = await fetch(url + path, {
-    method,
-    headers,
-    ...(body ? { body: fill(body, n, rows) } : {}),
-  })
+const send = async (url: string, { method = 'GET', path, headers = {}, body }: WrkRequest): Promise<Json> => {
+  const response = await fetch(url + path, { method, headers, ...(body ? { body } : {}) })
   const text = await response.text()
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`)
   return JSON.parse(text) as Json
@@ -88,10 +78,12 @@ export const requireSameAnswers = async (
   // Beyond the numbers that the rounds reach, or below those that they begin with.
   const { base, rows = 1 } = writes ?? { base: 0 }
   const n = rows > 1 ? 199 * rows : base - 2
+  const sendFirst = ({ server, requests: [first] }: CaseSide, number: number): Promise<Json> =>
+    send(servers[server].url, writes ? fillRequest(first!, number, rows) : first!)
   const sendBoth = async (onSent: () => Promise<void>): Promise<void> => {
-    const ours = await send(servers[product.server].url, product, n, rows)
+    const ours = await sendFirst(product, n)
     await onSent()
-    const theirs = await send(servers[other.server].url, other, n + 1, rows)
+    const theirs = await sendFirst(other, n + 1)
     const result = ours['result'] as Json | undefined
     assertSame(
       name,

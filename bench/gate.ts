@@ -1,0 +1,121 @@
+import { parseArgs } from 'node:util'
+import { type BurstRound, openBursts } from './bursts.ts'
+import { type BenchCase, createCases } from './cases.ts'
+import type { Servers } from './comparison.ts'
+import { type Dataset, fillDatabase, prepareForCases } from './data.ts'
+import { withPostgres } from './databases.ts'
+import { sourceLauncher } from './launchers.ts'
+import { startBareServer, startProduct } from './processes.ts'
+import { openProcessorReader, type ProcessorReader } from './processor.ts'
+import { readRatios, recordRatio, type RecordedRatios, writeRatios } from './recorded-ratios.ts'
+import { requireSameAnswers } from './same-answers.ts'
+import { median } from './statistics.ts'
+
+/**
+ * Fails when the product became slower against the bare server than `recorded-ratios.json` says
+ * (docs/decisions/0023-a-gate-for-speed.md). A ratio is the processor time per request of the bare server
+ * divided by that of the product, each with its PostgreSQL processes. A case fails when its ratio is below
+ * 0.85 of the recorded one in each of three rounds. `--record` raises the ratios that were beaten, in the
+ * median of five rounds; `--record=all` replaces all of them.
+ */
+const { values: flags } = parseArgs({
+  // An option of parseArgs has a value or has none.
+  args: process.argv.slice(2).map((arg) => (arg === '--record' ? '--record=beaten' : arg)),
+  options: {
+    record: { type: 'string' },
+    only: { type: 'string' },
+    contacts: { type: 'string', default: '5000' },
+    'database-url': { type: 'string' },
+  },
+})
+const LEAST_SHARE = 0.85
+/** Pairs of bursts in each round: the first one passes most cases, the others look more closely. */
+const ROUNDS = [20, 30, 30]
+const RECORDED_ROUNDS = [20, 20, 20, 20, 20]
+const startedAt = performance.now()
+const print = (text: string): void => void process.stdout.write(`${text}\n`)
+
+const describeRounds = (rounds: readonly BurstRound[]): string => {
+  const { product, other, throughput } = rounds.at(-1)!
+  return (
+    `${rounds.map(({ processor }) => processor.toFixed(2)).join(' ')} ` +
+    `(${Math.round(product)} and ${Math.round(other)} µs; throughput ${throughput.toFixed(2)})`
+  )
+}
+
+type RunRound = (bursts: number) => Promise<BurstRound>
+
+/** Runs rounds until one is fast enough. Returns whether none was. */
+const isTooSlow = async (name: string, runRound: RunRound, recorded: number): Promise<boolean> => {
+  const least = recorded * LEAST_SHARE
+  const rounds: BurstRound[] = []
+  let passed = false
+  for (const bursts of ROUNDS) {
+    rounds.push(await runRound(bursts))
+    passed = rounds.at(-1)!.processor >= least
+    if (passed) break
+  }
+  print(
+    `${passed ? 'ok  ' : 'FAIL'}  ${name.padEnd(14)} recorded ${recorded.toFixed(2)}, ` +
+      `at least ${least.toFixed(2)}, measured ${describeRounds(rounds)}`,
+  )
+  return !passed
+}
+
+const record = async (name: string, runRound: RunRound, recorded: RecordedRatios): Promise<void> => {
+  const rounds: BurstRound[] = []
+  for (const bursts of RECORDED_ROUNDS) rounds.push(await runRound(bursts))
+  const ratio = median(rounds.map(({ processor }) => processor))
+  const outcome = recordRatio(recorded, name, ratio, flags.record === 'all')
+  print(`${outcome}  ${name.padEnd(14)} ${ratio.toFixed(2)}: ${describeRounds(rounds)}`)
+}
+
+/** Returns the names of the cases that are too slow. */
+const runCases = async (
+  cases: readonly BenchCase[],
+  dataset: Dataset,
+  servers: Servers,
+  reader: ProcessorReader,
+): Promise<string[]> => {
+  const recorded = readRatios()
+  const failed: string[] = []
+  for (const benchCase of cases) {
+    const { name } = benchCase
+    await requireSameAnswers(benchCase, servers, dataset)
+    const { warmUp, runRound, close } = await openBursts(benchCase, servers, reader)
+    await warmUp()
+    const ratio = recorded[name]?.ratio
+    if (flags.record) await record(name, runRound, recorded)
+    else if (ratio === undefined) throw new Error(`${name} has no recorded ratio: run with --record`)
+    else if (await isTooSlow(name, runRound, ratio)) failed.push(name)
+    close()
+  }
+  if (flags.record) writeRatios(recorded)
+  return failed
+}
+
+const main = async (adminUrl: string): Promise<void> => {
+  const dataset = await fillDatabase(adminUrl, Number(flags.contacts))
+  await prepareForCases(dataset.databaseUrl, dataset.workspaceId)
+  const reader = await openProcessorReader(dataset.databaseUrl)
+  if (!reader) throw new Error('The gate needs Linux, and PostgreSQL on this machine.')
+  const bare = await startBareServer(dataset.databaseUrl, dataset.workspaceId)
+  const product = await startProduct(dataset.databaseUrl, sourceLauncher)
+  print(`the product from source, ready after ${seconds()} s`)
+  try {
+    const only = flags.only?.split(',')
+    const cases = createCases(dataset).filter(({ name }) => !only || only.includes(name))
+    const failed = await runCases(cases, dataset, { bare, product }, reader)
+    print(`${failed.length === 0 ? 'passed' : `too slow: ${failed.join(', ')}`}, ${seconds()} s`)
+    if (failed.length > 0) process.exitCode = 1
+  } finally {
+    await product.stop()
+    await bare.stop()
+    await reader.close()
+  }
+}
+
+const seconds = (): string => ((performance.now() - startedAt) / 1000).toFixed(0)
+
+// A vacuum that runs in some of the rounds would make them slower.
+await withPostgres(flags['database-url'], '512MB', main, { autovacuum: 'off' })
