@@ -16,8 +16,8 @@ const BURST_US = 30_000
  */
 const QUIET_SHARE = 0.25
 /** Until the code is compiled, or the time is over. */
-const WARM_UP_REQUESTS = 1500
-const WARM_UP_MS = 4000
+const WARM_UP_REQUESTS = 10_000
+const WARM_UP_MS = 2500
 
 type Burst = { requests: number; milliseconds: number; processor: ProcessorTime }
 
@@ -65,8 +65,6 @@ export const openBursts = async (
         all.product.push(await sides.product.run({ requests: size }))
         all.other.push(await sides.other.run({ requests: size }))
       }
-      if (process.env['DUMP'])
-        appendFileSync(process.env['DUMP'], JSON.stringify({ name, size, ...all }) + '\n')
       return summarize(all)
     },
     close: () => {

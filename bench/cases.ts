@@ -12,6 +12,8 @@ export type BenchCase = {
   product: CaseSide
   other: CaseSide & { name: string }
   writes?: { base: number; rows?: number }
+  /** The numbers in the body change with every request. */
+  varies?: true
 }
 
 /** Replaces the placeholders in a body, as `requests.lua` does. */
@@ -40,12 +42,12 @@ export const createCases = ({ key, people, contacts }: Dataset): BenchCase[] => 
   const versusBare = (
     name: string,
     requests: WrkRequest[],
-    writes: Pick<BenchCase, 'writes'> = {},
+    more: Pick<BenchCase, 'writes' | 'varies'> = {},
   ): BenchCase => ({
     name,
     product: { server: 'product', requests },
     other: { name: 'bare', server: 'bare', requests },
-    ...writes,
+    ...more,
   })
   const ids = people.map((p) => p.id)
   // The end of a first name with the beginning of a last name.
@@ -56,6 +58,7 @@ export const createCases = ({ key, people, contacts }: Dataset): BenchCase[] => 
     .map((name) => name.replace(/^\S*(\S{3} \S{3}).*$/u, '$1'))
   const byRest = ids.map((id) => get(`/v1/contacts/${id}`))
   return [
+    versusBare('no query', [get('/v1/me')], { varies: true }),
     versusBare('get by id', byRest),
     versusBare('list 25', [get('/v1/contacts?limit=25')]),
     versusBare(

@@ -37,7 +37,7 @@ const responseLength = (received: Buffer): number | undefined => {
   if (end < 0) return undefined
   const head = received.toString('latin1', 0, end)
   const length = /\r\ncontent-length: (\d+)/i.exec(head)
-  if (!/^HTTP\/1\.1 2/.test(head) || !length)
+  if (!head.startsWith('HTTP/1.1 2') || !length)
     throw new Error(`a request failed:\n${received.toString('utf8', 0, 1000)}`)
   return end + 4 + Number(length[1])
 }

@@ -13,7 +13,7 @@ import { median } from './statistics.ts'
 
 /**
  * Fails when the product became slower against the bare server than `recorded-ratios.json` says
- * (docs/decisions/0023-a-gate-for-speed.md). A ratio is the processor time per request of the bare server
+ * (docs/decisions/0026-a-gate-for-speed.md). A ratio is the processor time per request of the bare server
  * divided by that of the product, each with its PostgreSQL processes. A case fails when its ratio is below
  * 0.85 of the recorded one in each of three rounds. `--record` raises the ratios that were beaten, in the
  * median of five rounds; `--record=all` replaces all of them.

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createContactReads } from './contacts.ts'
 import { openDatabase } from './database.ts'
+import { createIdentity } from './identity.ts'
 import { createInboxReads } from './inbox.ts'
 import { createNamesCache } from './names.ts'
 import { createWrites } from './writes.ts'
@@ -17,6 +18,7 @@ const namesOf = createNamesCache(database)
 const contacts = createContactReads(database, namesOf)
 const inbox = createInboxReads(database, namesOf)
 const writes = createWrites(database)
+const identify = await createIdentity(database)
 
 const readBody = async (request: IncomingMessage): Promise<unknown> => {
   let text = ''
@@ -34,6 +36,7 @@ const route = async (request: IncomingMessage): Promise<unknown> => {
     const body = await readBody(request)
     return await (path === '/v1/contacts/tag' ? writes.tag(body as never) : writes.upsert(body as never))
   }
+  if (path === '/v1/me') return identify()
   const parameters = new URLSearchParams(query)
   const limit = Number(parameters.get('limit') ?? DEFAULT_LIMIT)
   if (path === '/v1/conversations') return await inbox.conversations(limit)
