@@ -67,20 +67,22 @@ export const upsertChannelCustomer = async (
     .execute()
 }
 
-/** Gives a contact without one its web visitor id. */
+/** Gives a contact without one its web visitor id; false when it has one. */
 export const fillWebVisitorId = async (
   tx: Db,
   workspaceId: string,
   contactId: string,
   visitorId: string,
-): Promise<void> => {
-  await tx
+  now: string,
+): Promise<boolean> => {
+  const { numUpdatedRows } = await tx
     .updateTable('contacts')
-    .set({ web_visitor_id: visitorId })
+    .set({ web_visitor_id: visitorId, updated_at: now })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', contactId)
     .where('web_visitor_id', 'is', null)
-    .execute()
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
 }
 
 /**

@@ -38,13 +38,12 @@ export const findOrCreateCustomer = async (
   const { tx, workspaceId } = flow
   const visitorId = channel.type === 'web' ? person.id : null
   const name = toName(person.name)
-  let row = await lockChannelCustomer(tx, workspaceId, channel.id, person.id, visitorId)
-  if (!row) {
-    const [created] = await insertCustomers(tx, workspaceId, [{ phone: null, userId: null, name }], flow.now)
-    row = created!
-    flow.emit('contact.created/1', { contact: eventContact(row) })
+  const known = await lockChannelCustomer(tx, workspaceId, channel.id, person.id, visitorId)
+  const row = known ?? (await createCustomer(flow, name))
+  if (visitorId !== null && (await fillWebVisitorId(tx, workspaceId, row.id, visitorId, flow.now)) && known) {
+    row.updated_at = flow.now
+    flow.emit('contact.updated/1', { contact: eventContact(row), changes: ['web_visitor_id'] })
   }
-  if (visitorId !== null) await fillWebVisitorId(tx, workspaceId, row.id, visitorId)
   await upsertChannelCustomer(tx, workspaceId, channel.id, person.id, row.id, seenAt)
   const line = row.phone === null ? await findFreeLine(flow, person.phone) : undefined
   await updateContactFields(flow, row, {
@@ -53,6 +52,17 @@ export const findOrCreateCustomer = async (
   })
   await fillEmail(flow, row, person.email)
   return row
+}
+
+const createCustomer = async (flow: Flow, name: string | null): Promise<CustomerRow> => {
+  const [created] = await insertCustomers(
+    flow.tx,
+    flow.workspaceId,
+    [{ phone: null, userId: null, name }],
+    flow.now,
+  )
+  flow.emit('contact.created/1', { contact: eventContact(created!) })
+  return created!
 }
 
 /** Returns the line of a phone when no contact has it; undefined also when it is none. */

@@ -109,6 +109,28 @@ everyDatabase(
         assert.equal(contacts[1], contacts[2])
       }))
 
+    it('a contact that gains a web visitor id is an updated contact', () =>
+      withScene(async (scene) => {
+        const message = { from: { id: 'visitor-2' }, text: 'Hello' }
+        const { body } = await scene.inbound({ id: '1', ...message })
+        const { db } = server()
+        await db
+          .updateTable('contacts')
+          .set({ web_visitor_id: null })
+          .where('id', '=', body.contact_id)
+          .execute()
+        await scene.inbound({ id: '2', ...message })
+        const { data } = await scene.run('events_list', { types: ['contact.updated'] })
+        assert.deepEqual(
+          data.map((event: any) => [event.data.contact.id, event.data.changes]),
+          [[body.contact_id, ['web_visitor_id']]],
+        )
+        assert.equal(
+          (await scene.run('crm_get_contact', { contact_id: body.contact_id })).web_visitor_id,
+          'visitor-2',
+        )
+      }, 'web'))
+
     it('what a visitor claims never leads to another contact, and replaces nothing', () =>
       withScene(async (scene) => {
         const known = await scene.run('crm_upsert_contact', {
