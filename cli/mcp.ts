@@ -4,18 +4,24 @@ import { bridgeStdio } from '../mcp/stdio.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
 
-const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all]
+const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all] [--readonly]
 
 Serves MCP on standard input and output, bridged to /mcp of a running server, with the
 key of WCRM_API_KEY or wcrm login. In the configuration of an MCP client:
   {"command": "wcrm", "args": ["mcp"], "env": {"WCRM_API_KEY": "..."}}
+With --readonly, no tool that changes anything is listed or called.
 `
 
 /** `wcrm mcp`: runs until standard input ends. Returns the exit code. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const { values } = parseArgs({
     args: argv,
-    options: { url: { type: 'string' }, toolsets: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      url: { type: 'string' },
+      toolsets: { type: 'string' },
+      readonly: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
   })
   if (values.help) {
     io.stdout.write(help)
@@ -26,9 +32,12 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     io.stderr.write(`No API key for ${redactApiKeys(url)}: set WCRM_API_KEY, or store one with: wcrm login\n`)
     return 4
   }
-  const query = values.toolsets ? `?${new URLSearchParams({ toolsets: values.toolsets })}` : ''
+  const query = new URLSearchParams({
+    ...(values.toolsets ? { toolsets: values.toolsets } : {}),
+    ...(values.readonly ? { readonly: 'true' } : {}),
+  })
   await bridgeStdio({
-    url: `${url}/mcp${query}`,
+    url: `${url}/mcp${query.size > 0 ? `?${query}` : ''}`,
     apiKey: key,
     input: io.stdin as NodeJS.ReadStream,
     output: io.stdout as NodeJS.WriteStream,

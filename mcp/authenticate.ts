@@ -65,7 +65,7 @@ export const authenticateRequest = async (
       )
       throw error
     }
-    const selection: ToolSelection = parseSelection(new URL(request.url).searchParams, toolsets)
+    const selection: ToolSelection = parseSelection(request, toolsets)
     // The key itself stays in the request, so that nothing that logs this record can log the key.
     return {
       token: '',
@@ -89,7 +89,17 @@ export const authenticateRequest = async (
   }
 }
 
-const parseSelection = (query: URLSearchParams, knownToolsets: readonly string[]): ToolSelection => {
+/**
+ * Whether the client asks for reads only, in the query or in a header. Whoever says so in any way gets it: only
+ * "false" alone means that changes are wanted.
+ */
+const isReadOnly = (query: URLSearchParams, header: string | null): boolean =>
+  [...query.getAll('readonly'), ...(header === null ? [] : [header])].some(
+    (value) => value.trim().toLowerCase() !== 'false',
+  )
+
+const parseSelection = (request: Request, knownToolsets: readonly string[]): ToolSelection => {
+  const query = new URL(request.url).searchParams
   for (const name of query.keys())
     if (name !== 'toolsets' && name !== 'readonly')
       // `?dry_run=true`, for one: ignored, the calls would run for real.
@@ -111,12 +121,7 @@ const parseSelection = (query: URLSearchParams, knownToolsets: readonly string[]
       `Use one or more of: ${knownToolsets.join(', ')}.`,
       { allowed: knownToolsets },
     )
-  const readonly = new Set(query.getAll('readonly'))
-  if (readonly.size > 1 || ![undefined, 'true', 'false'].includes([...readonly][0]))
-    throw invalidParameter('readonly', 'readonly must be true or false.', 'Send readonly=true.', {
-      allowed: ['true', 'false'],
-    })
-  return { toolsets, readonly: readonly.has('true') }
+  return { toolsets, readonly: isReadOnly(query, request.headers.get('x-mcp-readonly')) }
 }
 
 const invalidParameter = (

@@ -92,12 +92,7 @@ everyDatabase('A dry run, however it is asked for', (server) => {
 
   it('in the URL of /mcp it is refused, as is every unknown parameter there', async () => {
     const { owner } = await makeWorkspace(server())
-    for (const query of [
-      '?dry_run=true',
-      '?toolsets=all&dry-run',
-      '?readonly=yes',
-      '?readonly=true&readonly=false',
-    ]) {
+    for (const query of ['?dry_run=true', '?toolsets=all&dry-run', '?read_only=true']) {
       const response = await fetch(`${server().url}/mcp${query}`, {
         method: 'POST',
         headers: { Authorization: `Bearer ${owner.key}`, 'Content-Type': 'application/json' },

@@ -259,6 +259,34 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     await readonly.close()
   })
 
+  it('any value of readonly but false means reads only, in the query and in the header', async () => {
+    const { owner } = await makeWorkspace(server)
+    const call = async (query: string, header?: string): Promise<string> => {
+      const response = await fetch(`${server.url}/mcp${query}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${owner.key}`,
+          accept: 'application/json, text/event-stream',
+          'content-type': 'application/json',
+          ...(header === undefined ? {} : { 'x-mcp-readonly': header }),
+        },
+        body: JSON.stringify({
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'crm_create_group', arguments: { name: `${query} ${header}`, dry_run: true } },
+        }),
+      })
+      return await response.text()
+    }
+    for (const value of ['true', 'TRUE', '1', 'yes', '', 'null', 'no', 'true&readonly=false'])
+      assert.match(await call(`?readonly=${value}`), /reads only/, value)
+    for (const header of ['true', '1', '', 'off'])
+      assert.match(await call('?readonly=false', header), /reads only/, header)
+    for (const [query, header] of [[''], ['?readonly=false'], ['', 'false'], ['?readonly=False', 'FALSE']])
+      assert.doesNotMatch(await call(query!, header), /reads only|error/, `${query} ${header}`)
+  })
+
   it('a key is required, and foreign hosts and origins are refused', async () => {
     const { owner } = await makeWorkspace(server)
     const key = { authorization: `Bearer ${owner.key}` }
