@@ -4,6 +4,7 @@ import { btree_gin } from '@electric-sql/pglite/contrib/btree_gin'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import type { SharedState } from './shared-state.ts'
 import { startSocketProxy } from './socket-proxy.ts'
+import { unpackTemplate } from './template.ts'
 
 export type WorkerData = { dataDir: string; socket: string; shared: SharedState }
 
@@ -27,6 +28,7 @@ const settings = [
   'max_connections=5',
 ]
 
+unpackTemplate(dataDir)
 const db = await PGlite.create({
   dataDir,
   extensions: { pg_trgm, btree_gin },

@@ -1,0 +1,7 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readPgliteVersion, readTemplateVersion } from '../../storage/embedded/template.ts'
+
+test('The template of embedded databases is of the installed PGlite', () => {
+  assert.equal(readTemplateVersion(), readPgliteVersion(), 'run `npm run embedded-template`')
+})
