@@ -33,7 +33,7 @@ export const openBursts = async (
   let { base: number } = writes ?? { base: 0 }
   const open = async ({ server, requests }: CaseSide) => {
     let at = 0
-    const { url, pid } = servers[server]
+    const { url, pid } = servers[server]!
     const client = await openLoadClient(url, {
       connections: CONNECTIONS,
       next: () => {

@@ -2,7 +2,7 @@ import type { Dataset } from './data.ts'
 import type { WrkRequest } from './wrk.ts'
 
 /** One side of a comparison. */
-export type CaseSide = { server: 'product' | 'bare'; requests: WrkRequest[] }
+export type CaseSide = { server: 'product' | 'bare' | 'postgraphile'; requests: WrkRequest[] }
 /**
  * The same requests to two servers, or the same read over two protocols. `writes`: the requests change data,
  * with numbers from `base` on; `rows`: see `requests.lua`.

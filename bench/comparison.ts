@@ -14,11 +14,15 @@ export type Sample = Omit<WrkSample, 'requests'> & { processor?: ProcessorTime }
 export type Ratios = { throughput: number; processor?: number }
 export type Round = { product: Sample; other: Sample; ratios: Ratios }
 
-export type Servers = { product: RunningServer; bare: RunningServer }
+export type Servers = Partial<Record<CaseSide['server'], RunningServer>>
 export type Load = { seconds: number; connections: number }
 
 /** The application names of the servers' connections to the database. */
-export const applications: Record<CaseSide['server'], string> = { product: 'wcrm', bare: BARE_APPLICATION }
+export const applications: Record<CaseSide['server'], string> = {
+  product: 'wcrm',
+  bare: BARE_APPLICATION,
+  postgraphile: 'postgraphile',
+}
 
 export const total = ({ server, database }: ProcessorTime): number => server + database
 
@@ -43,7 +47,7 @@ export const createRounds = (
   let { base } = writes ?? { base: 0 }
   const loadSide = async (side: 'product' | 'other', load: Load): Promise<Sample> => {
     const { server } = side === 'product' ? product : other
-    const { url, pid } = servers[server]
+    const { url, pid } = servers[server]!
     const stop = await reader?.start(pid, applications[server])
     const { requests, ...sample } = await runWrkRound(url, files[side], {
       ...load,

@@ -8,7 +8,10 @@ export type RunningServer = { url: string; pid: number; stop: () => Promise<void
 const resolveFile = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 
 /** Starts a Node process that prints one JSON line with its `url` when it is ready. */
-const start = async (args: string[], env: Record<string, string> = {}): Promise<RunningServer> => {
+export const startServer = async (
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<RunningServer> => {
   const child: ChildProcess = spawn(process.execPath, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -31,7 +34,7 @@ const start = async (args: string[], env: Record<string, string> = {}): Promise<
 }
 
 export const startBareServer = (databaseUrl: string, workspaceId: string): Promise<RunningServer> =>
-  start([resolveFile('bare/server.ts'), databaseUrl, workspaceId])
+  startServer([resolveFile('bare/server.ts'), databaseUrl, workspaceId])
 
 const UNREACHABLE_LIMIT = '100000000'
 
@@ -44,7 +47,7 @@ export const startProduct = (
   launcher: string,
   profile?: string,
 ): Promise<RunningServer> =>
-  start(
+  startServer(
     [
       ...(profile ? ['--cpu-prof', `--cpu-prof-dir=${profile}`] : []),
       launcher,

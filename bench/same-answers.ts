@@ -82,7 +82,7 @@ export const requireSameAnswers = async (
   const { base, rows = 1 } = writes ?? { base: 0 }
   const n = rows > 1 ? 199 * rows : base - 2
   const sendFirst = ({ server, requests: [first] }: CaseSide, number: number): Promise<Json> =>
-    send(servers[server].url, writes ? fillRequest(first!, number, rows) : first!)
+    send(servers[server]!.url, writes ? fillRequest(first!, number, rows) : first!)
   const sendBoth = async (onSent: () => Promise<void>): Promise<void> => {
     const ours = await sendFirst(product, n)
     await onSent()
