@@ -107,7 +107,7 @@ export const valueWriteParts = (workspaceId: string, changes: readonly ValueChan
       toAttributeRows(changed, attrs).map((row) => ({ contact_id: contactId, ...row })),
     )
     return sql`
-    select ${workspaceId}::bigint, v.*
+    select ${workspaceId}::bigint as workspace_id, v.*
     from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as v (contact_id bigint, ${valueColumnTypes})`
   }
   const added = changes.filter((change) => change.isNew)
@@ -117,11 +117,22 @@ export const valueWriteParts = (workspaceId: string, changes: readonly ValueChan
       insert into contact_attributes (workspace_id, contact_id, ${valueColumnNames}) ${selectRows(added)}
       order by field_id, text_key, number_value
     )`
-  const updateParts = sql`, ${deleteStaleValues(workspaceId, updated)}, values_changed as (
-      insert into contact_attributes (workspace_id, contact_id, ${valueColumnNames}) ${selectRows(updated)}
-      on conflict (workspace_id, contact_id, field_id, n) do update
-        set text_key = excluded.text_key, number_value = excluded.number_value,
-          bool_value = excluded.bool_value, time_value = excluded.time_value
+  // The contacts are locked, so that nobody else writes rows that would then be double.
+  const updateParts = sql`, ${deleteStaleValues(workspaceId, updated)}, values_given as materialized (
+      ${selectRows(updated)}
+    ), values_changed as (
+      update contact_attributes a
+      set text_key = v.text_key, number_value = v.number_value, bool_value = v.bool_value,
+        time_value = v.time_value
+      from values_given v
+      where a.workspace_id = v.workspace_id and a.contact_id = v.contact_id and a.field_id = v.field_id
+        and a.n = v.n
+    ), values_added as (
+      insert into contact_attributes (workspace_id, contact_id, ${valueColumnNames})
+      select * from values_given v where not exists (
+        select from contact_attributes a
+        where a.workspace_id = v.workspace_id and a.contact_id = v.contact_id and a.field_id = v.field_id
+          and a.n = v.n)
     )`
   return sql`
     value_facts as (

@@ -209,12 +209,16 @@ export const shouldRebuildIndexes = async (db: Db, contacts: number): Promise<bo
     .limit(1)
     .executeTakeFirst()) === undefined
 
+/** Unique indexes whose order is not that of the contacts: after many inserts they are half empty. */
+const SCATTERED_INDEXES = ['contact_tags_pkey', 'contact_groups_pkey', 'broadcast_recipients_pkey']
+
 /** Runs `work` in a transaction that locks the tables of contacts, and rebuilds their indexes at its end. */
 export const fillWithoutIndexes = <T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> =>
   db.transaction().execute(async (tx) => {
     // The rows have what the trigger would find out, which is slow without the indexes.
     await sql`alter table messages disable trigger user`.execute(tx)
     const result = await withoutIndexes(tx, FILLED_TABLES, () => work(tx))
+    for (const index of SCATTERED_INDEXES) await sql.raw(`reindex index ${index}`).execute(tx)
     await sql`alter table messages enable trigger user`.execute(tx)
     return result
   })

@@ -33,6 +33,7 @@ import * as providerAccounts from './migrations/0020-provider-accounts.ts'
 import * as templateSamples from './migrations/0021-template-samples.ts'
 import * as filterIndexes from './migrations/0022-filter-indexes.ts'
 import * as partitions from './migrations/0023-partitions.ts'
+import * as smallerTables from './migrations/0024-smaller-tables.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -340,6 +341,7 @@ const migrations = {
   '0021-template-samples': templateSamples,
   '0022-filter-indexes': filterIndexes,
   '0023-partitions': partitions,
+  '0024-smaller-tables': smallerTables,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */
