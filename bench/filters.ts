@@ -11,7 +11,6 @@ import { perform } from '../server/core/perform.ts'
 import type { Database } from '../storage/database.ts'
 import { createClientFactory } from '../storage/client.ts'
 import { createPipelinedDialect } from '../storage/driver.ts'
-import { HEAVY_APPLICATION_NAME } from '../storage/embedded/session-queue.ts'
 import { createPool } from '../storage/pool.ts'
 import { type Dataset, fillDatabase } from './data.ts'
 import { dropBenchDatabase, withPostgres } from './databases.ts'
@@ -39,6 +38,9 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const MAX_MEDIAN_MS = 12
 const MAX_WORST_MS = 100
 const MAX_GROWTH = 1.2
+
+/** As those of connections for expensive reads. */
+const SETTINGS = { jit: 'off', plan_cache_mode: 'force_custom_plan', max_parallel_workers_per_gather: 0 }
 
 type FilterTiming = {
   median: number
@@ -104,7 +106,7 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
   const main = createPool({
     max: 1,
     limits: { responseMs: 0, acquireMs: 0 },
-    openClient: (onClose) => openClient({ jit: 'off', plan_cache_mode: 'force_custom_plan' }, onClose),
+    openClient: (onClose) => openClient(SETTINGS, onClose),
   })
   const db = new Kysely<Database>({
     dialect: createPipelinedDialect({ main, quick: main, custom: undefined, indexed: undefined }),
@@ -198,7 +200,7 @@ const measureSize = async (
   const product = await startProduct(dataset.databaseUrl, `${root}bin/wcrm.js`)
   const reader = await openProcessorReader(dataset.databaseUrl)
   try {
-    const startCpu = () => reader?.start(product.pid, HEAVY_APPLICATION_NAME)
+    const startCpu = () => reader?.start(product.pid, 'wcrm')
     const post = createPost(product.url, dataset.key)
     const cases = (await createFilterCases(post, dataset)).filter(
       ({ name }) => !flags.only || flags.only.split(',').includes(name),

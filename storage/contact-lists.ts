@@ -39,9 +39,9 @@ export type ContactPage = {
 
 /**
  * The rows of a page, one more than the limit where there is a next page; `total`: the number of matches,
- * where the statement counted them; `scanned`: found by a bounded scan in list order.
+ * where the statement counted them; `atLeast`: that there are so many at least; `scanned`: found by a bounded scan in list order.
  */
-type PageResult = { rows: PageRow[]; total?: number; scanned?: true }
+type PageResult = { rows: PageRow[]; total?: number; atLeast?: number; scanned?: true }
 
 /** Returns a page of the contacts that meet every condition; the first page comes with their number. */
 export const listContactPage = async (
@@ -215,11 +215,12 @@ const scanByIds = async (
 const isDense = ({ sample }: FilterPlan, { limit }: PageRequest): boolean =>
   sample !== undefined &&
   sample.matched >= filterStrategy.minSampleMatches &&
-  (limit + 1) * sample.seen < (sample.matched * filterStrategy.maxScannedRows) / 2
+  3 * (limit + 1) * sample.seen < sample.matched * filterStrategy.maxScannedRows
 
 /**
- * Finds a page along the list among the ids of all matches, which it counts in the same statement; undefined
- * where the page is too far down, or there are too many.
+ * Finds a page along the list among the ids of all matches, which it counts in the same statement as far as
+ * totals are exact; undefined where the page is too far down. `is true` keeps the planner from a join, which would
+ * read all the rows of the scan.
  */
 const scanForMatches = async (
   tx: Db,
@@ -234,11 +235,12 @@ const scanForMatches = async (
       select contact_id from (${ids}) as found limit ${sql.lit(maxExactTotal + 1)}
     ), page as materialized (
       select c.id, c.sort_key from (${boundedScan(plan, request, maxScannedRows)}) as c
-      where c.id in (select contact_id from found)
+      where (c.id in (select contact_id from found)) is true
       order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
     ${selectPageRows(plan, request, false, sql`(select count(*) from found)`)}`.execute(tx)
   const total = Number(rows[0]?.total ?? 0)
-  return rows.length > limit && total <= maxExactTotal ? { rows, total } : undefined
+  if (rows.length <= limit) return undefined
+  return total <= maxExactTotal ? { rows, total } : { rows, atLeast: total }
 }
 
 /** Counts the contacts in list order up to and including `last`, the last row of a first page. */
@@ -326,7 +328,7 @@ const sortMatches = async (
 const computeTotal = async (
   tx: Db,
   plan: FilterPlan,
-  { rows, total, scanned }: PageResult,
+  { rows, total, scanned, atLeast }: PageResult,
   request: PageRequest,
 ): Promise<{ n: number; approximate: boolean }> => {
   if (rows.length <= request.limit) return { n: rows.length, approximate: false }
@@ -337,7 +339,7 @@ const computeTotal = async (
     ? (plan.sample!.all * rows.length) / (await countScanned(tx, plan, request, rows.at(-1)!))
     : undefined
   const isPartial = scanned || plan.stepMs !== undefined
-  const minimum = isPartial ? rows.length : filterStrategy.maxSortedMatches + 1
+  const minimum = atLeast ?? (isPartial ? rows.length : filterStrategy.maxSortedMatches + 1)
   const { count: n, approximate } = await estimateTotal(tx, plan, minimum, estimate)
   return { n, approximate }
 }

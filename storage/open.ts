@@ -238,6 +238,8 @@ const openPostgres = async (url: string, options: OpenOptions): Promise<Storage>
           createHeavyPools(
             openPool(heavyReads, {
               plan_cache_mode: 'force_custom_plan',
+              // Several reads run at a time anyway, and starting workers takes milliseconds.
+              max_parallel_workers_per_gather: 0,
               statement_timeout: limitTimeout(statementTimeout, HEAVY_STATEMENT_TIMEOUT_MS),
             }),
             prepared,

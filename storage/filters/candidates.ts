@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { CustomFieldType } from '../../catalog/custom-fields.ts'
 import { toStorableId } from '../ids.ts'
 import { containsPattern, fold, hasTrigram } from '../text.ts'
-import { type Attrs, OPTION_FIELD_TYPES } from '../contact-values.ts'
+import { OPTION_FIELD_TYPES } from '../contact-values.ts'
 import type { ContactFilter, IdTest, TextField, TextTest, TimeTest, ValueCondition } from './filter.ts'
 import { INDEXED_LENGTH } from './distinct-values.ts'
 import {
@@ -266,6 +266,7 @@ const storedTextCandidates = (
       : []
   }
   if (!isFoldedTest(test) || test.op === 'notContains') return []
+  const exact = field.type !== 'multiselect'
   // Most addresses share the part after the @, for which the index would cost more than it narrows.
   const [, local] = (field.type === 'email' && /^([^@]*[a-z0-9]{3}[^@]*@)[^@]+$/.exec(fold(test.value))) || []
   if (local !== undefined)
@@ -274,7 +275,10 @@ const storedTextCandidates = (
       foldedTest(sql`r.text_key`, { op: 'contains', value: local }),
     ])
   return hasTrigram(fold(test.value)) && isFreeText
-    ? candidates(candidateRank.text, [sql`r.free`, foldedTest(sql`r.text_key`, test)])
+    ? candidates(candidateRank.text, [sql`r.free`, foldedTest(sql`r.text_key`, test)]).map((query) => ({
+        ...query,
+        exact,
+      }))
     : // For patterns of one or two characters the whole trigram index would be read.
       candidates(candidateRank.scan, [foldedTest(sql`(r.text_key || '')`, test), sql`r.text_key is not null`])
 }
@@ -308,7 +312,7 @@ const valueCandidates = (
                     : candidateRank.range,
                   numberTest(sql`r.number_value`, condition.test),
                 ),
-              ]
+              ].map((query) => ({ ...query, exact: isOnly }))
         case 'boolean':
           return condition.test.op === 'isNull'
             ? []
@@ -348,51 +352,4 @@ const labelCandidates = (
         },
       ]
     : []
-}
-
-/**
- * The values that the given conditions require, of those that `contact_facts.attrs` is indexed by; undefined
- * when there are none. `ids`: exactly the contacts that meet those conditions.
- */
-export const equalityCandidates = (
-  { workspaceId }: Pick<PredicateScope, 'workspaceId'>,
-  conditions: readonly Condition[],
-): { covered: readonly Condition[]; query: CandidateQuery } | undefined => {
-  const required = conditions.flatMap((node) => {
-    const value = requiredValue(node)
-    return value ? [{ node, ...value }] : []
-  })
-  if (required.length === 0) return undefined
-  const attrs: Attrs = {}
-  for (const { fieldId, value } of required) {
-    const other = attrs[fieldId]
-    attrs[fieldId] = Array.isArray(value) && Array.isArray(other) ? [...other, ...value] : value
-  }
-  return {
-    covered: required.map(({ node }) => node),
-    query: {
-      rank: candidateRank.value,
-      branches: 1,
-      derived: true,
-      exact: true,
-      ids: sql`
-        select f.contact_id from contact_facts f
-        where f.workspace_id = ${workspaceId} and f.attrs @> ${JSON.stringify(attrs)}::jsonb`,
-    },
-  }
-}
-
-/** The one value, or the option, that a condition requires; undefined when it allows others. */
-const requiredValue = (
-  node: Condition,
-): { fieldId: string; value: string | boolean | string[] } | undefined => {
-  if (node.kind !== 'attributes' || node.quantifier !== 'some') return undefined
-  const [condition, ...others] = valueConditions(node.field, node.where) || []
-  if (condition === undefined || others.length > 0) return undefined
-  const { as, test } = condition
-  const fieldId = node.field.id
-  if (as === 'string' && test.op === 'eq')
-    return { fieldId, value: node.field.type === 'multiselect' ? [test.value] : test.value }
-  if (as === 'boolean' && test.op !== 'isNull') return { fieldId, value: (test.op === 'eq') === test.value }
-  return undefined
 }

@@ -3,8 +3,9 @@ import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
 import { loadNames } from '../names-cache.ts'
 import type { ContactFilter } from './filter.ts'
-import { type CandidateQuery, candidateQueries, candidateRank, equalityCandidates } from './candidates.ts'
+import { type CandidateQuery, candidateQueries, candidateRank } from './candidates.ts'
 import { allOf, type Sql, timeTest } from './comparisons.ts'
+import { exactCandidates } from './exact-candidates.ts'
 import { findMatchingValues } from './distinct-values.ts'
 import {
   type Condition,
@@ -185,16 +186,16 @@ const listCandidates = (scope: Scope, conditions: readonly Condition[]): Candida
     .flatMap((condition) => candidateQueries({ ...scope, form: { as: 'row' } }, condition).slice(0, 1))
     .toSorted((a, b) => a.rank - b.rank)
 
-/** The same, with all values that a contact must have in one query. */
+/** The same, with all values and labels that a contact must have in one query. */
 const listProbeTargets = (scope: Scope, conditions: readonly Condition[]): ProbeTarget[] => {
-  const equal = equalityCandidates(scope, conditions)
-  const others = conditions.filter((node) => !equal?.covered.includes(node))
+  const exact = exactCandidates(scope, conditions)
+  const others = conditions.filter((node) => !exact?.covered.includes(node))
   const targets = others.flatMap((node): ProbeTarget[] =>
     candidateQueries({ ...scope, form: { as: 'row' } }, node)
       .slice(0, 1)
       .map((query) => ({ covered: [node], query })),
   )
-  return [...(equal ? [equal] : []), ...targets].toSorted((a, b) => a.query.rank - b.query.rank)
+  return [...(exact ? [exact] : []), ...targets].toSorted((a, b) => a.query.rank - b.query.rank)
 }
 
 /** Joins `f`, the values of each `c`, by one look-up each; nothing where no condition reads them. */

@@ -1,0 +1,90 @@
+import { sql } from 'kysely'
+import type { Attrs } from '../contact-values.ts'
+import { toStorableId } from '../ids.ts'
+import { type CandidateQuery, candidateRank } from './candidates.ts'
+import type { Sql } from './comparisons.ts'
+import type { ContactFilter } from './filter.ts'
+import { type Condition, type PredicateScope, valueConditions } from './predicates.ts'
+
+type Covered = { covered: readonly Condition[]; query: CandidateQuery }
+
+/**
+ * Finds the contacts that have all of some values, and some tags and groups but none of others, in one query.
+ * Returns exactly those that meet the covered conditions; undefined where no condition requires a value or a
+ * label.
+ */
+export const exactCandidates = (
+  scope: Pick<PredicateScope, 'workspaceId' | 'labels'>,
+  conditions: readonly Condition[],
+): Covered | undefined => {
+  const values = conditions.filter((node) => requiredValue(node) !== undefined)
+  const labels = conditions.filter((node) => isLabelTest(scope, node))
+  const [first] = labels.filter((node) => node.quantifier === 'some')
+  if (values.length === 0 && first === undefined) return undefined
+  const others = values.length === 0 ? labels.filter((node) => node !== first) : labels
+  const base =
+    values.length > 0
+      ? sql`select r.contact_id from contact_facts r
+          where r.workspace_id = ${scope.workspaceId} and r.attrs @> ${mergeValues(values)}::jsonb`
+      : // One contact may have several of the labels.
+        sql`select ${scope.labels.get(first!)!.length === 1 ? sql`` : sql`distinct`} r.contact_id
+          from ${linkTable(first!)} r
+          where r.workspace_id = ${scope.workspaceId} and ${hasLabel(scope, first!, sql`r`)}`
+  const tests = others.map(
+    (node) => sql` and ${node.quantifier === 'some' ? sql`` : sql`not`} exists (
+      select 1 from ${linkTable(node)} l
+      where l.workspace_id = ${scope.workspaceId} and l.contact_id = r.contact_id
+        and ${hasLabel(scope, node, sql`l`)})`,
+  )
+  return {
+    covered: [...values, ...labels],
+    query: {
+      rank: values.length > 0 ? candidateRank.value : candidateRank.label,
+      branches: 1,
+      derived: true,
+      exact: true,
+      sorted: values.length === 0 && scope.labels.get(first!)!.length === 1,
+      ids: sql`${base}${sql.join(tests, sql``)}`,
+    },
+  }
+}
+
+type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
+
+const isLabelTest = ({ labels }: Pick<PredicateScope, 'labels'>, node: Condition): node is LabelNode =>
+  (node.kind === 'tags' || node.kind === 'groups') && node.quantifier !== 'every' && labels.has(node)
+
+const linkTable = ({ kind }: LabelNode): Sql => (kind === 'tags' ? sql`contact_tags` : sql`contact_groups`)
+
+const hasLabel = ({ labels }: Pick<PredicateScope, 'labels'>, node: LabelNode, row: Sql): Sql => {
+  const column = node.kind === 'tags' ? sql`tag_id` : sql`group_id`
+  const ids = labels.get(node)!.map(toStorableId)
+  return ids.length === 1
+    ? sql`${row}.${column} = ${ids[0]}::bigint`
+    : sql`${row}.${column} = any(${ids}::bigint[])`
+}
+
+type RequiredValue = { fieldId: string; value: string | boolean | string[] }
+
+/** Returns the values that these conditions require, as JSON that `attrs` must contain. */
+const mergeValues = (nodes: readonly Condition[]): string => {
+  const attrs: Attrs = {}
+  for (const { fieldId, value } of nodes.flatMap((node) => requiredValue(node) ?? [])) {
+    const other = attrs[fieldId]
+    attrs[fieldId] = Array.isArray(value) && Array.isArray(other) ? [...other, ...value] : value
+  }
+  return JSON.stringify(attrs)
+}
+
+/** The one value, or the option, that a condition requires; undefined when it allows others. */
+const requiredValue = (node: Condition): RequiredValue | undefined => {
+  if (node.kind !== 'attributes' || node.quantifier !== 'some') return undefined
+  const [condition, ...others] = valueConditions(node.field, node.where) || []
+  if (condition === undefined || others.length > 0) return undefined
+  const { as, test } = condition
+  const fieldId = node.field.id
+  if (as === 'string' && test.op === 'eq')
+    return { fieldId, value: node.field.type === 'multiselect' ? [test.value] : test.value }
+  if (as === 'boolean' && test.op !== 'isNull') return { fieldId, value: (test.op === 'eq') === test.value }
+  return undefined
+}
