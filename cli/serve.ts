@@ -1,4 +1,6 @@
-import type { Server } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { listen } from 'listhen'
@@ -15,10 +17,12 @@ import { createLogger } from '../server/logger.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
+import { findSiblings, type Siblings } from '../server/siblings.ts'
 import { openMigrated, startBackgroundJobs } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
+import { countProcesses, superviseProcesses } from './processes.ts'
 import { runService, waitForStopSignal } from './service.ts'
 
 type ServeFlags = {
@@ -26,6 +30,7 @@ type ServeFlags = {
   port?: string
   data?: string
   databaseUrl?: string
+  processes?: string
   demo: boolean
   json?: boolean
 }
@@ -38,6 +43,7 @@ const createCommand = (io: Io): Command => {
     .option('--port <port>', 'port to listen on, 0 picks a free one (default 8787)')
     .option('--data <dir>', 'folder of the embedded database (default .wcrm)')
     .option('--database-url <url>', 'PostgreSQL 15 or newer instead of the embedded database')
+    .option('--processes <number>', 'processes that share the port, or auto: one for each core (default 1)')
     .option('--no-demo', 'do not create a demo workspace in an empty database')
     .addOption(new Option('--json', 'print one JSON line on stdout when ready; logs go to stderr'))
     .addHelpText(
@@ -61,28 +67,52 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
         port: flags.port,
         dataDir: flags.data,
         databaseUrl: flags.databaseUrl,
+        processes: flags.processes,
         demo: flags.demo,
       },
       io.env,
     )
+    requireSharedDatabase(config)
     return { config: requireProvider(config), json: flags.json === true }
   }
-  return await runService('wcrm serve', io, read, (config, json) => serve(config, json, io))
+  const siblings = findSiblings()
+  const code = await runService('wcrm serve', io, read, (config, json) =>
+    siblings || countProcesses(config.processes) === 1
+      ? serve(config, { json, siblings }, io)
+      : superviseProcesses(
+          { count: countProcesses(config.processes), host: config.host, port: config.port },
+          createLogger(config.logLevel),
+        ),
+  )
+  // The channel to the first process would keep this one alive.
+  if (siblings) process.exit(code)
+  return code
 }
 
-const serve = async (config: Config, json: boolean, io: Io): Promise<number> => {
+/** Throws when several processes were asked for, and only one can have the database. */
+const requireSharedDatabase = ({ processes, databaseUrl }: Config): void => {
+  if (databaseUrl === undefined && countProcesses(processes) > 1)
+    throw new Error(
+      'several processes need PostgreSQL: give --database-url (WCRM_DATABASE_URL), or leave out --processes ' +
+        '(WCRM_PROCESSES). One process owns the embedded database.',
+    )
+}
+
+type ServeOptions = { json: boolean; siblings: Siblings | undefined }
+
+const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): Promise<number> => {
   const log = createLogger(config.logLevel)
-  const storage = await openMigrated(config, (message) => log.warn(message))
+  const storage = await openMigrated(config, (message) => log.warn(message), siblings?.count)
   try {
     const secrets = createSecretRing(loadSecrets(config))
     await requireKnownSecret(storage, secrets)
     // The port is known only after listening, and all URLs contain it: so the routes are created afterwards.
-    const { server, url } = await listenOn(config)
+    const { server, url } = await listenOn(config, siblings)
     const publicUrl = (config.publicUrl ?? url).replace(/\/+$/, '')
     const listener = createListener(server, {
       publicUrl,
       log,
-      maxConnections: config.maxConnections,
+      maxConnections: Math.ceil(config.maxConnections / (siblings?.count ?? 1)),
       trustedProxies: parseProxyList(config.trustProxy),
     })
     const service = composeService({
@@ -94,8 +124,10 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
       provider: config,
       localUrl: url,
       mediaDir: config.media ?? join(config.dataDir, 'media'),
+      siblings,
     })
     const { app } = service
+    siblings?.onGather(() => app.metrics.registry.getMetricsAsJSON())
     const provider = chooseProvider(config, storage.embedded)
     if (provider === 'none') log.warn(NO_PROVIDER)
     else if (provider === 'sandbox' && !storage.embedded)
@@ -104,10 +136,12 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
     listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log }))
     const demo = config.demo ? await createDemo(storage.db, app.now(), app.config.publicUrl) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
-    const stopJobs = await startBackgroundJobs(service)
     const metrics = await serveMetricsPort(config, app)
     const stopSignal = waitForStopSignal()
-    printReady(io, url, demo, { json, provider, metricsUrl: metrics?.url })
+    const stopJobs = await startBackgroundJobs(service, siblings?.announce())
+    const print = (): void => printReady(io, url, demo, { json, provider, metricsUrl: metrics?.url })
+    if (!siblings) print()
+    else if (siblings.isFirst) void siblings.allReady.then(print)
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
     const signal = await stopSignal
     log.info({ signal }, 'stopping')
@@ -128,7 +162,8 @@ const serve = async (config: Config, json: boolean, io: Io): Promise<number> => 
  * http-shutdown, which throw for a connection that ended early: they are taken off, and `createListener`
  * stops the server instead.
  */
-const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>) => {
+const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>, siblings?: Siblings) => {
+  if (siblings) return await listenTogether(host, port)
   const { server, address } = await listen(() => {}, {
     hostname: host,
     port: { port, alternativePortRange: [] as never, random: port === 0, host },
@@ -146,6 +181,17 @@ const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>) => {
   return { server: server as Server, url: `http://${formatHost(host)}:${address.port}` }
 }
 
+/**
+ * The same on a port that other processes share: on Linux the kernel divides the connections among them,
+ * elsewhere the process that supervises them (docs/decisions/0027-processes.md).
+ */
+const listenTogether = async (host: string, port: number): Promise<{ server: Server; url: string }> => {
+  const byKernel = process.platform === 'linux'
+  const server = createServer().listen({ host, port, exclusive: byKernel, reusePort: byKernel })
+  await once(server, 'listening')
+  return { server, url: `http://${formatHost(host)}:${(server.address() as AddressInfo).port}` }
+}
+
 /** Brackets an IPv6 address. A server on all addresses is reached at 127.0.0.1. */
 const formatHost = (host: string): string =>
   host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
@@ -156,7 +202,7 @@ const serveMetricsPort = async (
   app: App,
 ): Promise<{ listener: Listener; url: string } | undefined> => {
   if (config.metricsPort === undefined) return undefined
-  const { server, url } = await listenOn({ host: config.host, port: config.metricsPort })
+  const { server, url } = await listenOn({ host: config.host, port: config.metricsPort }, app.siblings)
   const { publicUrl } = app.config
   const listener = createListener(server, { publicUrl, log: app.log })
   const http = createMetricsApp(app)

@@ -58,6 +58,7 @@ export const composeService = ({
     ...options,
     config: { ...options.config, providerTimeout: config.providerTimeout },
     ...(settings ? { createProvider: (guard, getApp) => createRoutedProvider(settings, guard, getApp) } : {}),
+    siblings: options.siblings,
     media: createMediaStore(mediaDir, { warn: (message) => options.log.warn(message) }),
   })
   const channelMounts = { [`${CHANNELS_PATH}/**`]: createChannelEndpoint(app) }

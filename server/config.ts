@@ -54,9 +54,18 @@ export const Config = z.object({
     .int()
     .min(2)
     .max(200)
-    .default(18)
-    .describe('Maximum number of connections to PostgreSQL.')
+    .optional()
+    .describe('Maximum number of connections to PostgreSQL of each process; 18, and fewer of many processes.')
     .meta({ env: 'WCRM_DATABASE_CONNECTIONS' }),
+  processes: z
+    .union([z.literal('auto'), z.coerce.number().int().min(1).max(64)], {
+      error: 'must be a number from 1 to 64, or auto',
+    })
+    .default(1)
+    .describe(
+      'Processes that serve the port together; auto: one for each core. More than one need PostgreSQL.',
+    )
+    .meta({ env: 'WCRM_PROCESSES', flag: 'processes' }),
   databasePrepare: z
     .enum(['auto', 'on', 'off'])
     .default('auto')

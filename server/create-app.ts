@@ -16,6 +16,7 @@ import type { Provider } from './provider/port.ts'
 import { toTimeoutMs } from './provider/settings.ts'
 import { createSealer } from './sealer.ts'
 import type { SecretRing } from './secret.ts'
+import type { Siblings } from './siblings.ts'
 import { createSignals } from './signals.ts'
 import { createWebhookGuard, type WebhookGuard } from './webhooks/guard.ts'
 import type { ResolveHost } from './webhooks/guard/resolve.ts'
@@ -62,11 +63,13 @@ export type AppOptions = {
   /** Creates the client of the messaging provider; sends are refused when absent. */
   createProvider?: (guard: WebhookGuard, app: () => App) => Provider
   media?: MediaStore | undefined
+  /** The other processes of this server, if it has several. */
+  siblings?: Siblings | undefined
   /** Operations beyond the catalog's, with their handlers. */
   extra?: readonly { operation: Operation; handler: AnyHandler }[]
 }
 
-const toAppConfig = (config: AppOptions['config'], embedded: boolean): App['config'] => ({
+const toAppConfig = (config: AppOptions['config'], embedded: boolean, processes: number): App['config'] => ({
   publicUrl: config.publicUrl,
   limits: {
     read: {
@@ -89,7 +92,8 @@ const toAppConfig = (config: AppOptions['config'], embedded: boolean): App['conf
   eventRetentionDays: config.eventRetentionDays,
   audit: config.audit ?? true,
   auditRetentionDays: config.auditRetentionDays ?? 400,
-  authFailureLimit: config.limitAuthFailures ?? 20,
+  // Each process counts for itself.
+  authFailureLimit: Math.ceil((config.limitAuthFailures ?? 20) / processes),
   metrics: { token: config.metricsToken, port: config.metricsPort },
   trustedProxies: parseProxyList(config.trustProxy ?? ''),
   providerTimeoutMs: toTimeoutMs(config),
@@ -105,12 +109,14 @@ export const createApp = ({
   resolve,
   createProvider = () => unconfiguredProvider,
   media,
+  siblings,
   extra = [],
 }: AppOptions): App => {
   const webhookGuard = createWebhookGuard(config.webhookAllow, resolve)
   const state = createAppState()
   const signals = createSignals({
     channel: storage.signals,
+    siblings,
     alone: storage.embedded,
     onError: (error) => log.debug(errorLogDetails(error), 'Cannot tell other processes of a change'),
   })
@@ -121,7 +127,7 @@ export const createApp = ({
     heavyReads: storage.heavyReads,
     embedded: storage.embedded,
     isDatabaseDiskFull: storage.isDiskFull,
-    config: toAppConfig(config, storage.embedded),
+    config: toAppConfig(config, storage.embedded, siblings?.count ?? 1),
     operations: [...catalog, ...extra.map((e) => e.operation)],
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
     log,
@@ -135,6 +141,7 @@ export const createApp = ({
     accountSealer: createSealer(secrets, 'provider accounts'),
     webhookGuard,
     provider: createProvider(webhookGuard, () => app),
+    siblings,
     signals,
     jobs: createJobRunner(log, {
       signals,

@@ -1,4 +1,5 @@
 import type { SignalChannel } from '../storage/signals.ts'
+import type { Siblings } from './siblings.ts'
 
 /**
  * What may interest other processes:
@@ -27,46 +28,80 @@ export type Signals = {
 
 /** A process notifies no more often: under load, one notification stands for many changes. */
 const MIN_INTERVAL_MS = 50
+/** The same of messages to the other processes of the server, which are cheaper. */
+const SIBLING_INTERVAL_MS = 10
 /** Of one notification; more of them become one about everything. */
 const MAX_WORKSPACES = 100
 
 type SignalOptions = {
-  /** Undefined: there are no other processes, or none can be told. */
+  /** Undefined: there are no other servers, or none can be told. */
   channel: SignalChannel | undefined
-  /** There are no others. */
+  /** The other processes of this server. */
+  siblings?: Siblings | undefined
+  /** There are no other servers. */
   alone: boolean
   onError: (error: unknown) => void
 }
 
-export const createSignals = ({ channel, alone, onError }: SignalOptions): Signals => {
-  const id = crypto.randomUUID()
-  const listeners = new Map<string, Set<Listener>>()
+/** Collects texts and sends them together: at once where it is quiet, else `intervalMs` after the last time. */
+const createOutlet = (intervalMs: number, sendTexts: (texts: string[]) => void) => {
   const pending = new Set<string>()
   let lastSentAt = -Infinity
   let timer: NodeJS.Timeout | undefined
+  const flush = (): void => {
+    timer = undefined
+    lastSentAt = performance.now()
+    const texts = [...pending]
+    pending.clear()
+    sendTexts(texts)
+  }
+  return {
+    add: (text: string): void => {
+      pending.add(text)
+      // After what else is committed in this turn.
+      timer ??= setTimeout(flush, Math.max(0, lastSentAt + intervalMs - performance.now())).unref()
+    },
+    stop: () => clearTimeout(timer),
+  }
+}
+
+/** Texts about many workspaces become one about all of them. */
+const condense = (texts: readonly string[]): string[] => {
+  const others = texts.filter((text) => !text.startsWith('events:'))
+  return texts.length - others.length > MAX_WORKSPACES ? [...others, 'events:*'] : [...texts]
+}
+
+export const createSignals = ({ channel, siblings, alone, onError }: SignalOptions): Signals => {
+  // Siblings tell each other directly, and drop what comes from one of them by way of the database.
+  const id = siblings?.group ?? crypto.randomUUID()
+  const listeners = new Map<string, Set<Listener>>()
   let isStopped = false
 
   const deliver = (topic: string, about: string): void => {
     for (const listener of listeners.get(topic) ?? []) listener(about)
   }
-  const flush = (): void => {
-    timer = undefined
-    if (pending.size === 0 || isStopped) return
-    lastSentAt = performance.now()
-    const texts = [...pending]
-    pending.clear()
-    const events = texts.filter((text) => text.startsWith('events:'))
-    const sent =
-      events.length > MAX_WORKSPACES ? [...texts.filter((text) => !events.includes(text)), 'events:*'] : texts
-    channel!.send([id, ...sent].join(' ')).catch(onError)
+  const deliverAll = (texts: readonly string[]): void => {
+    for (const text of texts) {
+      const [topic, about = '*'] = text.split(':')
+      deliver(topic!, about)
+    }
   }
+  const outlets = [
+    ...(channel
+      ? [
+          createOutlet(
+            MIN_INTERVAL_MS,
+            (texts) => void channel.send([id, ...condense(texts)].join(' ')).catch(onError),
+          ),
+        ]
+      : []),
+    ...(siblings ? [createOutlet(SIBLING_INTERVAL_MS, (texts) => siblings.sendSignal(texts.join(' ')))] : []),
+  ]
+  siblings?.onSignal((text) => deliverAll(text.split(' ')))
   return {
     send: (topic, about = '*') => {
       deliver(topic, about)
-      if (!channel || isStopped) return
-      pending.add(`${topic}:${about}`)
-      // After what else is committed in this turn.
-      timer ??= setTimeout(flush, Math.max(0, lastSentAt + MIN_INTERVAL_MS - performance.now())).unref()
+      if (!isStopped) for (const outlet of outlets) outlet.add(`${topic}:${about}`)
     },
     on: (topic, listener) => {
       const all = listeners.get(topic) ?? new Set()
@@ -82,17 +117,13 @@ export const createSignals = ({ channel, alone, onError }: SignalOptions): Signa
         onOpen()
       }
       channel?.listen((text) => {
-        const [from, ...signals] = text.split(' ')
-        if (from === id) return
-        for (const signal of signals) {
-          const [topic, about = '*'] = signal.split(':')
-          deliver(topic!, about)
-        }
+        const [from, ...texts] = text.split(' ')
+        if (from !== id) deliverAll(texts)
       }, missed)
     },
     stop: () => {
       isStopped = true
-      clearTimeout(timer)
+      for (const outlet of outlets) outlet.stop()
     },
   }
 }

@@ -18,16 +18,26 @@ const NO_PREPARED_STATEMENTS =
   'The pooler before the database does not know prepared statements, so none are used. PgBouncer 1.21 and ' +
   'newer does with max_prepared_statements; each statement then takes one round trip instead of two.'
 
+/** All processes together stay below the 100 connections of a PostgreSQL that nobody configured. */
+const CONNECTIONS = { each: 18, least: 10, all: 90 }
+
+const defaultConnections = (processes: number): number =>
+  Math.min(CONNECTIONS.each, Math.max(CONNECTIONS.least, Math.floor(CONNECTIONS.all / processes)))
+
 /**
  * Opens the storage and migrates its schema. Migrations have no statement timeout. `warn` gets what an
- * administrator should know, now or later.
+ * administrator should know, now or later. `processes`: how many of them the server has.
  */
-export const openMigrated = async (config: Config, warn: (message: string) => void): Promise<Storage> => {
+export const openMigrated = async (
+  config: Config,
+  warn: (message: string) => void,
+  processes = 1,
+): Promise<Storage> => {
   // With PostgreSQL, the folder may hold the secret and received files.
   if (config.databaseUrl && existsSync(config.dataDir)) makeDataFolderPrivate(config.dataDir, warn)
   const storage = await openStorage(toLocation(config), {
     warn,
-    connections: config.databaseConnections,
+    connections: config.databaseConnections ?? defaultConnections(processes),
     prepare: config.databasePrepare,
   })
   if (config.databasePrepare === 'auto' && !storage.access.prepare) warn(NO_PREPARED_STATEMENTS)
@@ -74,20 +84,30 @@ export const waitUntilStopped = async (
 
 /**
  * Starts the background jobs and, where this server plays the provider, the sandbox. Returns the function
- * that stops them: it waits for the work in progress, so that the storage can be closed after it.
+ * that stops them: it waits for the work in progress, so that the storage can be closed after it. `lead`: of
+ * several processes; until it resolves, another one does the work that one does for all.
  */
-export const startBackgroundJobs = async ({
-  app,
-  sandboxControl,
-  sandbox,
-}: Service): Promise<() => Promise<void>> => {
+export const startBackgroundJobs = async (
+  { app, sandboxControl, sandbox }: Service,
+  lead?: Promise<void>,
+): Promise<() => Promise<void>> => {
   if (sandbox) {
     await refreshClocks(app)
-    await sandboxControl?.syncChanges()
+    if (!lead) await sandboxControl?.syncChanges()
   }
-  const stopSandbox = sandbox?.start()
-  app.jobs.start()
+  let stopSandbox: (() => Promise<void>) | undefined
+  let isStopping = false
+  const start = (): void => {
+    if (isStopping) return
+    stopSandbox = sandbox?.start()
+    app.jobs.start()
+  }
+  if (lead) {
+    app.jobs.follow()
+    void lead.then(start)
+  } else start()
   const stop = async (): Promise<void> => {
+    isStopping = true
     // Requests in flight take longest to drain, so this begins first.
     const deliveriesStopped = app.jobs.job('webhook-deliveries').stop()
     const streamsStopped = stopStreams(app)

@@ -8,6 +8,7 @@ import type { MediaStore } from '../media/store.ts'
 import type { Metrics } from '../metrics.ts'
 import type { Provider } from '../provider/port.ts'
 import type { Sealer } from '../sealer.ts'
+import type { Siblings } from '../siblings.ts'
 import type { Signals } from '../signals.ts'
 import type { SecretRing } from '../secret.ts'
 import type { WebhookGuard } from '../webhooks/guard.ts'
@@ -70,6 +71,8 @@ export type App = AppState & {
   /** Checks where webhooks may be sent. */
   readonly webhookGuard: WebhookGuard
   readonly provider: Provider
+  /** The other processes of this server; undefined where it has one. */
+  readonly siblings: Siblings | undefined
   /** Hints between whoever writes and whoever waits for it, in this process and in others. */
   readonly signals: Signals
   /** The background jobs of this server. */

@@ -245,6 +245,8 @@ const serveReadiness = async (app: App): Promise<Response> => {
         status: 'unready',
         detail: 'the other servers went on to another secret; restart this one with their WCRM_SECRET',
       })
+    if (app.siblings && !app.siblings.areReady())
+      return jsonResponse(503, { status: 'unready', detail: 'not all processes of this server are ready' })
     return jsonResponse(200, isDiskFull(app) ? READ_ONLY : { status: 'ready' })
   } catch {
     return jsonResponse(503, { status: 'unready', detail: 'the database cannot be reached' })

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { BlockList } from 'node:net'
 import { H3 } from 'h3'
+import { AggregatorRegistry } from 'prom-client'
 import { FastResponse } from 'srvx/node'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
@@ -43,7 +44,14 @@ const sendMetrics = async (app: App, request: Request): Promise<Response> => {
     )
   }
   const { registry } = app.metrics
-  return new FastResponse(await registry.metrics(), { headers: { 'Content-Type': registry.contentType } })
+  return new FastResponse(await readMetrics(app), { headers: { 'Content-Type': registry.contentType } })
+}
+
+/** Of all processes of this server together. */
+const readMetrics = async ({ metrics: { registry }, siblings }: App): Promise<string> => {
+  if (!siblings) return await registry.metrics()
+  const all = await Promise.all([registry.getMetricsAsJSON(), siblings.gather()])
+  return await AggregatorRegistry.aggregate([all[0], ...all[1]] as object[]).metrics()
 }
 
 const noMetrics = (why: string): Problem => new Problem('not_found', `There are no metrics here. ${why}`)

@@ -37,6 +37,7 @@ const staffReportsJob = (app: App): JobDefinition => {
 const sandboxClockJob = (app: App): JobDefinition => ({
   name: 'sandbox-clock',
   intervalMs: CLOCK_INTERVAL_MS.unheard,
+  everywhere: true,
   subscribe: (wake) => app.signals.on('clocks', wake),
   run: async () => {
     await refreshClocks(app)

@@ -101,6 +101,7 @@ export const secretRotationJob = (app: App): JobDefinition => {
   return {
     name: 'secret-rotation',
     intervalMs: INTERVAL_MS,
+    everywhere: true,
     run: async (signal) => {
       const { current: before, isOutdated: wasOutdated } = secrets
       const isKnown = await followSecret(db, secrets)

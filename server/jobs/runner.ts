@@ -40,6 +40,8 @@ export type JobDefinition = {
   readonly run: (signal: AbortSignal) => Promise<JobRunResult>
   /** Subscribes to what wakes the job, from its start to its stop. Returns the function to unsubscribe. */
   readonly subscribe?: (wake: () => void) => () => void
+  /** Every process of a server runs it for itself, not one of them for all. */
+  readonly everywhere?: boolean
   /** Finishes work that outlives a run, such as requests in flight. Called once, after the last run. */
   readonly drain?: () => Promise<void>
 }
@@ -175,6 +177,11 @@ export type JobRunner = {
   /** Throws when no such job was declared. */
   job: (name: JobName) => Job
   start: () => void
+  /**
+   * Starts those that run in every process. A wake-up of another one goes to the process that runs it, until
+   * `start` is called because that is this one now.
+   */
+  follow: () => void
   /** Stops all jobs at the same time. */
   stop: () => Promise<void>
 }
@@ -183,25 +190,44 @@ export const createJobRunner = (
   log: Logger,
   { signals, isLogged }: { signals: Signals; isLogged?: IsLogged },
 ): JobRunner => {
-  const jobs = new Map<JobName, Job>()
+  const jobs = new Map<JobName, Job & { everywhere: boolean }>()
   let unsubscribe: (() => void) | undefined
+  let isFollowing = false
+  const wakeAll = (): void => {
+    for (const job of jobs.values()) if (!isFollowing || job.everywhere) job.wake()
+  }
+  const hear = (): void => {
+    unsubscribe ??= signals.on('job', (name) => {
+      const job = jobs.get(name as JobName)
+      if (job && (!isFollowing || job.everywhere)) job.wake()
+    })
+  }
   return {
     add: (definition) => {
       if (jobs.has(definition.name)) throw new Error(`The job ${definition.name} is declared twice.`)
-      jobs.set(definition.name, createJob(definition, log, isLogged))
+      const { name, everywhere = false } = definition
+      jobs.set(name, { ...createJob(definition, log, isLogged), everywhere })
     },
     job: (name) => {
       const job = jobs.get(name)
       if (!job) throw new Error(`The job ${name} is not declared.`)
-      return job
+      return isFollowing && !job.everywhere ? { ...job, wake: () => signals.send('job', name) } : job
     },
     start: () => {
-      const wake = (name: string): void => jobs.get(name as JobName)?.wake()
-      unsubscribe = signals.on('job', wake)
-      for (const job of jobs.values()) job.start()
-      signals.start(() => {
-        for (const job of jobs.values()) job.wake()
-      })
+      const tookOver = isFollowing
+      isFollowing = false
+      hear()
+      for (const job of jobs.values()) {
+        job.start()
+        if (tookOver) job.wake()
+      }
+      if (!tookOver) signals.start(wakeAll)
+    },
+    follow: () => {
+      isFollowing = true
+      hear()
+      for (const job of jobs.values()) if (job.everywhere) job.start()
+      signals.start(wakeAll)
     },
     stop: async () => {
       unsubscribe?.()

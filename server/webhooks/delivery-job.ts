@@ -108,6 +108,8 @@ export const registerBacklogGauge = (app: App): void => {
     name: 'wcrm_webhook_due',
     help: `Webhook deliveries of active endpoints that are due, counted up to ${MAX_DUE_COUNT}.`,
     registers: [app.metrics.registry],
+    // Every process counts the same ones.
+    aggregator: 'max',
     async collect() {
       this.set(await countDueDeliveries(app.db, MAX_DUE_COUNT).catch(() => Number.NaN))
     },

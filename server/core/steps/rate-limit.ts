@@ -14,6 +14,8 @@ import { Problem } from '../problem.ts'
 
 const WINDOW_SECONDS = 60
 const MAX_BUCKETS = 50_000
+/** The part of a bucket that is leased at a time. */
+const LEASES = 30
 /** Bounds the waits for a lease while other calls take its tokens first. */
 const MAX_TAKE_ATTEMPTS = 100
 
@@ -49,7 +51,8 @@ const leaseBlock = async (app: App, id: string, bucket: RateLimitBucket): Promis
   const sinceStored = nowSeconds() - bucket.storedAt
   const expected = Math.min(bucket.capacity, bucket.stored + sinceStored * refillRate(bucket))
   const surplus = Math.max(0, expected - bucket.level)
-  const block = Math.max(1, Math.floor(bucket.capacity / 30))
+  // Less is left, less is leased, so that no token lies unused with another process at the end.
+  const block = Math.max(1, Math.floor(expected / LEASES))
   const { granted, left } = await leaseTokens(
     app.db,
     id,

@@ -1,0 +1,135 @@
+import cluster, { type Worker } from 'node:cluster'
+import { availableParallelism } from 'node:os'
+import type { Logger } from 'pino'
+import { findFreePort } from '../server/http/free-port.ts'
+import { COUNT_VARIABLE, type FromWorker, GROUP_VARIABLE, type ToWorker } from '../server/siblings.ts'
+import { waitForStopSignal } from './service.ts'
+
+/** A process that ended is started again after this, doubled while it goes on to end, up to the second. */
+const RESTART_MS = { first: 100, last: 10_000 }
+/** A process that lived so long ended for a new reason. */
+const STABLE_MS = 30_000
+
+export const countProcesses = (processes: number | 'auto'): number =>
+  processes === 'auto' ? availableParallelism() : processes
+
+type Group = {
+  readonly count: number
+  readonly log: Logger
+  /** Those that serve. */
+  readonly ready: Set<Worker>
+  leader: Worker | undefined
+  restartMs: number
+  isStopping: boolean
+}
+
+const listWorkers = (): Worker[] =>
+  Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+
+const tell = (worker: Worker, message: ToWorker): void => {
+  if (worker.isConnected()) worker.send(message, () => {})
+}
+
+const tellAll = (message: ToWorker, except?: Worker): void => {
+  for (const worker of listWorkers()) if (worker !== except) tell(worker, message)
+}
+
+const tellState = ({ ready, count }: Group): void => tellAll({ kind: 'state', ready: ready.size, of: count })
+
+/** One process does the background work: the oldest that serves. */
+const chooseLeader = (group: Group): void => {
+  if (group.leader || group.isStopping) return
+  const [oldest] = group.ready
+  group.leader = oldest
+  if (oldest) tell(oldest, { kind: 'lead' })
+}
+
+const receive = (group: Group, worker: Worker, message: FromWorker): void => {
+  switch (message.kind) {
+    case 'ready':
+      group.ready.add(worker)
+      tellState(group)
+      return chooseLeader(group)
+    case 'signal':
+      return tellAll(message, worker)
+    case 'gather':
+      for (const other of group.ready)
+        if (other !== worker) tell(other, { kind: 'gather', id: message.id, from: worker.id })
+      return
+    case 'metrics': {
+      const asker = cluster.workers?.[message.to]
+      if (asker) tell(asker, { kind: 'metrics', id: message.id, metrics: message.metrics })
+    }
+  }
+}
+
+/** Starts a process. One that ends while the group does not stop is started again, and its work is taken over. */
+const start = (group: Group): Worker => {
+  const startedAt = performance.now()
+  const worker = cluster.fork()
+  worker.on('message', (message: FromWorker) => receive(group, worker, message))
+  worker.on('exit', (code, signal) => {
+    const wasReady = group.ready.delete(worker)
+    if (group.leader === worker) group.leader = undefined
+    if (group.isStopping || (!wasReady && group.ready.size === 0)) return
+    chooseLeader(group)
+    tellState(group)
+    group.log.error({ pid: worker.process.pid, code, signal }, 'A server process ended; starting another')
+    if (performance.now() - startedAt > STABLE_MS) group.restartMs = RESTART_MS.first
+    setTimeout(() => {
+      if (!group.isStopping) start(group)
+    }, group.restartMs)
+    group.restartMs = Math.min(2 * group.restartMs, RESTART_MS.last)
+  })
+  return worker
+}
+
+/** Resolves with the exit code when the process ends before it serves; with undefined when it serves. */
+const waitUntilReady = (worker: Worker): Promise<number | undefined> =>
+  new Promise((resolve) => {
+    worker.on('message', ({ kind }: FromWorker) => {
+      if (kind === 'ready') resolve(undefined)
+    })
+    worker.once('exit', (code) => resolve(code ?? 1))
+  })
+
+const stopAll = async (): Promise<void> => {
+  const ended = listWorkers().map((worker) => new Promise((resolve) => worker.once('exit', resolve)))
+  for (const worker of listWorkers()) worker.process.kill('SIGTERM')
+  await Promise.all(ended)
+}
+
+/**
+ * Runs `count` processes of the same command that share its port, until a signal stops them. This process only
+ * supervises. Returns the exit code: that of the first process when it cannot start.
+ */
+export const superviseProcesses = async (
+  { count, host, port }: { count: number; host: string; port: number },
+  log: Logger,
+): Promise<number> => {
+  // With port 0 each process would get another one; a port that is shared would not be refused when it is taken.
+  const shared = await findFreePort(host, port)
+  cluster.setupPrimary({ args: [...process.argv.slice(2), '--port', String(shared)] })
+  const variables = { [GROUP_VARIABLE]: crypto.randomUUID(), [COUNT_VARIABLE]: String(count) }
+  if (process.env['WCRM_METRICS_PORT'] === '0')
+    Object.assign(variables, { WCRM_METRICS_PORT: String(await findFreePort(host, 0)) })
+  Object.assign(process.env, variables)
+  const group: Group = {
+    count,
+    log,
+    ready: new Set(),
+    leader: undefined,
+    restartMs: RESTART_MS.first,
+    isStopping: false,
+  }
+  const stopSignal = waitForStopSignal().then(() => {
+    group.isStopping = true
+  })
+  // The first one migrates the database and creates the demo workspace; the others find both.
+  const failed = await Promise.race([waitUntilReady(start(group)), stopSignal.then(() => 0)])
+  if (failed !== undefined && !group.isStopping) return failed
+  for (let n = 1; n < count && !group.isStopping; n++) start(group)
+  await stopSignal
+  await stopAll()
+  return 0
+}
