@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export type RunningServer = { url: string; pid: number; stop: () => Promise<void> }
+/** `api_key`: of the demo workspace, where one was created. */
+export type RunningServer = { url: string; api_key?: string; pid: number; stop: () => Promise<void> }
 
 const resolveFile = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 
@@ -17,14 +19,14 @@ export const startServer = async (
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  const url = await new Promise<string>((resolve, reject) => {
+  const ready = await new Promise<{ url: string; api_key?: string }>((resolve, reject) => {
     createInterface({ input: child.stdout! }).once('line', (line) =>
-      resolve((JSON.parse(line) as { url: string }).url),
+      resolve(JSON.parse(line) as { url: string; api_key?: string }),
     )
     child.once('exit', (code) => reject(new Error(`${args[0]} exited with ${code} before it was ready`)))
   })
   return {
-    url,
+    ...ready,
     pid: child.pid!,
     stop: async () => {
       child.kill('SIGTERM')
@@ -37,6 +39,21 @@ export const startBareServer = (databaseUrl: string, workspaceId: string): Promi
   startServer([resolveFile('bare/server.ts'), databaseUrl, workspaceId])
 
 const UNREACHABLE_LIMIT = '100000000'
+
+const UNLIMITED = {
+  WCRM_LIMIT_READ: UNREACHABLE_LIMIT,
+  WCRM_LIMIT_WRITE: UNREACHABLE_LIMIT,
+  WCRM_LIMIT_WORKSPACE_READ: UNREACHABLE_LIMIT,
+  WCRM_LIMIT_WORKSPACE_WRITE: UNREACHABLE_LIMIT,
+}
+
+/** Starts a server on an embedded database as `npm start` does; in an empty folder, with a demo workspace. */
+export const startEmbedded = (dataDir: string, launcher: string): Promise<RunningServer> =>
+  startServer([launcher, 'serve', '--data', dataDir, '--port', '0', '--json'], {
+    ...UNLIMITED,
+    WCRM_LOG_LEVEL: 'warn',
+    XDG_CONFIG_HOME: dirname(dataDir),
+  })
 
 /**
  * Starts one server process, as users start it, with limits that no benchmark reaches. `profile`: a folder
@@ -62,10 +79,7 @@ export const startProduct = (
       WCRM_SECRET: 'a secret for benchmarks only',
       WCRM_LOG_LEVEL: 'warn',
       WCRM_PROVIDER: 'sandbox',
-      WCRM_LIMIT_READ: UNREACHABLE_LIMIT,
-      WCRM_LIMIT_WRITE: UNREACHABLE_LIMIT,
-      WCRM_LIMIT_WORKSPACE_READ: UNREACHABLE_LIMIT,
-      WCRM_LIMIT_WORKSPACE_WRITE: UNREACHABLE_LIMIT,
+      ...UNLIMITED,
     },
   )
 

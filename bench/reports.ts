@@ -34,7 +34,7 @@ const cases: [name: string, operation: OperationName, input: Record<string, unkn
   ['summary, 31 days', 'reports_workspace_summary', month, 300],
   ['summary, 7 days', 'reports_workspace_summary', { preset: 'last_7_days' }],
   ['summary, today', 'reports_workspace_summary', { preset: 'today' }],
-  ['staff, 31 days', 'reports_staff', { ...month, limit: 100 }, 500],
+  ['staff, 31 days', 'reports_staff', { ...month, limit: 100 }, 250],
   ['staff, 7 days', 'reports_staff', { preset: 'last_7_days', limit: 100 }],
   ['staff, today', 'reports_staff', { preset: 'today', limit: 100 }],
 ]

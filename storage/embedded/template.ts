@@ -58,6 +58,8 @@ export const packTemplate = (pglite: string, entries: readonly TemplateEntry[]):
 
 const readTemplate = (): { header: TemplateHeader; content: Buffer } => {
   const content = zstdDecompressSync(readFileSync(templateFile), {
+    // Large pieces go back to the system when they are collected.
+    chunkSize: 4 * 1024 * 1024,
     params: { [constants.ZSTD_d_windowLogMax]: WINDOW_LOG },
   })
   const end = content.indexOf('\n')
