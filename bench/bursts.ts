@@ -17,7 +17,7 @@ const BURST_US = 30_000
 const QUIET_SHARE = 0.25
 /** Until the code is compiled, or the time is over. */
 const WARM_UP_REQUESTS = 10_000
-const WARM_UP_MS = 2500
+const WARM_UP_MS = 2000
 
 type Burst = { requests: number; milliseconds: number; processor: ProcessorTime }
 

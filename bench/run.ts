@@ -43,7 +43,7 @@ const formatSample = ({ rate, p50, p99, processor }: Sample): string => {
     ? `${Math.round(total(processor))} (${Math.round(processor.server)}+${Math.round(processor.database)})`
     : '-'
   return (
-    rate.toFixed(0).padStart(7) + time.padStart(16) + p50.toFixed(2).padStart(8) + p99.toFixed(2).padStart(8)
+    rate.toFixed(0).padStart(7) + time.padStart(18) + p50.toFixed(2).padStart(8) + p99.toFixed(2).padStart(8)
   )
 }
 
@@ -57,7 +57,7 @@ const formatLine = ({ contacts, connections, name, against, product, other, rati
   ratios.throughput.toFixed(2).padStart(12) +
   (ratios.processor?.toFixed(2) ?? '-').padStart(11)
 
-const SAMPLE_HEAD = `${'/s'.padStart(7)}${'µs'.padStart(16)}${'p50'.padStart(8)}${'p99'.padStart(8)}`
+const SAMPLE_HEAD = `${'/s'.padStart(7)}${'µs'.padStart(18)}${'p50'.padStart(8)}${'p99'.padStart(8)}`
 const HEAD = `contacts conns  ${'case'.padEnd(14)}${SAMPLE_HEAD}  ${'vs'.padEnd(5)}${SAMPLE_HEAD}  throughput  processor`
 
 const measureCases = async (
