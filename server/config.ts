@@ -71,6 +71,14 @@ export const Config = z.object({
     .default('auto')
     .describe('Prepared statements; auto turns them off behind a pooler that does not support them.')
     .meta({ env: 'WCRM_DATABASE_PREPARE' }),
+  memory: z
+    .enum(['small', 'large'])
+    .optional()
+    .describe(
+      'large: faster, with up to 320 MB in each process, as with PostgreSQL when it is absent. small: up to ' +
+        '200 MB, as with the embedded database.',
+    )
+    .meta({ env: 'WCRM_MEMORY' }),
   publicUrl: z
     .url({ protocol: /^https?$/ })
     .optional()
