@@ -183,7 +183,7 @@ const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>, siblings?
 
 /**
  * The same on a port that other processes share: on Linux the kernel divides the connections among them,
- * elsewhere the process that supervises them (docs/decisions/0027-processes.md).
+ * elsewhere the process that supervises them (docs/decisions/0029-processes.md).
  */
 const listenTogether = async (host: string, port: number): Promise<{ server: Server; url: string }> => {
   const byKernel = process.platform === 'linux'
