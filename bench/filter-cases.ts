@@ -15,14 +15,14 @@ const tagged = (name: string) => ({ tags: { some: { name: { eq: name } } } })
 
 const CITIES = ['Berlin', 'Łódź', 'Chicago', 'Nîmes']
 
-/** Returns the filters that have targets, and some that are slow on purpose. */
+/** Returns the filters that have targets, some that are slow on purpose, and others that people ask for. */
 export const createFilterCases = async (postJson: PostJson, dataset: Dataset): Promise<FilterCase[]> => {
   const { response } = await postJson('/v1/saved-filters', {
     name: 'Pro',
     filter: value('plan', { stringValue: { eq: 'pro' } }),
   })
   const { id } = response['saved_filter'] as { id: string }
-  return [...attributeCases(dataset, id), ...textAndListCases(dataset), ...slowCases]
+  return [...attributeCases(dataset, id), ...textAndListCases(dataset), ...slowCases, ...otherCases(dataset)]
 }
 
 const attributeCases = ({ broadcastId }: Dataset, savedFilterId: string): FilterCase[] => [
@@ -134,4 +134,39 @@ const slowCases: readonly FilterCase[] = [
     { createdAt: { lt: '-700d' }, ...tagged('newsletter') },
     { and: [value('newsletter', { booleanValue: { eq: true } }), { createdAt: { lte: '-720d' } }] },
   ]),
+]
+
+const otherCases = ({ broadcastId }: Dataset): FilterCase[] => [
+  variants('other: two rare tags', [{ and: [tagged('VIP-klient'), tagged('legal')] }]),
+  variants('other: tag, city and plan', [
+    {
+      and: [
+        tagged('VIP'),
+        value('city', { stringValue: { eq: 'Berlin' } }),
+        value('plan', { stringValue: { eq: 'pro' } }),
+      ],
+    },
+  ]),
+  variants('other: without a value', [{ attributes: { none: { attributeName: { eq: 'email' } } } }]),
+  variants('other: yes, and no such tag', [
+    {
+      ...value('newsletter', { booleanValue: { eq: true } }),
+      tags: { none: { name: { eq: 'newsletter' } } },
+    },
+  ]),
+  variants('other: text and tag', [{ and: [{ email: { contains: 'smith' } }, tagged('VIP')] }]),
+  variants('other: cities and unread', [
+    {
+      ...value('city', { stringValue: { in: CITIES } }),
+      conversations: { some: { state: { eq: 'open' }, unreadCount: { gte: 3 } } },
+    },
+  ]),
+  variants('other: inactive customers', [{ lastActivityAt: { lt: '-300d' }, ...tagged('customer') }]),
+  variants('other: orders and city', [
+    {
+      and: [value('orders', { numberValue: { gte: 40 } }), value('city', { stringValue: { eq: 'Berlin' } })],
+    },
+  ]),
+  variants('other: two letters, do not disturb', [{ name: { startsWith: 'zo' }, dnd: { eq: true } }]),
+  variants('other: not in a broadcast', [{ broadcasts: { none: { id: { eq: broadcastId } } } }]),
 ]
