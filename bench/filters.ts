@@ -99,7 +99,7 @@ const measureFilter = async (
   }
 }
 
-/** Returns the statements that each case sends, with their plans, as Markdown. */
+/** Returns the statements that the first variant of each case sends, with their plans, as Markdown. */
 const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly FilterCase[]): Promise<string> => {
   const statements: { sql: string; parameters: readonly unknown[] }[] = []
   const openClient = createClientFactory(databaseUrl, true)
@@ -130,6 +130,7 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
     config: { publicUrl: 'http://localhost', limitRead: 100_000, limitWrite: 100_000 },
   })
   const parts: string[] = []
+  const summary = ['| filter | milliseconds of each statement | pages read |', '|---|---|---|']
   try {
     for (const { name, bodies } of cases) {
       const call = {
@@ -145,16 +146,23 @@ const explainCases = async ({ databaseUrl, key }: Dataset, cases: readonly Filte
       const { status } = await perform(app, call)
       if (status !== 200) throw new Error(`${name}: ${status}`)
       parts.push(`## ${name}\n\n\`\`\`json\n${JSON.stringify(bodies[0])}\n\`\`\`\n`)
+      const times: string[] = []
+      let pages = 0
       for (const { sql, parameters } of statements.filter((statement) => /contact/.test(statement.sql))) {
         const text = `explain (analyze, buffers, costs off) ${sql}`
         const rows = await main.run({ text, parameters })
-        parts.push(`\`\`\`\n${rows.map((row) => String(row['QUERY PLAN'])).join('\n')}\n\`\`\`\n`)
+        const plan = rows.map((row) => String(row['QUERY PLAN'])).join('\n')
+        times.push(/Execution Time: ([\d.]+)/.exec(plan)![1]!)
+        const [, hit = 0, read = 0] = /Buffers: shared (?:hit=(\d+))? ?(?:read=(\d+))?/.exec(plan) ?? []
+        pages += Number(hit) + Number(read)
+        parts.push(`\`\`\`\n${plan}\n\`\`\`\n`)
       }
+      summary.push(`| ${name} | ${times.join(' + ')} | ${pages} |`)
     }
   } finally {
     await db.destroy()
   }
-  return parts.join('\n')
+  return [`${summary.join('\n')}\n`, ...parts].join('\n')
 }
 
 const formatTiming = (timing: FilterTiming): string =>

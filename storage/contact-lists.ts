@@ -88,8 +88,7 @@ const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promis
     const scanned = await scanForMatches(tx, plan, request, plan.matches)
     if (scanned) return scanned
   }
-  const isCounted = request.after === null && mustCount(plan)
-  if (!isCounted && (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request)))) {
+  if (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request))) {
     const scanned = await scanForPage(tx, plan, request)
     if (scanned) return scanned
   }
@@ -98,10 +97,6 @@ const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promis
   const sorted = request.after === null ? await sortMatches(tx, plan, request, maxMatches) : undefined
   return sorted?.total !== undefined && sorted.total <= maxMatches ? sorted : await scanAll(tx, plan, request)
 }
-
-/** Whether all matches are computed, since they may be few enough for an exact total. */
-const mustCount = ({ readsRelated, sample, isCommon, candidateRows = Infinity }: FilterPlan): boolean =>
-  readsRelated && sample !== undefined && !isCommon && candidateRows <= filterStrategy.maxLeadRows
 
 /**
  * Scans in list order, from the index of that order where there is one; only for conditions on the contact's

@@ -35,8 +35,6 @@ export type FilterPlan = {
   stepMs: number | undefined
   /** Queries whose ids hold every match, the most selective first as far as that is known. */
   candidates: readonly CandidateQuery[]
-  /** How many rows the first of them is likely to have. */
-  candidateRows?: number
   /** Some condition reads more than the contact's own columns. */
   readsRelated: boolean
   /** Some condition reads `f`. */
@@ -150,7 +148,6 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
   const ranked: FilterPlan = {
     ...plan,
     candidates: bySelectivity.map(({ query }) => query),
-    candidateRows: (bySelectivity[0]?.met ?? Infinity) * perSample,
     sample,
     isCommon,
   }

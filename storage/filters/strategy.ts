@@ -19,8 +19,6 @@ export const filterStrategy = {
   maxSortedMatches: 1000,
   /** Totals that are exact wherever an index finds the matches. */
   maxExactTotal: 10_000,
-  /** Rows of a candidate query that all matches are computed from. */
-  maxLeadRows: 100_000,
   /** Contacts of a workspace in which the total of a list is always counted. */
   maxCountedContacts: 5000,
   /** Contacts that one step of a count reads. */

@@ -24,7 +24,7 @@ const createSearch =
 const defaultStrategy = { ...filterStrategy }
 const strategies: Record<string, Partial<typeof filterStrategy>> = {
   'default thresholds': {},
-  'no candidate sets': { maxCandidates: 0, maxSortedMatches: 0, maxExactTotal: 0, maxLeadRows: 0 },
+  'no candidate sets': { maxCandidates: 0, maxSortedMatches: 0, maxExactTotal: 0 },
   'small candidate sets': { maxCandidates: 20, maxSortedMatches: 20, maxProbes: 1 },
   'short index scans': {
     maxCandidates: 5,
