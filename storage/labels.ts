@@ -228,7 +228,7 @@ export const changeContactLabels = async (
       on conflict (workspace_id, subject, shard) do update set n = counters.n + excluded.n
     ), touched as (
       update contacts set updated_at = ${now}::timestamptz
-      where workspace_id = ${workspaceId} and id in (select contact from pairs)
+      where workspace_id = ${workspaceId} and id = any(array(select contact from pairs))
     )
     select locked.id as contact, array_agg(pairs.label order by pairs.label)
       filter (where pairs.label is not null) as labels
