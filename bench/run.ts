@@ -58,7 +58,9 @@ const formatLine = ({ contacts, connections, name, against, product, other, rati
   (ratios.processor?.toFixed(2) ?? '-').padStart(11)
 
 const SAMPLE_HEAD = `${'/s'.padStart(7)}${'µs'.padStart(18)}${'p50'.padStart(8)}${'p99'.padStart(8)}`
-const HEAD = `contacts conns  ${'case'.padEnd(14)}${SAMPLE_HEAD}  ${'vs'.padEnd(5)}${SAMPLE_HEAD}  throughput  processor`
+const HEAD =
+  `contacts conns  ${'case'.padEnd(14)}${SAMPLE_HEAD}  ` +
+  `${'vs'.padEnd(5)}${SAMPLE_HEAD}  throughput  processor`
 
 const measureCases = async (
   dataset: Dataset,

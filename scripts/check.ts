@@ -11,15 +11,19 @@ import { dirname, join, normalize } from 'node:path'
 const allowedImports: readonly (readonly [prefix: string, allowed: readonly string[]])[] = [
   ['catalog/', []],
   ['storage/', ['catalog/']],
-  // The emulator plays the provider: it knows nothing of the service but its own tables.
-  ['server/sandbox/emulator/', ['catalog/', 'storage/sandbox/', 'storage/database.ts']],
+  // The emulator plays the provider: it knows nothing of the service but its own tables, and the general parts that run
+  // jobs and wake them in other processes.
+  [
+    'server/sandbox/emulator/',
+    ['catalog/', 'storage/sandbox/', 'storage/database.ts', 'server/jobs/runner.ts', 'server/signals.ts'],
+  ],
   ['server/', ['catalog/', 'storage/']],
   ['mcp/', ['catalog/', 'server/']],
   ['cli/', ['catalog/']],
 ]
 
 /** Commands that run a server or its tools compose the whole and may import all of it. */
-const composition = /^cli\/(serve|worker|admin|mcp|sandbox)(\.ts|\/)/
+const composition = /^cli\/(serve|processes|worker|admin|mcp|sandbox)(\.ts|\/)/
 
 const MAX_COLUMNS = 120
 

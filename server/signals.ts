@@ -7,7 +7,7 @@ import type { Siblings } from './siblings.ts'
  * - `job`: a background job has something to do; `about` is its name;
  * - `clocks`: the business time of a workspace was moved.
  */
-export type SignalTopic = 'events' | 'job' | 'clocks'
+type SignalTopic = 'events' | 'job' | 'clocks'
 
 type Listener = (about: string) => void
 

@@ -39,7 +39,8 @@ export type ContactPage = {
 
 /**
  * The rows of a page, one more than the limit where there is a next page; `total`: the number of matches,
- * where the statement counted them; `atLeast`: that there are so many at least; `scanned`: found by a bounded scan in list order.
+ * where the statement counted them; `atLeast`: that there are so many at least; `scanned`: found by a bounded
+ * scan in list order.
  */
 type PageResult = { rows: PageRow[]; total?: number; atLeast?: number; scanned?: true }
 
@@ -308,10 +309,13 @@ const sortMatches = async (
     maxMatches === undefined
       ? pageLimit
       : sql`case when (select count(*) from found) > ${sql.lit(maxMatches)} then 1 else ${pageLimit} end`
+  const isMatch = plan.matches
+    ? sql`c.workspace_id = ${workspaceId}`
+    : plan.test({ as: candidateIds ? 'row' : 'set' })
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (
       select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key from ${source}
-      where ${inLead} ${plan.matches ? sql`c.workspace_id = ${workspaceId}` : plan.test({ as: candidateIds ? 'row' : 'set' })} ${afterCondition(request)}
+      where ${inLead} ${isMatch} ${afterCondition(request)}
       ${matchLimit}
     ), page as materialized (
       select * from found order by ${orderBySortKey(sort, 'found')} limit ${rowLimit})

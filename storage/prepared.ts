@@ -27,7 +27,10 @@ const compiler = new Kysely<never>({
  * `build` gets an expression for each parameter by its name.
  *
  * @example
- * const find = prepare<{ id: string }, { name: string }>(['id'], ({ id }) => sql`select name from tags where id = ${id}`)
+ * const find = prepare<{ id: string }, { name: string }>(
+ *   ['id'],
+ *   ({ id }) => sql`select name from tags where id = ${id}`,
+ * )
  * const { rows } = await find(db, { id: '1' })
  */
 export const prepare = <P extends Record<string, unknown>, Row>(

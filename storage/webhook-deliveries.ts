@@ -76,8 +76,8 @@ const openQueues = sql.raw(`
  * Each endpoint's queue is read by itself, so neither the backlog of one nor finished rows cost another
  * anything. The endpoints that have a queue are found by a loose index scan in the same index (a recursive
  * query, as PostgreSQL 15 has none of its own). A lease changes no indexed column: the row's new version
- * stays in its page (HOT), at its place in the queue. Planning takes 1 ms, so it is done once, with indexes alone: a plan
- * made while the table was empty scanned all of it, measured 205 ms instead of 6 with 2000 rows.
+ * stays in its page (HOT), at its place in the queue. Planning takes 1 ms, so it is done once, with indexes
+ * alone: a plan made while the table was empty scanned all of it, measured 205 ms instead of 6 with 2000 rows.
  */
 export const claimDeliveries = async (
   db: Db,

@@ -168,7 +168,7 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
 /** How much more a sample must show before it is certain that a limit is exceeded. */
 const COMMON_FACTOR = 2.5
 /** Matches that an estimate must exceed, so that not even a poor one hides a number that must be exact. */
-export const countableMatches = (): number => COMMON_FACTOR * filterStrategy.maxExactTotal
+const countableMatches = (): number => COMMON_FACTOR * filterStrategy.maxExactTotal
 
 type Scope = Omit<PredicateScope, 'form'>
 

@@ -10,7 +10,7 @@ type Labels = ReadonlyMap<ContactFilter, readonly string[]>
 
 /** Met by every contact, and by none. */
 const ALWAYS: Condition = { kind: 'and', of: [] }
-export const NEVER: Condition = { kind: 'or', of: [] }
+const NEVER: Condition = { kind: 'or', of: [] }
 const isAlways = (node: Condition): boolean => node.kind === 'and' && node.of.length === 0
 export const isNever = (node: Condition): boolean => node.kind === 'or' && node.of.length === 0
 

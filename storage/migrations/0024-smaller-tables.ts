@@ -11,8 +11,9 @@ import { type Kysely, sql } from 'kysely'
  */
 const statements = [
   `set local maintenance_work_mem = '256MB'`,
-  // The rows of a contact are few and lie together. Instead of the primary key, which nothing needs: whoever writes the values of a contact has locked it. `replica
-  // identity full`, since a table that is published for replication must have one.
+  // The rows of a contact are few and lie together. Instead of the primary key, which nothing needs: whoever
+  // writes the values of a contact has locked it. `replica identity full`, since a table that is published for
+  // replication must have one.
   `create index contact_attributes_contact on contact_attributes (workspace_id, contact_id)`,
   `alter table contact_attributes drop constraint contact_attributes_pkey`,
   `alter table contact_attributes replica identity full`,

@@ -147,7 +147,8 @@ for (const database of databases) {
         await sql`insert into workspaces (id, name, created_at) values (1, 'One', now())`.execute(db)
         const ms = Date.now()
         await insertAttempt(db, ms)
-        await sql`insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, status, created_at)
+        await sql`insert into webhook_deliveries
+          (workspace_id, id, endpoint_id, event_id, event_type, status, created_at)
           values (1, ${`dlv_${encodeUlidTime(ms)}${tail}`}, 'whe_1', ${eventId(ms)}, 'group.created/1', 'delivered',
             now())`.execute(db)
         await dropPartitionsBefore(db, 'webhook_attempts', inDays(8))
