@@ -16,8 +16,11 @@ const WINDOW_SECONDS = 60
 const MAX_BUCKETS = 50_000
 /** The part of a bucket that is leased at a time. */
 const LEASES = 30
-/** Bounds the waits for a lease while other calls take its tokens first. */
-const MAX_TAKE_ATTEMPTS = 100
+/**
+ * Bounds the waits for a lease while other calls take its tokens first. The last leases are of one token each, so that
+ * a call in a burst may wait for many.
+ */
+const MAX_TAKE_ATTEMPTS = 2000
 
 type LimitClass = 'read' | 'write'
 
