@@ -49,7 +49,7 @@ type McpCatalog = {
 /**
  * Returns the handler of `/mcp`: stateless streamable HTTP, for protocol 2026-07-28 and the 2025 revisions at
  * the same URL, with the same API keys as REST. Query: `toolsets` (names separated by commas, or `all`) and
- * `readonly=true`.
+ * `readonly`, which the header `X-MCP-Readonly` sets too: reads only, at any value but `false`.
  */
 export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Response>) => {
   const catalog: McpCatalog = {
@@ -290,6 +290,6 @@ const getClientName = (
 const formatUnknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {
   if (!op) return `Unknown tool: ${name}. The resource wcrm://operations lists every tool.`
   return readonly && op.scope !== 'mcp:read'
-    ? `${name} changes data, and this URL serves reads only (readonly=true).`
+    ? `${name} changes data, and reads only are served here (readonly in the URL or X-MCP-Readonly).`
     : `${name} is not in the toolsets selected by this URL. \`?toolsets=all\` serves every tool.`
 }

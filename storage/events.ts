@@ -148,7 +148,8 @@ const selectEvents = (workspaceId: string, { after, limit, end }: ScanRequest) =
   order by xid, id limit ${limit <= MAX_QUICK_EVENTS ? sql.lit(limit) : limit}`
 
 const scanAllTypes = async (db: Db, workspaceId: string, request: ScanRequest): Promise<EventScan> => {
-  const { rows: events } = await sql<LoggedEvent>`${sql.raw(QUICK)}
+  const hint = request.limit <= MAX_QUICK_EVENTS ? QUICK : ''
+  const { rows: events } = await sql<LoggedEvent>`${sql.raw(hint)}
     select xid::text as xid, id, type, occurred_at, data
     from (${selectEvents(workspaceId, request)}) as e`.execute(db)
   const last = events.at(-1)
