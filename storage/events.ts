@@ -99,8 +99,9 @@ const matchesFilter = ({ types, channels }: EventFilter) => sql`
  * The transaction id below which every transaction of this database has ended, where `pg_snapshot_xmin`
  * would hide events: it counts the transactions of all databases of a cluster. Undefined where it hides
  * none. A transaction that writes holds a lock on a table before it has an id, and its end is visible before
- * its locks are released; so one that was running at the snapshot belongs to another database only if its id
- * is locked, and no table of this database is. Events below this id must be read with a later snapshot.
+ * its locks are released. So one that was running at the snapshot need not be waited for if its id is locked and
+ * no table of this database is (it belongs to another database), or if it has ended since, which is asked after
+ * the locks (`offset 0`). Events below this id must be read with a later snapshot.
  */
 const findEndedXid = async (db: Db, workspaceId: string): Promise<string | undefined> =>
   (
@@ -110,15 +111,19 @@ const findEndedXid = async (db: Db, workspaceId: string): Promise<string | undef
       where locktype in ('relation', 'transactionid') and granted
     )
     select coalesce((
-      select r.xid from (select pg_snapshot_xip(s.taken) as xid) as r
-      where not exists (
-        select from locks l
-        where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.transactionid = r.xid::xid
-          and not exists (
-            select from locks t
-            where t.virtualtransaction = l.virtualtransaction
-              and t.database = (select oid from pg_database where datname = current_database())))
-      order by r.xid limit 1), pg_snapshot_xmax(s.taken))::text as xid
+      select u.xid from (
+        select r.xid from (select pg_snapshot_xip(s.taken) as xid) as r
+        where not exists (
+          select from locks l
+          where l.locktype = 'transactionid' and l.mode = 'ExclusiveLock' and l.transactionid = r.xid::xid
+            and not exists (
+              select from locks t
+              where t.virtualtransaction = l.virtualtransaction
+                and t.database = (select oid from pg_database where datname = current_database())))
+        offset 0
+      ) as u
+      where pg_xact_status(u.xid) = 'in progress'
+      order by u.xid limit 1), pg_snapshot_xmax(s.taken))::text as xid
     from (select pg_current_snapshot() as taken) as s
     where exists (
       select from events

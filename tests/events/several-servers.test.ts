@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
-import { scanEvents, insertEvents } from '../../storage/events.ts'
+import { type EventPosition, insertEvents, scanEvents } from '../../storage/events.ts'
 import { doAs } from '../calls.ts'
 import { databases, onEmptyDatabase } from '../databases.ts'
 import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
@@ -49,6 +49,36 @@ describe('Event log of several servers', { skip: databases.length === 1 }, () =>
         assert.deepEqual(await seen(), ['A', 'C', 'B'])
       }),
     )
+  })
+
+  it('transactions that end in another database at any instant do not delay events', async () => {
+    const [server] = shared.servers as [TestServer]
+    const workspace = await makeWorkspace(server)
+    await onEmptyDatabase('postgresql', async (db) => {
+      await sql`create table busy (n int)`.execute(db)
+      let done = false
+      const write = async () => {
+        while (!done) {
+          await db.transaction().execute(async (foreign) => {
+            await sql`insert into busy values (1)`.execute(foreign)
+            await sql`select pg_sleep(0.001 * random())`.execute(foreign)
+          })
+        }
+      }
+      const writers = [write(), write(), write(), write()]
+      try {
+        let position: EventPosition | undefined
+        for (let n = 0; n < 800; n++) {
+          await insertEvents(server.db, workspace.id, [groupEvent('A')])
+          const { events, last } = await scanEvents(server.db, workspace.id, position, {}, 2)
+          assert.equal(events.length, 1)
+          position = last
+        }
+      } finally {
+        done = true
+        await Promise.all(writers)
+      }
+    })
   })
 
   it('every reader sees each event once and in the same order under concurrent transactions', async () => {
