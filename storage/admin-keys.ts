@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { Scope } from '../catalog/operation.ts'
+import type { KeyPolicy } from '../catalog/policy.ts'
 import { inTransaction } from './admin.ts'
 import type { Db, TableRow } from './database.ts'
 
@@ -14,6 +15,9 @@ export type KeyFields = {
   api_version: string
   expires_at?: string | null
   allow_from?: string[] | null
+  policy?: KeyPolicy | null
+  paused_at?: string | null
+  phones?: boolean
 }
 export type AdminKeyRow = Omit<TableRow<'api_keys'>, 'workspace_id' | 'hash'>
 
@@ -30,6 +34,9 @@ const keyColumns = [
   'last_used_at',
   'created_at',
   'allow_from',
+  'phones',
+  'policy',
+  'paused_at',
 ] as const
 
 /** Stores a key by its hash. */
@@ -110,8 +117,16 @@ export const replaceKey = (
       .executeTakeFirst()
     if (!found) return undefined
     const hash = createHash(found)
-    const { staff_id, scopes, name, test, agent, api_version, expires_at, allow_from } = found
-    const fields = { staff_id, scopes: scopes as Scope[], name, test, agent, api_version, allow_from }
+    const {
+      id: _,
+      scopes,
+      expires_at,
+      revoked_at: __,
+      last_used_at: ___,
+      created_at: ____,
+      ...rights
+    } = found
+    const fields = { ...rights, scopes: scopes as Scope[] }
     const expires = expiresAt === undefined ? expires_at : expiresAt
     const key = await createKey(tx, workspaceId, hash, { ...fields, expires_at: expires }, now)
     const until = expires_at !== null && expires_at < oldUntil ? expires_at : oldUntil

@@ -1,4 +1,5 @@
 import type { Kysely, Selectable } from 'kysely'
+import { agentTables } from './tables/agents.ts'
 import type { TableTypes } from './tables/columns.ts'
 import { contactsTables } from './tables/contacts.ts'
 import { conversationsTables } from './tables/conversations.ts'
@@ -16,6 +17,7 @@ export const tables = {
   ...messagingTables,
   ...eventsTables,
   ...serverTables,
+  ...agentTables,
   ...sandboxTables,
 }
 

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
+import type { KeyPolicy } from '../catalog/policy.ts'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { Db } from './database.ts'
@@ -23,6 +24,10 @@ export type KeyRow = {
   api_version: string
   expires_at: string | null
   allow_from: string[] | null
+  agent: boolean
+  policy: KeyPolicy | null
+  paused_at: string | null
+  phones: boolean
 }
 
 // Every request sends this statement: three tables in one round trip.
@@ -31,7 +36,7 @@ const selectKey = (where: RawBuilder<unknown>) => sql<KeyRow>`
     w.template_limit,
     s.id as staff_id, s.name as staff_name, s.role, s.hide_phone_numbers, s.reports, s.channel_ids,
     k.id as key_id, k.name as key_name, k.scopes, k.test, k.api_version, k.expires_at,
-    k.allow_from
+    k.allow_from, k.agent, k.policy, k.paused_at, k.phones
   from api_keys k
   join staff s on s.workspace_id = k.workspace_id and s.id = k.staff_id
   join workspaces w on w.id = k.workspace_id

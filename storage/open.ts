@@ -34,6 +34,7 @@ import * as templateSamples from './migrations/0021-template-samples.ts'
 import * as filterIndexes from './migrations/0022-filter-indexes.ts'
 import * as partitions from './migrations/0023-partitions.ts'
 import * as smallerTables from './migrations/0024-smaller-tables.ts'
+import * as agentKeys from './migrations/0025-agent-keys.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -344,6 +345,7 @@ const migrations = {
   '0022-filter-indexes': filterIndexes,
   '0023-partitions': partitions,
   '0024-smaller-tables': smallerTables,
+  '0025-agent-keys': agentKeys,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */

@@ -125,6 +125,7 @@ export const seedWorld = async (
   await seedDeliveryAttempts(db, workspace.id, marker, digits, now)
   await seedOwnChannel(server, workspace.id, marker, now)
   await seedReports(db, workspace.id, marker, now)
+  await seedApprovals(db, workspace, marker, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }
 
@@ -142,6 +143,28 @@ const seedReports = async (db: Db, workspaceId: string, marker: string, now: str
     values (${workspaceId}, ${`${marker} report`}, '2026-01-01', '2026-01-31', 'UTC', ${now}, '[]')`.execute(
     db,
   )
+}
+
+/** Inserts two calls that an agent asked for, and when its key sent. */
+const seedApprovals = async (
+  db: Db,
+  { id, owner }: TestWorkspace,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  for (const n of [1, 2]) {
+    const input = JSON.stringify({ name: `${marker} asked ${n}` })
+    await sql`
+      insert into approvals (workspace_id, key_id, staff_id, operation, input, digest, door, request_id, reason,
+        asked_for, view, requested_at, expires_at)
+      values (${id}, ${owner.keyId}, ${owner.staffId}, 'crm_create_group', ${input}::jsonb,
+        sha256(${input}::text::bytea), 'rest', 'req_00000000000000000000000000', ${`${marker} reason ${n}`},
+        '{operation}', '{"fields": true, "channels": null}', ${now}::timestamptz,
+        ${now}::timestamptz + interval '1 day')`.execute(db)
+  }
+  await sql`
+    insert into agent_sends (workspace_id, key_id, sent_at)
+    values (${id}, ${owner.keyId}, array[${now}::timestamptz])`.execute(db)
 }
 
 /** Adds another number of the same business account: the channel that inputs use, because it is the last. */

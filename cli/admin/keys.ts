@@ -217,13 +217,17 @@ export const keysGroup: AdminGroup = {
       options: [
         ['--name <name>', 'purpose of the key'],
         ['--test', 'create a test key: every write runs as a dry run'],
-        ['--agent', 'mark it as the key of an AI agent'],
+        ['--agent', 'mark it as the key of an AI agent: it asks a person before it sends or deletes'],
+        ['--phones', 'show phone numbers to an AI agent; without it they are masked, and imports refused'],
         expiresOption,
         allowFromOption,
       ],
       run: async (session, flags) => {
         const staffId = parseId(stringFlag(flags, 'staff')!, '--staff')
         const granted = scopesFlag(flags)
+        const agent = flags['agent'] === true
+        if (flags['phones'] === true && !agent)
+          throw usageError('--phones is for keys of AI agents.', '--phones', 'Leave it out, or add --agent.')
         const name = nameFlag(flags) ?? null
         const allowFrom = allowFromFlag(flags) ?? null
         const db = await session.db()
@@ -246,7 +250,8 @@ export const keysGroup: AdminGroup = {
             scopes: granted,
             name,
             test: flags['test'] === true,
-            agent: flags['agent'] === true,
+            agent,
+            phones: !agent || flags['phones'] === true,
             api_version: currentVersion,
             expires_at: expires,
             allow_from: allowFrom,
@@ -269,6 +274,7 @@ export const keysGroup: AdminGroup = {
         'scopes',
         'test',
         'agent',
+        'phones',
         'state',
         'last_used_at',
         'expires_at',

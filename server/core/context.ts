@@ -1,5 +1,6 @@
 import type { EventTypeId } from '../../catalog/events.ts'
 import type { Scope } from '../../catalog/index.ts'
+import type { KeyPolicy } from '../../catalog/policy.ts'
 import type { Role } from '../../catalog/workspace.ts'
 import type { Db } from '../../storage/database.ts'
 import type { DeferredWrite } from '../../storage/deferred-write.ts'
@@ -37,7 +38,17 @@ export type Actor = {
     readonly expiresAt: string | null
     /** The addresses and CIDRs that it may be used from; null: anywhere. */
     readonly allowFrom: readonly string[] | null
+    /** Marked as the key of an AI agent. */
+    readonly agent: boolean
+    /** What an agent's key may do by itself; null: the default. Other keys have none. */
+    readonly policy: KeyPolicy | null
+    /** Since when every call is refused, real time; null: it is not paused. */
+    readonly pausedAt: string | null
+    /** False: phones are masked for whatever is called with it. */
+    readonly phones: boolean
   }
+  /** Who approved the call, while one that an agent asked for runs. */
+  readonly approvedBy?: { readonly staffId: string; readonly name: string; readonly keyId: string }
 }
 
 /**

@@ -58,6 +58,7 @@ export const jsonb = <T = unknown>(): Column<T, T, T> => column('jsonb')
 /** JSON with its text as it was written. */
 export const json = <T = unknown>(): Column<T, T, T> => column('json')
 export const textArray = (): Column<string[], string[], string[]> => column('text[]')
+export const timestampArray = (): Column<string[], string[], string[]> => column('timestamp with time zone[]')
 export const bigintArray = (): Column<string[], string[], string[]> => column('bigint[]')
 
 export const nullable = <S, I, U>({

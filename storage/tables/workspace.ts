@@ -1,3 +1,4 @@
+import type { KeyPolicy } from '../../catalog/policy.ts'
 import {
   bigint,
   bigintArray,
@@ -6,6 +7,7 @@ import {
   identity,
   smallint,
   integer,
+  jsonb,
   nullable,
   oneOf,
   text,
@@ -130,6 +132,9 @@ export const workspaceTables = {
     revoked_at: nullable(timestamp()),
     last_used_at: nullable(timestamp()),
     allow_from: nullable(textArray()),
+    policy: nullable(jsonb<KeyPolicy>()),
+    paused_at: nullable(timestamp()),
+    phones: withDefault(boolean()),
     created_at: timestamp(),
   },
 } satisfies Record<string, Table>

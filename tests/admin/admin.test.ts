@@ -152,15 +152,16 @@ describe('wcrm admin', () => {
     )
     assert.match(created.key, /^wc_test_[0-9A-Za-z]{40}$/)
     assert.deepEqual(
-      [created.scopes, created.agent, created.expires_at],
-      [['mcp:read', 'crm:write'], true, '2027-01-31T23:00:00.000Z'],
+      [created.scopes, created.agent, created.phones, created.expires_at],
+      [['mcp:read', 'crm:write'], true, false, '2027-01-31T23:00:00.000Z'],
     )
     const { key: _, ...listed } = created
     assert.deepEqual((await succeed('keys', 'list', ...dataFlags)).data, [listed])
-    assert.equal(
-      (await succeed('keys', 'create', '--staff', '1', '--scopes', 'all', ...dataFlags)).scopes.length,
-      5,
-    )
+    const all = ['keys', 'create', '--staff', '1', '--scopes', 'all', ...dataFlags]
+    const persons = await succeed(...all)
+    assert.deepEqual([persons.scopes.length, persons.phones], [5, true])
+    assert.equal((await succeed(...all, '--agent', '--phones')).phones, true)
+    await fail(2, /--phones is for keys of AI agents/, ...all, '--phones')
   })
 
   it('a usage error names the flag', async () => {

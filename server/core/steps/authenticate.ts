@@ -111,5 +111,9 @@ export const toActor = (row: KeyRow): Actor => ({
     apiVersion: row.api_version,
     expiresAt: row.expires_at,
     allowFrom: row.allow_from,
+    agent: row.agent,
+    policy: row.policy,
+    pausedAt: row.paused_at,
+    phones: row.phones,
   },
 })
