@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { listen } from 'listhen'
+import { createDiscovery } from '../mcp/discovery.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import { composeService } from '../server/compose.ts'
 import { type Config, readConfig, requireProvider, settings } from '../server/config.ts'
@@ -132,7 +133,11 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     if (provider === 'none') log.warn(NO_PROVIDER)
     else if (provider === 'sandbox' && !storage.embedded)
       log.warn('WCRM_PROVIDER is sandbox: messages go to the built-in sandbox and reach no customer')
-    const http = createHttpApp(app, { ...service.mounts, '/mcp': createMcpEndpoint(app) })
+    const http = createHttpApp(app, {
+      ...service.mounts,
+      ...createDiscovery(app),
+      '/mcp': createMcpEndpoint(app),
+    })
     listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log }))
     const demo = config.demo ? await createDemo(storage.db, app.now(), app.config.publicUrl) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })

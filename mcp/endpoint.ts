@@ -12,7 +12,6 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { FastResponse } from 'srvx/node'
-import { currentVersion } from '../catalog/index.ts'
 import type { Operation } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { isObject } from '../catalog/values.ts'
@@ -28,6 +27,7 @@ import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/b
 import { authenticateRequest, createOriginCheck, problemResponse } from './authenticate.ts'
 import { confirmCall } from './confirm.ts'
 import { getPrompt, prompts } from './prompts.ts'
+import { serverInfo } from './identity.ts'
 import { instructions, createResources, type TextResource } from './resources.ts'
 import { readDirectCall, writeDirectResult } from './direct-call.ts'
 import { toTextResult, toToolResult } from './result.ts'
@@ -119,7 +119,6 @@ const namesPrototype = (message: object): boolean => {
   return isObject(input) && Object.hasOwn(input, '__proto__')
 }
 
-const serverInfo = { name: 'wcrm', title: 'wcrm', version: currentVersion }
 const cachedForAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
 const options = {
   capabilities: { tools: {}, resources: {}, prompts: {} },

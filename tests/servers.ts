@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import { pino } from 'pino'
 import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
+import { createDiscovery } from '../mcp/discovery.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import type { App } from '../server/core/app.ts'
 import type { AppOptions } from '../server/create-app.ts'
@@ -131,7 +132,7 @@ export const serveStorage = async (
   })
   const { app, sandboxControl: driver, mounts } = service
   const sandbox = service.sandbox!
-  const http = createHttpApp(app, { ...mounts, '/mcp': createMcpEndpoint(app) })
+  const http = createHttpApp(app, { ...mounts, ...createDiscovery(app), '/mcp': createMcpEndpoint(app) })
   const listener = createListener(server, { publicUrl: url, log: app.log })
   // Clients keep connections from one test to the next, and must not find one closing that they reuse.
   server.keepAliveTimeout = 0
