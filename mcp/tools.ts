@@ -1,13 +1,16 @@
-import { toInlinedJsonSchema, type JsonSchema, mapSchemas } from '../catalog/json-schema.ts'
-import { type ConfirmVerb, getInputSchema, type Operation, getOutputSchema } from '../catalog/operation.ts'
+import { Cursor, Limit } from '../catalog/fields.ts'
+import type { ConfirmVerb, Operation } from '../catalog/operation.ts'
+import { type ToolInputSchema, type ToolSchema, toToolInput } from './input-schema.ts'
 
-/** A tool as `tools/list` shows it. */
+/**
+ * A tool as `tools/list` shows it. It has no `outputSchema`: every conversation would pay for it, and an answer
+ * may be a page of short rows, or the request for a person's approval.
+ */
 export type Tool = {
   name: string
   title: string
   description: string
-  inputSchema: JsonSchema & { type: 'object' }
-  outputSchema: JsonSchema & { type: 'object' }
+  inputSchema: ToolInputSchema
   annotations: {
     readOnlyHint: boolean
     destructiveHint: boolean
@@ -16,34 +19,43 @@ export type Tool = {
   }
 }
 
-/** Characters and length of an Idempotency-Key (spec "Common rules"). */
-const idempotencyKey: JsonSchema = {
+const dryRun: ToolSchema = { type: 'boolean', description: 'True: check and answer, change nothing.' }
+
+/** Its form is in the spec, "Common rules"; here it must only be short. */
+const idempotencyKey: ToolSchema = {
   type: 'string',
-  minLength: 8,
-  maxLength: 128,
-  pattern: '^[A-Za-z0-9._:-]+$',
-  description: 'Makes a retry safe for 24 hours: same key, same result. Generated when absent.',
+  description: 'For a retry: the same key as before. Made when absent.',
 }
 
-/**
- * Returns the tool of an operation, with schemas that every known client can read: an object at the root, no
- * references, no unions.
- */
+/** What nearly every tool repeats, in few words: each of them is paid for in every conversation. */
+const shortDescriptions: Record<string, { long: string | undefined; short: string }> = {
+  cursor: { long: Cursor.description, short: '`next_cursor` of the page before, with the same filters.' },
+  limit: { long: Limit.description, short: 'Rows, 1 to 100; 25 when absent.' },
+}
+
+const shorten = (properties: Record<string, ToolSchema>): Record<string, ToolSchema> =>
+  Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => {
+      const text = shortDescriptions[name]
+      return [
+        name,
+        text && schema.description === text.long ? { ...schema, description: text.short } : schema,
+      ]
+    }),
+  )
+
+/** Returns the tool of an operation. */
 export const createTool = (op: Operation): Tool => {
-  const input = deduplicate(dropNestedBounds(flatten(toInlinedJsonSchema(getInputSchema(op)))))
-  const properties = input.properties as Record<string, JsonSchema>
+  const { properties, ...input } = toToolInput(op)
   return {
     name: op.name,
-    title: op.cli.replace(' ', ': '),
+    title: op.summary,
     description: describe(op),
     inputSchema: {
       ...input,
-      type: 'object',
-      properties: op.dryRun ? { ...properties, idempotency_key: idempotencyKey } : properties,
-    },
-    outputSchema: {
-      ...reduceOutputSchema(flatten(toInlinedJsonSchema(getOutputSchema(op)))),
-      type: 'object',
+      properties: op.dryRun
+        ? { ...shorten(properties), dry_run: dryRun, idempotency_key: idempotencyKey }
+        : shorten(properties),
     },
     annotations: toHints(op),
   }
@@ -77,125 +89,5 @@ const toHints = (op: Operation): Tool['annotations'] => {
     destructiveHint: verb?.destructiveHint ?? false,
     idempotentHint: op.scope === 'mcp:read' || op.repeatable,
     openWorldHint: op.scope === 'messaging:write' || (verb?.openWorldHint ?? false),
-  }
-}
-
-/**
- * Widens each remaining union to one schema that accepts everything its branches accept. Clients reject or
- * drop compositions; the server validates the exact schema anyway.
- */
-const flatten = (schema: JsonSchema): JsonSchema => {
-  const { anyOf, oneOf, allOf, ...node } = mapSchemas(schema, flatten)
-  const branches = (anyOf ?? oneOf ?? allOf) as JsonSchema[] | undefined
-  if (!branches) return node
-  const types = new Set(branches.flatMap((branch) => ([] as unknown[]).concat(branch.type ?? [])))
-  const open = branches.some((branch) => branch.type === undefined)
-  const type = open ? {} : { type: types.size === 1 ? [...types][0] : [...types] }
-  return { ...type, ...mergeBranches(branches, allOf !== undefined), ...node }
-}
-
-/**
- * Merges the objects and arrays among the branches: all properties; a property is required when every object
- * requires it.
- */
-const mergeBranches = (branches: readonly JsonSchema[], every: boolean): JsonSchema => {
-  const objects = branches.filter((branch) => branch.properties)
-  const items = branches.filter((branch) => branch.items)
-  const needed = objects.map((branch) => (branch.required as string[] | undefined) ?? [])
-  const required = every
-    ? [...new Set(needed.flat())]
-    : (needed[0] ?? []).filter((name) => needed.every((names) => names.includes(name)))
-  return {
-    ...(objects.length > 0 ? { properties: mergeProperties(objects) } : {}),
-    ...(required.length > 0 && objects.length === branches.length ? { required } : {}),
-    ...(items.length === 1 ? { items: items[0]!.items } : {}),
-  }
-}
-
-const mergeProperties = (objects: readonly JsonSchema[]): Record<string, JsonSchema> => {
-  const all: Record<string, JsonSchema[]> = {}
-  for (const object of objects) {
-    for (const [name, schema] of Object.entries(object.properties as Record<string, JsonSchema>))
-      (all[name] ??= []).push(schema)
-  }
-  return Object.fromEntries(
-    Object.entries(all).map(([name, schemas]) => [
-      name,
-      schemas.length === 1 ? schemas[0]! : flatten({ description: schemas[0]!.description, anyOf: schemas }),
-    ]),
-  )
-}
-
-/** Drops the bounds of deeply nested values, of which a template draft has forty; server errors name them. */
-const dropNestedBounds = (schema: JsonSchema, depth = 0): JsonSchema => {
-  const node = mapSchemas(schema, (child) => dropNestedBounds(child, depth + 1))
-  if (depth < 2) return node
-  const { maxLength: _1, minLength: _2, maxItems: _3, additionalProperties, ...rest } = node
-  return additionalProperties === undefined || additionalProperties === false
-    ? rest
-    : { ...rest, additionalProperties }
-}
-
-/** Length of JSON from which a repeated schema is replaced by a reference in words. */
-const MIN_DEDUPLICATED_CHARACTERS = 250
-
-/**
- * Writes out a large schema only where it occurs first; later occurrences refer to that place. The server
- * validates all of them anyway.
- */
-const deduplicate = (schema: JsonSchema): JsonSchema => {
-  const seen = new Map<string, string>()
-  const visit = (node: JsonSchema, path: string): JsonSchema => {
-    const { description, ...shape } = node
-    const key = JSON.stringify(shape)
-    const first = key.length > MIN_DEDUPLICATED_CHARACTERS ? seen.get(key) : undefined
-    if (first !== undefined)
-      return {
-        type: node.type,
-        description: [description, `See \`${first}\`.`].filter(Boolean).join(' '),
-      }
-    if (key.length > MIN_DEDUPLICATED_CHARACTERS) seen.set(key, path)
-    const { properties, items } = node as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
-    return {
-      ...node,
-      ...(properties
-        ? {
-            properties: Object.fromEntries(
-              Object.entries(properties).map(([name, child]) => [
-                name,
-                visit(child, path === '' ? name : `${path}.${name}`),
-              ]),
-            ),
-          }
-        : {}),
-      ...(items ? { items: visit(items, `${path}[]`) } : {}),
-    }
-  }
-  return visit(schema, '')
-}
-
-/** The depth from which an output schema names no properties; those of a list's rows are above it. */
-const MAX_OUTPUT_DEPTH = 3
-
-/**
- * Reduces an output schema to names and types, which is all that a model needs of a result that it will read
- * anyway. Every token here is paid in each conversation.
- */
-const reduceOutputSchema = (schema: JsonSchema, depth = 0): JsonSchema => {
-  if (depth >= MAX_OUTPUT_DEPTH && schema.properties) return { type: schema.type }
-  const {
-    pattern: _1,
-    examples: _2,
-    format: _3,
-    minLength: _4,
-    maxLength: _5,
-    maxItems: _6,
-    description: _7,
-    required,
-    ...node
-  } = schema
-  return {
-    ...mapSchemas(node, (child) => reduceOutputSchema(child, depth + 1)),
-    ...(required !== undefined && depth === 0 ? { required } : {}),
   }
 }

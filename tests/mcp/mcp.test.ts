@@ -1,56 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { fromJsonSchema } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { toInlinedJsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import { createTool } from '../../mcp/tools.ts'
-import { defaultTools, listOperations, MAX_DEFAULT_TOOLS, listToolsetNames } from '../../mcp/toolsets.ts'
+import { listOperations, listToolsetNames } from '../../mcp/toolsets.ts'
 
 const operations: readonly Operation[] = catalog
 const tools = operations.map(createTool)
 const everyScope = ['mcp:read', 'crm:write', 'messaging:write', 'webhooks:write', 'inbox:write'] as const
 
-/** A rough count of tokens, close enough for a budget and without a tokenizer. */
-const tokens = (value: unknown): number => Math.ceil(JSON.stringify(value).length / 4)
-
-/** Every object in a JSON value with the path to it. */
-const nodes = function* (value: unknown, path = '#'): Generator<[string, Record<string, unknown>]> {
-  if (typeof value !== 'object' || value === null) return
-  if (!Array.isArray(value)) yield [path, value as Record<string, unknown>]
-  for (const [key, child] of Object.entries(value)) yield* nodes(child, `${path}/${key}`)
-}
-
 describe('MCP tools', () => {
   for (const tool of tools) {
-    it(`${tool.name} has schemas that every client can read`, () => {
-      for (const [side, schema] of Object.entries({ input: tool.inputSchema, output: tool.outputSchema })) {
-        assert.equal(schema.type, 'object')
-        for (const [path, node] of nodes(schema)) {
-          for (const keyword of [
-            '$ref',
-            '$defs',
-            'definitions',
-            '$schema',
-            '~standard',
-            'oneOf',
-            'anyOf',
-            'allOf',
-            'not',
-            'if',
-          ]) {
-            assert.ok(
-              !(keyword in node) || path.endsWith('/properties'),
-              `${tool.name} ${side} ${path} uses ${keyword}`,
-            )
-          }
-        }
-      }
-    })
-
-    it(`${tool.name} is small and has all annotations`, () => {
+    it(`${tool.name} has a name that clients take, and all annotations`, () => {
       assert.match(tool.name, /^[A-Za-z0-9_.-]{1,128}$/)
-      assert.ok(tokens(tool) <= 1500, `${tool.name} takes ${tokens(tool)} tokens`)
       assert.deepEqual(
         Object.values(tool.annotations).map((hint) => typeof hint),
         ['boolean', 'boolean', 'boolean', 'boolean'],
@@ -58,37 +21,6 @@ describe('MCP tools', () => {
       assert.equal('confirm' in (tool.inputSchema.properties as object), false)
     })
   }
-
-  it('output schemas accept the examples, also of a dry run', async () => {
-    for (const op of operations) {
-      const schema = fromJsonSchema(createTool(op).outputSchema)
-      for (const { output } of op.examples) {
-        for (const answer of op.dryRun ? [output, { ...output, dry_run: true }] : [output]) {
-          const { issues } = await schema['~standard'].validate(answer)
-          assert.equal(issues, undefined, `${op.name}: ${JSON.stringify(issues)}`)
-        }
-      }
-    }
-  })
-
-  it('every argument has a description', () => {
-    for (const tool of tools) {
-      for (const [name, schema] of Object.entries(
-        tool.inputSchema.properties as Record<string, { description?: string }>,
-      )) {
-        assert.ok(schema.description, `${tool.name} ${name} has no description`)
-      }
-    }
-  })
-
-  it('the default tools fit the token budget', () => {
-    const shown = listOperations(operations, everyScope, { toolsets: undefined, readonly: false })
-    assert.ok(shown.length <= MAX_DEFAULT_TOOLS)
-    assert.ok(shown.some((op) => op.name === 'crm_get_contact'))
-    const size = tokens(shown.map((op) => createTool(op)))
-    assert.ok(size <= 15_000, `the default tools take ${size} tokens`)
-    assert.ok(defaultTools.length <= MAX_DEFAULT_TOOLS)
-  })
 
   it('the list depends on the scopes of the key and has the order of the catalog', () => {
     const read = listOperations(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map(
