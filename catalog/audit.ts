@@ -65,6 +65,20 @@ export const listAudit = defineOperation({
     EXPENSIVE_READ,
   heavy: ['staff_id', 'key_id', 'operation', 'door', 'outcome', 'target_id'],
   scope: 'mcp:read',
+  view: [
+    { path: 'at' },
+    { path: 'actor.name', title: 'who' },
+    { path: 'operation' },
+    { path: 'outcome' },
+    { path: 'code' },
+    { path: 'target.id', title: 'target' },
+    { path: 'door' },
+    { path: 'dry_run' },
+    { path: 'confirmed' },
+    { path: 'client' },
+    { path: 'key_id', title: 'key' },
+    { path: 'id' },
+  ],
   input: z.object({
     staff_id: Id.optional().describe('Only by this staff member.'),
     key_id: z

@@ -84,6 +84,15 @@ export const listBroadcasts = defineOperation({
     'Ordered by start time, actual or scheduled. Staff restricted to some channels see only the ' +
     'broadcasts of those.',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'name' },
+    { path: 'status' },
+    { path: 'template_name', title: 'template' },
+    { path: 'scheduled_at', title: 'scheduled' },
+    { path: 'started_at', title: 'started' },
+    { path: 'channel_id', title: 'channel' },
+  ],
   input: z.object({
     status: z.enum(broadcastStatuses).optional().describe('Only in this status.'),
     search: Search('Name'),
@@ -124,6 +133,18 @@ export const listBroadcastRecipients = defineOperation({
   description: `With \`message_status\` it is ${EXPENSIVE_READ}`,
   heavy: ['message_status'],
   scope: 'mcp:read',
+  view: [
+    { path: 'contact.id', title: 'contact' },
+    { path: 'contact.name', title: 'name' },
+    { path: 'contact.phone', title: 'phone' },
+    { path: 'message_status', title: 'status' },
+    { path: 'responded' },
+    { path: 'opted_out' },
+    { path: 'sent_at', title: 'sent' },
+    { path: 'delivered_at', title: 'delivered' },
+    { path: 'read_at', title: 'read' },
+    { path: 'failed_at', title: 'failed' },
+  ],
   input: z.object({
     broadcast_id: BroadcastId,
     message_status: z

@@ -57,6 +57,17 @@ export const listChannels = defineOperation({
   summary: 'List the channels of the workspace',
   description: 'In order of creation. Staff restricted to some channels see only those.',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'name' },
+    { path: 'type' },
+    { path: 'status' },
+    { path: 'health.status', title: 'health' },
+    { path: 'health.reason', title: 'reason' },
+    { path: 'identifier' },
+    { path: 'is_default', title: 'default' },
+    { path: 'quality_rating', title: 'quality' },
+  ],
   input: z.object({
     type: z.enum(channelTypes).optional().describe('Only channels of this type.'),
     search: Search('Name or number'),

@@ -91,6 +91,16 @@ export const listCustomFields = defineOperation({
   summary: 'List the custom fields of contacts',
   description: 'In order of creation. Agents do not see manager-only fields.',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'key' },
+    { path: 'label' },
+    { path: 'type' },
+    { path: 'options' },
+    { path: 'visibility' },
+    { path: 'read_only' },
+    { path: 'in_use' },
+  ],
   input: z.object({
     search: Search('Key or label'),
     type: z.enum(customFieldTypes).optional().describe('Only fields of this type.'),

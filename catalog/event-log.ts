@@ -29,6 +29,7 @@ export const listEvents = defineOperation({
     "Events of channels that the key's owner may not see are left out, and so are the names of " +
     'manager-only fields in `changes` for agents.',
   scope: 'mcp:read',
+  view: [{ path: 'id' }, { path: 'type' }, { path: 'occurred_at', title: 'at' }],
   input: z.object({
     after: EventId.optional().describe('Return events after this one; from the oldest kept when absent.'),
     cursor: EventId.optional().describe('`next_cursor` of the previous page; the same as `after`.'),

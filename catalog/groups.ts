@@ -50,6 +50,13 @@ export const listGroups = defineOperation({
   stability: 'stable',
   summary: 'List contact groups by name',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'name', wrap: true },
+    { path: 'emoji' },
+    { path: 'contacts_count', title: 'contacts' },
+    { path: 'created_at', title: 'created' },
+  ],
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Group)),
   errors: [],

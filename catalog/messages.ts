@@ -121,6 +121,7 @@ export const listMessages = defineOperation({
   stability: 'beta',
   summary: 'List the messages and notes of a conversation, newest first',
   scope: 'mcp:read',
+  view: 'thread',
   input: z.object({ conversation_id: ConversationId, limit: Limit, cursor: Cursor }),
   output: z.object({ data: z.array(Message).describe('The rows of this page.'), next_cursor: NextCursor }),
   errors: ['not_found'],

@@ -60,6 +60,12 @@ type CheckedRoutes<R extends readonly unknown[], F extends string> = {
   readonly [K in keyof R]: CheckedRoute<R[K], F>
 }
 
+/**
+ * A column of a list on a terminal. `path` names a field of the row; a dot goes into a nested one. `wrap`: a long
+ * text takes several lines instead of being cut.
+ */
+export type TableColumn = { readonly path: string; readonly title?: string; readonly wrap?: true }
+
 type Common<I extends Fields, O extends Fields> = {
   /** The name on `/v1/ops` and MCP. */
   readonly name: string
@@ -86,6 +92,11 @@ type Common<I extends Fields, O extends Fields> = {
   readonly itemwise?: FieldName<I>
   /** Its REST route returns the bytes that the output describes, unless the client accepts only JSON. */
   readonly bytes?: true
+  /**
+   * How a terminal shows the rows of the list: its columns, what matters most first, since those at the end are left
+   * out where they do not fit; or one message below the other, as in a chat. All fields of the row when absent.
+   */
+  readonly view?: readonly TableColumn[] | 'thread'
   /** Its output holds a secret: the copy that is stored for retries is sealed. */
   readonly secret?: true
   /**

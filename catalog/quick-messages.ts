@@ -96,6 +96,16 @@ export const listQuickMessages = defineOperation({
     "Those of the company, of the owner's teams, and the owner's private ones. Staff who are " +
     'not agents see those of every team.',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'code' },
+    { path: 'title' },
+    { path: 'text', wrap: true },
+    { path: 'type' },
+    { path: 'visibility' },
+    { path: 'favorite' },
+    { path: 'updated_at', title: 'updated' },
+  ],
   input: z.object({
     query: z
       .string()

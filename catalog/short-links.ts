@@ -103,6 +103,13 @@ export const listShortLinks = defineOperation({
   stability: 'stable',
   summary: 'List click-to-chat links, newest first',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'url' },
+    { path: 'message', wrap: true },
+    { path: 'channel.name', title: 'channel' },
+    { path: 'created_at', title: 'created' },
+  ],
   input: z.object({
     channel_id: Id.optional().describe('Only on this channel.'),
     search: Search('Message or code'),

@@ -24,6 +24,12 @@ export const listTags = defineOperation({
   stability: 'stable',
   summary: 'List contact tags by name',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'name', wrap: true },
+    { path: 'contacts_count', title: 'contacts' },
+    { path: 'created_at', title: 'created' },
+  ],
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Tag)),
   errors: [],

@@ -35,6 +35,15 @@ export const cliError = (exitCode: number, problem: CliProblem, body?: string): 
 export const isCliError = (error: unknown): error is CliError =>
   error instanceof Error && 'problem' in error && 'exitCode' in error
 
+/** Returns the error for Ctrl-C at a prompt; the exit code is what shells use for the signal. */
+export const interruptedError = (): CliError =>
+  cliError(130, {
+    type: 'about:blank',
+    title: 'Interrupted',
+    code: 'interrupted',
+    detail: 'Nothing was changed.',
+  })
+
 /** Returns an error for wrong usage of the command line: exit code 2, nothing was sent. */
 export const usageError = (detail: string, flag?: string, fix?: string): CliError =>
   cliError(2, {

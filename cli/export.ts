@@ -84,13 +84,19 @@ async function* renderExport(
 ): AsyncGenerator<string> {
   const fields =
     format === 'csv'
-      ? ((await fetchAllPages(io, to, 'crm_list_custom_fields', { limit: 100 }))['data'] as { key: string }[])
+      ? ((await fetchAllPages(io, to, 'crm_list_custom_fields', { limit: 100 })).value['data'] as {
+          key: string
+        }[])
       : []
   const csv = createCsvWriter(fields.map((f) => f.key).filter((key) => key !== 'email'))
   if (format === 'csv') yield csv.header
   let firstPage: ExportRow | undefined
   let truncated = 0
-  for await (const page of fetchPages(io, to, spec.operation, { ...input, detail: 'full', limit: 100 })) {
+  for await (const { value: page } of fetchPages(io, to, spec.operation, {
+    ...input,
+    detail: 'full',
+    limit: 100,
+  })) {
     const rows = page['data'] as ExportRow[]
     const separator = firstPage === undefined ? '{"data":[' : rows.length > 0 ? ',' : ''
     truncated += rows.filter(hasTruncatedValue).length

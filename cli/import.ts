@@ -75,7 +75,7 @@ const importSource = async (
   const { cliFlags } = parsed
   const dryRun = parsed.dryRun === true
   const format = detectFormat(source, await readHead(source), cliFlags.get('format')?.at(-1))
-  const fields = await fetchAllPages(io, to, 'crm_list_custom_fields', { limit: 100 })
+  const { value: fields } = await fetchAllPages(io, to, 'crm_list_custom_fields', { limit: 100 })
   const reader = await createReader(source, format, fields['data'] as ImportField[], cliFlags)
   const progress = await createImportProgress(io)
   const scan = await scanFile(reader, (bytes) => progress.showBytesRead(bytes, source.size)).finally(

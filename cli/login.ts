@@ -1,5 +1,5 @@
 import { loadCredentials, removeCredentials, requireHeaderText, storeCredentials } from './credentials.ts'
-import { cliError, usageError } from './error.ts'
+import { cliError, interruptedError, usageError } from './error.ts'
 import { type Io, readStream } from './io.ts'
 import { callOperation } from './remote.ts'
 
@@ -17,7 +17,9 @@ const readKey = async (io: Io, url: string, json: boolean): Promise<string> => {
   if (!io.stdin.isTTY) return (await readStream(io.stdin)).toString('utf8').trim()
   if (json || !io.stderr.isTTY) throw usageError('login needs the key on standard input.')
   const { promptUser } = await import('./prompt.ts')
-  return (await promptUser(io, `API key for ${url}:`, { hidden: true }))?.trim() ?? ''
+  const answer = await promptUser(io, `API key for ${url}:`, { hidden: true })
+  if (answer === undefined) throw interruptedError()
+  return answer.trim()
 }
 
 /** Checks a key with the server and stores it. Returns the exit code. */

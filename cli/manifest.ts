@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import type { Operation } from '../catalog/operation.ts'
 
 /** How the text of a flag is converted to an input value. */
 export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'list' | 'any' | 'base64'
@@ -55,8 +56,9 @@ export type CommandSpec = {
     readonly paged?: true
     readonly fields: readonly OutputField[]
     readonly envelope: readonly OutputField[]
-    /** Row fields shown in tables and tab-separated lines. */
+    /** Row fields shown in tab-separated lines, and on a terminal where there is no `view`. */
     readonly columns: readonly string[]
+    readonly view?: Operation['view']
   }
   readonly examples: readonly { readonly title: string; readonly command: string }[]
 }

@@ -1,17 +1,22 @@
 import { randomUUID } from 'node:crypto'
 import {
+  isDrawnByPages,
   listJsonFields,
+  printPages,
   getResponseExitCode,
   pickFields,
   printResponse,
+  parseColumns,
   parsePickedFields,
+  printRehearsal,
+  type ViewFlags,
 } from './output.ts'
 import { loadCredentials } from './credentials.ts'
-import { cliError, usageError } from './error.ts'
+import { cliError, interruptedError, usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
-import { fetchAllPages } from './pages.ts'
-import { callOperation, type ServerConnection } from './remote.ts'
+import { fetchAllPages, fetchPages } from './pages.ts'
+import { type ApiResponse, callOperation, type ServerConnection } from './remote.ts'
 import { parseObjectArgument, parseFieldValue, createArgumentReader } from './values.ts'
 
 /** The words after `<group> <verb>`, split into arguments and flags, with values still as text. */
@@ -29,6 +34,8 @@ export type ParsedCommand = {
   readonly idempotencyKey?: string | undefined
   readonly confirm?: string | undefined
   readonly all?: boolean | undefined
+  /** `--columns` is still text. */
+  readonly view?: { readonly wide: boolean; readonly utc: boolean; readonly columns?: string | undefined }
   readonly url?: string | undefined
 }
 
@@ -55,22 +62,24 @@ const buildInput = async (
 }
 
 /**
- * Returns the confirmation: as given, or typed at a prompt. Without a terminal the call is sent unconfirmed
- * and the server refuses it.
+ * Returns the confirmation: as given, or typed at a prompt, which shows what a dry run of the call answered.
+ * Without a terminal the call is sent unconfirmed and the server refuses it.
  */
 const confirmCall = async (
   io: Io,
   spec: CommandSpec,
   parsed: ParsedCommand,
   json: JsonFlag,
-  dryRun: boolean,
+  rehearse: (() => Promise<ApiResponse>) | undefined,
 ): Promise<string | undefined> => {
-  if (parsed.confirm !== undefined || !spec.confirm || dryRun || json.on || !isInteractive(io))
+  if (parsed.confirm !== undefined || !spec.confirm || !rehearse || json.on || !isInteractive(io))
     return parsed.confirm
+  await printRehearsal(io, await rehearse())
   const { promptUser } = await import('./prompt.ts')
   const command = [commandName(spec), ...parsed.args.filter((arg) => arg !== undefined)].join(' ')
   const answer = await promptUser(io, `${spec.summary} (${command}). Type ${spec.confirm} to continue:`)
-  if (answer?.trim() === spec.confirm) return spec.confirm
+  if (answer === undefined) throw interruptedError()
+  if (answer.trim() === spec.confirm) return spec.confirm
   throw cliError(6, {
     type: 'about:blank',
     title: 'Not confirmed',
@@ -79,6 +88,11 @@ const confirmCall = async (
   })
 }
 
+const withLargePages = (spec: CommandSpec, input: Record<string, unknown>): Record<string, unknown> => ({
+  ...(spec.fields.some((f) => f.name === 'limit') ? { limit: 100 } : {}),
+  ...input,
+})
+
 const callCommand = async (
   io: Io,
   spec: CommandSpec,
@@ -86,16 +100,12 @@ const callCommand = async (
   json: JsonFlag,
   to: ServerConnection,
   input: Record<string, unknown>,
-): Promise<{ body?: string; value: Record<string, unknown> }> => {
+): Promise<Pick<ApiResponse, 'value' | 'clock'> & { body?: string }> => {
   if (parsed.all && spec.output.paged)
-    return {
-      value: await fetchAllPages(io, to, spec.operation, {
-        ...(spec.fields.some((f) => f.name === 'limit') ? { limit: 100 } : {}),
-        ...input,
-      }),
-    }
+    return await fetchAllPages(io, to, spec.operation, withLargePages(spec, input))
   if (!spec.writes) return callOperation(io, to, spec.operation, input)
-  const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true)
+  const rehearse = () => callOperation(io, to, spec.operation, { ...input, dry_run: true })
+  const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true ? undefined : rehearse)
   return callOperation(io, to, spec.operation, input, {
     confirm,
     idempotencyKey: parsed.idempotencyKey ?? randomUUID(),
@@ -125,6 +135,12 @@ const resolveFileArgument = async (
   return { spec: fromFile ? (await import('./import.ts')).toFileImportSpec(spec) : spec, fromFile }
 }
 
+const toViewFlags = (spec: CommandSpec, { view }: ParsedCommand): ViewFlags => ({
+  wide: view?.wide ?? false,
+  utc: view?.utc ?? false,
+  columns: view?.columns === undefined ? undefined : parseColumns(spec, view.columns),
+})
+
 /** Runs the command of an operation and prints the response. Returns the exit code; throws a CLI error. */
 export const runOperationCommand = async (
   io: Io,
@@ -143,6 +159,7 @@ export const runOperationCommand = async (
     return 0
   }
   const fields = json.fields === undefined ? undefined : parsePickedFields(spec, json.fields)
+  const view = toViewFlags(spec, parsed)
   const input = await buildInput(io, spec, parsed)
   const to: ServerConnection = {
     ...(await loadCredentials(io.env, parsed.url, (message) => io.stderr.write(message))),
@@ -156,10 +173,14 @@ export const runOperationCommand = async (
     })
   if (parsed.cliFlags.has('follow'))
     return (await import('./follow.ts')).followEvents(io, to, spec, input, { json: json.on, picks: fields })
-  const { body, value } = fromFile
+  if (parsed.all && spec.output.paged && !json.on && isDrawnByPages(io, spec)) {
+    await printPages(io, spec, fetchPages(io, to, spec.operation, withLargePages(spec, input)), view)
+    return 0
+  }
+  const { body, value, clock } = fromFile
     ? { value: await (await import('./import.ts')).importFile(io, to, spec, parsed) }
     : await callCommand(io, spec, parsed, json, to, input)
-  if (!json.on) await printResponse(io, spec, value)
+  if (!json.on) await printResponse(io, spec, value, view, clock)
   else
     io.stdout.write(
       fields ? `${JSON.stringify(pickFields(spec, value, fields))}\n` : `${body ?? JSON.stringify(value)}\n`,

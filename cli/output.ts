@@ -1,6 +1,9 @@
 import { usageError } from './error.ts'
+import type { TableColumn } from '../catalog/operation.ts'
 import { hasColor, type Io, isInteractive } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
+import type { ServerClock } from './remote.ts'
+import type { TerminalStyle } from './table.ts'
 import { formatRecord, formatTsv, escapeControlCharacters } from './text.ts'
 
 type ResponseBody = Readonly<Record<string, unknown>>
@@ -102,27 +105,124 @@ const formatWarnings = (value: ResponseBody): string =>
     )
     .join('')
 
+const createStyle = (io: Io, flags: ViewFlags, clock: ServerClock | undefined): TerminalStyle => ({
+  width: io.stdout.columns || 80,
+  color: hasColor(io),
+  ...(clock ? { time: { ...clock, utc: flags.utc } } : {}),
+})
+
+/** How a terminal shows a list. `columns`: only these, by name; `wide`: all, however wide the terminal is. */
+export type ViewFlags = {
+  readonly wide: boolean
+  readonly utc: boolean
+  readonly columns?: readonly string[] | undefined
+}
+
+/** Parses `--columns a,b`. Throws a usage error for an unknown one, before anything is sent. */
+export const parseColumns = (spec: CommandSpec, text: string): string[] => {
+  const names = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  const known = [
+    ...spec.output.fields.map((field) => field.name),
+    ...viewColumns(spec).map(({ path }) => path),
+  ]
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown !== undefined || names.length === 0)
+    throw usageError(
+      `--columns has no column "${unknown ?? ''}".`,
+      '--columns',
+      `One or more of: ${[...new Set(known)].join(', ')}.`,
+    )
+  return names
+}
+
+const viewColumns = ({ output }: CommandSpec): readonly TableColumn[] =>
+  Array.isArray(output.view) ? (output.view as TableColumn[]) : output.columns.map((path) => ({ path }))
+
+const listColumns = (spec: CommandSpec, { wide, columns }: ViewFlags): readonly TableColumn[] => {
+  const shown = viewColumns(spec)
+  const find = (path: string): TableColumn => shown.find((column) => column.path === path) ?? { path }
+  if (columns) return columns.map(find)
+  if (!wide) return shown
+  const roots = shown.map(({ path }) => path.split('.')[0]!)
+  return [...shown, ...spec.output.columns.filter((name) => !roots.includes(name)).map(find)]
+}
+
+/** What a table left out, and how to see it. */
+const formatLeft = (columns: readonly TableColumn[], hidden: number): string | undefined => {
+  const count = columns.length + hidden
+  const names = columns.map(({ path }) => path).join(',')
+  return count === 0
+    ? undefined
+    : `+${count} ${count === 1 ? 'column' : 'columns'}: --wide${names ? `, --columns ${names}` : ''}`
+}
+
+type Page = { readonly value: ResponseBody; readonly clock?: ServerClock | undefined }
+
+/** Whether a terminal shows all pages of a list as one table. */
+export const isDrawnByPages = (io: Io, { group, output }: CommandSpec): boolean =>
+  isInteractive(io) && group !== 'reports' && output.view !== 'thread'
+
+/** Draws the pages of a list on a terminal, each as soon as it is there. */
+export const printPages = async (
+  io: Io,
+  spec: CommandSpec,
+  pages: AsyncIterable<Page> | Iterable<Page>,
+  flags: ViewFlags,
+): Promise<void> => {
+  const { createTable, paint } = await import('./table.ts')
+  const isWide = flags.wide || flags.columns !== undefined
+  let style = createStyle(io, flags, undefined)
+  let table: ReturnType<typeof createTable> | undefined
+  let last: ResponseBody = {}
+  let count = 0
+  for await (const { value, clock } of pages) {
+    if (!table) {
+      io.stderr.write(formatWarnings(value))
+      style = createStyle(io, flags, clock)
+      table = createTable(listColumns(spec, flags), style, { wide: isWide })
+    }
+    const rows = value['data'] as ResponseBody[]
+    count += rows.length
+    last = value
+    io.stdout.write(table.page(rows))
+  }
+  if (count === 0) io.stdout.write('Nothing found.\n')
+  const hidden =
+    flags.columns || flags.wide
+      ? 0
+      : listColumns(spec, { ...flags, wide: true }).length - listColumns(spec, flags).length
+  const notes = [count > 0 ? formatLeft(table?.left() ?? [], hidden) : undefined, formatPageNote(spec, last)]
+  for (const note of notes) if (note) io.stdout.write(`${paint(style, 'dim', note)}\n`)
+}
+
 /** Prints a response: drawn on a terminal, plain lines into a pipe. */
-export const printResponse = async (io: Io, spec: CommandSpec, value: ResponseBody): Promise<void> => {
+export const printResponse = async (
+  io: Io,
+  spec: CommandSpec,
+  value: ResponseBody,
+  flags: ViewFlags = { wide: false, utc: false },
+  clock?: ServerClock,
+): Promise<void> => {
   const rows = spec.output.list ? (value['data'] as ResponseBody[]) : undefined
+  if (rows && isDrawnByPages(io, spec)) return await printPages(io, spec, [{ value, clock }], flags)
   if (rows) io.stderr.write(formatWarnings(value))
   if (isInteractive(io)) {
-    const style = { width: io.stdout.columns || 80, color: hasColor(io) }
+    const style = createStyle(io, flags, clock)
     if (spec.group === 'reports') {
       const { drawReport } = await import('./report-views/report.ts')
       io.stdout.write(drawReport(spec, value, formatPageNote(spec, value), style))
       return
     }
-    const { drawRecord, drawTable } = await import('./views.ts')
-    io.stdout.write(
-      rows
-        ? drawTable(rows, spec.output.columns, formatPageNote(spec, value), style)
-        : drawRecord(value, style),
-    )
+    if (rows && (flags.columns || flags.wide)) await printPages(io, spec, [{ value, clock }], flags)
+    else if (rows) await printThread(io, spec, value, style)
+    else io.stdout.write((await import('./views.ts')).drawRecord(value, style))
     if (spec.group === 'short-links' && typeof value['url'] === 'string')
       io.stdout.write(await (await import('./qr.ts')).drawQrCode(value['url'], style))
   } else if (rows) {
-    io.stdout.write(formatTsv(rows, spec.output.columns))
+    io.stdout.write(formatTsv(rows, flags.columns ?? spec.output.columns))
     const note = formatPageNote(spec, value)
     if (note) io.stderr.write(`${note}\n`)
   } else {
@@ -132,4 +232,21 @@ export const printResponse = async (io: Io, spec: CommandSpec, value: ResponseBo
         .join(''),
     )
   }
+}
+
+const printThread = async (
+  io: Io,
+  spec: CommandSpec,
+  value: ResponseBody,
+  style: TerminalStyle,
+): Promise<void> => {
+  io.stdout.write((await import('./thread.ts')).drawThread(value['data'] as unknown[], style))
+  const note = formatPageNote(spec, value)
+  if (note) io.stdout.write(`${note}\n`)
+}
+
+/** Shows on stderr, before a prompt, what a dry run answered. */
+export const printRehearsal = async (io: Io, { value, clock }: Page): Promise<void> => {
+  const style = createStyle(io, { wide: false, utc: false }, clock)
+  io.stderr.write((await import('./views.ts')).drawRecord(value, style))
 }

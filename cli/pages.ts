@@ -31,13 +31,13 @@ export async function* fetchPages(
   to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
-): AsyncGenerator<Record<string, unknown>> {
+): AsyncGenerator<ApiResponse> {
   for (let cursor: unknown; cursor !== null;) {
-    const { value } = await waitOutRateLimit(io, () =>
+    const page = await waitOutRateLimit(io, () =>
       callOperation(io, to, operation, typeof cursor === 'string' ? { ...input, cursor } : input),
     )
-    yield value
-    cursor = value['next_cursor'] ?? null
+    yield page
+    cursor = page.value['next_cursor'] ?? null
   }
 }
 
@@ -47,12 +47,14 @@ export const fetchAllPages = async (
   to: ServerConnection,
   operation: string,
   input: Readonly<Record<string, unknown>>,
-): Promise<Record<string, unknown>> => {
+): Promise<Pick<ApiResponse, 'value' | 'clock'>> => {
   let first: Record<string, unknown> | undefined
   const rows: unknown[] = []
+  let clock: ApiResponse['clock']
   for await (const page of fetchPages(io, to, operation, input)) {
-    first ??= page
-    for (const row of page['data'] as unknown[]) rows.push(row)
+    first ??= page.value
+    clock ??= page.clock
+    for (const row of page.value['data'] as unknown[]) rows.push(row)
   }
-  return { ...first, data: rows, next_cursor: null }
+  return { value: { ...first, data: rows, next_cursor: null }, clock }
 }

@@ -61,6 +61,11 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
     )
   }
   if (spec.confirm) command.option('--confirm <verb>', `"${spec.confirm}" confirms without a prompt`)
+  if (spec.output.list) {
+    command.option('--columns <names>', 'show these columns; a terminal shows those that fit')
+    command.option('--wide', 'show all columns, however wide the terminal is')
+  }
+  command.option('--utc', "show times in UTC instead of the workspace's time zone")
   command.option('--json', 'print the response as JSON; --json=a,b selects fields, --json=? lists them')
   if (!spec.fields.some((f) => f.flag === '--url'))
     command.option('--url <url>', 'base URL of the server (also WCRM_URL)')
@@ -110,6 +115,7 @@ const toParsedCommand = (program: Command, command: Command, spec: CommandSpec):
     confirm: text('confirm'),
     dryRun: options['dryRun'] === true,
     all: options['all'] === true,
+    view: { wide: options['wide'] === true, utc: options['utc'] === true, columns: text('columns') },
     url:
       text('server') ?? (urlIsField ? undefined : text('url')) ?? globalOptions.server ?? globalOptions.url,
   }

@@ -1,5 +1,5 @@
 import { toString } from 'qrcode'
-import type { TerminalStyle } from './views.ts'
+import type { TerminalStyle } from './table.ts'
 
 /** The empty border that ISO/IEC 18004 requires, in modules. */
 const QUIET_ZONE_MODULES = 4

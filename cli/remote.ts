@@ -14,11 +14,15 @@ export type CallHeaders = {
   readonly confirm?: string | undefined
 }
 
+/** The time zone of the workspace, and its time in milliseconds, which a sandbox may have moved. */
+export type ServerClock = { readonly zone: string; readonly now: number }
+
 /** A successful response: the body as text, and parsed. */
 export type ApiResponse = {
   readonly status: number
   readonly body: string
   readonly value: Record<string, unknown>
+  readonly clock?: ServerClock | undefined
 }
 
 /** Long enough for a submission to the provider; the server times out before this. */
@@ -96,12 +100,19 @@ const parseProblem = (text: string, response: Response): CliProblem => {
   }
 }
 
+const readClock = (headers: Headers): ServerClock | undefined => {
+  const zone = headers.get('workspace-time-zone')
+  const now = Date.parse(headers.get('workspace-time') ?? '')
+  return zone !== null && Number.isFinite(now) ? { zone, now } : undefined
+}
+
 /** Parses a response. Throws an error with the exit code of its status when it is not successful. */
 export const parseResponse = async (response: Response): Promise<ApiResponse> => {
   const body = await response.text()
   if (response.ok) {
     try {
-      return { status: response.status, body, value: JSON.parse(body) as Record<string, unknown> }
+      const value = JSON.parse(body) as Record<string, unknown>
+      return { status: response.status, body, value, clock: readClock(response.headers) }
     } catch {
       throw cliError(1, parseProblem(body, response))
     }

@@ -138,18 +138,20 @@ const createOutput = (op: Operation): CommandSpec['output'] => {
     fields: outputFields(row, root),
     envelope: outputFields(envelope, root),
     columns: Object.keys(row).filter((name) => fitsTableCell(row[name]!, root)),
+    ...(op.view ? { view: op.view } : {}),
   }
 }
 
 const quoteWord = (word: string): string =>
   /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
+/** Flags of every command. */
+const RESERVED = 'input json confirm idempotency_key all server help version wide columns utc'.split(' ')
+
 const createCommand = (op: Operation): CommandSpec => {
   const [group, verb = ''] = op.cli.split(' ') as [string, string?]
   const fields = createFields(op)
-  const reserved = fields.filter((f) =>
-    ['input', 'json', 'confirm', 'idempotency_key', 'all', 'server', 'help', 'version'].includes(f.name),
-  )
+  const reserved = fields.filter((f) => RESERVED.includes(f.name))
   if (reserved.length > 0)
     throw new Error(`${op.name}: the field name ${reserved[0]!.name} is reserved by the command line`)
   const spec: CommandSpec = {

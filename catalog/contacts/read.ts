@@ -50,6 +50,18 @@ export const searchContacts = defineOperation({
     EXPENSIVE_READ,
   heavy: ['query', 'filter', 'saved_filter_id', 'tag_ids', 'group_ids', 'not_in_any_group'],
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'name' },
+    { path: 'phone' },
+    { path: 'email' },
+    { path: 'tags' },
+    { path: 'groups' },
+    { path: 'last_activity_at', title: 'last activity' },
+    { path: 'dnd' },
+    { path: 'starred' },
+    { path: 'created_at', title: 'created' },
+  ],
   input: z.object({
     query: z
       .string()

@@ -160,6 +160,19 @@ export const searchConversations = defineOperation({
     EXPENSIVE_READ,
   heavy: ['query'],
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'contact.name', title: 'contact' },
+    { path: 'waiting_since', title: 'waiting' },
+    { path: 'window.closes_at', title: 'window' },
+    { path: 'unread_count', title: 'unread' },
+    { path: 'last_message.text', title: 'last words' },
+    { path: 'assignee.name', title: 'assignee' },
+    { path: 'channel.name', title: 'channel' },
+    { path: 'state' },
+    { path: 'tags' },
+    { path: 'sla.status', title: 'sla' },
+  ],
   input: z.object({
     query: z
       .string()

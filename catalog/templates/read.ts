@@ -190,6 +190,17 @@ export const listTemplates = defineOperation({
   stability: 'stable',
   summary: 'List message templates by name',
   scope: 'mcp:read',
+  view: [
+    { path: 'name' },
+    { path: 'language' },
+    { path: 'status' },
+    { path: 'category' },
+    { path: 'body_preview', title: 'body', wrap: true },
+    { path: 'rejection_reason', title: 'rejected', wrap: true },
+    { path: 'variable_count', title: 'variables' },
+    { path: 'id' },
+    { path: 'updated_at', title: 'updated' },
+  ],
   input: z.object({
     search: Search('Name or body'),
     status: z.string().min(1).max(40).optional().describe('Only with this review status, ignoring case.'),

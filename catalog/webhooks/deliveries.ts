@@ -48,6 +48,18 @@ export const listDeliveries = defineOperation({
     EXPENSIVE_READ,
   heavy: ['status', 'event_type_id'],
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'status' },
+    { path: 'event_type_id', title: 'event type' },
+    { path: 'last_response_status', title: 'response' },
+    { path: 'attempts' },
+    { path: 'next_attempt_at', title: 'next' },
+    { path: 'created_at', title: 'created' },
+    { path: 'delivered_at', title: 'delivered' },
+    { path: 'endpoint_id', title: 'endpoint' },
+    { path: 'event_id', title: 'event' },
+  ],
   input: z.object({
     endpoint_id: EndpointId,
     status: z

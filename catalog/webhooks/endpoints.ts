@@ -34,6 +34,15 @@ export const listEndpoints = defineOperation({
   stability: 'stable',
   summary: 'List webhook endpoints, newest first',
   scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'url' },
+    { path: 'status' },
+    { path: 'consecutive_failures', title: 'failures' },
+    { path: 'disabled_reason', title: 'why', wrap: true },
+    { path: 'description', wrap: true },
+    { path: 'created_at', title: 'created' },
+  ],
   input: z.object({
     status: z.enum(['active', 'disabled', 'paused']).optional().describe('Only in this status.'),
     url_contains: z.string().min(1).max(200).optional().describe('URL contains this, ignoring case.'),

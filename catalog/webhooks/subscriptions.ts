@@ -80,6 +80,7 @@ export const listEventTypes = defineOperation({
   stability: 'stable',
   summary: 'List every event type with its schema and a sample',
   scope: 'mcp:read',
+  view: [{ path: 'id' }, { path: 'description', wrap: true }, { path: 'operations', wrap: true }],
   input: z.object({
     search: z.string().trim().min(1).max(100).optional().describe('Event type id contains this.'),
     ...page,

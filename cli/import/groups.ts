@@ -26,7 +26,7 @@ export const resolveImportGroups = async (
   { create, dryRun }: { create: boolean; dryRun: boolean },
 ): Promise<GroupIds> => {
   if (names.length === 0) return new Map()
-  const list = await fetchAllPages(io, to, 'crm_list_groups', { limit: 100 })
+  const { value: list } = await fetchAllPages(io, to, 'crm_list_groups', { limit: 100 })
   const groups = list['data'] as Group[]
   const idsByName = new Map(groups.map((group) => [foldName(group.name), group.id]))
   const ids = new Map<string, string | null>()

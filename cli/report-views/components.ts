@@ -1,6 +1,6 @@
 import { Box, Text } from 'ink'
 import { createElement as h, type ReactNode } from 'react'
-import type { TerminalStyle } from '../views.ts'
+import type { TerminalStyle } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 
 // Components of report views. Widths are terminal columns.

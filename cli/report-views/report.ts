@@ -1,8 +1,18 @@
-import { createElement as h } from 'react'
+import { stripVTControlCharacters } from 'node:util'
+import { renderToString } from 'ink'
+import { createElement as h, type ReactNode } from 'react'
 import type { CommandSpec } from '../manifest.ts'
-import { draw, type TerminalStyle } from '../views.ts'
+import type { TerminalStyle } from '../table.ts'
 import { type StaffReportData, StaffReportView } from './staff-report.ts'
 import { type SummaryReportData, SummaryReportView } from './summary-report.ts'
+
+const draw = (node: ReactNode, style: TerminalStyle): string => {
+  const drawn = renderToString(node, { columns: style.width })
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
+  return `${style.color ? drawn : stripVTControlCharacters(drawn)}\n`
+}
 
 /** Draws a report for a terminal. `pageNote` says how to get the next page. */
 export const drawReport = (

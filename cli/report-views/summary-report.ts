@@ -1,7 +1,7 @@
 import { Box, Text } from 'ink'
 import { createElement as h, type ReactNode } from 'react'
 import { escapeControlCharacters } from '../text.ts'
-import type { TerminalStyle } from '../views.ts'
+import type { TerminalStyle } from '../table.ts'
 import { renderBar, formatCount, formatDuration, formatPercent, renderSparkline } from './format.ts'
 import { GAP, NoteList, Title, type Tone, toneColor } from './components.ts'
 

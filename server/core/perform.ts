@@ -4,6 +4,7 @@ import type { Db } from '../../storage/database.ts'
 import { waitAtMost } from '../../storage/wait-at-most.ts'
 import { type CallTrace, normalizeClientName } from '../audit/entry.ts'
 import { recordFailure } from '../audit/record.ts'
+import { businessTime } from '../clock.ts'
 import type { App } from './app.ts'
 import type { Actor, Transport } from './context.ts'
 import { createContext } from './create-context.ts'
@@ -130,6 +131,11 @@ const runSteps = async (
   const inTime = createCallDeadline(kind === 'write' ? WRITE_DEADLINE_MS : READ_DEADLINE_MS)
   const actor = await inTime(() => authenticate(app, call.authorization, call.address))
   progress.actor = actor
+  // Terminals show times as the workspace has them, whose clock a sandbox may have moved.
+  if (call.transport === 'cli') {
+    headers['Workspace-Time-Zone'] = actor.workspace.timezone
+    headers['Workspace-Time'] = businessTime(app, actor.workspace.id)
+  }
   Object.assign(headers, peekLimits(app, actor, kind))
   requireApiAccess(actor, call.address)
   headers['Api-Version'] = resolveApiVersion(actor, call.apiVersion)

@@ -1,0 +1,60 @@
+import { formatTime, indentLines, paint, type TerminalStyle, wrap } from './table.ts'
+import { escapeControlCharacters } from './text.ts'
+
+type Message = {
+  readonly id: string | null
+  readonly type: string
+  readonly direction: 'inbound' | 'outbound' | 'system'
+  readonly status: string
+  readonly text: string | null
+  readonly from: { readonly name: string | null } | null
+  readonly note: boolean
+  readonly error: string | null
+  readonly created_at: string | null
+  readonly edited_at: string | null
+  readonly deleted_at: string | null
+  readonly media: { readonly file_name: string | null; readonly content_type: string | null } | null
+  readonly template: { readonly name: string } | null
+  readonly reactions: readonly { readonly emoji: string }[]
+}
+
+const describeSender = ({ direction, note, from }: Message): string => {
+  const name = escapeControlCharacters(from?.name ?? '')
+  if (note) return name ? `note by ${name}` : 'note'
+  return direction === 'inbound' ? 'customer' : name || (direction === 'system' ? 'system' : 'team')
+}
+
+/** What is not text: a file, a template, and what became of the message. */
+const describeParts = (message: Message): string[] => [
+  ...(message.media
+    ? [`[${message.type.toLowerCase()}${message.media.file_name ? ` ${message.media.file_name}` : ''}]`]
+    : []),
+  ...(message.template ? [`[template ${message.template.name}]`] : []),
+  ...(message.deleted_at ? ['[deleted]'] : []),
+]
+
+const drawMessage = (message: Message, style: TerminalStyle): string[] => {
+  const facts = [
+    message.created_at ? formatTime(message.created_at, style.time) : '',
+    paint(style, 'bold', describeSender(message)),
+    message.direction === 'outbound' ? message.status : '',
+    message.edited_at ? 'edited' : '',
+    message.reactions.map(({ emoji }) => escapeControlCharacters(emoji)).join(' '),
+    paint(style, 'dim', message.id === null ? '' : `#${message.id}`),
+  ]
+  const text = [...describeParts(message), ...(message.text ?? '').split('\n')]
+    .map(escapeControlCharacters)
+    .filter((line, i, all) => line !== '' || i < all.length - 1)
+  const error = message.error ? [`Failed: ${escapeControlCharacters(message.error)}`] : []
+  const body = [...text, ...error].flatMap((line) => wrap(line, Math.max(20, style.width - 2)))
+  return [facts.filter((fact) => fact !== '').join('  '), ...indentLines(body)]
+}
+
+/** Draws the messages of a page, which is newest first, as a chat: the newest at the bottom. */
+export const drawThread = (messages: readonly unknown[], style: TerminalStyle): string =>
+  messages.length === 0
+    ? 'Nothing found.\n'
+    : `${[...(messages as readonly Message[])]
+        .reverse()
+        .map((message) => drawMessage(message, style).join('\n'))
+        .join('\n\n')}\n`
