@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
 
 const doors = ['rest', 'ops', 'mcp', 'cli'] as const
 const outcomes = ['done', 'refused', 'failed'] as const
@@ -19,7 +20,7 @@ const AuditRow = z
     door: z
       .enum(doors)
       .describe('Door that the call came through: REST, `/v1/ops`, MCP or the command line.'),
-    client: z.string().nullable().describe('Name and version that the client reports.'),
+    client: untrusted(z.string().nullable().describe('Name and version that the client reports.')),
     operation: z
       .string()
       .describe(
@@ -38,14 +39,16 @@ const AuditRow = z
     code: z.string().nullable().describe('Error code of a refusal or failure.'),
     dry_run: z.boolean().describe('A dry run: nothing was changed.'),
     confirmed: z.boolean().describe('The confirm verb was given.'),
-    changes: z
-      .record(z.string(), z.unknown())
-      .nullable()
-      .describe(
-        '`input` as sent, `before` and `after` of the fields that an update wrote, and ' +
-          '`result`. Secrets, header values and message texts are left out; phones are masked; ' +
-          'long texts and lists are cut. Null for reads, and when the input was not read.',
-      ),
+    changes: untrusted(
+      z
+        .record(z.string(), z.unknown())
+        .nullable()
+        .describe(
+          '`input` as sent, `before` and `after` of the fields that an update wrote, and ' +
+            '`result`. Secrets, header values and message texts are left out; phones are masked; ' +
+            'long texts and lists are cut. Null for reads, and when the input was not read.',
+        ),
+    ),
     request_id: z.string().describe('`Request-Id` of the answer.'),
   })
   .meta({ id: 'AuditRow' })
@@ -64,6 +67,7 @@ export const listAudit = defineOperation({
     'channels. With a filter other than times it is ' +
     EXPENSIVE_READ,
   heavy: ['staff_id', 'key_id', 'operation', 'door', 'outcome', 'target_id'],
+  slim: ['id', 'at', 'actor.name', 'door', 'operation', 'target', 'outcome', 'code', 'dry_run'],
   scope: 'mcp:read',
   view: [
     { path: 'at' },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { EXPENSIVE_READ, Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
@@ -44,7 +45,7 @@ const Recipient = z.object({
   contact: z
     .object({
       id: Id.describe('Contact id.'),
-      name: z.string().nullable().describe('Name.'),
+      name: untrusted(z.string().nullable().describe('Name.')),
       phone: z.string().nullable().describe('E.164 digits, or masked.'),
     })
     .nullable()
@@ -132,6 +133,15 @@ export const listBroadcastRecipients = defineOperation({
   summary: 'List the recipients of a broadcast with the delivery status of each',
   description: `With \`message_status\` it is ${EXPENSIVE_READ}`,
   heavy: ['message_status'],
+  slim: [
+    'contact.id',
+    'contact.name',
+    'contact.phone',
+    'message_status',
+    'responded',
+    'opted_out',
+    'failed_at',
+  ],
   scope: 'mcp:read',
   view: [
     { path: 'contact.id', title: 'contact' },

@@ -56,6 +56,7 @@ export const listChannels = defineOperation({
   stability: 'stable',
   summary: 'List the channels of the workspace',
   description: 'In order of creation. Staff restricted to some channels see only those.',
+  slim: ['id', 'name', 'type', 'identifier', 'is_default', 'status', 'health.status', 'health.reason'],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

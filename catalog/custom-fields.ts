@@ -90,6 +90,7 @@ export const listCustomFields = defineOperation({
   stability: 'stable',
   summary: 'List the custom fields of contacts',
   description: 'In order of creation. Agents do not see manager-only fields.',
+  slim: ['id', 'key', 'label', 'type', 'options.value', 'read_only'],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Limit, list, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
 import { EventId } from './webhooks/subscriptions.ts'
 
 const Event = z
@@ -8,9 +9,11 @@ const Event = z
     id: EventId.describe('Event id; pass it as `after`.'),
     type: z.string().describe('Event type id, such as `contact.created/1`.'),
     occurred_at: Timestamp.describe('When it happened.'),
-    data: z
-      .record(z.string(), z.unknown())
-      .describe("Data of the event, by its type; phones are masked when hidden from the key's owner."),
+    data: untrusted(
+      z
+        .record(z.string(), z.unknown())
+        .describe("Data of the event, by its type; phones are masked when hidden from the key's owner."),
+    ),
   })
   .meta({ id: 'Event' })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Id, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
 
 export const getMedia = defineOperation({
   name: 'messaging_get_media',
@@ -18,10 +19,10 @@ export const getMedia = defineOperation({
   bytes: true,
   input: z.object({ message_id: Id.describe('Message id.') }),
   output: z.object({
-    content_type: z.string().describe('MIME type.'),
-    file_name: z.string().nullable().describe('File name.'),
+    content_type: untrusted(z.string().describe('MIME type.')),
+    file_name: untrusted(z.string().nullable().describe('File name.')),
     size: z.int().nullable().describe('Bytes; null when this server does not store it.'),
-    url: z.string().describe('URL of the bytes, readable without a key until `expires_at`.'),
+    url: untrusted(z.string().describe('URL of the bytes, readable without a key until `expires_at`.')),
     expires_at: Timestamp.nullable().describe('When the URL expires; null when it is on another server.'),
   }),
   errors: ['not_found', 'conflict', 'upstream_error'],

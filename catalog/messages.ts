@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Cursor, Id, Limit, NextCursor, RehearsalWarnings, Timestamp, VisibleName } from './fields.ts'
 import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
@@ -30,7 +31,9 @@ export const LastMessage = z
       .enum(['inbound', 'outbound', 'system'])
       .describe('From the customer, to the customer, or neither (notes, changes).'),
     status: z.enum(messageStatuses).describe('Delivery status.'),
-    text: z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
+    text: untrusted(
+      z.string().nullable().describe('Text or caption; at most 500 characters as a last message.'),
+    ),
     text_truncated: z.boolean().describe('True: the text was cut.'),
     has_media: z.boolean().describe('True: it has an image, video, audio file or document.'),
     from: z
@@ -41,7 +44,7 @@ export const LastMessage = z
       .nullable()
       .describe('Sender of an outbound message or note; null for inbound.'),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
-    error: z.string().nullable().describe('Why it failed.'),
+    error: untrusted(z.string().nullable().describe('Why it failed.')),
     created_at: Timestamp.nullable().describe('When it was written.'),
     deleted_at: Timestamp.nullable().describe('When the customer deleted it; text and file are gone then.'),
   })
@@ -49,22 +52,24 @@ export const LastMessage = z
 
 /** A customer and the team have one reaction each to a message. */
 const Reaction = z.object({
-  emoji: z.string().describe('The emoji.'),
+  emoji: untrusted(z.string().describe('The emoji.')),
   from: z.enum(['customer', 'staff']).describe('Who reacted.'),
   at: Timestamp.describe('When.'),
 })
 
 export const Message = LastMessage.extend({
-  text: z.string().nullable().describe('Text or caption in full.'),
+  text: untrusted(z.string().nullable().describe('Text or caption in full.')),
   media: z
     .object({
-      content_type: z.string().nullable().describe('MIME type.'),
-      file_name: z.string().nullable().describe('File name.'),
+      content_type: untrusted(z.string().nullable().describe('MIME type.')),
+      file_name: untrusted(z.string().nullable().describe('File name.')),
       size: z.int().nullable().describe('Bytes.'),
-      url: z
-        .string()
-        .nullable()
-        .describe('URL to read it with an API key, or the URL it was sent from; null when it was deleted.'),
+      url: untrusted(
+        z
+          .string()
+          .nullable()
+          .describe('URL to read it with an API key, or the URL it was sent from; null when it was deleted.'),
+      ),
     })
     .nullable()
     .describe('The image, video, audio file or document.'),
@@ -120,6 +125,24 @@ export const listMessages = defineOperation({
   since,
   stability: 'beta',
   summary: 'List the messages and notes of a conversation, newest first',
+  slim: [
+    'id',
+    'direction',
+    'type',
+    'status',
+    'text',
+    'from.name',
+    'note',
+    'media.file_name',
+    'media.content_type',
+    'template.name',
+    'reply_to_id',
+    'reactions',
+    'error',
+    'created_at',
+    'edited_at',
+    'deleted_at',
+  ],
   scope: 'mcp:read',
   view: 'thread',
   input: z.object({ conversation_id: ConversationId, limit: Limit, cursor: Cursor }),
@@ -345,7 +368,7 @@ export const sendTemplate = defineOperation({
   }),
   output: z.object({
     ...sendOutput,
-    preview: z.string().describe('The body with its variables filled in.'),
+    preview: untrusted(z.string().describe('The body with its variables filled in.')),
     warnings: RehearsalWarnings,
   }),
   errors: [

@@ -104,6 +104,11 @@ type Common<I extends Fields, O extends Fields> = {
    * expensive reads, a few at a time of each key and workspace.
    */
   readonly heavy?: true | readonly FieldName<I>[]
+  /**
+   * The fields of a row, or of the whole answer where it is no list, that a person would read, nested ones with
+   * a dot: what a list over MCP shows unless `detail` or `fields` ask for more. Of reads alone.
+   */
+  readonly slim?: readonly string[]
   /** Largest body in bytes; 1 MiB when absent. */
   readonly maxBytes?: number
 }

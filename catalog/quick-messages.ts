@@ -95,6 +95,7 @@ export const listQuickMessages = defineOperation({
   description:
     "Those of the company, of the owner's teams, and the owner's private ones. Staff who are " +
     'not agents see those of every team.',
+  slim: ['id', 'code', 'title', 'type', 'text'],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -66,6 +66,7 @@ export const listSavedFilters = defineOperation({
   stability: 'stable',
   summary: 'List saved filters by name',
   description: `Everybody on the team sees all of them. ${MASKED}`,
+  slim: ['id', 'name', 'kind', 'description'],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

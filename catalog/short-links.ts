@@ -102,6 +102,7 @@ export const listShortLinks = defineOperation({
   since,
   stability: 'stable',
   summary: 'List click-to-chat links, newest first',
+  slim: ['id', 'url', 'message', 'channel.name'],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -1,3 +1,15 @@
+import type { z } from 'zod'
+
+/** The keyword of JSON Schema that says it to readers of the OpenAPI document. */
+export const UNTRUSTED = 'x-untrusted'
+
+/**
+ * Marks an output field that holds what customers or other outsiders wrote: the texts in it are data, whatever
+ * they say. Answers over MCP list such fields. Every other field of text is listed as trusted in
+ * tests/mcp/untrusted.test.ts.
+ */
+export const untrusted = <T extends z.ZodType>(schema: T): T => schema.meta({ [UNTRUSTED]: true })
+
 /**
  * What nobody sees by itself: controls, spaces, format characters such as zero-width and bidi ones, tags, and
  * fillers, which Unicode counts as letters or symbols.

@@ -32,6 +32,7 @@ import { instructions, createResources, type TextResource } from './resources.ts
 import { readDirectCall, writeDirectResult } from './direct-call.ts'
 import { toTextResult, toToolResult } from './result.ts'
 import { type Tool, createTool } from './tools.ts'
+import { readView, type View } from './view.ts'
 import { isCallable, listOperations, listToolsetNames, type ToolSelection } from './toolsets.ts'
 
 /**
@@ -167,16 +168,18 @@ const serveTools = (
     const { app } = catalog
     const { address, test } = selection
     let ask: InputRequiredResult | undefined
+    let view: View | undefined
     const response = await withProblems(app, async () => {
       const client = getClientName(server, context, requestInfo)
-      const call = { ...toCallRequest(op, params.arguments, requestInfo, client), address }
+      view = readView(op, params.arguments ?? {})
+      const call = { ...toCallRequest(op, params.arguments, view, requestInfo, client), address }
       const confirmation = await confirmCall(app, op, call, { keyId: authInfo!.clientId, test }, context)
       if ('call' in confirmation) return await perform(app, confirmation.call)
       if ('refused' in confirmation) return confirmation.refused
       ask = confirmation.ask
       return undefined
     })
-    return response ? toToolResult(op, response) : ask!
+    return response ? toToolResult(op, response, view) : ask!
   })
 }
 
@@ -195,12 +198,14 @@ const callDirectly = async (
   const { address, ...selection } = extra as Caller
   if (!op || op.confirm !== undefined || !isCallable(op, selection)) return undefined
   const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
-  const response = await withProblems(
-    app,
-    async () => await perform(app, { ...toCallRequest(op, call.input, request, client), address }),
-  )
-  const structured = response.problem ? undefined : response.body
-  return new FastResponse(writeDirectResult(call, toTextResult(op, response), structured, serverInfo), {
+  let view: View | undefined
+  const response = await withProblems(app, async () => {
+    view = readView(op, call.input)
+    return await perform(app, { ...toCallRequest(op, call.input, view, request, client), address })
+  })
+  const result = toTextResult(op, response, view)
+  const structured = response.problem ? undefined : result.content[0]!.text
+  return new FastResponse(writeDirectResult(call, result, structured, serverInfo), {
     headers: { 'Content-Type': 'application/json' },
   })
 }
@@ -248,10 +253,12 @@ const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => 
  */
 const toCallRequest = (
   op: Operation,
-  input: Record<string, unknown> = {},
+  args: Record<string, unknown> = {},
+  view: View | undefined,
   request: Request | undefined,
   client: string | undefined,
 ) => {
+  const input = view?.input ?? args
   const { idempotency_key: given, ...fields } = input
   const key = mergeGiven(
     { at: { header: 'Idempotency-Key' }, value: request?.headers.get('idempotency-key') ?? undefined },
@@ -266,6 +273,7 @@ const toCallRequest = (
     requestId: createRequestId(),
     authorization: request?.headers.get('authorization') ?? undefined,
     apiVersion: request?.headers.get('api-version') ?? undefined,
+    ...(view ? { present: view.present } : {}),
     ...(op.dryRun ? { idempotencyKey: key ?? `mcp-${crypto.randomUUID()}` } : {}),
     ...(client ? { client } : {}),
   }

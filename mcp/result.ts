@@ -1,6 +1,9 @@
 import { errors } from '../catalog/errors.ts'
 import type { Operation } from '../catalog/operation.ts'
 import type { CallResponse } from '../server/core/respond.ts'
+import { fitToBudget } from './budget.ts'
+import { nameUntrusted, removeHidden } from './untrusted.ts'
+import { getUntrusted, type View } from './view.ts'
 
 type ToolResult = {
   content: { type: 'text'; text: string }[]
@@ -12,17 +15,27 @@ type ToolResult = {
 export const toToolResult = (
   op: Operation,
   response: CallResponse,
+  view: View | undefined,
 ): ToolResult & { structuredContent?: Record<string, unknown> } => {
-  const result = toTextResult(op, response)
+  const result = toTextResult(op, response, view)
   return response.problem
     ? result
-    : { ...result, structuredContent: JSON.parse(response.body) as Record<string, unknown> }
+    : { ...result, structuredContent: JSON.parse(result.content[0]!.text) as Record<string, unknown> }
 }
 
-/** Converts the response of a call into a tool result: the body as text; a problem as an error with its fix. */
-export const toTextResult = (op: Operation, response: CallResponse): ToolResult => {
+/**
+ * Converts the response of a call into a tool result: the body as text, with the names of the fields that
+ * outsiders wrote; a problem as an error with its fix. `view`: how a read was shown.
+ */
+export const toTextResult = (op: Operation, response: CallResponse, view: View | undefined): ToolResult => {
   const _meta = toMeta(response)
-  if (!response.problem) return { content: [{ type: 'text', text: response.body }], _meta }
+  if (!response.problem) {
+    const body = removeHidden(view ? response.body : fitToBudget(response.body))
+    return {
+      content: [{ type: 'text', text: nameUntrusted(body, view?.untrusted ?? getUntrusted(op)) }],
+      _meta,
+    }
+  }
   // The problem does not match the tool's outputSchema, so it is sent only as text.
   const retryAfter = response.headers['Retry-After']
   const text = {
@@ -30,7 +43,10 @@ export const toTextResult = (op: Operation, response: CallResponse): ToolResult 
     ...(retryAfter ? { retry_after_seconds: Number(retryAfter) } : {}),
     mend: toFix(op, response.problem.code),
   }
-  return { content: [{ type: 'text', text: JSON.stringify(text) }], isError: true, _meta }
+  // What the provider said is quoted in the detail.
+  const quoted = response.problem.code === 'upstream_error' ? ['/detail'] : []
+  const json = nameUntrusted(removeHidden(JSON.stringify(text)), quoted)
+  return { content: [{ type: 'text', text: json }], isError: true, _meta }
 }
 
 /** Returns the fix in terms of tools: a tool call has no headers. */

@@ -1,6 +1,7 @@
 import { Cursor, Limit } from '../catalog/fields.ts'
 import type { ConfirmVerb, Operation } from '../catalog/operation.ts'
 import { type ToolInputSchema, type ToolSchema, toToolInput } from './input-schema.ts'
+import { listViewArguments } from './view.ts'
 
 /**
  * A tool as `tools/list` shows it. It has no `outputSchema`: every conversation would pay for it, and an answer
@@ -53,9 +54,11 @@ export const createTool = (op: Operation): Tool => {
     description: describe(op),
     inputSchema: {
       ...input,
-      properties: op.dryRun
-        ? { ...shorten(properties), dry_run: dryRun, idempotency_key: idempotencyKey }
-        : shorten(properties),
+      properties: {
+        ...shorten(properties),
+        ...listViewArguments(op),
+        ...(op.dryRun ? { dry_run: dryRun, idempotency_key: idempotencyKey } : {}),
+      },
     },
     annotations: toHints(op),
   }

@@ -49,6 +49,7 @@ export const searchContacts = defineOperation({
     'names are masked. With `query`, `filter`, `saved_filter_id`, tags or groups it is ' +
     EXPENSIVE_READ,
   heavy: ['query', 'filter', 'saved_filter_id', 'tag_ids', 'group_ids', 'not_in_any_group'],
+  slim: ['id', 'name', 'phone', 'dnd', 'starred', 'created_at', 'last_activity_at'],
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -130,6 +131,19 @@ export const getContact = defineOperation({
   since,
   stability: 'stable',
   summary: 'Read one contact in full',
+  slim: [
+    'id',
+    'name',
+    'phone',
+    'email',
+    'dnd',
+    'starred',
+    'tags.name',
+    'groups.name',
+    'attributes.key',
+    'attributes.display',
+    'last_activity_at',
+  ],
   scope: 'mcp:read',
   input: z.object({ contact_id: ContactId }),
   output: z.object(Contact.shape),

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { EmailAddress, Id, IdOrName, Timestamp, VisibleName } from '../fields.ts'
 import { GroupRef } from '../groups.ts'
 import { TagRef } from '../tags.ts'
+import { untrusted } from '../text.ts'
 
 export const since = '2026-10-01'
 
@@ -9,25 +10,28 @@ export const Attribute = z.object({
   key: z.string().describe('Custom field key.'),
   label: z.string().nullable().describe('Label shown to people.'),
   type: z.string().nullable().describe('Custom field type.'),
-  value: z
-    .union([z.string(), z.number()])
-    .nullable()
-    .describe(
-      'As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime ' +
-        'as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, ' +
-        'int, float and number as numbers, decimal as a string with 8 decimals.',
-    ),
-  display: z
-    .string()
-    .nullable()
-    .describe('The value as text; option labels for select, radio and multiselect.'),
-  typed_value: z
-    .union([z.string(), z.number(), z.boolean(), z.array(z.string())])
-    .nullable()
-    .describe(
-      'Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by ' +
-        'type; null when empty or unreadable.',
-    ),
+  value: untrusted(
+    z
+      .union([z.string(), z.number()])
+      .nullable()
+      .describe(
+        'As shown in the panel: checkbox and boolean as Yes or No, date as YYYY-MM-DD, datetime ' +
+          'as YYYY-MM-DD HH:MM:SS in UTC, multiselect as comma-joined text, ' +
+          'int, float and number as numbers, decimal as a string with 8 decimals.',
+      ),
+  ),
+  display: untrusted(
+    z.string().nullable().describe('The value as text; option labels for select, radio and multiselect.'),
+  ),
+  typed_value: untrusted(
+    z
+      .union([z.string(), z.number(), z.boolean(), z.array(z.string())])
+      .nullable()
+      .describe(
+        'Number, true or false, YYYY-MM-DD, ISO 8601 UTC, array of option values, or string, by ' +
+          'type; null when empty or unreadable.',
+      ),
+  ),
   truncated: z
     .literal(true)
     .optional()
@@ -47,26 +51,30 @@ const ContactConversation = z.object({
 export const Contact = z
   .object({
     id: Id.describe('Contact id.'),
-    name: z.string().nullable().describe('Name.'),
+    name: untrusted(z.string().nullable().describe('Name.')),
     phone: z
       .string()
       .nullable()
       .describe("E.164 digits without `+`, or masked when the workspace hides numbers from the key's owner."),
     phone_masked: z.boolean().describe('True: `phone` is masked.'),
-    chatapp_user_id: z
-      .string()
-      .nullable()
-      .describe('Id at the messaging app; shows no phone digits to staff from whom phones are hidden.'),
+    chatapp_user_id: untrusted(
+      z
+        .string()
+        .nullable()
+        .describe('Id at the messaging app; shows no phone digits to staff from whom phones are hidden.'),
+    ),
     dnd: z.boolean().describe('Do-not-disturb: receives no broadcasts or marketing.'),
     starred: z.boolean().nullable().describe('Starred; null only when it could not be read.'),
     created_at: Timestamp.nullable().describe('When it was created.'),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
-    email: z
-      .string()
-      .nullable()
-      .optional()
-      .describe('Value of the `email` custom field; absent from summary rows.'),
-    web_visitor_id: z.string().nullable().describe('Id of the web chat visitor.'),
+    email: untrusted(
+      z
+        .string()
+        .nullable()
+        .optional()
+        .describe('Value of the `email` custom field; absent from summary rows.'),
+    ),
+    web_visitor_id: untrusted(z.string().nullable().describe('Id of the web chat visitor.')),
     tags: z.array(TagRef).optional().describe('Tags by name; absent from summary rows.'),
     groups: z.array(GroupRef).optional().describe('Groups by name; absent from summary rows.'),
     attributes: z

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { Id, IdInput, RehearsalWarnings } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
+import { untrusted } from '../text.ts'
 import { Attributes, Contact, Email, Name, TagName, contact, since } from './schemas.ts'
 
 /** What a contact's answer looks like where a dry run may have made it. */
@@ -137,13 +138,13 @@ export const importContacts = defineOperation({
         z.object({
           row: z.int().describe('Which row, from 0.'),
           code: z.string().describe('Error code, such as `invalid_input`.'),
-          message: z.string().describe('What is wrong.'),
+          message: untrusted(z.string().describe('What is wrong.')),
           errors: z
             .array(
               z.object({
                 pointer: z.string().describe('Which field, as a JSON Pointer into the request.'),
                 code: z.string().describe('Kind of error; stable.'),
-                detail: z.string().describe('What is wrong.'),
+                detail: untrusted(z.string().describe('What is wrong.')),
                 fix: z.string().optional().describe('How to fix it.'),
                 allowed: z.array(z.unknown()).optional().describe('The allowed values.'),
               }),

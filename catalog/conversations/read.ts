@@ -3,6 +3,7 @@ import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp } from '../fie
 import { LastMessage } from '../messages.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
+import { untrusted } from '../text.ts'
 import { ConversationId, since } from './schemas.ts'
 
 const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const
@@ -52,7 +53,7 @@ export const Conversation = z
     contact: z
       .object({
         id: Id.describe('Contact id.'),
-        name: z.string().nullable().describe('Name.'),
+        name: untrusted(z.string().nullable().describe('Name.')),
         phone: z.string().nullable().describe('E.164 digits, or masked.'),
         dnd_enabled: z.boolean().describe('Do-not-disturb.'),
         groups: z.array(z.string()).describe("Names of the contact's groups."),
@@ -159,6 +160,25 @@ export const searchConversations = defineOperation({
     "hidden from the key's owner, digits in `query` are refused. With `query` it is " +
     EXPENSIVE_READ,
   heavy: ['query'],
+  slim: [
+    'id',
+    'state',
+    'contact.id',
+    'contact.name',
+    'contact.phone',
+    'channel.name',
+    'assignee.name',
+    'tags.name',
+    'unread_count',
+    'reply_status',
+    'waiting_since',
+    'sla.status',
+    'sla.next_due_at',
+    'window.open',
+    'last_message.direction',
+    'last_message.text',
+    'last_message.created_at',
+  ],
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -234,6 +254,25 @@ export const getConversation = defineOperation({
   since,
   stability: 'beta',
   summary: 'Get one conversation with its reply window and last message',
+  slim: [
+    'id',
+    'state',
+    'contact.id',
+    'contact.name',
+    'contact.phone',
+    'channel.name',
+    'assignee.name',
+    'tags.name',
+    'unread_count',
+    'reply_status',
+    'waiting_since',
+    'sla.status',
+    'sla.next_due_at',
+    'window.open',
+    'last_message.direction',
+    'last_message.text',
+    'last_message.created_at',
+  ],
   scope: 'mcp:read',
   input: z.object({ conversation_id: ConversationId }),
   output: Conversation,

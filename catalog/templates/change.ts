@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Id, IdInput, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
+import { untrusted } from '../text.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
 
 const payload = [
@@ -133,7 +134,7 @@ export const archiveTemplates = defineOperation({
           code: z
             .enum(['not_found', 'account_not_connected', 'not_submitted', 'refused_by_whatsapp'])
             .describe('Why.'),
-          reason: z.string().describe('The reason in words.'),
+          reason: untrusted(z.string().describe('The reason in words.')),
         }),
       )
       .describe('The templates that could not be archived.'),

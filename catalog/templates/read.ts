@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Id, Search, Timestamp, listWithTotal, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
+import { untrusted } from '../text.ts'
 import { LintResult, TemplateDraft, draft, lint, since } from './schemas.ts'
 
 const Variable = z.object({
@@ -63,10 +64,9 @@ export const Template = z
         'Review status, such as `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, ' +
           '`IN_APPEAL` or `ARCHIVED`; `SUBMITTING` until the provider has accepted it.',
       ),
-    rejection_reason: z
-      .string()
-      .nullable()
-      .describe("The reviewer's reason, verbatim, when rejected or paused."),
+    rejection_reason: untrusted(
+      z.string().nullable().describe("The reviewer's reason, verbatim, when rejected or paused."),
+    ),
     body_preview: z.string().nullable().describe('The body with its samples filled in.'),
     variable_count: z.int().describe('Body variables to supply when sending.'),
     header_format: z.string().nullable().describe('`TEXT`, `IMAGE`, `VIDEO`, `DOCUMENT` or `LOCATION`.'),
@@ -96,7 +96,7 @@ export const Template = z
       })
       .nullable()
       .describe('Limited-time offer.'),
-    meta_errors: z.unknown().describe('The last error that the provider reported for it.'),
+    meta_errors: untrusted(z.unknown().describe('The last error that the provider reported for it.')),
     created_at: Timestamp.nullable().describe('When it was created.'),
     updated_at: Timestamp.nullable().describe('When it was last changed.'),
   })
@@ -189,6 +189,19 @@ export const listTemplates = defineOperation({
   since,
   stability: 'stable',
   summary: 'List message templates by name',
+  slim: [
+    'id',
+    'name',
+    'language',
+    'category',
+    'status',
+    'body_preview',
+    'variable_count',
+    'header_format',
+    'buttons.type',
+    'buttons.text',
+    'rejection_reason',
+  ],
   scope: 'mcp:read',
   view: [
     { path: 'name' },
@@ -234,6 +247,17 @@ export const getTemplate = defineOperation({
   description:
     '`send_schema` and `send_example` say what `messaging_send_template` takes; `draft` is what was submitted, ' +
     'to edit or to submit under another name.',
+  slim: [
+    'id',
+    'name',
+    'language',
+    'category',
+    'status',
+    'body_preview',
+    'rejection_reason',
+    'send_schema',
+    'send_example',
+  ],
   scope: 'mcp:read',
   input: z.object({ template_id: Id.describe('Template id.') }),
   output: TemplateDetails,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { EXPENSIVE_READ, Timestamp, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
+import { untrusted } from '../text.ts'
 import { EndpointId, EventTypeIdInput, delivery, endpoint, prefixed, since } from './schemas.ts'
 
 const DeliveryId = prefixed('dlv').describe('Delivery id.')
@@ -27,11 +28,13 @@ const Attempt = z.object({
   started_at: Timestamp.describe('When it started.'),
   duration_ms: z.int().describe('Milliseconds until the response or the failure.'),
   response_status: z.int().optional().describe('HTTP status.'),
-  response_excerpt: z
-    .string()
-    .optional()
-    .describe('Beginning of the response, at most 1 KB, ended by … when it is cut; not shown to agents.'),
-  error: z.string().optional().describe('Why there was no response.'),
+  response_excerpt: untrusted(
+    z
+      .string()
+      .optional()
+      .describe('Beginning of the response, at most 1 KB, ended by … when it is cut; not shown to agents.'),
+  ),
+  error: untrusted(z.string().optional().describe('Why there was no response.')),
   trigger: z.enum(['scheduled', 'replay', 'recover', 'test']).describe('What caused the attempt.'),
 })
 
@@ -47,6 +50,15 @@ export const listDeliveries = defineOperation({
     'only: deliveries are of all channels. With `status` or `event_type_id` it is ' +
     EXPENSIVE_READ,
   heavy: ['status', 'event_type_id'],
+  slim: [
+    'id',
+    'event_type_id',
+    'status',
+    'attempts',
+    'last_response_status',
+    'next_attempt_at',
+    'created_at',
+  ],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -33,6 +33,15 @@ export const listEndpoints = defineOperation({
   since,
   stability: 'stable',
   summary: 'List webhook endpoints, newest first',
+  slim: [
+    'id',
+    'url',
+    'description',
+    'status',
+    'consecutive_failures',
+    'disabled_reason',
+    'subscriptions.event_types.id',
+  ],
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -79,6 +79,7 @@ export const listEventTypes = defineOperation({
   since,
   stability: 'stable',
   summary: 'List every event type with its schema and a sample',
+  slim: ['id', 'description'],
   scope: 'mcp:read',
   view: [{ path: 'id' }, { path: 'description', wrap: true }, { path: 'operations', wrap: true }],
   input: z.object({

@@ -51,6 +51,11 @@ export type CallRequest = {
   client?: string | undefined
   /** The client's address; undefined when the call came through no socket. */
   address: string | undefined
+  /**
+   * Writes the output of a read as the door shows it, as JSON text; or says how many rows of a list would fit,
+   * which are then read again, so that the cursor continues after them. All of it as JSON when absent.
+   */
+  present?: ((output: unknown) => string | number) | undefined
   /** Translates where an error points into the terms of the transport; JSON Pointers when absent. */
   locateError?: ((error: FieldError) => FieldError) | undefined
 }
@@ -150,7 +155,7 @@ const runSteps = async (
   progress.limited = true
   if (call.readInput) Object.assign(call, await call.readInput(actor))
   const { input, dryRun: dryRunRequested } = validate(op, call.input)
-  if (op.scope === 'mcp:read') return await inTime(() => executeRead(app, actor, op, input))
+  if (op.scope === 'mcp:read') return await inTime(() => executeRead(app, actor, op, input, call.present))
   // Test keys change nothing.
   const isDryRun = dryRunRequested || actor.key.test
   const trace = toTrace(call)
@@ -172,11 +177,15 @@ const executeRead = async (
   actor: Actor,
   op: Operation,
   input: Record<string, unknown>,
+  present: CallRequest['present'] = JSON.stringify,
 ): Promise<ExecutionResult> => {
   const handler = app.handlers[op.name] as unknown as LocalHandler<unknown>
   const run = (db: Db) => handler(createContext(app, { tx: db, actor, op, input }), input)
   const output = isHeavy(op, input) ? await runHeavyRead(app, actor, run) : await run(app.db)
-  return { status: getSuccessStatus(op), body: JSON.stringify(output) }
+  const body = present(output)
+  return typeof body === 'number'
+    ? await executeRead(app, actor, op, { ...input, limit: body }, present)
+    : { status: getSuccessStatus(op), body }
 }
 
 const parseStoredProblem = (body: string): Problem => {

@@ -1,0 +1,80 @@
+import { type JsonSchema, toInlinedJsonSchema } from '../catalog/json-schema.ts'
+import { getOutputSchema, type Operation } from '../catalog/operation.ts'
+import { UNTRUSTED } from '../catalog/text.ts'
+import { isObject } from '../catalog/values.ts'
+
+/** Scripts in which a joiner between two letters is spelling. */
+const JOINED_SCRIPTS =
+  '\\p{sc=Arab}\\p{sc=Syrc}\\p{sc=Mong}\\p{sc=Nkoo}\\p{sc=Deva}\\p{sc=Beng}\\p{sc=Guru}\\p{sc=Gujr}' +
+  '\\p{sc=Orya}\\p{sc=Taml}\\p{sc=Telu}\\p{sc=Knda}\\p{sc=Mlym}\\p{sc=Sinh}\\p{sc=Khmr}\\p{sc=Mymr}'
+/** Joiners and variation selectors that belong to what is seen: emoji, and letters of those scripts. */
+const VISIBLE =
+  '(?<=[\\p{Extended_Pictographic}\\p{EMod}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|' +
+  `(?<=[${JOINED_SCRIPTS}])[\\u200c\\u200d](?=[${JOINED_SCRIPTS}])|(?<=[\\p{Emoji}])[\\ufe0e\\ufe0f]`
+/**
+ * What nobody sees, and what moves the eye: format characters such as zero-width and direction ones, tags
+ * (U+E0000…), variation selectors, fillers, and separators of lines that are no line breaks.
+ */
+const HIDDEN = '[\\p{Cf}\\p{DI}\\u2028\\u2029]'
+/** Format characters that are seen: signs before numbers in Arabic and Syriac texts. */
+const SIGNS = '[\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2]'
+
+const HIDDEN_TEXT = new RegExp(`(${VISIBLE})|[${HIDDEN}--${SIGNS}]|(?![\\n\\t])\\p{Cc}`, 'gv')
+/** The same in JSON text, in which control characters are escapes. */
+const HIDDEN_JSON = new RegExp(
+  `\\\\(?:u[\\da-f]{4}|.)|(${VISIBLE})|[${HIDDEN}--${SIGNS}]|[\\x7f-\\x9f]`,
+  'gv',
+)
+const CONTROL_ESCAPE = /^\\(?:u00[01]|[bfr])/
+
+/**
+ * Finds out fast that there is nothing to remove: true for every text that has hidden characters, and for some
+ * that have none. The last range are halves of pairs beyond U+FFFF.
+ */
+const MAY_HIDE =
+  // eslint-disable-next-line no-misleading-character-class
+  /[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud80d\ud82f\ud834\udb40-\udb43]|\\[bfru]/
+
+/**
+ * Removes from JSON text what hides in its strings: invisible, direction, tag and control characters. Line
+ * breaks, tabs and what emoji and joined scripts need stay.
+ */
+export const removeHidden = (json: string): string =>
+  MAY_HIDE.test(json)
+    ? json.replace(HIDDEN_JSON, (found: string, visible: string | undefined) =>
+        visible !== undefined || (found.startsWith('\\') && !CONTROL_ESCAPE.test(found)) ? found : '',
+      )
+    : json
+
+/** Writes those characters of a text as `<U+202E>`, so that a person sees that they are there. */
+export const showHidden = (text: string): string =>
+  text.replace(HIDDEN_TEXT, (found: string, visible: string | undefined) =>
+    visible !== undefined
+      ? found
+      : `<U+${found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}>`,
+  )
+
+const escapeSegment = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
+/** Yields the JSON Pointers of what is marked in a schema, with `*` for the items of a list. */
+const findMarked = function* (node: unknown, pointer = ''): Generator<string> {
+  if (!isObject(node)) return
+  if (node[UNTRUSTED] === true) return yield pointer
+  for (const [name, child] of Object.entries((node.properties ?? {}) as JsonSchema))
+    yield* findMarked(child, `${pointer}/${escapeSegment(name)}`)
+  yield* findMarked(node.items, `${pointer}/*`)
+  yield* findMarked(node.additionalProperties, `${pointer}/*`)
+  for (const branches of [node.anyOf, node.oneOf, node.allOf])
+    for (const branch of (branches ?? []) as unknown[]) yield* findMarked(branch, pointer)
+}
+
+/** Returns the JSON Pointers of the fields of an answer that outsiders wrote, with `*` for items. */
+export const listUntrusted = (op: Operation): string[] => [
+  ...new Set(findMarked(toInlinedJsonSchema(getOutputSchema(op)))),
+]
+
+/** Returns an answer, the JSON text of an object, with the list of the fields that outsiders wrote. */
+export const nameUntrusted = (json: string, pointers: readonly string[]): string =>
+  pointers.length === 0
+    ? json
+    : `${json.slice(0, -1)}${json === '{}' ? '' : ','}"untrusted_fields":${JSON.stringify(pointers)}}`
