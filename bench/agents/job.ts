@@ -1,0 +1,18 @@
+import type { Agent } from './agent.ts'
+import type { World } from './world.ts'
+
+/** Something a person asks an agent for, with a script of what a careful agent does, and a check of what came of it. */
+export type Job = {
+  /** As it is in the table. */
+  name: string
+  /** The person's words. */
+  task: string | ((world: World) => string)
+  /** The job needs phone numbers, so the agent has a key that sees them. */
+  phones?: true
+  /** What customers do, and what stands in the workspace, before the agent begins. */
+  prepare?: (world: World) => Promise<void>
+  /** Returns the agent's answer to the person. */
+  run: (agent: Agent) => Promise<unknown>
+  /** Throws when the answer is wrong, or when the workspace is not as it should be. */
+  check: (answer: any, world: World) => Promise<void> | void
+}

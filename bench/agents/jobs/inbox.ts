@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import type { Job } from '../job.ts'
+
+const WAIT_TEMPLATE = 'sorry_for_the_wait'
+
+/** The longest waiting customers of the demo workspace, in order. */
+const LONGEST = ['Ananya Banerjee', 'أحمد منصور', 'Άννα Φωτίου']
+
+export const inboxJobs: readonly Job[] = [
+  {
+    name: 'who waits longest',
+    task: 'Who waits longest for an answer from us, since when, and for what?',
+    run: async (agent) => {
+      const { data } = await agent.call('inbox_search_conversations', { sort: 'longest_wait', limit: 1 })
+      const [row] = data
+      return { name: row.contact.name, since: row.waiting_since, text: row.last_message.text }
+    },
+    check: (answer) =>
+      assert.deepEqual(answer, {
+        name: LONGEST[0],
+        since: '2026-10-24T09:34:39.649Z',
+        text: 'क्या डिकैफ़ कॉफ़ी मिलेगी?',
+      }),
+  },
+  {
+    name: 'what one customer asked',
+    task: 'Read me the conversation with Chiamaka Obi: what does she want?',
+    run: async (agent) => {
+      const found = await agent.call('inbox_search_conversations', { query: 'Chiamaka', state: 'open' })
+      const { data } = await agent.call('inbox_list_messages', {
+        conversation_id: found.data[0].id,
+        limit: 5,
+      })
+      return data
+        .filter((message: any) => message.direction === 'inbound')
+        .map((message: any) => message.text)
+    },
+    check: (answer) =>
+      assert.ok(answer.includes('Which beans would you take for a moka pot?'), JSON.stringify(answer)),
+  },
+  {
+    name: 'answer the three longest waiting',
+    task:
+      'Answer the three customers who wait longest: tell them we are sorry, in your own words where we may write, ' +
+      `by the template ${WAIT_TEMPLATE} where the window is shut.`,
+    run: async (agent) => {
+      const { data } = await agent.call('inbox_search_conversations', { sort: 'longest_wait', limit: 3 })
+      const sent: string[] = []
+      for (const row of data) {
+        if (row.window.open)
+          await agent.act('messaging_send_reply', {
+            conversation_id: row.id,
+            text: `Hello ${row.contact.name}, we are sorry that you waited. We look into it now.`,
+          })
+        else
+          await agent.act('messaging_send_template', {
+            contact_id: row.contact.id,
+            template: { name: WAIT_TEMPLATE, language: 'en_US', body: [row.contact.name] },
+          })
+        sent.push(row.contact.name)
+      }
+      return sent
+    },
+    check: async (answer, { owner }) => {
+      assert.deepEqual(answer, LONGEST)
+      for (const name of LONGEST) {
+        const { data } = await owner('inbox_search_conversations', { query: name.split(' ')[0]! })
+        const last = data.find(({ contact }: any) => contact.name === name).last_message
+        assert.equal(last.direction, 'outbound', name)
+        assert.ok(last.text.includes(name), last.text)
+      }
+    },
+  },
+  {
+    name: 'answer where the window is open',
+    task: 'Nora Field wrote this morning about her order. It left us on Saturday: tell her, in her language.',
+    prepare: async ({ sandbox }) => {
+      await sandbox('POST', 'say', {
+        from: '+15550100801',
+        name: 'Nora Field',
+        text: 'Good morning! Where is my order 20711?',
+      })
+    },
+    run: async (agent) => {
+      const { data } = await agent.call('inbox_search_conversations', { query: 'Nora Field', limit: 2 })
+      assert.equal(data.length, 1)
+      assert.ok(data[0].window.open)
+      await agent.act('messaging_send_reply', {
+        conversation_id: data[0].id,
+        text: 'Good morning Nora, your order 20711 left us on Saturday and should be with you today.',
+      })
+      return data[0].id
+    },
+    check: async (answer, { owner }) => {
+      const conversation = await owner('inbox_get_conversation', { conversation_id: answer })
+      assert.match(conversation.last_message.text, /20711 left us on Saturday/)
+      assert.equal(conversation.waiting_since, null)
+    },
+  },
+  {
+    name: 'VIPs who never got an answer',
+    task: 'Which VIP customers have never had an answer from us in the conversation they wait in?',
+    prepare: async ({ owner, sandbox }) => {
+      for (const [phone, name] of [
+        ['+15550100811', 'Vera Important'],
+        ['+15550100812', 'Victor Answered'],
+      ] as const) {
+        await owner('crm_upsert_contact', { phone, name, tags: ['VIP'] })
+        await sandbox('POST', 'say', { from: phone, text: 'Can I change my standing order?' })
+      }
+      const { data } = await owner('inbox_search_conversations', { query: 'Victor Answered' })
+      await owner('messaging_send_reply', { conversation_id: data[0].id, text: 'You can, until Friday.' })
+      await sandbox('POST', 'say', { from: '+15550100812', text: 'And where?' })
+    },
+    run: async (agent) => {
+      const filter = {
+        tags: { some: { name: { eq: 'VIP' } } },
+        conversations: { some: { state: { eq: 'open' }, unreadCount: { gt: 0 } } },
+      }
+      const { data } = await agent.call('crm_search_contacts', { filter })
+      const names: string[] = []
+      for (const contact of data) {
+        const found = await agent.call('inbox_search_conversations', {
+          contact_id: contact.id,
+          reply_status: 'incoming_no_reply',
+          state: 'open',
+        })
+        for (const conversation of found.data) {
+          const messages = await agent.call('inbox_list_messages', { conversation_id: conversation.id })
+          if (!messages.data.some((message: any) => message.direction === 'outbound'))
+            names.push(contact.name)
+        }
+      }
+      return names.toSorted()
+    },
+    check: (answer) => assert.deepEqual(answer, ['Vera Important']),
+  },
+  {
+    name: "a colleague's waiting customers",
+    task: 'Tomás is ill. Which customers who wait are assigned to him, longest first?',
+    run: async (agent) => {
+      const staff = await agent.call('workspace_list_staff')
+      const tomas = staff.data.find(({ name }: any) => name.startsWith('Tomás'))
+      const { data } = await agent.call('inbox_search_conversations', {
+        assigned_staff_id: tomas.id,
+        reply_status: 'incoming_no_reply',
+        state: 'open',
+        sort: 'longest_wait',
+      })
+      return data.map(({ contact }: any) => contact.name)
+    },
+    check: (answer) => assert.deepEqual(answer.slice(0, 2), ['רחל שלום', 'Chiamaka Ifẹ́ Obi']),
+  },
+  {
+    name: 'assign with a note',
+    task: 'Give the unassigned chatapp customer Arjun Verma to Lena and note why: she speaks Hindi.',
+    run: async (agent) => {
+      const found = await agent.call('inbox_search_conversations', { query: 'Arjun', state: 'open' })
+      const staff = await agent.call('workspace_list_staff')
+      const conversation_id = found.data[0].id
+      const lena = staff.data.find(({ name }: any) => name.startsWith('Lena'))
+      await agent.call('inbox_assign_conversation', {
+        conversation_id,
+        staff_id: lena.id,
+        only_if_unassigned: true,
+      })
+      await agent.call('inbox_add_note', { conversation_id, text: 'Assigned to Lena: she speaks Hindi.' })
+      return conversation_id
+    },
+    check: async (answer, { owner }) => {
+      const { assignee } = await owner('inbox_get_conversation', { conversation_id: answer })
+      assert.equal(assignee.name, 'Lena Kowalska')
+      const { data } = await owner('inbox_list_messages', { conversation_id: answer, limit: 1 })
+      assert.match(data[0].text, /speaks Hindi/)
+    },
+  },
+  {
+    name: 'messages that failed',
+    task: 'Which customers did not get our latest message, and why?',
+    run: async (agent) => {
+      const { data } = await agent.call('inbox_search_conversations', { delivery: 'failed' })
+      return data.map(({ contact, last_message: { error } }: any) => [contact.name, error])
+    },
+    check: (answer) => {
+      assert.ok(answer.length >= 2)
+      assert.deepEqual(answer[0], ['Ilaria De Luca', 'Message undeliverable'])
+    },
+  },
+  {
+    name: 'close and remind',
+    task: 'Ada Ethan Johnson only said thanks: close it. Remind us of Ilaria De Luca on 20 November at nine in Berlin.',
+    run: async (agent) => {
+      const ada = await agent.call('inbox_search_conversations', {
+        query: 'Ada Ethan Johnson',
+        state: 'open',
+      })
+      await agent.call('inbox_close_conversation', { conversation_id: ada.data[0].id, reason: 'Said thanks' })
+      const ilaria = await agent.call('inbox_search_conversations', {
+        query: 'Ilaria De Luca',
+        state: 'open',
+      })
+      await agent.call('inbox_set_reminder', {
+        conversation_id: ilaria.data[0].id,
+        at: '2026-11-20T09:00:00+01:00',
+      })
+      return [ada.data[0].id, ilaria.data[0].id]
+    },
+    check: async ([ada, ilaria], { owner }) => {
+      assert.equal((await owner('inbox_get_conversation', { conversation_id: ada })).state, 'closed')
+      const { reminder_at: at } = await owner('inbox_get_conversation', { conversation_id: ilaria })
+      assert.equal(at, '2026-11-20T08:00:00.000Z')
+    },
+  },
+]

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import type { Job } from '../job.ts'
+
+/** Templates, reports, webhooks and the audit trail. */
+export const workJobs: readonly Job[] = [
+  {
+    name: 'why templates were rejected',
+    task: 'Which templates did the provider reject, and why?',
+    run: async (agent) => {
+      const { data } = await agent.call('messaging_list_templates', { status: 'REJECTED' })
+      return data.map(({ name, rejection_reason: reason }: any) => ({ name, reason }))
+    },
+    check: (answer) => {
+      assert.deepEqual(
+        answer.map(({ name }: any) => name),
+        ['gift_boxes'],
+      )
+      assert.match(answer[0].reason, /parameters placed next to each other/)
+    },
+  },
+  {
+    name: 'draft, lint and submit a template',
+    task:
+      'Write a utility template "pickup_ready" in English that tells a customer by name that an order is ready, ' +
+      'check it, and submit it.',
+    run: async (agent) => {
+      const draft = (text: string, examples: string[]) => ({
+        name: 'pickup_ready',
+        language: 'en_US',
+        category: 'UTILITY',
+        body: { text, examples },
+      })
+      const first = await agent.call('messaging_lint_template', {
+        template: draft('{{1}}, your order {{2}} is ready', ['Ada', '20711']),
+      })
+      const better = draft('Hello {{1}}, your order {{2}} is ready for you in our shop.', ['Ada', '20711'])
+      const second = await agent.call('messaging_lint_template', { template: better })
+      assert.ok(!first.valid && second.valid)
+      const { id } = await agent.act('messaging_create_template', { template: better })
+      return id
+    },
+    check: async (answer, { owner, server }) => {
+      await server.settle()
+      const { name, status } = await owner('messaging_get_template', { template_id: answer })
+      assert.equal(name, 'pickup_ready')
+      assert.ok(['PENDING', 'APPROVED'].includes(status), status)
+    },
+  },
+  {
+    name: 'a saved reply for a question',
+    task: 'Do we have a saved reply about our opening hours? What does it say?',
+    run: async (agent) => {
+      const { data } = await agent.call('messaging_list_quick_messages', { query: 'hours' })
+      return data[0].text
+    },
+    check: (answer) => assert.match(answer, /open|geöffnet/i),
+  },
+  {
+    name: 'yesterday and last week compared',
+    task: 'How many conversations did we close yesterday, and in the last seven days? How fast?',
+    run: async (agent) => {
+      const yesterday = await agent.call('reports_workspace_summary', { preset: 'yesterday' })
+      const lastWeek = await agent.call('reports_workspace_summary', { preset: 'last_7_days' })
+      return [yesterday, lastWeek].map(({ conversations }) => [
+        conversations.closes,
+        conversations.median_close_seconds,
+      ])
+    },
+    check: async (answer, { owner }) => {
+      const { conversations } = await owner('reports_workspace_summary', { preset: 'last_7_days' })
+      assert.deepEqual(answer[1], [conversations.closes, conversations.median_close_seconds])
+      assert.ok(answer[0][0] <= answer[1][0])
+    },
+  },
+  {
+    name: 'who answered most',
+    task: 'Who of us sent the most replies in the last seven days?',
+    run: async (agent) => {
+      const { data } = await agent.call('reports_staff', { preset: 'last_7_days' })
+      return data.toSorted((a: any, b: any) => b.replied - a.replied)[0].name
+    },
+    check: async (answer, { owner }) => {
+      const { data } = await owner('reports_staff', { preset: 'last_7_days' })
+      const most = Math.max(...data.map(({ replied }: any) => replied))
+      assert.equal(data.find(({ name }: any) => name === answer).replied, most)
+    },
+  },
+  {
+    name: 'a webhook for failures, tested',
+    task: ({ receiver }) => `Tell ${receiver} of messages that fail, and show me that it works.`,
+    run: async (agent) => {
+      const types = await agent.call('webhooks_list_event_types', { search: 'failed' })
+      const type = types.data.find(({ id }: any) => id.startsWith('message.failed'))
+      const { endpoint } = await agent.act('webhooks_create_endpoint', {
+        url: agent.task.split(' ')[1],
+        event_types: [type.id],
+      })
+      const test = await agent.call('webhooks_send_test', {
+        endpoint_id: endpoint.id,
+        event_type_id: type.id,
+        idempotency_key: 'test-of-failures-1',
+      })
+      return { id: endpoint.id, test }
+    },
+    check: async (answer, { owner }) => {
+      const { data } = await owner('webhooks_list_endpoints', {})
+      assert.ok(data.some(({ id }: any) => id === answer.id))
+    },
+  },
+  {
+    name: 'what the assistant changed',
+    task: 'What did you yourself delete or send today?',
+    run: async (agent) => {
+      const { key } = await agent.call('workspace_whoami')
+      const { data } = await agent.call('audit_list', { key_id: key.id, outcome: 'done', limit: 100 })
+      return [...new Set(data.map(({ operation }: any) => operation))].filter((name) =>
+        /^(?:messaging_send|crm_delete)/.test(name as string),
+      )
+    },
+    check: (answer) =>
+      assert.deepEqual(answer.toSorted(), [
+        'crm_delete_contact',
+        'messaging_send_reply',
+        'messaging_send_template',
+      ]),
+  },
+]
