@@ -60,3 +60,7 @@ export const toArgv = (spec: CommandSpec, input: Readonly<Record<string, unknown
   }
   return Object.keys(inputOnly).length > 0 ? [...words, '--input', JSON.stringify(inputOnly)] : words
 }
+
+/** Quotes a word for a POSIX shell where that is necessary. */
+export const quoteWord = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`

@@ -44,6 +44,8 @@ const extractJsonFlag = (argv: readonly string[]): { words: string[]; json: Json
 const rewriteBooleanFlags = (words: readonly string[], spec: CommandSpec): string[] => {
   const flags = [...spec.fields.filter((f) => f.type === 'boolean').map((f) => f.flag), '--dry-run', '--all']
   return words.map((word) => {
+    // As `--json`, it must not consume the word after it.
+    if (word === '--retry') return '--retry=5'
     const [flag, value] = [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)]
     if (!word.includes('=') || !flags.includes(flag)) return word
     if (value === 'true') return flag

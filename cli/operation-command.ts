@@ -36,6 +36,8 @@ export type ParsedCommand = {
   readonly all?: boolean | undefined
   /** `--columns` is still text. */
   readonly view?: { readonly wide: boolean; readonly utc: boolean; readonly columns?: string | undefined }
+  /** `--retry`, still as text. */
+  readonly retries?: string | undefined
   readonly url?: string | undefined
 }
 
@@ -135,6 +137,12 @@ const resolveFileArgument = async (
   return { spec: fromFile ? (await import('./import.ts')).toFileImportSpec(spec) : spec, fromFile }
 }
 
+const parseRetries = (text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined
+  if (/^\d{1,3}$/.test(text)) return Number(text)
+  throw usageError(`--retry must be a number of times, not "${text}".`, '--retry', 'For example --retry=3.')
+}
+
 const toViewFlags = (spec: CommandSpec, { view }: ParsedCommand): ViewFlags => ({
   wide: view?.wide ?? false,
   utc: view?.utc ?? false,
@@ -164,6 +172,7 @@ export const runOperationCommand = async (
   const to: ServerConnection = {
     ...(await loadCredentials(io.env, parsed.url, (message) => io.stderr.write(message))),
     version,
+    retries: parseRetries(parsed.retries),
     apiVersion: io.env['WCRM_API_VERSION'],
   }
   if (spec.verb === 'export')

@@ -60,6 +60,10 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
       'make retries safe: a call with the same key never runs twice (default: a new key)',
     )
   }
+  command.option(
+    '--retry <times>',
+    'try again when the service is unavailable or the rate limit refuses, when it says; --retry alone: 5 times',
+  )
   if (spec.confirm) command.option('--confirm <verb>', `"${spec.confirm}" confirms without a prompt`)
   if (spec.output.list) {
     command.option('--columns <names>', 'show these columns; a terminal shows those that fit')
@@ -115,6 +119,7 @@ const toParsedCommand = (program: Command, command: Command, spec: CommandSpec):
     confirm: text('confirm'),
     dryRun: options['dryRun'] === true,
     all: options['all'] === true,
+    retries: text('retry'),
     view: { wide: options['wide'] === true, utc: options['utc'] === true, columns: text('columns') },
     url:
       text('server') ?? (urlIsField ? undefined : text('url')) ?? globalOptions.server ?? globalOptions.url,
@@ -306,6 +311,6 @@ export const runProgram = async (argv: readonly string[], io: Io): Promise<numbe
       return 2
     }
     const { reportError } = await import('./report-error.ts')
-    return reportError(io, usage ? toUsageError(context, usage) : error, line.spec, line.json.on)
+    return reportError(io, usage ? toUsageError(context, usage) : error, line.spec, line.json.on, argv)
   }
 }

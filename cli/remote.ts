@@ -7,6 +7,8 @@ export type ServerConnection = {
   readonly key: string | undefined
   readonly version: string
   readonly apiVersion?: string | undefined
+  /** How often a failed call is tried again (`--retry`); undefined: once, and at once. */
+  readonly retries?: number | undefined
 }
 
 export type CallHeaders = {
@@ -45,14 +47,17 @@ const describeNetworkError = (error: unknown): string => {
 
 /** Returns the error for a missing response: exit code 8, with the key under which a write can be retried. */
 export const unreachableError = (url: string, error: unknown, key: string | undefined): CliError =>
-  cliError(8, {
-    type: 'about:blank',
-    title: 'Server unreachable',
-    status: 503,
-    code: 'unreachable',
-    detail: `${url}: ${describeNetworkError(error)}.`,
-    ...(key ? { idempotency_key: key } : {}),
-  })
+  Object.assign(
+    cliError(8, {
+      type: 'about:blank',
+      title: 'Server unreachable',
+      status: 503,
+      code: 'unreachable',
+      detail: `${url}: ${describeNetworkError(error)}.`,
+      ...(key ? { idempotency_key: key } : {}),
+    }),
+    { cause: error },
+  )
 
 const post = async (
   io: Io,
@@ -119,11 +124,10 @@ export const parseResponse = async (response: Response): Promise<ApiResponse> =>
   }
   const problem = parseProblem(body, response)
   const seconds = Number(response.headers.get('retry-after'))
-  const retry = Number.isFinite(seconds) && seconds > 0 ? { retryAfter: seconds } : {}
-  throw Object.assign(
-    cliError(exitCodeForStatus(response.status), problem, problem.code === 'unexpected' ? undefined : body),
-    retry,
-  )
+  const exitCode = exitCodeForStatus(response.status)
+  if (!Number.isFinite(seconds) || seconds <= 0)
+    throw cliError(exitCode, problem, problem.code === 'unexpected' ? undefined : body)
+  throw Object.assign(cliError(exitCode, { ...problem, retry_after: seconds }), { retryAfter: seconds })
 }
 
 /** Returns the seconds of the `Retry-After` header; undefined when there was none. */
@@ -131,12 +135,43 @@ export const retryAfterSeconds = (error: unknown): number | undefined =>
   (error as { retryAfter?: number }).retryAfter
 
 /** True for a failure that an immediate retry may pass. A server that lacks its configuration stays so. */
-const isTransientFailure = (response: Response, text: string): boolean =>
-  response.status === 504 || (response.status === 503 && !text.includes('"service_unconfigured"'))
+const isTransientFailure = ({ problem }: CliError): boolean =>
+  problem.status === 504 || (problem.status === 503 && problem.code !== 'service_unconfigured')
+
+/** Longest wait that `--retry` accepts from a server, in seconds. */
+const MAX_WAIT_SECONDS = 120
 
 /**
- * Calls an operation. Retries once, under the same idempotency key, when the connection is reset or the
- * service is briefly unavailable.
+ * Returns after how many milliseconds a failed call is tried again; undefined: not again. One retry, when the
+ * connection was reset or the service is briefly unavailable, unless `retries` says how many, which then wait as
+ * long as the server says, and longer each time, also when nothing answers or the rate limit refuses.
+ */
+const retryDelay = (error: CliError, tries: number, retries: number | undefined): number | undefined => {
+  const reset = error.cause !== undefined && isConnectionReset(error.cause)
+  if (retries === undefined)
+    return tries === 1 && (reset || isTransientFailure(error)) ? RETRY_DELAY_MS : undefined
+  const { code, status } = error.problem
+  const passes = isTransientFailure(error) || code === 'unreachable' || status === 429 || status === 502
+  const seconds = retryAfterSeconds(error) ?? 0
+  if (tries > retries || !passes || seconds > MAX_WAIT_SECONDS) return undefined
+  return Math.max(seconds * 1000, RETRY_DELAY_MS * 2 ** Math.min(tries - 1, 7))
+}
+
+/**
+ * Adds the key of a change to a failure after which the change may have been made, so that it can be repeated:
+ * a proxy in between does not know it.
+ */
+const withKey = (error: CliError, key: string | undefined): CliError => {
+  const { status = 503, code, idempotency_key: known } = error.problem
+  const isOpen = status >= 500 && code !== 'service_unconfigured'
+  if (key === undefined || known !== undefined || !isOpen) return error
+  const { exitCode, problem } = error
+  return cliError(exitCode, { ...problem, idempotency_key: key })
+}
+
+/**
+ * Calls an operation, and again under the same idempotency key when that may help. Throws an error with the exit
+ * code of the last failure.
  */
 export const callOperation = async (
   io: Io,
@@ -145,21 +180,16 @@ export const callOperation = async (
   input: object,
   headers: CallHeaders = {},
 ): Promise<ApiResponse> => {
-  /** Returns undefined when the call should be retried. */
-  const attempt = async (isLast: boolean): Promise<ApiResponse | undefined> => {
-    let response: Response
+  for (let tries = 1; ; tries++) {
     try {
-      response = await post(io, to, operation, input, headers)
-      if (!isLast && isTransientFailure(response, await response.clone().text())) return undefined
-      return await parseResponse(response)
+      return await parseResponse(await post(io, to, operation, input, headers))
     } catch (error) {
-      if (isCliError(error)) throw error
-      if (!isLast && isConnectionReset(error)) return undefined
-      throw unreachableError(to.url, error, headers.idempotencyKey)
+      const failure = isCliError(error) ? error : unreachableError(to.url, error, headers.idempotencyKey)
+      const delay = retryDelay(failure, tries, to.retries)
+      if (delay === undefined) throw withKey(failure, headers.idempotencyKey)
+      if (to.retries !== undefined)
+        io.stderr.write(`${failure.problem.title}: trying again in ${Math.ceil(delay / 1000)} s.\n`)
+      await sleep(delay)
     }
   }
-  const first = await attempt(false)
-  if (first) return first
-  await sleep(RETRY_DELAY_MS)
-  return (await attempt(true))!
 }

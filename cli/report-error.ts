@@ -1,14 +1,25 @@
 import { errors } from '../catalog/errors.ts'
+import { quoteWord } from './argv.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { type CliError, cliError, isCliError } from './error.ts'
 import { hasColor, type Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { formatProblem, toProblemText } from './text.ts'
 
+/** Returns the command that repeats a change under its key. */
+const formatRepeat = (words: readonly string[], key: string): string => {
+  const at = words.findIndex((word) => word === '--idempotency-key')
+  const others = words.filter(
+    (word, i) => !word.startsWith('--idempotency-key') && (at === -1 || i !== at + 1),
+  )
+  return ['wcrm', ...others.map(quoteWord), '--idempotency-key', key].join(' ')
+}
+
 /** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
 const findFix = (
   error: CliError & { hint?: string; retryAfter?: number },
   spec: CommandSpec | undefined,
+  words: readonly string[],
 ): string | undefined => {
   if (error.hint) return error.hint
   const { code } = error.problem
@@ -19,12 +30,12 @@ const findFix = (
       : undefined
   if (code === 'rate_limited' && error.retryAfter) return `Try again in ${error.retryAfter} s.`
   const key = error.problem['idempotency_key']
+  const repeat = typeof key === 'string' ? formatRepeat(words, key) : undefined
   if (code === 'unreachable')
-    return typeof key === 'string'
-      ? `Is the server running? It is safe to retry with: --idempotency-key ${key}`
+    return repeat
+      ? `Is the server running? It is safe to repeat it: ${repeat}`
       : 'Is the server running? Start it with: wcrm serve   Or name another one with --url or WCRM_URL.'
-  if (typeof key === 'string')
-    return `To learn what became of it, run the same command again with: --idempotency-key ${key}`
+  if (repeat) return `Whether it was done is not known. This finds out, and never does it twice: ${repeat}`
   // The detail of a problem with a reason says what to do, and so does that of every command of the command
   // line alone: the fix of the code, which is for all of its problems, could contradict it.
   if (code === 'invalid_input' || error.problem['reason'] !== undefined || !spec) return undefined
@@ -52,13 +63,14 @@ export const reportError = async (
   error: unknown,
   spec: CommandSpec | undefined,
   json: boolean,
+  words: readonly string[] = [],
 ): Promise<number> => {
   const reported = redactError(isCliError(error) ? error : unexpectedError(error))
   if (json) {
     io.stderr.write(`${(reported.body ?? JSON.stringify(reported.problem)).trimEnd()}\n`)
     return reported.exitCode
   }
-  const text = toProblemText(reported.problem, spec, findFix(reported, spec))
+  const text = toProblemText(reported.problem, spec, findFix(reported, spec, words))
   if (io.stderr.isTTY && io.stdin.isTTY) {
     const { drawProblem } = await import('./views.ts')
     io.stderr.write(drawProblem(text, { width: io.stderr.columns || 80, color: hasColor(io) }))

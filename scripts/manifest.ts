@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
-import { toArgv } from '../cli/argv.ts'
+import { quoteWord, toArgv } from '../cli/argv.ts'
 import type { CommandSpec, Field, FieldType, Manifest, OutputField } from '../cli/manifest.ts'
 import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../catalog/index.ts'
 
@@ -142,11 +142,10 @@ const createOutput = (op: Operation): CommandSpec['output'] => {
   }
 }
 
-const quoteWord = (word: string): string =>
-  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-
 /** Flags of every command. */
-const RESERVED = 'input json confirm idempotency_key all server help version wide columns utc'.split(' ')
+const RESERVED = 'input json confirm idempotency_key all server help version wide columns utc retry'.split(
+  ' ',
+)
 
 const createCommand = (op: Operation): CommandSpec => {
   const [group, verb = ''] = op.cli.split(' ') as [string, string?]

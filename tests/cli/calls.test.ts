@@ -62,6 +62,53 @@ describe('CLI: calls', () => {
     assert.match(stderr, /ECONNREFUSED[^]*--idempotency-key/)
   })
 
+  it('a failure after which the change may have been made prints the command that repeats it', async () => {
+    const words = ['groups', 'create', '--name', "A 'b'"]
+    for (const first of [
+      { status: 504, body: '<html>' },
+      { status: 502, body: '<html>' },
+      { status: 500, body: problemBody('internal_error') },
+      { body: '', disconnect: true },
+    ]) {
+      fake.requests = []
+      fake.responses = [first]
+      const { exit, stdout, stderr } = await fake.wcrm(words)
+      const key = String(fake.requests[0]!.headers['idempotency-key'])
+      assert.ok(exit > 0 && stdout === '')
+      assert.ok(
+        stderr.includes(`wcrm groups create --name 'A '\\''b'\\''' --idempotency-key ${key}\n`),
+        stderr,
+      )
+      const again = [...words, '--idempotency-key', key, '--json']
+      const json = JSON.parse((await fake.wcrm(again)).stderr) as Record<string, unknown>
+      assert.equal(json['idempotency_key'], key)
+      assert.match((await fake.wcrm(again.slice(0, -1))).stderr, new RegExp(`'' --idempotency-key ${key}\n`))
+    }
+    fake.responses = [{ status: 409, body: problemBody('conflict') }]
+    assert.doesNotMatch((await fake.wcrm(words)).stderr, /--idempotency-key/)
+  })
+
+  it('--retry obeys Retry-After under the same key, and ends after so many times', async () => {
+    const limited = { status: 429, headers: { 'Retry-After': '1' }, body: problemBody('rate_limited') }
+    fake.responses = [
+      limited,
+      { status: 503, body: problemBody('upstream_unavailable') },
+      { body: { group: {} } },
+    ]
+    const done = await fake.wcrm(['groups', 'create', '--retry', '--name', 'A'])
+    assert.deepEqual(
+      [done.exit, new Set(fake.requests.map((r) => r.headers['idempotency-key'])).size],
+      [0, 1],
+    )
+    assert.match(done.stderr, /trying again in 1 s\.\n/)
+    fake.requests = []
+    fake.responses = [{ ...limited, headers: { 'Retry-After': '1' } }]
+    const { exit, stderr } = await fake.wcrm(['contacts', 'get', '1', '--retry=1', '--json'])
+    assert.deepEqual([exit, fake.requests.length], [7, 2])
+    assert.equal((JSON.parse(stderr.split('\n').at(-2)!) as { retry_after: number }).retry_after, 1)
+    assert.equal((await fake.wcrm(['contacts', 'get', '1', '--retry=x'])).exit, 2)
+  })
+
   const exits = {
     invalid_input: 2,
     unauthenticated: 4,
