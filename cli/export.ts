@@ -3,8 +3,9 @@ import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { csvLine } from './csv-line.ts'
 import { usageError } from './error.ts'
-import { losslessValue, escapeFormula, joinNames } from './import/rows.ts'
+import { losslessValue, joinNames } from './import/rows.ts'
 import type { Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
@@ -40,17 +41,6 @@ const formatNames = (value: unknown): string =>
   joinNames(((value as { name: string | null }[] | undefined) ?? []).map(({ name }) => name ?? ''))
 
 const toText = (value: unknown): string => (value === null || value === undefined ? '' : String(value))
-
-/**
- * Formats a CSV cell (RFC 4180). Control characters that a terminal would interpret are dropped. Text that a
- * spreadsheet would run as a formula gets an apostrophe: customers write it (OWASP, CSV injection).
- */
-const csvCell = (text: string): string => {
-  const safe = escapeFormula(text.replace(/(?![\t\n\r])\p{Cc}/gu, ''))
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
-}
-
-const csvLine = (cells: readonly string[]): string => `${cells.map(csvCell).join(',')}\r\n`
 
 /** Formats contacts as CSV; the attribute columns must be known before the firstPage row. */
 export const createCsvWriter = (

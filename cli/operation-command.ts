@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import {
+  formatNotes,
   isDrawnByPages,
   listJsonFields,
   printPages,
@@ -17,6 +18,7 @@ import { type Io, isInteractive } from './io.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import { type ApiResponse, callOperation, type ServerConnection } from './remote.ts'
+import type { RowFormat } from './row-formats.ts'
 import { parseObjectArgument, parseFieldValue, createArgumentReader } from './values.ts'
 
 /** The words after `<group> <verb>`, split into arguments and flags, with values still as text. */
@@ -36,6 +38,8 @@ export type ParsedCommand = {
   readonly all?: boolean | undefined
   /** `--columns` is still text. */
   readonly view?: { readonly wide: boolean; readonly utc: boolean; readonly columns?: string | undefined }
+  /** Of `--ndjson`, `--csv` and `--header` those that were given. */
+  readonly formats?: readonly ('ndjson' | 'csv' | 'header')[]
   /** `--retry`, still as text. */
   readonly retries?: string | undefined
   readonly url?: string | undefined
@@ -143,6 +147,14 @@ const parseRetries = (text: string | undefined): number | undefined => {
   throw usageError(`--retry must be a number of times, not "${text}".`, '--retry', 'For example --retry=3.')
 }
 
+/** Returns the format of the rows, if one was asked for. Throws a usage error for two that exclude each other. */
+const parseRowFormat = ({ formats = [] }: ParsedCommand, json: JsonFlag): RowFormat | undefined => {
+  const given = [...formats.map((name) => `--${name}`), ...(json.on ? ['--json'] : [])]
+  if (formats.length > 0 && given.length > 1)
+    throw usageError(`${given.join(' and ')} exclude each other.`, given[0]!, 'Give one of them.')
+  return formats[0] === 'header' ? 'tsv' : formats[0]
+}
+
 const toViewFlags = (spec: CommandSpec, { view }: ParsedCommand): ViewFlags => ({
   wide: view?.wide ?? false,
   utc: view?.utc ?? false,
@@ -168,6 +180,7 @@ export const runOperationCommand = async (
   }
   const fields = json.fields === undefined ? undefined : parsePickedFields(spec, json.fields)
   const view = toViewFlags(spec, parsed)
+  const format = parseRowFormat(parsed, json)
   const input = await buildInput(io, spec, parsed)
   const to: ServerConnection = {
     ...(await loadCredentials(io.env, parsed.url, (message) => io.stderr.write(message))),
@@ -182,6 +195,15 @@ export const runOperationCommand = async (
     })
   if (parsed.cliFlags.has('follow'))
     return (await import('./follow.ts')).followEvents(io, to, spec, input, { json: json.on, picks: fields })
+  if (format) {
+    const fetched = withLargePages(spec, input)
+    const pages = parsed.all
+      ? fetchPages(io, to, spec.operation, fetched)
+      : [await callOperation(io, to, spec.operation, input)]
+    const last = await (await import('./row-formats.ts')).writeRows(io, spec, pages, format, view.columns)
+    io.stderr.write(formatNotes(spec, last))
+    return 0
+  }
   if (parsed.all && spec.output.paged && !json.on && isDrawnByPages(io, spec)) {
     await printPages(io, spec, fetchPages(io, to, spec.operation, withLargePages(spec, input)), view)
     return 0

@@ -159,6 +159,12 @@ const formatLeft = (columns: readonly TableColumn[], hidden: number): string | u
     : `+${count} ${count === 1 ? 'column' : 'columns'}: --wide${names ? `, --columns ${names}` : ''}`
 }
 
+/** What stderr says beside rows for programs: warnings, and how to get the next page. */
+export const formatNotes = (spec: CommandSpec, value: ResponseBody): string => {
+  const note = formatPageNote(spec, value)
+  return formatWarnings(value) + (note ? `${note}\n` : '')
+}
+
 type Page = { readonly value: ResponseBody; readonly clock?: ServerClock | undefined }
 
 /** Whether a terminal shows all pages of a list as one table. */
@@ -208,7 +214,6 @@ export const printResponse = async (
 ): Promise<void> => {
   const rows = spec.output.list ? (value['data'] as ResponseBody[]) : undefined
   if (rows && isDrawnByPages(io, spec)) return await printPages(io, spec, [{ value, clock }], flags)
-  if (rows) io.stderr.write(formatWarnings(value))
   if (isInteractive(io)) {
     const style = createStyle(io, flags, clock)
     if (spec.group === 'reports') {
@@ -223,8 +228,7 @@ export const printResponse = async (
       io.stdout.write(await (await import('./qr.ts')).drawQrCode(value['url'], style))
   } else if (rows) {
     io.stdout.write(formatTsv(rows, flags.columns ?? spec.output.columns))
-    const note = formatPageNote(spec, value)
-    if (note) io.stderr.write(`${note}\n`)
+    io.stderr.write(formatNotes(spec, value))
   } else {
     io.stdout.write(
       formatRecord(value)

@@ -65,7 +65,13 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
     'try again when the service is unavailable or the rate limit refuses, when it says; --retry alone: 5 times',
   )
   if (spec.confirm) command.option('--confirm <verb>', `"${spec.confirm}" confirms without a prompt`)
-  if (spec.output.list) {
+  if (spec.output.list && spec.verb !== 'export') {
+    command.option(
+      '--ndjson',
+      'print each row as JSON on a line of its own; with --all as soon as its page is there',
+    )
+    command.option('--csv', 'print the columns as CSV with a header; with --all as soon as a page is there')
+    command.option('--header', 'begin tab-separated lines with the names of the columns')
     command.option('--columns <names>', 'show these columns; a terminal shows those that fit')
     command.option('--wide', 'show all columns, however wide the terminal is')
   }
@@ -120,6 +126,7 @@ const toParsedCommand = (program: Command, command: Command, spec: CommandSpec):
     dryRun: options['dryRun'] === true,
     all: options['all'] === true,
     retries: text('retry'),
+    formats: (['ndjson', 'csv', 'header'] as const).filter((name) => options[name] === true),
     view: { wide: options['wide'] === true, utc: options['utc'] === true, columns: text('columns') },
     url:
       text('server') ?? (urlIsField ? undefined : text('url')) ?? globalOptions.server ?? globalOptions.url,

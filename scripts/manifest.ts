@@ -143,9 +143,10 @@ const createOutput = (op: Operation): CommandSpec['output'] => {
 }
 
 /** Flags of every command. */
-const RESERVED = 'input json confirm idempotency_key all server help version wide columns utc retry'.split(
-  ' ',
-)
+const RESERVED =
+  'input json confirm idempotency_key all server help version wide columns utc retry ndjson csv header'.split(
+    ' ',
+  )
 
 const createCommand = (op: Operation): CommandSpec => {
   const [group, verb = ''] = op.cli.split(' ') as [string, string?]

@@ -71,6 +71,31 @@ describe('CLI: output', () => {
     assert.match(stderr, /2 of 9 shown.*--cursor c1/)
   })
 
+  it('--ndjson, --csv and --header write rows page by page', async () => {
+    const two = [page(['1', '2'], 'c1', 3), page(['3'], null, null)]
+    fake.responses = [...two]
+    const { stdout, stderr } = await fake.wcrm(['groups', 'list', '--all', '--ndjson'])
+    assert.deepEqual(
+      [stdout.split('\n').map((line) => (line ? (JSON.parse(line) as { id: string }).id : '')), stderr],
+      [['1', '2', '3', ''], ''],
+    )
+    fake.responses = [...two]
+    const csv = await fake.wcrm(['groups', 'list', '--all', '--csv', '--columns', 'name,id'])
+    assert.equal(csv.stdout, 'name,id\r\nG1,1\r\nG2,2\r\nG3,3\r\n')
+    fake.responses = [page(['1'], 'c1', 9)]
+    const tsv = await fake.wcrm(['groups', 'list', '--header', '--columns', 'id,name'])
+    assert.equal(tsv.stdout, 'id\tname\n1\tG1\n')
+    assert.match(tsv.stderr, /1 of 9 shown.*--cursor c1/)
+    fake.requests = []
+    for (const words of [
+      ['--csv', '--ndjson'],
+      ['--header', '--json'],
+      ['--columns', 'nam'],
+    ])
+      assert.equal((await fake.wcrm(['groups', 'list', ...words])).exit, 2)
+    assert.equal(fake.requests.length, 0)
+  })
+
   it('contacts export: writes all pages as CSV with escaped formulas and all custom fields', async () => {
     const contact = {
       id: '1',
