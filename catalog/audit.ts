@@ -46,7 +46,7 @@ const AuditRow = z
         .describe(
           '`input` as sent, `before` and `after` of the fields that an update wrote, and ' +
             '`result`. Secrets, header values and message texts are left out; phones are masked; ' +
-            'long texts and lists are cut. Null for reads, and when the input was not read.',
+            'long texts and lists are cut. Null for other reads, and when the input was not read.',
         ),
     ),
     request_id: z.string().describe('`Request-Id` of the answer.'),
@@ -62,9 +62,10 @@ export const listAudit = defineOperation({
   summary: 'List the audit trail: who did what through which door, newest first',
   description:
     'Changes, dry runs, and calls that lacked permission or confirmation, kept for 400 days ' +
-    'unless the server is configured otherwise. Successful reads, invalid input and replayed ' +
-    'responses are not recorded. For owners, admins and managers who may see all ' +
-    'channels. With a filter other than times it is ' +
+    'unless the server is configured otherwise. Reads of contacts by AI agents are one row for each key, ' +
+    'operation and hour, with `reads: {calls, contacts, hour}` in `changes`. Other successful reads, invalid ' +
+    'input and replayed responses are not recorded. For owners, admins and managers who may see all ' +
+    'channels, with a key that sees phone numbers. With a filter other than times it is ' +
     EXPENSIVE_READ,
   heavy: ['staff_id', 'key_id', 'operation', 'door', 'outcome', 'target_id'],
   slim: ['id', 'at', 'actor.name', 'door', 'operation', 'target', 'outcome', 'code', 'dry_run'],

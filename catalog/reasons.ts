@@ -102,6 +102,7 @@ export const reasons = {
     ['timeout', 'upstream_unavailable', 'upstream_error'],
     'Nobody knows yet whether the provider did it. Nothing is sent again by itself; ask with the same key.',
   ),
+  contact_budget: of('rate_limited', "The AI agent's key has seen as many contacts today as it may."),
   phone_budget: of('rate_limited', "Phone numbers are hidden, and the day's different numbers are used up."),
   phone_hidden: of('forbidden', 'Phone numbers are hidden from the staff member.'),
   phone_required: of('conflict', 'This can only be sent to a phone number.'),

@@ -66,7 +66,9 @@ export const whoami = defineOperation({
         role: z.enum(roles).describe('Role.'),
         hide_phone_numbers: z
           .boolean()
-          .describe('True: phone numbers are masked for this staff member. Only an agent gets masks.'),
+          .describe(
+            'True: phone numbers are masked for this key: of an agent from whom they are hidden, or of an AI agent.',
+          ),
         reports: z.boolean().describe('May read the staff report.'),
       })
       .describe('The staff member who owns the key.'),

@@ -121,6 +121,16 @@ export const Config = z.object({
       'Different phones a day that staff from whom phones are hidden may save a contact with, or send to.',
     )
     .meta({ env: 'WCRM_PHONE_BUDGET' }),
+  contactBudget: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .default(2000)
+    .describe(
+      "Different contacts a day (of the workspace) that an AI agent's key may see, unless it has its own budget.",
+    )
+    .meta({ env: 'WCRM_CONTACT_BUDGET' }),
   limitAuthFailures: PerMinute.default(20)
     .describe('Failed authentications per minute for each client address.')
     .meta({ env: 'WCRM_LIMIT_AUTH_FAILURES' }),

@@ -42,6 +42,7 @@ export type AppOptions = {
     limitAuthFailures?: number
     limitChannel?: number
     phoneBudget?: number
+    contactBudget?: number
     advancedFilters?: 'on' | 'off'
     /** Milliseconds. */
     countTimeBox?: number
@@ -83,6 +84,7 @@ const toAppConfig = (config: AppOptions['config'], embedded: boolean, processes:
     channel: config.limitChannel ?? 1200,
   },
   phoneBudget: config.phoneBudget ?? 100,
+  contactBudget: config.contactBudget ?? 2000,
   filters: {
     enabled: config.advancedFilters !== 'off',
     countTimeBoxMs: config.countTimeBox ?? 1000,

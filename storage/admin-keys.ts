@@ -18,6 +18,7 @@ export type KeyFields = {
   policy?: KeyPolicy | null
   paused_at?: string | null
   phones?: boolean
+  contacts_per_day?: number | null
 }
 export type AdminKeyRow = Omit<TableRow<'api_keys'>, 'workspace_id' | 'hash'>
 
@@ -35,6 +36,7 @@ const keyColumns = [
   'created_at',
   'allow_from',
   'phones',
+  'contacts_per_day',
   'policy',
   'paused_at',
 ] as const

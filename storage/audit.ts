@@ -22,12 +22,14 @@ export type AuditEntry = {
   confirmed: boolean
   changes: object | null
   request_id: string
+  /** The staff member who approved the call of an AI agent. */
+  approved_by?: string | null
 }
 
 const MAX_ID = (1n << 63n) - 1n
 
-/** Returns the smallest id of a time, which may be any that ISO 8601 can express. */
-const firstIdAt = (time: string): string => {
+/** Returns the smallest id of a time (ISO 8601), which may be any that ISO 8601 can express. */
+export const firstIdAt = (time: string): string => {
   const id = BigInt(Date.parse(time)) << AUDIT_SEQUENCE_BITS
   return String(id < 0n ? 0n : id > MAX_ID ? MAX_ID : id)
 }
@@ -36,12 +38,12 @@ const toTime = (id: string): string => new Date(Number(BigInt(id) >> AUDIT_SEQUE
 
 const insertStatement = (workspaceId: string, e: AuditEntry): RawBuilder<unknown> => sql`
   insert into audit_log (workspace_id, id, staff_id, key_id, door, client, operation, target_type,
-    target_id, outcome, code, dry_run, confirmed, changes, request_id)
+    target_id, outcome, code, dry_run, confirmed, changes, request_id, approved_by)
   values (${workspaceId}::bigint, ${firstIdAt(e.at)}::bigint + nextval('audit_ids'),
     ${e.staff_id}::bigint, ${e.key_id}::bigint, ${e.door}, ${e.client}, ${e.operation},
     ${e.target?.type ?? null}, ${e.target?.id ?? null}, ${e.outcome}, ${e.code}, ${e.dry_run}::boolean,
     ${e.confirmed}::boolean, ${e.changes === null ? null : JSON.stringify(e.changes)}::text::json,
-    ${e.request_id})`
+    ${e.request_id}, ${e.approved_by ?? null}::bigint)`
 
 /** A common table expression, following others, that writes the row with the change it describes. */
 export const auditInsertPart = (workspaceId: string, entry: AuditEntry | undefined): RawBuilder<unknown> =>

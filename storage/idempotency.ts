@@ -9,7 +9,12 @@ import { type EventRow, eventInserts, isOwed } from './events.ts'
 // round trip.
 
 /** What the reader of an answer could see: manager-only fields, and which channels (null: all). */
-export type StoredView = { fields: boolean; channels: readonly string[] | null }
+export type StoredView = {
+  fields: boolean
+  channels: readonly string[] | null
+  /** The id of the key, where it is an AI agent's. */
+  agent?: string
+}
 
 export type IdempotencyRecord = {
   operation: string

@@ -28,6 +28,7 @@ export type KeyRow = {
   policy: KeyPolicy | null
   paused_at: string | null
   phones: boolean
+  contacts_per_day: number | null
 }
 
 // Every request sends this statement: three tables in one round trip.
@@ -36,7 +37,7 @@ const selectKey = (where: RawBuilder<unknown>) => sql<KeyRow>`
     w.template_limit,
     s.id as staff_id, s.name as staff_name, s.role, s.hide_phone_numbers, s.reports, s.channel_ids,
     k.id as key_id, k.name as key_name, k.scopes, k.test, k.api_version, k.expires_at,
-    k.allow_from, k.agent, k.policy, k.paused_at, k.phones
+    k.allow_from, k.agent, k.policy, k.paused_at, k.phones, k.contacts_per_day
   from api_keys k
   join staff s on s.workspace_id = k.workspace_id and s.id = k.staff_id
   join workspaces w on w.id = k.workspace_id

@@ -35,6 +35,7 @@ import * as filterIndexes from './migrations/0022-filter-indexes.ts'
 import * as partitions from './migrations/0023-partitions.ts'
 import * as smallerTables from './migrations/0024-smaller-tables.ts'
 import * as agentKeys from './migrations/0025-agent-keys.ts'
+import * as attribution from './migrations/0026-attribution.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -346,6 +347,7 @@ const migrations = {
   '0023-partitions': partitions,
   '0024-smaller-tables': smallerTables,
   '0025-agent-keys': agentKeys,
+  '0026-attribution': attribution,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */

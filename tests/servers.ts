@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
 import { pino } from 'pino'
-import { currentVersion, type Scope, scopes } from '../catalog/index.ts'
+import { currentVersion, scopes } from '../catalog/index.ts'
 import { createDiscovery } from '../mcp/discovery.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import type { App } from '../server/core/app.ts'
@@ -21,7 +21,7 @@ import { createMetrics } from '../server/metrics.ts'
 import { createSecretRing } from '../server/secret.ts'
 import type { ProviderConfig } from '../server/provider/settings.ts'
 import type { Sandbox } from '../server/sandbox/emulator/sandbox.ts'
-import { createKey } from '../storage/admin-keys.ts'
+import { createKey, type KeyFields } from '../storage/admin-keys.ts'
 import {
   createChannel,
   createStaff,
@@ -60,6 +60,7 @@ export type ServerOptions = {
   limitAuthFailures?: number
   limitChannel?: number
   phoneBudget?: number
+  contactBudget?: number
   advancedFilters?: 'on' | 'off'
   countTimeBox?: number
   statementTimeout?: number
@@ -266,7 +267,9 @@ export type TestWorkspace = {
   /** Another key of a staff member. */
   key: (staffId: string, options?: KeyOptions) => Promise<TestKey>
 }
-type KeyOptions = { scopes?: Scope[]; test?: boolean; agent?: boolean; expires_at?: string }
+type KeyOptions = Partial<
+  Pick<KeyFields, 'scopes' | 'test' | 'agent' | 'phones' | 'contacts_per_day' | 'expires_at' | 'name'>
+>
 
 /** Creates a workspace for a test, with an owner whose key has all scopes. */
 export const makeWorkspace = async (

@@ -126,6 +126,7 @@ export const seedWorld = async (
   await seedOwnChannel(server, workspace.id, marker, now)
   await seedReports(db, workspace.id, marker, now)
   await seedApprovals(db, workspace, marker, now)
+  await seedContactViews(db, workspace, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }
 
@@ -165,6 +166,21 @@ const seedApprovals = async (
   await sql`
     insert into agent_sends (workspace_id, key_id, sent_at)
     values (${id}, ${owner.keyId}, array[${now}::timestamptz])`.execute(db)
+}
+
+/** Inserts what the key of an AI agent saw of contacts. */
+const seedContactViews = async (db: Db, { id, owner }: TestWorkspace, now: string): Promise<void> => {
+  await sql`
+    insert into contact_views (workspace_id, key_id, day, subject) values (${id}, ${owner.keyId}, ${now}, 1)`.execute(
+    db,
+  )
+  await sql`
+    insert into contact_budgets (workspace_id, key_id, day, used) values (${id}, ${owner.keyId}, ${now}, 1)`.execute(
+    db,
+  )
+  await sql`
+    insert into contact_reads (workspace_id, key_id, operation, hour, audit_id, calls, contacts)
+    values (${id}, ${owner.keyId}, 'crm_get_contact', ${now}, 1, 1, '{1}')`.execute(db)
 }
 
 /** Adds another number of the same business account: the channel that inputs use, because it is the last. */

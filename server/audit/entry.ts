@@ -108,13 +108,16 @@ export const toAuditEntry = (call: AuditedCall, outcome: CallOutcome): AuditEntr
   }
 }
 
+/** What may be done again tomorrow. */
+const BUDGET_REASONS = new Set<unknown>(['phone_budget', 'contact_budget'])
+
 /**
  * Returns the outcome of a call that ended with a problem: `refused` when it was not permitted (any more
  * today) or not confirmed, otherwise `failed`.
  */
 export const toFailure = (problem: Problem): Omit<CallOutcome, 'at'> => ({
   outcome:
-    problem.status === 403 || problem.code === 'confirm_required' || problem.extras.reason === 'phone_budget'
+    problem.status === 403 || problem.code === 'confirm_required' || BUDGET_REASONS.has(problem.extras.reason)
       ? 'refused'
       : 'failed',
   code: problem.code,

@@ -2,6 +2,7 @@ import { type AuditRow, listAuditRows } from '../../storage/audit.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { requireAllChannels } from '../visibility/channels.ts'
+import { hasHiddenPhones } from '../visibility/policy.ts'
 
 const toView = (row: AuditRow): OutputOf<'audit_list'>['data'][number] => ({
   id: row.id,
@@ -25,6 +26,12 @@ export const listAudit: Handler<'audit_list'> = async (ctx, { cursor, limit, ...
     throw new Problem('forbidden', 'Only owners, admins and managers may read the audit trail.', {
       reason: 'audit_not_allowed',
     })
+  if (hasHiddenPhones(ctx.actor))
+    throw new Problem(
+      'forbidden',
+      'The audit trail quotes what others sent, phone numbers too, which are hidden from this key.',
+      { reason: 'phone_hidden' },
+    )
   requireAllChannels(ctx.actor, 'The audit trail holds changes')
   const position = ctx.cursors.open(cursor)
   const rows = await listAuditRows(

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '../../storage/audit.ts'
 import type { KeyRow } from '../../storage/keys.ts'
 
 /**
@@ -70,6 +71,21 @@ type HeavyReadQueue = {
 /** When the database last failed for a full disk, and when that was last logged: `performance.now()`. */
 export type DiskState = { seenAt: number; loggedAt: number }
 
+/**
+ * What an AI agent's key has seen today: the contacts of subjects that were counted (`c`, `v` or `m` and an id), and
+ * questions (`q` and a digest). `until`: when the day is over, milliseconds since 1970.
+ */
+export type SeenContacts = { until: number; readonly subjects: Map<string, string | null> }
+
+/** Reads of contacts by an AI agent's key and operation in an hour, not yet written to the audit trail. */
+export type ContactReads = {
+  readonly entry: AuditEntry
+  readonly workspaceId: string
+  readonly hour: string
+  calls: number
+  readonly contacts: Set<string>
+}
+
 export type AppState = {
   readonly disk: DiskState
   readonly keyCache: KeyCache
@@ -80,6 +96,9 @@ export type AppState = {
   readonly contactIdPool: string[]
   /** Idempotency keys of the calls that are running in this process. */
   readonly runningKeys: Set<string>
+  /** By the id of the key. */
+  readonly seenContacts: Map<string, SeenContacts>
+  readonly contactReads: Map<string, ContactReads>
   readonly auditLimiter: AuditLimiter
   readonly streams: StreamRegistry
   readonly bodyBudget: BodyBudget
@@ -96,6 +115,8 @@ export const createAppState = (): AppState => ({
   rateLimitBuckets: new Map(),
   contactIdPool: [],
   runningKeys: new Set(),
+  seenContacts: new Map(),
+  contactReads: new Map(),
   auditLimiter: { minute: 0, countByKey: new Map() },
   streams: { countByKey: new Map(), open: new Set(), pending: new Set(), stopped: false },
   bodyBudget: { total: 0, bySender: new Map() },

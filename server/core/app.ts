@@ -23,6 +23,8 @@ type AppConfig = {
   limits: Record<'read' | 'write', { key: number; workspace: number }> & { channel: number }
   /** Different phones a day that staff from whom phones are hidden may name. */
   phoneBudget: number
+  /** Different contacts a day that an AI agent's key may see, unless the key has a budget of its own. */
+  contactBudget: number
   filters: FilterSettings
   /** Days that finished webhook deliveries are kept. */
   webhookRetentionDays: number

@@ -24,6 +24,7 @@ export type Actor = {
     readonly id: string
     readonly name: string
     readonly role: Role
+    /** Phones are hidden from the caller: from the staff member, or from whatever uses the key. */
     readonly hidePhoneNumbers: boolean
     readonly reports: boolean
     /** Channels the staff member may use; null: all. */
@@ -46,6 +47,8 @@ export type Actor = {
     readonly pausedAt: string | null
     /** False: phones are masked for whatever is called with it. */
     readonly phones: boolean
+    /** Different contacts that an agent's key may see in a day; null: the server's default. */
+    readonly contactsPerDay: number | null
   }
   /** Who approved the call, while one that an agent asked for runs. */
   readonly approvedBy?: { readonly staffId: string; readonly name: string; readonly keyId: string }

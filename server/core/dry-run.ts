@@ -1,5 +1,7 @@
 import { runDeferredWrite } from '../../storage/deferred-write.ts'
 import { recordAudit } from '../audit/record.ts'
+import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
+import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
 import type { Context } from './context.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
@@ -49,6 +51,8 @@ export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResul
       await tx.rollback().execute()
     }
   })
+  if (hasContactBudget(call.actor))
+    await takeContacts(app, app.db, call.actor, listContactSubjects(call.op, call.input, output))
   await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
   return { status: getSuccessStatus(call.op), body: JSON.stringify({ ...output, dry_run: true }) }
 }

@@ -1,6 +1,8 @@
 import { insertResult } from '../../storage/idempotency.ts'
 import { toFailure } from '../audit/entry.ts'
 import { type EventNews, notifyEvents } from '../events/signal.ts'
+import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
+import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import { executeExternal } from './external.ts'
@@ -32,6 +34,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   app.runningKeys.add(runningKey)
   try {
     const result = await run(app, call)
+    if (result.replayed) await countStoredAnswer(app, call, result)
     if (!result.replayed && mayWriteEvents(call)) notifyEvents(app, toNews(call, result))
     return result
   } catch (error) {
@@ -40,6 +43,12 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
   } finally {
     app.runningKeys.delete(runningKey)
   }
+}
+
+/** An answer that is given again shows contacts again, perhaps on another day. */
+const countStoredAnswer = async (app: App, { actor, op, input }: WriteCall, { body }: ExecutionResult) => {
+  if (hasContactBudget(actor))
+    await takeContacts(app, app.db, actor, listContactSubjects(op, input, JSON.parse(body)))
 }
 
 /** Runs the handler. Where the connection was lost, the stored result says whether the change was made. */
@@ -77,6 +86,8 @@ const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>)
       }
       const pending: PendingWrites = { events: [] }
       const output = await handler(createContext(app, { ...call, tx, pending, attempt }), call.input)
+      if (hasContactBudget(call.actor))
+        await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, output))
       const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
       const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
       const isOwed = await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
@@ -116,6 +127,8 @@ const isFinal = (problem: Problem): boolean =>
 /** Stores an error in a transaction of its own: the one that failed changed nothing. */
 const storeFailure = async (app: App, call: WriteCall, problem: Problem): Promise<ExecutionResult> => {
   const body = toStoredProblem(problem)
+  if (hasContactBudget(call.actor))
+    await takeContacts(app, app.db, call.actor, listContactSubjects(call.op, call.input))
   return await withRetries(() =>
     withTransaction(app, async (tx) => {
       const { replay } = call.fresh ? {} : await reserve(app, tx, call)

@@ -17,6 +17,8 @@ import { businessTime } from '../clock.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts'
+import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
+import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import type { CallOptions, ExternalHandler } from './handler.ts'
@@ -109,6 +111,8 @@ const startCall = (app: App, call: WriteCall, handler: Handler): Promise<Start> 
     const ctx = createContext(app, { ...call, tx, pending })
     await requireProviderFor(app, handler, ctx, call.input)
     const intent = await handler.prepare(ctx, call.input)
+    if (hasContactBudget(call.actor))
+      await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, intent))
     if (handler.queue?.takes(intent)) {
       const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
       const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]

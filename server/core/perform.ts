@@ -23,6 +23,9 @@ import { parseIdempotencyKey } from './steps/idempotency.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
 import { type ExecutionResult, getHandler, getSuccessStatus } from './write-call.ts'
+import { recordContactRead } from '../audit/contact-reads.ts'
+import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
+import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
 
 /** What a body gives. */
@@ -108,7 +111,8 @@ const respond = async (
     return result.status < 400
       ? { status: result.status, headers, body: result.body }
       : toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers)
-  } catch (error) {
+  } catch (thrown) {
+    const error = await countRefusal(app, call, thrown, progress)
     const problem = toProblem(app, call, error, progress)
     const { actor, input, dryRun } = progress
     if (actor && call.operation) {
@@ -116,6 +120,26 @@ const respond = async (
       await waitAtMost(AUDIT_DEADLINE_MS, recordFailure(app, audited, problem, progress))
     }
     return toErrorResponse(app, call, withOpenKey(problem, progress), headers)
+  }
+}
+
+/**
+ * A refusal may tell of the contact that the input names, so it counts as an answer does for an AI agent's key.
+ * Returns the error to answer.
+ */
+const countRefusal = async (
+  app: App,
+  { operation }: CallRequest,
+  error: unknown,
+  { actor, input }: Progress,
+): Promise<unknown> => {
+  if (!operation || !input || !actor || !hasContactBudget(actor) || !(error instanceof Problem)) return error
+  if (error.extras.reason === 'contact_budget') return error
+  try {
+    await takeContacts(app, app.db, actor, listContactSubjects(operation, input))
+    return error
+  } catch (refusal) {
+    return refusal
   }
 }
 
@@ -155,7 +179,10 @@ const runSteps = async (
   progress.limited = true
   if (call.readInput) Object.assign(call, await call.readInput(actor))
   const { input, dryRun: dryRunRequested } = validate(op, call.input)
-  if (op.scope === 'mcp:read') return await inTime(() => executeRead(app, actor, op, input, call.present))
+  if (op.scope === 'mcp:read') {
+    progress.input = actor.key.agent ? input : undefined
+    return await inTime(() => executeRead(app, actor, op, input, call))
+  }
   // Test keys change nothing.
   const isDryRun = dryRunRequested || actor.key.test
   const trace = toTrace(call)
@@ -177,15 +204,18 @@ const executeRead = async (
   actor: Actor,
   op: Operation,
   input: Record<string, unknown>,
-  present: CallRequest['present'] = JSON.stringify,
+  call: CallRequest,
 ): Promise<ExecutionResult> => {
   const handler = app.handlers[op.name] as unknown as LocalHandler<unknown>
   const run = (db: Db) => handler(createContext(app, { tx: db, actor, op, input }), input)
   const output = isHeavy(op, input) ? await runHeavyRead(app, actor, run) : await run(app.db)
-  const body = present(output)
-  return typeof body === 'number'
-    ? await executeRead(app, actor, op, { ...input, limit: body }, present)
-    : { status: getSuccessStatus(op), body }
+  const body = (call.present ?? JSON.stringify)(output)
+  if (typeof body === 'number') return await executeRead(app, actor, op, { ...input, limit: body }, call)
+  if (hasContactBudget(actor)) {
+    const contacts = await takeContacts(app, app.db, actor, listContactSubjects(op, input, output))
+    if (contacts.size > 0) recordContactRead(app, { actor, op, trace: toTrace(call) }, contacts)
+  }
+  return { status: getSuccessStatus(op), body }
 }
 
 const parseStoredProblem = (body: string): Problem => {

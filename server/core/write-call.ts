@@ -11,7 +11,7 @@ import {
 import { type CallOutcome, type CallTrace, toAuditEntry } from '../audit/entry.ts'
 import type { App } from './app.ts'
 import { showStoredAnswer } from '../visibility/phones.ts'
-import { requireSameView, toStoredView } from '../visibility/replays.ts'
+import { requireOwnCall, requireSameView, toStoredView } from '../visibility/replays.ts'
 import type { Actor } from './context.ts'
 import type { PendingWrites } from './create-context.ts'
 import type { AnyHandler, ExternalHandler, LocalHandler } from './handler.ts'
@@ -132,6 +132,7 @@ export const reserve = async (
     await deleteRecord(tx, toRecordKey(call))
     return {}
   }
+  requireOwnCall(call.actor, record.view)
   requireSameRequest(record, computeFingerprint(call.op, call.input))
   if (record.state === 'done') return { replay: toReplay(app, call, record) }
   if (!record.lease_over) throw stillRunningProblem()

@@ -1,13 +1,17 @@
 import { findOperation } from '../../catalog/index.ts'
-import { type EventPosition, findEventPosition, scanEvents } from '../../storage/events.ts'
+import { type EventPosition, type EventRow, findEventPosition, scanEvents } from '../../storage/events.ts'
+import { recordContactRead } from '../audit/contact-reads.ts'
 import type { App } from '../core/app.ts'
 import type { StreamRegistry } from '../core/app-state.ts'
 import type { Actor } from '../core/context.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { authenticate } from '../core/steps/authenticate.ts'
 import { requireApiAccess, requireScope } from '../core/steps/entitle.ts'
+import { createRequestId } from '../ids.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { toEventFilter } from './list.ts'
+import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
+import { listSubjectsOf } from '../visibility/contact-subjects.ts'
 import { showEvents } from './view.ts'
 
 /**
@@ -129,6 +133,7 @@ const readNext = async (reader: EventReader): Promise<string | undefined> => {
     const { events, last, more } = await scanEvents(app.db, workspaceId, reader.position, filter, SCAN_SIZE)
     reader.position = last ?? reader.position
     if (events.length > 0) {
+      if (hasContactBudget(actor)) await countEvents(app, actor, events)
       return (await showEvents(app.db, actor, events))
         .map((event) => `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
         .join('')
@@ -139,6 +144,17 @@ const readNext = async (reader: EventReader): Promise<string | undefined> => {
   }
   return undefined
 }
+
+/** Counts the contacts of events that an AI agent's key is about to be sent. Throws 429 `contact_budget`. */
+const countEvents = async (app: App, actor: Actor, events: readonly EventRow[]): Promise<void> => {
+  const contacts = await takeContacts(app, app.db, actor, listSubjectsOf(events))
+  const trace = { door: 'rest', client: null, requestId: createRequestId(), confirmed: false } as const
+  if (contacts.size > 0) recordContactRead(app, { actor, op: findOperation('events_list')!, trace }, contacts)
+}
+
+/** Tells a client to reconnect when it may see more contacts. */
+const explainBudget = ({ message, headers }: Problem): string =>
+  `: ${message}\nretry: ${Number(headers['Retry-After']) * 1000}\n\n`
 
 const encoder = new TextEncoder()
 
@@ -184,6 +200,10 @@ export const openStream = async (
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
     // The client reconnects with its last id, and the response to that says why it may not read.
     const text = await readNext(reader).catch((error: unknown) => {
+      if (error instanceof Problem && error.extras.reason === 'contact_budget') {
+        reader.ended = true
+        return explainBudget(error)
+      }
       if (!(error instanceof Problem))
         app.log.warn(errorLogDetails(error), 'Cannot read events; stream ended')
       return undefined

@@ -1,3 +1,4 @@
+import { contactReadsJob } from '../audit/contact-reads.ts'
 import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -66,6 +67,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     providerHealthJob(app),
     staffReportsJob(app),
     secretRotationJob(app),
+    contactReadsJob(app),
     ...(sandboxControl?.isSandbox ? [sandboxClockJob(app), sandboxNumbersJob(sandboxControl)] : []),
     ...retentionJobs(app),
   ])

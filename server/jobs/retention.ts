@@ -1,4 +1,5 @@
 import { deleteAuditBefore } from '../../storage/audit.ts'
+import { deletePastContactViews } from '../../storage/contact-budgets.ts'
 import { deleteExpiredRecords } from '../../storage/idempotency.ts'
 import { deletePastPhones } from '../../storage/phone-budgets.ts'
 import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
@@ -43,6 +44,7 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   retentionJob('rate-bucket-retention', async () => {
     await deleteIdleBuckets(app.db)
     await deletePastPhones(app.db)
+    await deletePastContactViews(app.db)
   }),
   retentionJob('provider-update-retention', (signal) => deleteOldUpdates(app, signal)),
   retentionJob('event-retention', (signal) => deleteOldEvents(app, signal)),

@@ -21,6 +21,7 @@ export type JobName =
   | 'provider-update-retention'
   | 'event-retention'
   | 'audit-retention'
+  | 'contact-reads'
 
 /** What a run returns; every field is optional. */
 type JobRunResult = {

@@ -29,14 +29,15 @@ const createNotFoundProblem = (id: string): Problem =>
 
 /**
  * Staff from whom phone numbers are hidden do not see those in a colleague's filter either. Their own filters
- * are returned as they wrote them. `view`: what the staff member may see of conditions (hidden-conditions.ts).
+ * are returned as they wrote them, but not to an AI agent, which may have another key than they. `view`: what the
+ * staff member may see of conditions (hidden-conditions.ts).
  */
 const toShownFilter = (
   actor: Actor,
   view: ConditionView,
   { id, kind, name, description, owner_staff_id, filter, updated_at }: SavedFilterRow,
 ) => {
-  const isMasked = hasHiddenPhones(actor) && owner_staff_id !== actor.staff.id
+  const isMasked = hasHiddenPhones(actor) && (actor.key.agent || owner_staff_id !== actor.staff.id)
   return {
     id,
     kind,

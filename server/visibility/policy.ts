@@ -5,8 +5,8 @@ import type { Actor } from '../core/context.ts'
  * delivery logs, saved filters and errors all ask here, so that they agree.
  */
 
-/** Only agents may have phones hidden from them. */
-export const hasHiddenPhones = ({ staff }: Actor): boolean => staff.role === 'agent' && staff.hidePhoneNumbers
+/** Whether phones are hidden from a caller: by the staff member or by the key (`toActor`). */
+export const hasHiddenPhones = ({ staff }: Actor): boolean => staff.hidePhoneNumbers
 
 /** Owners, admins and managers see manager-only fields; agents do not. */
 export const canSeeManagerFields = ({ staff }: Actor): boolean => staff.role !== 'agent'

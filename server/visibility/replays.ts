@@ -7,7 +7,21 @@ import { canSeeManagerFields, listVisibleChannels } from './policy.ts'
 export const toStoredView = (actor: Actor): StoredView => ({
   fields: canSeeManagerFields(actor),
   channels: listVisibleChannels(actor),
+  ...(actor.key.agent ? { agent: actor.key.id } : {}),
 })
+
+/**
+ * Throws 409 when an AI agent sends the idempotency key of a call that another key of its staff member made: whether
+ * the requests are the same would tell what is in the other one, such as a hidden phone.
+ */
+export const requireOwnCall = (actor: Actor, stored: StoredView | null): void => {
+  if (!actor.key.agent || stored?.agent === actor.key.id) return
+  throw new Problem(
+    'conflict',
+    'This Idempotency-Key was used before with another API key. Send a new one.',
+    { reason: 'idempotency_key_reused' },
+  )
+}
 
 /**
  * Throws 409 `visibility_changed` when an answer was stored while the staff member could see more than now: it

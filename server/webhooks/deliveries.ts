@@ -10,7 +10,7 @@ import type { Actor } from '../core/context.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 import { showQuotingText } from '../visibility/phones.ts'
-import { canSeeManagerFields } from '../visibility/policy.ts'
+import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 import { requireDeliveryLog } from './access.ts'
 
 export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveries'>['data'][number] => ({
@@ -37,8 +37,8 @@ const showAttempt = (
     started_at: row.started_at,
     duration_ms: row.duration_ms,
     ...(row.response_status === null ? {} : { response_status: row.response_status }),
-    // A receiver can echo whatever it was sent, the names of manager-only fields included.
-    ...(row.response_excerpt === null || !canSeeManagerFields(actor)
+    // A receiver can echo whatever it was sent, phones and the names of manager-only fields included.
+    ...(row.response_excerpt === null || !canSeeManagerFields(actor) || hasHiddenPhones(actor)
       ? {}
       : { response_excerpt: row.response_excerpt }),
     ...(row.error === null ? {} : { error: showQuotingText(actor, row.error) }),

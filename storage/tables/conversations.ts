@@ -127,6 +127,7 @@ export const conversationsTables = {
     edited_at: nullable(timestamp()),
     deleted_at: nullable(timestamp()),
     key_id: nullable(bigint()),
+    approved_by: nullable(bigint()),
   },
   message_reactions: {
     workspace_id: bigint(),

@@ -71,6 +71,7 @@ export const serverTables = {
     confirmed: boolean(),
     changes: nullable(json()),
     request_id: text(),
+    approved_by: nullable(bigint()),
   },
   staff_reports: {
     workspace_id: bigint(),

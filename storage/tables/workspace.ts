@@ -135,6 +135,7 @@ export const workspaceTables = {
     policy: nullable(jsonb<KeyPolicy>()),
     paused_at: nullable(timestamp()),
     phones: withDefault(boolean()),
+    contacts_per_day: nullable(integer()),
     created_at: timestamp(),
   },
 } satisfies Record<string, Table>

@@ -18,6 +18,8 @@ export type Viewer = {
   staff: Pick<Partial<StaffFields>, 'role' | 'hide_phone_numbers' | 'reports'>
   limited?: true
   test?: true
+  /** With an AI agent's key, from which phones are hidden. */
+  agent?: true
   hidden: readonly HiddenKind[]
 }
 
@@ -81,7 +83,7 @@ export const seedTwin = async (server: TestServer, viewer: Viewer, second: boole
   const channels = seeded.ids['channels']!.toReversed()
   const { key, staffId } = await workspace.staff(
     { name: 'Viewer', role: 'agent', ...viewer.staff, channel_ids: viewer.limited ? channels : null },
-    viewer.test ? { test: true } : {},
+    { ...(viewer.test ? { test: true } : {}), ...(viewer.agent ? { agent: true, phones: false } : {}) },
   )
   await setNextIds(server, FIRST_HIDDEN_ID)
   if (differs('channels')) await seedHiddenChannel(scene, staffId, lonerId)
@@ -137,7 +139,7 @@ const seedVisible = async ({ server, world, run, middle, hiddenKey, now }: Scene
   await run('crm_update_contact', { contact_id: contactId, attributes: { [hiddenKey]: 'silver' } })
   const filterIds: string[] = []
   for (const filter of [
-    { attributes: { some: { attributeName: { eq: hiddenKey }, stringValue: { eq: middle } } } },
+    { attributes: { some: { attributeName: { eq: hiddenKey }, stringValue: { eq: hiddenKey } } } },
     { or: [{ phoneNumber: { contains: middle } }, { name: { contains: `1555 ${middle} 101` } }] },
     { conversations: { some: { unreadCount: { gte: 1 } } } },
     { lastActivityAt: { gte: '2026-01-01T00:00:00Z' } },

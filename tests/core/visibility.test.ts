@@ -26,6 +26,12 @@ const viewers: readonly Viewer[] = [
     hidden: ['phones', 'channels', 'fields', ...replies],
   },
   {
+    title: "the key of an owner's AI agent",
+    staff: { role: 'owner' },
+    agent: true,
+    hidden: ['phones', 'privateReplies'],
+  },
+  {
     title: 'the test key of such an agent',
     staff: { role: 'agent', hide_phone_numbers: true },
     limited: true,
@@ -219,7 +225,7 @@ const recordCalls = async (
       for (const door of plan.doors(doors)) await transcript.call(door, op, { ...input, dry_run: true })
   for (const op of changes)
     for (const input of plan.most(listInputs(world, op), 1)) {
-      if (viewer.staff.hide_phone_numbers && !viewer.test && isGuess(input)) continue
+      if ((viewer.staff.hide_phone_numbers || viewer.agent) && !viewer.test && isGuess(input)) continue
       await transcript.call(doors[1]!, op, input)
     }
   for (const op of reads.filter((op) => 'cursor' in op.input.shape))
@@ -243,7 +249,7 @@ everyDatabase(
   'Hidden data',
   (server, database) => {
     // What viewers see does not depend on the database: the embedded one, which is slower, has fewer of them.
-    const count = runs(1, database === 'embedded' ? 2 : viewers.length)
+    const count = runs(2, database === 'embedded' ? 3 : viewers.length)
     for (const viewer of viewers.slice(0, count))
       it(`what is hidden changes no answer to ${viewer.title}`, async () => {
         const answers: Answer[][] = []

@@ -99,7 +99,8 @@ export const toActor = (row: KeyRow): Actor => ({
     id: row.staff_id,
     name: row.staff_name,
     role: row.role,
-    hidePhoneNumbers: row.hide_phone_numbers,
+    // Of staff, only those with the role agent may have phones hidden; of keys, any.
+    hidePhoneNumbers: (row.role === 'agent' && row.hide_phone_numbers) || !row.phones,
     reports: row.reports,
     channelIds: row.channel_ids,
   },
@@ -115,5 +116,6 @@ export const toActor = (row: KeyRow): Actor => ({
     policy: row.policy,
     pausedAt: row.paused_at,
     phones: row.phones,
+    contactsPerDay: row.contacts_per_day,
   },
 })

@@ -142,6 +142,10 @@ const requireRights = ({ key, staff }: Actor, { name, changes }: ControlRoute): 
         'Use the key of an owner or admin.',
       { reason: 'not_admin' },
     )
+  if (staff.hidePhoneNumbers)
+    throw new Problem('forbidden', 'The sandbox shows phone numbers, which are hidden from this key.', {
+      reason: 'phone_hidden',
+    })
   if (changes && key.test)
     throw new Problem(
       'forbidden',

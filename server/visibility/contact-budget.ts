@@ -1,0 +1,105 @@
+import { type ContactSubjects, takeContactViews } from '../../storage/contact-budgets.ts'
+import type { Db } from '../../storage/database.ts'
+import type { App } from '../core/app.ts'
+import type { SeenContacts } from '../core/app-state.ts'
+import type { Actor } from '../core/context.ts'
+import { Problem } from '../core/problem.ts'
+
+/** Whether what a caller sees of contacts is counted. What a person approved is not refused for the budget. */
+export const hasContactBudget = ({ key, approvedBy }: Actor): boolean => key.agent && !approvedBy
+
+const getLimit = ({ config }: App, { key }: Actor): number => key.contactsPerDay ?? config.contactBudget
+
+/** The day of the workspace that a real time is in, in milliseconds since 1970. */
+const getDay = (now: string, timezone: string): { start: number; end: number } => {
+  const today = Temporal.Instant.from(now).toZonedDateTimeISO(timezone).toPlainDate()
+  return {
+    start: today.toZonedDateTime(timezone).epochMilliseconds,
+    end: today.add({ days: 1 }).toZonedDateTime(timezone).epochMilliseconds,
+  }
+}
+
+const toIso = (ms: number): string => new Date(ms).toISOString()
+
+const MAX_KEYS = 1000
+
+/** What this process knows to be counted today. */
+const getSeen = ({ seenContacts }: App, { key }: Actor, until: number): SeenContacts => {
+  const existing = seenContacts.get(key.id)
+  if (existing?.until === until) return existing
+  if (seenContacts.size >= MAX_KEYS) seenContacts.clear()
+  const seen = { until, subjects: new Map<string, string | null>() }
+  seenContacts.set(key.id, seen)
+  return seen
+}
+
+const budgetProblem = (app: App, actor: Actor, end: number): Problem => {
+  const limit = getLimit(app, actor)
+  const resetsAt = toIso(end)
+  const seconds = Math.max(1, Math.ceil((end - Date.parse(app.now())) / 1000))
+  return new Problem(
+    'rate_limited',
+    `This key of an AI agent may see ${limit} different contacts a day, and this answer would show more; ` +
+      `contacts that it saw today are still shown, others from ${resetsAt}. ` +
+      'Ask for fewer contacts, or have an administrator raise the budget.',
+    { reason: 'contact_budget', limit, resets_at: resetsAt },
+    { 'Retry-After': String(seconds) },
+  )
+}
+
+const kinds = { contacts: 'c', conversations: 'v', messages: 'm', questions: 'q' } as const
+
+/** Leaves out what was counted before, and collects the contacts of it. */
+const dropSeen = (
+  subjects: ContactSubjects,
+  { subjects: seen }: SeenContacts,
+  contacts: Set<string>,
+): ContactSubjects => {
+  const isNew = (kind: keyof ContactSubjects) => (id: string) => {
+    const contact = seen.get(kinds[kind] + id)
+    if (contact) contacts.add(contact)
+    return contact === undefined
+  }
+  return {
+    contacts: subjects.contacts.filter(isNew('contacts')),
+    conversations: subjects.conversations.filter(isNew('conversations')),
+    messages: subjects.messages.filter(isNew('messages')),
+    questions: subjects.questions.filter(isNew('questions')),
+  }
+}
+
+/** More than these are looked up again. */
+const MAX_SEEN = 20_000
+
+/**
+ * Counts what an answer tells of contacts, before it is given. Whatever the key saw before on this day of the
+ * workspace is free. Days are of real time. In a transaction it counts only if that is committed. Returns the
+ * contacts. Throws 429 `contact_budget`: then nothing is counted, and a transaction must be rolled back.
+ */
+export const takeContacts = async (
+  app: App,
+  db: Db,
+  actor: Actor,
+  subjects: ContactSubjects,
+): Promise<ReadonlySet<string>> => {
+  const contacts = new Set<string>()
+  if (Object.values(subjects).every(({ length }) => length === 0)) return contacts
+  const { start, end } = getDay(app.now(), actor.workspace.timezone)
+  const seen = getSeen(app, actor, end)
+  const fresh = dropSeen(subjects, seen, contacts)
+  if (Object.values(fresh).every(({ length }) => length === 0)) return contacts
+  const budget = {
+    workspaceId: actor.workspace.id,
+    keyId: actor.key.id,
+    day: toIso(start),
+    limit: getLimit(app, actor),
+  }
+  const taken = await takeContactViews(db, budget, fresh)
+  if (!taken) throw budgetProblem(app, actor, end)
+  for (const contact of taken.found.values()) contacts.add(contact)
+  if (db.isTransaction) return contacts
+  if (seen.subjects.size > MAX_SEEN) seen.subjects.clear()
+  for (const [ref, contact] of taken.found) seen.subjects.set(ref, contact)
+  for (const digest of fresh.questions) seen.subjects.set(`q${digest}`, null)
+  return contacts
+}

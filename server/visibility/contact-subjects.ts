@@ -1,0 +1,135 @@
+import { hash } from 'node:crypto'
+import type { Operation } from '../../catalog/index.ts'
+import type { ContactSubjects } from '../../storage/contact-budgets.ts'
+import { canonicalJson } from '../core/cursors.ts'
+
+/*
+ * Finds the contacts that a call tells of, by the names of the members of its input and its answer. Whatever a new
+ * operation shows of a contact is counted without a word about it, as long as it names ids as the others do.
+ */
+
+type Json = Record<string, unknown>
+type Found = { [kind in keyof ContactSubjects]: Set<string> }
+type Kind = Exclude<keyof ContactSubjects, 'questions'>
+
+const ID = /^[1-9]\d{0,17}$/
+
+/** Members that hold an id, or a list of them. */
+const idMembers: Readonly<Record<string, Kind>> = {
+  contact_id: 'contacts',
+  contact_ids: 'contacts',
+  merged_into: 'contacts',
+  conversation_id: 'conversations',
+  conversation_ids: 'conversations',
+  message_id: 'messages',
+  message_ids: 'messages',
+  // Of what is to be sent (`prepare` of a handler).
+  contactId: 'contacts',
+  conversationId: 'conversations',
+}
+
+/** Members that hold a record with its id; the values of `target.type` too. */
+const recordMembers: Readonly<Record<string, Kind>> = {
+  contact: 'contacts',
+  conversation: 'conversations',
+  message: 'messages',
+}
+
+const add = (found: Found, kind: Kind, value: unknown): void => {
+  if (Array.isArray(value)) for (const one of value) add(found, kind, one)
+  else if (typeof value === 'string' && ID.test(value)) found[kind].add(value)
+}
+
+const collect = (found: Found, value: unknown): void => {
+  if (Array.isArray(value)) {
+    for (const one of value) collect(found, one)
+    return
+  }
+  if (value === null || typeof value !== 'object') return
+  const record = value as Json
+  // Only contacts have it; see also `isContact` in phones.ts.
+  if ('dnd' in record || 'dnd_enabled' in record) add(found, 'contacts', record['id'])
+  for (const [name, member] of Object.entries(record)) {
+    const kind = idMembers[name]
+    if (kind) add(found, kind, member)
+    else if (member !== null && typeof member === 'object') {
+      const recordKind = recordMembers[name]
+      if (recordKind) add(found, recordKind, (member as Json)['id'])
+      if (name === 'target') {
+        const { type, id } = member as Json
+        const targetKind = typeof type === 'string' ? recordMembers[type] : undefined
+        if (targetKind) add(found, targetKind, id)
+      }
+      collect(found, member)
+    }
+  }
+}
+
+/** Fields by which contacts, or conversations by their contacts and texts, are looked for. */
+const QUESTION_FIELDS = ['filter', 'query', 'saved_filter_id'] as const
+
+const listQuestionFields = ({ name }: Operation): readonly string[] =>
+  name === 'messaging_send_template'
+    ? // Its rehearsal quotes the contact with the phone, and names it nowhere.
+      ['phone']
+    : /^(?:crm|inbox)_/.test(name)
+      ? QUESTION_FIELDS
+      : []
+
+/** Below zero, so that it is no id. */
+const toDigest = (question: Json): string =>
+  String(-1n - (hash('sha256', canonicalJson(question), 'buffer').readBigUInt64BE() >> 2n))
+
+/**
+ * A count, an empty page or the total of a list tells something of contacts that it does not show, and so does every
+ * other one with another filter. So each question counts as a contact does, once a day.
+ */
+const listQuestions = (op: Operation, input: Json): string[] => {
+  const asked = listQuestionFields(op).filter((name) => input[name] !== undefined && input[name] !== '')
+  if (op.name.includes('saved_filter') && !asked.includes('filter')) return []
+  return asked.length === 0 ? [] : [toDigest(Object.fromEntries(asked.map((name) => [name, input[name]])))]
+}
+
+/** Lists whose rows are contacts or conversations by their place. */
+const rowKinds: Readonly<Record<string, [member: string, kind: Kind]>> = {
+  crm_import_contacts: ['results', 'contacts'],
+  crm_search_contacts: ['data', 'contacts'],
+  inbox_search_conversations: ['data', 'conversations'],
+}
+
+const toRowId = (row: unknown): unknown =>
+  row !== null && typeof row === 'object' ? (row as Json)['id'] : row
+
+const createFound = (questions: readonly string[]): Found => ({
+  contacts: new Set(),
+  conversations: new Set(),
+  messages: new Set(),
+  questions: new Set(questions),
+})
+
+/** Returns what a call tells of contacts, by its input, and its answer if there is one. */
+export const listContactSubjects = (op: Operation, input: Json, answer?: unknown): ContactSubjects => {
+  const found = createFound(listQuestions(op, input))
+  for (const [name, kind] of Object.entries(idMembers)) add(found, kind, input[name])
+  collect(found, answer)
+  const rows = rowKinds[op.name]
+  if (rows && answer !== null && typeof answer === 'object') {
+    const members = (answer as Json)[rows[0]]
+    if (Array.isArray(members)) for (const row of members) add(found, rows[1], toRowId(row))
+  }
+  return toLists(found)
+}
+
+/** Returns what records, such as events, tell of contacts. */
+export const listSubjectsOf = (records: unknown): ContactSubjects => {
+  const found = createFound([])
+  collect(found, records)
+  return toLists(found)
+}
+
+const toLists = ({ contacts, conversations, messages, questions }: Found): ContactSubjects => ({
+  contacts: [...contacts],
+  conversations: [...conversations],
+  messages: [...messages],
+  questions: [...questions],
+})
