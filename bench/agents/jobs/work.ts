@@ -88,6 +88,7 @@ export const workJobs: readonly Job[] = [
   {
     name: 'a webhook for failures, tested',
     task: ({ receiver }) => `Tell ${receiver} of messages that fail, and show me that it works.`,
+    phones: true,
     run: async (agent) => {
       const types = await agent.call('webhooks_list_event_types', { search: 'failed' })
       const type = types.data.find(({ id }: any) => id.startsWith('message.failed'))
@@ -109,10 +110,11 @@ export const workJobs: readonly Job[] = [
   },
   {
     name: 'what the assistant changed',
-    task: 'What did you yourself delete or send today?',
+    task: 'What did assistants delete or send today?',
+    phones: true,
     run: async (agent) => {
-      const { key } = await agent.call('workspace_whoami')
-      const { data } = await agent.call('audit_list', { key_id: key.id, outcome: 'done', limit: 100 })
+      const { staff } = await agent.call('workspace_whoami')
+      const { data } = await agent.call('audit_list', { staff_id: staff.id, outcome: 'done', limit: 100 })
       return [...new Set(data.map(({ operation }: any) => operation))].filter((name) =>
         /^(?:messaging_send|crm_delete)/.test(name as string),
       )
