@@ -4,6 +4,9 @@ import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
 import { EventId } from './webhooks/subscriptions.ts'
 
+/** As `after`: only what happens from now on. */
+export const NOW = 'now'
+
 const Event = z
   .object({
     id: EventId.describe('Event id; pass it as `after`.'),
@@ -34,7 +37,14 @@ export const listEvents = defineOperation({
   scope: 'mcp:read',
   view: [{ path: 'id' }, { path: 'type' }, { path: 'occurred_at', title: 'at' }],
   input: z.object({
-    after: EventId.optional().describe('Return events after this one; from the oldest kept when absent.'),
+    after: z
+      .string()
+      .regex(/^(?:now|evt_[0-9A-HJKMNP-TV-Z]{26})$/, 'must be an event id, or now')
+      .optional()
+      .describe(
+        'Return events after this one; from the oldest kept when absent. `now`: none of those in the log; ' +
+          '`next_cursor` is then the newest event, to continue after it.',
+      ),
     cursor: EventId.optional().describe('`next_cursor` of the previous page; the same as `after`.'),
     types: z
       .array(z.string().min(1).max(200))

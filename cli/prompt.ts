@@ -53,7 +53,8 @@ export const promptUser = async (
         answered = answer
       },
     }),
-    { stdin: io.stdin, stdout: io.stderr, patchConsole: false },
+    // A terminal is what it is, also where CI is set.
+    { stdin: io.stdin, stdout: io.stderr, patchConsole: false, interactive: true },
   )
   await app.waitUntilExit()
   app.cleanup()

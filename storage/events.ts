@@ -67,6 +67,8 @@ export const insertEvents = async (
  */
 export type EventPosition = { xid: string; id: string }
 
+const allEnded = sql`pg_snapshot_xmin(pg_current_snapshot())`
+
 /** The position of an event in the log; undefined when it does not exist. */
 export const findEventPosition = async (
   db: Db,
@@ -76,6 +78,16 @@ export const findEventPosition = async (
   (
     await sql<EventPosition>`
     select xid::text as xid, id from events where workspace_id = ${workspaceId} and id = ${id}`.execute(db)
+  ).rows[0]
+
+/** The position of the newest event that a scan would return; undefined while there is none. */
+export const findLatestPosition = async (db: Db, workspaceId: string): Promise<EventPosition | undefined> =>
+  (
+    await sql<EventPosition>`
+    select xid::text as xid, id from events
+    where workspace_id = ${workspaceId} and xid < ${allEnded} order by events.xid desc, id desc limit 1`.execute(
+      db,
+    )
   ).rows[0]
 
 /**
@@ -137,8 +149,6 @@ type ScanRequest = {
   limit: number
   end: RawBuilder<unknown>
 }
-
-const allEnded = sql`pg_snapshot_xmin(pg_current_snapshot())`
 
 /**
  * Events of all types up to this number are read in a fraction of a millisecond. The limit is then a literal: for a

@@ -1,8 +1,11 @@
+import { NOW } from '../../catalog/event-log.ts'
 import { eventTypes } from '../../catalog/events.ts'
+import type { Db } from '../../storage/database.ts'
 import {
   type LoggedEvent,
   type EventPosition,
   findEventPosition,
+  findLatestPosition,
   scanEvents,
   type EventFilter,
 } from '../../storage/events.ts'
@@ -52,13 +55,27 @@ const invalidCursorProblem = (): Problem =>
     fix: 'Pass next_cursor unchanged, or omit cursor to start with the oldest event.',
   })
 
+/**
+ * Returns the position to begin after: of an event, or of the newest one for `now`; undefined for the beginning of the
+ * log. Null when there is no such event.
+ */
+export const findStart = async (
+  db: Db,
+  workspaceId: string,
+  start: string | undefined,
+): Promise<EventPosition | undefined | null> => {
+  if (start === undefined) return undefined
+  if (start === NOW) return await findLatestPosition(db, workspaceId)
+  return (await findEventPosition(db, workspaceId, start)) ?? null
+}
+
 export const listEvents: Handler<'events_list'> = async ({ tx, actor }, input) => {
   const filter = toEventFilter(actor, input.types)
   const workspaceId = actor.workspace.id
-  let after: EventPosition | undefined
   const start = getStart(input)
-  if (start !== undefined && !(after = await findEventPosition(tx, workspaceId, start)))
-    throw input.cursor === undefined ? notFound('event', start) : invalidCursorProblem()
+  let after = await findStart(tx, workspaceId, start)
+  if (after === null) throw input.cursor === undefined ? notFound('event', start!) : invalidCursorProblem()
+  if (start === NOW) return { data: [], next_cursor: after?.id ?? null }
   const found: LoggedEvent[] = []
   const scanSize = filter.types || filter.channels ? SCAN_SIZE : input.limit + 1
   let more = true

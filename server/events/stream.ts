@@ -1,5 +1,5 @@
 import { findOperation } from '../../catalog/index.ts'
-import { type EventPosition, type EventRow, findEventPosition, scanEvents } from '../../storage/events.ts'
+import { type EventPosition, type EventRow, scanEvents } from '../../storage/events.ts'
 import { recordContactRead } from '../audit/contact-reads.ts'
 import type { App } from '../core/app.ts'
 import type { StreamRegistry } from '../core/app-state.ts'
@@ -9,7 +9,7 @@ import { authenticate } from '../core/steps/authenticate.ts'
 import { requireApiAccess, requireScope } from '../core/steps/entitle.ts'
 import { createRequestId } from '../ids.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
-import { toEventFilter } from './list.ts'
+import { findStart, toEventFilter } from './list.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listSubjectsOf } from '../visibility/contact-subjects.ts'
 import { showEvents } from './view.ts'
@@ -172,8 +172,8 @@ export const openStream = async (
   const { streams } = app
   const { key, workspace } = await authorizeReader(app, client)
   const start = cursor ?? after
-  const position = start === undefined ? undefined : await findEventPosition(app.db, workspace.id, start)
-  if (start !== undefined && !position) throw notFound('event', start)
+  const position = await findStart(app.db, workspace.id, start)
+  if (position === null) throw notFound('event', start!)
   const uncount = countStream(streams, key.id)
   const reader: EventReader = {
     app,

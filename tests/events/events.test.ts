@@ -25,6 +25,17 @@ everyDoor('Event log', (test) => {
     assert.deepEqual((await call('events_list', { after: data[2].id })).body.data, [])
   })
 
+  test('after=now returns nothing that is in the log, and where to continue', async ({ call }) => {
+    assert.deepEqual((await call('events_list', { after: 'now' })).body, { data: [], next_cursor: null })
+    await call('crm_create_group', { name: 'A' })
+    const { data, next_cursor: now } = (await call('events_list', { after: 'now' })).body
+    await call('crm_create_group', { name: 'B' })
+    const later = (await call('events_list', { cursor: now })).body.data
+    assert.deepEqual([data, later.map((e: ShownEvent) => e.data['group']!['name'])], [[], ['B']])
+    const { status, body } = await call('events_list', { after: 'yesterday' })
+    assert.deepEqual([status, body.errors[0].detail], [400, 'must be an event id, or now'])
+  })
+
   test('filters by type, with or without a version', async ({ call }) => {
     const {
       body: {

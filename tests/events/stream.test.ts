@@ -37,6 +37,10 @@ everyDatabase('Event stream', (server) => {
     })
     assert.equal((await again.take(1))[0]!.data.data['group']!['name'], 'C')
     await again.close()
+    const fromNow = await openStream(server(), workspace.owner.key, { after: 'now' })
+    await run('crm_create_group', { name: 'D' })
+    assert.equal((await fromNow.take(1))[0]!.data.data['group']!['name'], 'D')
+    await fromNow.close()
   })
 
   it('is refused with the same errors as events_list', async () => {
