@@ -12,6 +12,7 @@ import {
   setReminder,
   tagConversation,
 } from './conversations/change.ts'
+import { inboxQueue } from './conversations/queue.ts'
 import { getConversation, searchConversations } from './conversations/read.ts'
 import { createCustomField, deleteCustomField, listCustomFields, updateCustomField } from './custom-fields.ts'
 import { listEvents } from './event-log.ts'
@@ -91,6 +92,7 @@ export const catalog = [
   createSavedFilter,
   updateSavedFilter,
   deleteSavedFilter,
+  inboxQueue,
   searchConversations,
   getConversation,
   listMessages,

@@ -83,7 +83,8 @@ const formatPageNote = (spec: CommandSpec, value: ResponseBody): string | undefi
   const shown = (value['data'] as unknown[]).length
   const total =
     typeof value['total'] === 'number'
-      ? ` of ${value['approximate'] === true ? 'about ' : ''}${value['total']}`
+      ? ` of ${value['approximate'] === true ? 'about ' : ''}` +
+        `${value['total_is_lower_bound'] === true ? 'more than ' : ''}${value['total']}`
       : ''
   const next = spec.output.paged ? 'All rows: --all. Next page: --cursor' : 'Next page: --after'
   return `${shown}${total} shown. ${next} ${cursor}`

@@ -80,10 +80,13 @@ export const formatTime = (text: string, time: TimeStyle | undefined): string =>
 export const formatValue = (value: unknown, time: TimeStyle | undefined): string =>
   typeof value === 'string' && TIMESTAMP.test(value) ? formatTime(value, time) : formatCell(value)
 
+/** `last` is the last item of a list. */
 const readPath = (row: Row, path: string): unknown => {
   let value: unknown = row
-  for (const name of path.split('.'))
-    value = typeof value === 'object' && value !== null ? (value as Row)[name] : undefined
+  for (const name of path.split('.')) {
+    if (Array.isArray(value) && name === 'last') value = value.at(-1)
+    else value = typeof value === 'object' && value !== null ? (value as Row)[name] : undefined
+  }
   return value
 }
 

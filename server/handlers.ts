@@ -22,6 +22,7 @@ import {
 } from './groups/groups.ts'
 import { assignConversation, unassignConversation } from './inbox/assign.ts'
 import { addNote, closeConversation, markRead, reopenConversation, setReminder } from './inbox/changes.ts'
+import { inboxQueue } from './inbox/queue.ts'
 import { getConversation, searchConversations } from './inbox/search.ts'
 import { tagConversation } from './inbox/tags.ts'
 import { getMessage, listMessages } from './messaging/messages.ts'
@@ -103,6 +104,7 @@ export const handlers = {
   crm_create_saved_filter: createSavedFilter,
   crm_update_saved_filter: updateSavedFilter,
   crm_delete_saved_filter: deleteSavedFilter,
+  inbox_queue: inboxQueue,
   inbox_search_conversations: searchConversations,
   inbox_get_conversation: getConversation,
   inbox_list_messages: listMessages,

@@ -3,6 +3,7 @@ import {
   type ConversationFilter,
   type ConversationPosition,
   fetchCount,
+  filterConditions,
   isEmptyList,
   type ListRequest,
   orderOf,
@@ -11,7 +12,7 @@ import {
 } from './conversation-order.ts'
 import { findMatchingIds } from './conversation-search.ts'
 import type { Db, MediaState, MessageDirection, MessageStatus, ReplyStatus } from './database.ts'
-import { QUICK } from './driver.ts'
+import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { toStorableId } from './ids.ts'
 import { loadNames, resolveNames, type NamedRef, namesVersionColumn } from './names-cache.ts'
 
@@ -185,6 +186,43 @@ export const listConversationPage = (
   limit: number,
 ): Promise<ConversationRow[]> =>
   readPage(tx, { ...filter, workspaceId, after, limit, order: 'newest_activity' })
+
+/** Lists a page of the customers who wait for a reply, the longest wait first, with one row more. */
+export const listWaitingPage = (
+  tx: Db,
+  workspaceId: string,
+  filter: ConversationFilter,
+  after: ConversationPosition | null,
+  limit: number,
+): Promise<ConversationRow[]> =>
+  readPage(tx, { ...filter, workspaceId, after, limit, order: 'longest_wait', waiting: true })
+
+/**
+ * Counts the conversations of a list without `query`, up to `most`. `waiting`: only those whose customer waits
+ * for a reply.
+ */
+export const countConversations = async (
+  tx: Db,
+  workspaceId: string,
+  filter: ConversationFilter,
+  most: number,
+  waiting?: true,
+): Promise<number> => {
+  const request: ListRequest = {
+    ...filter,
+    workspaceId,
+    after: null,
+    limit: most,
+    order: waiting ? 'longest_wait' : 'newest_activity',
+    ...(waiting ? { waiting } : {}),
+  }
+  if (isEmptyList(request)) return 0
+  const { rows } = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
+    select count(*) as n from (
+      select from conversations v where v.workspace_id = ${workspaceId} ${filterConditions(request)}
+        limit ${sql.lit(most)}) as v`.execute(tx)
+  return Number(rows[0]!.n)
+}
 
 /**
  * Lists a page of conversations, with one row more where there is a next page: first those whose customer

@@ -8,6 +8,8 @@ import { toStorableId } from './ids.ts'
  * docs/decisions/0010 says why.
  */
 
+/** A state of service levels, as `toSla` in server/inbox/sla.ts tells it at the time `now`. */
+export type SlaTest = { status: 'running' | 'breached' | 'met'; now: string }
 /**
  * `channels`: only conversations of these; undefined: of all channels, and those without one. `delivery`:
  * `failed`: the latest message to the customer failed; `unknown`: the provider has not
@@ -19,8 +21,14 @@ export type ConversationFilter = {
   assigned?: boolean | undefined
   replyStatus?: ReplyStatus | undefined
   channels?: readonly string[] | undefined
-  assignedStaffId?: string | undefined
+  /** Null: to no staff member, though perhaps to a team. */
+  assignedStaffId?: string | null | undefined
+  teamId?: string | undefined
   contactId?: string | undefined
+  tagId?: string | undefined
+  sla?: SlaTest | undefined
+  /** Only customers who have waited since before this time, ISO 8601 UTC. */
+  waitingBefore?: string | undefined
   delivery?: 'failed' | 'unknown' | undefined
   /** Statements should be short, because others wait for them. */
   inShortSteps?: boolean
@@ -42,12 +50,13 @@ const isWaitingFacet = (facet: number): boolean => (facet & 0b101) === 0b100
 
 /** Returns the values of `conversations.facet` that match; undefined: all. */
 const listFacets = (request: ListRequest): number[] | undefined => {
-  const { state, assigned, replyStatus, assignedStaffId, waiting } = request
+  const { state, assigned, replyStatus, assignedStaffId, teamId, waiting } = request
+  const isAssigned = typeof assignedStaffId === 'string' || teamId !== undefined
   const matching = FACETS.filter(
     (facet) =>
       (state === undefined || (state === 'closed') === ((facet & 1) !== 0)) &&
       (assigned === undefined || assigned === ((facet & 2) !== 0)) &&
-      (assignedStaffId === undefined || (facet & 2) !== 0) &&
+      (!isAssigned || (facet & 2) !== 0) &&
       (replyStatus === undefined || (facet & (replyStatus === 'incoming_no_reply' ? 4 : 8)) !== 0) &&
       (waiting === undefined || waiting === isWaitingFacet(facet)),
   )
@@ -92,9 +101,44 @@ const deliveryCondition = ({ delivery, workspaceId }: ListRequest) => {
     and m.conversation_id = v.id and ${isUnknown})`
 }
 
-const ownerConditions = ({ assignedStaffId, contactId }: ListRequest) => sql`
-  ${assignedStaffId === undefined ? sql`` : sql`and v.assigned_staff_id = ${toStorableId(assignedStaffId)}`}
-  ${contactId === undefined ? sql`` : sql`and v.contact_id = ${toStorableId(contactId)}`}`
+const staffCondition = ({ assignedStaffId: id }: ListRequest) =>
+  id === undefined
+    ? sql``
+    : id === null
+      ? sql`and v.assigned_staff_id is null`
+      : sql`and v.assigned_staff_id = ${toStorableId(id)}`
+
+const ownerConditions = (request: ListRequest) => sql`
+  ${staffCondition(request)}
+  ${request.teamId === undefined ? sql`` : sql`and v.assigned_team_id = ${toStorableId(request.teamId)}`}
+  ${request.contactId === undefined ? sql`` : sql`and v.contact_id = ${toStorableId(request.contactId)}`}`
+
+const tagCondition = ({ tagId, workspaceId }: ListRequest) =>
+  tagId === undefined
+    ? sql``
+    : sql`and exists (select from conversation_tags t where t.workspace_id = ${workspaceId}
+        and t.conversation_id = v.id and t.tag_id = ${toStorableId(tagId)})`
+
+/** The earliest of the clocks that run; null where none does. */
+const NEXT_DUE = 'least(v.first_response_due_at, v.next_response_due_at, v.resolution_due_at)'
+
+/** A policy that was deleted counts as none. */
+const slaCondition = ({ sla, workspaceId }: ListRequest) => {
+  if (sla === undefined) return sql``
+  const isLate = sql`(v.sla_breached or coalesce(${sql.raw(NEXT_DUE)} < ${sla.now}::timestamptz, false))`
+  const state = {
+    breached: sql`${isLate}`,
+    running: sql`not ${isLate} and ${sql.raw(NEXT_DUE)} is not null`,
+    met: sql`not ${isLate} and ${sql.raw(NEXT_DUE)} is null`,
+  }[sla.status]
+  return sql`and ${state} and v.sla_policy_id in (
+    select p.id from sla_policies p where p.workspace_id = ${workspaceId})`
+}
+
+const waitCondition = ({ waitingBefore }: ListRequest) =>
+  waitingBefore === undefined
+    ? sql``
+    : sql`and coalesce(v.waiting_since, v.activity_at) <= ${waitingBefore}::timestamptz`
 
 const channelCondition = ({ channels }: ListRequest) =>
   channels ? sql`and v.channel_id = any(${channels.map(toStorableId)}::bigint[])` : sql``
@@ -106,12 +150,14 @@ export const filterConditions = (request: ListRequest) => {
     ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``}
     ${request.waiting ? sql.raw(`and v.state = 'open' and v.reply_status = 'incoming_no_reply'`) : sql``}
     ${channelCondition(request)} ${ownerConditions(request)} ${deliveryCondition(request)}
-    ${afterCondition(request)}`
+    ${tagCondition(request)} ${slaCondition(request)} ${waitCondition(request)} ${afterCondition(request)}`
 }
 
 /** Whether the rows of the list are few, or in the order of one index, whatever else it filters by. */
-const isOneRange = ({ order, contactId, delivery }: ListRequest): boolean =>
-  order === 'longest_wait' || contactId !== undefined || delivery !== undefined
+const isOneRange = ({ order, assignedStaffId, ...rest }: ListRequest): boolean =>
+  order === 'longest_wait' ||
+  assignedStaffId === null ||
+  (['contactId', 'delivery', 'teamId', 'tagId', 'sla'] as const).some((name) => rest[name] !== undefined)
 
 /** A list that is one range leaves it to the planner which of its conditions is the rarest. */
 export const planHint = (request: ListRequest): string =>

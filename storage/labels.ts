@@ -76,6 +76,23 @@ export const countLabels = async (
   return Number(rows[0]!.n)
 }
 
+/** Lists the names of labels, at most `limit`. */
+export const listLabelNames = async (
+  tx: Db,
+  workspaceId: string,
+  kind: LabelKind,
+  limit: number,
+): Promise<string[]> =>
+  (
+    await tx
+      .selectFrom(kind === 'tag' ? 'tags' : 'groups')
+      .select('name')
+      .where('workspace_id', '=', workspaceId)
+      .orderBy('name_key')
+      .limit(limit)
+      .execute()
+  ).map(({ name }) => name)
+
 /** Finds labels by ids or folded names. */
 export const findLabels = async (
   tx: Db,

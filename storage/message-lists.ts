@@ -102,3 +102,30 @@ export const listMessagePage = async (
       order by created_at desc, id desc limit ${limit}) as m ${joins}
     order by m.created_at desc, m.id desc`.execute(tx)
   ).rows.map(toRow)
+
+/** A message as a list of conversations shows it. `text`: the beginning. */
+export type RecentMessageRow = Pick<
+  MessageRow,
+  'conversation_id' | 'direction' | 'type' | 'status' | 'text'
+> & { is_deleted: boolean }
+
+/**
+ * Lists the latest messages of each of these conversations, at most `each`, oldest first; without notes and
+ * system messages. `textLength`: how much of a text is read.
+ */
+export const listRecentMessages = async (
+  tx: Db,
+  workspaceId: string,
+  conversationIds: readonly string[],
+  each: number,
+  textLength: number,
+): Promise<RecentMessageRow[]> =>
+  (
+    await sql<RecentMessageRow>`
+    select m.conversation_id, m.direction, m.type, m.status, left(m.text, ${sql.lit(textLength)}) as text,
+      m.deleted_at is not null as is_deleted
+    from unnest(${conversationIds}::bigint[]) as u (id) cross join lateral (
+      select * from messages m where m.workspace_id = ${workspaceId} and m.conversation_id = u.id
+        and m.direction <> 'system' order by m.created_at desc, m.id desc limit ${sql.lit(each)}) as m
+    order by m.conversation_id, m.created_at, m.id`.execute(tx)
+  ).rows

@@ -170,6 +170,24 @@ export const listTemplateRows = async (
     .limit(limit)
     .execute()
 
+/**
+ * Lists templates that can be sent to start a conversation, of one of these accounts or of none (null: of any):
+ * for service before marketing, then the newest first.
+ */
+export const listSendableTemplates = async (
+  tx: Db,
+  workspaceId: string,
+  accountIds: readonly string[] | null,
+  limit: number,
+): Promise<TemplateRow[]> =>
+  (
+    await sql<TemplateRow>`
+    select id, account_id, provider_id, name, language, category, status, components from templates
+    where workspace_id = ${workspaceId} and status = 'APPROVED' and category in ('UTILITY', 'MARKETING')
+      and (account_id is null or ${accountIds}::text[] is null or account_id = any(${accountIds}::text[]))
+    order by category = 'UTILITY' desc, updated_at desc, id desc limit ${limit}`.execute(tx)
+  ).rows
+
 export const countTemplates = async (tx: Db, workspaceId: string, filter: TemplateFilter): Promise<number> =>
   Number(
     (

@@ -4,6 +4,7 @@ import { LastMessage } from '../messages.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
+import { conversationFilters, TotalIsLowerBound } from './filters.ts'
 import { ConversationId, since } from './schemas.ts'
 
 const replyStatuses = ['incoming_no_reply', 'outgoing_no_response'] as const
@@ -37,7 +38,7 @@ export const Window = z
 
 export const Sla = z.object({
   status: z
-    .string()
+    .enum(['running', 'breached', 'met'])
     .describe(
       '`running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.',
     ),
@@ -113,7 +114,7 @@ const row = {
   reply_status: 'incoming_no_reply',
   waiting_since: '2026-10-01T09:30:00.000Z',
   sla: {
-    status: 'running',
+    status: 'running' as const,
     next_due_at: '2026-10-01T10:30:00.000Z',
     next_due_metric: 'first_response',
     policy: 'Standard',
@@ -157,9 +158,9 @@ export const searchConversations = defineOperation({
   summary: 'Find conversations, newest activity or longest wait first',
   description:
     'Staff restricted to some channels see only the conversations of those. When phones are ' +
-    "hidden from the key's owner, digits in `query` are refused. With `query` it is " +
+    "hidden from the key's owner, digits in `query` are refused. With `query`, `tag` or `sla_status` it is " +
     EXPENSIVE_READ,
-  heavy: ['query'],
+  heavy: ['query', 'tag', 'sla_status'],
   slim: [
     'id',
     'state',
@@ -204,13 +205,8 @@ export const searchConversations = defineOperation({
       .describe('Contact name or phone contains this, ignoring case.'),
     state: z.enum(['open', 'closed']).optional().describe('Only in this state.'),
     assigned: z.boolean().optional().describe('False: the unassigned queue.'),
-    channel_id: Id.optional().describe('Only on this channel.'),
+    ...conversationFilters,
     reply_status: z.enum(replyStatuses).optional().describe('Who waits for whom.'),
-    assigned_staff_id: z
-      .string()
-      .regex(/^(?:me|[1-9]\d{0,18})$/, 'must be the id of a staff member, or me')
-      .optional()
-      .describe("Only assigned to this staff member; `me`: the key's owner."),
     contact_id: Id.optional().describe('Only of this contact.'),
     delivery: z
       .enum(['failed', 'unknown'])
@@ -226,11 +222,23 @@ export const searchConversations = defineOperation({
         '`newest_activity` when absent. `longest_wait`: by `waiting_since`; then those who do not wait, ' +
           'newest activity first.',
       ),
+    count: z
+      .boolean()
+      .optional()
+      .describe('True: `total` on the first page, also when there are more pages.'),
     limit: Limit,
     cursor: Cursor,
   }),
   output: z.object({
     data: z.array(Conversation).describe('The rows of this page.'),
+    total: z
+      .int()
+      .nullable()
+      .describe(
+        'Count of matching rows when the first page holds all of them, or with `count`; else null, as with ' +
+          '`query` when there are more pages.',
+      ),
+    total_is_lower_bound: TotalIsLowerBound,
     next_cursor: NextCursor,
   }),
   errors: ['forbidden'],
@@ -238,12 +246,17 @@ export const searchConversations = defineOperation({
     {
       title: 'The unassigned queue',
       input: { state: 'open', assigned: false },
-      output: { data: [{ ...row, assignee: null, assigned_at: null }], next_cursor: null },
+      output: {
+        data: [{ ...row, assignee: null, assigned_at: null }],
+        total: 1,
+        total_is_lower_bound: false,
+        next_cursor: null,
+      },
     },
     {
       title: 'My customers, who waits longest first',
       input: { assigned_staff_id: 'me', state: 'open', sort: 'longest_wait' },
-      output: { data: [row], next_cursor: null },
+      output: { data: [row], total: 1, total_is_lower_bound: false, next_cursor: null },
     },
   ],
 })

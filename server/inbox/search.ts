@@ -5,18 +5,13 @@ import {
   readConversation,
 } from '../../storage/conversation-lists.ts'
 import type { ConversationFilter } from '../../storage/conversation-order.ts'
-import type { Actor, Context } from '../core/context.ts'
+import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound } from '../core/problem.ts'
 import { showConversation } from './view.ts'
+import { showTotal, toConversationFilter } from './filters.ts'
 import { refuseHiddenDigits } from '../visibility/phones.ts'
 import { canSeeChannel } from '../visibility/policy.ts'
-
-/** Returns the channels of a list; undefined: all, and conversations whose channel was deleted. */
-const selectChannels = (actor: Actor, channelId: string | undefined): readonly string[] | undefined => {
-  if (channelId === undefined) return actor.staff.channelIds ?? undefined
-  return canSeeChannel(actor, channelId) ? [channelId] : []
-}
 
 type Position = ReturnType<Context['cursors']['open']>
 /** One order of the list: reads a page after a position, and returns the position of a row. */
@@ -57,23 +52,25 @@ const longestWait: ConversationList = {
 
 export const searchConversations: Handler<'inbox_search_conversations'> = async (ctx, input) => {
   refuseHiddenDigits(ctx.actor, input.query)
-  const { query, state, assigned, delivery, limit, assigned_staff_id: staffId } = input
+  const { query, state, assigned, delivery, limit } = input
   const list = input.sort === 'longest_wait' ? longestWait : newestActivity
   const filter: ConversationFilter = {
+    ...(await toConversationFilter(ctx, input)),
     query,
     state,
     assigned,
     delivery,
     replyStatus: input.reply_status,
-    channels: selectChannels(ctx.actor, input.channel_id),
-    assignedStaffId: staffId === 'me' ? ctx.actor.staff.id : staffId,
     contactId: input.contact_id,
     inShortSteps: ctx.filters.stepMs !== undefined,
   }
-  const rows = await list.read(ctx, filter, ctx.cursors.open(input.cursor), limit)
+  const after = ctx.cursors.open(input.cursor)
+  const rows = await list.read(ctx, filter, after, limit)
   const last = rows.length > limit ? rows[limit - 1]! : undefined
+  const isCounted = input.count === true && query === undefined
   return {
     data: rows.slice(0, limit).map((row) => showConversation(ctx, row)),
+    ...(await showTotal(ctx, after !== null, rows, limit, isCounted ? filter : undefined)),
     next_cursor: last ? ctx.cursors.seal(list.toPosition(last)) : null,
   }
 }

@@ -1,15 +1,19 @@
 import {
   changeContactLabels,
   countLabels,
+  findLabels,
   type Label,
   type LabelKind,
   type LabelRow,
+  listLabelNames,
   listLabelPage,
 } from '../../storage/labels.ts'
+import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
 import type { InputOf, OutputOf } from '../core/handler.ts'
 import { createPage } from '../core/paging.ts'
 import { toPointer, Problem } from '../core/problem.ts'
+import { findNearestName } from '../nearest-name.ts'
 
 /** What tags and groups have in common: both are names that contacts carry. */
 
@@ -34,6 +38,54 @@ export const unknownLabelIds = (
       fix: `List the ${kind}s to find its id.`,
     })),
   })
+
+const isIdText = (ref: string | number): boolean => typeof ref === 'number' || /^[1-9]\d{0,18}$/.test(ref)
+
+/** How many names an error compares an unknown one with. */
+const MAX_COMPARED_NAMES = 5000
+
+/** Returns a 400 that points at a name of `field` that no label has, with the nearest one. */
+export const unknownLabelName = async (
+  { tx, actor }: Context,
+  kind: LabelKind,
+  field: readonly (string | number)[],
+  name: string,
+): Promise<Problem> => {
+  const names = await listLabelNames(tx, actor.workspace.id, kind, MAX_COMPARED_NAMES)
+  const nearest = findNearestName(name, names)
+  return new Problem('invalid_input', `There is no ${kind} with the name ${JSON.stringify(name)}.`, {
+    errors: [
+      {
+        pointer: toPointer(field),
+        code: `unknown_${kind}`,
+        detail: `is not the name of a ${kind} of this workspace`,
+        fix:
+          nearest === undefined
+            ? `List the ${kind}s to find its name.`
+            : `Did you mean ${JSON.stringify(nearest)}?`,
+      },
+    ],
+  })
+}
+
+/**
+ * Returns the ids of labels that a filter names by id or name, in their order. Digits are an id, known or not.
+ * `pathOf`: where a ref is in the input. Throws 400 for an unknown name.
+ */
+export const resolveLabelIds = async (
+  ctx: Context,
+  kind: LabelKind,
+  refs: LabelRefs,
+  pathOf: (index: number) => readonly (string | number)[],
+): Promise<string[]> => {
+  const names = refs.filter((ref) => typeof ref === 'string' && !isIdText(ref)).map(String)
+  if (names.length === 0) return distinctIds(refs)
+  const found = await findLabels(ctx.tx, ctx.actor.workspace.id, kind, [], names.map(fold))
+  const idByName = new Map(found.map(({ id, name_key: key }) => [key, id]))
+  const unknown = names.find((name) => !idByName.has(fold(name)))
+  if (unknown !== undefined) throw await unknownLabelName(ctx, kind, pathOf(refs.indexOf(unknown)), unknown)
+  return distinctIds(refs.map((ref) => (isIdText(ref) ? ref : idByName.get(fold(String(ref)))!)))
+}
 
 type LabelPage<Out> = { data: Out[]; total: number | null; next_cursor: string | null }
 

@@ -29,6 +29,11 @@ export type ConversationFields = {
   created_at?: string
   unread_count?: number
   waiting_since?: string | null
+  last_inbound_at?: string | null
+  sla_policy_id?: string | null
+  first_response_due_at?: string | null
+  resolution_due_at?: string | null
+  sla_breached?: boolean
 }
 
 export const insertConversation = async (

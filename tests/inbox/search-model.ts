@@ -1,4 +1,7 @@
 import fc from 'fast-check'
+import { insertSlaPolicy } from '../../storage/sla.ts'
+import { insertTags } from '../../storage/labels.ts'
+import { fold } from '../../storage/text.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 import {
   at,
@@ -24,12 +27,16 @@ export type ConversationRow = Required<
   /** Null when the customer does not wait. */
   waitingSince: string | null
   delivery: Delivery
+  tags: string[]
+  sla: SlaState | null
 }
 /**
  * Of the messages to the customer. `retried`: one failed, a later one did not. `queued`: one waits for a
  * bridge, not for the provider.
  */
 type Delivery = 'failed' | 'unknown' | 'retried' | 'queued' | 'none'
+
+type SlaState = 'running' | 'breached' | 'met'
 
 export type SearchData = {
   workspace: TestWorkspace
@@ -42,6 +49,8 @@ export type SearchData = {
 }
 
 const names = ['Ada', 'Émile Zola', null, 'ÆLF', '李小龍', 'ada bader', 'Zoë 100%']
+
+export const tagNames = ['vip', 'Großhandel', 'refund']
 
 const deliveries: readonly Delivery[] = ['none', 'failed', 'unknown', 'retried', 'queued']
 
@@ -69,6 +78,51 @@ const insertDelivery = async (
     })
 }
 
+const LATER = '2100-01-01T00:00:00.000Z'
+
+/** Two ways to each state of a service level, and none. */
+const slaCases: readonly [SlaState | null, Partial<ConversationFields>][] = [
+  [null, {}],
+  ['met', {}],
+  ['running', { first_response_due_at: LATER }],
+  ['running', { resolution_due_at: LATER }],
+  ['breached', { first_response_due_at: at(-50), resolution_due_at: LATER }],
+  ['breached', { sla_breached: true }],
+]
+
+const insertPolicy = async ({ db }: TestServer, workspaceId: string): Promise<string> => {
+  const policy = { name: 'Promise', enabled: true, channel_ids: null, hours: null }
+  const targets = { first_response_seconds: 60, next_response_seconds: null, resolution_seconds: null }
+  return (await insertSlaPolicy(db, workspaceId, { ...policy, ...targets }, at(0))).id
+}
+
+/** Tags conversations by number: some with none, some with all three. */
+const insertTagged = async (
+  { db }: TestServer,
+  workspaceId: string,
+  rows: ConversationRow[],
+): Promise<void> => {
+  await insertTags(db, workspaceId, tagNames, at(0))
+  const tags = await db
+    .selectFrom('tags')
+    .select(['id', 'name'])
+    .where('workspace_id', '=', workspaceId)
+    .execute()
+  const idOf = new Map(tags.map(({ id, name }) => [name, id]))
+  await db
+    .insertInto('conversation_tags')
+    .values(
+      rows.flatMap((row) =>
+        row.tags.map((tag) => ({
+          workspace_id: workspaceId,
+          conversation_id: row.id,
+          tag_id: idOf.get(tag)!,
+        })),
+      ),
+    )
+    .execute()
+}
+
 /**
  * Inserts 72 conversations of 24 contacts with every combination of the filters and with equal times. Some
  * have no contact, no channel or no messages; of some it is not known since when the customer waits.
@@ -86,6 +140,7 @@ export const insertSearchData = async (server: TestServer): Promise<SearchData> 
     const person = { name: names[i % names.length]!, phone: `1555010${String(i * 131).padStart(4, '0')}` }
     contacts.push({ id: await insertContact(server.db, workspace.id, person.name, person.phone), ...person })
   }
+  const policy = await insertPolicy(server, workspace.id)
   const rows: ConversationRow[] = []
   for (let i = 0; i < 72; i++) {
     const person = i % 17 === 5 ? null : contacts[(i * 7) % 24]!
@@ -98,9 +153,12 @@ export const insertSearchData = async (server: TestServer): Promise<SearchData> 
       reply_status: ([null, 'incoming_no_reply', 'outgoing_no_response'] as const)[Math.floor(i / 6) % 3]!,
     }
     const activity = at((i * 5) % 29)
+    const [sla, clocks] = slaCases[(i * 5 + Math.floor(i / 6)) % slaCases.length]!
     const since = i % 5 === 2 ? null : at(-((i * 7) % 13))
     const id = await insertConversation(server.db, workspace.id, {
       ...fields,
+      ...clocks,
+      sla_policy_id: sla === null ? null : policy,
       waiting_since: since,
       ...(i % 11 === 3 ? { created_at: activity } : { created_at: at(-100), last_activity_at: activity }),
     })
@@ -115,8 +173,11 @@ export const insertSearchData = async (server: TestServer): Promise<SearchData> 
       activity,
       waitingSince: waits ? (since ?? activity) : null,
       delivery,
+      tags: tagNames.filter((_, n) => i % 7 === 6 || i % (n + 3) === 1),
+      sla,
     })
   }
+  await insertTagged(server, workspace.id, rows)
   return {
     workspace,
     key: workspace.owner.key,
@@ -150,7 +211,10 @@ export const filtersArbitrary: fc.Arbitrary<Filters> = fc.record({
   assigned: optional(fc.boolean()),
   channel: optional(fc.nat(2)),
   reply_status: optional(fc.constantFrom('incoming_no_reply', 'outgoing_no_response')),
-  assignee: optional(fc.constantFrom('me', 0, 1)),
+  assignee: optional(fc.constantFrom('me', 'none', 0, 1)),
+  team: fc.option(fc.constantFrom('77', '78'), { nil: undefined, freq: 1 }),
+  tag: fc.option(fc.constantFrom('vip', 'GROSSHANDEL', 'Refund'), { nil: undefined, freq: 1 }),
+  sla: fc.option(fc.constantFrom('running', 'breached', 'met'), { nil: undefined, freq: 1 }),
   contact: fc.option(fc.nat(23), { nil: undefined, freq: 1 }),
   delivery: optional(fc.constantFrom('failed', 'unknown')),
   sort: fc.option(fc.constantFrom('newest_activity', 'longest_wait'), { nil: undefined, freq: 6 }),
@@ -163,18 +227,23 @@ export type Filters = {
   channel?: number | undefined
   reply_status?: string | undefined
   assignee?: string | number | undefined
+  team?: string | undefined
+  tag?: string | undefined
+  sla?: string | undefined
   contact?: number | undefined
   delivery?: string | undefined
   sort?: string | undefined
 }
 
 export const toSearchInput = (
-  { channel, assignee, contact, ...rest }: Filters,
+  { channel, assignee, contact, team, sla, ...rest }: Filters,
   { channels, staff, contacts }: SearchData,
 ): Record<string, unknown> =>
   JSON.parse(
     JSON.stringify({
       ...rest,
+      team_id: team,
+      sla_status: sla,
       ...(channel === undefined ? {} : { channel_id: channels[channel] }),
       ...(assignee === undefined
         ? {}
@@ -185,11 +254,16 @@ export const toSearchInput = (
 
 const matchesFilters =
   (
-    { query, state, assigned, channel, reply_status: reply, assignee, contact, delivery }: Filters,
+    { query, state, assigned, channel, reply_status: reply, assignee, contact, delivery, ...more }: Filters,
     { channels, staff, contacts }: SearchData,
   ) =>
   (row: ConversationRow): boolean =>
-    (assignee === undefined || row.assigned_staff_id === staff[assignee === 'me' ? 0 : Number(assignee)]) &&
+    (assignee === undefined ||
+      row.assigned_staff_id ===
+        (assignee === 'none' ? null : staff[assignee === 'me' ? 0 : Number(assignee)])) &&
+    (more.team === undefined || row.assigned_team_id === more.team) &&
+    (more.tag === undefined || row.tags.some((name) => fold(name) === fold(more.tag!))) &&
+    (more.sla === undefined || row.sla === more.sla) &&
     (contact === undefined || row.contact_id === contacts[contact]) &&
     (delivery === undefined || row.delivery === delivery) &&
     (query === undefined ||

@@ -43,14 +43,14 @@ everyDatabase('Conversation search', (server) => {
         fc.asyncProperty(
           filtersArbitrary,
           fc.array(fc.integer({ min: 5, max: 40 }), { minLength: 1, maxLength: 3 }),
-          async (wanted, limits) => {
-            const pages = await everyPage(
-              run,
-              'inbox_search_conversations',
-              toSearchInput(wanted, data),
-              limits,
-            )
-            assert.deepEqual(pages.flatMap(idsOf), expectedIds(data, wanted))
+          fc.boolean(),
+          async (wanted, limits, count) => {
+            const input = { ...toSearchInput(wanted, data), ...(count ? { count } : {}) }
+            const pages = await everyPage(run, 'inbox_search_conversations', input, limits)
+            const expected = expectedIds(data, wanted)
+            assert.deepEqual(pages.flatMap(idsOf), expected)
+            const known = expected.length <= limits[0]! || (count && wanted.query === undefined)
+            assert.equal(pages[0]!.total, known ? expected.length : null)
           },
         ),
         { numRuns: runs(30, 200) },
@@ -187,7 +187,12 @@ everyDatabase('Conversation search', (server) => {
       const { status, body } = await as('inbox_search_conversations', input)
       assert.deepEqual([status, body.reason], [400, 'cursor_invalid'])
     }
-    assert.deepEqual((await other('inbox_search_conversations')).body, { data: [], next_cursor: null })
+    assert.deepEqual((await other('inbox_search_conversations')).body, {
+      data: [],
+      total: 0,
+      total_is_lower_bound: false,
+      next_cursor: null,
+    })
     assert.equal((await other('inbox_get_conversation', { conversation_id: data.rows[0]!.id })).status, 404)
   })
 

@@ -1,0 +1,161 @@
+import { z } from 'zod'
+import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp, Total } from '../fields.ts'
+import { defineOperation } from '../operation.ts'
+import { untrusted } from '../text.ts'
+import { conversationFilters, TotalIsLowerBound } from './filters.ts'
+import { since } from './schemas.ts'
+
+/** Characters that the queue shows of the newest message, and of those before it. */
+export const QUEUE_TEXT_LENGTH = 60
+export const QUEUE_OLDER_TEXT_LENGTH = 36
+
+const QueueMessage = z.object({
+  from: z.enum(['customer', 'staff']).describe('Who wrote it.'),
+  text: untrusted(
+    z
+      .string()
+      .describe(
+        `At most ${QUEUE_TEXT_LENGTH} characters of the newest, ${QUEUE_OLDER_TEXT_LENGTH} of the others; ` +
+          'of a message without text its type, such as `[IMAGE]`.',
+      ),
+  ),
+  failed: z.literal(true).optional().describe('Present when it did not reach the customer.'),
+})
+
+const QueueRow = z
+  .object({
+    id: Id.describe('Conversation id.'),
+    contact: z
+      .object({
+        id: Id.describe('Contact id.'),
+        name: untrusted(z.string().nullable().describe('Name.')),
+      })
+      .nullable()
+      .describe('The customer; null when the contact was deleted.'),
+    channel_id: Id.nullable().describe('Its channel; null when the channel was deleted.'),
+    waiting_since: Timestamp.describe('Since when the customer waits for an answer.'),
+    unread_count: z.int().describe('Unread messages of the customer.'),
+    assignee: z
+      .object({ staff_id: Id.describe('Staff member.'), name: z.string().nullable().describe('Name.') })
+      .nullable()
+      .describe('Staff member it is assigned to.'),
+    team_id: Id.optional().describe('Team it is assigned to; absent without one.'),
+    tags: z.array(z.string()).describe('Names of its tags.'),
+    sla: z
+      .enum(['running', 'breached', 'met'])
+      .nullable()
+      .describe('State of its service level; null where no policy applies.'),
+    can_reply: z
+      .boolean()
+      .describe(
+        'True: a free-form reply can be sent now. False: send one of `template_ids`, if there is any.',
+      ),
+    window_closes_at: Timestamp.optional().describe(
+      'When the open reply window closes; absent when it is shut, or never shuts.',
+    ),
+    template_ids: z
+      .array(Id)
+      .max(3)
+      .optional()
+      .describe('Approved templates that fit, best first; only when no free-form reply can be sent.'),
+    messages: z.array(QueueMessage).max(3).describe('The last three messages, oldest first.'),
+  })
+  .meta({ id: 'QueuedConversation' })
+
+const QueueTemplate = z.object({
+  id: Id.describe('Template id.'),
+  category: z.string().nullable().describe('`UTILITY` or `MARKETING`.'),
+  text: z.string().nullable().describe('Its text, with variables.'),
+  example: z
+    .record(z.string(), z.unknown())
+    .describe(
+      '`template` of `messaging_send_template`, with samples: replace them by values for the customer.',
+    ),
+})
+
+export const inboxQueue = defineOperation({
+  name: 'inbox_queue',
+  cli: 'conversations queue',
+  routes: ['GET /v1/inbox/queue'],
+  since,
+  stability: 'beta',
+  summary: 'List the customers who wait for an answer, longest wait first',
+  description:
+    'Everything that is needed to decide what to answer first and how: the last messages, whether a free-form ' +
+    'reply can be sent, and which templates fit when it cannot (their texts are in `templates`). Read a whole ' +
+    'conversation with `inbox_list_messages`. With `tag` or `sla_status` it is ' +
+    EXPENSIVE_READ,
+  heavy: ['tag', 'sla_status'],
+  scope: 'mcp:read',
+  view: [
+    { path: 'id' },
+    { path: 'contact.name', title: 'customer' },
+    { path: 'waiting_since', title: 'waiting' },
+    { path: 'messages.last.text', title: 'last words' },
+    { path: 'can_reply', title: 'reply' },
+    { path: 'window_closes_at', title: 'window' },
+    { path: 'template_ids', title: 'templates' },
+    { path: 'sla' },
+    { path: 'assignee.name', title: 'assignee' },
+    { path: 'unread_count', title: 'unread' },
+    { path: 'tags' },
+  ],
+  input: z.object({
+    ...conversationFilters,
+    waiting_minutes: z
+      .int()
+      .min(1)
+      .max(5_256_000)
+      .optional()
+      .describe('Only customers who have waited for at least so many minutes.'),
+    limit: Limit,
+    cursor: Cursor,
+  }),
+  output: z.object({
+    data: z.array(QueueRow).describe('The rows of this page, longest wait first.'),
+    templates: z.array(QueueTemplate).describe('The templates that the rows name.'),
+    total: Total,
+    total_is_lower_bound: TotalIsLowerBound,
+    next_cursor: NextCursor,
+  }),
+  errors: ['forbidden'],
+  examples: [
+    {
+      title: 'Who waits for me',
+      input: { assigned_staff_id: 'me' },
+      output: {
+        data: [
+          {
+            id: '77',
+            contact: { id: '42', name: 'Ada Lovelace' },
+            channel_id: '1',
+            waiting_since: '2026-10-01T09:30:00.000Z',
+            unread_count: 1,
+            assignee: { staff_id: '5', name: 'Grace' },
+            tags: ['VIP'],
+            sla: 'breached',
+            can_reply: false,
+            template_ids: ['11'],
+            messages: [{ from: 'customer', text: 'Is my order on its way?' }],
+          },
+        ],
+        templates: [
+          {
+            id: '11',
+            category: 'UTILITY',
+            text: 'Hello {{1}}, your order is on its way.',
+            example: { name: 'order_update', language: 'en_US', body: ['Ada'] },
+          },
+        ],
+        total: 1,
+        total_is_lower_bound: false,
+        next_cursor: null,
+      },
+    },
+    {
+      title: 'Unassigned for over an hour',
+      input: { assigned_staff_id: 'none', waiting_minutes: 60, limit: 10 },
+      output: { data: [], templates: [], total: 0, total_is_lower_bound: false, next_cursor: null },
+    },
+  ],
+})
