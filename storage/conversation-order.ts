@@ -21,7 +21,7 @@ export type ConversationFilter = {
   assigned?: boolean | undefined
   replyStatus?: ReplyStatus | undefined
   channels?: readonly string[] | undefined
-  /** Null: to no staff member, though perhaps to a team. */
+  /** Null: to nobody; with `teamId`, those of the team that no staff member has taken. */
   assignedStaffId?: string | null | undefined
   teamId?: string | undefined
   contactId?: string | undefined
@@ -52,11 +52,13 @@ const isWaitingFacet = (facet: number): boolean => (facet & 0b101) === 0b100
 const listFacets = (request: ListRequest): number[] | undefined => {
   const { state, assigned, replyStatus, assignedStaffId, teamId, waiting } = request
   const isAssigned = typeof assignedStaffId === 'string' || teamId !== undefined
+  const isUnassigned = assignedStaffId === null && teamId === undefined
   const matching = FACETS.filter(
     (facet) =>
       (state === undefined || (state === 'closed') === ((facet & 1) !== 0)) &&
       (assigned === undefined || assigned === ((facet & 2) !== 0)) &&
       (!isAssigned || (facet & 2) !== 0) &&
+      (!isUnassigned || (facet & 2) === 0) &&
       (replyStatus === undefined || (facet & (replyStatus === 'incoming_no_reply' ? 4 : 8)) !== 0) &&
       (waiting === undefined || waiting === isWaitingFacet(facet)),
   )
@@ -101,12 +103,10 @@ const deliveryCondition = ({ delivery, workspaceId }: ListRequest) => {
     and m.conversation_id = v.id and ${isUnknown})`
 }
 
-const staffCondition = ({ assignedStaffId: id }: ListRequest) =>
-  id === undefined
-    ? sql``
-    : id === null
-      ? sql`and v.assigned_staff_id is null`
-      : sql`and v.assigned_staff_id = ${toStorableId(id)}`
+const staffCondition = ({ assignedStaffId: id, teamId }: ListRequest) => {
+  if (typeof id === 'string') return sql`and v.assigned_staff_id = ${toStorableId(id)}`
+  return id === null && teamId !== undefined ? sql`and v.assigned_staff_id is null` : sql``
+}
 
 const ownerConditions = (request: ListRequest) => sql`
   ${staffCondition(request)}
@@ -122,14 +122,17 @@ const tagCondition = ({ tagId, workspaceId }: ListRequest) =>
 /** The earliest of the clocks that run; null where none does. */
 const NEXT_DUE = 'least(v.first_response_due_at, v.next_response_due_at, v.resolution_due_at)'
 
-/** A policy that was deleted counts as none. */
+/**
+ * A policy that was deleted counts as none. The comparisons are those of the indexes and statistics of migration
+ * 0028.
+ */
 const slaCondition = ({ sla, workspaceId }: ListRequest) => {
   if (sla === undefined) return sql``
-  const isLate = sql`(v.sla_breached or coalesce(${sql.raw(NEXT_DUE)} < ${sla.now}::timestamptz, false))`
+  const nextDue = sql.raw(NEXT_DUE)
   const state = {
-    breached: sql`${isLate}`,
-    running: sql`not ${isLate} and ${sql.raw(NEXT_DUE)} is not null`,
-    met: sql`not ${isLate} and ${sql.raw(NEXT_DUE)} is null`,
+    breached: sql`(v.sla_breached or ${nextDue} < ${sla.now}::timestamptz)`,
+    running: sql`not v.sla_breached and ${nextDue} >= ${sla.now}::timestamptz`,
+    met: sql`not v.sla_breached and ${nextDue} is null`,
   }[sla.status]
   return sql`and ${state} and v.sla_policy_id in (
     select p.id from sla_policies p where p.workspace_id = ${workspaceId})`
@@ -154,9 +157,8 @@ export const filterConditions = (request: ListRequest) => {
 }
 
 /** Whether the rows of the list are few, or in the order of one index, whatever else it filters by. */
-const isOneRange = ({ order, assignedStaffId, ...rest }: ListRequest): boolean =>
+const isOneRange = ({ order, ...rest }: ListRequest): boolean =>
   order === 'longest_wait' ||
-  assignedStaffId === null ||
   (['contactId', 'delivery', 'teamId', 'tagId', 'sla'] as const).some((name) => rest[name] !== undefined)
 
 /** A list that is one range leaves it to the planner which of its conditions is the rarest. */
@@ -167,7 +169,7 @@ export const planHint = (request: ListRequest): string =>
 export const countRanges = (request: ListRequest): number => {
   if (isOneRange(request)) return 1
   const facets = listFacets(request)
-  if (request.assignedStaffId !== undefined) return facets!.length
+  if (typeof request.assignedStaffId === 'string') return facets!.length
   return (request.channels?.length ?? 1) * (facets?.length ?? (request.channels ? FACETS.length : 1))
 }
 
@@ -210,7 +212,7 @@ export const selectHead = (request: ListRequest, maxRows: number): RawBuilder<un
         where v.workspace_id = ${request.workspaceId} and ${where} ${afterCondition(request)}
           ${orderOf(request)} limit ${sql.lit(maxRows)}) as v
     ${orderOfHead(request)} limit ${sql.lit(maxRows)}`
-  if (request.assignedStaffId !== undefined)
+  if (typeof request.assignedStaffId === 'string')
     return range(
       sql`unnest(${facets!}::smallint[]) as f (facet)`,
       sql`v.facet = f.facet ${ownerConditions(request)} ${channelCondition(request)}`,

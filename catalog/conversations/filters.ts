@@ -8,8 +8,8 @@ export const conversationFilters = {
     .regex(/^(?:me|none|[1-9]\d{0,18})$/, 'must be the id of a staff member, me or none')
     .optional()
     .describe(
-      "Only assigned to this staff member; `me`: the key's owner; `none`: to no staff member, though perhaps to " +
-        'a team.',
+      "Only assigned to this staff member; `me`: the key's owner; `none`: to nobody, and with `team_id` those of " +
+        'the team that nobody has taken.',
     ),
   team_id: Id.optional().describe('Only assigned to this team.'),
   channel_id: Id.optional().describe('Only on this channel.'),

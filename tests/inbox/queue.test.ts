@@ -16,7 +16,7 @@ import {
 
 const HOUR_MS = 3_600_000
 
-const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 1 })
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined, freq: 2 })
 
 /** The filters of the queue. */
 const queueFilters = fc.record({
