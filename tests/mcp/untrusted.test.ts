@@ -47,7 +47,7 @@ const trustedOf: Readonly<Record<string, string>> = {
   'crm_list_groups|crm_list_tags': '/name /emoji',
   events_list: '/type',
   inbox_assign_conversation: '/assigned_to',
-  inbox_queue: '/tags/* /text /example/*',
+  inbox_queue: '/tags/* /templates/*/category /templates/*/text /templates/*/example/*',
   'inbox_get_conversation|inbox_search_conversations': '/reply_status /last_message/from/name',
   'messaging_(list|create|update)_quick_messages?':
     '/code /title /type /text /media_url /template_name /visibility',
