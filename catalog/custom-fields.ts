@@ -89,6 +89,7 @@ export const listCustomFields = defineOperation({
   since,
   stability: 'stable',
   summary: 'List the custom fields of contacts',
+  forModels: 'Their keys are those of `attributes` of a contact.',
   description: 'In order of creation. Agents do not see manager-only fields.',
   slim: ['id', 'key', 'label', 'type', 'options.value', 'read_only'],
   scope: 'mcp:read',

@@ -214,6 +214,10 @@ export const sendReply = defineOperation({
   since,
   stability: 'beta',
   summary: 'Send a free-form reply while the reply window is open',
+  forModels:
+    'Send `text`, or `media_url` with `type`, or `quick_message_id`. When the window is closed it is ' +
+    'refused with `window_closed`: send a template then. 504 `outcome_unknown`: it may have been ' +
+    'sent; repeating with the same `idempotency_key` never sends twice.',
   description:
     'Send `text`, or `media_url` with `type`, or `quick_message_id`. Outside the window it is ' +
     'refused with `window_closed` and the window; send a template then. ' +
@@ -325,6 +329,11 @@ export const sendTemplate = defineOperation({
   since,
   stability: 'beta',
   summary: 'Send an approved template to one contact',
+  forModels:
+    'Reaches a customer at any time, also when the reply window is closed. Send exactly one of ' +
+    '`contact_id` and `phone`. Every variable is checked before anything is sent; ' +
+    'messaging_get_template shows which there are. 504 `outcome_unknown`: it may have been sent; ' +
+    'repeating with the same `idempotency_key` never sends twice.',
   description:
     'Send exactly one of `contact_id` and `phone`; a contact is created for an unknown phone. ' +
     'Every variable is checked against the template before anything is sent. ' +

@@ -79,6 +79,11 @@ type Common<I extends Fields, O extends Fields> = {
   readonly summary: string
   /** What a user must know beyond the summary. */
   readonly description?: string
+  /**
+   * What a model must know beyond the summary, in place of `description` in lists of tools, which every
+   * conversation pays for.
+   */
+  readonly forModels?: string
   readonly input: I
   readonly output: O
   /** Error codes beyond those common to all operations. */

@@ -66,6 +66,9 @@ export const workspaceSummary = defineOperation({
   since,
   stability: 'stable',
   summary: 'Summarize messages, conversations and contacts over a range of days',
+  forModels:
+    'Messages, conversations, contacts, broadcasts and service levels. `notes` say how figures are ' +
+    'counted, `unavailable` why one is null.',
   description:
     'Covers the channels that the owner of the key may see, as `notes` say when those are not all; ' +
     'contacts are always those of the whole workspace. `notes` explain the counting, `unavailable` each ' +

@@ -42,6 +42,7 @@ export const whoami = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'Show the workspace, staff member and key that a request acts as',
+  forModels: 'Who you act as: workspace, time zone, staff member, and the scopes of the key. Call it first.',
   scope: 'mcp:read',
   input: z.object({}),
   output: z.object({
@@ -123,6 +124,7 @@ export const listStaff = defineOperation({
   since: '2026-10-01',
   stability: 'stable',
   summary: 'List the staff of the workspace',
+  forModels: 'Their ids are what conversations are assigned to.',
   scope: 'mcp:read',
   view: [
     { path: 'id' },

@@ -4,12 +4,13 @@ import { bridgeStdio } from '../mcp/stdio.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
 
-const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all] [--readonly]
+const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all] [--readonly] [--compact]
 
 Serves MCP on standard input and output, bridged to /mcp of a running server, with the
 key of WCRM_API_KEY or wcrm login. In the configuration of an MCP client:
   {"command": "wcrm", "args": ["mcp"], "env": {"WCRM_API_KEY": "..."}}
-With --readonly, no tool that changes anything is listed or called.
+With --readonly, no tool that changes anything is listed or called. With --compact, three
+tools that search and run operations take the place of the list.
 `
 
 /** `wcrm mcp`: runs until standard input ends. Returns the exit code. */
@@ -20,6 +21,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
       url: { type: 'string' },
       toolsets: { type: 'string' },
       readonly: { type: 'boolean' },
+      compact: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -35,6 +37,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
   const query = new URLSearchParams({
     ...(values.toolsets ? { toolsets: values.toolsets } : {}),
     ...(values.readonly ? { readonly: 'true' } : {}),
+    ...(values.compact ? { mode: 'compact' } : {}),
   })
   await bridgeStdio({
     url: `${url}/mcp${query.size > 0 ? `?${query}` : ''}`,

@@ -98,13 +98,15 @@ const isReadOnly = (query: URLSearchParams, header: string | null): boolean =>
     (value) => value.trim().toLowerCase() !== 'false',
   )
 
+const knownParameters = ['toolsets', 'readonly', 'mode'] as const
+
 const parseSelection = (request: Request, knownToolsets: readonly string[]): ToolSelection => {
   const query = new URL(request.url).searchParams
   for (const name of query.keys())
-    if (name !== 'toolsets' && name !== 'readonly')
+    if (!(knownParameters as readonly string[]).includes(name))
       // `?dry_run=true`, for one: ignored, the calls would run for real.
       throw invalidParameter(name, `/mcp takes no query parameter ${name.slice(0, 100)}.`, 'Remove it.', {
-        allowed: ['toolsets', 'readonly'],
+        allowed: knownParameters,
       })
   const toolsets = query.has('toolsets')
     ? query
@@ -121,7 +123,22 @@ const parseSelection = (request: Request, knownToolsets: readonly string[]): Too
       `Use one or more of: ${knownToolsets.join(', ')}.`,
       { allowed: knownToolsets },
     )
-  return { toolsets, readonly: isReadOnly(query, request.headers.get('x-mcp-readonly')) }
+  const modes = query.getAll('mode')
+  const unknownMode = modes.find((mode) => mode !== 'compact' && mode !== 'full')
+  if (unknownMode !== undefined)
+    throw invalidParameter(
+      'mode',
+      `There is no mode "${unknownMode.slice(0, 100)}".`,
+      'Use compact, or leave it out.',
+      {
+        allowed: ['compact', 'full'],
+      },
+    )
+  return {
+    toolsets,
+    compact: modes.includes('compact'),
+    readonly: isReadOnly(query, request.headers.get('x-mcp-readonly')),
+  }
 }
 
 const invalidParameter = (

@@ -12,7 +12,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { FastResponse } from 'srvx/node'
-import type { Operation } from '../catalog/operation.ts'
+import type { Operation, Scope } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { isObject } from '../catalog/values.ts'
 import type { App } from '../server/core/app.ts'
@@ -26,9 +26,19 @@ import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/body.ts'
 import { authenticateRequest, createOriginCheck, problemResponse } from './authenticate.ts'
 import { confirmCall } from './confirm.ts'
+import {
+  type GuideCaller,
+  type GuideSource,
+  listCompactTools,
+  listGuideTools,
+  resolveCall,
+  toGuideResult,
+} from './guide-tools.ts'
+import { createOperationIndex } from './operation-search.ts'
 import { getPrompt, prompts } from './prompts.ts'
 import { serverInfo } from './identity.ts'
-import { instructions, createResources, type TextResource } from './resources.ts'
+import { compactInstructions, listInstructions } from './instructions.ts'
+import { createResources, type TextResource } from './resources.ts'
 import { readDirectCall, writeDirectResult } from './direct-call.ts'
 import { toTextResult, toToolResult } from './result.ts'
 import { type Tool, createTool } from './tools.ts'
@@ -39,10 +49,9 @@ import { isCallable, listOperations, listToolsetNames, type ToolSelection } from
  * Shared by all requests, for each of which the SDK creates a new server. What is a function is computed by the
  * first request that needs it.
  */
-type McpCatalog = {
+type McpCatalog = GuideSource & {
   app: App
   toolsets: readonly string[]
-  operations: ReadonlyMap<string, Operation>
   tools: () => ReadonlyMap<string, Tool>
   resources: () => readonly TextResource[]
 }
@@ -56,7 +65,9 @@ export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Resp
   const catalog: McpCatalog = {
     app,
     toolsets: listToolsetNames(app.operations),
-    operations: new Map(app.operations.map((op) => [op.name, op])),
+    operations: app.operations,
+    byName: new Map(app.operations.map((op) => [op.name, op])),
+    index: lazy(() => createOperationIndex(app.operations)),
     tools: lazy(() => new Map(app.operations.map((op) => [op.name, createTool(op)]))),
     resources: lazy(() => createResources(app.operations)),
   }
@@ -123,7 +134,6 @@ const namesPrototype = (message: object): boolean => {
 const cachedForAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
 const options = {
   capabilities: { tools: {}, resources: {}, prompts: {} },
-  instructions,
   // The tools depend on the key's scopes, which may change, so this list is private and short-lived.
   cacheHints: {
     'tools/list': { ttlMs: 300_000, cacheScope: 'private' },
@@ -135,7 +145,9 @@ const options = {
 } as const
 
 const createServer = (catalog: McpCatalog, { authInfo, requestInfo }: McpRequestContext): Server => {
-  const server = new Server(serverInfo, options)
+  const { compact } = authInfo?.extra as Caller
+  const instructions = compact ? compactInstructions : listInstructions
+  const server = new Server(serverInfo, { ...options, instructions })
   serveTools(server, catalog, authInfo, requestInfo)
   serveResourcesAndPrompts(server, catalog)
   return server
@@ -150,6 +162,17 @@ type Caller = ToolSelection & { test: boolean; address: string | undefined }
 /** Of the client's name and version, in the audit trail. */
 const MAX_CLIENT_LENGTH = 120
 
+/** Returns the tools that this URL shows to this key. */
+const listTools = (catalog: McpCatalog, caller: GuideCaller): Tool[] => {
+  const { selection, scopes } = caller
+  if (selection.compact) return listCompactTools(catalog, caller)
+  const listed = listOperations(catalog.operations, scopes, selection)
+  return [
+    ...listed.map((op) => catalog.tools().get(op.name)!),
+    ...(isShortened(catalog.operations, selection) ? listGuideTools : []),
+  ]
+}
+
 const serveTools = (
   server: Server,
   catalog: McpCatalog,
@@ -157,22 +180,22 @@ const serveTools = (
   requestInfo: Request | undefined,
 ): void => {
   const selection = authInfo?.extra as Caller
-  server.setRequestHandler('tools/list', () => ({
-    tools: listOperations(catalog.app.operations, (authInfo?.scopes ?? []) as never, selection).map((op) =>
-      catalog.tools().get(op.name)!,
-    ),
-  }))
+  const guided = { selection, scopes: (authInfo?.scopes ?? []) as Scope[] }
+  server.setRequestHandler('tools/list', () => ({ tools: listTools(catalog, guided) }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const op = catalog.operations.get(params.name)
+    const resolved = resolveCall(catalog, guided, params.name, params.arguments ?? {})
+    if (resolved && 'answer' in resolved) return toGuideResult(resolved.answer)
+    const op = resolved?.operation
     if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
+    const { input } = resolved
     const { app } = catalog
     const { address, test } = selection
     let ask: InputRequiredResult | undefined
     let view: View | undefined
     const response = await withProblems(app, async () => {
       const client = getClientName(server, context, requestInfo)
-      view = readView(op, params.arguments ?? {})
-      const call = { ...toCallRequest(op, params.arguments, view, requestInfo, client), address }
+      view = readView(op, input)
+      const call = { ...toCallRequest(op, input, view, requestInfo, client), address }
       const confirmation = await confirmCall(app, op, call, { keyId: authInfo!.clientId, test }, context)
       if ('call' in confirmation) return await perform(app, confirmation.call)
       if ('refused' in confirmation) return confirmation.refused
@@ -188,20 +211,24 @@ const serveTools = (
  * refuses tools that are not served here.
  */
 const callDirectly = async (
-  { app, operations }: McpCatalog,
+  catalog: McpCatalog,
   request: Request,
-  { extra }: AuthInfo,
+  { extra, scopes }: AuthInfo,
   message: object,
 ): Promise<Response | undefined> => {
   const call = readDirectCall(request, message)
-  const op = call && operations.get(call.name)
+  if (!call) return undefined
+  const { app } = catalog
   const { address, ...selection } = extra as Caller
-  if (!op || op.confirm !== undefined || !isCallable(op, selection)) return undefined
+  const resolved = resolveCall(catalog, { selection, scopes: scopes as Scope[] }, call.name, call.input)
+  if (!resolved || 'answer' in resolved) return undefined
+  const { operation: op, input } = resolved
+  if (op.confirm !== undefined || !isCallable(op, selection)) return undefined
   const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
   let view: View | undefined
   const response = await withProblems(app, async () => {
-    view = readView(op, call.input)
-    return await perform(app, { ...toCallRequest(op, call.input, view, request, client), address })
+    view = readView(op, input)
+    return await perform(app, { ...toCallRequest(op, input, view, request, client), address })
   })
   const result = toTextResult(op, response, view)
   const structured = response.problem ? undefined : result.content[0]!.text
@@ -295,7 +322,11 @@ const getClientName = (
 }
 
 const formatUnknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {
-  if (!op) return `Unknown tool: ${name}. The resource wcrm://operations lists every tool.`
+  if (!op)
+    return (
+      `Unknown tool: ${name}. Call find_tools with what you want to do; every tool that it finds runs by its ` +
+      'name, also when it is not in the list.'
+    )
   return readonly && op.scope !== 'mcp:read'
     ? `${name} changes data, and reads only are served here (readonly in the URL or X-MCP-Readonly).`
     : `${name} is not in the toolsets selected by this URL. \`?toolsets=all\` serves every tool.`

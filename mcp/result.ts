@@ -36,7 +36,7 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
       _meta,
     }
   }
-  // The problem does not match the tool's outputSchema, so it is sent only as text.
+  // An error has no structured content.
   const retryAfter = response.headers['Retry-After']
   const text = {
     ...response.problem,

@@ -65,11 +65,10 @@ export const createTool = (op: Operation): Tool => {
 }
 
 const describe = (op: Operation): string => {
-  const confirmation = op.confirm
-    ? `A person must confirm it ("${op.confirm}"); a client that cannot ask gets \`confirm_required\` ` +
-      'unless `dry_run` is true.'
+  const consent = op.confirm
+    ? `Needs the consent of a person (\`${op.confirm}\`); a \`dry_run\` does not.`
     : undefined
-  return [`${op.summary}.`, op.description, confirmation].filter(Boolean).join(' ')
+  return [`${op.summary}.`, op.forModels ?? op.description, consent].filter(Boolean).join(' ')
 }
 
 /** The hints that follow from a confirm verb: whether it destroys data, and whether others see its effect. */

@@ -1,34 +1,33 @@
 import type { OperationName } from '../catalog/index.ts'
 import type { Operation, Scope } from '../catalog/operation.ts'
 
-/** The tools that `/mcp?toolsets=…&readonly=true` selects. */
+/** The tools that `/mcp?toolsets=…&readonly=true&mode=compact` selects. */
 export type ToolSelection = {
   /** Groups named in the query; `all`; or undefined: the default tools. */
   readonly toolsets: readonly string[] | undefined
   readonly readonly: boolean
+  /** Three tools that search and run operations, in place of a list. */
+  readonly compact: boolean
 }
 
-/** More tools distract an agent, and some clients drop the excess. */
+/** More tools distract an agent, and some clients drop the excess. Two of them lead to all others. */
 export const MAX_DEFAULT_TOOLS = 25
 
 /**
- * The tools served without `?toolsets=` once there are more than `MAX_DEFAULT_TOOLS`: what one conversation
- * about customers needs.
+ * The operations listed without `?toolsets=`: what most conversations about customers need. `find_tools` and
+ * `describe_operation` follow them.
  */
 export const defaultTools: readonly OperationName[] = [
   'workspace_whoami',
-  'workspace_channels',
   'workspace_list_staff',
   'crm_search_contacts',
   'crm_get_contact',
   'crm_upsert_contact',
   'crm_update_contact',
-  'crm_count_contacts',
   'crm_tag_contacts',
   'crm_list_tags',
   'crm_list_groups',
   'crm_list_custom_fields',
-  'crm_list_saved_filters',
   'messaging_send_template',
   'messaging_send_reply',
   'messaging_list_templates',
@@ -66,6 +65,10 @@ export const isCallable = (op: Operation, { toolsets, readonly }: ToolSelection)
     toolsets.includes('all') ||
     getToolsets(op).some((name) => toolsets.includes(name)))
 
+/** Whether the list has the default tools alone. */
+export const isShortened = (operations: readonly Operation[], { toolsets }: ToolSelection): boolean =>
+  toolsets === undefined && operations.length > MAX_DEFAULT_TOOLS
+
 /**
  * Returns the operations to list, in the order of the catalog: callable at this URL, within the key's scopes,
  * and in the default set if the query names no toolsets.
@@ -75,7 +78,7 @@ export const listOperations = (
   scopes: readonly Scope[],
   selection: ToolSelection,
 ): Operation[] => {
-  const shortened = selection.toolsets === undefined && operations.length > MAX_DEFAULT_TOOLS
+  const shortened = isShortened(operations, selection)
   return operations.filter(
     (op) =>
       isCallable(op, selection) &&

@@ -12,6 +12,7 @@ export const updateContact = defineOperation({
   since,
   stability: 'stable',
   summary: 'Change a contact',
+  forModels: 'What you leave out does not change.',
   description:
     'Omitted fields do not change. A name that is nothing but a phone number is refused. Written by staff ' +
     'from whom phones are hidden, a value of a custom field of the type `phone` counts as a change always.',

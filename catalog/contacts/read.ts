@@ -41,6 +41,11 @@ export const searchContacts = defineOperation({
     },
   ],
   summary: 'List or search contacts',
+  forModels:
+    'Contacts are the customers. Newest first unless `sort` says otherwise; all conditions must ' +
+    'hold. `filter` takes conditions on any field, with and, or, not; the resource ' +
+    'wcrm://guides/filters has examples. `total` comes with the first page. If phones are hidden ' +
+    'from you, searching by digits is refused.',
   description:
     'Newest first unless `sort` says otherwise. All conditions must hold. `total` comes with ' +
     'the first page; `approximate` says when it is an estimate. ' +

@@ -44,6 +44,9 @@ export const upsertContact = defineOperation({
   since,
   stability: 'stable',
   summary: 'Create a contact, or update the one with this phone number',
+  forModels:
+    'Safe to repeat. Tags and groups are added, never removed; unknown tag names are created, ' +
+    'unknown group ids refused.',
   description:
     'Repeated calls are safe. Groups and tags are added; existing ones are kept. Unknown tag ' +
     'names are created; unknown group ids are refused. A name that is nothing but a phone number is ' +

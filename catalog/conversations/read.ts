@@ -156,6 +156,9 @@ export const searchConversations = defineOperation({
   since,
   stability: 'beta',
   summary: 'Find conversations, newest activity or longest wait first',
+  forModels:
+    'A conversation is the exchange with one customer on one channel: who waits, who is assigned, ' +
+    'whether a reply may be sent (`window.open`), and the last message.',
   description:
     'Staff restricted to some channels see only the conversations of those. When phones are ' +
     "hidden from the key's owner, digits in `query` are refused. With `query`, `tag` or `sla_status` it is " +

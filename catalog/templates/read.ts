@@ -189,6 +189,9 @@ export const listTemplates = defineOperation({
   since,
   stability: 'stable',
   summary: 'List message templates by name',
+  forModels:
+    'Templates are texts that the provider approved in advance, with variables. Only those with ' +
+    'status APPROVED can be sent.',
   slim: [
     'id',
     'name',

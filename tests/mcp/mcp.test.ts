@@ -23,26 +23,34 @@ describe('MCP tools', () => {
   }
 
   it('the list depends on the scopes of the key and has the order of the catalog', () => {
-    const read = listOperations(operations, ['mcp:read'], { toolsets: ['all'], readonly: false }).map(
-      (op) => op.name,
-    )
+    const read = listOperations(operations, ['mcp:read'], {
+      toolsets: ['all'],
+      readonly: false,
+      compact: false,
+    }).map((op) => op.name)
     assert.deepEqual(
       read,
       operations.filter((op) => op.scope === 'mcp:read').map((op) => op.name),
     )
-    const all = listOperations(operations, everyScope, { toolsets: ['all'], readonly: false })
+    const all = listOperations(operations, everyScope, { toolsets: ['all'], readonly: false, compact: false })
     assert.deepEqual(all, operations)
   })
 
   it('toolsets and readonly narrow the list', () => {
-    const groups = listOperations(operations, everyScope, { toolsets: ['groups'], readonly: false }).map(
-      (op) => op.name,
-    )
+    const groups = listOperations(operations, everyScope, {
+      toolsets: ['groups'],
+      readonly: false,
+      compact: false,
+    }).map((op) => op.name)
     assert.deepEqual(
       groups,
       operations.filter((op) => op.cli.startsWith('groups ')).map((op) => op.name),
     )
-    const crm = listOperations(operations, everyScope, { toolsets: ['crm', 'channels'], readonly: true })
+    const crm = listOperations(operations, everyScope, {
+      toolsets: ['crm', 'channels'],
+      readonly: true,
+      compact: false,
+    })
     assert.ok(
       crm.every(
         (op) => op.scope === 'mcp:read' && (op.name.startsWith('crm_') || op.name === 'workspace_channels'),

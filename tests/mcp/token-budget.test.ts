@@ -16,7 +16,9 @@ const MAX_TOOL_TOKENS = 1200
 
 describe('Tokens of the lists of tools', () => {
   const list = (toolsets: string[] | undefined) =>
-    listOperations(operations, scopes, { toolsets, readonly: false }).map((op) => createTool(op))
+    listOperations(operations, scopes, { toolsets, readonly: false, compact: false }).map((op) =>
+      createTool(op),
+    )
 
   it('the default list is small', () => {
     const lists = {

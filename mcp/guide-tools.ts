@@ -1,0 +1,274 @@
+import type { Operation, Scope } from '../catalog/operation.ts'
+import { isObject } from '../catalog/values.ts'
+import { findNearestName } from '../server/nearest-name.ts'
+import { describeOperation, formatFields, type OperationIndex, searchOperations } from './operation-search.ts'
+import type { Tool } from './tools.ts'
+import { isCallable, listOperations, type ToolSelection } from './toolsets.ts'
+
+/*
+ * Tools of the endpoint itself. `find_tools` and `describe_operation` lead from a short list to every operation.
+ * In compact mode three tools take the place of the list; reads and writes have one each, so that what a client
+ * allows or asks about stays visible to it.
+ */
+
+const readHints: Tool['annotations'] = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
+}
+
+const query = {
+  type: 'string',
+  description: 'Words for what you want to do, such as "unanswered conversations" or "create webhook".',
+  maxLength: 200,
+}
+const limit = { type: 'integer', description: 'Rows, 1 to 20; 6 when absent.', minimum: 1, maximum: 20 }
+
+const findTools: Tool = {
+  name: 'find_tools',
+  title: 'Find tools by what they do',
+  description:
+    'Searches all operations of this server, also those that are not in your list of tools, by their names, ' +
+    'summaries and fields. Each row has the tool name, what it does, its fields (`*`: required) and whether ' +
+    'your key may run it. Run what you find by its name.',
+  inputSchema: { type: 'object', properties: { query, limit }, required: ['query'] },
+  annotations: readHints,
+}
+
+const describeTool: Tool = {
+  name: 'describe_operation',
+  title: 'Describe one operation in full',
+  description:
+    'Returns the input schema of an operation, an example, what it answers, its errors, and whether your key ' +
+    'may run it. Read it before the first call of a tool that is not in your list.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      operation: { type: 'string', description: 'Its name, such as `crm_get_contact`.', maxLength: 100 },
+    },
+    required: ['operation'],
+  },
+  annotations: readHints,
+}
+
+const searchTool: Tool = {
+  name: 'search_operations',
+  title: 'Find operations',
+  description:
+    'Start here. With `query`: the operations that fit, each with what it does, its fields (`*`: required) and ' +
+    'whether it reads or writes. With `operation`: all about one, with its input schema and an example.',
+  inputSchema: {
+    type: 'object',
+    properties: { query, operation: { type: 'string', description: 'Exact name of one operation.' }, limit },
+  },
+  annotations: readHints,
+}
+
+const operationField = { type: 'string', description: 'Name of the operation.' }
+
+const runReadTool: Tool = {
+  name: 'run_read_operation',
+  title: 'Run an operation that reads',
+  description: 'Runs an operation that `search_operations` calls a read. Changes nothing.',
+  inputSchema: {
+    type: 'object',
+    properties: { operation: operationField, input: { type: 'object', description: 'Its fields.' } },
+    required: ['operation'],
+  },
+  annotations: readHints,
+}
+
+const runWriteTool: Tool = {
+  name: 'run_write_operation',
+  title: 'Run an operation that changes or sends something',
+  description:
+    'Runs an operation that `search_operations` calls a write. `dry_run: true` in `input` checks everything and ' +
+    'changes nothing; to retry, repeat `idempotency_key` in `input`. Where `confirm` is shown, a person is asked.',
+  inputSchema: {
+    type: 'object',
+    properties: { operation: operationField, input: { type: 'object', description: 'Its fields.' } },
+    required: ['operation'],
+  },
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+}
+
+/** The tools that the short list ends with. */
+export const listGuideTools: readonly Tool[] = [findTools, describeTool]
+
+/** What answers and runs calls of these tools needs to know. */
+export type GuideSource = {
+  operations: readonly Operation[]
+  byName: ReadonlyMap<string, Operation>
+  index: () => OperationIndex
+}
+
+/** Who asks: the tools of the URL, and what the key may do. */
+export type GuideCaller = {
+  selection: ToolSelection
+  scopes: readonly Scope[]
+}
+
+/** Returns the tools of compact mode; that for writes only where this URL and key may write. */
+export const listCompactTools = ({ operations }: GuideSource, { selection, scopes }: GuideCaller): Tool[] => {
+  const mayWrite = operations.some(
+    (op) => op.scope !== 'mcp:read' && isCallable(op, selection) && scopes.includes(op.scope),
+  )
+  return [searchTool, runReadTool, ...(mayWrite ? [runWriteTool] : [])]
+}
+
+/** An answer of a guide tool: a JSON object, or an error with what mends it. */
+export type GuideAnswer = { body: Record<string, unknown>; isError?: true }
+
+/** What a call of a tool comes to: an operation to run, an answer, or undefined for an unknown tool. */
+export type ResolvedCall =
+  | { operation: Operation; input: Record<string, unknown> }
+  | { answer: GuideAnswer }
+  | undefined
+
+/** Returns the result of a tool call that answers without running an operation. */
+export const toGuideResult = ({ body, isError }: GuideAnswer) => ({
+  content: [{ type: 'text' as const, text: JSON.stringify(body) }],
+  ...(isError ? { isError } : { structuredContent: body }),
+})
+
+const refuse = (
+  code: 'invalid_input' | 'not_found' | 'forbidden',
+  detail: string,
+  mend: string,
+): ResolvedCall => ({
+  answer: {
+    body: { code, status: { invalid_input: 400, not_found: 404, forbidden: 403 }[code], detail, mend },
+    isError: true,
+  },
+})
+
+/** Returns what the call of a tool comes to: the operation of this name, or what a guide tool does with it. */
+export const resolveCall = (
+  source: GuideSource,
+  caller: GuideCaller,
+  name: string,
+  input: Record<string, unknown>,
+): ResolvedCall => {
+  const operation = source.byName.get(name)
+  if (operation) return { operation, input }
+  switch (name) {
+    case 'find_tools':
+      return find(source, caller, input)
+    case 'describe_operation':
+      return describe(source, caller, input['operation'])
+    case 'search_operations':
+      return input['operation'] === undefined
+        ? find(source, caller, input)
+        : describe(source, caller, input['operation'])
+    case 'run_read_operation':
+    case 'run_write_operation':
+      return unwrap(source, name, input)
+    default:
+      return undefined
+  }
+}
+
+const mayRun = (op: Operation, { selection, scopes }: GuideCaller): Record<string, unknown> =>
+  scopes.includes(op.scope)
+    ? isCallable(op, selection)
+      ? { allowed: true }
+      : { allowed: false, why_not: 'Not served at this address: its `toolsets` or `readonly` exclude it.' }
+    : { allowed: false, why_not: `The key lacks the scope ${op.scope}.` }
+
+const find = (
+  source: GuideSource,
+  caller: GuideCaller,
+  { query: words, limit: given = 6 }: Record<string, unknown>,
+) => {
+  if (typeof words !== 'string' || words.trim() === '' || words.length > 200)
+    return refuse(
+      'invalid_input',
+      '`query` must be a text of 1 to 200 characters.',
+      'Say in a few words what you want to do.',
+    )
+  if (!Number.isInteger(given) || (given as number) < 1 || (given as number) > 20)
+    return refuse('invalid_input', '`limit` must be a whole number from 1 to 20.', 'Leave it out for 6 rows.')
+  const found = searchOperations(source.index(), words, () => true)
+  const listed = new Set(
+    caller.selection.compact ? [] : listOperations(source.operations, caller.scopes, caller.selection),
+  )
+  return {
+    answer: {
+      body: {
+        data: found.slice(0, given as number).map(({ op, input }) => ({
+          name: op.name,
+          summary: op.summary,
+          kind: op.scope === 'mcp:read' ? 'read' : 'write',
+          ...(op.confirm ? { confirm: op.confirm } : {}),
+          fields: formatFields(input),
+          ...mayRun(op, caller),
+          ...(caller.selection.compact ? {} : { listed: listed.has(op) }),
+        })),
+        total: found.length,
+        ...(found.length === 0
+          ? {
+              note: 'Nothing fits. Try other words, such as contact, conversation, template, tag or webhook.',
+            }
+          : {}),
+      },
+    },
+  }
+}
+
+const describe = (source: GuideSource, caller: GuideCaller, name: unknown): ResolvedCall => {
+  const op = typeof name === 'string' ? source.byName.get(name) : undefined
+  return op
+    ? { answer: { body: { ...describeOperation(op), ...mayRun(op, caller) } } }
+    : unknownOperation(source, name)
+}
+
+const unknownOperation = ({ operations }: GuideSource, name: unknown): ResolvedCall => {
+  if (typeof name !== 'string')
+    return refuse('invalid_input', '`operation` must be the name of an operation.', 'Search for it first.')
+  const nearest = findNearestName(
+    name,
+    operations.map((op) => op.name),
+  )
+  return refuse(
+    'not_found',
+    `There is no operation ${name.slice(0, 100)}.`,
+    nearest === undefined ? 'Search for it by what it does.' : `Did you mean ${nearest}?`,
+  )
+}
+
+/** Returns the operation that a call of compact mode names. Some models write `input` as JSON text. */
+const unwrap = (
+  source: GuideSource,
+  name: 'run_read_operation' | 'run_write_operation',
+  { operation: wanted, input: given = {}, ...rest }: Record<string, unknown>,
+): ResolvedCall => {
+  const operation = typeof wanted === 'string' ? source.byName.get(wanted) : undefined
+  if (!operation) return unknownOperation(source, wanted)
+  const reads = operation.scope === 'mcp:read'
+  if (reads !== (name === 'run_read_operation'))
+    return refuse(
+      'invalid_input',
+      `${operation.name} ${reads ? 'only reads' : 'changes data'}.`,
+      `Call ${reads ? 'run_read_operation' : 'run_write_operation'}.`,
+    )
+  const [stray] = Object.keys(rest)
+  if (stray !== undefined)
+    return refuse(
+      'invalid_input',
+      `\`${stray.slice(0, 100)}\` is not a field.`,
+      `Put the fields of ${operation.name} into \`input\`.`,
+    )
+  const input = typeof given === 'string' ? parseObject(given) : given
+  return isObject(input) && !Object.hasOwn(input, '__proto__')
+    ? { operation, input }
+    : refuse('invalid_input', '`input` must be an object.', `Its fields are those of ${operation.name}.`)
+}
+
+const parseObject = (text: string): unknown => {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}
