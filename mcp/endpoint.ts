@@ -26,14 +26,7 @@ import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/body.ts'
 import { authenticateRequest, createOriginCheck, problemResponse } from './authenticate.ts'
 import { confirmCall } from './confirm.ts'
-import {
-  type GuideCaller,
-  type GuideSource,
-  listCompactTools,
-  listGuideTools,
-  resolveCall,
-  toGuideResult,
-} from './guide-tools.ts'
+import { type GuideSource, listTools, resolveCall, toGuideResult } from './guide-tools.ts'
 import { createOperationIndex } from './operation-search.ts'
 import { getPrompt, prompts } from './prompts.ts'
 import { serverInfo } from './identity.ts'
@@ -41,9 +34,9 @@ import { compactInstructions, listInstructions } from './instructions.ts'
 import { createResources, type TextResource } from './resources.ts'
 import { readDirectCall, writeDirectResult } from './direct-call.ts'
 import { toTextResult, toToolResult } from './result.ts'
-import { type Tool, createTool } from './tools.ts'
+import { createTool } from './tools.ts'
 import { readView, type View } from './view.ts'
-import { isCallable, listOperations, listToolsetNames, type ToolSelection } from './toolsets.ts'
+import { isCallable, listToolsetNames, type ToolSelection } from './toolsets.ts'
 
 /**
  * Shared by all requests, for each of which the SDK creates a new server. What is a function is computed by the
@@ -52,7 +45,6 @@ import { isCallable, listOperations, listToolsetNames, type ToolSelection } from
 type McpCatalog = GuideSource & {
   app: App
   toolsets: readonly string[]
-  tools: () => ReadonlyMap<string, Tool>
   resources: () => readonly TextResource[]
 }
 
@@ -145,7 +137,7 @@ const options = {
 } as const
 
 const createServer = (catalog: McpCatalog, { authInfo, requestInfo }: McpRequestContext): Server => {
-  const { compact } = authInfo?.extra as Caller
+  const { compact } = authInfo!.extra as Caller
   const instructions = compact ? compactInstructions : listInstructions
   const server = new Server(serverInfo, { ...options, instructions })
   serveTools(server, catalog, authInfo, requestInfo)
@@ -161,17 +153,6 @@ type Caller = ToolSelection & { test: boolean; address: string | undefined }
 
 /** Of the client's name and version, in the audit trail. */
 const MAX_CLIENT_LENGTH = 120
-
-/** Returns the tools that this URL shows to this key. */
-const listTools = (catalog: McpCatalog, caller: GuideCaller): Tool[] => {
-  const { selection, scopes } = caller
-  if (selection.compact) return listCompactTools(catalog, caller)
-  const listed = listOperations(catalog.operations, scopes, selection)
-  return [
-    ...listed.map((op) => catalog.tools().get(op.name)!),
-    ...(isShortened(catalog.operations, selection) ? listGuideTools : []),
-  ]
-}
 
 const serveTools = (
   server: Server,

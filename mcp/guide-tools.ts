@@ -3,7 +3,7 @@ import { isObject } from '../catalog/values.ts'
 import { findNearestName } from '../server/nearest-name.ts'
 import { describeOperation, formatFields, type OperationIndex, searchOperations } from './operation-search.ts'
 import type { Tool } from './tools.ts'
-import { isCallable, listOperations, type ToolSelection } from './toolsets.ts'
+import { isCallable, isShortened, listOperations, type ToolSelection } from './toolsets.ts'
 
 /*
  * Tools of the endpoint itself. `find_tools` and `describe_operation` lead from a short list to every operation.
@@ -93,14 +93,18 @@ const runWriteTool: Tool = {
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
 }
 
+/** Every tool of this file. */
+export const guideTools: readonly Tool[] = [findTools, describeTool, searchTool, runReadTool, runWriteTool]
+
 /** The tools that the short list ends with. */
-export const listGuideTools: readonly Tool[] = [findTools, describeTool]
+const listGuideTools: readonly Tool[] = [findTools, describeTool]
 
 /** What answers and runs calls of these tools needs to know. */
 export type GuideSource = {
   operations: readonly Operation[]
   byName: ReadonlyMap<string, Operation>
   index: () => OperationIndex
+  tools: () => ReadonlyMap<string, Tool>
 }
 
 /** Who asks: the tools of the URL, and what the key may do. */
@@ -110,11 +114,22 @@ export type GuideCaller = {
 }
 
 /** Returns the tools of compact mode; that for writes only where this URL and key may write. */
-export const listCompactTools = ({ operations }: GuideSource, { selection, scopes }: GuideCaller): Tool[] => {
+const listCompactTools = ({ operations }: GuideSource, { selection, scopes }: GuideCaller): Tool[] => {
   const mayWrite = operations.some(
     (op) => op.scope !== 'mcp:read' && isCallable(op, selection) && scopes.includes(op.scope),
   )
   return [searchTool, runReadTool, ...(mayWrite ? [runWriteTool] : [])]
+}
+
+/** Returns the tools that this URL shows to this key. */
+export const listTools = (source: GuideSource, caller: GuideCaller): Tool[] => {
+  const { selection, scopes } = caller
+  if (selection.compact) return listCompactTools(source, caller)
+  const listed = listOperations(source.operations, scopes, selection)
+  return [
+    ...listed.map((op) => source.tools().get(op.name)!),
+    ...(isShortened(source.operations, selection) ? listGuideTools : []),
+  ]
 }
 
 /** An answer of a guide tool: a JSON object, or an error with what mends it. */

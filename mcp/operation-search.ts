@@ -17,13 +17,13 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   people: ['contact'],
   label: ['tag'],
   segment: ['filter', 'group'],
-  list: ['list'],
   erase: ['delete'],
   remove: ['delete', 'remove', 'untag'],
   add: ['add', 'create', 'upsert'],
   new: ['create'],
   edit: ['update'],
-  change: ['update'],
+  change: ['update', 'audit'],
+  who: ['audit', 'staff'],
   find: ['search', 'find'],
   answer: ['reply'],
   respond: ['reply'],
@@ -52,7 +52,7 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
 
 /** Words that say nothing about an operation. */
 const stopWords = new Set(
-  'a all an and any are as at be by can do for from get have how i in is it me my of on or our show that the their them this to want what when which who with you'.split(
+  'a all an and any are as at be by can do for from get have how i in is it me my of on or our show that the their them this to want what when which with you'.split(
     ' ',
   ),
 )
@@ -77,6 +77,8 @@ const stem = (word: string): string => {
   const bare = word.replace(/ies$/, 'y').replace(/(?:ing|ed|es|s)$/, '')
   return bare.replace(/e$/, '')
 }
+
+const synonymsOf = new Map(Object.entries(synonyms).map(([word, others]) => [stem(word), others.map(stem)]))
 
 const splitWords = (text: string): string[] =>
   (text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !stopWords.has(word))
@@ -113,7 +115,7 @@ export const searchOperations = (
   isWanted: (op: Operation) => boolean,
 ): Document[] => {
   const terms = [...new Set(splitWords(query))].map((word) => [
-    ...new Set([stem(word), ...(synonyms[word] ?? synonyms[word.replace(/s$/, '')] ?? []).map(stem)]),
+    ...new Set([stem(word), ...(synonymsOf.get(stem(word)) ?? [])]),
   ])
   const rarity = (word: string) => Math.log(1 + documents.length / (frequencies.get(word) ?? 1))
   const scoreOf = ({ words }: Document): number =>

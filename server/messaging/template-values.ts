@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { SendTemplate } from '../../catalog/messages.ts'
+import type { SendTemplate } from '../../catalog/send-template.ts'
 import { type FieldError, toPointer } from '../core/problem.ts'
 
 /** The values that a send fills a template with. */

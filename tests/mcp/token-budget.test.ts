@@ -3,8 +3,11 @@ import { describe, it } from 'node:test'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { scopes } from '../../catalog/operation.ts'
+import { compactInstructions, listInstructions } from '../../mcp/instructions.ts'
+import { listTools } from '../../mcp/guide-tools.ts'
+import { createOperationIndex } from '../../mcp/operation-search.ts'
 import { createTool } from '../../mcp/tools.ts'
-import { listOperations, listToolsetNames, MAX_DEFAULT_TOOLS } from '../../mcp/toolsets.ts'
+import { listToolsetNames, MAX_DEFAULT_TOOLS } from '../../mcp/toolsets.ts'
 
 const operations: readonly Operation[] = catalog
 
@@ -12,25 +15,35 @@ const operations: readonly Operation[] = catalog
 const measure = (tools: readonly object[]): number => countTokens(JSON.stringify(tools))
 
 const MAX_DEFAULT_TOKENS = 10_000
+const MAX_COMPACT_TOKENS = 1500
 const MAX_TOOL_TOKENS = 1200
 
 describe('Tokens of the lists of tools', () => {
-  const list = (toolsets: string[] | undefined) =>
-    listOperations(operations, scopes, { toolsets, readonly: false, compact: false }).map((op) =>
-      createTool(op),
-    )
+  const source = {
+    operations,
+    byName: new Map(operations.map((op) => [op.name, op])),
+    index: () => createOperationIndex(operations),
+    tools: () => new Map(operations.map((op) => [op.name, createTool(op)])),
+  }
+  const list = (toolsets: string[] | undefined, compact = false) =>
+    listTools(source, { selection: { toolsets, readonly: false, compact }, scopes })
 
-  it('the default list is small', () => {
-    const lists = {
-      default: list(undefined),
-      ...Object.fromEntries(listToolsetNames(operations).map((name) => [name, list([name])])),
-    }
-    for (const [name, tools] of Object.entries(lists))
+  it('the default list and compact mode are small', () => {
+    const short = list(undefined)
+    const compact = list(undefined, true)
+    const others = listToolsetNames(operations).map((name) => [name, list([name])] as const)
+    for (const [name, tools] of [['default', short], ['compact', compact], ...others] as const)
       console.log(
         `${name.padEnd(16)} ${String(tools.length).padStart(3)} tools ${String(measure(tools)).padStart(6)} tokens`,
       )
-    assert.ok(lists.default.length <= MAX_DEFAULT_TOOLS, `${lists.default.length} tools`)
-    assert.ok(measure(lists.default) <= MAX_DEFAULT_TOKENS, `${measure(lists.default)} tokens`)
+    console.log(
+      `instructions     ${countTokens(listInstructions)} tokens, compact ${countTokens(compactInstructions)}`,
+    )
+    assert.ok(short.length <= MAX_DEFAULT_TOOLS, `${short.length} tools`)
+    assert.ok(measure(short) <= MAX_DEFAULT_TOKENS, `${measure(short)} tokens`)
+    assert.equal(compact.length, 3)
+    assert.ok(measure(compact) <= MAX_COMPACT_TOKENS, `${measure(compact)} tokens`)
+    assert.ok(countTokens(listInstructions) <= 600)
   })
 
   it('no tool is large', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { SendTemplate } from '../../catalog/messages.ts'
+import { SendTemplate } from '../../catalog/send-template.ts'
 import { fillTemplate } from '../../server/messaging/template-fill.ts'
 import type { TemplateValues } from '../../server/messaging/template-values.ts'
 

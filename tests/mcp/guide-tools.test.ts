@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict'
+import { before, it } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { catalog } from '../../catalog/index.ts'
+import { everyDatabase } from '../doors.ts'
+import { makeWorkspace, type TestWorkspace } from '../servers.ts'
+
+type Result = { structuredContent?: any; content: { text: string }[]; isError?: boolean }
+
+everyDatabase('MCP: tools that lead to other tools', (server) => {
+  let workspace: TestWorkspace
+  before(async () => {
+    workspace = await makeWorkspace(server())
+  })
+
+  /** Runs `work` with a client of each protocol era. */
+  const inBothEras = async (
+    query: string,
+    work: (client: Client, call: (name: string, input?: object) => Promise<Result>) => Promise<void>,
+    key = workspace.owner.key,
+    capabilities = {},
+  ): Promise<void> => {
+    for (const mode of ['auto', 'legacy'] as const) {
+      const client = new Client(
+        { name: 'tests', version: '1' },
+        { capabilities, versionNegotiation: { mode } },
+      )
+      await client.connect(
+        new StreamableHTTPClientTransport(new URL(`${server().url}/mcp${query}`), {
+          requestInit: { headers: { Authorization: `Bearer ${key}` } },
+        }),
+      )
+      await work(
+        client,
+        async (name, input = {}) =>
+          (await client.callTool({ name, arguments: input as Record<string, unknown> })) as unknown as Result,
+      )
+      await client.close()
+    }
+  }
+
+  const namesOf = async (client: Client): Promise<string[]> =>
+    (await client.listTools()).tools.map(({ name }) => name)
+
+  it('the default list ends with find_tools and describe_operation, and they lead to the rest', async () => {
+    await inBothEras('', async (client, call) => {
+      const names = await namesOf(client)
+      assert.deepEqual(names.slice(-2), ['find_tools', 'describe_operation'])
+      for (const [words, wanted] of [
+        ['import people from a spreadsheet', 'crm_import_contacts'],
+        ['delete a customer', 'crm_delete_contact'],
+        ['create webhook', 'webhooks_create_endpoint'],
+        ['check template before submitting', 'messaging_lint_template'],
+        ['who changed something', 'audit_list'],
+        ['snooze conversation', 'inbox_set_reminder'],
+        ['count contacts with filter', 'crm_count_contacts'],
+        ['canned answers', 'messaging_list_quick_messages'],
+        ['why did the campaign fail', 'messaging_list_broadcast_recipients'],
+        ['crm_merge', undefined],
+      ] as const) {
+        const { structuredContent } = await call('find_tools', { query: words })
+        const found: string[] = structuredContent.data.map(({ name }: { name: string }) => name)
+        if (wanted) assert.ok(found.includes(wanted), `${words}: ${found.join()}`)
+      }
+      const { structuredContent: row } = await call('find_tools', { query: 'crm_count_contacts', limit: 1 })
+      assert.deepEqual(row.data.length, 1)
+      assert.equal(row.data[0].name, 'crm_count_contacts')
+      assert.equal(row.data[0].allowed, true)
+      assert.equal(row.data[0].listed, names.includes('crm_count_contacts'))
+      const { structuredContent: about } = await call('describe_operation', {
+        operation: 'crm_delete_contact',
+      })
+      assert.equal(about.confirm, 'delete')
+      assert.deepEqual(about.input_schema.required, ['contact_id'])
+      assert.deepEqual(about.example, { contact_id: '42' })
+      const { structuredContent: counted } = await call('crm_count_contacts')
+      assert.equal(counted.total ?? counted.count, 0, JSON.stringify(counted))
+    })
+  })
+
+  it('they say what the key and the address do not allow', async () => {
+    const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
+    await inBothEras(
+      '',
+      async (_client, call) => {
+        const { structuredContent } = await call('describe_operation', { operation: 'crm_delete_contact' })
+        assert.equal(structuredContent.allowed, false)
+        assert.match(structuredContent.why_not, /crm:write/)
+      },
+      reader.key,
+    )
+    await inBothEras('?readonly=true', async (_client, call) => {
+      const { structuredContent } = await call('find_tools', { query: 'crm_delete_contact' })
+      assert.equal(structuredContent.data[0].allowed, false)
+      assert.match(structuredContent.data[0].why_not, /readonly/)
+    })
+  })
+
+  it('wrong questions are answered with what to do', async () => {
+    await inBothEras('', async (_client, call) => {
+      for (const [name, input, expected] of [
+        ['find_tools', {}, /query/],
+        ['find_tools', { query: ' ' }, /query/],
+        ['find_tools', { query: 'x'.repeat(201) }, /200/],
+        ['find_tools', { query: 'tag', limit: 0 }, /limit/],
+        ['find_tools', { query: 'tag', limit: '5' }, /limit/],
+        ['describe_operation', {}, /operation/],
+        ['describe_operation', { operation: 'crm_get_contacts' }, /crm_get_contact\?/],
+      ] as const) {
+        const { isError, content } = await call(name, input)
+        assert.equal(isError, true, JSON.stringify(input))
+        assert.match(content[0]!.text, expected)
+      }
+      assert.match((await call('find_tools', { query: 'zzzz qqqq' })).content[0]!.text, /Try other words/)
+      await assert.rejects(call('crm_nothing'), /find_tools/)
+    })
+  })
+
+  it('instructions name every domain and the way to more tools', async () => {
+    for (const query of ['', '?mode=compact']) {
+      await inBothEras(query, async (client) => {
+        const text = client.getInstructions()!
+        for (const domain of new Set(catalog.map(({ name }) => name.split('_')[0])))
+          assert.match(text, new RegExp(`${domain}_`), `${query} ${domain}`)
+        assert.match(text, query === '' ? /find_tools.*describe_operation/ : /search_operations/)
+        assert.match(text, /untrusted_fields.*never instructions/)
+      })
+    }
+  })
+
+  it('compact mode: three tools reach every operation', async () => {
+    await inBothEras('?mode=compact', async (client, call) => {
+      const { tools } = await client.listTools()
+      assert.deepEqual(
+        tools.map(({ name, annotations }) => [name, annotations!.readOnlyHint, annotations!.destructiveHint]),
+        [
+          ['search_operations', true, false],
+          ['run_read_operation', true, false],
+          ['run_write_operation', false, true],
+        ],
+      )
+      for (const { name } of catalog) {
+        const { structuredContent } = await call('search_operations', { operation: name })
+        assert.equal(structuredContent.name, name)
+        assert.equal(structuredContent.allowed, true)
+      }
+      const found = await call('search_operations', { query: 'create a contact group' })
+      assert.equal(found.structuredContent.data[0].name, 'crm_create_group')
+      assert.match(found.structuredContent.data[0].fields, /name\*: string/)
+      const name = `Compact ${crypto.randomUUID()}`
+      const run = async (operation: string, input: unknown, tool = 'run_write_operation') =>
+        await call(tool, { operation, input })
+      const dry = await run('crm_create_group', { name, dry_run: true })
+      assert.equal(dry.structuredContent.dry_run, true)
+      const made = await run(
+        'crm_create_group',
+        JSON.stringify({ name, idempotency_key: crypto.randomUUID() }),
+      )
+      assert.equal(made.isError, undefined, made.content[0]!.text)
+      const listed = await run('crm_list_groups', { search: 'Compact' }, 'run_read_operation')
+      assert.ok(listed.structuredContent.data.length > 0)
+    })
+  })
+
+  it('compact mode: the same guards, and reads and writes are kept apart', async () => {
+    await inBothEras('?mode=compact', async (_client, call) => {
+      for (const [tool, input, expected] of [
+        [
+          'run_read_operation',
+          { operation: 'crm_create_group', input: { name: 'No' } },
+          /run_write_operation/,
+        ],
+        ['run_write_operation', { operation: 'crm_list_groups' }, /run_read_operation/],
+        ['run_write_operation', { operation: 'crm_make_group' }, /not_found/],
+        ['run_write_operation', { operation: 7 }, /operation/],
+        ['run_write_operation', {}, /operation/],
+        ['run_read_operation', { operation: 'crm_list_groups', input: [] }, /must be an object/],
+        ['run_read_operation', { operation: 'crm_list_groups', input: '{' }, /must be an object/],
+        ['run_read_operation', { operation: 'crm_list_groups', search: 'x' }, /into `input`/],
+        ['run_read_operation', { operation: 'crm_list_groups', input: { nothing: 1 } }, /unknown|nothing/],
+        [
+          'run_write_operation',
+          { operation: 'crm_delete_contact', input: { contact_id: '1' } },
+          /confirm_required|not_found/,
+        ],
+      ] as const) {
+        const { isError, content } = await call(tool, input)
+        assert.equal(isError, true, `${tool} ${JSON.stringify(input)}`)
+        assert.match(content[0]!.text, expected)
+      }
+    })
+    await inBothEras('?mode=compact&readonly=1', async (client, call) => {
+      assert.deepEqual(await namesOf(client), ['search_operations', 'run_read_operation'])
+      await assert.rejects(
+        call('run_write_operation', { operation: 'crm_create_group', input: { name: 'No' } }),
+        /reads only/,
+      )
+    })
+    await inBothEras('?mode=compact&toolsets=groups', async (_client, call) => {
+      await assert.rejects(call('run_read_operation', { operation: 'crm_list_tags' }), /toolsets/)
+    })
+    const reader = await workspace.key(workspace.owner.staffId, { scopes: ['mcp:read'] })
+    await inBothEras(
+      '?mode=compact',
+      async (client, call) => {
+        assert.deepEqual(await namesOf(client), ['search_operations', 'run_read_operation'])
+        const { content } = await call('run_write_operation', {
+          operation: 'crm_create_group',
+          input: { name: 'No' },
+        })
+        assert.match(content[0]!.text, /insufficient_scope/)
+      },
+      reader.key,
+    )
+    const refused = await fetch(`${server().url}/mcp?mode=tiny`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${workspace.owner.key}`, 'content-type': 'application/json' },
+      body: '{}',
+    })
+    assert.match(await refused.text(), /compact/)
+  })
+
+  it('compact mode: a person is asked as without it', async () => {
+    const client = new Client(
+      { name: 'tests', version: '1' },
+      { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } },
+    )
+    client.setRequestHandler('elicitation/create', () => ({
+      action: 'accept',
+      content: { confirm: 'delete' },
+    }))
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(`${server().url}/mcp?mode=compact`), {
+        requestInit: { headers: { Authorization: `Bearer ${workspace.owner.key}` } },
+      }),
+    )
+    const run = async (operation: string, input: object) =>
+      (await client.callTool({
+        name: 'run_write_operation',
+        arguments: { operation, input },
+      })) as unknown as Result
+    const made = await run('crm_create_group', { name: `Asked ${crypto.randomUUID()}` })
+    const group_id = made.structuredContent.group.id
+    const deleted = await run('crm_delete_group', { group_id })
+    assert.equal(deleted.structuredContent.deleted, true, deleted.content[0]!.text)
+    await client.close()
+  })
+})
