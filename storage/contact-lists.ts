@@ -10,6 +10,7 @@ import {
   pageColumns,
   type PageRequest,
   type PageRow,
+  selectCountedPage,
   selectPageRows,
   sortKeys,
 } from './contact-pages.ts'
@@ -21,11 +22,14 @@ import type { CandidateQuery } from './filters/candidates.ts'
 import {
   scanBounds,
   type FilterPlan,
+  type Lead,
   createFilterPlan,
   joinValuesLateral,
   joinValues,
 } from './filters/plan.ts'
 import type { Condition } from './filters/predicates.ts'
+import { looksUpContacts, matchExpressions } from './filters/leads.ts'
+import type { Sql } from './filters/comparisons.ts'
 import { createStepSize, filterInSteps, scanInSteps } from './filters/steps.ts'
 import { filterStrategy } from './filters/strategy.ts'
 import type { CachedField } from './names-cache.ts'
@@ -84,10 +88,9 @@ const fetchPage = async (tx: Db, plan: FilterPlan, request: PageRequest): Promis
   if (plan.conditions.length === 0) return await scanAll(tx, plan, request)
   if (plan.candidateIds?.length === 0) return { rows: [], total: 0 }
   if (plan.stepMs !== undefined) return await findInSteps(tx, plan, request, plan.stepMs)
-  if (plan.candidateIds) return await sortMatches(tx, plan, request)
-  if (plan.matches && isDense(plan, request)) {
-    const scanned = await scanForMatches(tx, plan, request, plan.matches)
-    if (scanned) return scanned
+  for (const lead of plan.leads) {
+    const found = await findByLead(tx, plan, request, lead)
+    if (found) return found
   }
   if (plan.isCommon || (plan.readsRelated && isLikelyToFillPage(plan, request))) {
     const scanned = await scanForPage(tx, plan, request)
@@ -207,36 +210,59 @@ const scanByIds = async (
   return Number(rows[0]?.total ?? 0) > maxScannedRows ? undefined : { rows, scanned: true }
 }
 
-/** Whether a page of matches is likely to be found along the list with less effort than by looking up each. */
-const isDense = ({ sample }: FilterPlan, { limit }: PageRequest): boolean =>
-  sample !== undefined &&
-  sample.matched >= filterStrategy.minSampleMatches &&
-  3 * (limit + 1) * sample.seen < sample.matched * filterStrategy.maxScannedRows
+/** Rows of the list that are read in the time in which a match is looked up in its table. */
+const LISTED_PER_LOOK_UP = { createdAt: 26, updatedAt: 26, name: 26, id: 26, phoneNumber: 2 }
 
 /**
- * Finds a page along the list among the ids of all matches, which it counts in the same statement as far as
- * totals are exact; undefined where the page is too far down. `is true` keeps the planner from a join, which would
- * read all the rows of the scan.
+ * Finds all matches among the candidates of a lead, counts and sorts them; undefined where there are too many
+ * candidates.
  */
-const scanForMatches = async (
+const findByLead = async (
   tx: Db,
   plan: FilterPlan,
   request: PageRequest,
-  { ids }: CandidateQuery,
+  lead: Lead,
 ): Promise<PageResult | undefined> => {
   const { sort, limit } = request
-  const { maxScannedRows, maxExactTotal } = filterStrategy
-  const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
-    with found as materialized (
-      select contact_id from (${ids}) as found limit ${sql.lit(maxExactTotal + 1)}
+  const limited = sql`order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)}`
+  const page = looksUpContacts(lead)
+    ? sql`page as materialized (select c.id, c.sort_key from found as c ${limited})`
+    : sortFound(plan, request, limited)
+  const { rows } = await sql<PageRow & { candidates: string }>`${sql.raw(CUSTOM_PLAN)}
+    with ${matchExpressions(plan, lead, sortKeys[sort.field].key, afterCondition(request))}, ${page}
+    ${selectCountedPage(
+      plan,
+      request,
+      sql`(select count(*) from found) as total, (select count(*) from lead) as candidates`,
+    )}`.execute(tx)
+  return Number(rows[0]!.candidates) > filterStrategy.maxCandidates
+    ? undefined
+    : { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]!.total) }
+}
+
+/**
+ * Sorts matches of which only the ids are known. Their contacts are looked up, or, where they are many, the list is
+ * searched for the first of them: that takes less time, unless they are far down. `is true` keeps the planner from a
+ * join, which would read all the rows of the scan.
+ */
+const sortFound = (plan: FilterPlan, request: PageRequest, limited: Sql): Sql => {
+  const { sort, limit } = request
+  const n = sql`(select count(*) from found)`
+  return sql`
+    near as materialized (
+      select c.id, c.sort_key from (${boundedScan(plan, request, 2 * filterStrategy.maxScannedRows)}) as c
+      where ${n} * ${n} * ${sql.lit(LISTED_PER_LOOK_UP[sort.field])} > ${fetchLimit(limit)} * (
+          select sum(n) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts')
+        and (c.id in (select id from found)) is true ${limited}
+    ), far as materialized (
+      select c.id, c.sort_key from (
+        select c.id, ${sortKeys[sort.field].key} as sort_key from found cross join lateral (
+          select * from contacts c
+          where c.workspace_id = ${plan.workspaceId} and c.id = found.id limit 1) as c
+        where (select count(*) from near) < ${fetchLimit(limit)} ${afterCondition(request)}) as c ${limited}
     ), page as materialized (
-      select c.id, c.sort_key from (${boundedScan(plan, request, maxScannedRows)}) as c
-      where (c.id in (select contact_id from found)) is true
-      order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)})
-    ${selectPageRows(plan, request, false, sql`(select count(*) from found)`)}`.execute(tx)
-  const total = Number(rows[0]?.total ?? 0)
-  if (rows.length <= limit) return undefined
-  return total <= maxExactTotal ? { rows, total } : { rows, atLeast: total }
+      select id, sort_key from far
+      union all select id, sort_key from near where (select count(*) from near) = ${fetchLimit(limit)})`
 }
 
 /** Counts the contacts in list order up to and including `last`, the last row of a first page. */
@@ -293,14 +319,8 @@ const sortMatches = async (
   maxMatches?: number,
 ): Promise<PageResult> => {
   const { sort, limit } = request
-  const { workspaceId, candidateIds } = plan
-  // Each id of a short list is looked up; `= any` beside another list of ids was seen to take minutes.
-  const source = candidateIds
-    ? sql`unnest(${candidateIds}::bigint[]) as u (id)
-        join contacts c on c.workspace_id = ${workspaceId} and c.id = u.id ${joinValuesLateral(plan)}`
-    : sql`contacts c ${joinValues(plan)}`
-  const lead = plan.readsRelated && !candidateIds ? (plan.matches ?? plan.candidates[0]) : undefined
-  const inLead = lead ? sql`c.id in (${lead.ids}) and` : sql``
+  const lead = plan.readsRelated ? plan.candidates[0] : undefined
+  const inLead = lead ? sql`c.id in (select contact_id from (${lead.ids}) as lead) and` : sql``
   // A few whole rows are carried along in less time than they are looked up again.
   const whole = maxMatches === filterStrategy.maxSortedMatches
   const pageLimit = fetchLimit(limit)
@@ -309,13 +329,11 @@ const sortMatches = async (
     maxMatches === undefined
       ? pageLimit
       : sql`case when (select count(*) from found) > ${sql.lit(maxMatches)} then 1 else ${pageLimit} end`
-  const isMatch = plan.matches
-    ? sql`c.workspace_id = ${workspaceId}`
-    : plan.test({ as: candidateIds ? 'row' : 'set' })
   const { rows } = await sql<PageRow>`${sql.raw(CUSTOM_PLAN)}
     with found as materialized (
-      select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key from ${source}
-      where ${inLead} ${isMatch} ${afterCondition(request)}
+      select ${whole ? sql`c.*` : sql`c.id`}, ${sortKeys[sort.field].key} as sort_key
+      from contacts c ${joinValues(plan)}
+      where ${inLead} ${plan.test({ as: 'set' })} ${afterCondition(request)}
       ${matchLimit}
     ), page as materialized (
       select * from found order by ${orderBySortKey(sort, 'found')} limit ${rowLimit})

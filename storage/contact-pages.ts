@@ -84,6 +84,19 @@ export const selectPageRows = (
   order by ${orderBySortKey(request.sort, 'c')}`
 }
 
+/**
+ * The same from a page of ids and sort keys, with `counts`, columns that come in one row without a contact too where
+ * the page is empty.
+ */
+export const selectCountedPage = (plan: FilterPlan, request: PageRequest, counts: RawBuilder<unknown>) => sql`
+  select ${pageColumns(plan.workspaceId, request)}, counts.*
+  from (select ${counts}) as counts
+  left join (
+    select c.*, page.sort_key
+    from page join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = page.id) as c on true
+  left join contact_facts f on f.workspace_id = c.workspace_id and f.contact_id = c.id
+  order by ${orderBySortKey(request.sort, 'c')}`
+
 /** Selects the next `maxRows` contacts of the list, whether they match or not. */
 export const boundedScan = (plan: FilterPlan, request: PageRequest, maxRows: number) => {
   const { key } = sortKeys[request.sort.field]

@@ -39,6 +39,8 @@ export type CandidateQuery = {
   sorted?: boolean
   /** Each id once, and only of contacts that meet the condition. */
   exact?: boolean
+  /** Beside `contact_id` it returns the values of the contact, `attrs`. */
+  attrs?: boolean
 }
 
 export const candidateRank = {
@@ -111,7 +113,9 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
             sql`broadcast_recipients`,
             node.where.map(broadcastTest),
           ),
-          sorted: node.where.some(({ field, test }) => field === 'id' && test.op === 'eq'),
+          ...(node.where.some(({ field, test }) => field === 'id' && test.op === 'eq')
+            ? { sorted: true, exact: true }
+            : {}),
         },
       ]
     }
@@ -123,10 +127,11 @@ const isRange = (test: TimeTest): boolean => test.op !== 'ne' && test.op !== 'is
 const valuesOf = (test: { value: string } | { values: readonly string[] }): readonly string[] =>
   'values' in test ? test.values : [test.value]
 
-/** Candidates by a condition on the contact's own columns. */
+/** Candidates by a condition on the contact's own columns; exact where it is the whole condition. */
 const contactCandidates = ({ workspaceId }: PredicateScope, rank: number, test: Sql): CandidateQuery => ({
   rank,
   branches: 1,
+  exact: true,
   ids: sql`
     select c.id as contact_id from contacts c where c.workspace_id = ${workspaceId} and ${test}`,
 })
@@ -190,6 +195,7 @@ const rareCandidates = (scope: PredicateScope, text: string): CandidateQuery[] =
             sql`${sql.raw(rareCharacters('c.search'))} @> ${chars}::text[]`,
           ),
           derived: true,
+          exact: false,
         },
       ]
 }
@@ -211,7 +217,9 @@ const derivedNameCandidates = (scope: PredicateScope, test: TextTest): Candidate
         : folded?.hasTrigram && runs.length === 0
           ? sql`c.search ~ ${folded.inLine}`
           : undefined
-    return folding ? [{ ...contactCandidates(scope, candidateRank.text, folding), derived: true }] : []
+    return folding
+      ? [{ ...contactCandidates(scope, candidateRank.text, folding), derived: true, exact: false }]
+      : []
   }
   return isFoldedTest(test) && test.op !== 'notContains' && !hasTrigram(fold(test.value))
     ? rareCandidates(scope, test.value)

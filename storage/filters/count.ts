@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 import { loadCounter } from '../counters.ts'
 import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
-import { type FilterPlan, createFilterPlan, joinValuesLateral, joinValues } from './plan.ts'
+import { matchExpressions } from './leads.ts'
+import { type FilterPlan, createFilterPlan, joinValues, type Lead } from './plan.ts'
 import type { Condition } from './predicates.ts'
-import { estimateMatches, sampleContacts } from './sample.ts'
+import { estimateMatches, type Sample, sampleContacts } from './sample.ts'
 import { countStep, createStepSize, filterInSteps } from './steps.ts'
 import { filterStrategy } from './strategy.ts'
 
@@ -28,34 +29,34 @@ export const countMatches = async (
   const all = await loadCounter(tx, workspaceId, 'contacts')
   const plan = await createFilterPlan(tx, workspaceId, conditions, stepMs)
   if (plan.conditions.length === 0) return { count: all, approximate: false }
-  if (plan.matches) {
-    const { rows } = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
-      select count(*) as n from (${plan.matches.ids}) as found`.execute(tx)
-    return { count: Number(rows[0]!.n), approximate: false }
-  }
-  if (plan.candidateIds && stepMs !== undefined) {
-    const found = await filterInSteps(tx, plan, plan.candidateIds, createStepSize(stepMs))
+  if (plan.candidateIds && plan.stepMs !== undefined) {
+    const found = await filterInSteps(tx, plan, plan.candidateIds, createStepSize(plan.stepMs))
     return { count: found.length, approximate: false }
   }
-  if (plan.candidateIds)
-    return { count: await countCandidates(tx, plan, plan.candidateIds), approximate: false }
+  if (plan.candidateIds) return { count: 0, approximate: false }
+  for (const lead of plan.leads) {
+    const count = await countByLead(tx, plan, lead)
+    if (count !== undefined) return { count, approximate: false }
+  }
   const sampled = timeBudgetMs <= 0 ? undefined : await countInSteps(tx, plan, all, hasTime)
   return (
     sampled ?? {
-      count: estimateMatches(plan.sample ?? (await sampleContacts(tx, plan, [], stepSample(plan)))),
+      count: estimateMatches(plan.sample ?? (await sampleMatches(tx, plan, stepSample(plan)))),
       approximate: true,
     }
   )
 }
 
-const countCandidates = async (tx: Db, plan: FilterPlan, ids: readonly string[]): Promise<number> => {
-  const { rows } = await sql<{ n: string }>`${sql.raw(CUSTOM_PLAN)}
-    select count(*) as n
-    from unnest(${ids}::bigint[]) as u (id)
-    join contacts c on c.workspace_id = ${plan.workspaceId} and c.id = u.id
-    ${joinValuesLateral(plan)} where ${plan.test({ as: 'row' })}`.execute(tx)
-  return Number(rows[0]!.n)
+/** Returns the number of matches; undefined where the lead has too many candidates. */
+const countByLead = async (tx: Db, plan: FilterPlan, lead: Lead): Promise<number | undefined> => {
+  const { rows } = await sql<{ candidates: string; n: string }>`${sql.raw(CUSTOM_PLAN)}
+    with ${matchExpressions(plan, lead, sql`null`)}
+    select (select count(*) from lead) as candidates, (select count(*) from found) as n`.execute(tx)
+  return Number(rows[0]!.candidates) > filterStrategy.maxCandidates ? undefined : Number(rows[0]!.n)
 }
+
+const sampleMatches = (tx: Db, plan: FilterPlan, size?: number): Promise<Sample> =>
+  sampleContacts(tx, { ...plan, parts: [], rest: plan.test({ as: 'row' }) }, size)
 
 /** How many contacts a sample has; few where a statement must be short. */
 const stepSample = ({ stepMs }: FilterPlan): number | undefined =>
@@ -164,7 +165,7 @@ export const estimateTotal = async (
     const { count, approximate } = (await countInSteps(tx, plan, all, (ms) => ms < TOTAL_BUDGET_MS))!
     return { count: approximate ? Math.max(minimum, count) : count, approximate }
   }
-  const sample = plan.sample ?? (await sampleContacts(tx, plan, []))
+  const sample = plan.sample ?? (await sampleMatches(tx, plan))
   if (sample.all <= filterStrategy.maxCountedContacts)
     return (await countInSteps(tx, plan, sample.all, () => true))!
   return { count: Math.max(minimum, Math.round(estimate ?? estimateMatches(sample))), approximate: true }

@@ -24,7 +24,7 @@ export const exactCandidates = (
   const others = values.length === 0 ? labels.filter((node) => node !== first) : labels
   const base =
     values.length > 0
-      ? sql`select r.contact_id from contact_facts r
+      ? sql`select r.contact_id, r.attrs from contact_facts r
           where r.workspace_id = ${scope.workspaceId} and r.attrs @> ${mergeValues(values)}::jsonb`
       : // One contact may have several of the labels.
         sql`select ${scope.labels.get(first!)!.length === 1 ? sql`` : sql`distinct`} r.contact_id
@@ -43,6 +43,7 @@ export const exactCandidates = (
       branches: 1,
       derived: true,
       exact: true,
+      attrs: values.length > 0,
       sorted: values.length === 0 && scope.labels.get(first!)!.length === 1,
       ids: sql`${base}${sql.join(tests, sql``)}`,
     },

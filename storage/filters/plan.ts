@@ -4,7 +4,7 @@ import { CUSTOM_PLAN } from '../driver.ts'
 import { loadNames } from '../names-cache.ts'
 import type { ContactFilter } from './filter.ts'
 import { type CandidateQuery, candidateQueries, candidateRank } from './candidates.ts'
-import { allOf, type Sql, timeTest } from './comparisons.ts'
+import { type Sql, timeTest } from './comparisons.ts'
 import { exactCandidates } from './exact-candidates.ts'
 import { findMatchingValues } from './distinct-values.ts'
 import {
@@ -19,14 +19,24 @@ import { isNever, simplifyAll } from './simplify.ts'
 import { filterStrategy } from './strategy.ts'
 import { fold, hasTrigram } from '../text.ts'
 
+/**
+ * A way to all matches: the candidates of a query; those of them that meet the `narrowed` conditions, whose
+ * contacts an index lists; and then a test of each for the `rest`.
+ */
+export type Lead = {
+  query: CandidateQuery
+  narrowed: readonly Condition[]
+  rest: readonly Condition[]
+}
+
 /** How to find the contacts that meet all conditions. */
 export type FilterPlan = {
   workspaceId: string
   conditions: readonly Condition[]
-  /** Contains the ids of all matches; undefined when there are too many, or no index finds them. */
+  /** Contains the ids of all matches, where statements must be short; empty where nothing can match. */
   candidateIds: readonly string[] | undefined
-  /** Returns the ids of exactly the matches. */
-  matches: CandidateQuery | undefined
+  /** What to begin with in turn, until one has few candidates; the most selective first. */
+  leads: readonly Lead[]
   /** Undefined when no sample was read. */
   sample: Sample | undefined
   /** The sample shows that many match. */
@@ -39,8 +49,8 @@ export type FilterPlan = {
   readsRelated: boolean
   /** Some condition reads `f`. */
   readsValues: boolean
-  /** The test of a contact `c` with its values `f`. */
-  test: (form: PredicateForm) => Sql
+  /** The test of a contact `c` with its values `f`: of all conditions, or of some. */
+  test: (form: PredicateForm, of?: readonly Condition[]) => Sql
 }
 
 /** Branches of an `or` whose ids a short statement reads. */
@@ -66,13 +76,15 @@ export const createFilterPlan = async (
   stepMs?: number,
 ): Promise<FilterPlan> => {
   const labels = await resolveLabelIds(tx, workspaceId, given.flatMap(listNodes))
-  const conditions = simplifyAll(labels, given)
+  const possible = simplifyAll({ labels }, given)
+  const values = await findMatchingValues(tx, workspaceId, possible.flatMap(listNodes))
+  const conditions = values.size > 0 ? simplifyAll({ labels, values }, possible) : possible
   const nodes = conditions.flatMap(listNodes)
   const readsEmail = nodes.some((node) => node.kind === 'text' && node.field === 'email')
   const scope = {
     workspaceId,
     labels,
-    values: await findMatchingValues(tx, workspaceId, nodes),
+    values,
     emailFieldId: readsEmail
       ? (await loadNames(tx, workspaceId, null)).fields.find((field) => field.key === 'email')?.id
       : undefined,
@@ -84,16 +96,13 @@ export const createFilterPlan = async (
     readsValues: nodes.some((node) => node.kind === 'attributes'),
     stepMs: undefined,
     candidateIds: undefined,
-    matches: undefined,
+    leads: [],
     sample: undefined,
     isCommon: false,
     candidates: [],
-    test: (form) =>
+    test: (form, of = conditions) =>
       sql.join(
-        [
-          sql`c.workspace_id = ${workspaceId}`,
-          ...conditions.map((node) => toPredicate({ ...scope, form }, node)),
-        ],
+        [sql`c.workspace_id = ${workspaceId}`, ...of.map((node) => toPredicate({ ...scope, form }, node))],
         sql` and `,
       ),
   }
@@ -119,50 +128,45 @@ const planShortSteps = async (tx: Db, plan: FilterPlan): Promise<FilterPlan> => 
 }
 
 /**
- * Ranks the conditions by how many contacts of a sample meet them, and reads the ids that meet the most
- * selective ones.
+ * Ranks the conditions by how many contacts of a sample meet them. Those that few contacts meet are what to
+ * begin with.
  */
 const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<FilterPlan> => {
   const targets = listProbeTargets(scope, plan.conditions)
+  const toLeads = (few: readonly (ProbeTarget & { size?: number })[]): Lead[] =>
+    few.map((target) => toLead(plan.conditions, targets, target)).slice(0, filterStrategy.maxProbes)
   const [first] = targets
   // The few contacts with an exact value need no sample.
-  if (first && first.query.rank <= candidateRank.exact && plan.readsRelated) {
-    const candidates = targets.map(({ query }) => query)
-    return { ...plan, candidates, candidateIds: await probeTargets(tx, targets) }
-  }
-  const sample = await sampleContacts(
-    tx,
-    plan,
-    targets
-      .slice(0, filterStrategy.maxRankedConditions)
-      .map(({ covered }) =>
-        allOf(covered.map((node) => toPredicate({ ...scope, form: { as: 'row' } }, node))),
-      ),
-  )
+  if (first && first.query.rank <= candidateRank.exact && plan.readsRelated)
+    return { ...plan, candidates: targets.map(({ query }) => query), leads: toLeads(targets) }
+  const ranked = targets.slice(0, filterStrategy.maxRankedConditions)
+  const inPart = new Set(ranked.flatMap(({ covered }) => covered))
+  const sample = await sampleContacts(tx, {
+    ...plan,
+    parts: ranked.map(({ covered }) => plan.test({ as: 'row' }, covered)),
+    rest: plan.test(
+      { as: 'row' },
+      plan.conditions.filter((node) => !inPart.has(node)),
+    ),
+  })
   const perSample = sample.all / Math.max(1, sample.seen)
-  const bySelectivity = targets
-    .map((target, n) => ({ ...target, met: sample.parts[n] ?? Infinity }))
-    .toSorted((a, b) => a.met - b.met)
+  for (const [n, target] of ranked.entries()) target.size = sample.parts[n]! * perSample
+  const bySelectivity = targets.toSorted((a, b) => (a.size ?? Infinity) - (b.size ?? Infinity))
   const isCommon =
     sample.matched >= filterStrategy.minSampleMatches && estimateMatches(sample) >= countableMatches()
-  const ranked: FilterPlan = {
+  const few = bySelectivity.filter(
+    ({ size = 0, query }) =>
+      (plan.readsRelated || query.derived || plan.conditions.length > 1) &&
+      // A common condition would gather all its rows from a trigram index before it returns the first.
+      size <= filterStrategy.maxCandidates,
+  )
+  return {
     ...plan,
     candidates: bySelectivity.map(({ query }) => query),
     sample,
     isCommon,
+    leads: isCommon ? [] : toLeads(few),
   }
-  const [best] = bySelectivity
-  if (isCommon || !best) return ranked
-  if (best.query.exact && plan.conditions.every((node) => best.covered.includes(node)))
-    return { ...ranked, matches: best.query }
-  // A common condition is not worth a probe, which would gather all its rows from a trigram index before it
-  // returns the first.
-  const worthProbing = bySelectivity.filter(
-    ({ met, query }) =>
-      (plan.readsRelated || query.derived) &&
-      (met === Infinity || met * perSample <= filterStrategy.maxCandidates),
-  )
-  return { ...ranked, candidateIds: await probeTargets(tx, worthProbing) }
 }
 
 /** How much more a sample must show before it is certain that a limit is exceeded. */
@@ -172,10 +176,36 @@ const countableMatches = (): number => COMMON_FACTOR * filterStrategy.maxExactTo
 
 type Scope = Omit<PredicateScope, 'form'>
 
+/** Conditions that must hold, a candidate query for them, and about how many contacts meet them. */
+type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; size?: number }
+
+/** Contacts that an index lists in the time that one candidate is looked up in. */
+const LISTED_PER_LOOK_UP = 20
+
 /**
- * Conditions that must hold, and a candidate query for them.
+ * Returns what else is needed after the candidates of a target. A time or a flag of which an index lists all contacts
+ * narrows them down before they are looked up.
  */
-type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery }
+const toLead = (
+  conditions: readonly Condition[],
+  targets: readonly ProbeTarget[],
+  { covered, query, size = filterStrategy.maxCandidates }: ProbeTarget,
+): Lead => {
+  const done = query.exact ? covered : []
+  const maxListed = LISTED_PER_LOOK_UP * Math.max(size, filterStrategy.maxFirstRows)
+  const listed = targets.find(
+    (target) =>
+      !target.covered.some((node) => covered.includes(node)) &&
+      target.covered.every(({ kind }) => kind === 'time' || kind === 'flag') &&
+      target.size !== undefined &&
+      target.size <= maxListed,
+  )
+  return {
+    query,
+    narrowed: listed?.covered ?? [],
+    rest: conditions.filter((node) => !done.includes(node) && !listed?.covered.includes(node)),
+  }
+}
 
 /** Returns the candidate query of each condition that must hold and has one, the most selective first. */
 const listCandidates = (scope: Scope, conditions: readonly Condition[]): CandidateQuery[] =>
@@ -250,18 +280,6 @@ const resolveLabelIds = async (
       as v (n, found)`.execute(tx)
   for (const { n, found } of rows) labels.set(unresolved[n]!, found)
   return labels
-}
-
-/**
- * Returns the ids that the first query finds which finds few; undefined when all find too many. The planner's
- * estimates cannot replace this: they were measured to be wrong by a factor of hundreds.
- */
-const probeTargets = async (tx: Db, targets: readonly ProbeTarget[]): Promise<string[] | undefined> => {
-  for (const { query } of targets.slice(0, filterStrategy.maxProbes)) {
-    const ids = await probeCandidates(tx, query, filterStrategy.maxCandidates)
-    if (ids) return ids
-  }
-  return undefined
 }
 
 /** Returns the ids of a candidate query; undefined when it finds more than `max`, of which one more is read. */

@@ -99,6 +99,25 @@ export const toPredicate = (scope: PredicateScope, node: Condition): Sql => {
   }
 }
 
+/** Whether a condition is on columns of the contact `c` beside its id. */
+export const readsContact = (node: Condition): boolean => {
+  switch (node.kind) {
+    case 'and':
+    case 'or':
+      return node.of.some(readsContact)
+    case 'not':
+      return readsContact(node.of)
+    case 'query':
+    case 'time':
+    case 'flag':
+      return true
+    case 'text':
+      return node.field !== 'email' || !isFoldedTest(node.test)
+    default:
+      return false
+  }
+}
+
 /** `some`, or `none`, of what the test is about. */
 const quantified = (quantifier: 'some' | 'none', test: Sql): Sql =>
   quantifier === 'some' ? test : sql`(${test}) is not true`

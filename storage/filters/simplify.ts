@@ -1,4 +1,4 @@
-import type { ContactFilter, TimeTest, ValueCondition } from './filter.ts'
+import type { ContactFilter, MatchingValues, TextTest, TimeTest, ValueCondition } from './filter.ts'
 import { type Condition, valueConditions } from './predicates.ts'
 
 /*
@@ -6,7 +6,8 @@ import { type Condition, valueConditions } from './predicates.ts'
  * knows nothing of them, and reads every contact.
  */
 
-type Labels = ReadonlyMap<ContactFilter, readonly string[]>
+/** The ids of the labels that nodes select, and the values that tests select. */
+type Known = { labels: ReadonlyMap<ContactFilter, readonly string[]>; values?: MatchingValues }
 
 /** Met by every contact, and by none. */
 const ALWAYS: Condition = { kind: 'and', of: [] }
@@ -16,45 +17,48 @@ export const isNever = (node: Condition): boolean => node.kind === 'or' && node.
 
 /**
  * Returns equivalent conditions that must all hold: without those that always do, and `NEVER` alone when they
- * contradict each other. Nodes that stay are the given objects, since `labels` is by object.
+ * contradict each other. Nodes that stay are the given objects, since what is known is by object.
  */
-export const simplifyAll = (labels: Labels, conditions: readonly Condition[]): readonly Condition[] => {
-  const all = conjunction(labels, conditions)
+export const simplifyAll = (known: Known, conditions: readonly Condition[]): readonly Condition[] => {
+  const all = conjunction(known, conditions)
   return all.kind === 'and' ? all.of : [NEVER]
 }
 
 /** Returns an `and` without an `and` in it, or `NEVER`. */
-const conjunction = (labels: Labels, conditions: readonly Condition[]): Condition => {
+const conjunction = (known: Known, conditions: readonly Condition[]): Condition => {
   const parts = conditions
-    .map((node) => simplify(labels, node))
+    .map((node) => simplify(known, node))
     .flatMap((node): readonly Condition[] => (node.kind === 'and' ? node.of : [node]))
-  if (parts.some(isNever) || contradict(labels, parts)) return NEVER
+  if (parts.some(isNever) || contradict(known, parts)) return NEVER
   return { kind: 'and', of: parts as ContactFilter[] }
 }
 
-const simplify = (labels: Labels, node: Condition): Condition => {
+const simplify = (known: Known, node: Condition): Condition => {
   switch (node.kind) {
     case 'and': {
-      const all = conjunction(labels, node.of)
+      const all = conjunction(known, node.of)
       return all.kind === 'and' && all.of.length === 1 ? all.of[0]! : all
     }
     case 'or': {
-      const parts = node.of.map((child) => simplify(labels, child)).filter((child) => !isNever(child))
+      const parts = node.of.map((child) => simplify(known, child)).filter((child) => !isNever(child))
       if (parts.some(isAlways)) return ALWAYS
       return parts.length === 1 ? parts[0]! : { kind: 'or', of: parts as ContactFilter[] }
     }
     case 'not': {
-      const child = simplify(labels, node.of)
+      const child = simplify(known, node.of)
       if (isAlways(child)) return NEVER
       if (isNever(child)) return ALWAYS
       return child.kind === 'not' ? child.of : { kind: 'not', of: child as ContactFilter }
     }
     case 'tags':
     case 'groups':
-      if (labels.get(node)?.length !== 0 || node.quantifier === 'every') return node
+      if (known.labels.get(node)?.length !== 0 || node.quantifier === 'every') return node
       return node.quantifier === 'some' ? NEVER : ALWAYS
     case 'attributes': {
-      const impossible = valueConditions(node.field, node.where) === false || contradictValues([node])
+      const impossible =
+        valueConditions(node.field, node.where) === false ||
+        node.where.some(({ test }) => known.values?.get(test as TextTest)?.length === 0) ||
+        contradictValues([node])
       return !impossible ? node : node.quantifier === 'some' ? NEVER : ALWAYS
     }
     default:
@@ -63,39 +67,43 @@ const simplify = (labels: Labels, node: Condition): Condition => {
 }
 
 /** Whether conditions that must all hold exclude each other. Overlooks some that do. */
-const contradict = (labels: Labels, parts: readonly Condition[]): boolean => {
-  const required = new Set(parts.map((node) => signature(labels, node)))
+const contradict = (known: Known, parts: readonly Condition[]): boolean => {
+  const required = new Set(parts.map((node) => signature(known, node)))
   const excluded = parts.flatMap((node): string[] =>
     node.kind === 'not'
-      ? [signature(labels, node.of)]
+      ? [signature(known, node.of)]
       : 'quantifier' in node && node.quantifier === 'none'
-        ? [signature(labels, { ...node, quantifier: 'some' } as ContactFilter, node)]
+        ? [signature(known, { ...node, quantifier: 'some' } as ContactFilter, node)]
         : [],
   )
   return (
     excluded.some((text) => required.has(text)) ||
-    contradictLabels(labels, parts) ||
+    contradictLabels(known, parts) ||
     contradictByField(parts) ||
     contradictTimes(parts)
   )
 }
 
 /** The same for equal conditions. `labelled`: the node that has the entry in `labels`. */
-const signature = (labels: Labels, node: Condition, labelled: Condition = node): string =>
+const signature = (known: Known, node: Condition, labelled: Condition = node): string =>
   node.kind === 'tags' || node.kind === 'groups'
-    ? JSON.stringify([node.kind, node.quantifier, labels.get(labelled as ContactFilter)?.toSorted() ?? null])
+    ? JSON.stringify([
+        node.kind,
+        node.quantifier,
+        known.labels.get(labelled as ContactFilter)?.toSorted() ?? null,
+      ])
     : JSON.stringify(node)
 
 /** Some of these tags, but none of the same and perhaps others. */
-const contradictLabels = (labels: Labels, parts: readonly Condition[]): boolean =>
+const contradictLabels = (known: Known, parts: readonly Condition[]): boolean =>
   parts.some(
     (has) =>
       (has.kind === 'tags' || has.kind === 'groups') &&
       has.quantifier === 'some' &&
       parts.some((lacks) => {
         if (lacks.kind !== has.kind || lacks.quantifier !== 'none') return false
-        const lacking = labels.get(lacks)
-        const having = labels.get(has)
+        const lacking = known.labels.get(lacks)
+        const having = known.labels.get(has)
         return lacking === undefined || having?.every((id) => lacking.includes(id)) === true
       }),
   )
