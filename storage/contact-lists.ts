@@ -233,7 +233,7 @@ const findByLead = async (
     ${selectCountedPage(
       plan,
       request,
-      sql`(select count(*) from found) as total, (select count(*) from lead) as candidates`,
+      sql`(select n from size) as total, (select candidates from size) as candidates`,
     )}`.execute(tx)
   return Number(rows[0]!.candidates) > filterStrategy.maxCandidates
     ? undefined
@@ -247,19 +247,23 @@ const findByLead = async (
  */
 const sortFound = (plan: FilterPlan, request: PageRequest, limited: Sql): Sql => {
   const { sort, limit } = request
-  const n = sql`(select count(*) from found)`
+  const rows = 2 * filterStrategy.maxScannedRows
   return sql`
     near as materialized (
-      select c.id, c.sort_key from (${boundedScan(plan, request, 2 * filterStrategy.maxScannedRows)}) as c
-      where ${n} * ${n} * ${sql.lit(LISTED_PER_LOOK_UP[sort.field])} > ${fetchLimit(limit)} * (
-          select sum(n) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts')
+      select c.id, c.sort_key from (${boundedScan(plan, request, rows)}) as c
+      where (
+          select n * n * ${sql.lit(LISTED_PER_LOOK_UP[sort.field])} > ${fetchLimit(limit)} * (
+              select sum(n) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts')
+            and candidates <= ${sql.lit(filterStrategy.maxCandidates)}
+          from size)
         and (c.id in (select id from found)) is true ${limited}
     ), far as materialized (
       select c.id, c.sort_key from (
         select c.id, ${sortKeys[sort.field].key} as sort_key from found cross join lateral (
           select * from contacts c
           where c.workspace_id = ${plan.workspaceId} and c.id = found.id limit 1) as c
-        where (select count(*) from near) < ${fetchLimit(limit)} ${afterCondition(request)}) as c ${limited}
+        where (select count(*) from near) < ${fetchLimit(limit)}
+          and (select candidates from size) <= ${sql.lit(filterStrategy.maxCandidates)} ${afterCondition(request)}) as c ${limited}
     ), page as materialized (
       select id, sort_key from far
       union all select id, sort_key from near where (select count(*) from near) = ${fetchLimit(limit)})`

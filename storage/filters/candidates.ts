@@ -221,7 +221,8 @@ const derivedNameCandidates = (scope: PredicateScope, test: TextTest): Candidate
       ? [{ ...contactCandidates(scope, candidateRank.text, folding), derived: true, exact: false }]
       : []
   }
-  return isFoldedTest(test) && test.op !== 'notContains' && !hasTrigram(fold(test.value))
+  // The index of names has all that begin alike.
+  return (test.op === 'contains' || test.op === 'endsWith') && !hasTrigram(fold(test.value))
     ? rareCandidates(scope, test.value)
     : []
 }

@@ -51,7 +51,7 @@ export const countMatches = async (
 const countByLead = async (tx: Db, plan: FilterPlan, lead: Lead): Promise<number | undefined> => {
   const { rows } = await sql<{ candidates: string; n: string }>`${sql.raw(CUSTOM_PLAN)}
     with ${matchExpressions(plan, lead, sql`null`)}
-    select (select count(*) from lead) as candidates, (select count(*) from found) as n`.execute(tx)
+    select candidates, n from size`.execute(tx)
   return Number(rows[0]!.candidates) > filterStrategy.maxCandidates ? undefined : Number(rows[0]!.n)
 }
 

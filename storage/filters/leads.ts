@@ -8,56 +8,57 @@ import { filterStrategy } from './strategy.ts'
 export const looksUpContacts = ({ rest }: Lead): boolean => rest.some(readsContact)
 
 /**
- * Returns common table expressions: `lead`, up to `maxCandidates` candidates and one more if there are more;
- * `found`, the ids of all matches, or nothing where `lead` has too many; with `sort_key`, null where no contact was
- * looked up; then also only those `after` a position. Related records are tested without the row of the contact, which only those are looked up in that
- * passed.
+ * Returns common table expressions. `found`: the ids of all matches, with `sort_key`, null where no contact was
+ * looked up. `size`: their number, `n`, and that of the `candidates`, of which one more than `maxCandidates` is read;
+ * `found` is then of no use. Related records are tested without the row of the contact, which only those are looked
+ * up in that passed; then only those are found that come `after` a position.
  */
-export const matchExpressions = (
-  plan: FilterPlan,
-  { query, narrowed, rest }: Lead,
-  sortKey: Sql,
-  after: Sql = sql``,
-): Sql => {
-  const { workspaceId } = plan
-  const max = filterStrategy.maxCandidates
+export const matchExpressions = (plan: FilterPlan, lead: Lead, sortKey: Sql, after: Sql = sql``): Sql => {
+  const { query, narrowed, rest } = lead
+  const limited = sql`select * from (${query.ids}) as lead limit ${sql.lit(filterStrategy.maxCandidates + 1)}`
+  if (query.exact && rest.length === 0 && narrowed.length === 0)
+    return sql`
+      found as materialized (select contact_id as id, null as sort_key from (${limited}) as lead),
+      size as materialized (select count(*) as n, count(*) as candidates from found)`
   const own = rest.filter(readsContact)
-  const related = rest.filter((node) => !own.includes(node))
-  const few = sql`(select count(*) from lead) <= ${sql.lit(max)}`
-  // Lists all contacts that meet the conditions: a look-up in a hash takes less time than one in a table.
-  const listed = sql`
-    select c.id, c.workspace_id from contacts c
-    where ${few} and ${plan.test({ as: 'row' }, narrowed)} and (c.id in (select contact_id from lead)) is true`
-  const candidates = sql`
-    select ${query.exact ? sql`` : sql`distinct`} contact_id as id, ${workspaceId}::bigint as workspace_id
-      ${query.attrs ? sql`, attrs` : sql``}
-    from lead where ${few}`
-  const withValues =
+  const found =
+    own.length === 0
+      ? sql`select id, null as sort_key from (${testCandidates(plan, lead)}) as candidate`
+      : sql`
+        select c.id, ${sortKey} as sort_key
+        from (${testCandidates(plan, lead)} offset 0) as candidate cross join lateral (
+          select * from contacts c
+          where c.workspace_id = ${plan.workspaceId} and c.id = candidate.id limit 1) as c
+        ${joinValuesLateral(plan)}
+        where ${plan.test({ as: 'row' }, own)} ${after}`
+  return sql`
+    lead as materialized (${limited}),
+    lead_size as materialized (select count(*) as n from lead),
+    found as materialized (${found}),
+    size as materialized (
+      select count(*) as n, (select n from lead_size) as candidates from found)`
+}
+
+/** Selects the ids of the candidates that meet all but the conditions on the contact itself. */
+const testCandidates = (plan: FilterPlan, { query, narrowed, rest }: Lead): Sql => {
+  const few = sql`(select n from lead_size) <= ${sql.lit(filterStrategy.maxCandidates)}`
+  const candidates =
+    narrowed.length > 0
+      ? // Lists all contacts that meet the conditions: a look-up in a hash takes less time than one in a table.
+        sql`
+        select c.id, c.workspace_id from contacts c
+        where ${few} and ${plan.test({ as: 'row' }, narrowed)} and (c.id in (select contact_id from lead)) is true`
+      : sql`
+        select ${query.exact ? sql`` : sql`distinct`} contact_id as id,
+          ${plan.workspaceId}::bigint as workspace_id ${query.attrs ? sql`, attrs` : sql``}
+        from lead where ${few} order by 1`
+  const related = rest.filter((node) => !readsContact(node))
+  const values =
     query.attrs && narrowed.length === 0
       ? sql`cross join lateral (select c.attrs) as f`
       : joinValuesLateral(plan)
-  const tested =
-    related.length === 0
-      ? narrowed.length > 0
-        ? listed
-        : candidates
-      : sql`
-        select c.id from (${narrowed.length > 0 ? listed : candidates} offset 0) as c ${withValues}
-        where ${plan.test({ as: 'row' }, related)}`
-  return sql`
-    lead as materialized (
-      select * from (${query.ids}) as lead limit ${sql.lit(max + 1)}
-    ), candidate as materialized (${tested}
-    ), found as materialized (
-      ${
-        own.length === 0
-          ? sql`select id, null as sort_key from candidate`
-          : sql`
-            select c.id, ${sortKey} as sort_key
-            from candidate cross join lateral (
-              select * from contacts c
-              where c.workspace_id = ${workspaceId} and c.id = candidate.id limit 1) as c
-            ${joinValuesLateral(plan)}
-            where ${plan.test({ as: 'row' }, own)} ${after}`
-      })`
+  return related.length === 0
+    ? candidates
+    : sql`
+      select c.id from (${candidates} offset 0) as c ${values} where ${plan.test({ as: 'row' }, related)}`
 }

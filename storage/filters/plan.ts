@@ -133,12 +133,16 @@ const planShortSteps = async (tx: Db, plan: FilterPlan): Promise<FilterPlan> => 
  */
 const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<FilterPlan> => {
   const targets = listProbeTargets(scope, plan.conditions)
-  const toLeads = (few: readonly (ProbeTarget & { size?: number })[]): Lead[] =>
-    few.map((target) => toLead(plan.conditions, targets, target)).slice(0, filterStrategy.maxProbes)
+  const toLeads = (few: readonly ProbeTarget[]): Lead[] =>
+    few.map((target) => toLead(plan.conditions, targets, target))
   const [first] = targets
   // The few contacts with an exact value need no sample.
-  if (first && first.query.rank <= candidateRank.exact && plan.readsRelated)
-    return { ...plan, candidates: targets.map(({ query }) => query), leads: toLeads(targets) }
+  if (first && first.query.rank <= candidateRank.exact)
+    return {
+      ...plan,
+      candidates: targets.map(({ query }) => query),
+      leads: toLeads(targets).slice(0, filterStrategy.maxProbes),
+    }
   const ranked = targets.slice(0, filterStrategy.maxRankedConditions)
   const inPart = new Set(ranked.flatMap(({ covered }) => covered))
   const sample = await sampleContacts(tx, {
@@ -154,18 +158,19 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
   const bySelectivity = targets.toSorted((a, b) => (a.size ?? Infinity) - (b.size ?? Infinity))
   const isCommon =
     sample.matched >= filterStrategy.minSampleMatches && estimateMatches(sample) >= countableMatches()
-  const few = bySelectivity.filter(
-    ({ size = 0, query }) =>
-      (plan.readsRelated || query.derived || plan.conditions.length > 1) &&
-      // A common condition would gather all its rows from a trigram index before it returns the first.
-      size <= filterStrategy.maxCandidates,
+  // A common condition would gather all its rows from a trigram index before it returns the first.
+  const leads = toLeads(bySelectivity.filter(({ size = 0 }) => size <= filterStrategy.maxCandidates)).filter(
+    ({ query, narrowed, rest }) =>
+      plan.readsRelated ||
+      query.derived ||
+      (rest.length === 0 && narrowed.some(({ kind }) => kind === 'flag')),
   )
   return {
     ...plan,
     candidates: bySelectivity.map(({ query }) => query),
     sample,
     isCommon,
-    leads: isCommon ? [] : toLeads(few),
+    leads: isCommon ? [] : leads.slice(0, filterStrategy.maxProbes),
   }
 }
 

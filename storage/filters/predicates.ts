@@ -163,7 +163,12 @@ const columnTest = (field: Exclude<TextField, 'email'>, test: TextTest): Sql => 
   const hints = trigramPatterns(field, test).map((pattern) => sql`c.search like ${pattern}`)
   if (field === 'name') {
     if (isFoldedTest(test))
-      return allOf([...hints, sql`c.name is not null`, foldedTest(sql`c.name_key`, test)])
+      return allOf([
+        ...hints,
+        // The key of an absent name is empty. An index that has only the key may suffice for the others.
+        ...(test.op === 'notContains' || fold(test.value) === '' ? [sql`c.name is not null`] : []),
+        foldedTest(sql`c.name_key`, test),
+      ])
     if (test.op === 'eq') return sql`(c.name_key = ${fold(test.value)} and c.name = ${test.value})`
     if (test.op === 'in')
       return sql`(c.name_key = any(${toTextArray(test.values.map(fold))})
