@@ -56,6 +56,18 @@ const filterCases: [JsonObject, number[]][] = [
     },
     [2],
   ],
+  [
+    {
+      or: [
+        { attributes: { some: { attributeName: { eq: 'member' }, booleanValue: { eq: true } } } },
+        city({ eq: 'Oslo' }),
+      ],
+    },
+    [0, 2],
+  ],
+  [{ and: [tagged('VIP'), { createdAt: { gte: '-1d' } }, { name: { contains: 'q' } }] }, [1]],
+  [{ and: [tagged('VIP'), { createdAt: { gte: '-1d' } }, untagged('lead')] }, [1]],
+  [{ name: { startsWith: 'x' }, starred: { eq: true } }, []],
   [{ name: { contains: '§' } }, [0]],
   [{ name: { contains: 'QV' } }, [1]],
   [{ name: { startsWith: 'x' } }, [2, 3]],
