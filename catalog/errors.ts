@@ -40,6 +40,14 @@ export const errors = {
     description: 'The key does not hold the scope that the operation needs; `scope` names it.',
     fix: 'Use a key that holds the scope; `wcrm admin keys create --scopes` creates one.',
   },
+  declined: {
+    status: 403,
+    title: 'Declined',
+    description:
+      'A person declined this call, or nobody approved it in time (`reason` is `expired`), or it was withdrawn ' +
+      '(`cancelled`). `approval_id` names the request, `note` is what the person said.',
+    fix: 'Leave it. Do not try the same in another way; ask the person if it matters.',
+  },
   not_found: {
     status: 404,
     title: 'Not found',
@@ -59,8 +67,8 @@ export const errors = {
       'The request conflicts with the current state: something with this name exists, or a ' +
       'request with the same Idempotency-Key is still running. `reason` says which.',
     fix:
-      'Read the record again, then decide; if a request is still running, wait and retry with the ' +
-      'same key.',
+      'Read the record again, then decide: as it is, the same request is refused again. Only with the reason ' +
+      '`still_running`, wait and retry with the same key.',
   },
   window_closed: {
     status: 409,
@@ -110,7 +118,9 @@ export const errors = {
     title: 'Upstream error',
     description:
       'The messaging provider or a backing service refused the request, or its response was unexpected.',
-    fix: 'Read `detail`; retry with the same Idempotency-Key, which never runs a change twice.',
+    fix:
+      'Correct what `detail` names; as it is, the provider refuses it again. Only with the reason ' +
+      '`outcome_unknown`, repeat it with the same Idempotency-Key, which tells what became of it.',
   },
   service_unconfigured: {
     status: 503,
@@ -143,6 +153,7 @@ export type ErrorCode = keyof typeof errors
  * not allow; an operation lists the code too when its caller may lack a permission.
  */
 export const commonErrors: readonly ErrorCode[] = [
+  'declined',
   'invalid_input',
   'unauthenticated',
   'entitlement_required',

@@ -10,6 +10,33 @@ export const UNTRUSTED = 'x-untrusted'
  */
 export const untrusted = <T extends z.ZodType>(schema: T): T => schema.meta({ [UNTRUSTED]: true })
 
+/** Scripts in which a joiner between two letters is spelling. */
+const JOINED_SCRIPTS =
+  '\\p{sc=Arab}\\p{sc=Syrc}\\p{sc=Mong}\\p{sc=Nkoo}\\p{sc=Deva}\\p{sc=Beng}\\p{sc=Guru}\\p{sc=Gujr}' +
+  '\\p{sc=Orya}\\p{sc=Taml}\\p{sc=Telu}\\p{sc=Knda}\\p{sc=Mlym}\\p{sc=Sinh}\\p{sc=Khmr}\\p{sc=Mymr}'
+/** Joiners and variation selectors that belong to what is seen: emoji, and letters of those scripts. */
+const VISIBLE =
+  '(?<=[\\p{Extended_Pictographic}\\p{EMod}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|' +
+  `(?<=[${JOINED_SCRIPTS}])[\\u200c\\u200d](?=[${JOINED_SCRIPTS}])|(?<=[\\p{Emoji}])[\\ufe0e\\ufe0f]`
+/** Format characters that are seen: signs before numbers in Arabic and Syriac texts. */
+const SIGNS = '[\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2]'
+/**
+ * A pattern (`v`) of what nobody sees, and of what moves the eye: format characters such as zero-width and direction ones, tags
+ * (U+E0000…), variation selectors, fillers, and separators of lines that are no line breaks. The first group is what only looks like it.
+ */
+export const HIDDEN = `(${VISIBLE})|[[\\p{Cf}\\p{DI}\\u2028\\u2029]--${SIGNS}]`
+
+const HIDDEN_TEXT = new RegExp(`${HIDDEN}|(?![\\n\\t])\\p{Cc}`, 'gv')
+
+/**
+ * Writes the characters of a text that nobody sees, and those that turn its direction, as `\u{202e}`, so that a
+ * person judges what is there. Line breaks stay, and what belongs to emoji and to joined scripts.
+ */
+export const showHidden = (text: string): string =>
+  text.replace(HIDDEN_TEXT, (found: string, visible: string | undefined) =>
+    visible !== undefined ? found : `\\u{${found.codePointAt(0)!.toString(16)}}`,
+  )
+
 /**
  * What nobody sees by itself: controls, spaces, format characters such as zero-width and bidi ones, tags, and
  * fillers, which Unicode counts as letters or symbols.

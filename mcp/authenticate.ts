@@ -71,7 +71,7 @@ export const authenticateRequest = async (
       token: '',
       clientId: actor.key.id,
       scopes: [...actor.key.scopes],
-      extra: { ...selection, test: actor.key.test, address },
+      extra: { ...selection, actor, address },
     }
   } catch (error) {
     if (error instanceof Problem) return problemResponse(app, requestId, error)

@@ -7,55 +7,77 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
+import { summarizeCall } from '../server/approvals/call-summary.ts'
 import type { App } from '../server/core/app.ts'
+import type { Actor } from '../server/core/context.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
 import { type CallRequest, perform } from '../server/core/perform.ts'
+import { Problem } from '../server/core/problem.ts'
 import type { CallResponse } from '../server/core/respond.ts'
 
 /** How long a person may take to answer. */
 const CONFIRMATION_TTL_MS = 600_000
-const MAX_SHOWN_CHARACTERS = 2000
+/** A question that is longer is not asked in a client, which might cut it. */
+const MAX_QUESTION_CHARACTERS = 10_000
+
+type ToolCall = CallRequest & { input: Record<string, unknown> }
+type Confirmation = { ask: InputRequiredResult } | { refused: CallResponse } | { call: CallRequest }
 
 /**
  * Asks the person behind the client to confirm a call that needs a confirm verb (MCP 2026-07-28, multi
  * round-trip requests): an argument written by a model is not a person's consent. A dry run comes first, so
  * that nobody is asked about a call that would fail. The question carries a state that is sealed to this key,
- * operation and input; the call runs when the state comes back with the verb. Clients that cannot ask get
+ * operation and input; the call runs when the state comes back with the verb. A no is final: it is stored under
+ * the idempotency key of the question, so that the same state with a yes finds it. Clients that cannot ask get
  * `confirm_required`.
  */
 export const confirmCall = async (
   app: App,
   op: Operation,
-  call: CallRequest & { input: Record<string, unknown> },
-  caller: { keyId: string; test: boolean },
+  call: ToolCall,
+  actor: Actor,
   context: ServerContext,
-): Promise<{ ask: InputRequiredResult } | { refused: CallResponse } | { call: CallRequest }> => {
-  if (op.confirm === undefined || caller.test || call.input.dry_run === true || !canElicit(context))
+): Promise<Confirmation> => {
+  if (op.confirm === undefined || actor.key.test || call.input.dry_run === true || !canElicit(context))
     return { call }
-  const binding = `${caller.keyId}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
+  const binding = `${actor.key.id}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
   const key = response.kind === 'elicit' ? openState(app, context, binding) : undefined
   if (response.kind === 'elicit' && key !== undefined) {
-    const isConfirmed = response.action === 'accept' && response.content?.confirm === op.confirm
-    return { call: isConfirmed ? { ...call, confirm: op.confirm, idempotencyKey: key } : call }
+    const answered = { ...call, idempotencyKey: key }
+    if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
+    if (response.content?.confirm === op.confirm) return { call: { ...answered, confirm: op.confirm } }
   }
+  return await ask(app, op, call, { actor, binding, key: key ?? call.idempotencyKey })
+}
+
+/** Rehearses the call and returns the question, or what the dry run refuses. */
+const ask = async (
+  app: App,
+  op: Operation,
+  call: ToolCall,
+  { actor, binding, key }: { actor: Actor; binding: string; key: string | undefined },
+): Promise<Confirmation> => {
   const dryRun = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   if (dryRun.status >= 400) return { refused: dryRun }
+  const output = JSON.parse(dryRun.body) as Record<string, unknown>
+  const question = (await summarizeCall(app, actor, op, call.input, output)).join('\n')
+  if (question.length > MAX_QUESTION_CHARACTERS)
+    throw new Problem(
+      'confirm_required',
+      `The question for a person would have ${question.length} characters, and only ${MAX_QUESTION_CHARACTERS} ` +
+        'are asked in a client. Make the call smaller, or let a person make it.',
+      { confirm: op.confirm },
+    )
+  const until = Date.now() + CONFIRMATION_TTL_MS
   return {
-    ask: createQuestion(
-      op,
-      call.input,
-      app.confirmSealer.seal(
-        JSON.stringify({ until: Date.now() + CONFIRMATION_TTL_MS, key: call.idempotencyKey }),
-        binding,
-      ),
-    ),
+    ask: createQuestion(op, question, app.confirmSealer.seal(JSON.stringify({ until, key }), binding)),
   }
 }
 
 /**
  * True when the client can ask the person. Only revision 2026-07-28 carries a question in a result; its
- * requests declare the client's capabilities.
+ * requests declare the client's capabilities. The stdio bridge asks for clients of 2025 revisions.
  */
 const canElicit = (context: ServerContext): boolean => {
   const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
@@ -77,18 +99,12 @@ const openState = (app: App, context: ServerContext, binding: string): string | 
   return until > Date.now() ? key : undefined
 }
 
-const createQuestion = (
-  op: Operation,
-  input: Record<string, unknown>,
-  requestState: string,
-): InputRequiredResult => {
-  const json = JSON.stringify(input, null, 2)
-  const shownInput = json.length > MAX_SHOWN_CHARACTERS ? `${json.slice(0, MAX_SHOWN_CHARACTERS)}…` : json
-  return inputRequired({
+const createQuestion = (op: Operation, message: string, requestState: string): InputRequiredResult =>
+  inputRequired({
     requestState,
     inputRequests: {
       confirm: inputRequired.elicit({
-        message: `${op.summary}? The dry run found no errors.\n\n${op.name} ${shownInput}`,
+        message,
         requestedSchema: {
           type: 'object',
           required: ['confirm'],
@@ -104,4 +120,3 @@ const createQuestion = (
       }),
     },
   })
-}

@@ -16,6 +16,7 @@ import type { Operation, Scope } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { isObject } from '../catalog/values.ts'
 import type { App } from '../server/core/app.ts'
+import type { Actor } from '../server/core/context.ts'
 import { createRequestId } from '../server/ids.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
 import { perform } from '../server/core/perform.ts'
@@ -149,7 +150,7 @@ const invalidParams = (message: string): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, redactApiKeys(message))
 
 /** Who calls, and from where. */
-type Caller = ToolSelection & { test: boolean; address: string | undefined }
+type Caller = ToolSelection & { actor: Actor; address: string | undefined }
 
 /** Of the client's name and version, in the audit trail. */
 const MAX_CLIENT_LENGTH = 120
@@ -170,14 +171,14 @@ const serveTools = (
     if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
     const { input } = resolved
     const { app } = catalog
-    const { address, test } = selection
+    const { address, actor } = selection
     let ask: InputRequiredResult | undefined
     let view: View | undefined
     const response = await withProblems(app, async () => {
       const client = getClientName(server, context, requestInfo)
       view = readView(op, input)
       const call = { ...toCallRequest(op, input, view, requestInfo, client), address }
-      const confirmation = await confirmCall(app, op, call, { keyId: authInfo!.clientId, test }, context)
+      const confirmation = await confirmCall(app, op, call, actor, context)
       if ('call' in confirmation) return await perform(app, confirmation.call)
       if ('refused' in confirmation) return confirmation.refused
       ask = confirmation.ask

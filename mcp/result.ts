@@ -1,5 +1,6 @@
 import { errors } from '../catalog/errors.ts'
 import type { Operation } from '../catalog/operation.ts'
+import type { ProblemDocument } from '../server/core/problem.ts'
 import type { CallResponse } from '../server/core/respond.ts'
 import { fitToBudget } from './budget.ts'
 import { nameUntrusted, removeHidden } from './untrusted.ts'
@@ -41,7 +42,7 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
   const text = {
     ...response.problem,
     ...(retryAfter ? { retry_after_seconds: Number(retryAfter) } : {}),
-    mend: toFix(op, response.problem.code),
+    mend: toFix(op, response.problem),
   }
   // What the provider said is quoted in the detail.
   const quoted = response.problem.code === 'upstream_error' ? ['/detail'] : []
@@ -49,12 +50,29 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
   return { content: [{ type: 'text', text: json }], isError: true, _meta }
 }
 
-/** Returns the fix in terms of tools: a tool call has no headers. */
-const toFix = (op: Operation, code: keyof typeof errors): string =>
-  code === 'confirm_required'
-    ? 'Call again with `dry_run: true` to see what would happen. To run it, ask a person to run ' +
-      `\`wcrm ${op.cli}\` on the command line, or to call it over REST with \`Api-Confirm: ${op.confirm}\`.`
-    : errors[code].fix
+/** Reasons of refusals after which the same call may succeed. */
+const PASSING = new Set<unknown>([
+  'still_running',
+  'outcome_unknown',
+  'deleted_meanwhile',
+  'in_progress',
+  'media_pending',
+  'too_many_secrets',
+])
+
+/** Returns the fix in terms of tools, which have arguments and no headers. A no of a person has none. */
+const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDocument): string => {
+  if (code === 'confirm_required')
+    return (
+      'Call again with `dry_run: true` to see what would happen. To run it, ask a person to run ' +
+      `\`wcrm ${op.cli}\` on the command line.`
+    )
+  if (code === 'upstream_error' || code === 'conflict')
+    return PASSING.has(reason)
+      ? `Wait, then make the same call again${typeof key === 'string' ? ` with idempotency_key "${key}"` : ''}.`
+      : 'The same call is refused again as long as this is so: change what `detail` names, or leave it.'
+  return errors[code].fix.replaceAll('Idempotency-Key', 'idempotency_key')
+}
 
 /** Returns the request id for the logs and the key for a retry. */
 const toMeta = ({ headers }: CallResponse): Record<string, unknown> => ({

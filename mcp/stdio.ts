@@ -1,7 +1,16 @@
+import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { createParser } from 'eventsource-parser'
 import { redactApiKeys } from '../catalog/redact.ts'
+import {
+  isOldCall,
+  type OldClient,
+  readOldClient,
+  readQuestions,
+  toModernCall,
+  toOldResult,
+} from './elicitation.ts'
 
 type JsonRpcMessage = {
   jsonrpc: '2.0'
@@ -9,6 +18,7 @@ type JsonRpcMessage = {
   method?: string
   params?: Record<string, unknown>
   result?: { protocolVersion?: string }
+  error?: object
 }
 
 export type StdioBridgeOptions = {
@@ -27,6 +37,10 @@ type BridgeState = StdioBridgeOptions & {
   /** The version negotiated in `initialize` by 2025 revisions; later ones send it in each message. */
   version: string | undefined
   reportedMessages: Set<string>
+  /** A client of a 2025 revision that can ask its person. */
+  oldClient: OldClient | undefined
+  /** Questions that the client has not answered, by the id of their request. */
+  asked: Map<string, (answer: JsonRpcMessage | undefined) => void>
 }
 
 /**
@@ -35,7 +49,14 @@ type BridgeState = StdioBridgeOptions & {
  * responses are written.
  */
 export const bridgeStdio = async (bridge: StdioBridgeOptions): Promise<void> => {
-  const link: BridgeState = { ...bridge, pending: new Map(), version: undefined, reportedMessages: new Set() }
+  const link: BridgeState = {
+    ...bridge,
+    pending: new Map(),
+    version: undefined,
+    reportedMessages: new Set(),
+    oldClient: undefined,
+    asked: new Map(),
+  }
   const work = new Set<Promise<void>>()
   for await (const line of createInterface({ input: bridge.input, crlfDelay: Infinity })) {
     if (line.trim() === '') continue
@@ -44,6 +65,7 @@ export const bridgeStdio = async (bridge: StdioBridgeOptions): Promise<void> => 
   }
   // A subscription never ends by itself; without input there is no reader either.
   for (const { abort, endless } of link.pending.values()) if (endless) abort.abort()
+  for (const resolve of link.asked.values()) resolve(undefined)
   await Promise.all(work)
 }
 
@@ -58,17 +80,19 @@ const relayRequest = async (link: BridgeState, line: string): Promise<void> => {
   // Over HTTP a request is cancelled by closing it.
   if (message.method === 'notifications/cancelled')
     return link.pending.get(message.params?.requestId as string | number)?.abort.abort()
+  if (message.method === undefined) {
+    const resolve = link.asked.get(String(message.id))
+    if (resolve) return resolve(message)
+  }
+  link.oldClient = readOldClient(message) ?? link.oldClient
   const abort = new AbortController()
   const id = message.method === undefined ? undefined : (message.id ?? undefined)
   if (id !== undefined) link.pending.set(id, { abort, endless: message.method === 'subscriptions/listen' })
   try {
-    const response = await fetch(link.url, {
-      method: 'POST',
-      headers: toHeaders(link, message),
-      body: line,
-      signal: abort.signal,
-    })
-    await relayResponse(link, message, response)
+    const { signal } = abort
+    if (link.oldClient && isOldCall(message) && (await relayCall(link, link.oldClient, message, signal)))
+      return
+    await relayResponse(link, message, await post(link, message, line, signal))
   } catch (error) {
     // A cancelled request is not answered (MCP "Cancellation").
     if (!abort.signal.aborted)
@@ -82,6 +106,75 @@ const relayRequest = async (link: BridgeState, line: string): Promise<void> => {
   } finally {
     if (id !== undefined) link.pending.delete(id)
   }
+}
+
+const post = (
+  link: BridgeState,
+  message: JsonRpcMessage,
+  body: string,
+  signal: AbortSignal,
+): Promise<Response> => fetch(link.url, { method: 'POST', headers: toHeaders(link, message), body, signal })
+
+/**
+ * Makes the tool call of a client of a 2025 revision in the revision that asks within an answer, and asks the
+ * client's person what the server wants to know. Returns false when the client could not ask: then the call is
+ * made as it was sent.
+ */
+const relayCall = async (
+  link: BridgeState,
+  client: OldClient,
+  message: JsonRpcMessage,
+  signal: AbortSignal,
+): Promise<boolean> => {
+  let answer: object = {}
+  for (;;) {
+    const call = toModernCall(message, client, answer)
+    let reply: JsonRpcMessage | undefined
+    const response = await post(link, call, JSON.stringify(call), signal)
+    await relayResponse(link, message, response, (text) => {
+      const received = parseMessage(text)
+      if (received?.id === call.id) reply = received
+      else if (received) write(link, received)
+      return reply !== undefined
+    })
+    if (!reply) return true
+    const questions = readQuestions(reply.result)
+    if (!questions) {
+      const { id: _, result, ...rest } = reply
+      write(link, { ...rest, id: message.id, ...(result ? { result: toOldResult(result) } : {}) })
+      return true
+    }
+    const answers: Record<string, unknown> = {}
+    for (const [name, { method, params }] of questions.requests) {
+      const given = await askClient(link, method, params, signal)
+      if (given === undefined) return true
+      if (given.error || !given.result) return false
+      answers[name] = given.result
+    }
+    answer = { inputResponses: answers, requestState: questions.state }
+  }
+}
+
+/** Sends a request to the client and returns its answer; undefined when the client has gone or gave up. */
+const askClient = (
+  link: BridgeState,
+  method: string,
+  params: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<JsonRpcMessage | undefined> => {
+  const id = `ask-${randomUUID()}`
+  const { promise, resolve } = Promise.withResolvers<JsonRpcMessage | undefined>()
+  link.asked.set(id, resolve)
+  const giveUp = (): void => {
+    write(link, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } })
+    resolve(undefined)
+  }
+  signal.addEventListener('abort', giveUp, { once: true })
+  write(link, { jsonrpc: '2.0', id, method, params })
+  return promise.finally(() => {
+    link.asked.delete(id)
+    signal.removeEventListener('abort', giveUp)
+  })
 }
 
 /**
@@ -118,19 +211,19 @@ const relayResponse = async (
   link: BridgeState,
   request: JsonRpcMessage,
   response: Response,
+  forward: (text: string) => boolean = (text) => forwardMessage(link, request, text),
 ): Promise<void> => {
   const type = response.headers.get('content-type') ?? ''
   if (type.includes('text/event-stream') && response.body) {
     let responded = false
-    for await (const data of readEventData(response.body))
-      responded = forwardMessage(link, request, data) || responded
+    for await (const data of readEventData(response.body)) responded = forward(data) || responded
     if (!responded && request.id !== undefined) throw new Error('the connection ended before the response')
     return
   }
   const text = await response.text()
   if (response.status === 202 || (response.ok && text === '')) return
   const body = parseMessage(text)
-  if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forwardMessage(link, request, text)
+  if (body?.jsonrpc === '2.0' || Array.isArray(body)) return void forward(text)
   const problem = body as { code?: string; detail?: string } | undefined
   const status = [response.status, problem?.code].filter((part) => part !== undefined).join(' ')
   const reason = `${problem?.detail ?? response.statusText}.`.replace('..', '.')

@@ -1,30 +1,10 @@
 import { type JsonSchema, toInlinedJsonSchema } from '../catalog/json-schema.ts'
 import { getOutputSchema, type Operation } from '../catalog/operation.ts'
-import { UNTRUSTED } from '../catalog/text.ts'
+import { HIDDEN, UNTRUSTED } from '../catalog/text.ts'
 import { isObject } from '../catalog/values.ts'
 
-/** Scripts in which a joiner between two letters is spelling. */
-const JOINED_SCRIPTS =
-  '\\p{sc=Arab}\\p{sc=Syrc}\\p{sc=Mong}\\p{sc=Nkoo}\\p{sc=Deva}\\p{sc=Beng}\\p{sc=Guru}\\p{sc=Gujr}' +
-  '\\p{sc=Orya}\\p{sc=Taml}\\p{sc=Telu}\\p{sc=Knda}\\p{sc=Mlym}\\p{sc=Sinh}\\p{sc=Khmr}\\p{sc=Mymr}'
-/** Joiners and variation selectors that belong to what is seen: emoji, and letters of those scripts. */
-const VISIBLE =
-  '(?<=[\\p{Extended_Pictographic}\\p{EMod}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|' +
-  `(?<=[${JOINED_SCRIPTS}])[\\u200c\\u200d](?=[${JOINED_SCRIPTS}])|(?<=[\\p{Emoji}])[\\ufe0e\\ufe0f]`
-/**
- * What nobody sees, and what moves the eye: format characters such as zero-width and direction ones, tags
- * (U+E0000…), variation selectors, fillers, and separators of lines that are no line breaks.
- */
-const HIDDEN = '[\\p{Cf}\\p{DI}\\u2028\\u2029]'
-/** Format characters that are seen: signs before numbers in Arabic and Syriac texts. */
-const SIGNS = '[\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2]'
-
-const HIDDEN_TEXT = new RegExp(`(${VISIBLE})|[${HIDDEN}--${SIGNS}]|(?![\\n\\t])\\p{Cc}`, 'gv')
-/** The same in JSON text, in which control characters are escapes. */
-const HIDDEN_JSON = new RegExp(
-  `\\\\(?:u[\\da-f]{4}|.)|(${VISIBLE})|[${HIDDEN}--${SIGNS}]|[\\x7f-\\x9f]`,
-  'gv',
-)
+/** What hides in JSON text, in which control characters are escapes. */
+const HIDDEN_JSON = new RegExp(`\\\\(?:u[\\da-f]{4}|.)|${HIDDEN}|[\\x7f-\\x9f]`, 'gv')
 const CONTROL_ESCAPE = /^\\(?:u00[01]|[bfr])/
 
 /**
@@ -45,14 +25,6 @@ export const removeHidden = (json: string): string =>
         visible !== undefined || (found.startsWith('\\') && !CONTROL_ESCAPE.test(found)) ? found : '',
       )
     : json
-
-/** Writes those characters of a text as `<U+202E>`, so that a person sees that they are there. */
-export const showHidden = (text: string): string =>
-  text.replace(HIDDEN_TEXT, (found: string, visible: string | undefined) =>
-    visible !== undefined
-      ? found
-      : `<U+${found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}>`,
-  )
 
 const escapeSegment = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1')
 

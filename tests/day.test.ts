@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { sql } from 'kysely'
 import { findOperation } from '../catalog/index.ts'
 import { insertTemplate } from '../storage/templates.ts'
-import { doorsOf, everyDatabase, runCli } from './doors.ts'
+import { doorsOf, everyDatabase, runCli, wholeAnswer } from './doors.ts'
 import { makeWorkspace, type TestKey, type TestServer, type TestWorkspace } from './servers.ts'
 import { generatePhone } from './messaging/fixtures.ts'
 
@@ -39,7 +39,10 @@ const createMcpClient = async (server: TestServer, key: string): Promise<StaffCl
   )
   return {
     call: async (op, input) => {
-      const { isError, structuredContent, content } = await client.callTool({ name: op, arguments: input })
+      const { isError, structuredContent, content } = await client.callTool({
+        name: op,
+        arguments: { ...wholeAnswer(findOperation(op)!), ...input },
+      })
       return isError ? JSON.parse((content as { text: string }[])[0]!.text) : structuredContent
     },
     close: () => client.close(),

@@ -108,7 +108,7 @@ const opsCall =
     )
 
 /** What makes a tool answer as the other doors do, whose answers tests compare. */
-const wholeAnswer = (op: Operation): { detail?: string } =>
+export const wholeAnswer = (op: Operation): { detail?: string } =>
   op.slim ? { detail: 'detail' in op.input.shape ? 'summary' : 'full' } : {}
 
 const mcpCall =

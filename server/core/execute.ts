@@ -51,6 +51,13 @@ const countStoredAnswer = async (app: App, { actor, op, input }: WriteCall, { bo
     await takeContacts(app, app.db, actor, listContactSubjects(op, input, JSON.parse(body)))
 }
 
+/**
+ * Stores that the person behind the client declined a call, which then never runs under its key. Returns the
+ * stored answer where the call has run already.
+ */
+export const refuse = (app: App, call: WriteCall): Promise<ExecutionResult> =>
+  storeFailure(app, call, new Problem('declined', 'The person who was asked declined this call.'))
+
 /** Runs the handler. Where the connection was lost, the stored result says whether the change was made. */
 const run = async (app: App, call: WriteCall): Promise<ExecutionResult> => {
   const handler = getHandler(app, call.op)

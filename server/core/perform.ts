@@ -10,7 +10,7 @@ import type { Actor, Transport } from './context.ts'
 import { createContext } from './create-context.ts'
 import { dryRun } from './dry-run.ts'
 import { isDiskFullError, noteDiskFull } from './disk-full.ts'
-import { execute } from './execute.ts'
+import { execute, refuse } from './execute.ts'
 import type { LocalHandler } from './handler.ts'
 import { type FieldError, Problem } from './problem.ts'
 import { type CallResponse, toProblemResult } from './respond.ts'
@@ -51,6 +51,8 @@ export type CallRequest = {
   apiVersion?: string | undefined
   idempotencyKey?: string | undefined
   confirm?: string | undefined
+  /** The person behind the client said no there: the call never runs under this key. */
+  declinedByClient?: boolean
   client?: string | undefined
   /** The client's address; undefined when the call came through no socket. */
   address: string | undefined
@@ -192,6 +194,7 @@ const runSteps = async (
   if (isDryRun) return await inTurn(() => dryRun(app, { actor, op, input, trace }))
   const key = parseIdempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
+  if (call.declinedByClient) return await inTime(() => refuse(app, { actor, op, input, trace, key }))
   requireConfirm(op, call.confirm)
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))

@@ -155,11 +155,17 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     assert.equal(codeOf(await call('999999999')), 'not_found', 'no question about a call that would fail')
     assert.equal(questions.length, 0)
     answers.push({ action: 'decline' })
-    assert.equal(codeOf(await call(group_id)), 'confirm_required')
+    const declined = await call(group_id)
+    assert.equal(codeOf(declined), 'declined')
+    assert.doesNotMatch(JSON.stringify(declined.content), /confirm|command line|Api-/)
     answers.push({ action: 'accept', content: { confirm: 'delete' } })
     assert.deepEqual((await call(group_id)).structuredContent, { id: group_id, deleted: true })
     assert.equal(questions.length, 2)
-    assert.match(questions[0]!, new RegExp(`crm_delete_group.*"group_id": "${group_id}"`, 's'))
+    assert.deepEqual(questions[0]!.split('\n'), [
+      'Delete a contact group; its contacts stay',
+      `Group: VIP, 0 contacts, id ${group_id}`,
+      'Dry run: no errors; deleted true',
+    ])
     await client.close()
   })
 
@@ -207,7 +213,15 @@ describe(`MCP endpoint (${databases[0]})`, () => {
       inputResponses: { confirm: { action: 'accept', content: { confirm: 'send' } } },
       requestState: question.requestState,
     }
-    assert.equal((await call(one, wrong)).isError, true)
+    assert.equal((await call(one, wrong)).resultType, 'input_required', 'that is no answer')
+    const burned = await call(other)
+    const no = { inputResponses: { confirm: { action: 'decline' } }, requestState: burned.requestState }
+    for (const answer of [no, { ...yes, requestState: burned.requestState }]) {
+      const refused = await call(other, answer)
+      assert.equal(JSON.parse(refused.content[0].text).code, 'declined', 'a no is final')
+    }
+    const groups = (await doAs(server, owner.key)('crm_list_groups')) as { data: { id: string }[] }
+    assert.ok(groups.data.some(({ id }) => id === other))
     assert.deepEqual((await call(one, { ...yes, requestState: question.requestState })).structuredContent, {
       id: one,
       deleted: true,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { catalog, getOutputSchema, type Operation } from '../../catalog/index.ts'
 import { type JsonSchema, toInlinedJsonSchema } from '../../catalog/json-schema.ts'
-import { UNTRUSTED } from '../../catalog/text.ts'
-import { listUntrusted, nameUntrusted, removeHidden, showHidden } from '../../mcp/untrusted.ts'
+import { showHidden, UNTRUSTED } from '../../catalog/text.ts'
+import { nameUntrusted, removeHidden } from '../../mcp/untrusted.ts'
 
 const operations: readonly Operation[] = catalog
 
@@ -121,5 +121,27 @@ describe('MCP: text of outsiders', () => {
     )
     assert.deepEqual(left, [], 'no longer needed')
   })
+
+  it('what nobody sees is removed from answers and shown in questions', () => {
+    const tag = String.fromCodePoint(0xe0041)
+    for (const [text, cleaned, shown] of [
+      ['plain "quoted" \\ \\u200b 漢字\n\t', undefined, undefined],
+      ['👨‍👩‍👧 ❤️ 1️⃣', undefined, undefined],
+      ['می‌خواهم', undefined, undefined],
+      ['a\u200bb\u202ec\ufeff', 'abc', 'a\\u{200b}b\\u{202e}c\\u{feff}'],
+      [`a${tag}b`, 'ab', 'a\\u{e0041}b'],
+      ['x\u200dy A\ufe0f\u{e0101}', 'xy A', 'x\\u{200d}y A\\u{fe0f}\\u{e0101}'],
+      ['a\u0000\u001b[31m\r\n\u0085', 'a[31m\n', 'a\\u{0}\\u{1b}[31m\\u{d}\n\\u{85}'],
+      ['a\u2028b\u2066c', 'abc', 'a\\u{2028}b\\u{2066}c'],
+    ] as const) {
+      assert.equal(JSON.parse(removeHidden(JSON.stringify({ text }))).text, cleaned ?? text)
+      assert.equal(showHidden(text), shown ?? text)
+    }
+  })
+
+  it('the list of fields is added to the text of an answer', () => {
+    assert.equal(nameUntrusted('{}', ['/name']), '{"untrusted_fields":["/name"]}')
+    assert.equal(nameUntrusted('{"a":1}', ['/name']), '{"a":1,"untrusted_fields":["/name"]}')
+    assert.equal(nameUntrusted('{"a":1}', []), '{"a":1}')
+  })
 })
-void [listUntrusted, nameUntrusted, removeHidden, showHidden]

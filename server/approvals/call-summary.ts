@@ -1,0 +1,225 @@
+import { findOperation, type Operation, type OperationName } from '../../catalog/index.ts'
+import { showHidden } from '../../catalog/text.ts'
+import { isObject } from '../../catalog/values.ts'
+import type { App } from '../core/app.ts'
+import type { Actor } from '../core/context.ts'
+import { createContext } from '../core/create-context.ts'
+import type { LocalHandler } from '../core/handler.ts'
+import { Problem } from '../core/problem.ts'
+import { validate } from '../core/steps/validate.ts'
+
+/*
+ * What a person decides on, before a call runs: in words, whole, and as this person may see it. The records are
+ * read by the operations that show them, so that what is masked elsewhere is masked here.
+ */
+
+type Json = Record<string, unknown>
+
+/** Reads a record as the actor sees it; undefined when it does not exist, or not for them. */
+type Read = (name: OperationName, input: Json) => Promise<Json | undefined>
+
+const createRead =
+  (app: App, actor: Actor): Read =>
+  async (name, raw) => {
+    const op = findOperation(name)!
+    const { input } = validate(op, raw)
+    const handler = app.handlers[name] as unknown as LocalHandler<unknown>
+    try {
+      return (await handler(createContext(app, { tx: app.db, actor, op, input }), input)) as Json
+    } catch (error) {
+      if (error instanceof Problem) return undefined
+      throw error
+    }
+  }
+
+const at = (value: unknown, ...path: string[]): unknown =>
+  path.reduce<unknown>((inner, name) => (isObject(inner) ? inner[name] : undefined), value)
+
+const toWords = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value, null, 2)
+
+/** A value of several lines is quoted: none of its lines can pose as another one of the summary. */
+const line = (label: string, value: unknown): string[] => {
+  if (value === undefined || value === null || value === '') return []
+  const text = showHidden(toWords(value))
+  return text.includes('\n')
+    ? [`${label}:`, ...text.split('\n').map((part) => `> ${part}`)]
+    : [`${label}: ${text}`]
+}
+
+/** Names a record by what its parts are, without those that are missing. */
+const join = (...parts: unknown[]): string | undefined =>
+  parts.filter((part) => typeof part === 'string' && part !== '').join(', ') || undefined
+
+const describeContact = (contact: unknown, id: unknown): string[] => [
+  ...line(
+    'Customer',
+    isObject(contact)
+      ? join(contact.name ?? 'without a name', contact.phone, `contact ${String(contact.id)}`)
+      : id && `contact ${String(id)}`,
+  ),
+  ...(at(contact, 'dnd') === true || at(contact, 'dnd_enabled') === true
+    ? ['Do-not-disturb: yes, no marketing']
+    : []),
+]
+
+const describeWindow = (window: unknown): string[] => {
+  if (!isObject(window)) return []
+  if (window.open !== true) return [`Reply window: closed (${String(window.reason)}); only templates arrive`]
+  return [`Reply window: open${window.closes_at ? ` until ${String(window.closes_at)}` : ''}`]
+}
+
+const describeConversation = (conversation: Json): string[] => [
+  ...line(
+    'Channel',
+    join(
+      at(conversation, 'channel', 'name'),
+      at(conversation, 'channel', 'type'),
+      `conversation ${String(conversation.id)}`,
+    ),
+  ),
+  ...describeWindow(conversation.window),
+  ...line('Assigned to', at(conversation, 'assignee', 'name')),
+]
+
+/** A message as it would be sent, by the dry run. */
+const describeMessage = (input: Json, output: Json): string[] => {
+  const message = output.message
+  const media = at(message, 'media')
+  return [
+    ...line('Type', at(message, 'type')),
+    ...line('Template', join(at(message, 'template', 'name'), at(message, 'template', 'language'))),
+    ...line('Text', output.preview ?? at(message, 'text') ?? input.text),
+    ...line('File', join(input.media_url, at(media, 'file_name'), at(media, 'content_type'))),
+    ...line('Values', withoutName(input.template)),
+    ...line('In reply to message', input.reply_to_id),
+    'Recipients: 1',
+  ]
+}
+
+/** The values of a template, without what is named beside them. */
+const withoutName = (template: unknown): Json | undefined => {
+  if (!isObject(template)) return undefined
+  const { name: _name, language: _language, ...values } = template
+  return Object.keys(values).length > 0 ? values : undefined
+}
+
+/** How records that have a name are found by the id in an input: by the operation that reads or lists them. */
+const records: Readonly<Record<string, { label: string; name: OperationName; list?: true }>> = {
+  template_id: { label: 'Template', name: 'messaging_get_template' },
+  saved_filter_id: { label: 'Saved filter', name: 'crm_get_saved_filter' },
+  short_link_id: { label: 'Short link', name: 'messaging_get_short_link' },
+  endpoint_id: { label: 'Webhook endpoint', name: 'webhooks_get_endpoint' },
+  group_id: { label: 'Group', name: 'crm_list_groups', list: true },
+  custom_field_id: { label: 'Custom field', name: 'crm_list_custom_fields', list: true },
+  quick_message_id: { label: 'Quick message', name: 'messaging_list_quick_messages', list: true },
+}
+
+const MAX_PAGES = 20
+
+const findInList = async (read: Read, name: OperationName, id: unknown): Promise<Json | undefined> => {
+  let cursor: unknown
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const answer = await read(name, { limit: 100, ...(cursor ? { cursor } : {}) })
+    const found = ((answer?.data ?? []) as Json[]).find((row) => row.id === id)
+    cursor = answer?.next_cursor
+    if (found || !cursor) return found
+  }
+  return undefined
+}
+
+const describeRecords = async (read: Read, input: Json): Promise<string[]> => {
+  const lines: string[] = []
+  for (const [field, { label, name, list }] of Object.entries(records)) {
+    const id = input[field]
+    if (typeof id !== 'string') continue
+    const record = list ? await findInList(read, name, id) : await read(name, { [field]: id })
+    const count = record?.contacts_count
+    lines.push(
+      ...line(
+        label,
+        join(
+          record?.name ?? record?.title ?? record?.label ?? record?.url,
+          record?.language,
+          record?.status,
+          typeof count === 'number' ? `${count} contacts` : undefined,
+          `id ${id}`,
+        ),
+      ),
+    )
+  }
+  return lines
+}
+
+/** Secrets are no question: who decides sees that there are some. */
+const hideSecrets = (field: string, value: unknown): unknown =>
+  field === 'custom_headers' && isObject(value)
+    ? Object.fromEntries(Object.keys(value).map((name) => [name, '****']))
+    : value
+
+const describeFields = (input: Json): string[] =>
+  Object.entries(input).flatMap(([field, value]) =>
+    field in records || field === 'contact_id' || field === 'conversation_id'
+      ? []
+      : [
+          ...(Array.isArray(value) ? [`${field}: ${value.length} entries`] : []),
+          ...line(
+            field,
+            Array.isArray(value) && value.every((v) => typeof v === 'string')
+              ? value.join(', ')
+              : hideSecrets(field, value),
+          ),
+        ],
+  )
+
+/** What a dry run found out, as numbers and short words; the rest of its answer is what was asked for. */
+const describeOutcome = (output: Json): string => {
+  const findings = Object.entries(output).filter(
+    ([name, value]) => name !== 'dry_run' && name !== 'id' && ['number', 'boolean'].includes(typeof value),
+  )
+  const warnings = Array.isArray(output.warnings) ? (output.warnings as unknown[]) : []
+  return showHidden(
+    [
+      'Dry run: no errors',
+      ...findings.map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`),
+      ...warnings.map(toWords),
+    ].join('; '),
+  )
+}
+
+/**
+ * Returns what a person decides on, line by line: what is done to whom, through which channel and window, the whole
+ * text or template as it would be sent, how many it reaches, and what the dry run found. Nothing is cut; characters
+ * that nobody sees are written as `\u{…}`. `actor`: who reads it. `output`: of the dry run, null if there is none.
+ */
+export const summarizeCall = async (
+  app: App,
+  actor: Actor,
+  op: Operation,
+  input: Json,
+  output: Json | null,
+): Promise<string[]> => {
+  const read = createRead(app, actor)
+  const conversationId = input.conversation_id ?? output?.conversation_id
+  const conversation =
+    typeof conversationId === 'string'
+      ? await read('inbox_get_conversation', { conversation_id: conversationId })
+      : undefined
+  const contact =
+    conversation?.contact ??
+    (typeof input.contact_id === 'string'
+      ? await read('crm_get_contact', { contact_id: input.contact_id })
+      : undefined)
+  const isSend = op.confirm === 'send' && output !== null && 'message' in output
+  return [
+    op.summary,
+    ...describeContact(contact, input.contact_id),
+    ...(isSend ? line('Phone', input.phone) : []),
+    ...(conversation ? describeConversation(conversation) : line('Conversation', input.conversation_id)),
+    ...(isSend && !conversation ? line('Channel', input.channel_id) : []),
+    ...(isSend
+      ? describeMessage(input, output)
+      : [...(await describeRecords(read, input)), ...describeFields(input)]),
+    ...(output === null ? [] : [describeOutcome(output)]),
+  ]
+}
