@@ -21,7 +21,7 @@ const trustedEnds = `
   /attributes/*/key /attributes/*/label /attributes/*/type /options/*/label /options/*/value /custom_headers/*
   /channel/name /channel/type /channel/phone /contact/phone /health/reason /health/quality /health/messaging_limit
   /conversation/state /conversations/*/state /window/kind /window/reason
-  /sla/status /sla/policy /sla/next_due_metric /target/type /target/id
+  /sla/policy /sla/next_due_metric /target/type /target/id
   /message/template/name /message/template/language /data/*/template/name /data/*/template/language
   /header/format /header/text /header/variables/*/sample /header/variables/*/media_sample
   /body/text /body/variables/*/sample /limited_time_offer/text
