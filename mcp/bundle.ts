@@ -11,6 +11,8 @@ const read = (name: string): string | undefined => {
   return value === undefined || value === '' || value.startsWith('${') ? undefined : value
 }
 
+const isOn = (name: string): boolean => /^(?:1|true|yes|on)$/i.test(read(name) ?? '')
+
 /** Fails closed: whatever is not clearly off means reads only. */
 const isReadOnly = (): boolean => !/^(?:0|false|no|off)$/i.test(read('WCRM_READONLY') ?? 'false')
 
@@ -25,6 +27,7 @@ const main = async (): Promise<void> => {
   const query = new URLSearchParams({
     ...(toolsets === undefined ? {} : { toolsets }),
     ...(isReadOnly() ? { readonly: 'true' } : {}),
+    ...(isOn('WCRM_COMPACT') ? { mode: 'compact' } : {}),
   })
   await bridgeStdio({
     url: `${base.replace(/\/+$/, '')}/mcp${query.size > 0 ? `?${query}` : ''}`,

@@ -28,6 +28,8 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   answer: ['reply'],
   respond: ['reply'],
   canned: ['quick'],
+  saved: ['saved', 'quick'],
+  figure: ['report'],
   snippet: ['quick'],
   snooze: ['reminder'],
   agent: ['staff', 'agent'],

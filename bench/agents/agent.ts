@@ -24,8 +24,13 @@ export type Agent = {
   call: (tool: string, input?: Record<string, unknown>) => Promise<any>
   /** The same for a call that may fail: `problem` is what it answered then. */
   attempt: (tool: string, input?: Record<string, unknown>) => Promise<{ body?: any; problem?: any }>
-  /** Calls a tool that a person may have to approve, and returns the answer of the call once it has run. */
-  act: (tool: string, input: Record<string, unknown>) => Promise<any>
+  /** Finds tools that the list does not show, by what they do; nothing is called for those that it shows. */
+  learn: (query: string, ...tools: string[]) => Promise<void>
+  /**
+   * Calls a tool that a person may have to approve, and waits until it ran: `ran` is its answer, `approved` the id
+   * of the approval. Throws when it was declined or failed.
+   */
+  act: (tool: string, input: Record<string, unknown>) => Promise<{ ran?: any; approved?: string }>
   /** The person's words. */
   readonly task: string
   readonly cost: Readonly<Cost>
@@ -38,12 +43,10 @@ type ToolResult = {
   content?: { text: string }[]
   structuredContent?: any
   isError?: boolean
-  inputRequests?: unknown
+  /** Questions to the person behind the client. */
+  inputRequests?: Record<string, any>
   requestState?: string
 }
-
-/** `resultType` of an answer that asks the person behind the client first. */
-const ASKS = 'input_required'
 
 const prefix = 'io.modelcontextprotocol'
 
@@ -55,7 +58,7 @@ const createTransport = ({ url, key, era = '2026-07-28', mode = 'default' }: Age
   const modern = era === '2026-07-28'
   const send = async (method: string, params: Record<string, unknown> = {}): Promise<any> => {
     const name = params['name']
-    const response = await fetch(`${url}/mcp${mode === 'compact' ? '?mode=compact' : '?toolsets=all'}`, {
+    const response = await fetch(`${url}/mcp${mode === 'compact' ? '?mode=compact' : ''}`, {
       method: 'POST',
       headers: {
         Authorization: `Bearer ${key}`,
@@ -96,23 +99,55 @@ const createTransport = ({ url, key, era = '2026-07-28', mode = 'default' }: Age
   }
 }
 
+/** What the agent has read so far. */
+type Memory = {
+  readonly tools: ReadonlyMap<string, Tool>
+  /** All text, in which ids and names of fields are looked up. */
+  text: string
+  /** Operations that a search has shown: whether they read or write. */
+  readonly found: Map<string, 'read' | 'write'>
+}
+
+const remember = (memory: Memory, text: string, body: any): void => {
+  memory.text += `\n${text}`
+  for (const row of Array.isArray(body?.data) ? body.data : [])
+    if (row.kind === 'read' || row.kind === 'write') memory.found.set(row.name, row.kind)
+}
+
 /** Throws when an input has a field or an id that the agent cannot have read. */
-const requireKnown = (
-  read: string,
-  tool: Tool | undefined,
-  name: string,
-  input: Record<string, unknown>,
-): void => {
-  if (!read.includes(name)) throw new Error(`nothing that the agent has read names the tool ${name}`)
+const requireKnown = ({ tools, text, found }: Memory, name: string, input: Record<string, unknown>): void => {
+  if (!tools.has(name) && !found.has(name)) throw new Error(`the agent has not read of a tool ${name}`)
+  const fields = tools.get(name)?.inputSchema.properties
   for (const [field, value] of Object.entries(input)) {
-    const isKnown = tool ? field in (tool.inputSchema.properties ?? {}) : read.includes(field)
-    if (!isKnown) throw new Error(`${name}: nothing that the agent has read names the field ${field}`)
+    if (fields ? !(field in fields) : !text.includes(field))
+      throw new Error(`${name}: the agent has not read of a field ${field}`)
     if (!/_ids?$/.test(field)) continue
     for (const id of [value].flat())
-      if (!read.includes(`"${String(id)}"`) && !read.includes(` ${String(id)} `))
+      if (!text.includes(`"${String(id)}"`) && !text.includes(` ${String(id)} `))
         throw new Error(`${name}: the agent has not read the id ${String(id)} of ${field}`)
   }
 }
+
+/** Returns the call of a tool that runs an operation; in compact mode one tool runs those that read, another the rest. */
+const toToolCall = ({ tools, found }: Memory, name: string, input: Record<string, unknown>) => {
+  const kind = found.get(name)
+  return tools.has(name) || kind === undefined || !tools.has(`run_${kind}_operation`)
+    ? { name, arguments: input }
+    : { name: `run_${kind}_operation`, arguments: { operation: name, input } }
+}
+
+/** The person behind the client reads the question, and agrees. */
+const agree = ({ inputRequests = {}, requestState }: ToolResult) => {
+  const [[question, { params }]] = Object.entries(inputRequests) as [[string, any]]
+  const [[field, { enum: choices }]] = Object.entries(params.requestedSchema.properties) as [[string, any]]
+  return {
+    inputResponses: { [question]: { action: 'accept', content: { [field]: choices[0] } } },
+    requestState,
+  }
+}
+
+/** The tools that search all operations, in the default list and in compact mode. */
+const searchTools = ['find_tools', 'search_operations']
 
 /** Connects an agent: it reads the instructions and the list of tools. */
 export const connectAgent = async (options: AgentOptions): Promise<Agent> => {
@@ -120,49 +155,28 @@ export const connectAgent = async (options: AgentOptions): Promise<Agent> => {
   const cost: Cost = { calls: 0, errors: 0, tokens: 0 }
   const { instructions } = await open()
   const { tools } = (await send('tools/list')) as { tools: Tool[] }
-  const listed = {
-    tools: tools.length,
-    tokens: countTokens(JSON.stringify(tools)) + countTokens(instructions),
-  }
-  let read = `${options.task} \n${instructions}\n${JSON.stringify(tools)}`
-
-  /** In compact mode every operation is run by one of two tools. */
-  const toToolCall = (name: string, input: Record<string, unknown>) => ({ name, arguments: input })
-
-  const request = async (name: string, input: Record<string, unknown>): Promise<ToolResult> => {
-    const params = toToolCall(name, input)
-    const result = (await send('tools/call', params)) as ToolResult & { resultType?: string }
-    if (result.resultType !== ASKS) return result
-    // The person behind the client reads the question, and agrees.
-    const [question, asked] = Object.entries(result.inputRequests as Record<string, any>)[0]!
-    const [field, { enum: choices }] = Object.entries(asked.params.requestedSchema.properties)[0] as [
-      string,
-      any,
-    ]
-    return await send('tools/call', {
-      ...params,
-      inputResponses: { [question]: { action: 'accept', content: { [field]: choices[0] } } },
-      requestState: result.requestState,
-    })
+  const memory: Memory = {
+    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    text: `${options.task} \n${instructions}\n${JSON.stringify(tools)}`,
+    found: new Map(),
   }
 
   const attempt: Agent['attempt'] = async (name, input = {}) => {
-    requireKnown(
-      read,
-      tools.find((tool) => tool.name === name),
-      name,
-      input,
-    )
-    const result = await request(name, input)
-    const text =
-      result.content?.map((part) => part.text).join('\n') ?? JSON.stringify(result.structuredContent)
+    requireKnown(memory, name, input)
+    const params = toToolCall(memory, name, input)
+    const first = (await send('tools/call', params)) as ToolResult
+    const result: ToolResult = first.inputRequests
+      ? await send('tools/call', { ...params, ...agree(first) })
+      : first
+    const text = result.content?.map((part) => part.text).join('\n') ?? ''
+    const body = result.structuredContent ?? JSON.parse(text)
     cost.calls += 1
     cost.tokens += countTokens(text)
-    read += `\n${text}`
+    remember(memory, text, body)
     await options.afterCall?.()
-    if (!result.isError) return { body: result.structuredContent ?? JSON.parse(text) }
+    if (!result.isError) return { body }
     cost.errors += 1
-    return { problem: JSON.parse(text) }
+    return { problem: body }
   }
 
   const call: Agent['call'] = async (name, input) => {
@@ -171,5 +185,28 @@ export const connectAgent = async (options: AgentOptions): Promise<Agent> => {
     return body
   }
 
-  return { attempt, call, act: call, task: options.task, cost, listed }
+  const learn: Agent['learn'] = async (query, ...names) => {
+    const search = searchTools.find((name) => memory.tools.has(name))
+    const isKnown = (name: string): boolean => memory.tools.has(name) || memory.found.has(name)
+    if (names.every(isKnown)) return
+    if (search === undefined) throw new Error(`there is no tool to find ${names.join(', ')} with`)
+    await call(search, { query, limit: Math.min(20, names.length + 4) })
+    const missing = names.filter((name) => !isKnown(name))
+    if (missing.length > 0) throw new Error(`"${query}" did not find ${missing.join(', ')}`)
+  }
+
+  const act: Agent['act'] = async (name, input) => {
+    const body = await call(name, input)
+    if (body.approval === undefined) return { ran: body }
+    const asked = body.approval as { id: string }
+    const { status, outcome } = await call('approvals_get', { approval_id: asked.id, wait_seconds: 30 })
+    if (status !== 'done') throw new Error(`${name}: ${status} ${JSON.stringify(outcome)}`)
+    return { approved: asked.id }
+  }
+
+  const listed = {
+    tools: tools.length,
+    tokens: countTokens(JSON.stringify(tools)) + countTokens(instructions),
+  }
+  return { attempt, call, learn, act, task: options.task, cost, listed }
 }

@@ -22,7 +22,7 @@ const runJob = async (
     url: world.server.url,
     key: world.agentKey({ phones: job.phones ?? false }),
     task: typeof job.task === 'string' ? job.task : job.task(world),
-    afterCall: async () => world.tick(),
+    afterCall: world.afterCall,
   })
   let problem: string | undefined
   try {

@@ -21,8 +21,8 @@ export type World = {
   agentKey: (options: { phones: boolean }) => string
   /** The address of a receiver of webhooks that takes everything. */
   receiver: string
-  /** Business time goes on by a second. */
-  tick: () => void
+  /** What happens after each call of the agent: a second passes, and a person approves what waits for one. */
+  afterCall: () => Promise<void>
   close: () => Promise<void>
 }
 
@@ -116,8 +116,11 @@ export const startWorld = async (): Promise<World> => {
     owner,
     sandbox,
     agentKey: ({ phones }) => (phones ? keys.seeing : keys.masked),
-    tick: () => {
+    afterCall: async () => {
       elapsed += 1000
+      if (!findOperation('approvals_list')) return
+      const { data } = await owner('approvals_list', { status: 'pending' })
+      for (const { id } of data) await owner('approvals_approve', { approval_id: id })
     },
     receiver: receiver.url,
     close: async () => {

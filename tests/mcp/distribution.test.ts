@@ -282,7 +282,7 @@ describe(`What clients find and install (${databases[0]})`, () => {
 
     it('speaks to a running server with what its form says', async () => {
       const { code, replies } = await start(
-        { url: `${server.url}/`, api_key: owner.key, readonly: 'true', toolsets: 'all' },
+        { url: `${server.url}/`, api_key: owner.key, readonly: 'true', toolsets: 'all', compact: 'false' },
         [whoami, call(2, 'tools/list')],
       )
       assert.equal(code, 0)
@@ -290,6 +290,15 @@ describe(`What clients find and install (${databases[0]})`, () => {
       assert.equal(JSON.parse(find(1).content[0].text).staff.id, owner.staffId)
       const { tools } = find(2) as { tools: { name: string; annotations: { readOnlyHint: boolean } }[] }
       assert.ok(tools.length > 25 && tools.every(({ annotations }) => annotations.readOnlyHint))
+    })
+
+    it('has a compact mode', async () => {
+      const form = { url: server.url, api_key: owner.key, compact: 'true' }
+      const [reply] = (await start(form, [call(1, 'tools/list')])).replies
+      assert.deepEqual(
+        reply.result.tools.map(({ name }: { name: string }) => name),
+        ['search_operations', 'run_read_operation', 'run_write_operation'],
+      )
     })
 
     it('says what is missing', async () => {

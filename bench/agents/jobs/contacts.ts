@@ -17,6 +17,8 @@ export const contactJobs: readonly Job[] = [
       'How many customers are waiting for an answer (there is a saved filter)? Tag them all "waits", after a ' +
       'rehearsal.',
     run: async (agent) => {
+      await agent.learn('saved filters', 'crm_list_saved_filters')
+      await agent.learn('count contacts', 'crm_count_contacts')
       const filters = await agent.call('crm_list_saved_filters')
       const saved = filters.data.find(({ name }: any) => name === 'Waiting for an answer')
       const { count } = await agent.call('crm_count_contacts', { saved_filter_id: saved.id })
@@ -37,6 +39,7 @@ export const contactJobs: readonly Job[] = [
     task: `Import these five into a new group "Trade fair": ${people.map(({ name, phone }) => `${name} ${phone}`).join(', ')}.`,
     phones: true,
     run: async (agent) => {
+      await agent.learn('create a group, import contacts', 'crm_create_group', 'crm_import_contacts')
       const { group } = await agent.call('crm_create_group', { name: 'Trade fair' })
       return await agent.call('crm_import_contacts', {
         rows: people.map((person) => ({ ...person, group_ids: [group.id] })),
@@ -51,13 +54,13 @@ export const contactJobs: readonly Job[] = [
     name: 'delete one contact, with consent',
     task: 'Mona Egger asked us to delete her data. Delete her contact; I agree to that.',
     run: async (agent) => {
+      await agent.learn('delete a contact', 'crm_delete_contact')
       const { data } = await agent.call('crm_search_contacts', { query: 'Mona Egger' })
       assert.equal(data.length, 1)
       await agent.call('crm_delete_contact', { contact_id: data[0].id, dry_run: true })
-      return await agent.act('crm_delete_contact', { contact_id: data[0].id })
+      await agent.act('crm_delete_contact', { contact_id: data[0].id })
     },
-    check: async (answer, { owner }) => {
-      assert.equal(answer.deleted, true)
+    check: async (_, { owner }) => {
       assert.equal((await owner('crm_search_contacts', { query: 'Mona Egger' })).data.length, 0)
       assert.equal((await owner('crm_search_contacts', { query: 'Lior Dan' })).data.length, 1)
     },
@@ -86,12 +89,11 @@ export const contactJobs: readonly Job[] = [
   {
     name: 'count by a condition',
     task: 'How many newsletter contacts have we known for more than a year?',
-    run: async (agent) =>
-      (
-        await agent.call('crm_count_contacts', {
-          filter: { tags: { some: { name: { eq: 'newsletter' } } }, createdAt: { lt: '-1y' } },
-        })
-      ).count,
+    run: async (agent) => {
+      await agent.learn('count contacts', 'crm_count_contacts')
+      const filter = { tags: { some: { name: { eq: 'newsletter' } } }, createdAt: { lt: '-1y' } }
+      return (await agent.call('crm_count_contacts', { filter })).count
+    },
     check: async (answer, { owner }) => {
       assert.ok(answer > 0)
       const rest = await owner('crm_count_contacts', {
@@ -107,6 +109,7 @@ export const contactJobs: readonly Job[] = [
     name: 'change a custom field',
     task: 'Jonas Berg changed to the pro plan: write it into his contact.',
     run: async (agent) => {
+      await agent.learn('custom fields', 'crm_list_custom_fields')
       const fields = await agent.call('crm_list_custom_fields', { search: 'plan' })
       const { data } = await agent.call('crm_search_contacts', { query: 'Jonas Berg' })
       const key = fields.data[0].key
@@ -125,6 +128,7 @@ export const contactJobs: readonly Job[] = [
       const { data } = await agent.call('crm_search_contacts', {
         filter: { tags: { some: { name: { eq: 'Großkunde' } } } },
       })
+      await agent.learn('add contacts to a group', 'crm_list_groups', 'crm_add_contacts_to_group')
       const groups = await agent.call('crm_list_groups')
       const group = groups.data.find(({ name }: any) => name === 'Key accounts')
       await agent.call('crm_add_contacts_to_group', {

@@ -11,9 +11,8 @@ export const inboxJobs: readonly Job[] = [
     name: 'who waits longest',
     task: 'Who waits longest for an answer from us, since when, and for what?',
     run: async (agent) => {
-      const { data } = await agent.call('inbox_search_conversations', { sort: 'longest_wait', limit: 1 })
-      const [row] = data
-      return { name: row.contact.name, since: row.waiting_since, text: row.last_message.text }
+      const { data } = await agent.call('inbox_queue', { limit: 1 })
+      return { name: data[0].contact.name, since: data[0].waiting_since, text: data[0].messages.at(-1).text }
     },
     check: (answer) =>
       assert.deepEqual(answer, {
@@ -44,22 +43,21 @@ export const inboxJobs: readonly Job[] = [
       'Answer the three customers who wait longest: tell them we are sorry, in your own words where we may write, ' +
       `by the template ${WAIT_TEMPLATE} where the window is shut.`,
     run: async (agent) => {
-      const { data } = await agent.call('inbox_search_conversations', { sort: 'longest_wait', limit: 3 })
-      const sent: string[] = []
-      for (const row of data) {
-        if (row.window.open)
+      const { data, templates } = await agent.call('inbox_queue', { limit: 3 })
+      const sorry = templates.find(({ example }: any) => example.name === WAIT_TEMPLATE)
+      for (const { id, contact, can_reply: canReply } of data) {
+        if (canReply)
           await agent.act('messaging_send_reply', {
-            conversation_id: row.id,
-            text: `Hello ${row.contact.name}, we are sorry that you waited. We look into it now.`,
+            conversation_id: id,
+            text: `Hello ${contact.name}, we are sorry that you waited. We look into it now.`,
           })
         else
           await agent.act('messaging_send_template', {
-            contact_id: row.contact.id,
-            template: { name: WAIT_TEMPLATE, language: 'en_US', body: [row.contact.name] },
+            contact_id: contact.id,
+            template: { ...sorry.example, body: [contact.name] },
           })
-        sent.push(row.contact.name)
       }
-      return sent
+      return data.map(({ contact }: any) => contact.name)
     },
     check: async (answer, { owner }) => {
       assert.deepEqual(answer, LONGEST)
@@ -113,23 +111,24 @@ export const inboxJobs: readonly Job[] = [
       await sandbox('POST', 'say', { from: '+15550100812', text: 'And where?' })
     },
     run: async (agent) => {
-      const filter = {
-        tags: { some: { name: { eq: 'VIP' } } },
-        conversations: { some: { state: { eq: 'open' }, unreadCount: { gt: 0 } } },
-      }
-      const { data } = await agent.call('crm_search_contacts', { filter })
+      const vips = await agent.call('crm_search_contacts', {
+        filter: {
+          tags: { some: { name: { eq: 'VIP' } } },
+          conversations: { some: { state: { eq: 'open' }, unreadCount: { gt: 0 } } },
+        },
+        fields: ['id'],
+      })
+      const ids = new Set(vips.data.map(({ id }: any) => id))
+      const { data } = await agent.call('inbox_queue')
       const names: string[] = []
-      for (const contact of data) {
-        const found = await agent.call('inbox_search_conversations', {
-          contact_id: contact.id,
-          reply_status: 'incoming_no_reply',
-          state: 'open',
-        })
-        for (const conversation of found.data) {
-          const messages = await agent.call('inbox_list_messages', { conversation_id: conversation.id })
-          if (!messages.data.some((message: any) => message.direction === 'outbound'))
-            names.push(contact.name)
-        }
+      for (const { id, contact, messages } of data.filter((row: any) => ids.has(row.contact.id))) {
+        const isAnswered = (message: any) => message.from === 'staff' || message.direction === 'outbound'
+        // The queue shows three messages: whoever wrote more may have had an answer before them.
+        const all =
+          messages.length < 3 || messages.some(isAnswered)
+            ? messages
+            : (await agent.call('inbox_list_messages', { conversation_id: id, fields: ['direction'] })).data
+        if (!all.some(isAnswered)) names.push(contact.name)
       }
       return names.toSorted()
     },
@@ -141,12 +140,7 @@ export const inboxJobs: readonly Job[] = [
     run: async (agent) => {
       const staff = await agent.call('workspace_list_staff')
       const tomas = staff.data.find(({ name }: any) => name.startsWith('Tomás'))
-      const { data } = await agent.call('inbox_search_conversations', {
-        assigned_staff_id: tomas.id,
-        reply_status: 'incoming_no_reply',
-        state: 'open',
-        sort: 'longest_wait',
-      })
+      const { data } = await agent.call('inbox_queue', { assigned_staff_id: tomas.id })
       return data.map(({ contact }: any) => contact.name)
     },
     check: (answer) => assert.deepEqual(answer.slice(0, 2), ['רחל שלום', 'Chiamaka Ifẹ́ Obi']),
@@ -190,6 +184,7 @@ export const inboxJobs: readonly Job[] = [
     name: 'close and remind',
     task: 'Ada Ethan Johnson only said thanks: close it. Remind us of Ilaria De Luca on 20 November at nine in Berlin.',
     run: async (agent) => {
+      await agent.learn('remind us of a conversation', 'inbox_set_reminder')
       const ada = await agent.call('inbox_search_conversations', {
         query: 'Ada Ethan Johnson',
         state: 'open',
