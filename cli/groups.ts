@@ -45,6 +45,7 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
 export const localCommands: Readonly<Record<string, string>> = {
   login: 'Store an API key on this machine',
   logout: 'Delete the stored key',
+  'login-code': 'Print a code with which you sign in an AI client, once',
   doctor: 'Check the server, the key, the channels and the webhooks',
   completion: 'Print the completion script for bash, zsh or fish',
   mcp: 'Serve MCP on stdin and stdout, bridged to the server',

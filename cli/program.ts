@@ -212,6 +212,18 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
     .action(async (options: { url?: string }) => {
       context.exitCode = await (await import('./login.ts')).logout(context.io, options.url ?? globalUrl())
     })
+  find('login-code')
+    .option(url, 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print the code as JSON')
+    .addHelpText(
+      'after',
+      '\nIt works once, for 10 minutes. What the client gets has at most the scopes of your key.',
+    )
+    .action(async (options: { url?: string }) => {
+      context.exitCode = await (
+        await import('./login-code.ts')
+      ).printLoginCode(context.io, options.url ?? globalUrl(), context.line.json.on, context.manifest.version)
+    })
   find('doctor')
     .option(url, 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print the findings as JSON')

@@ -4,15 +4,17 @@ import {
   validateHostHeader,
   validateOriginHeader,
 } from '@modelcontextprotocol/server'
+import type { Operation } from '../catalog/operation.ts'
 import type { App } from '../server/core/app.ts'
 import { normalizeClientName } from '../server/audit/entry.ts'
 import { recordAuthFailure } from '../server/audit/record.ts'
 import { Problem } from '../server/core/problem.ts'
 import { getClientAddress } from '../server/http/address.ts'
 import { toProblemResponse } from '../server/core/respond.ts'
-import { authenticate } from '../server/core/steps/authenticate.ts'
+import { authenticate, isAccessToken } from '../server/core/steps/authenticate.ts'
 import { describeDatabaseError } from '../server/core/steps/deadline.ts'
 import { requireApiAccess } from '../server/core/steps/entitle.ts'
+import { createChallenge, grantableScopes } from '../server/oauth/metadata.ts'
 import type { ToolSelection } from './toolsets.ts'
 
 /**
@@ -71,10 +73,15 @@ export const authenticateRequest = async (
       token: '',
       clientId: actor.key.id,
       scopes: [...actor.key.scopes],
-      extra: { ...selection, actor, address },
+      extra: { ...selection, actor, address, oauth: isSignedIn(app, request) },
     }
   } catch (error) {
-    if (error instanceof Problem) return problemResponse(app, requestId, error)
+    if (error instanceof Problem)
+      return error.status === 401
+        ? challenge(app, requestId, error, {
+            error: request.headers.has('authorization') ? 'invalid_token' : undefined,
+          })
+        : problemResponse(app, requestId, error)
     app.log.error({ request_id: requestId, ...describeDatabaseError(error) }, 'Cannot check an API key')
     return problemResponse(
       app,
@@ -88,6 +95,10 @@ export const authenticateRequest = async (
     )
   }
 }
+
+/** Whether an access token authenticated the request, not an API key. */
+const isSignedIn = (app: App, request: Request): boolean =>
+  app.config.oauth && isAccessToken(request.headers.get('authorization')?.trim().split(/ +/)[1] ?? '')
 
 /**
  * Whether the client asks for reads only, in the query or in a header. Whoever says so in any way gets it: only
@@ -155,5 +166,39 @@ export const problemResponse = (app: App, requestId: string, problem: Problem): 
   toProblemResponse(problem, {
     publicUrl: app.config.publicUrl,
     requestId,
-    headers: problem.status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {},
   })
+
+/** Returns a refusal that tells a client where to sign a person in, or which scopes to ask for. */
+const challenge = (
+  app: App,
+  requestId: string,
+  problem: Problem,
+  details: Parameters<typeof createChallenge>[1],
+): Response => {
+  const response = problemResponse(app, requestId, problem)
+  response.headers.set('WWW-Authenticate', createChallenge(app, details))
+  return response
+}
+
+/**
+ * Returns the refusal of a tool call that needs a scope which the client's access token lacks: the client can
+ * ask the person for it. Undefined for any other message, and for API keys, whose scopes are fixed.
+ */
+export const refuseMissingScope = (
+  app: App,
+  requestId: string,
+  { scopes, extra }: AuthInfo,
+  op: Operation | undefined,
+): Response | undefined => {
+  if (extra?.['oauth'] !== true || !op || scopes.includes(op.scope)) return undefined
+  if (!grantableScopes.includes(op.scope)) return undefined
+  const problem = new Problem(
+    'insufficient_scope',
+    `${op.name} needs the scope ${op.scope}; this access token holds ${scopes.join(', ') || 'none'}.`,
+    { scope: op.scope },
+  )
+  return challenge(app, requestId, problem, {
+    error: 'insufficient_scope',
+    wanted: [...scopes, op.scope],
+  })
+}

@@ -91,11 +91,10 @@ const serveDocument = (
 }
 
 /** Returns what clients read before they connect, by path: the server card, and the catalogs that name it. */
-export const createDiscovery = (
-  { config: { publicUrl } }: Pick<App, 'config'>,
-  options: { oauth: boolean } = { oauth: false },
-): Record<string, (request: Request) => Promise<Response>> => {
-  const card = serveDocument(() => createServerCard(publicUrl, options), CARD_TYPE)
+export const createDiscovery = ({
+  config: { publicUrl, oauth },
+}: Pick<App, 'config'>): Record<string, (request: Request) => Promise<Response>> => {
+  const card = serveDocument(() => createServerCard(publicUrl, { oauth }), CARD_TYPE)
   const catalog = serveDocument(() => createCatalog(publicUrl), 'application/json')
   return Object.fromEntries([
     ...cardPaths.map((path) => [path, card] as const),

@@ -25,7 +25,12 @@ import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
 import { lazy } from '../server/lazy.ts'
 import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/body.ts'
-import { authenticateRequest, createOriginCheck, problemResponse } from './authenticate.ts'
+import {
+  authenticateRequest,
+  createOriginCheck,
+  problemResponse,
+  refuseMissingScope,
+} from './authenticate.ts'
 import { confirmCall } from './confirm.ts'
 import { type GuideSource, listTools, resolveCall, toGuideResult } from './guide-tools.ts'
 import { createOperationIndex } from './operation-search.ts'
@@ -84,6 +89,7 @@ export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Resp
         if (message.value === null || typeof message.value !== 'object') return notJsonRpc()
         if (namesPrototype(message.value)) return notJsonRpc('No field is named __proto__.')
         return (
+          refuseMissingScope(app, requestId, authInfo, findCalledTool(catalog, message.value)) ??
           (await callDirectly(catalog, request, authInfo, message.value)) ??
           forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value }))
         )
@@ -116,6 +122,12 @@ const notJsonRpc = (message = 'The body is not a JSON-RPC message.'): Response =
     },
     { status: 400 },
   )
+
+/** The operation that a tool call names; undefined for any other message. */
+const findCalledTool = ({ byName }: McpCatalog, message: object): Operation | undefined => {
+  if (!('method' in message) || message.method !== 'tools/call' || !('params' in message)) return undefined
+  return isObject(message.params) ? byName.get(String(message.params['name'])) : undefined
+}
 
 /** Whether a call has an argument `__proto__`: the SDK would drop it, and the call would run without it. */
 const namesPrototype = (message: object): boolean => {

@@ -5,6 +5,7 @@ import { Problem } from './core/problem.ts'
 import { toProblemResponse } from './core/respond.ts'
 import { createRequestId } from './ids.ts'
 import { createMediaStore } from './media/store.ts'
+import { createOauthMounts } from './oauth/endpoint.ts'
 import { createRoutedProvider } from './provider/routed.ts'
 import { unconfiguredProblem } from './provider/port.ts'
 import { declareBackgroundJobs } from './jobs/background.ts'
@@ -61,14 +62,14 @@ export const composeService = ({
     siblings: options.siblings,
     media: createMediaStore(mediaDir, { warn: (message) => options.log.warn(message) }),
   })
-  const channelMounts = { [`${CHANNELS_PATH}/**`]: createChannelEndpoint(app) }
+  const commonMounts = { [`${CHANNELS_PATH}/**`]: createChannelEndpoint(app), ...createOauthMounts(app) }
   if (!settings) {
     declareBackgroundJobs(app, undefined)
     return {
       app,
       sandboxControl: undefined,
       sandbox: undefined,
-      mounts: { ...createUnconfiguredMounts(app), ...channelMounts },
+      mounts: { ...createUnconfiguredMounts(app), ...commonMounts },
     }
   }
   const sandboxControl = createSandboxControl(app, settings)
@@ -79,7 +80,7 @@ export const composeService = ({
     sandboxControl,
     sandbox,
     mounts: {
-      ...channelMounts,
+      ...commonMounts,
       [WEBHOOK_PATH]: createProviderWebhook(app, settings),
       '/sandbox': sandboxControl.serve,
       '/sandbox/**': sandboxControl.serve,

@@ -84,6 +84,14 @@ export const Config = z.object({
     .optional()
     .describe('Base of every URL that the server returns, when it is behind a proxy.')
     .meta({ env: 'WCRM_PUBLIC_URL' }),
+  oauth: z
+    .enum(['auto', 'off'])
+    .default('auto')
+    .describe(
+      'auto: AI clients may sign people in with OAuth when WCRM_PUBLIC_URL is https, without a path. off: API ' +
+        'keys alone.',
+    )
+    .meta({ env: 'WCRM_OAUTH' }),
   secret: z
     .string()
     .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)

@@ -11,6 +11,7 @@ import { errorLogDetails } from './jobs/log-details.ts'
 import { createJobRunner } from './jobs/runner.ts'
 import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
+import { isOauthPossible } from './oauth/metadata.ts'
 import { unconfiguredProvider } from './provider/port.ts'
 import type { Provider } from './provider/port.ts'
 import { toTimeoutMs } from './provider/settings.ts'
@@ -35,6 +36,8 @@ export type AppOptions = {
   metrics: Metrics
   config: {
     publicUrl: string
+    /** `WCRM_OAUTH`. */
+    oauth?: 'auto' | 'off'
     limitRead: number
     limitWrite: number
     limitWorkspaceRead?: number | undefined
@@ -72,6 +75,7 @@ export type AppOptions = {
 
 const toAppConfig = (config: AppOptions['config'], embedded: boolean, processes: number): App['config'] => ({
   publicUrl: config.publicUrl,
+  oauth: config.oauth !== 'off' && isOauthPossible(config.publicUrl),
   limits: {
     read: {
       key: config.limitRead,

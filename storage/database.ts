@@ -5,6 +5,7 @@ import { contactsTables } from './tables/contacts.ts'
 import { conversationsTables } from './tables/conversations.ts'
 import { eventsTables } from './tables/events.ts'
 import { messagingTables } from './tables/messaging.ts'
+import { oauthTables } from './tables/oauth.ts'
 import { sandboxTables } from './tables/sandbox.ts'
 import { serverTables } from './tables/server.ts'
 import { workspaceTables } from './tables/workspace.ts'
@@ -18,6 +19,7 @@ export const tables = {
   ...eventsTables,
   ...serverTables,
   ...agentTables,
+  ...oauthTables,
   ...sandboxTables,
 }
 

@@ -3,6 +3,7 @@ import type { KeyPolicy } from '../catalog/policy.ts'
 import type { Role } from '../catalog/workspace.ts'
 import type { Scope } from '../catalog/operation.ts'
 import type { Db } from './database.ts'
+import { findAccessToken } from './oauth.ts'
 
 export type KeyRow = {
   workspace_id: string
@@ -49,6 +50,23 @@ export const findKey = async (db: Db, hash: Uint8Array, now: string): Promise<Ke
     k.hash = ${hash} and s.enabled and k.revoked_at is null
     and (k.expires_at is null or k.expires_at > ${now})`).execute(db)
   return rows[0]
+}
+
+/**
+ * Returns the key that an access token acts with, with the scopes and the expiry of the token; undefined when
+ * either is not valid now.
+ */
+export const findKeyOfToken = async (db: Db, hash: Uint8Array, now: string): Promise<KeyRow | undefined> => {
+  const token = await findAccessToken(db, hash, now)
+  if (!token) return undefined
+  const { rows } = await selectKey(sql`
+    k.workspace_id = ${token.workspace_id} and k.id = ${token.key_id} and s.enabled and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > ${now})`).execute(db)
+  const row = rows[0]
+  if (!row) return undefined
+  const expiresAt =
+    row.expires_at !== null && row.expires_at < token.expires_at ? row.expires_at : token.expires_at
+  return { ...row, scopes: row.scopes.filter((scope) => token.scopes.includes(scope)), expires_at: expiresAt }
 }
 
 /**

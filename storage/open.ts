@@ -36,6 +36,7 @@ import * as partitions from './migrations/0023-partitions.ts'
 import * as smallerTables from './migrations/0024-smaller-tables.ts'
 import * as agentKeys from './migrations/0025-agent-keys.ts'
 import * as attribution from './migrations/0026-attribution.ts'
+import * as oauth from './migrations/0027-oauth.ts'
 import * as conversationFilters from './migrations/0028-conversation-filters.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
@@ -349,6 +350,7 @@ const migrations = {
   '0024-smaller-tables': smallerTables,
   '0025-agent-keys': agentKeys,
   '0026-attribution': attribution,
+  '0027-oauth': oauth,
   '0028-conversation-filters': conversationFilters,
 }
 

@@ -53,6 +53,9 @@ export type TestServer = {
 }
 /** What a test sets; everything else is as in production, but for the rate limits. */
 export type ServerOptions = {
+  /** Instead of the server's own address. */
+  publicUrl?: string
+  oauth?: 'auto' | 'off'
   limitRead?: number
   limitWrite?: number
   limitWorkspaceRead?: number

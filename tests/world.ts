@@ -127,6 +127,7 @@ export const seedWorld = async (
   await seedReports(db, workspace.id, marker, now)
   await seedApprovals(db, workspace, marker, now)
   await seedContactViews(db, workspace, now)
+  await seedOauth(db, workspace, marker, now)
   return { workspace, marker, ids: await loadIds(db, workspace.id) }
 }
 
@@ -181,6 +182,23 @@ const seedContactViews = async (db: Db, { id, owner }: TestWorkspace, now: strin
   await sql`
     insert into contact_reads (workspace_id, key_id, operation, hour, audit_id, calls, contacts)
     values (${id}, ${owner.keyId}, 'crm_get_contact', ${now}, 1, 1, '{1}')`.execute(db)
+}
+
+/** Inserts a grant of an OAuth client, and a login code. */
+const seedOauth = async (
+  db: Db,
+  { id, owner }: TestWorkspace,
+  marker: string,
+  now: string,
+): Promise<void> => {
+  const hash = hashApiKey(`${marker} ${id}`)
+  await sql`
+    insert into oauth_grants (workspace_id, key_id, grant_hash, client_id, created_at)
+    values (${id}, ${owner.keyId}, ${hash}, ${`https://${marker}.example`}, ${now}::timestamptz)`.execute(db)
+  await sql`
+    insert into login_codes (workspace_id, hash, staff_id, scopes, created_at, expires_at)
+    values (${id}, ${hash}, ${owner.staffId}, '{mcp:read}', ${now}::timestamptz,
+      ${now}::timestamptz + interval '10 minutes')`.execute(db)
 }
 
 /** Adds another number of the same business account: the channel that inputs use, because it is the last. */

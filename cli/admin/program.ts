@@ -5,6 +5,7 @@ import { channelsGroup } from './channels.ts'
 import { demoVerbs } from './demo.ts'
 import { doctorVerb } from './doctor.ts'
 import { keysGroup } from './keys.ts'
+import { loginCodeVerb } from './login-code.ts'
 import { reportsGroup } from './reports.ts'
 import { secretGroup } from './secret.ts'
 import { slaGroup } from './sla.ts'
@@ -24,7 +25,12 @@ export const adminGroups: readonly AdminGroup[] = [
   slaGroup,
   reportsGroup,
 ]
-export const ungroupedAdminVerbs: readonly AdminVerb[] = [...backupVerbs, ...demoVerbs, doctorVerb]
+export const ungroupedAdminVerbs: readonly AdminVerb[] = [
+  loginCodeVerb,
+  ...backupVerbs,
+  ...demoVerbs,
+  doctorVerb,
+]
 
 export type RunAdminVerb = (verb: AdminVerb, flags: AdminFlags, argument: string) => Promise<void>
 

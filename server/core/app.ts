@@ -19,6 +19,8 @@ import type { AnyHandler } from './handler.ts'
 type AppConfig = {
   /** Base of every URL the service returns, without a trailing slash. */
   publicUrl: string
+  /** Whether hosted clients may sign people in (docs/oauth.md). */
+  oauth: boolean
   /** Requests per minute. */
   limits: Record<'read' | 'write', { key: number; workspace: number }> & { channel: number }
   /** Different phones a day that staff from whom phones are hidden may name. */

@@ -1,6 +1,7 @@
 import { deleteAuditBefore } from '../../storage/audit.ts'
 import { deletePastContactViews } from '../../storage/contact-budgets.ts'
 import { deleteExpiredRecords } from '../../storage/idempotency.ts'
+import { deleteExpiredOauth, revokeUnusableGrants } from '../../storage/oauth.ts'
 import { deletePastPhones } from '../../storage/phone-budgets.ts'
 import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
 import { deleteIdleBuckets } from '../../storage/rate-limits.ts'
@@ -27,6 +28,17 @@ const deleteOldAudit = async (app: App, signal: AbortSignal): Promise<number> =>
   return await deleteInBatches((limit) => deleteAuditBefore(app.db, before, limit), signal)
 }
 
+/** How long after a consent its code can still be used. */
+const UNUSED_GRANT_MS = 15 * 60_000
+
+/** Deletes codes, tokens and clients that expired, and ends the grants that have none left. Returns the count. */
+export const deleteOldOauth = async (app: App, signal?: AbortSignal): Promise<number> => {
+  const now = app.now()
+  const deleted = await deleteInBatches((limit) => deleteExpiredOauth(app.db, now, limit), signal)
+  const before = new Date(Date.parse(now) - UNUSED_GRANT_MS).toISOString()
+  return deleted + (await revokeUnusableGrants(app.db, before, now))
+}
+
 const retentionJob = (
   name: JobName,
   deleteOld: (signal: AbortSignal) => Promise<number | void>,
@@ -49,4 +61,5 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   retentionJob('provider-update-retention', (signal) => deleteOldUpdates(app, signal)),
   retentionJob('event-retention', (signal) => deleteOldEvents(app, signal)),
   retentionJob('audit-retention', (signal) => deleteOldAudit(app, signal)),
+  ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
 ]

@@ -22,6 +22,7 @@ export type JobName =
   | 'event-retention'
   | 'audit-retention'
   | 'contact-reads'
+  | 'oauth-retention'
 
 /** What a run returns; every field is optional. */
 type JobRunResult = {

@@ -1,4 +1,4 @@
-import { findKey, type KeyRow, markKeyUsed } from '../../../storage/keys.ts'
+import { findKey, findKeyOfToken, type KeyRow, markKeyUsed } from '../../../storage/keys.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { hashApiKey, isApiKey } from '../../api-keys.ts'
@@ -24,8 +24,12 @@ const parseBearer = (authorization: string | undefined): string => {
   return token
 }
 
+/** Whether a text has the form of an OAuth access token; no API key has it. */
+export const isAccessToken = (text: string): boolean => /^[\w-]{43}$/.test(text)
+
 /**
- * Returns the key, its owner and the workspace. Throws 401, with the same text for unknown, expired and
+ * Returns the key, its owner and the workspace; of an access token, the key that it acts with, with the token's
+ * scopes and expiry. Throws 401, with the same text for unknown, expired and
  * revoked keys, and 429 when the client's address failed too often.
  *
  * A key that was valid at its last look-up is looked up again however often others behind the same address
@@ -40,10 +44,11 @@ export const authenticate = async (
   const { known } = app.keyCache
   const hash = hashApiKey(token)
   const id = hash.toString('base64')
+  const isOauth = app.config.oauth && isAccessToken(token)
   const row = known.has(id)
-    ? await findValidKey(app, hash, id)
+    ? await findValidKey(app, hash, id, isOauth)
     : await lookUpLimited(app, address, async () =>
-        isApiKey(token) ? await findValidKey(app, hash, id) : undefined,
+        isOauth || isApiKey(token) ? await findValidKey(app, hash, id, isOauth) : undefined,
       )
   if (!row) {
     known.delete(id)
@@ -55,21 +60,31 @@ export const authenticate = async (
   return toActor(row)
 }
 
-const findValidKey = async (app: App, hash: Buffer, id: string): Promise<KeyRow | undefined> => {
-  const row = await findCachedKey(app, hash, id)
+const findValidKey = async (
+  app: App,
+  hash: Buffer,
+  id: string,
+  isOauth: boolean,
+): Promise<KeyRow | undefined> => {
+  const row = await findCachedKey(app, hash, id, isOauth)
   // A cached key may have expired meanwhile.
   return row && (row.expires_at === null || Date.parse(row.expires_at) > Date.parse(app.now()))
     ? row
     : undefined
 }
 
-const findCachedKey = async (app: App, hash: Buffer, id: string): Promise<KeyRow | undefined> => {
+const findCachedKey = async (
+  app: App,
+  hash: Buffer,
+  id: string,
+  isOauth: boolean,
+): Promise<KeyRow | undefined> => {
   const { keys } = app.keyCache
   const cached = keys.get(id)
   const now = performance.now()
   if (cached && now - cached.loadedAt < KEY_CACHE_TTL_MS) return cached.row
   if (keys.size >= MAX_CACHED_KEYS) keys.clear()
-  const row = findKey(app.db, hash, app.now())
+  const row = (isOauth ? findKeyOfToken : findKey)(app.db, hash, app.now())
   keys.set(id, { loadedAt: now, row })
   row.catch(() => keys.delete(id))
   return row

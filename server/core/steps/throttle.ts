@@ -16,7 +16,13 @@ const MAX_NETWORKS = 10_000
 const MAX_WAIT_MS = 5000
 
 /** What failed to prove itself. */
-type CredentialKind = 'api_key' | 'channel_token' | 'media_url' | 'metrics_token' | 'provider_webhook'
+type CredentialKind =
+  | 'api_key'
+  | 'channel_token'
+  | 'login_code'
+  | 'media_url'
+  | 'metrics_token'
+  | 'provider_webhook'
 
 const getBucket = ({ failureBuckets, config }: App, network: string): FailureBucket => {
   const existing = failureBuckets.get(network)
