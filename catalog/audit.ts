@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ActorView } from './actor.ts'
 import { EXPENSIVE_READ, Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
 import { untrusted } from './text.ts'
@@ -14,8 +15,9 @@ const AuditRow = z
       .object({
         staff_id: Id.nullable().describe('Staff member.'),
         name: z.string().nullable().describe('Name, as it is now.'),
+        ...ActorView.shape,
       })
-      .describe('Staff member who owns the key.'),
+      .describe('Who made the call: the staff member who owns the key, the key, and who approved it.'),
     key_id: Id.nullable().describe('The API key of the call.'),
     door: z
       .enum(doors)
@@ -67,7 +69,7 @@ export const listAudit = defineOperation({
     'input and replayed responses are not recorded. For owners, admins and managers who may see all ' +
     'channels, with a key that sees phone numbers. With a filter other than times it is ' +
     EXPENSIVE_READ,
-  heavy: ['staff_id', 'key_id', 'operation', 'door', 'outcome', 'target_id'],
+  heavy: ['staff_id', 'key_id', 'agent', 'operation', 'door', 'outcome', 'target_id'],
   slim: ['id', 'at', 'actor.name', 'door', 'operation', 'target', 'outcome', 'code', 'dry_run'],
   scope: 'mcp:read',
   view: [
@@ -91,6 +93,7 @@ export const listAudit = defineOperation({
       .regex(/^[1-9]\d{0,18}$/, 'must be 1 to 19 digits, not starting with 0')
       .optional()
       .describe('Only with this key.'),
+    agent: z.boolean().optional().describe('true: only by AI agents; false: only by others.'),
     operation: z.string().min(1).max(100).optional().describe('Only this operation.'),
     door: z.enum(doors).optional().describe('Only through this door.'),
     outcome: z.enum(outcomes).optional().describe('Only with this outcome.'),
@@ -110,7 +113,14 @@ export const listAudit = defineOperation({
           {
             id: '501',
             at: '2026-10-01T09:30:00.000Z',
-            actor: { staff_id: '5', name: 'Grace' },
+            actor: {
+              staff_id: '5',
+              name: 'Grace',
+              staff: { id: '5', name: 'Grace' },
+              key: { id: '9', name: 'Mara' },
+              agent: true,
+              approved_by: null,
+            },
             key_id: '9',
             door: 'mcp',
             client: 'assistant/1.2',

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ActorView } from './actor.ts'
 import { ChannelHealth } from './channel-health.ts'
 import { Id, Timestamp } from './fields.ts'
 
@@ -13,11 +14,22 @@ type EventType<S extends z.ZodObject = z.ZodObject> = {
   readonly sample: z.input<S>
 }
 
+/** A member of the data of every event. */
+const By = {
+  actor: ActorView.optional().describe(
+    'Who caused it, or wrote the message that it is about. Absent: a customer, the provider, or the service.',
+  ),
+}
+
 const defineEventType = <S extends z.ZodObject>(
   description: string,
   data: S,
-  sample: z.input<S>,
-): EventType<S> => ({ description, data, sample })
+  sample: z.input<z.ZodObject<S['shape'] & typeof By>>,
+): EventType<z.ZodObject<S['shape'] & typeof By>> => ({
+  description,
+  data: data.extend(By) as unknown as z.ZodObject<S['shape'] & typeof By>,
+  sample,
+})
 
 const EventContact = z
   .object({
@@ -243,6 +255,12 @@ export const eventTypes = {
   'message.received/1': defineEventType('A customer sent a message.', Message, { message: received }),
   'message.sent/1': defineEventType('The provider accepted a message.', Message, {
     message: { ...outbound, status: 'sent' },
+    actor: {
+      staff: { id: '5', name: 'Grace' },
+      key: { id: '9', name: 'Mara' },
+      agent: true,
+      approved_by: { id: '6', name: 'Ben' },
+    },
   }),
   'message.delivered/1': defineEventType('A message reached the customer.', Message, {
     message: { ...outbound, status: 'delivered' },

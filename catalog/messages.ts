@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Cursor, Id, Limit, NextCursor, RehearsalWarnings, Timestamp, VisibleName } from './fields.ts'
+import { ActorView } from './actor.ts'
 import { defineOperation } from './operation.ts'
 import { SendTemplate } from './send-template.ts'
 import { untrusted } from './text.ts'
@@ -44,6 +45,10 @@ export const LastMessage = z
       })
       .nullable()
       .describe('Sender of an outbound message or note; null for inbound.'),
+    actor: ActorView.nullable().describe(
+      'Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. ' +
+        'Null for customers, and when it is not known.',
+    ),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     error: untrusted(z.string().nullable().describe('Why it failed.')),
     created_at: Timestamp.nullable().describe('When it was written.'),
@@ -99,6 +104,12 @@ const sent = {
   text_truncated: false,
   has_media: false,
   from: { staff_id: '5', name: 'Grace' },
+  actor: {
+    staff: { id: '5', name: 'Grace' },
+    key: { id: '9', name: 'Mara' },
+    agent: true,
+    approved_by: { id: '6', name: 'Ben' },
+  },
   reply_to_id: null,
   error: null,
   created_at: '2026-10-01T09:32:00.000Z',

@@ -8,6 +8,11 @@ type Message = {
   readonly status: string
   readonly text: string | null
   readonly from: { readonly name: string | null } | null
+  readonly actor?: {
+    readonly key: { readonly name: string | null } | null
+    readonly agent: boolean
+    readonly approved_by: { readonly name: string | null } | null
+  } | null
   readonly note: boolean
   readonly error: string | null
   readonly created_at: string | null
@@ -18,8 +23,16 @@ type Message = {
   readonly reactions: readonly { readonly emoji: string }[]
 }
 
-const describeSender = ({ direction, note, from }: Message): string => {
-  const name = escapeControlCharacters(from?.name ?? '')
+/** An AI agent goes by the name of its key, and is always marked. */
+const describeAuthor = ({ from, actor }: Message): string => {
+  if (!actor?.agent) return from?.name ?? ''
+  const approver = actor.approved_by ? `, approved by ${actor.approved_by.name ?? 'a colleague'}` : ''
+  return `${actor.key?.name ?? from?.name ?? 'agent'} · AI${approver}`
+}
+
+const describeSender = (message: Message): string => {
+  const { direction, note } = message
+  const name = escapeControlCharacters(describeAuthor(message))
   if (note) return name ? `note by ${name}` : 'note'
   return direction === 'inbound' ? 'customer' : name || (direction === 'system' ? 'system' : 'team')
 }

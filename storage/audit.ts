@@ -57,6 +57,9 @@ export const insertAuditRow = async (db: Db, workspaceId: string, entry: AuditEn
 export type AuditRow = Omit<AuditEntry, 'target' | 'changes'> & {
   id: string
   staff_name: string | null
+  key_name: string | null
+  agent: boolean | null
+  approver_name: string | null
   target_type: string | null
   target_id: string | null
   changes: Record<string, unknown> | null
@@ -66,6 +69,8 @@ export type AuditRow = Omit<AuditEntry, 'target' | 'changes'> & {
 export type AuditFilter = {
   staff_id?: string | undefined
   key_id?: string | undefined
+  /** Whether an AI agent's key. */
+  agent?: boolean | undefined
   operation?: string | undefined
   door?: AuditTransport | undefined
   outcome?: AuditOutcome | undefined
@@ -94,8 +99,8 @@ const conditions = (
   )
 
 /**
- * Returns rows of a workspace before an id, newest first. Rows of a staff member are found key by key; keys
- * are never deleted.
+ * Returns rows of a workspace before an id, newest first. Rows of a staff member, or of AI agents,
+ * are found key by key; keys are never deleted.
  */
 export const listAuditRows = async (
   db: Db,
@@ -106,19 +111,23 @@ export const listAuditRows = async (
 ): Promise<AuditRow[]> => {
   const condition = sql`${conditions(filter, before)} order by id desc limit ${limit}`
   const found =
-    filter.staff_id === undefined
+    filter.staff_id === undefined && filter.agent === undefined
       ? sql`select * from audit_log where workspace_id = ${workspaceId} ${condition}`
       : sql`
     select f.* from api_keys k
     cross join lateral (
       select * from audit_log where workspace_id = ${workspaceId} and key_id = k.id ${condition}
     ) as f
-    where k.workspace_id = ${workspaceId} and k.staff_id = ${toStorableId(filter.staff_id)}
+    where k.workspace_id = ${workspaceId}
+      ${filter.staff_id === undefined ? sql`` : sql`and k.staff_id = ${toStorableId(filter.staff_id)}`}
+      ${filter.agent === undefined ? sql`` : sql`and k.agent = ${filter.agent}`}
     order by f.id desc limit ${limit}`
   const { rows } = await sql<Omit<AuditRow, 'at'>>`${sql.raw(CUSTOM_PLAN)}
-    select a.*, s.name as staff_name
+    select a.*, s.name as staff_name, k.name as key_name, k.agent, p.name as approver_name
     from (${found}) as a
     left join staff s on s.workspace_id = a.workspace_id and s.id = a.staff_id
+    left join api_keys k on k.workspace_id = a.workspace_id and k.id = a.key_id
+    left join staff p on p.workspace_id = a.workspace_id and p.id = a.approved_by
     order by a.id desc`.execute(db)
   return rows.map((row) => ({ ...row, at: toTime(row.id) }))
 }

@@ -11,6 +11,7 @@ import {
   selectHead,
 } from './conversation-order.ts'
 import { findMatchingIds } from './conversation-search.ts'
+import { type AuthorKey, authorKeyColumn } from './authors.ts'
 import type { Db, MediaState, MessageDirection, MessageStatus, ReplyStatus } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { toStorableId } from './ids.ts'
@@ -61,6 +62,7 @@ export type ConversationRow = {
   message_text: string | null
   message_staff_id: string | null
   message_staff_name: string | null
+  message_author_key: AuthorKey | null
   message_reply_to_id: string | null
   message_error: string | null
   message_created_at: string
@@ -92,7 +94,8 @@ const columns = (workspaceId: string) => sql`
     then coalesce(v.waiting_since, v.activity_at) end as waiting_since,
   m.id as message_id, m.direction as message_direction, m.type as message_type, m.status as message_status,
     left(m.text, ${sql.lit(LAST_TEXT_LENGTH)}) as message_text,
-  m.staff_id as message_staff_id, ms.name as message_staff_name, m.reply_to_id as message_reply_to_id,
+  m.staff_id as message_staff_id, ms.name as message_staff_name,
+    ${authorKeyColumn} as message_author_key, m.reply_to_id as message_reply_to_id,
     m.error as message_error, m.created_at as message_created_at, d.state as message_media_state,
     m.deleted_at as message_deleted_at,
   array(select l.tag_id from conversation_tags l where l.workspace_id = v.workspace_id

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Db, MediaState, MessageDirection, MessageStatus } from './database.ts'
 import { QUICK } from './driver.ts'
+import { type AuthorKey, authorKeyColumn } from './authors.ts'
 import { toStorableId } from './ids.ts'
 import { toIsoTime } from './times.ts'
 
@@ -23,6 +24,7 @@ export type MessageRow = {
   note: boolean
   staff_id: string | null
   staff_name: string | null
+  author_key: AuthorKey | null
   template_name: string | null
   template_language: string | null
   reply_to_id: string | null
@@ -41,16 +43,16 @@ export type MessageRow = {
   media_url: string | null
 }
 
-const columns = sql.raw(`
+const columns = sql`
   m.id, m.conversation_id, v.contact_id, v.channel_id, m.direction, m.type, m.status, m.text, m.note,
-    m.staff_id, s.name as staff_name, m.template_name, m.template_language,
+    m.staff_id, s.name as staff_name, ${authorKeyColumn} as author_key, m.template_name, m.template_language,
   m.reply_to_id, m.error, m.created_at, m.delivered_at, m.read_at, m.failed_at, m.edited_at, m.deleted_at,
   (select json_agg(json_build_object('emoji', r.emoji, 'sender', r.sender, 'at', r.at)
       order by r.at, r.sender)
     from message_reactions r where r.workspace_id = m.workspace_id and r.message_id = m.id
       and r.emoji is not null) as reactions,
   d.state as media_state, d.content_type as media_type, d.file_name as media_name, d.size as media_size,
-    d.url as media_url`)
+    d.url as media_url`
 
 const joins = sql.raw(`
   join conversations v on v.workspace_id = m.workspace_id and v.id = m.conversation_id

@@ -15,6 +15,7 @@ export type NewMessage = {
   note?: boolean
   staff_id?: string | null
   key_id?: string | null
+  approved_by?: string | null
   template_name?: string | null
   template_language?: string | null
   reply_to_id?: string | null
@@ -38,11 +39,11 @@ export type NewMedia = {
 const columns =
   sql.raw(`conversation_id bigint, channel_id bigint, episode integer, direction text, type text, status text,
     text text, content jsonb, note boolean, staff_id bigint, key_id bigint,
-  template_name text, template_language text, reply_to_id bigint, provider_id text, reference text,
+  approved_by bigint, template_name text, template_language text, reply_to_id bigint, provider_id text, reference text,
     error text, error_code integer, created_at timestamptz, sent_at timestamptz`)
 const names =
   sql.raw(`conversation_id, channel_id, episode, direction, type, status, text, content, note, staff_id, key_id,
-  template_name, template_language, reply_to_id, provider_id, reference, error, error_code, created_at,
+  approved_by, template_name, template_language, reply_to_id, provider_id, reference, error, error_code, created_at,
     sent_at`)
 
 /**

@@ -271,7 +271,10 @@ export type TestWorkspace = {
   key: (staffId: string, options?: KeyOptions) => Promise<TestKey>
 }
 type KeyOptions = Partial<
-  Pick<KeyFields, 'scopes' | 'test' | 'agent' | 'phones' | 'contacts_per_day' | 'expires_at' | 'name'>
+  Pick<
+    KeyFields,
+    'scopes' | 'test' | 'agent' | 'phones' | 'contacts_per_day' | 'expires_at' | 'name' | 'policy'
+  >
 >
 
 /** Creates a workspace for a test, with an owner whose key has all scopes. */

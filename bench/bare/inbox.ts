@@ -56,6 +56,15 @@ const toLastMessage = (row: Row) => {
     text_truncated: text !== null && text.length > PREVIEW_LENGTH,
     has_media: row['message_media_state'] !== null,
     from: isOutbound ? { staff_id: row['message_staff_id'], name: row['message_staff_name'] } : null,
+    actor:
+      isOutbound && row['message_staff_id'] !== null
+        ? {
+            staff: { id: row['message_staff_id'], name: row['message_staff_name'] },
+            key: null,
+            agent: false,
+            approved_by: null,
+          }
+        : null,
     reply_to_id: row['message_reply_to_id'],
     error: row['message_error'],
     created_at: row['message_created_at'],

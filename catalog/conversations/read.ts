@@ -140,6 +140,7 @@ const row = {
     text_truncated: false,
     has_media: false,
     from: null,
+    actor: null,
     reply_to_id: null,
     error: null,
     created_at: '2026-10-01T09:30:00.000Z',

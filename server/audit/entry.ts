@@ -94,6 +94,7 @@ export const toAuditBase = (
   code,
   confirmed,
   request_id: requestId,
+  approved_by: actor.approvedBy?.staffId ?? null,
 })
 
 /** Returns the row of the audit trail for a call. */

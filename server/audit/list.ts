@@ -7,7 +7,15 @@ import { hasHiddenPhones } from '../visibility/policy.ts'
 const toView = (row: AuditRow): OutputOf<'audit_list'>['data'][number] => ({
   id: row.id,
   at: row.at,
-  actor: { staff_id: row.staff_id, name: row.staff_name },
+  actor: {
+    staff_id: row.staff_id,
+    name: row.staff_name,
+    staff: { id: row.staff_id, name: row.staff_name },
+    key: { id: row.key_id, name: row.key_name },
+    agent: row.agent ?? false,
+    approved_by:
+      (row.approved_by ?? null) === null ? null : { id: row.approved_by!, name: row.approver_name },
+  },
   key_id: row.key_id,
   door: row.door,
   client: row.client,

@@ -4,6 +4,7 @@ import type { ConversationState } from '../../storage/conversations.ts'
 import { insertMessages, type NewMessage } from '../../storage/messages.ts'
 import type { SendingChannel } from '../../storage/sends.ts'
 import type { Context } from '../core/context.ts'
+import { showActor } from '../core/actor-view.ts'
 import { Problem } from '../core/problem.ts'
 import { createUlid } from '../ids.ts'
 import type { SendIntent } from '../messaging/send.ts'
@@ -50,6 +51,7 @@ export const queueReply = async (
       created_at: now,
       staff_id: actor.staff.id,
       key_id: actor.key.id,
+      approved_by: actor.approvedBy?.staffId ?? null,
       reply_to_id: repliedTo?.id ?? null,
       reference,
     },
@@ -61,6 +63,7 @@ export const queueReply = async (
     conversation_id: conversation.id,
     to: { id: customerId, contact_id: contact.id, name: contact.name },
     from: { staff_id: actor.staff.id, name: actor.staff.name },
+    actor: showActor(actor),
     type: content.type,
     text: content.text ?? null,
     media: content.media ? { url: content.media.url, file_name: content.media.file_name ?? null } : null,

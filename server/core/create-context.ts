@@ -8,6 +8,7 @@ import type { RecordChange } from '../audit/entry.ts'
 import { businessTime } from '../clock.ts'
 import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
+import { showActor } from './actor-view.ts'
 import type { App } from './app.ts'
 import type { Actor, Context } from './context.ts'
 import { createCursors } from './cursors.ts'
@@ -78,6 +79,6 @@ export const createContext = (
     auditChange: (before, after) => {
       pending.change = { before, after } as RecordChange
     },
-    emit: createEmit(pending.events, now),
+    emit: createEmit(pending.events, now, showActor(actor)),
   }
 }

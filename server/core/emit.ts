@@ -1,3 +1,4 @@
+import type { ActorView } from '../../catalog/actor.ts'
 import type { EventData, EventTypeId } from '../../catalog/events.ts'
 import type { EventRow } from '../../storage/events.ts'
 import { createEventId } from '../ids.ts'
@@ -9,9 +10,13 @@ import { createEventId } from '../ids.ts'
  */
 export type Emit<E extends EventTypeId> = (...event: { [T in E]: [type: T, data: EventData<T>] }[E]) => void
 
-/** Returns an `Emit` that appends to `events`. */
+/**
+ * Returns an `Emit` that appends to `events`. `actor`: who causes them, unless an event names another; absent when
+ * it is not somebody with a key.
+ */
 export const createEmit =
-  (events: EventRow[], now: string): Emit<EventTypeId> =>
+  (events: EventRow[], now: string, actor?: ActorView): Emit<EventTypeId> =>
   (type, data) => {
-    events.push({ id: createEventId(), type, occurred_at: now, data })
+    const named = actor && !data.actor ? { ...data, actor } : data
+    events.push({ id: createEventId(), type, occurred_at: now, data: named })
   }

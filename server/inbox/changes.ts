@@ -48,6 +48,7 @@ export const addNote: Handler<'inbox_add_note'> = async (ctx, input) => {
       note: true,
       staff_id: staff.id,
       key_id: key.id,
+      approved_by: ctx.actor.approvedBy?.staffId ?? null,
       created_at: ctx.now,
     },
   ])

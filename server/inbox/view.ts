@@ -56,6 +56,7 @@ export const showConversation = (
           text: row.message_text,
           staff_id: row.message_staff_id,
           staff_name: row.message_staff_name,
+          author_key: row.message_author_key,
           reply_to_id: row.message_reply_to_id,
           error: row.message_error,
           created_at: row.message_created_at,

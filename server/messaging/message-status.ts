@@ -16,7 +16,7 @@ import type { ConversationContext } from '../inbox/conversation-context.ts'
 import { invalidateReports } from '../reports/invalidate.ts'
 import { type CorrectionEvent, correctReplies, recountReplies } from '../inbox/corrections.ts'
 import { applyWindowCorrection, toEventConversation, applyOutboundMessage } from '../inbox/lifecycle.ts'
-import { eventMessage } from './view.ts'
+import { showSentMessage } from './view.ts'
 
 /** Error codes of the provider that carry information about the customer. */
 export const RE_ENGAGEMENT_CODE = 131047
@@ -115,7 +115,7 @@ export const createEmitCreated =
 
 const loadEventMessage = async ({ tx, workspaceId }: ConversationContext, id: string) => {
   const row = await readMessage(tx, workspaceId, id)
-  return row && { message: eventMessage(row) }
+  return row && showSentMessage(row)
 }
 
 /** The provider's times are whole seconds; a message is never delivered before it was created. */

@@ -93,6 +93,7 @@ export const insertPendingMessage = async (
       created_at: ctx.now,
       staff_id: ctx.actor.staff.id,
       key_id: ctx.actor.key.id,
+      approved_by: ctx.actor.approvedBy?.staffId ?? null,
       reference,
       content: { call },
     },

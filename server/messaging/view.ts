@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { ActorView } from '../../catalog/actor.ts'
 import type { LastMessage, Message, MessageType } from '../../catalog/messages.ts'
 import type { EventData } from '../../catalog/events.ts'
 import type { MessageRow } from '../../storage/message-lists.ts'
@@ -40,6 +41,18 @@ type LastMessageRow = Omit<
   | 'media_url'
 >
 
+/** Returns who wrote a message; null for customers, the own app, and the service. */
+const showAuthor = (row: Pick<MessageRow, 'staff_id' | 'staff_name' | 'author_key'>): ActorView | null => {
+  const { staff_id: id, staff_name: name, author_key: key } = row
+  if (id === null && key === null) return null
+  return {
+    staff: { id, name },
+    key: key && { id: key.id, name: key.name },
+    agent: key?.agent ?? false,
+    approved_by: key && key.approved_by !== null ? { id: key.approved_by, name: key.approver_name } : null,
+  }
+}
+
 /** Of a deleted message neither text nor file is left. */
 const showShared = (actor: Actor, row: LastMessageRow) => ({
   id: row.id,
@@ -54,6 +67,7 @@ const showShared = (actor: Actor, row: LastMessageRow) => ({
     row.direction === 'outbound' || (row.direction === 'system' && row.staff_id !== null)
       ? { staff_id: row.staff_id, name: row.staff_name }
       : null,
+  actor: showAuthor(row),
   reply_to_id: row.reply_to_id,
   error: showQuotingText(actor, row.error),
   created_at: row.created_at,
@@ -103,6 +117,12 @@ export const showMessage = (
   edited_at: row.edited_at,
   reactions: row.reactions.map(({ emoji, sender, at }) => ({ emoji, from: sender, at })),
 })
+
+/** Returns what an event about a message that staff sent carries: the message, and who wrote it. */
+export const showSentMessage = (row: MessageRow): EventData<'message.sent/1'> => {
+  const actor = showAuthor(row)
+  return { message: eventMessage(row), ...(actor ? { actor } : {}) }
+}
 
 /** Returns a message as events carry it. */
 export const eventMessage = (

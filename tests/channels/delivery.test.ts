@@ -40,6 +40,12 @@ everyDatabase(
             conversation_id: conversation,
             to: { id: 'visitor-1', contact_id: contact, name: 'Ada' },
             from: { staff_id: scene.workspace.owner.staffId, name: 'Owner' },
+            actor: {
+              staff: { id: scene.workspace.owner.staffId, name: 'Owner' },
+              key: { id: scene.workspace.owner.keyId, name: null },
+              agent: false,
+              approved_by: null,
+            },
             type: 'TEXT',
             text: 'Hi Ada',
             media: null,
