@@ -94,6 +94,7 @@ const insertLastMessages = async ({ server: { db }, workspace }: Owned, conversa
     text_truncated: true,
     has_media: true,
     from: null,
+    actor: null,
     reply_to_id: first,
     error: null,
     created_at: at(7),

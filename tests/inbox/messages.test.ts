@@ -96,6 +96,8 @@ const toExpectedMessages = (
     deleted_at: null,
   }
   const owner = { staff_id: staffId, name: 'Owner' }
+  // Which key it was is not known.
+  const actor = { staff: { id: staffId, name: 'Owner' }, key: null, agent: false, approved_by: null }
   return {
     document: {
       ...shared,
@@ -106,6 +108,7 @@ const toExpectedMessages = (
       text: null,
       has_media: true,
       from: null,
+      actor: null,
       created_at: at(3),
       media: {
         content_type: 'application/pdf',
@@ -123,6 +126,7 @@ const toExpectedMessages = (
       text: 'Note',
       has_media: false,
       from: owner,
+      actor,
       created_at: at(2),
       media: null,
       note: true,
@@ -136,6 +140,7 @@ const toExpectedMessages = (
       text: 'Hi',
       has_media: false,
       from: owner,
+      actor,
       created_at: at(2),
       media: null,
       template: { name: 'hello', language: 'en' },
