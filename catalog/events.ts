@@ -1,35 +1,13 @@
 import { z } from 'zod'
-import { ActorView } from './actor.ts'
 import { ChannelHealth } from './channel-health.ts'
+import { defineEventType } from './event-type.ts'
 import { Id, Timestamp } from './fields.ts'
 
-/**
+/*
  * Every event type the service writes: what it means, the shape of its `data`, and a sample (contract 6).
  * An event is written in the transaction of the change that caused it. Phones are unmasked here; they are
  * masked for each reader when the event is shown.
  */
-type EventType<S extends z.ZodObject = z.ZodObject> = {
-  readonly description: string
-  readonly data: S
-  readonly sample: z.input<S>
-}
-
-/** A member of the data of every event. */
-const By = {
-  actor: ActorView.optional().describe(
-    'Who caused it, or wrote the message that it is about. Absent: a customer, the provider, or the service.',
-  ),
-}
-
-const defineEventType = <S extends z.ZodObject>(
-  description: string,
-  data: S,
-  sample: z.input<z.ZodObject<S['shape'] & typeof By>>,
-): EventType<z.ZodObject<S['shape'] & typeof By>> => ({
-  description,
-  data: data.extend(By) as unknown as z.ZodObject<S['shape'] & typeof By>,
-  sample,
-})
 
 const EventContact = z
   .object({
