@@ -7,7 +7,6 @@ import {
   type McpRequestContext,
   ProtocolError,
   ProtocolErrorCode,
-  ResourceNotFoundError,
   Server,
   type ServerContext,
 } from '@modelcontextprotocol/server'
@@ -34,7 +33,8 @@ import {
 import { confirmCall } from './confirm.ts'
 import { type GuideSource, listTools, resolveCall, toGuideResult } from './guide-tools.ts'
 import { createOperationIndex } from './operation-search.ts'
-import { getPrompt, prompts } from './prompts.ts'
+import { invalidParams, serveContent } from './content.ts'
+import type { RunRead } from './record-resources.ts'
 import { serverInfo } from './identity.ts'
 import { compactInstructions, listInstructions } from './instructions.ts'
 import { createResources, type TextResource } from './resources.ts'
@@ -54,12 +54,18 @@ type McpCatalog = GuideSource & {
   resources: () => readonly TextResource[]
 }
 
+/** `extend` adds to the server of each request, or replaces what it does; conformance tests need that. */
+type McpOptions = { extend?: (server: Server) => void }
+
 /**
  * Returns the handler of `/mcp`: stateless streamable HTTP, for protocol 2026-07-28 and the 2025 revisions at
  * the same URL, with the same API keys as REST. Query: `toolsets` (names separated by commas, or `all`) and
- * `readonly`, which the header `X-MCP-Readonly` sets too: reads only, at any value but `false`.
+ * `readonly`, which the header `X-MCP-Readonly` sets too: reads only, at any value but `false`; `mode=compact`.
  */
-export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Response>) => {
+export const createMcpEndpoint = (
+  app: App,
+  { extend }: McpOptions = {},
+): ((request: Request) => Promise<Response>) => {
   const catalog: McpCatalog = {
     app,
     toolsets: listToolsetNames(app.operations),
@@ -69,7 +75,12 @@ export const createMcpEndpoint = (app: App): ((request: Request) => Promise<Resp
     tools: lazy(() => new Map(app.operations.map((op) => [op.name, createTool(op)]))),
     resources: lazy(() => createResources(app.operations)),
   }
-  const handler = createMcpHandler((context) => createServer(catalog, context), {
+  const createExtended = (context: McpRequestContext): Server => {
+    const server = createServer(catalog, context)
+    extend?.(server)
+    return server
+  }
+  const handler = createMcpHandler(createExtended, {
     onerror: (error) => app.log.debug({ error: error.message }, 'Rejected an MCP message'),
   })
   // Room for the JSON-RPC message around the arguments.
@@ -138,7 +149,7 @@ const namesPrototype = (message: object): boolean => {
 
 const cachedForAnHour = { ttlMs: 3_600_000, cacheScope: 'public' } as const
 const options = {
-  capabilities: { tools: {}, resources: {}, prompts: {} },
+  capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
   // The tools depend on the key's scopes, which may change, so this list is private and short-lived.
   cacheHints: {
     'tools/list': { ttlMs: 300_000, cacheScope: 'private' },
@@ -154,12 +165,16 @@ const createServer = (catalog: McpCatalog, { authInfo, requestInfo }: McpRequest
   const instructions = compact ? compactInstructions : listInstructions
   const server = new Server(serverInfo, { ...options, instructions })
   serveTools(server, catalog, authInfo, requestInfo)
-  serveResourcesAndPrompts(server, catalog)
+  const caller = authInfo!.extra as Caller
+  const scopes = authInfo!.scopes as Scope[]
+  serveContent(server, {
+    resources: catalog.resources,
+    mayRun: (name) => scopes.includes('mcp:read') && isCallable(catalog.byName.get(name)!, caller),
+    run: (context) =>
+      createRunRead(catalog, caller, requestInfo, getClientName(server, context, requestInfo)),
+  })
   return server
 }
-
-const invalidParams = (message: string): ProtocolError =>
-  new ProtocolError(ProtocolErrorCode.InvalidParams, redactApiKeys(message))
 
 /** Who calls, and from where. */
 type Caller = ToolSelection & { actor: Actor; address: string | undefined }
@@ -241,32 +256,32 @@ const withProblems = async <T>(app: App, work: () => Promise<T>): Promise<T | Ca
   }
 }
 
-const serveResourcesAndPrompts = (server: Server, catalog: McpCatalog): void => {
-  server.setRequestHandler('resources/list', () => ({
-    resources: catalog.resources().map(({ uri, name, title, description, mimeType }) => ({
-      uri,
-      name,
-      title,
-      description,
-      mimeType,
-    })),
-  }))
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
-  server.setRequestHandler('resources/read', ({ params }) => {
-    const found = catalog.resources().find(({ uri }) => uri === params.uri)
-    if (!found) throw new ResourceNotFoundError(redactApiKeys(params.uri))
-    return { contents: [{ uri: found.uri, mimeType: found.mimeType, text: found.text }] }
-  })
-  server.setRequestHandler('prompts/list', () => ({ prompts }))
-  server.setRequestHandler('prompts/get', ({ params }) => {
-    const found = getPrompt(params.name, params.arguments)
-    if (!found)
-      throw invalidParams(
-        `Unknown prompt, or its argument is missing: ${params.name}. prompts/list shows both.`,
-      )
-    return found
-  })
-}
+/**
+ * Returns what runs reads for resources and completions: through every step of a call, with the answer as a tool
+ * gives it. Throws -32602 when the call is refused, -32603 when it cannot be answered now.
+ */
+const createRunRead =
+  (
+    { app, byName }: McpCatalog,
+    { address }: Caller,
+    requestInfo: Request | undefined,
+    client: string | undefined,
+  ): RunRead =>
+  async (name, input) => {
+    const op = byName.get(name)!
+    const call = toCallRequest(op, input, undefined, requestInfo, client)
+    const response = await withProblems(app, async () => await perform(app, { ...call, address }))
+    const { problem } = response
+    const text = toTextResult(op, response, undefined).content[0]!.text
+    if (!problem) return text
+    if (problem.status < 500 && problem.status !== 429)
+      throw invalidParams(problem.detail ?? problem.title, JSON.parse(text))
+    throw new ProtocolError(
+      ProtocolErrorCode.InternalError,
+      redactApiKeys(problem.detail ?? problem.title),
+      JSON.parse(text),
+    )
+  }
 
 /**
  * Converts a tool call into a call of its operation. A change always has an Idempotency-Key, so that no retry

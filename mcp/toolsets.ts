@@ -32,6 +32,7 @@ export const defaultTools: readonly OperationName[] = [
   'messaging_send_reply',
   'messaging_list_templates',
   'inbox_queue',
+  'inbox_queue',
   'inbox_search_conversations',
   'inbox_get_conversation',
   'inbox_list_messages',

@@ -81,7 +81,7 @@ describe(`MCP endpoint (${databases[0]})`, () => {
       const { contact } = made.structuredContent as { contact: { id: string } }
       const read = await client.callTool({ name: 'crm_get_contact', arguments: { contact_id: contact.id } })
       assert.deepEqual(JSON.parse((read.content as { text: string }[])[0]!.text), read.structuredContent)
-      assert.equal((await client.listResources()).resources.length, 2)
+      assert.equal((await client.listResources()).resources.length, 4)
       assert.match(JSON.stringify(await client.readResource({ uri: 'wcrm://errors' })), /confirm_required/)
       const { prompts } = await client.listPrompts()
       const prompt = await client.getPrompt({

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { before, it } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { catalog } from '../../catalog/index.ts'
+import { errors } from '../../catalog/errors.ts'
+import { reasons } from '../../catalog/reasons.ts'
+import { contactFields, operators, relations } from '../../server/filters/grammar.ts'
+import { rulesByTopic } from '../../server/templates/lint.ts'
+import { doAs } from '../calls.ts'
+import { everyDatabase } from '../doors.ts'
+import { makeWorkspace, type TestWorkspace } from '../servers.ts'
+
+const workspaceTools = new Set<string>(catalog.map(({ name }) => name))
+
+everyDatabase('MCP: resources, prompts and completion', (server) => {
+  let workspace: TestWorkspace
+  let contactId: string
+  before(async () => {
+    workspace = await makeWorkspace(server())
+    const made = await doAs(server(), workspace.owner.key)('crm_upsert_contact', {
+      phone: '+15550100042',
+      name: 'Ada \u202eLovelace',
+    })
+    contactId = (made as { id: string }).id
+  })
+
+  const inBothEras = async (
+    work: (client: Client) => Promise<void>,
+    { key = workspace.owner.key, query = '' } = {},
+  ): Promise<void> => {
+    for (const mode of ['auto', 'legacy'] as const) {
+      const client = new Client({ name: 'tests', version: '1' }, { versionNegotiation: { mode } })
+      await client.connect(
+        new StreamableHTTPClientTransport(new URL(`${server().url}/mcp${query}`), {
+          requestInit: { headers: { Authorization: `Bearer ${key}` } },
+        }),
+      )
+      await work(client)
+      await client.close()
+    }
+  }
+
+  const read = async (client: Client, uri: string): Promise<string> =>
+    ((await client.readResource({ uri })).contents[0] as { text: string }).text
+
+  const complete = async (client: Client, uri: string, name: string, value: string): Promise<string[]> =>
+    (await client.complete({ ref: { type: 'ref/resource', uri }, argument: { name, value } })).completion
+      .values
+
+  it('the guides are complete', async () => {
+    await inBothEras(async (client) => {
+      const { resources } = await client.listResources()
+      const texts: Record<string, string> = {}
+      for (const { uri } of resources) texts[uri] = await read(client, uri)
+      for (const name of [
+        ...Object.keys(contactFields),
+        ...Object.keys(relations),
+        ...Object.values(relations).flatMap(({ fields }) => Object.keys(fields)),
+        ...Object.values(operators).flat(),
+      ])
+        assert.ok(texts['wcrm://guides/filters']!.includes(`\`${name}\``), name)
+      for (const { id } of Object.values(rulesByTopic).flat())
+        assert.ok(texts['wcrm://guides/template-rules']!.includes(`\`${id}\``), id)
+      for (const name of [...Object.keys(errors), ...Object.keys(reasons)])
+        assert.ok(texts['wcrm://errors']!.includes(`| ${name} |`), name)
+    })
+  })
+
+  it('contacts, conversations and reports are resources, read as the caller', async () => {
+    await inBothEras(async (client) => {
+      const { resourceTemplates } = await client.listResourceTemplates()
+      assert.deepEqual(
+        resourceTemplates.map(({ uriTemplate }) => uriTemplate),
+        ['wcrm://contacts/{contact}', 'wcrm://conversations/{conversation}', 'wcrm://reports/{range}'],
+      )
+      const contact = await read(client, `wcrm://contacts/${contactId}`)
+      assert.equal(JSON.parse(contact).name, 'Ada Lovelace', 'without the direction character')
+      assert.match(contact, /untrusted_fields/)
+      assert.equal(await read(client, `wcrm://contacts/${contactId}%20Ada%20Lovelace`), contact)
+      const report = JSON.parse(await read(client, 'wcrm://reports/last_week'))
+      assert.equal(report.range.preset, 'last_week')
+      const { from, to } = report.range
+      assert.deepEqual(JSON.parse(await read(client, `wcrm://reports/${from}..${to}`)).range.days, 7)
+      for (const uri of [
+        'wcrm://contacts/999999999',
+        'wcrm://contacts/0',
+        'wcrm://contacts/%',
+        'wcrm://contacts/',
+        'wcrm://conversations/x',
+        'wcrm://conversations/999999999',
+        'wcrm://reports/soon',
+        'wcrm://reports/2026-99-99..2026-10-01',
+        'wcrm://nothing',
+        'file:///etc/passwd',
+      ])
+        await assert.rejects(
+          client.readResource({ uri }),
+          (error: { code: number }) => error.code === -32602,
+          uri,
+        )
+    })
+  })
+
+  it('what a record says is not cached for others, and is in the audit trail of who reads it', async () => {
+    const response = await fetch(`${server().url}/mcp`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${workspace.owner.key}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'resources/read',
+        'mcp-name': `wcrm://contacts/${contactId}`,
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'resources/read',
+        params: {
+          uri: `wcrm://contacts/${contactId}`,
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+            'io.modelcontextprotocol/clientCapabilities': {},
+          },
+        },
+      }),
+    })
+    const { result } = (await response.json()) as { result: Record<string, unknown> }
+    assert.deepEqual([result['ttlMs'], result['cacheScope']], [0, 'private'], JSON.stringify(result))
+  })
+
+  it('other workspaces, scopes and toolsets do not read them, and hidden phones stay hidden', async () => {
+    const other = await makeWorkspace(server())
+    await inBothEras(
+      async (client) => {
+        await assert.rejects(read(client, `wcrm://contacts/${contactId}`))
+        assert.deepEqual(await complete(client, 'wcrm://contacts/{contact}', 'contact', 'Ada'), [])
+      },
+      { key: other.owner.key },
+    )
+    await inBothEras(
+      async (client) => {
+        await assert.rejects(read(client, `wcrm://contacts/${contactId}`))
+        assert.deepEqual((await client.listResourceTemplates()).resourceTemplates, [])
+      },
+      { query: '?toolsets=tags' },
+    )
+    const writer = await workspace.key(workspace.owner.staffId, { scopes: ['crm:write'] })
+    await inBothEras(
+      async (client) => {
+        await assert.rejects(read(client, `wcrm://contacts/${contactId}`))
+        assert.deepEqual(await complete(client, 'wcrm://contacts/{contact}', 'contact', 'Ada'), [])
+      },
+      { key: writer.key },
+    )
+    const blind = await workspace.staff({ hide_phone_numbers: true })
+    await inBothEras(
+      async (client) => {
+        assert.doesNotMatch(await read(client, `wcrm://contacts/${contactId}`), /15550100042/)
+        assert.deepEqual(await complete(client, 'wcrm://contacts/{contact}', 'contact', '5550100'), [])
+      },
+      { key: blind.key },
+    )
+  })
+
+  it('completion finds contacts by name, reports by preset, and arguments of prompts', async () => {
+    await inBothEras(async (client) => {
+      assert.deepEqual(await complete(client, 'wcrm://contacts/{contact}', 'contact', 'love'), [
+        `${contactId} Ada Lovelace`,
+      ])
+      assert.deepEqual(await complete(client, 'wcrm://contacts/{contact}', 'contact', `${contactId} Ada`), [
+        `${contactId} Ada Lovelace`,
+      ])
+      assert.deepEqual(await complete(client, 'wcrm://reports/{range}', 'range', 'this_'), [
+        'this_month',
+        'this_week',
+      ])
+      assert.deepEqual(await complete(client, 'wcrm://conversations/{conversation}', 'conversation', ''), [])
+      for (const [uri, name] of [
+        ['wcrm://nothing/{x}', 'x'],
+        ['wcrm://contacts/{contact}', 'other'],
+      ] as const)
+        assert.deepEqual(await complete(client, uri, name, ''), [])
+      const ask = async (prompt: string, name: string, value: string) =>
+        (await client.complete({ ref: { type: 'ref/prompt', name: prompt }, argument: { name, value } }))
+          .completion.values
+      assert.deepEqual(await ask('contact_brief', 'who', 'ada'), ['Ada Lovelace'])
+      assert.deepEqual(await ask('draft_template', 'category', 'm'), ['MARKETING'])
+      assert.deepEqual(await ask('weekly_report', 'range', 'last_w'), ['last_week'])
+      assert.deepEqual(await ask('draft_template', 'purpose', ''), [])
+    })
+  })
+
+  it('prompts take their arguments, and name tools that exist', async () => {
+    await inBothEras(async (client) => {
+      const { prompts } = await client.listPrompts()
+      assert.deepEqual(
+        prompts.map(({ name }) => name),
+        ['contact_brief', 'triage_inbox', 'draft_template', 'weekly_report', 'rehearsed_change'],
+      )
+      const { tools } = await client.listTools()
+      assert.ok(tools.length > 0)
+      for (const { name, arguments: given = [] } of prompts) {
+        const values = Object.fromEntries(given.map((argument) => [argument.name, `VALUE-${argument.name}`]))
+        const text = JSON.stringify((await client.getPrompt({ name, arguments: values })).messages)
+        for (const value of Object.values(values)) assert.ok(text.includes(value), `${name} ${value}`)
+        for (const [tool] of text.matchAll(/\b(?:crm|inbox|messaging|reports)_[a-z_]+/g))
+          assert.ok(workspaceTools.has(tool), `${name} names ${tool}`)
+        if (given.some(({ required }) => required))
+          await assert.rejects(client.getPrompt({ name }), /missing/)
+        else await client.getPrompt({ name })
+      }
+    })
+  })
+})
