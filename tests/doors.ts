@@ -109,7 +109,7 @@ const opsCall =
 
 /** What makes a tool answer as the other doors do, whose answers tests compare. */
 export const wholeAnswer = (op: Operation): { detail?: string } =>
-  op.slim ? { detail: 'detail' in op.input.shape ? 'summary' : 'full' } : {}
+  op.slim ? { detail: op.input.shape['detail']?.safeParse('summary').success ? 'summary' : 'full' } : {}
 
 const mcpCall =
   (base: string, key: string | undefined) =>

@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { Cursor, EXPENSIVE_READ, IdInput, Limit, NextCursor, Total } from '../fields.ts'
+import { Cursor, EXPENSIVE_READ, IdOrName, Limit, NextCursor, Total } from '../fields.ts'
 import { Filter, ResolvedDates, SavedFilterIdInput, Warnings } from '../filters.ts'
 import { defineOperation } from '../operation.ts'
-import { Contact, ContactId, contact, since } from './schemas.ts'
+import { compactContact, CONTACT_DETAIL, contact, ContactId, ContactView, since } from './schemas.ts'
 
 const { email: _email, tags: _tags, groups: _groups, ...summary } = contact
 
 const list = {
-  data: z.array(Contact).describe('The rows of this page.'),
+  data: z.array(ContactView).describe('The rows of this page.'),
   total: Total,
   approximate: z.boolean().nullable().describe('True: `total` is an estimate; null where `total` is.'),
   resolved_dates: ResolvedDates,
@@ -76,8 +76,16 @@ export const searchContacts = defineOperation({
       .max(100)
       .optional()
       .describe('Name or phone contains this, ignoring case; `%` and `_` are literal.'),
-    group_ids: z.array(IdInput).max(50).optional().describe('In any of these groups, at most 50.'),
-    tag_ids: z.array(IdInput).max(50).optional().describe('With any of these tags, at most 50.'),
+    group_ids: z
+      .array(IdOrName(100))
+      .max(50)
+      .optional()
+      .describe('In any of these groups, at most 50 ids or names; digits are an id.'),
+    tag_ids: z
+      .array(IdOrName(100))
+      .max(50)
+      .optional()
+      .describe('With any of these tags, at most 50 ids or names; digits are an id.'),
     starred: z.boolean().optional().describe('True: only starred contacts; false: only others.'),
     dnd: z.boolean().optional().describe('True: only do-not-disturb contacts; false: only others.'),
     not_in_any_group: z
@@ -95,7 +103,10 @@ export const searchContacts = defineOperation({
       .describe(
         'Order; `createdAt` descending when absent. Contacts without a name or phone sort as empty text.',
       ),
-    detail: z.enum(['summary', 'full']).default('summary').describe('`full` adds email, tags and groups.'),
+    detail: z
+      .enum(['ids', 'compact', 'summary', 'full'])
+      .default('summary')
+      .describe(`${CONTACT_DETAIL}\`summary\`: all but email, tags and groups, which \`full\` adds.`),
     limit: Limit,
     cursor: Cursor,
   }),
@@ -150,8 +161,18 @@ export const getContact = defineOperation({
     'last_activity_at',
   ],
   scope: 'mcp:read',
-  input: z.object({ contact_id: ContactId }),
-  output: z.object(Contact.shape),
+  input: z.object({
+    contact_id: ContactId,
+    detail: z.enum(['ids', 'compact', 'full']).optional().describe(`${CONTACT_DETAIL}\`full\` when absent.`),
+  }),
+  output: z.object(ContactView.shape),
   errors: ['not_found'],
-  examples: [{ title: 'Read a contact', input: { contact_id: '42' }, output: contact }],
+  examples: [
+    { title: 'Read a contact', input: { contact_id: '42' }, output: contact },
+    {
+      title: 'Its custom fields by key',
+      input: { contact_id: '42', detail: 'compact' as const },
+      output: compactContact,
+    },
+  ],
 })

@@ -93,6 +93,30 @@ export const Contact = z
   })
   .meta({ id: 'Contact' })
 
+/** How much of a contact is read. */
+export const CONTACT_DETAIL =
+  '`ids`: the id alone. `compact`: name, phone, flags, email, tags, groups, latest activity, and custom fields by ' +
+  'their key in `attributes_map`. '
+
+/** A contact in the detail that was asked for. */
+export const ContactView = Contact.partial()
+  .required({ id: true })
+  .extend({
+    attributes_map: untrusted(
+      z
+        .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]).nullable())
+        .optional()
+        .describe(
+          'Values of custom fields by key, as `typed_value` or else as text; upserts take them like this. Only with ' +
+            '`compact`, in place of `attributes`.',
+        ),
+    ),
+  })
+  .meta({
+    id: 'ContactView',
+    description: 'All fields of a contact but `attributes_map`, unless `detail` is `ids` or `compact`.',
+  })
+
 export const Name = VisibleName(255)
 
 export const Email = z.union(
@@ -139,4 +163,17 @@ export const contact = {
   ],
   conversations: [],
   last_activity_at: null,
+}
+
+export const compactContact = {
+  id: contact.id,
+  name: contact.name,
+  phone: contact.phone,
+  dnd: contact.dnd,
+  starred: contact.starred,
+  email: contact.email,
+  tags: contact.tags,
+  groups: contact.groups,
+  attributes_map: { email: 'ada@example.com', plan: 'pro' },
+  last_activity_at: contact.last_activity_at,
 }

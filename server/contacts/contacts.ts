@@ -1,4 +1,4 @@
-import { deleteContactRow, lockContact, readContact } from '../../storage/contacts.ts'
+import { type ContactWithFields, deleteContactRow, lockContact, readContact } from '../../storage/contacts.ts'
 import { listFields } from '../../storage/custom-fields.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
@@ -7,18 +7,21 @@ import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 import { editContact } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, type ValueChanges } from './input.ts'
 import { withTimeline } from './timeline.ts'
-import { showContact } from './view.ts'
+import { showContact, showContactView } from './view.ts'
 
 /** Throws 404. */
-const readShownContact = async (ctx: Context, id: string) => {
+const readWithFields = async (ctx: Context, id: string): Promise<ContactWithFields> => {
   const read = await withTimeline(ctx, (timeline) =>
     readContact(ctx.tx, ctx.actor.workspace.id, id, timeline),
   )
   if (!read) throw notFound('contact', id)
-  return showContact(ctx.actor, read.contact, read.fields, 'full')
+  return read
 }
 
-export const getContact: Handler<'crm_get_contact'> = (ctx, input) => readShownContact(ctx, input.contact_id)
+export const getContact: Handler<'crm_get_contact'> = async (ctx, { contact_id: id, detail = 'full' }) => {
+  const { contact, fields } = await readWithFields(ctx, id)
+  return showContactView(ctx.actor, contact, fields, detail)
+}
 
 export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) => {
   const { contact_id: id, name, dnd, starred } = input
@@ -34,7 +37,8 @@ export const updateContact: Handler<'crm_update_contact'> = async (ctx, input) =
     : new Map()
   await editContact(ctx, id, { name, dnd, starred, values })
   await markFirstUse(ctx, values)
-  return await readShownContact(ctx, id)
+  const { contact, fields } = await readWithFields(ctx, id)
+  return showContact(ctx.actor, contact, fields, 'full')
 }
 
 export const deleteContact: Handler<'crm_delete_contact'> = async (ctx, { contact_id: id }) => {

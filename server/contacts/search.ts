@@ -1,12 +1,13 @@
 import { listContactPage } from '../../storage/contact-lists.ts'
 import type { ContactPosition, ContactSort } from '../../storage/contact-pages.ts'
+import type { LabelKind } from '../../storage/labels.ts'
 import type { Condition } from '../../storage/filters/predicates.ts'
 import type { Context } from '../core/context.ts'
 import { parseConditions } from '../filters/parse-filter.ts'
 import type { Handler, InputOf } from '../core/handler.ts'
-import { distinctIds } from '../labels/labels.ts'
+import { type LabelRefs, resolveLabelIds } from '../labels/labels.ts'
 import { withTimeline } from './timeline.ts'
-import { showContact } from './view.ts'
+import { detailShape, showContactView } from './view.ts'
 import { phoneHiddenProblem, refuseHiddenDigits } from '../visibility/phones.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
 
@@ -19,7 +20,19 @@ const refusePhoneOracle = ({ actor }: Context, input: SearchInput): void => {
     throw phoneHiddenProblem('#/sort/field', 'sorting by phoneNumber is', 'Sort by another field.')
 }
 
-/** Returns the conditions of the plain fields; those of `filter` are read elsewhere. */
+/** Returns the condition of being in one of these groups, or having one of these tags. Throws 400. */
+const toLabelCondition = async (
+  ctx: Context,
+  kind: LabelKind,
+  refs: LabelRefs | undefined,
+): Promise<Condition[]> => {
+  if (!refs?.length) return []
+  const values = await resolveLabelIds(ctx, kind, refs, (index) => [`${kind}_ids`, index])
+  const where = [{ field: 'id', test: { op: 'in', values } } as const]
+  return [{ kind: `${kind}s`, quantifier: 'some', where }]
+}
+
+/** Returns the conditions of the plain fields; those of `filter` and of labels are read elsewhere. */
 const toConditions = (input: SearchInput): Condition[] => [
   ...(input.query === undefined ? [] : [{ kind: 'query', text: input.query } as const]),
   ...(input.starred === undefined
@@ -28,24 +41,6 @@ const toConditions = (input: SearchInput): Condition[] => [
   ...(input.dnd === undefined
     ? []
     : [{ kind: 'flag', field: 'dnd', test: { op: 'eq', value: input.dnd } } as const]),
-  ...(input.tag_ids?.length
-    ? [
-        {
-          kind: 'tags',
-          quantifier: 'some',
-          where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.tag_ids) } }],
-        } as const,
-      ]
-    : []),
-  ...(input.group_ids?.length
-    ? [
-        {
-          kind: 'groups',
-          quantifier: 'some',
-          where: [{ field: 'id', test: { op: 'in', values: distinctIds(input.group_ids) } }],
-        } as const,
-      ]
-    : []),
   ...(input.not_in_any_group === undefined
     ? []
     : [{ kind: 'groups', quantifier: input.not_in_any_group ? 'none' : 'some', where: [] } as const]),
@@ -59,21 +54,27 @@ export const searchContacts: Handler<'crm_search_contacts'> = async (ctx, input)
   // Relative dates mean the same on every page as on the first.
   const startedAt = position ? String(position[2]) : ctx.now
   const { filter, resolvedDates, warnings } = await parseConditions(ctx, input, startedAt)
-  const conditions = filter ? [...toConditions(input), filter] : toConditions(input)
+  const conditions = [
+    ...toConditions(input),
+    ...(input.tag_ids ? await toLabelCondition(ctx, 'tag', input.tag_ids) : []),
+    ...(input.group_ids ? await toLabelCondition(ctx, 'group', input.group_ids) : []),
+    ...(filter ? [filter] : []),
+  ]
+  const shape = detailShape(ctx.actor, input.detail)
   const page = await withTimeline(ctx, (timeline) =>
     listContactPage(ctx.tx, ctx.actor.workspace.id, {
       conditions,
       sort,
       after,
       limit: input.limit,
-      full: input.detail === 'full',
-      timeline,
+      full: shape.labels,
+      timeline: shape.timeline ? timeline : 'none',
       stepMs: ctx.filters.stepMs,
     }),
   )
   const last = page.positions.length > input.limit ? page.positions[input.limit - 1] : undefined
   return {
-    data: page.rows.map((row) => showContact(ctx.actor, row, page.fields, input.detail)),
+    data: page.rows.map((row) => showContactView(ctx.actor, row, page.fields, input.detail)),
     total: page.total?.n ?? null,
     approximate: page.total?.approximate ?? null,
     resolved_dates: resolvedDates,

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Contact } from '../../catalog/contacts/schemas.ts'
+import type { Contact, ContactView } from '../../catalog/contacts/schemas.ts'
 import type { ContactRow, ContactConversationRow } from '../../storage/contacts.ts'
 import type { CachedField } from '../../storage/names-cache.ts'
 import { toIsoTime } from '../../storage/times.ts'
@@ -39,6 +39,43 @@ export const showContact = (
     // An actor with access to some channels sees the activity on those only.
     last_activity_at: actor.staff.channelIds === null ? row.last_activity_at : (row.seen_activity_at ?? null),
     ...(row.conversations === undefined ? { unavailable: ['conversations'] } : {}),
+  }
+}
+
+type ContactDetail = 'ids' | 'compact' | 'summary' | 'full'
+
+/**
+ * What must be read for a detail: the labels of contacts, and their conversations, which tell the latest activity
+ * to staff who are limited to channels.
+ */
+export const detailShape = ({ staff }: Actor, detail: ContactDetail) => ({
+  labels: detail === 'full' || detail === 'compact',
+  timeline: detail !== 'ids' && (detail !== 'compact' || staff.channelIds !== null),
+})
+
+/** Returns a contact in a detail, as this actor may see it. */
+export const showContactView = (
+  actor: Actor,
+  row: ContactRow,
+  fields: readonly CachedField[],
+  detail: ContactDetail,
+): z.input<typeof ContactView> => {
+  if (detail === 'ids') return { id: row.id }
+  if (detail !== 'compact') return showContact(actor, row, fields, detail)
+  const full = showContact(actor, row, fields, 'full')
+  return {
+    id: full.id,
+    name: full.name,
+    phone: full.phone,
+    dnd: full.dnd,
+    starred: full.starred,
+    email: full.email,
+    tags: full.tags,
+    groups: full.groups,
+    attributes_map: Object.fromEntries(
+      full.attributes.map(({ key, typed_value: typed, display }) => [key, typed ?? display]),
+    ),
+    last_activity_at: full.last_activity_at,
   }
 }
 

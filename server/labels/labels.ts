@@ -52,7 +52,9 @@ export const unknownLabelName = async (
   name: string,
 ): Promise<Problem> => {
   const names = await listLabelNames(tx, actor.workspace.id, kind, MAX_COMPARED_NAMES)
-  const nearest = findNearestName(name, names)
+  const byKey = new Map(names.map((known) => [fold(known), known]))
+  const nearestKey = findNearestName(fold(name), [...byKey.keys()])
+  const nearest = nearestKey === undefined ? undefined : byKey.get(nearestKey)
   return new Problem('invalid_input', `There is no ${kind} with the name ${JSON.stringify(name)}.`, {
     errors: [
       {

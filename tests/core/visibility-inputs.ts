@@ -78,6 +78,8 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
   workspace_list_staff: searched,
   workspace_list_teams: searched,
   crm_search_contacts: (world) => [
+    { detail: 'compact' },
+    { detail: 'ids', tag_ids: ['secret'] },
     {},
     { detail: 'full' },
     { query: 'zebra' },
