@@ -32,10 +32,8 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
   const _meta = toMeta(response)
   if (!response.problem) {
     const body = removeHidden(view ? response.body : fitToBudget(response.body))
-    return {
-      content: [{ type: 'text', text: nameUntrusted(body, view?.untrusted ?? getUntrusted(op)) }],
-      _meta,
-    }
+    const pointers = isAsked(response) ? ASKED_UNTRUSTED : (view?.untrusted ?? getUntrusted(op))
+    return { content: [{ type: 'text', text: nameUntrusted(body, pointers) }], _meta }
   }
   // An error has no structured content.
   const retryAfter = response.headers['Retry-After']
@@ -49,6 +47,11 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
   const json = nameUntrusted(removeHidden(JSON.stringify(text)), quoted)
   return { content: [{ type: 'text', text: json }], isError: true, _meta }
 }
+
+/** Whether a person decides on the call: its answer is the request for that, and no answer of the operation. */
+const isAsked = ({ status, headers }: CallResponse): boolean => status === 202 && 'Approval-Id' in headers
+
+const ASKED_UNTRUSTED = ['/approval/contact/name']
 
 /** Reasons of refusals after which the same call may succeed. */
 const PASSING = new Set<unknown>([
@@ -79,4 +82,6 @@ const toMeta = ({ headers }: CallResponse): Record<string, unknown> => ({
   ...(headers['Request-Id'] ? { 'wcrm/request_id': headers['Request-Id'] } : {}),
   ...(headers['Idempotency-Key'] ? { 'wcrm/idempotency_key': headers['Idempotency-Key'] } : {}),
   ...(headers['Idempotent-Replayed'] ? { 'wcrm/idempotent_replayed': true } : {}),
+  ...(headers['Approval-Id'] ? { 'wcrm/approval_id': headers['Approval-Id'] } : {}),
+  ...(headers['Approval'] ? { 'wcrm/approval': headers['Approval'] } : {}),
 })
