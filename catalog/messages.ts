@@ -144,6 +144,7 @@ export const listMessages = defineOperation({
     'status',
     'text',
     'from.name',
+    'actor.agent',
     'note',
     'media.file_name',
     'media.content_type',

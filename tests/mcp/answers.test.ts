@@ -21,7 +21,7 @@ describe('MCP: slim rows', () => {
   it('are declared by every list whose rows are long', () => {
     for (const op of reads) {
       const [example] = op.examples
-      const rows = (example?.output as { data?: unknown[] }).data
+      const rows = (example!.output as { data?: unknown[] }).data
       if (!rows || op.slim) continue
       const tokens = countTokens(JSON.stringify(rows[0]))
       assert.ok(tokens <= 150, `${op.name}: ${tokens} tokens a row, and no slim`)
