@@ -43,6 +43,7 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
 
 /** Commands that are not operations: each is a module of its own, loaded on demand. */
 export const localCommands: Readonly<Record<string, string>> = {
+  inbox: 'Answer customers on the whole screen, live',
   login: 'Store an API key on this machine',
   logout: 'Delete the stored key',
   'login-code': 'Print a code with which you sign in an AI client, once',

@@ -64,6 +64,13 @@ const formatInZone = (at: Date, zone: string): string => {
   return formatter.format(at)
 }
 
+/** Formats milliseconds in the largest unit that they fill. */
+export const formatDuration = (ms: number): string => {
+  if (ms < MINUTE) return 'now'
+  if (ms < HOUR) return `${Math.floor(ms / MINUTE)} min`
+  return ms < 2 * DAY ? `${Math.floor(ms / HOUR)} h` : `${Math.floor(ms / DAY)} d`
+}
+
 /** Formats a timestamp: relative within a day, else to the minute in the zone. */
 export const formatTime = (text: string, time: TimeStyle | undefined): string => {
   const at = new Date(text)
@@ -71,8 +78,7 @@ export const formatTime = (text: string, time: TimeStyle | undefined): string =>
   const distance = time.now - at.getTime()
   const size = Math.abs(distance)
   if (size >= DAY) return formatInZone(at, time.zone)
-  const amount =
-    size < MINUTE ? 'now' : size < HOUR ? `${Math.floor(size / MINUTE)} min` : `${Math.floor(size / HOUR)} h`
+  const amount = formatDuration(size)
   return amount === 'now' ? amount : distance > 0 ? `${amount} ago` : `in ${amount}`
 }
 

@@ -1,7 +1,8 @@
 import { formatTime, indentLines, paint, type TerminalStyle, wrap } from './table.ts'
 import { escapeControlCharacters } from './text.ts'
 
-type Message = {
+/** What a thread shows of a message. */
+export type ThreadMessage = {
   readonly id: string | null
   readonly type: string
   readonly direction: 'inbound' | 'outbound' | 'system'
@@ -24,13 +25,13 @@ type Message = {
 }
 
 /** An AI agent goes by the name of its key, and is always marked. */
-const describeAuthor = ({ from, actor }: Message): string => {
+const describeAuthor = ({ from, actor }: ThreadMessage): string => {
   if (!actor?.agent) return from?.name ?? ''
   const approver = actor.approved_by ? `, approved by ${actor.approved_by.name ?? 'a colleague'}` : ''
   return `${actor.key?.name ?? from?.name ?? 'agent'} · AI${approver}`
 }
 
-const describeSender = (message: Message): string => {
+const describeSender = (message: ThreadMessage): string => {
   const { direction, note } = message
   const name = escapeControlCharacters(describeAuthor(message))
   if (note) return name ? `note by ${name}` : 'note'
@@ -38,7 +39,7 @@ const describeSender = (message: Message): string => {
 }
 
 /** What is not text: a file, a template, and what became of the message. */
-const describeParts = (message: Message): string[] => [
+const describeParts = (message: ThreadMessage): string[] => [
   ...(message.media
     ? [`[${message.type.toLowerCase()}${message.media.file_name ? ` ${message.media.file_name}` : ''}]`]
     : []),
@@ -46,7 +47,7 @@ const describeParts = (message: Message): string[] => [
   ...(message.deleted_at ? ['[deleted]'] : []),
 ]
 
-const drawMessage = (message: Message, style: TerminalStyle): string[] => {
+export const drawMessage = (message: ThreadMessage, style: TerminalStyle): string[] => {
   const facts = [
     message.created_at ? formatTime(message.created_at, style.time) : '',
     paint(style, 'bold', describeSender(message)),
@@ -67,7 +68,7 @@ const drawMessage = (message: Message, style: TerminalStyle): string[] => {
 export const drawThread = (messages: readonly unknown[], style: TerminalStyle): string =>
   messages.length === 0
     ? 'Nothing found.\n'
-    : `${[...(messages as readonly Message[])]
+    : `${[...(messages as readonly ThreadMessage[])]
         .reverse()
         .map((message) => drawMessage(message, style).join('\n'))
         .join('\n\n')}\n`

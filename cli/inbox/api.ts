@@ -1,0 +1,27 @@
+import { isCliError } from '../error.ts'
+import type { Io } from '../io.ts'
+import { type ApiResponse, type CallHeaders, callOperation, type ServerConnection } from '../remote.ts'
+
+/** Calls operations for the inbox. */
+export type Api = (operation: string, input: object, headers?: CallHeaders) => Promise<ApiResponse>
+
+export const createApi =
+  (io: Io, to: ServerConnection): Api =>
+  (operation, input, headers) =>
+    callOperation(io, to, operation, input, headers)
+
+/** A failure in one line. */
+export const describeFailure = (error: unknown): string => {
+  if (!isCliError(error)) return error instanceof Error ? error.message : String(error)
+  const { title, detail, errors } = error.problem
+  const fix = errors?.[0]?.fix
+  const seconds = error.problem['retry_after']
+  return `${title}: ${detail}${fix ? ` ${fix}` : ''}${typeof seconds === 'number' ? ` Try again in ${seconds} s.` : ''}`
+}
+
+/** Whether a change may have been made although its call failed. */
+export const mayHaveHappened = (error: unknown): boolean =>
+  !isCliError(error) || error.problem['idempotency_key'] !== undefined
+
+/** Whether no later call with this key can succeed. */
+export const isFatal = (error: unknown): boolean => isCliError(error) && error.problem.status === 401

@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import { describeFailure } from './api.ts'
+import { type Inbox, loadList, loadThread, notify } from './data.ts'
+import { type Choice, type Conversation, findSelected, type Prompt } from './state.ts'
+
+// Changes of conversations: one, or all that are marked.
+
+/** The conversations that a key acts on: the marked ones, or that under the cursor. */
+const findTargets = ({ state }: Inbox): readonly Conversation[] => {
+  const marked = state.rows.filter(({ id }) => state.marked.has(id))
+  if (state.focus === 'list' && marked.length > 0) return marked
+  const one = state.focus === 'list' ? findSelected(state) : state.thread?.conversation
+  return one ? [one] : []
+}
+
+/** Calls an operation for each target. `done` says in a word what has happened. */
+const change = async (inbox: Inbox, operation: string, input: object, done: string): Promise<void> => {
+  const targets = findTargets(inbox)
+  if (targets.length === 0) return notify(inbox, 'No conversation is selected.')
+  if (!inbox.state.scopes.includes('inbox:write'))
+    return notify(inbox, 'The key lacks the scope inbox:write.')
+  const failures: string[] = []
+  for (const { id } of targets)
+    try {
+      await inbox.api(operation, { conversation_id: id, ...input }, { idempotencyKey: randomUUID() })
+    } catch (error) {
+      failures.push(describeFailure(error))
+    }
+  inbox.state.marked.clear()
+  const count = targets.length - failures.length
+  const result = count > 0 ? `${done} (${count})` : ''
+  notify(inbox, [result, ...new Set(failures)].filter((text) => text !== '').join('. '))
+  await Promise.all([
+    loadList(inbox),
+    ...(inbox.state.thread ? [loadThread(inbox, inbox.state.thread.id)] : []),
+  ])
+}
+
+export const claim = (inbox: Inbox): Promise<void> =>
+  change(
+    inbox,
+    'inbox_assign_conversation',
+    { staff_id: inbox.state.me.staffId, only_if_unassigned: true },
+    'Claimed',
+  )
+export const unassign = (inbox: Inbox): Promise<void> =>
+  change(inbox, 'inbox_unassign_conversation', {}, 'Unassigned')
+export const reopen = (inbox: Inbox): Promise<void> =>
+  change(inbox, 'inbox_reopen_conversation', {}, 'Reopened')
+export const markRead = (inbox: Inbox): Promise<void> =>
+  change(inbox, 'inbox_mark_read', {}, 'Marked as read')
+
+const ask = (inbox: Inbox, prompt: Omit<Prompt, 'text' | 'at'>): void => {
+  inbox.state.prompt = { ...prompt, text: '', at: 0 }
+  inbox.state.focus = 'prompt'
+  inbox.changed()
+}
+
+/** The choices whose label has what was typed, ignoring case. */
+export const matchChoices = ({ choices, text }: Prompt): readonly Choice[] =>
+  choices.filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
+
+const readAll = async (inbox: Inbox, operation: string): Promise<Record<string, string>[]> => {
+  const { value } = await inbox.api(operation, { limit: 100 })
+  return value['data'] as Record<string, string>[]
+}
+
+/** Asks for a person or team, and assigns to it. */
+export const askAssignee = async (inbox: Inbox): Promise<void> => {
+  try {
+    const [staff, teams] = await Promise.all([
+      readAll(inbox, 'workspace_list_staff'),
+      readAll(inbox, 'workspace_list_teams'),
+    ])
+    const assign = (input: object, name: string) => () =>
+      void change(inbox, 'inbox_assign_conversation', input, `Assigned to ${name}`)
+    ask(inbox, {
+      label: 'Assign to',
+      choices: [
+        ...staff.map(({ id, name = '' }) => ({ label: name, run: assign({ staff_id: id }, name) })),
+        ...teams.map(({ id, name = '' }) => ({ label: `team ${name}`, run: assign({ team_id: id }, name) })),
+      ],
+    })
+  } catch (error) {
+    notify(inbox, describeFailure(error))
+  }
+}
+
+export const askReason = (inbox: Inbox): void =>
+  ask(inbox, {
+    label: 'Close; reason (may be empty)',
+    choices: [],
+    submit: (text) => {
+      const reason = text.trim()
+      void change(inbox, 'inbox_close_conversation', reason === '' ? {} : { reason }, 'Closed')
+    },
+  })
+
+export const askTags = (inbox: Inbox): void =>
+  ask(inbox, {
+    label: 'Tags to add, -name removes, separated by commas',
+    choices: [],
+    submit: (text) => {
+      const names = text
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== '' && name !== '-')
+      const add = names.filter((name) => !name.startsWith('-'))
+      const remove = names.filter((name) => name.startsWith('-')).map((name) => name.slice(1).trim())
+      if (names.length === 0) return notify(inbox, 'No tag was named.')
+      const input = { ...(add.length > 0 ? { add } : {}), ...(remove.length > 0 ? { remove } : {}) }
+      void change(inbox, 'inbox_tag_conversation', input, 'Tagged')
+    },
+  })
+
+export const askSearch = (inbox: Inbox, search: (text: string) => void): void =>
+  ask(inbox, { label: 'Search names and numbers', choices: [], submit: (text) => search(text.trim()) })
+
+/** Asks for a saved reply, and inserts its text. */
+export const askQuickMessage = async (inbox: Inbox, insert: (text: string) => void): Promise<void> => {
+  try {
+    const found = await readAll(inbox, 'messaging_list_quick_messages')
+    const choices = found
+      .filter(({ text }) => typeof text === 'string' && text !== '')
+      .map(({ code = '', title, text = '' }) => ({
+        label: `/${code}  ${title ?? ''}  ${text}`,
+        run: () => {
+          inbox.state.focus = 'composer'
+          insert(text)
+        },
+      }))
+    ask(inbox, { label: 'Saved reply', choices })
+  } catch (error) {
+    notify(inbox, describeFailure(error))
+  }
+}

@@ -1,0 +1,168 @@
+import type { StreamedEvent } from '../event-stream.ts'
+import type { ThreadMessage } from '../thread.ts'
+import { type Api, describeFailure, isFatal } from './api.ts'
+import { type Conversation, type InboxState, views } from './state.ts'
+
+/** The inbox as the modules that change it know it. `changed` draws it anew; `keepDrafts` stores the drafts. */
+export type Inbox = {
+  readonly state: InboxState
+  readonly api: Api
+  readonly changed: () => void
+  readonly keepDrafts: () => void
+  /** Counts loads of the list and of the conversation, so that an answer that was overtaken is dropped. */
+  loads: number
+  threadLoads: number
+  timer: NodeJS.Timeout | undefined
+}
+
+const PAGE_SIZE = 50
+/** Pages that are read again after a change; rows beyond them come back when they are scrolled to. */
+const MAX_REFRESHED_PAGES = 4
+const MESSAGES_SHOWN = 100
+
+/** Tells the person at the screen, until the next key. */
+export const notify = (inbox: Inbox, text: string): void => {
+  inbox.state.notice = text
+  inbox.changed()
+}
+
+export const reportFailure = (inbox: Inbox, error: unknown): void => {
+  if (isFatal(error)) inbox.state.fatal = describeFailure(error)
+  notify(inbox, describeFailure(error))
+}
+
+const searchInput = ({ view, search }: InboxState): object => ({
+  ...views[view]!.input,
+  ...(search === '' ? {} : { query: search }),
+  limit: PAGE_SIZE,
+})
+
+/** Keeps the cursor on its conversation; if that is gone, on the one that has its place. */
+const keepSelection = (state: InboxState, before: readonly Conversation[]): void => {
+  if (state.rows.some(({ id }) => id === state.selected)) return
+  const place = before.findIndex(({ id }) => id === state.selected)
+  state.selected = state.rows[Math.min(Math.max(place, 0), state.rows.length - 1)]?.id
+}
+
+/** Reads the list of the current view, as far as it was read before. */
+export const loadList = async (inbox: Inbox): Promise<void> => {
+  const { state } = inbox
+  const load = ++inbox.loads
+  const pages = Math.min(MAX_REFRESHED_PAGES, Math.max(1, Math.ceil(state.rows.length / PAGE_SIZE)))
+  state.isLoading = true
+  inbox.changed()
+  try {
+    const rows: Conversation[] = []
+    let cursor: string | null = null
+    let total: number | undefined
+    for (let page = 0; page < pages && (page === 0 || cursor !== null); page++) {
+      const input = { ...searchInput(state), ...(cursor === null ? {} : { cursor }) }
+      const { value } = await inbox.api('inbox_search_conversations', input)
+      if (load !== inbox.loads) return
+      rows.push(...(value['data'] as Conversation[]))
+      cursor = value['next_cursor'] as string | null
+      total ??= typeof value['total'] === 'number' ? value['total'] : undefined
+    }
+    const before = state.rows
+    Object.assign(state, { rows, cursor, total, isLoading: false })
+    keepSelection(state, before)
+    inbox.changed()
+  } catch (error) {
+    if (load !== inbox.loads) return
+    state.isLoading = false
+    reportFailure(inbox, error)
+  }
+}
+
+/** Reads the next page of the list, if there is one. */
+export const loadMore = async (inbox: Inbox): Promise<void> => {
+  const { state } = inbox
+  if (state.cursor === null || state.isLoading) return
+  const load = ++inbox.loads
+  state.isLoading = true
+  try {
+    const { value } = await inbox.api('inbox_search_conversations', {
+      ...searchInput(state),
+      cursor: state.cursor,
+    })
+    if (load !== inbox.loads) return
+    const known = new Set(state.rows.map(({ id }) => id))
+    const rows = (value['data'] as Conversation[]).filter(({ id }) => !known.has(id))
+    state.rows = [...state.rows, ...rows]
+    state.cursor = value['next_cursor'] as string | null
+  } catch (error) {
+    if (load === inbox.loads) reportFailure(inbox, error)
+  } finally {
+    if (load === inbox.loads) state.isLoading = false
+    inbox.changed()
+  }
+}
+
+export const showView = async (inbox: Inbox, view: number, search = ''): Promise<void> => {
+  const { state } = inbox
+  Object.assign(state, { view, search, rows: [], cursor: null, total: undefined, selected: undefined })
+  state.marked.clear()
+  await loadList(inbox)
+}
+
+/** Reads the messages of a conversation, and opens it if `open`. */
+export const loadThread = async (inbox: Inbox, id: string): Promise<void> => {
+  const { state, api } = inbox
+  const load = ++inbox.threadLoads
+  try {
+    const [messages, conversation] = await Promise.all([
+      api('inbox_list_messages', { conversation_id: id, limit: MESSAGES_SHOWN }),
+      api('inbox_get_conversation', { conversation_id: id }),
+    ])
+    if (state.thread?.id !== id || load !== inbox.threadLoads) return
+    state.thread = {
+      ...state.thread,
+      conversation: conversation.value as unknown as Conversation,
+      messages: (messages.value['data'] as ThreadMessage[]).toReversed(),
+      isLoading: false,
+    }
+    inbox.changed()
+  } catch (error) {
+    reportFailure(inbox, error)
+  }
+}
+
+export const openThread = async (inbox: Inbox, conversation: Conversation): Promise<void> => {
+  const { state } = inbox
+  state.thread = { id: conversation.id, conversation, messages: [], isLoading: true, scrolled: 0 }
+  state.focus = 'thread'
+  inbox.changed()
+  await loadThread(inbox, conversation.id)
+}
+
+/** Events come in bursts; the lists are read once for all of a moment. */
+const REFRESH_AFTER_MS = 250
+
+const readConversationId = ({ data }: StreamedEvent): string | undefined => {
+  const { conversation, message } = (data ?? {}) as Record<string, Record<string, string> | undefined>
+  return conversation?.['id'] ?? message?.['conversation_id']
+}
+
+/** Whether a colleague answered the conversation that is open. */
+const isOthersReply = ({ type, data }: StreamedEvent, { me }: InboxState): boolean => {
+  const from = (data as { message?: { from?: { staff_id?: string; name?: string } | null } }).message?.from
+  return (
+    String(type).startsWith('message.sent') && from?.staff_id !== undefined && from.staff_id !== me.staffId
+  )
+}
+
+/** Takes an event of the stream: reads again what it may have changed. */
+export const takeEvent = (inbox: Inbox, event: StreamedEvent): void => {
+  const { state } = inbox
+  const id = readConversationId(event)
+  if (id === undefined) return
+  if (id === state.thread?.id) {
+    void loadThread(inbox, id)
+    if (isOthersReply(event, state) && (state.drafts.get(id)?.text ?? '') !== '')
+      notify(inbox, 'A colleague has just replied here.')
+  }
+  inbox.timer ??= setTimeout(() => {
+    inbox.timer = undefined
+    void loadList(inbox)
+  }, REFRESH_AFTER_MS)
+}

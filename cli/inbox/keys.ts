@@ -1,0 +1,205 @@
+import type { Key } from 'ink'
+import {
+  askAssignee,
+  askQuickMessage,
+  askReason,
+  askSearch,
+  askTags,
+  claim,
+  markRead,
+  matchChoices,
+  reopen,
+  unassign,
+} from './changes.ts'
+import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
+import { type Inbox, loadMore, openThread, showView } from './data.ts'
+import { findSelected, getDraft, views } from './state.ts'
+
+/** What each key does; the help screen is made of this. */
+export const help: readonly (readonly [string, string])[] = [
+  ['j k, arrows', 'move; in a conversation scroll'],
+  ['g G, ^D ^U', 'first and last, half a page'],
+  [`1-${views.length}`, 'queue, mine, waiting, all, closed'],
+  ['Enter', 'open the conversation; write in it'],
+  ['n', 'open who waits longest'],
+  ['/', 'search names and numbers'],
+  ['Space', 'mark many: c a u x t then act on all of them'],
+  ['c', 'claim, only if nobody has it'],
+  ['a u', 'assign to a person or team; unassign'],
+  ['x o', 'close with a reason; reopen'],
+  ['t m', 'tag; mark as read'],
+  ['R', 'repeat, under the same key, what may not have been sent'],
+  ['^S', 'send the reply or note'],
+  ['Tab', 'reply or note'],
+  ['^O', 'insert a saved reply'],
+  ['!', 'ask before sending, or not'],
+  ['Esc', 'back'],
+  ['q, ^C', 'leave; drafts are kept'],
+]
+
+/** `quit` ends the inbox. `height`: rows of the terminal. */
+export type KeyContext = { readonly quit: () => void; readonly height: number }
+
+const moveSelection = (inbox: Inbox, by: number): void => {
+  const { state } = inbox
+  const at = state.rows.findIndex(({ id }) => id === state.selected)
+  const to = Math.min(state.rows.length - 1, Math.max(0, at + by))
+  state.selected = state.rows[to]?.id
+  if (to >= state.rows.length - 10) void loadMore(inbox)
+  inbox.changed()
+}
+
+const scroll = (inbox: Inbox, by: number): void => {
+  const { thread } = inbox.state
+  if (!thread) return
+  inbox.state.thread = { ...thread, scrolled: Math.max(0, thread.scrolled + by) }
+  inbox.changed()
+}
+
+const toggleMark = (inbox: Inbox): void => {
+  const { marked, selected } = inbox.state
+  if (selected === undefined) return
+  if (!marked.delete(selected)) marked.add(selected)
+  moveSelection(inbox, 1)
+}
+
+/** Keys that act on conversations, in the list and in a conversation alike. */
+const actions: Readonly<Record<string, (inbox: Inbox) => unknown>> = {
+  c: claim,
+  a: askAssignee,
+  u: unassign,
+  x: askReason,
+  o: reopen,
+  t: askTags,
+  m: markRead,
+  R: repeatSends,
+  '/': (inbox) => askSearch(inbox, (text) => void showView(inbox, inbox.state.view, text)),
+  '?': (inbox) => {
+    inbox.state.focus = 'help'
+    inbox.changed()
+  },
+  '!': (inbox) => {
+    inbox.state.asksBeforeSending = !inbox.state.asksBeforeSending
+    inbox.state.notice = inbox.state.asksBeforeSending ? 'Asks before sending.' : 'Sends without asking.'
+    inbox.changed()
+  },
+}
+
+const openNextWaiting = (inbox: Inbox): void => {
+  const waiting = inbox.state.rows.filter(
+    (row) => row.waiting_since !== null && row.id !== inbox.state.thread?.id,
+  )
+  const next = waiting.toSorted((a, b) => a.waiting_since!.localeCompare(b.waiting_since!))[0]
+  if (!next) return
+  inbox.state.selected = next.id
+  void openThread(inbox, next)
+}
+
+/** How far a key moves; undefined for others. */
+const readMove = (input: string, key: Key, height: number): number | undefined => {
+  const half = Math.max(1, Math.floor(height / 2))
+  if (key.downArrow || input === 'j') return 1
+  if (key.upArrow || input === 'k') return -1
+  if (key.pageDown || (key.ctrl && input === 'd')) return half
+  if (key.pageUp || (key.ctrl && input === 'u')) return -half
+  if (key.home || input === 'g') return -Infinity
+  return key.end || input === 'G' ? Infinity : undefined
+}
+
+const pressInList = (inbox: Inbox, input: string, key: Key, { quit, height }: KeyContext): void => {
+  const move = readMove(input, key, height)
+  if (move !== undefined) return moveSelection(inbox, move)
+  if (key.ctrl || key.meta) return
+  if (input === 'q') return quit()
+  if (input === ' ') return toggleMark(inbox)
+  if (input === 'n') return openNextWaiting(inbox)
+  const view = Number(input) - 1
+  if (views[view]) return void showView(inbox, view)
+  if (key.escape && inbox.state.search !== '') return void showView(inbox, inbox.state.view)
+  const selected = findSelected(inbox.state)
+  if (key.return && selected) return void openThread(inbox, selected)
+  void actions[input]?.(inbox)
+}
+
+const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyContext): void => {
+  const move = readMove(input, key, height)
+  if (move !== undefined) return scroll(inbox, -Math.max(-1e6, Math.min(1e6, move)))
+  if (key.ctrl || key.meta) return
+  if (key.escape || input === 'q' || key.leftArrow) inbox.state.focus = 'list'
+  else if (key.return || input === 'i') inbox.state.focus = 'composer'
+  else if (key.tab) {
+    inbox.state.focus = 'composer'
+    switchKind(inbox)
+  } else if (input === 'n') openNextWaiting(inbox)
+  else void actions[input]?.(inbox)
+  inbox.changed()
+}
+
+const pressInComposer = (inbox: Inbox, input: string, key: Key): void => {
+  if (key.escape) {
+    if (inbox.state.isAsking) inbox.state.isAsking = false
+    else inbox.state.focus = 'thread'
+    inbox.changed()
+  } else if (key.ctrl && input === 's') submitDraft(inbox)
+  else if (key.ctrl && input === 'o') void askQuickMessage(inbox, (text) => insertText(inbox, text))
+  else if (key.ctrl && input === 'w') deleteBack(inbox, 'word')
+  else if (key.ctrl && input === 'u') deleteBack(inbox, 'line')
+  else if (key.home || (key.ctrl && input === 'a')) moveCursor(inbox, 'home')
+  else if (key.end || (key.ctrl && input === 'e')) moveCursor(inbox, 'end')
+  else if (key.tab) switchKind(inbox)
+  else if (key.backspace || key.delete) deleteBack(inbox, 'character')
+  else if (key.leftArrow) moveCursor(inbox, 'left')
+  else if (key.rightArrow) moveCursor(inbox, 'right')
+  else if (key.return && inbox.state.isAsking) submitDraft(inbox)
+  else if (key.return) insertText(inbox, '\n')
+  else if (!key.ctrl && !key.meta && input !== '') insertText(inbox, input)
+}
+
+const pressInPrompt = (inbox: Inbox, input: string, key: Key): void => {
+  const { state } = inbox
+  const prompt = state.prompt!
+  const choices = matchChoices(prompt)
+  const close = (): void => {
+    state.prompt = undefined
+    state.focus = state.thread && getDraft(state).text !== '' ? 'composer' : state.thread ? 'thread' : 'list'
+  }
+  if (key.escape) close()
+  else if (key.return) {
+    // What it runs acts on what has the focus.
+    state.focus = state.marked.size > 0 || !state.thread ? 'list' : 'thread'
+    state.prompt = undefined
+    if (prompt.submit) prompt.submit(prompt.text)
+    else choices[prompt.at]?.run()
+  } else if (key.downArrow || key.tab)
+    state.prompt = { ...prompt, at: Math.min(choices.length - 1, prompt.at + 1) }
+  else if (key.upArrow) state.prompt = { ...prompt, at: Math.max(0, prompt.at - 1) }
+  else if (key.backspace || key.delete)
+    state.prompt = { ...prompt, text: [...prompt.text].slice(0, -1).join(''), at: 0 }
+  else if (!key.ctrl && !key.meta && input !== '')
+    state.prompt = { ...prompt, text: prompt.text + input, at: 0 }
+  inbox.changed()
+}
+
+/** Acts on a key. */
+export const pressKey = (inbox: Inbox, input: string, key: Key, context: KeyContext): void => {
+  const { state } = inbox
+  if (key.ctrl && input === 'c') return context.quit()
+  state.notice = undefined
+  if (state.fatal !== undefined) return input === 'q' ? context.quit() : undefined
+  if (state.focus === 'help') {
+    state.focus = state.thread ? 'thread' : 'list'
+    return inbox.changed()
+  }
+  if (state.focus === 'prompt') return pressInPrompt(inbox, input, key)
+  if (state.focus === 'composer') return pressInComposer(inbox, input, key)
+  return (state.focus === 'thread' ? pressInThread : pressInList)(inbox, input, key, context)
+}
+
+/** Takes pasted text, where text is written. */
+export const pasteText = (inbox: Inbox, text: string): void => {
+  const { state } = inbox
+  if (state.focus === 'composer') insertText(inbox, text)
+  else if (state.focus === 'prompt' && state.prompt)
+    state.prompt = { ...state.prompt, text: state.prompt.text + text.replaceAll(/\s+/g, ' '), at: 0 }
+  inbox.changed()
+}

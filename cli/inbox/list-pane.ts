@@ -1,0 +1,77 @@
+import { cut, formatDuration, measure, paint, type TerminalStyle } from '../table.ts'
+import { escapeControlCharacters } from '../text.ts'
+import { type Conversation, type InboxState, timeNow } from './state.ts'
+
+/** Pads or cuts a text without styles to exactly this width. */
+export const fit = (text: string, width: number): string => {
+  const shown = cut(text, width)
+  return shown + ' '.repeat(Math.max(0, width - measure(shown)))
+}
+
+const HOUR = 3_600_000
+const HURRY_MS = 15 * 60_000
+
+/** How long a free-form reply may still be sent, and how urgent that is. */
+export const describeWindow = (
+  { window, channel }: Conversation,
+  now: number,
+): { text: string; color?: 'red' | 'yellow' } => {
+  if (!window.open) return { text: channel?.type === 'chatapp' ? 'template only' : 'no reply' }
+  if (window.closes_at === null) return { text: '' }
+  const left = Date.parse(window.closes_at) - now
+  const text = `${formatDuration(left)} left`
+  return left < HURRY_MS ? { text, color: 'red' } : left < 2 * HOUR ? { text, color: 'yellow' } : { text }
+}
+
+const describeLastMessage = ({ last_message: last }: Conversation): string => {
+  if (!last) return ''
+  const who = last.direction === 'outbound' ? '> ' : ''
+  return who + (last.text === null ? `[${last.type.toLowerCase()}]` : escapeControlCharacters(last.text))
+}
+
+/** Rows of the terminal that a conversation takes. */
+export const ROW_HEIGHT = 2
+
+const drawRow = (row: Conversation, state: InboxState, style: TerminalStyle): string[] => {
+  const now = timeNow(state)
+  const { width } = style
+  const isSelected = row.id === state.selected
+  const mark = `${isSelected ? '▌' : ' '}${state.marked.has(row.id) ? '*' : ' '}`
+  const waits = row.waiting_since === null ? '' : formatDuration(now - Date.parse(row.waiting_since))
+  const window = describeWindow(row, now)
+  const isFailed = row.last_message?.status === 'failed'
+  const alarm = isFailed ? 'failed' : row.sla?.status === 'breached' ? 'late' : ''
+  const facts = [waits, window.text].filter((text) => text !== '').join('  ')
+  const unread = row.unread_count > 0 ? `(${row.unread_count})` : ''
+  const flags = [unread, alarm].filter((text) => text !== '').join(' ')
+  const name = escapeControlCharacters(row.contact?.name ?? row.contact?.phone ?? 'Deleted contact')
+  const first = fit(name, Math.max(0, width - 3 - measure(facts)))
+  const second = fit(describeLastMessage(row), Math.max(0, width - 3 - measure(flags)))
+  const bold = (text: string): string => (row.unread_count > 0 ? paint(style, 'bold', text) : text)
+  const lines = [
+    `${mark}${bold(first)} ${window.color ? paint(style, window.color, facts) : facts}`,
+    `${isSelected ? '▌' : ' '} ${paint(style, 'dim', second)} ${alarm ? paint(style, 'red', flags) : flags}`,
+  ]
+  return isSelected && state.focus === 'list' ? lines.map((line) => paint(style, 'inverse', line)) : lines
+}
+
+/** Draws as many conversations as fit, around the one under the cursor. */
+export const drawList = (state: InboxState, height: number, style: TerminalStyle): string[] => {
+  const { rows } = state
+  if (rows.length === 0) {
+    const text = state.isLoading
+      ? 'Loading …'
+      : state.search
+        ? 'Nobody is found. Esc ends the search.'
+        : 'Nothing here.'
+    return Array.from({ length: height }, (_, i) => fit(i === 0 ? text : '', style.width))
+  }
+  const room = Math.max(1, Math.floor(height / ROW_HEIGHT))
+  const at = Math.max(
+    0,
+    rows.findIndex(({ id }) => id === state.selected),
+  )
+  const from = Math.max(0, Math.min(at - Math.floor(room / 2), rows.length - room))
+  const lines = rows.slice(from, from + room).flatMap((row) => drawRow(row, state, style))
+  return [...lines, ...Array.from({ length: height }, () => ' '.repeat(style.width))].slice(0, height)
+}

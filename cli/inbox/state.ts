@@ -1,0 +1,145 @@
+import type { ThreadMessage } from '../thread.ts'
+
+// What the inbox shows. Everything that changes it is in the other modules of this folder; `screen.ts` draws it.
+
+export type Conversation = {
+  readonly id: string
+  readonly state: 'open' | 'closed'
+  readonly contact: {
+    readonly id: string
+    readonly name: string | null
+    readonly phone: string | null
+  } | null
+  readonly channel: { readonly name: string | null; readonly type: string | null } | null
+  readonly assignee: { readonly staff_id: string; readonly name: string | null } | null
+  readonly tags: readonly { readonly name: string }[]
+  readonly unread_count: number
+  readonly waiting_since: string | null
+  readonly sla: { readonly status: string } | null
+  readonly window: { readonly applies: boolean; readonly open: boolean; readonly closes_at: string | null }
+  readonly last_message: {
+    readonly text: string | null
+    readonly type: string
+    readonly direction: string
+    readonly status: string
+  } | null
+}
+
+/** A list of conversations: a name, and the input of its search. */
+export type View = { readonly name: string; readonly input: Readonly<Record<string, unknown>> }
+
+export const views: readonly View[] = [
+  { name: 'Queue', input: { state: 'open', assigned: false, sort: 'longest_wait' } },
+  { name: 'Mine', input: { state: 'open', assigned_staff_id: 'me', sort: 'longest_wait' } },
+  { name: 'Waiting', input: { state: 'open', reply_status: 'incoming_no_reply', sort: 'longest_wait' } },
+  { name: 'All', input: { state: 'open', sort: 'longest_wait' } },
+  { name: 'Closed', input: { state: 'closed' } },
+]
+
+export type ComposerKind = 'reply' | 'note'
+/** `at`: the cursor, as an index of the text. */
+export type Draft = { readonly kind: ComposerKind; readonly text: string; readonly at: number }
+
+/** A reply or note on its way. It has one idempotency key for its life, so that nothing is sent twice. */
+export type Send = {
+  readonly key: string
+  readonly kind: ComposerKind
+  readonly text: string
+  readonly status: 'sending' | 'failed' | 'unknown'
+  readonly problem?: string
+}
+
+export type Thread = {
+  readonly id: string
+  readonly conversation: Conversation
+  /** Oldest first. */
+  readonly messages: readonly ThreadMessage[]
+  readonly isLoading: boolean
+  /** Lines scrolled up from the end. */
+  readonly scrolled: number
+}
+
+export type Choice = { readonly label: string; readonly run: () => void }
+
+/** A line to type in, with choices below it that the text narrows down. */
+export type Prompt = {
+  readonly label: string
+  readonly text: string
+  readonly at: number
+  readonly choices: readonly Choice[]
+  /** Runs when Enter is pressed without a choice. */
+  readonly submit?: (text: string) => void
+}
+
+export type InboxState = {
+  readonly me: {
+    readonly staffId: string
+    readonly name: string
+    readonly workspace: string
+    readonly test: boolean
+  }
+  readonly scopes: readonly string[]
+  readonly zone: string
+  /** The server's time ahead of this machine's, in milliseconds. */
+  readonly clockOffset: number
+  view: number
+  search: string
+  rows: readonly Conversation[]
+  total: number | undefined
+  cursor: string | null
+  isLoading: boolean
+  selected: string | undefined
+  readonly marked: Set<string>
+  thread: Thread | undefined
+  focus: 'list' | 'thread' | 'composer' | 'prompt' | 'help'
+  prompt: Prompt | undefined
+  readonly drafts: Map<string, Draft>
+  readonly sends: Map<string, readonly Send[]>
+  /** Whether Control-S asks before a reply is sent, and whether it has asked. */
+  asksBeforeSending: boolean
+  isAsking: boolean
+  /** Undefined while connected; else since when the stream of events is lost. */
+  lostAt: number | undefined
+  notice: string | undefined
+  /** A problem that nothing here mends, such as a revoked key. */
+  fatal: string | undefined
+}
+
+export const createState = (
+  fixed: Pick<InboxState, 'me' | 'scopes' | 'zone' | 'clockOffset'>,
+  drafts: ReadonlyMap<string, Draft>,
+): InboxState => ({
+  ...fixed,
+  view: 0,
+  search: '',
+  rows: [],
+  total: undefined,
+  cursor: null,
+  isLoading: true,
+  selected: undefined,
+  marked: new Set(),
+  thread: undefined,
+  focus: 'list',
+  prompt: undefined,
+  drafts: new Map(drafts),
+  sends: new Map(),
+  asksBeforeSending: true,
+  isAsking: false,
+  lostAt: undefined,
+  notice: undefined,
+  fatal: undefined,
+})
+
+export const findSelected = ({ rows, selected }: InboxState): Conversation | undefined =>
+  rows.find(({ id }) => id === selected)
+
+/** Whether a free-form reply reaches the customer. */
+export const takesReply = ({ window }: Conversation): boolean => window.open
+
+export const emptyDraft: Draft = { kind: 'reply', text: '', at: 0 }
+
+export const getDraft = (state: InboxState): Draft =>
+  (state.thread && state.drafts.get(state.thread.id)) ?? emptyDraft
+
+/** The time of the workspace, which a sandbox may have moved. */
+export const timeNow = ({ clockOffset }: InboxState): number => Date.now() + clockOffset
