@@ -65,16 +65,28 @@ const collect = (found: Found, value: unknown): void => {
   }
 }
 
-/** Fields by which contacts, or conversations by their contacts and texts, are looked for. */
-const QUESTION_FIELDS = ['filter', 'query', 'saved_filter_id'] as const
+/** Fields of searches and counts that say how much is shown of what is found, not what is found. */
+const SHAPE_FIELDS = new Set(['cursor', 'limit', 'sort', 'detail', 'fields', 'total'])
 
-const listQuestionFields = ({ name }: Operation): readonly string[] =>
-  name === 'messaging_send_template'
-    ? // Its rehearsal quotes the contact with the phone, and names it nowhere.
-      ['phone']
-    : /^(?:crm|inbox)_/.test(name)
-      ? QUESTION_FIELDS
-      : []
+/** Returns the fields by which contacts, or conversations by their contacts and texts, are looked for. */
+const listQuestionFields = ({ name }: Operation, input: Json): string[] => {
+  switch (name) {
+    case 'crm_search_contacts':
+    case 'crm_count_contacts':
+      return Object.keys(input).filter((field) => !SHAPE_FIELDS.has(field))
+    case 'crm_create_saved_filter':
+    case 'crm_update_saved_filter':
+      return ['filter']
+    case 'inbox_search_conversations':
+    case 'inbox_queue':
+      return ['query']
+    case 'messaging_send_template':
+      // Its rehearsal quotes the contact with the phone, and names it nowhere.
+      return ['phone']
+    default:
+      return []
+  }
+}
 
 /** Below zero, so that it is no id. */
 const toDigest = (question: Json): string =>
@@ -85,8 +97,9 @@ const toDigest = (question: Json): string =>
  * other one with another filter. So each question counts as a contact does, once a day.
  */
 const listQuestions = (op: Operation, input: Json): string[] => {
-  const asked = listQuestionFields(op).filter((name) => input[name] !== undefined && input[name] !== '')
-  if (op.name.includes('saved_filter') && !asked.includes('filter')) return []
+  const asked = listQuestionFields(op, input).filter(
+    (name) => input[name] !== undefined && input[name] !== '',
+  )
   return asked.length === 0 ? [] : [toDigest(Object.fromEntries(asked.map((name) => [name, input[name]])))]
 }
 
@@ -95,6 +108,7 @@ const rowKinds: Readonly<Record<string, [member: string, kind: Kind]>> = {
   crm_import_contacts: ['results', 'contacts'],
   crm_search_contacts: ['data', 'contacts'],
   inbox_search_conversations: ['data', 'conversations'],
+  inbox_queue: ['data', 'conversations'],
 }
 
 const toRowId = (row: unknown): unknown =>

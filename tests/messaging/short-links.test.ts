@@ -44,7 +44,15 @@ everyDoor('Short links', (test) => {
     assert.deepEqual(await listShortLinkEvents(server, workspace.id), [
       {
         type: 'short_link.created/1',
-        data: { short_link: { id, code, url: link.url, message: link.message, channel_id: channel.id } },
+        data: {
+          short_link: { id, code, url: link.url, message: link.message, channel_id: channel.id },
+          actor: {
+            staff: { id: workspace.owner.staffId, name: 'Owner' },
+            key: { id: workspace.owner.keyId, name: null },
+            agent: false,
+            approved_by: null,
+          },
+        },
       },
     ])
 

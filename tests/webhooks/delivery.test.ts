@@ -63,7 +63,7 @@ everyDatabase('Webhook deliveries', (server, database) => {
     const hook = await createEndpoint(url, { payload_format: 'data' })
     await createGroups()
     await deliver()
-    assert.deepEqual(Object.keys(verifyReceived(hook, received[0]!)), ['group'])
+    assert.deepEqual(Object.keys(verifyReceived(hook, received[0]!)), ['actor', 'group'])
   })
 
   test('rotation: retries and replays are signed with both secrets; id and body stay the same', async ({
