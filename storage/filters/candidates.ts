@@ -39,6 +39,8 @@ export type CandidateQuery = {
   sorted?: boolean
   /** Each id once, and only of contacts that meet the condition. */
   exact?: boolean
+  /** It may return contacts that were deleted. */
+  deleted?: boolean
   /** Beside `contact_id` it returns the values of the contact, `attrs`. */
   attrs?: boolean
 }
@@ -62,7 +64,10 @@ export const candidateRank = {
 export const candidateQueries = (scope: PredicateScope, node: Condition): CandidateQuery[] => {
   switch (node.kind) {
     case 'and':
-      return node.of.flatMap((child) => candidateQueries(scope, child)).toSorted((a, b) => a.rank - b.rank)
+      return node.of
+        .flatMap((child) => candidateQueries(scope, child))
+        .map((query) => ({ ...query, exact: false }))
+        .toSorted((a, b) => a.rank - b.rank)
     case 'or':
       return unionCandidates(node.of.map((child) => candidateQueries(scope, child)[0]))
     case 'not':
@@ -116,6 +121,8 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
           ...(node.where.some(({ field, test }) => field === 'id' && test.op === 'eq')
             ? { sorted: true, exact: true }
             : {}),
+          // Who a broadcast went to stays known.
+          deleted: true,
         },
       ]
     }
@@ -157,6 +164,7 @@ const unionCandidates = (branches: readonly (CandidateQuery | undefined)[]): Can
     {
       rank: Math.max(...all.map((query) => query.rank)),
       branches: all.reduce((sum, query) => sum + query.branches, 0),
+      deleted: all.some((query) => query.deleted),
       ids: sql.join(
         all.map((query) => sql`(${query.ids})`),
         sql` union all `,

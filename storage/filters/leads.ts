@@ -16,14 +16,21 @@ export const looksUpContacts = ({ rest }: Lead): boolean => rest.some(readsConta
 export const matchExpressions = (plan: FilterPlan, lead: Lead, sortKey: Sql, after: Sql = sql``): Sql => {
   const { query, narrowed, rest } = lead
   const limited = sql`select * from (${query.ids}) as lead limit ${sql.lit(filterStrategy.maxCandidates + 1)}`
-  if (query.exact && rest.length === 0 && narrowed.length === 0)
+  if (query.exact && !query.deleted && rest.length === 0 && narrowed.length === 0)
     return sql`
       found as materialized (select contact_id as id, null as sort_key from (${limited}) as lead),
       size as materialized (select count(*) as n, count(*) as candidates from found)`
   const own = rest.filter(readsContact)
+  const exists =
+    query.deleted && narrowed.length === 0
+      ? sql`
+        where (select true from contacts c
+          where c.workspace_id = ${plan.workspaceId} and c.id = candidate.id limit 1)`
+      : sql``
   const found =
     own.length === 0
-      ? sql`select id, null as sort_key from (${testCandidates(plan, lead)}) as candidate`
+      ? sql`
+        select id, null as sort_key from (${testCandidates(plan, lead)} offset 0) as candidate ${exists}`
       : sql`
         select c.id, ${sortKey} as sort_key
         from (${testCandidates(plan, lead)} offset 0) as candidate cross join lateral (
@@ -60,5 +67,6 @@ const testCandidates = (plan: FilterPlan, { query, narrowed, rest }: Lead): Sql 
   return related.length === 0
     ? candidates
     : sql`
-      select c.id from (${candidates} offset 0) as c ${values} where ${plan.test({ as: 'row' }, related)}`
+      select c.id from (${candidates} offset 0) as c ${values}
+      where ${plan.test({ as: 'row' }, related)}`
 }

@@ -75,7 +75,7 @@ export const createFilterPlan = async (
   given: readonly Condition[],
   stepMs?: number,
 ): Promise<FilterPlan> => {
-  const labels = await resolveLabelIds(tx, workspaceId, given.flatMap(listNodes))
+  const { labels, sizes } = await resolveLabelIds(tx, workspaceId, given.flatMap(listNodes))
   const possible = simplifyAll({ labels }, given)
   const values = await findMatchingValues(tx, workspaceId, possible.flatMap(listNodes))
   const conditions = values.size > 0 ? simplifyAll({ labels, values }, possible) : possible
@@ -84,6 +84,7 @@ export const createFilterPlan = async (
   const scope = {
     workspaceId,
     labels,
+    sizes,
     values,
     emailFieldId: readsEmail
       ? (await loadNames(tx, workspaceId, null)).fields.find((field) => field.key === 'email')?.id
@@ -143,7 +144,7 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
       candidates: targets.map(({ query }) => query),
       leads: toLeads(targets).slice(0, filterStrategy.maxProbes),
     }
-  const ranked = targets.slice(0, filterStrategy.maxRankedConditions)
+  const ranked = targets.filter(({ size }) => size === undefined).slice(0, filterStrategy.maxRankedConditions)
   const inPart = new Set(ranked.flatMap(({ covered }) => covered))
   const sample = await sampleContacts(tx, {
     ...plan,
@@ -179,9 +180,9 @@ const COMMON_FACTOR = 2.5
 /** Matches that an estimate must exceed, so that not even a poor one hides a number that must be exact. */
 const countableMatches = (): number => COMMON_FACTOR * filterStrategy.maxExactTotal
 
-type Scope = Omit<PredicateScope, 'form'>
+type Scope = Omit<PredicateScope, 'form'> & { sizes: LabelSizes }
 
-/** Conditions that must hold, a candidate query for them, and about how many contacts meet them. */
+/** Conditions that must hold, a candidate query for them, and at most or about how many contacts meet them. */
 type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; size?: number }
 
 /** Contacts that an index lists in the time that one candidate is looked up in. */
@@ -220,14 +221,22 @@ const listCandidates = (scope: Scope, conditions: readonly Condition[]): Candida
 
 /** The same, with all values and labels that a contact must have in one query. */
 const listProbeTargets = (scope: Scope, conditions: readonly Condition[]): ProbeTarget[] => {
-  const exact = exactCandidates(scope, conditions)
+  const sizeOf = (node: Condition): number | undefined =>
+    'quantifier' in node && node.quantifier === 'some' ? scope.sizes.get(node) : undefined
+  const exact = exactCandidates(
+    scope,
+    conditions.toSorted((a, b) => (sizeOf(a) ?? Infinity) - (sizeOf(b) ?? Infinity)),
+  )
   const others = conditions.filter((node) => !exact?.covered.includes(node))
   const targets = others.flatMap((node): ProbeTarget[] =>
     candidateQueries({ ...scope, form: { as: 'row' } }, node)
       .slice(0, 1)
       .map((query) => ({ covered: [node], query })),
   )
-  return [...(exact ? [exact] : []), ...targets].toSorted((a, b) => a.query.rank - b.query.rank)
+  const size = exact?.covered.length === 1 ? sizeOf(exact.covered[0]!) : undefined
+  return [...(exact ? [{ ...exact, ...(size === undefined ? {} : { size }) }] : []), ...targets].toSorted(
+    (a, b) => a.query.rank - b.query.rank,
+  )
 }
 
 /** Joins `f`, the values of each `c`, by one look-up each; nothing where no condition reads them. */
@@ -249,15 +258,18 @@ export const joinValues = (plan: FilterPlan, range?: readonly [string, string]):
 
 type LabelNode = Extract<ContactFilter, { kind: 'tags' | 'groups' }>
 
+/** About how many contacts have one of the labels that a node selects, as they are counted. */
+type LabelSizes = ReadonlyMap<ContactFilter, number>
+
 /**
- * Resolves the tags and groups that each node selects to ids, in one statement. A node without conditions
- * selects all of them and has no entry.
+ * Resolves the tags and groups that each node selects to ids, in one statement, with their `sizes` where it is sent.
+ * A node without conditions selects all of them and has no entry.
  */
 const resolveLabelIds = async (
   tx: Db,
   workspaceId: string,
   nodes: readonly Condition[],
-): Promise<Map<ContactFilter, readonly string[]>> => {
+): Promise<{ labels: Map<ContactFilter, readonly string[]>; sizes: Map<ContactFilter, number> }> => {
   const labelNodes = nodes.filter(
     (node): node is LabelNode => (node.kind === 'tags' || node.kind === 'groups') && node.where.length > 0,
   )
@@ -273,18 +285,25 @@ const resolveLabelIds = async (
   })
   const labels = new Map<ContactFilter, readonly string[]>(byId)
   const unresolved = labelNodes.filter((node) => !labels.has(node))
-  if (unresolved.length === 0) return labels
+  const sizes = new Map<ContactFilter, number>()
+  if (unresolved.length === 0) return { labels, sizes }
   const lists = unresolved.map(
     (node) =>
       sql`array(
         select l.id from ${node.kind === 'tags' ? sql`tags` : sql`groups`} l
         where l.workspace_id = ${workspaceId} and ${labelConditions(node.where)})`,
   )
-  const { rows } = await sql<{ found: string[]; n: number }>`
-    select * from (values ${sql.join(lists.map((list, n) => sql`(${sql.lit(n)}, ${list})`))})
-      as v (n, found)`.execute(tx)
-  for (const { n, found } of rows) labels.set(unresolved[n]!, found)
-  return labels
+  const { rows } = await sql<{ found: string[]; n: number; size: string }>`
+    select v.n, v.found, (
+      select coalesce(sum(k.n), 0) from unnest(v.found) as l (id)
+      join counters k on k.workspace_id = ${workspaceId} and k.subject = v.prefix || l.id) as size
+    from (values ${sql.join(lists.map((list, n) => sql`(${sql.lit(n)}, ${sql.lit(unresolved[n]!.kind === 'tags' ? 'tag:' : 'group:')}, ${list})`))})
+      as v (n, prefix, found)`.execute(tx)
+  for (const { n, found, size } of rows) {
+    labels.set(unresolved[n]!, found)
+    sizes.set(unresolved[n]!, Number(size))
+  }
+  return { labels, sizes }
 }
 
 /** Returns the ids of a candidate query; undefined when it finds more than `max`, of which one more is read. */
