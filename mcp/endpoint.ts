@@ -137,7 +137,11 @@ const notJsonRpc = (message = 'The body is not a JSON-RPC message.'): Response =
 /** The operation that a tool call names; undefined for any other message. */
 const findCalledTool = ({ byName }: McpCatalog, message: object): Operation | undefined => {
   if (!('method' in message) || message.method !== 'tools/call' || !('params' in message)) return undefined
-  return isObject(message.params) ? byName.get(String(message.params['name'])) : undefined
+  if (!isObject(message.params)) return undefined
+  const { name, arguments: input } = message.params
+  // The tools of compact mode name the operation in their input.
+  const isWrapped = (name === 'run_read_operation' || name === 'run_write_operation') && isObject(input)
+  return byName.get(String(isWrapped ? input['operation'] : name))
 }
 
 /** Whether a call has an argument `__proto__`: the SDK would drop it, and the call would run without it. */

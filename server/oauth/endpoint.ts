@@ -7,7 +7,6 @@ import { Problem } from '../core/problem.ts'
 import { getClientAddress } from '../http/address.ts'
 import { tryParseJson, withBody } from '../http/body.ts'
 import { withProblems } from '../http/door.ts'
-import { lazy } from '../lazy.ts'
 import { normalizeClient } from './clients.ts'
 import { serveLoginCodes } from './issue-login-code.ts'
 import {
@@ -88,6 +87,8 @@ const normalizeParameters = (
   if (resources.length === 1) parameters.set('resource', normalizeResource(resources[0]!, publicUrl))
   const asked = parameters.getAll('scope')
   if (!isAuthorization || asked.length > 1) return
+  // Answers go in the query alone: the other modes of the library need a script.
+  parameters.delete('response_mode')
   // Without a scope, or with others alone: what a person may allow. The page lets them take away from it.
   const known = (asked[0] ?? '')
     .split(' ')
@@ -148,7 +149,7 @@ const adaptBody = (text: string, path: string, publicUrl: string): string => {
 type NodeCallback = Parameters<typeof fetchNodeHandler>[0]
 
 const createLibraryHandler = (app: App): Serve => {
-  const load = lazy(async (): Promise<NodeCallback> => {
+  const load = async (): Promise<NodeCallback> => {
     const [{ createProvider }, { serveSignIn }] = await Promise.all([
       import('./provider.ts'),
       import('./sign-in.ts'),
@@ -156,7 +157,13 @@ const createLibraryHandler = (app: App): Serve => {
     const provider = await createProvider(app)
     provider.use(serveSignIn(app, provider))
     return provider.callback() as NodeCallback
-  })
+  }
+  let loading: Promise<NodeCallback> | undefined
+  const getLibrary = (): Promise<NodeCallback> =>
+    (loading ??= load().catch((error: unknown) => {
+      loading = undefined
+      throw error
+    }))
   return async (request) => {
     const path = new URL(request.url).pathname
     if (request.url.length > MAX_URL_LENGTH)
@@ -167,7 +174,7 @@ const createLibraryHandler = (app: App): Serve => {
     return await withBody(app, request, { maxBytes: MAX_BODY_BYTES, json: false }, async (body) => {
       const hasBody = request.method === 'POST'
       const text = hasBody ? (await body.bytes(`oauth ${network}`)).toString('utf8') : undefined
-      const response = await fetchNodeHandler(await load(), await toInnerRequest(app, request, text))
+      const response = await fetchNodeHandler(await getLibrary(), await toInnerRequest(app, request, text))
       if (response.status === 404)
         return refuse(path, 404, 'not_found', 'There is no such endpoint, or it takes another method.')
       return hardenResponse(response)

@@ -164,6 +164,16 @@ describe('wcrm admin', () => {
     await fail(2, /--phones is for keys of AI agents/, ...all, '--phones')
   })
 
+  it('makes login codes of staff', async () => {
+    const make = ['login-code', '--staff', '1', ...dataFlags]
+    await fail(3, /no enabled staff member 1/, ...make)
+    await succeed('staff', 'update', '1', '--enabled', ...dataFlags)
+    const { code, staff_id: staffId } = await succeed(...make)
+    assert.match(code, /^[2-9A-Z]{4}(-[2-9A-Z]{4}){2}$/)
+    assert.equal(staffId, '1')
+    await succeed('staff', 'update', '1', '--disabled', ...dataFlags)
+  })
+
   it('a usage error names the flag', async () => {
     await fail(
       2,

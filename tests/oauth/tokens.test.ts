@@ -142,6 +142,8 @@ for (const database of databases)
         refused.headers.get('www-authenticate')!,
         /^Bearer error="insufficient_scope", resource_metadata="[^"]+", scope="mcp:read crm:write"$/,
       )
+      const wrapped = { operation: 'crm_create_group', input: { name: 'A' } }
+      assert.equal((await callTool(server, tokens.access_token, 'run_write_operation', wrapped)).status, 403)
       const wide = await connectOwner(['mcp:read', 'crm:write'])
       const narrow = (await (
         await refresh(server, wide.clientId, wide.refresh_token, { scope: 'mcp:read' })
@@ -154,6 +156,20 @@ for (const database of databases)
         headers: { Authorization: `Bearer ${narrow.access_token}` },
       })
       assert.deepEqual(((await rest.json()) as any).key.scopes, ['mcp:read'])
+    })
+
+    it('act as an agent that sees phones masked', async () => {
+      const tokens = await connectOwner()
+      const headers = { Authorization: `Bearer ${tokens.access_token}`, 'Content-Type': 'application/json' }
+      const created = await fetch(`${server.url}/v1/contacts`, {
+        method: 'POST',
+        headers: { ...headers, Authorization: `Bearer ${workspace.owner.key}` },
+        body: JSON.stringify({ phone: '+15550100777', name: 'Ada' }),
+      })
+      assert.ok(created.ok, await created.clone().text())
+      const seen = await (await fetch(`${server.url}/v1/contacts`, { headers })).text()
+      assert.match(seen, /"Ada"/)
+      assert.ok(!seen.includes('15550100777'), seen)
     })
 
     it('reach the workspace of who signed in, and no other', async () => {
