@@ -26,7 +26,7 @@ export const notify = (inbox: Inbox, text: string): void => {
   inbox.changed()
 }
 
-export const reportFailure = (inbox: Inbox, error: unknown): void => {
+const reportFailure = (inbox: Inbox, error: unknown): void => {
   if (isFatal(error)) inbox.state.fatal = describeFailure(error)
   notify(inbox, describeFailure(error))
 }

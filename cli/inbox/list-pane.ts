@@ -30,7 +30,7 @@ const describeLastMessage = ({ last_message: last }: Conversation): string => {
 }
 
 /** Rows of the terminal that a conversation takes. */
-export const ROW_HEIGHT = 2
+const ROW_HEIGHT = 2
 
 const drawRow = (row: Conversation, state: InboxState, style: TerminalStyle): string[] => {
   const now = timeNow(state)

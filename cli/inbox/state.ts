@@ -36,7 +36,7 @@ export const views: readonly View[] = [
   { name: 'Closed', input: { state: 'closed' } },
 ]
 
-export type ComposerKind = 'reply' | 'note'
+type ComposerKind = 'reply' | 'note'
 /** `at`: the cursor, as an index of the text. */
 export type Draft = { readonly kind: ComposerKind; readonly text: string; readonly at: number }
 
@@ -49,7 +49,7 @@ export type Send = {
   readonly problem?: string
 }
 
-export type Thread = {
+type Thread = {
   readonly id: string
   readonly conversation: Conversation
   /** Oldest first. */

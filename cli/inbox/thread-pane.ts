@@ -7,7 +7,7 @@ import { type Conversation, getDraft, type InboxState, type Send, takesReply, ti
 const clean = (text: string | null | undefined): string => escapeControlCharacters(text ?? '')
 
 /** Who it is, and whether and how long a reply may go. */
-export const describeConversation = (conversation: Conversation, state: InboxState): string[] => {
+const describeConversation = (conversation: Conversation, state: InboxState): string[] => {
   const { contact, channel, assignee, tags } = conversation
   const window = describeWindow(conversation, timeNow(state)).text
   return [
