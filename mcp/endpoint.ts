@@ -55,7 +55,7 @@ type McpCatalog = GuideSource & {
 }
 
 /** `extend` adds to the server of each request, or replaces what it does; conformance tests need that. */
-type McpOptions = { extend?: (server: Server) => void }
+export type McpOptions = { extend?: (server: Server) => void }
 
 /**
  * Returns the handler of `/mcp`: stateless streamable HTTP, for protocol 2026-07-28 and the 2025 revisions at

@@ -7,7 +7,7 @@ import { after } from 'node:test'
 import { pino } from 'pino'
 import { currentVersion, scopes } from '../catalog/index.ts'
 import { createDiscovery } from '../mcp/discovery.ts'
-import { createMcpEndpoint } from '../mcp/endpoint.ts'
+import { createMcpEndpoint, type McpOptions } from '../mcp/endpoint.ts'
 import type { App } from '../server/core/app.ts'
 import type { AppOptions } from '../server/create-app.ts'
 import { composeService } from '../server/compose.ts'
@@ -77,6 +77,7 @@ export type ServerOptions = {
   resolve?: AppOptions['resolve']
   now?: () => string
   extra?: AppOptions['extra']
+  mcp?: McpOptions
   provider?: ProviderConfig
   /** A server and a database of its own: the tests change what servers or workspaces share. */
   dedicated?: true
@@ -104,6 +105,7 @@ export const serveStorage = async (
   const {
     now,
     extra,
+    mcp,
     provider = { provider: 'sandbox' },
     resolve = resolveExamples,
     statementTimeout: _,
@@ -136,7 +138,7 @@ export const serveStorage = async (
   })
   const { app, sandboxControl: driver, mounts } = service
   const sandbox = service.sandbox!
-  const http = createHttpApp(app, { ...mounts, ...createDiscovery(app), '/mcp': createMcpEndpoint(app) })
+  const http = createHttpApp(app, { ...mounts, ...createDiscovery(app), '/mcp': createMcpEndpoint(app, mcp) })
   const listener = createListener(server, { publicUrl: url, log: app.log })
   // Clients keep connections from one test to the next, and must not find one closing that they reuse.
   server.keepAliveTimeout = 0
