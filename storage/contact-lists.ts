@@ -227,7 +227,7 @@ const findByLead = async (
   const limited = sql`order by ${orderBySortKey(sort, 'c')} limit ${fetchLimit(limit)}`
   const page = looksUpContacts(lead)
     ? sql`page as materialized (select c.id, c.sort_key from found as c ${limited})`
-    : sortFound(plan, request, limited)
+    : sortFound(plan, request, lead, limited)
   const { rows } = await sql<PageRow & { candidates: string }>`${sql.raw(CUSTOM_PLAN)}
     with ${matchExpressions(plan, lead, sortKeys[sort.field].key, afterCondition(request))}, ${page}
     ${selectCountedPage(
@@ -235,7 +235,7 @@ const findByLead = async (
       request,
       sql`(select n from size) as total, (select candidates from size) as candidates`,
     )}`.execute(tx)
-  return Number(rows[0]!.candidates) > filterStrategy.maxCandidates
+  return Number(rows[0]!.candidates) > lead.maxCandidates
     ? undefined
     : { rows: rows.filter((row) => row.id !== null), total: Number(rows[0]!.total) }
 }
@@ -245,7 +245,7 @@ const findByLead = async (
  * searched for the first of them: that takes less time, unless they are far down. `is true` keeps the planner from a
  * join, which would read all the rows of the scan.
  */
-const sortFound = (plan: FilterPlan, request: PageRequest, limited: Sql): Sql => {
+const sortFound = (plan: FilterPlan, request: PageRequest, lead: Lead, limited: Sql): Sql => {
   const { sort, limit } = request
   const rows = 2 * filterStrategy.maxScannedRows
   return sql`
@@ -254,7 +254,7 @@ const sortFound = (plan: FilterPlan, request: PageRequest, limited: Sql): Sql =>
       where (
           select n * n * ${sql.lit(LISTED_PER_LOOK_UP[sort.field])} > ${fetchLimit(limit)} * (
               select sum(n) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts')
-            and candidates <= ${sql.lit(filterStrategy.maxCandidates)}
+            and candidates <= ${sql.lit(lead.maxCandidates)}
           from size)
         and (c.id in (select id from found)) is true ${limited}
     ), far as materialized (
@@ -263,7 +263,7 @@ const sortFound = (plan: FilterPlan, request: PageRequest, limited: Sql): Sql =>
           select * from contacts c
           where c.workspace_id = ${plan.workspaceId} and c.id = found.id limit 1) as c
         where (select count(*) from near) < ${fetchLimit(limit)}
-          and (select candidates from size) <= ${sql.lit(filterStrategy.maxCandidates)} ${afterCondition(request)}) as c ${limited}
+          and (select candidates from size) <= ${sql.lit(lead.maxCandidates)} ${afterCondition(request)}) as c ${limited}
     ), page as materialized (
       select id, sort_key from far
       union all select id, sort_key from near where (select count(*) from near) = ${fetchLimit(limit)})`

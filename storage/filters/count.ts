@@ -52,7 +52,7 @@ const countByLead = async (tx: Db, plan: FilterPlan, lead: Lead): Promise<number
   const { rows } = await sql<{ candidates: string; n: string }>`${sql.raw(CUSTOM_PLAN)}
     with ${matchExpressions(plan, lead, sql`null`)}
     select candidates, n from size`.execute(tx)
-  return Number(rows[0]!.candidates) > filterStrategy.maxCandidates ? undefined : Number(rows[0]!.n)
+  return Number(rows[0]!.candidates) > lead.maxCandidates ? undefined : Number(rows[0]!.n)
 }
 
 const sampleMatches = (tx: Db, plan: FilterPlan, size?: number): Promise<Sample> =>

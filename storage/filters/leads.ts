@@ -2,20 +2,19 @@ import { sql } from 'kysely'
 import type { Sql } from './comparisons.ts'
 import { type FilterPlan, joinValuesLateral, type Lead } from './plan.ts'
 import { readsContact } from './predicates.ts'
-import { filterStrategy } from './strategy.ts'
 
 /** Whether the contacts of candidates are looked up, by whose columns they can be sorted then. */
 export const looksUpContacts = ({ rest }: Lead): boolean => rest.some(readsContact)
 
 /**
  * Returns common table expressions. `found`: the ids of all matches, with `sort_key`, null where no contact was
- * looked up. `size`: their number, `n`, and that of the `candidates`, of which one more than `maxCandidates` is read;
+ * looked up. `size`: their number, `n`, and that of the `candidates`, of which one more than the lead allows is read;
  * `found` is then of no use. Related records are tested without the row of the contact, which only those are looked
  * up in that passed; then only those are found that come `after` a position.
  */
 export const matchExpressions = (plan: FilterPlan, lead: Lead, sortKey: Sql, after: Sql = sql``): Sql => {
   const { query, narrowed, rest } = lead
-  const limited = sql`select * from (${query.ids}) as lead limit ${sql.lit(filterStrategy.maxCandidates + 1)}`
+  const limited = sql`select * from (${query.ids}) as lead limit ${sql.lit(lead.maxCandidates + 1)}`
   if (query.exact && !query.deleted && rest.length === 0 && narrowed.length === 0)
     return sql`
       found as materialized (select contact_id as id, null as sort_key from (${limited}) as lead),
@@ -47,8 +46,8 @@ export const matchExpressions = (plan: FilterPlan, lead: Lead, sortKey: Sql, aft
 }
 
 /** Selects the ids of the candidates that meet all but the conditions on the contact itself. */
-const testCandidates = (plan: FilterPlan, { query, narrowed, rest }: Lead): Sql => {
-  const few = sql`(select n from lead_size) <= ${sql.lit(filterStrategy.maxCandidates)}`
+const testCandidates = (plan: FilterPlan, { query, narrowed, rest, maxCandidates }: Lead): Sql => {
+  const few = sql`(select n from lead_size) <= ${sql.lit(maxCandidates)}`
   const candidates =
     narrowed.length > 0
       ? // Lists all contacts that meet the conditions: a look-up in a hash takes less time than one in a table.

@@ -27,6 +27,10 @@ export type Lead = {
   query: CandidateQuery
   narrowed: readonly Condition[]
   rest: readonly Condition[]
+  /** With more candidates it leads nowhere. */
+  maxCandidates: number
+  /** About how many there are, as far as that is known. */
+  size: number | undefined
 }
 
 /** How to find the contacts that meet all conditions. */
@@ -160,11 +164,12 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
   const isCommon =
     sample.matched >= filterStrategy.minSampleMatches && estimateMatches(sample) >= countableMatches()
   // A common condition would gather all its rows from a trigram index before it returns the first.
-  const leads = toLeads(bySelectivity.filter(({ size = 0 }) => size <= filterStrategy.maxCandidates)).filter(
-    ({ query, narrowed, rest }) =>
-      plan.readsRelated ||
-      query.derived ||
-      (rest.length === 0 && narrowed.some(({ kind }) => kind === 'flag')),
+  const leads = toLeads(bySelectivity).filter(
+    ({ query, narrowed, rest, size, maxCandidates }) =>
+      (size ?? 0) <= maxCandidates &&
+      (plan.readsRelated ||
+        query.derived ||
+        (rest.length === 0 && narrowed.some(({ kind }) => kind === 'flag'))),
   )
   return {
     ...plan,
@@ -187,6 +192,7 @@ type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; size?
 
 /** Contacts that an index lists in the time that one candidate is looked up in. */
 const LISTED_PER_LOOK_UP = 20
+const MORE_IF_LISTED = 3
 
 /**
  * Returns what else is needed after the candidates of a target. A time or a flag of which an index lists all contacts
@@ -195,10 +201,11 @@ const LISTED_PER_LOOK_UP = 20
 const toLead = (
   conditions: readonly Condition[],
   targets: readonly ProbeTarget[],
-  { covered, query, size = filterStrategy.maxCandidates }: ProbeTarget,
+  { covered, query, size }: ProbeTarget,
 ): Lead => {
   const done = query.exact ? covered : []
-  const maxListed = LISTED_PER_LOOK_UP * Math.max(size, filterStrategy.maxFirstRows)
+  const maxListed =
+    LISTED_PER_LOOK_UP * Math.max(size ?? filterStrategy.maxCandidates, filterStrategy.maxFirstRows)
   const listed = targets.find(
     (target) =>
       !target.covered.some((node) => covered.includes(node)) &&
@@ -208,6 +215,9 @@ const toLead = (
   )
   return {
     query,
+    size,
+    // Candidates that are not looked up one by one may be more.
+    maxCandidates: filterStrategy.maxCandidates * (listed ? MORE_IF_LISTED : 1),
     narrowed: listed?.covered ?? [],
     rest: conditions.filter((node) => !done.includes(node) && !listed?.covered.includes(node)),
   }
