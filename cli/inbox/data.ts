@@ -143,12 +143,14 @@ const readConversationId = ({ data }: StreamedEvent): string | undefined => {
   return conversation?.['id'] ?? message?.['conversation_id']
 }
 
-/** Whether a colleague answered the conversation that is open. */
-const isOthersReply = ({ type, data }: StreamedEvent, { me }: InboxState): boolean => {
-  const from = (data as { message?: { from?: { staff_id?: string; name?: string } | null } }).message?.from
-  return (
-    String(type).startsWith('message.sent') && from?.staff_id !== undefined && from.staff_id !== me.staffId
-  )
+type EventActor = { staff: { id: string | null }; agent: boolean }
+
+/** Returns who else answered a conversation: a colleague, or an AI agent, which may act for the same person. */
+const describeOtherAuthor = ({ type, data }: StreamedEvent, { me }: InboxState): string | undefined => {
+  const { actor } = data as { actor?: EventActor }
+  if (!String(type).startsWith('message.sent') || !actor) return undefined
+  if (actor.agent) return 'An AI agent'
+  return actor.staff.id === me.staffId ? undefined : 'A colleague'
 }
 
 /** Takes an event of the stream: reads again what it may have changed. */
@@ -158,8 +160,9 @@ export const takeEvent = (inbox: Inbox, event: StreamedEvent): void => {
   if (id === undefined) return
   if (id === state.thread?.id) {
     void loadThread(inbox, id)
-    if (isOthersReply(event, state) && (state.drafts.get(id)?.text ?? '') !== '')
-      notify(inbox, 'A colleague has just replied here.')
+    const author = describeOtherAuthor(event, state)
+    if (author !== undefined && (state.drafts.get(id)?.text ?? '') !== '')
+      notify(inbox, `${author} has just replied here.`)
   }
   inbox.timer ??= setTimeout(() => {
     inbox.timer = undefined

@@ -181,6 +181,10 @@ everyDatabase('wcrm inbox', (server) => {
     await press('s', named('ctrl'))
     assert.match(inbox.state.notice!, /text is kept/)
     assert.equal(getDraft(inbox.state).text, 'Too late')
+    const actor = { staff: { id: workspace.owner.staffId, name: 'Owner' }, agent: true }
+    const message = { conversation_id: inbox.state.thread.id }
+    takeEvent(inbox, { type: 'message.sent/1', data: { message, actor } })
+    assert.match(inbox.state.notice!, /AI agent has just replied/)
     await press('', named('tab'))
     await press('s', named('ctrl'))
     assert.match(screen(), /note by/)
