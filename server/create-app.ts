@@ -5,7 +5,7 @@ import type { App } from './core/app.ts'
 import { createAppState } from './core/app-state.ts'
 import { noteDiskFull } from './core/disk-full.ts'
 import type { AnyHandler } from './core/handler.ts'
-import { handlers } from './handlers.ts'
+import { handlers, settlers } from './handlers.ts'
 import { parseProxyList } from './http/address.ts'
 import { errorLogDetails } from './jobs/log-details.ts'
 import { createJobRunner } from './jobs/runner.ts'
@@ -135,6 +135,7 @@ export const createApp = ({
     isDatabaseDiskFull: storage.isDiskFull,
     config: toAppConfig(config, storage.embedded, siblings?.count ?? 1),
     operations: [...catalog, ...extra.map((e) => e.operation)],
+    settlers,
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
     log,
     metrics,

@@ -29,7 +29,8 @@ import { getMessage, listMessages } from './messaging/messages.ts'
 import { sendReply } from './messaging/send-reply.ts'
 import { sendTemplate } from './messaging/send-template.ts'
 import { getMedia } from './media/media.ts'
-import type { Handlers } from './core/handler.ts'
+import type { OperationName } from '../catalog/index.ts'
+import type { Handlers, Settler } from './core/handler.ts'
 import {
   createQuickMessage,
   deleteQuickMessage,
@@ -69,7 +70,7 @@ import { recoverEndpoint } from './webhooks/recover.ts'
 import { replayDelivery } from './webhooks/replay.ts'
 import { rotateSecret } from './webhooks/rotate.ts'
 import { setSubscriptions } from './webhooks/subscriptions.ts'
-import { sendTestEvent } from './webhooks/test-event.ts'
+import { sendTestEvent, settleTestEvent } from './webhooks/test-event.ts'
 import { updateEndpoint } from './webhooks/update.ts'
 import { listChannels, listStaff, listTeams, whoami } from './workspace/workspace.ts'
 
@@ -158,3 +159,8 @@ export const handlers = {
   reports_staff: staffReport,
   audit_list: listAudit,
 } satisfies Handlers
+
+/** What completes the answers of some changes after their commit. */
+export const settlers: { readonly [N in OperationName]?: Settler<N> } = {
+  webhooks_send_test: settleTestEvent,
+}

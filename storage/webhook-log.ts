@@ -111,14 +111,35 @@ export const insertTestDelivery = async (
   workspaceId: string,
   test: { endpointId: string; eventId: string; type: string; payload: unknown },
   now: string,
-): Promise<void> => {
-  await sql`
+): Promise<string> => {
+  const { rows } = await sql<{ id: string }>`
     insert into webhook_deliveries (workspace_id, id, endpoint_id, event_id, event_type, trigger,
       next_attempt_at, payload, created_at)
     select ${workspaceId}::bigint, ${deliveryIdSql('e.id')}, ${test.endpointId}, e.id, ${test.type}, 'test',
       clock_timestamp(), ${JSON.stringify(test.payload)}::jsonb, ${now}::timestamptz
-    from (select ${test.eventId}::text as id) as e`.execute(tx)
+    from (select ${test.eventId}::text as id) as e returning id`.execute(tx)
+  return rows[0]!.id
 }
+
+/** Returns the type of event that an endpoint subscribed to first; undefined without one, or for all types. */
+export const findFirstSubscription = async (
+  tx: Db,
+  workspaceId: string,
+  endpointId: string,
+): Promise<string | undefined> =>
+  (
+    await tx
+      .selectFrom('webhook_subscriptions')
+      .select('event_type')
+      .where('workspace_id', '=', workspaceId)
+      .where('endpoint_id', '=', endpointId)
+      .where('event_type', '<>', '*')
+      .where('active', '=', true)
+      .orderBy('created_at')
+      .orderBy('event_type')
+      .limit(1)
+      .executeTakeFirst()
+  )?.event_type
 
 /** Whether the payload of a delivery still exists: events are deleted after their retention period. */
 export const hasPayload = async (tx: Db, workspaceId: string, id: string): Promise<boolean> => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Id, IdInput, RehearsalWarnings } from '../fields.ts'
+import { Id, IdInput, RehearsalWarnings, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { TagRef } from '../tags.ts'
 import { untrusted } from '../text.ts'
@@ -85,7 +85,10 @@ export const upsertContact = defineOperation({
  * A row of an import: what an upsert takes. Each is checked by itself, so that a bad one does not stop the
  * others.
  */
-export const ImportRow = z.strictObject(upsertFields)
+export const ImportRow = z.strictObject({
+  ...upsertFields,
+  group_names: z.array(VisibleName(100)).max(50).optional().describe('Groups to add by name, at most 50.'),
+})
 
 export const importContacts = defineOperation({
   name: 'crm_import_contacts',
@@ -97,8 +100,8 @@ export const importContacts = defineOperation({
   description:
     'Each row is an upsert and is validated separately: invalid rows are listed in `failures`, ' +
     'the others are written. All rows run in one transaction, in order, so that two rows with ' +
-    'the same phone create one contact. Unknown tag names are created; unknown group ids fail ' +
-    'their row. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden ' +
+    'the same phone create one contact. Unknown tag names are created; unknown groups fail their row, unless ' +
+    '`create_missing_groups` creates those that are named. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden ' +
     'may not import, nor rehearse it (403, reason `phone_hidden`).',
   scope: 'crm:write',
   dryRun: true,
@@ -106,8 +109,18 @@ export const importContacts = defineOperation({
   repeatable: true,
   itemwise: 'rows',
   maxBytes: 24 * 1024 * 1024,
-  emits: ['contact.created/1', 'contact.updated/1', 'contact.tags_added/1', 'contact.groups_added/1'],
+  emits: [
+    'contact.created/1',
+    'contact.updated/1',
+    'contact.tags_added/1',
+    'contact.groups_added/1',
+    'group.created/1',
+  ],
   input: z.object({
+    create_missing_groups: z
+      .boolean()
+      .optional()
+      .describe('True: groups in `group_names` that do not exist are created.'),
     // For the documentation only; the handler validates the rows.
     rows: z
       .array(z.unknown().meta(z.toJSONSchema(ImportRow, { io: 'input' })))
@@ -115,7 +128,7 @@ export const importContacts = defineOperation({
       .max(500)
       .describe(
         '1 to 500 rows with the fields of an upsert: `phone` (required), `name`, `email`, ' +
-          '`attributes`, `group_ids`, `tags`.',
+          '`attributes`, `group_ids`, `group_names`, `tags`.',
       ),
   }),
   output: z.object({

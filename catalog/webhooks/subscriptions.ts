@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Changed, list, page } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
+import { untrusted } from '../text.ts'
 import {
   Endpoint,
   EndpointId,
@@ -20,7 +21,7 @@ export const sendTestEvent = defineOperation({
   routes: [{ route: 'POST /v1/webhooks/endpoints/{endpoint_id}/test', status: 202 }],
   since,
   stability: 'stable',
-  summary: 'Send one signed test event to an endpoint',
+  summary: 'Send one signed test event to an endpoint, and tell what the receiver answered',
   scope: 'webhooks:write',
   dryRun: true,
   idempotency: 'required',
@@ -28,22 +29,55 @@ export const sendTestEvent = defineOperation({
   emits: [],
   input: z.object({
     endpoint_id: EndpointId,
-    event_type_id: EventTypeIdInput.describe('Event type, such as `contact.created/1`.'),
+    event_type_id: EventTypeIdInput.optional().describe(
+      'Event type, such as `contact.created/1`; the first that the endpoint subscribed to when absent.',
+    ),
     payload: z
       .record(z.string(), z.unknown())
       .optional()
       .describe('Data of the event; the sample of its type when absent.'),
+    wait_seconds: z
+      .int()
+      .min(0)
+      .max(10)
+      .default(10)
+      .describe('How long to wait for what the receiver answers, 10 when absent.'),
   }),
   output: z.object({
     event_id: EventId.nullable().describe('The event; null in a dry run.'),
     endpoint_id: EndpointId,
+    event_type_id: z.string().describe('The event type that was sent.'),
+    delivery_id: prefixed('dlv').nullable().describe('The delivery; null in a dry run.'),
+    outcome: z
+      .object({
+        status: z
+          .enum(['delivered', 'failed', 'pending'])
+          .describe(
+            '`delivered`: the receiver answered 2xx. `failed`: it did not, and is tried again later. `pending`: ' +
+              'nothing is known yet; read the delivery.',
+          ),
+        response_status: z.int().optional().describe('HTTP status of the receiver.'),
+        duration_ms: z.int().optional().describe('Milliseconds until the response or the failure.'),
+        response_excerpt: untrusted(
+          z.string().optional().describe('Beginning of the response, at most 1 KB; not shown to agents.'),
+        ),
+        error: z.string().optional().describe('Why there was no response.'),
+      })
+      .nullable()
+      .describe('What came of the first attempt; null in a dry run.'),
   }),
   errors: ['not_found', 'conflict'],
   examples: [
     {
       title: 'A contact that is not there',
-      input: { endpoint_id: endpoint.id, event_type_id: 'contact.created/1' },
-      output: { event_id: delivery.event_id, endpoint_id: endpoint.id },
+      input: { endpoint_id: endpoint.id, event_type_id: 'contact.created/1', wait_seconds: 1 },
+      output: {
+        event_id: delivery.event_id,
+        endpoint_id: endpoint.id,
+        event_type_id: 'contact.created/1',
+        delivery_id: delivery.id,
+        outcome: { status: 'delivered', response_status: 200, duration_ms: 120, response_excerpt: 'ok' },
+      },
     },
   ],
 })

@@ -18,7 +18,13 @@ import type { Actor, Context } from '../core/context.ts'
 import type { EmitsOf, Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { parseFields } from '../core/steps/validate.ts'
-import { findGroups, selectGroups } from '../groups/groups.ts'
+import {
+  createMissingGroups,
+  findGroups,
+  findGroupsByName,
+  selectGroups,
+  selectGroupsByName,
+} from '../groups/groups.ts'
 import { createTags, findTags, listNewTagNames, selectTags } from '../tags/tags.ts'
 import { diffContact, emitLabelsAdded, findEmailChange } from './edit.ts'
 import { fieldsVisibleTo, markFirstUse, parseValues, requirePhone, type ValueChanges } from './input.ts'
@@ -46,7 +52,8 @@ type RowUpsert = {
  * Runs many upserts in a few statements, however many rows there are. Tags are written first, then new
  * contacts, then existing contacts are locked: all writers keep this order, so that there are no deadlocks.
  */
-export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows: rawRows }) => {
+export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input) => {
+  const { rows: rawRows, create_missing_groups: createGroups = false } = input
   refuseHiddenPhones(ctx.actor)
   const failures: RowFailure[] = []
   const fields = fieldsVisibleTo(ctx, await listFields(ctx.tx, ctx.actor.workspace.id))
@@ -59,13 +66,17 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows
     ctx,
     parsed.flatMap((r) => r.groupIds),
   )
+  const named = await findGroupsByName(
+    ctx,
+    parsed.flatMap((r) => r.groupNames),
+  )
   const existingTags = await findTags(
     ctx,
     parsed.flatMap((r) => r.tagRefs),
   )
   const resolved = mapRows(failures, parsed, (r) => ({
     ...r,
-    groups: selectGroups(groups, r.groupIds),
+    groups: [...selectGroups(groups, r.groupIds), ...selectGroupsByName(named, r.groupNames, createGroups)],
     newTagNames: listNewTagNames(existingTags, r.tagRefs),
   }))
   const requireRoom = await createRoomCheck(
@@ -76,6 +87,13 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows
     requireRoom(r.line.key)
     return r
   })
+  const namedGroups = createGroups
+    ? await createMissingGroups(
+        ctx,
+        named,
+        admitted.flatMap((r) => r.groupNames),
+      )
+    : named
   const tags = await createTags(
     ctx,
     existingTags,
@@ -88,7 +106,11 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, { rows
   )
   const results = await applyRows(
     ctx,
-    admitted.map((r) => ({ ...r, tags: selectTags(tags, r.tagRefs) })),
+    admitted.map((r) => ({
+      ...r,
+      groups: distinctLabels([...r.groups, ...selectGroupsByName(namedGroups, r.groupNames, false)]),
+      tags: selectTags(tags, r.tagRefs),
+    })),
   )
   return toOutput(rawRows.length, results, failures)
 }
@@ -108,6 +130,10 @@ const refuseHiddenPhones = (actor: Actor): void => {
     },
   )
 }
+
+const distinctLabels = (labels: readonly Label[]): Label[] => [
+  ...new Map(labels.map((label) => [label.id, label])).values(),
+]
 
 /** Maps the rows; a row for which `map` throws a `Problem` becomes a failure and is left out. */
 const mapRows = <R extends { row: number }, T>(
@@ -133,6 +159,7 @@ const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
     attributes,
     tags: tagRefs = [],
     group_ids: groupIds = [],
+    group_names: groupNames = [],
   } = parseFields(ImportRow, raw)
   return {
     line: requirePhone(phone),
@@ -140,6 +167,7 @@ const parseRow = (fields: ReadonlyMap<string, FieldRow>, raw: unknown) => {
     values: parseValues(fields, { email, attributes }),
     tagRefs,
     groupIds,
+    groupNames,
   }
 }
 

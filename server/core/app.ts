@@ -14,7 +14,7 @@ import type { SecretRing } from '../secret.ts'
 import type { WebhookGuard } from '../webhooks/guard.ts'
 import type { AppState } from './app-state.ts'
 import type { FilterSettings } from './context.ts'
-import type { AnyHandler } from './handler.ts'
+import type { AnyHandler, AnySettler } from './handler.ts'
 
 type AppConfig = {
   /** Base of every URL the service returns, without a trailing slash. */
@@ -58,6 +58,7 @@ export type App = AppState & {
   readonly config: AppConfig
   readonly operations: readonly Operation[]
   readonly handlers: Readonly<Record<string, AnyHandler>>
+  readonly settlers: Readonly<Record<string, AnySettler | undefined>>
   readonly log: Logger
   readonly metrics: Metrics
   /** What the sealers seal with. */

@@ -4,7 +4,7 @@ import type { CatalogOperation, OperationName } from '../../catalog/index.ts'
 import type { Db } from '../../storage/database.ts'
 import type { JobName } from '../jobs/runner.ts'
 import type { Provider } from '../provider/port.ts'
-import type { Context } from './context.ts'
+import type { Actor, Context } from './context.ts'
 import type { Problem } from './problem.ts'
 
 type Declaration<N extends OperationName> = Extract<CatalogOperation, { name: N }>
@@ -105,6 +105,25 @@ export type ProviderHandler<N extends OperationName, Intent = unknown, Result = 
   Result,
   EmitsOf<N>
 >
+
+/**
+ * Adds to the answer of a local change what is known only after its commit, such as what a receiver answered. It
+ * runs without a transaction, also when the answer is given again, and nothing of it is stored.
+ */
+export type Settler<N extends OperationName> = (
+  app: { readonly db: Db },
+  actor: Actor,
+  input: InputOf<N>,
+  answer: OutputOf<N>,
+) => Promise<OutputOf<N>>
+
+/** A settler of whichever operation. */
+export type AnySettler = (
+  app: { readonly db: Db },
+  actor: Actor,
+  input: never,
+  answer: never,
+) => Promise<unknown>
 
 export type AnyHandler = LocalHandler | ExternalHandler
 

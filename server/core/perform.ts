@@ -199,7 +199,28 @@ const runSteps = async (
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))
   const fresh = call.idempotencyKey === undefined
-  return await inTurn(() => execute(app, { actor, op, input, trace, key, fresh }))
+  const result = await inTurn(() => execute(app, { actor, op, input, trace, key, fresh }))
+  return app.settlers[op.name] ? await settle(app, actor, op, input, result) : result
+}
+
+/** Completes the answer of a change that is done, whatever becomes of this. */
+const settle = async (
+  app: App,
+  actor: Actor,
+  op: Operation,
+  input: Record<string, unknown>,
+  result: ExecutionResult,
+): Promise<ExecutionResult> => {
+  if (result.status >= 300) return result
+  const settler = app.settlers[op.name]!
+  try {
+    return {
+      ...result,
+      body: JSON.stringify(await settler(app, actor, input as never, JSON.parse(result.body) as never)),
+    }
+  } catch {
+    return result
+  }
 }
 
 const executeRead = async (

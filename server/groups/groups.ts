@@ -1,15 +1,25 @@
 import {
   deleteGroupRow,
   findGroupByName,
+  findLabels,
   insertGroup,
   type Label,
   lockGroup,
   lockGroups,
 } from '../../storage/labels.ts'
+import { fold } from '../../storage/text.ts'
 import type { Context } from '../core/context.ts'
 import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
-import { changeLabels, distinctIds, type LabelRefs, listLabels, unknownLabelIds } from '../labels/labels.ts'
+import {
+  changeLabels,
+  distinctIds,
+  type LabelRefs,
+  listLabels,
+  loadLabelNames,
+  unknownLabelIds,
+  unknownLabelName,
+} from '../labels/labels.ts'
 
 export const listGroups: Handler<'crm_list_groups'> = (ctx, input) =>
   listLabels(ctx, 'group', input, (row) => ({
@@ -28,12 +38,14 @@ export const createGroup: Handler<'crm_create_group'> = async (ctx, input) => {
     return { group: { ...created, id: ctx.dryRun ? null : created.id }, created: true }
   }
   const existing = await findGroupByName(ctx.tx, workspaceId, input.name)
-  if (!existing)
-    throw new Problem('conflict', 'The group with this name was deleted at the same time. Retry.', {
-      reason: 'deleted_meanwhile',
-    })
+  if (!existing) throw deletedMeanwhile()
   return { group: existing, created: false }
 }
+
+const deletedMeanwhile = (): Problem =>
+  new Problem('conflict', 'The group with this name was deleted at the same time. Retry.', {
+    reason: 'deleted_meanwhile',
+  })
 
 export const deleteGroup: Handler<'crm_delete_group'> = async (ctx, { group_id: id }) => {
   const group = await lockGroup(ctx.tx, ctx.actor.workspace.id, id, true)
@@ -85,4 +97,68 @@ export const selectGroups = (groups: readonly Label[], given: LabelRefs): Label[
     throw unknownLabelIds('group', 'group_ids', given, missing)
   }
   return selected
+}
+
+/** Groups by folded name, and the names that errors compare an unknown one with. */
+export type GroupNameIndex = { byKey: ReadonlyMap<string, Label>; known: readonly string[] }
+
+/** Finds groups by name, locked against deletion. */
+export const findGroupsByName = async (ctx: Context, names: readonly string[]): Promise<GroupNameIndex> => {
+  if (names.length === 0) return { byKey: new Map(), known: [] }
+  const workspaceId = ctx.actor.workspace.id
+  const keys = [...new Set(names.map(fold))]
+  const found = await findLabels(ctx.tx, workspaceId, 'group', [], keys)
+  const locked = await lockGroups(
+    ctx.tx,
+    workspaceId,
+    found.map(({ id }) => id),
+  )
+  const byKey = new Map(locked.map((group) => [fold(group.name), group]))
+  return { byKey, known: byKey.size < keys.length ? await loadLabelNames(ctx, 'group') : [] }
+}
+
+/** Returns the groups of these names that exist. Throws 400 `unknown_group` for others, unless they are created. */
+export const selectGroupsByName = (
+  { byKey, known }: GroupNameIndex,
+  names: readonly string[],
+  mayCreate: boolean,
+): Label[] =>
+  names.flatMap((name, i) => {
+    const group = byKey.get(fold(name))
+    if (!group && !mayCreate) throw unknownLabelName('group', ['group_names', i], name, known)
+    return group ?? []
+  })
+
+/**
+ * Creates the groups of these names that do not exist, in the order of their names, so that two writers cannot
+ * deadlock. Of several spellings the first is used.
+ */
+export const createMissingGroups = async (
+  ctx: Context<'group.created/1'>,
+  index: GroupNameIndex,
+  names: readonly string[],
+): Promise<GroupNameIndex> => {
+  const missing = new Map(
+    names
+      .map((name) => [fold(name), name] as const)
+      .filter(([key]) => !index.byKey.has(key))
+      .toReversed(),
+  )
+  const byKey = new Map(index.byKey)
+  for (const [key, name] of [...missing].sort(([a], [b]) => (a < b ? -1 : 1)))
+    byKey.set(key, await createOrLockGroup(ctx, name))
+  return { ...index, byKey }
+}
+
+const createOrLockGroup = async (ctx: Context<'group.created/1'>, name: string): Promise<Label> => {
+  const workspaceId = ctx.actor.workspace.id
+  const created = await insertGroup(ctx.tx, workspaceId, name, null, ctx.now)
+  if (created) {
+    ctx.emit('group.created/1', { group: created })
+    return { id: created.id, name: created.name }
+  }
+  const existing = await findGroupByName(ctx.tx, workspaceId, name)
+  const locked = existing && (await lockGroup(ctx.tx, workspaceId, existing.id))
+  if (!locked) throw deletedMeanwhile()
+  return { id: locked.id, name: locked.name }
 }

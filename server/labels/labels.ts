@@ -44,21 +44,24 @@ const isIdText = (ref: string | number): boolean => typeof ref === 'number' || /
 /** How many names an error compares an unknown one with. */
 const MAX_COMPARED_NAMES = 5000
 
-/** Returns a 400 that points at a name of `field` that no label has, with the nearest one. */
-export const unknownLabelName = async (
-  { tx, actor }: Context,
+/** Returns the names that an unknown one is compared with. */
+export const loadLabelNames = ({ tx, actor }: Context, kind: LabelKind): Promise<string[]> =>
+  listLabelNames(tx, actor.workspace.id, kind, MAX_COMPARED_NAMES)
+
+/** Returns a 400 that points at a name that none of the `known` labels has, with the nearest one. */
+export const unknownLabelName = (
   kind: LabelKind,
-  field: readonly (string | number)[],
+  path: readonly (string | number)[],
   name: string,
-): Promise<Problem> => {
-  const names = await listLabelNames(tx, actor.workspace.id, kind, MAX_COMPARED_NAMES)
-  const byKey = new Map(names.map((known) => [fold(known), known]))
+  known: readonly string[],
+): Problem => {
+  const byKey = new Map(known.map((one) => [fold(one), one]))
   const nearestKey = findNearestName(fold(name), [...byKey.keys()])
   const nearest = nearestKey === undefined ? undefined : byKey.get(nearestKey)
   return new Problem('invalid_input', `There is no ${kind} with the name ${JSON.stringify(name)}.`, {
     errors: [
       {
-        pointer: toPointer(field),
+        pointer: toPointer(path),
         code: `unknown_${kind}`,
         detail: `is not the name of a ${kind} of this workspace`,
         fix:
@@ -85,7 +88,8 @@ export const resolveLabelIds = async (
   const found = await findLabels(ctx.tx, ctx.actor.workspace.id, kind, [], names.map(fold))
   const idByName = new Map(found.map(({ id, name_key: key }) => [key, id]))
   const unknown = names.find((name) => !idByName.has(fold(name)))
-  if (unknown !== undefined) throw await unknownLabelName(ctx, kind, pathOf(refs.indexOf(unknown)), unknown)
+  if (unknown !== undefined)
+    throw unknownLabelName(kind, pathOf(refs.indexOf(unknown)), unknown, await loadLabelNames(ctx, kind))
   return distinctIds(refs.map((ref) => (isIdText(ref) ? ref : idByName.get(fold(String(ref)))!)))
 }
 

@@ -28,7 +28,7 @@ export const showDelivery = (row: DeliveryRow): OutputOf<'webhooks_list_deliveri
 })
 
 /** A receiver can echo what it was sent, phone numbers included. */
-const showAttempt = (
+export const showAttempt = (
   actor: Actor,
   row: AttemptRow,
 ): OutputOf<'webhooks_get_delivery'>['attempts_made'][number] => {

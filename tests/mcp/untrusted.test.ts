@@ -64,6 +64,7 @@ const trustedOf: Readonly<Record<string, string>> = {
   'webhooks_(get_delivery|list_deliveries)': '/event_id /event_type_id',
   'webhooks_(get_endpoint|list_endpoints|create_endpoint|rotate_secret|update_endpoint)':
     '/url /description /custom_headers/* /disabled_reason /signing_secret /warning /changed/*',
+  webhooks_send_test: '/event_type_id /outcome/error',
   webhooks_list_event_types: '/id /description /operations/* /schema/* /sample/*',
   workspace_channels:
     '/name /type /identifier /provider_channel_id /web_surface /provider_phone_number_id ' +

@@ -192,19 +192,19 @@ everyDoor('Webhook test events', (test) => {
     const id = await createEndpoint(at)
     const { status, body } = await call(
       'webhooks_send_test',
-      { endpoint_id: id, event_type_id: 'contact.created/1' },
+      { endpoint_id: id, event_type_id: 'contact.created/1', wait_seconds: 0 },
       { idempotencyKey: 'test-once-1' },
     )
     assert.deepEqual([status, body.endpoint_id], [202, id])
     const again = await call(
       'webhooks_send_test',
-      { endpoint_id: id, event_type_id: 'contact.created/1' },
+      { endpoint_id: id, event_type_id: 'contact.created/1', wait_seconds: 0 },
       { idempotencyKey: 'test-once-1' },
     )
     assert.deepEqual(again.body, body)
     const own = await call(
       'webhooks_send_test',
-      { endpoint_id: id, event_type_id: 'group.deleted/1', payload: { anything: [1, 'ü'] } },
+      { endpoint_id: id, event_type_id: 'group.deleted/1', payload: { anything: [1, 'ü'] }, wait_seconds: 0 },
       { idempotencyKey: 'test-once-2' },
     )
     const made = await listDeliveries(at, id)
@@ -233,7 +233,17 @@ everyDoor('Webhook test events', (test) => {
     })
     assert.deepEqual(
       [preview.status, preview.body],
-      [202, { event_id: null, endpoint_id: id, dry_run: true }],
+      [
+        202,
+        {
+          event_id: null,
+          endpoint_id: id,
+          event_type_id: 'contact.created/1',
+          delivery_id: null,
+          outcome: null,
+          dry_run: true,
+        },
+      ],
     )
     assert.equal((await listDeliveries(at, id)).length, 2)
     assert.equal((await call('webhooks_replay_delivery', { delivery_id: made[0]!.id })).status, 202)
@@ -249,7 +259,7 @@ everyDoor('Webhook test events', (test) => {
     const send = (input: Record<string, unknown>) =>
       call(
         'webhooks_send_test',
-        { endpoint_id: id, event_type_id: 'contact.created/1', ...input },
+        { endpoint_id: id, event_type_id: 'contact.created/1', wait_seconds: 0, ...input },
         { idempotencyKey: crypto.randomUUID() },
       )
     const unknown = await send({ event_type_id: 'contact.create/1' })

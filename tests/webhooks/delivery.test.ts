@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { everyDatabase } from '../doors.ts'
-import { assertNear, createDeliveryTest, verifyReceived } from './delivery-fixture.ts'
+import { assertNear, createDeliveryTest, startDeliveries, verifyReceived } from './delivery-fixture.ts'
 
 everyDatabase('Webhook deliveries', (server, database) => {
   const test = createDeliveryTest(server)
@@ -51,6 +51,43 @@ everyDatabase('Webhook deliveries', (server, database) => {
       ['delivered', 1, 200, null],
     )
     assert.equal(await deliver(), 0)
+  })
+
+  test('a test event tells what the receiver answered, also when the call is repeated', async ({
+    server: { app },
+    startReceiver,
+    createEndpoint,
+    call,
+  }) => {
+    const receiver = await startReceiver(() => ({ body: 'thank you' }))
+    const hook = await createEndpoint(receiver.url)
+    const send = (key: string) =>
+      call('webhooks_send_test', { endpoint_id: hook.id }, { idempotencyKey: key })
+    const job = startDeliveries(app)
+    try {
+      const { body } = await send('test-outcome-1')
+      assert.equal(body.event_type_id, 'group.created/1')
+      const { duration_ms: duration, ...outcome } = body.outcome
+      assert.deepEqual(outcome, { status: 'delivered', response_status: 200, response_excerpt: 'thank you' })
+      assert.ok(duration >= 0)
+      assert.equal(receiver.received[0]!.headers['wc-delivery-id'], body.delivery_id)
+      assert.deepEqual((await send('test-outcome-1')).body, body)
+      assert.equal(receiver.received.length, 1)
+      receiver.answer = () => 'drop'
+      const failed = (await send('test-outcome-2')).body.outcome
+      assert.deepEqual(
+        [failed.status, failed.error],
+        ['failed', 'The connection was closed before an answer.'],
+      )
+    } finally {
+      await job.stop()
+    }
+    const unknown = await call(
+      'webhooks_send_test',
+      { endpoint_id: hook.id, wait_seconds: 0 },
+      { idempotencyKey: 'test-outcome-3' },
+    )
+    assert.deepEqual(unknown.body.outcome, { status: 'pending' })
   })
 
   test('payload_format data: the body is the data alone', async ({
