@@ -18,8 +18,8 @@ const JOINED_SCRIPTS =
 const VISIBLE =
   '(?<=[\\p{Extended_Pictographic}\\p{EMod}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|' +
   `(?<=[${JOINED_SCRIPTS}])[\\u200c\\u200d](?=[${JOINED_SCRIPTS}])|(?<=[\\p{Emoji}])[\\ufe0e\\ufe0f]`
-/** Format characters that are seen: signs before numbers in Arabic and Syriac texts. */
-const SIGNS = '[\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2]'
+/** Format characters that are seen: signs before numbers in Arabic, Syriac and Kaithi. */
+const SIGNS = '[\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u{110bd}\\u{110cd}]'
 /**
  * A pattern (`v`) of what nobody sees, and of what moves the eye: format characters such as zero-width and direction ones, tags
  * (U+E0000…), variation selectors, fillers, and separators of lines that are no line breaks. The first group is what only looks like it.

@@ -140,6 +140,21 @@ describe('MCP: text of outsiders', () => {
     }
   })
 
+  it('no hidden character is missed by the quick test', () => {
+    const check = (text: string): void =>
+      assert.equal(
+        JSON.parse(removeHidden(JSON.stringify(text))),
+        showHidden(text).replaceAll(/\\u\{[\da-f]+\}/g, ''),
+        text.codePointAt(1)!.toString(16),
+      )
+    for (let start = 0; start < 0x110000; start += 256) {
+      if (start >= 0xd800 && start < 0xe000) continue
+      const block = Array.from({ length: 256 }, (_, i) => `x${String.fromCodePoint(start + i)}`)
+      if (showHidden(block.join('')) === block.join('')) check(block.join(''))
+      else block.forEach(check)
+    }
+  })
+
   it('the list of fields is added to the text of an answer', () => {
     assert.equal(nameUntrusted('{}', ['/name']), '{"untrusted_fields":["/name"]}')
     assert.equal(nameUntrusted('{"a":1}', ['/name']), '{"a":1,"untrusted_fields":["/name"]}')
