@@ -15,7 +15,7 @@ import type { Sealer } from '../sealer.ts'
  */
 
 /** What the library stores. `exp`: seconds since 1970. */
-export type Payload = Record<string, unknown> & {
+type Payload = Record<string, unknown> & {
   jti?: string
   exp?: number
   grantId?: string
@@ -34,7 +34,7 @@ export type Adapter = {
 }
 
 /** A client that registered itself is forgotten after a day, unless somebody consents to it. */
-export const CLIENT_TTL_SECONDS = 24 * 60 * 60
+const CLIENT_TTL_SECONDS = 24 * 60 * 60
 
 /** `createRefusal`: the error of a code or token that was used before. `getNetwork`: of the request under way. */
 export type AdapterContext = {

@@ -37,6 +37,24 @@ const limits: Partial<
   [OAUTH_PATHS.authorize]: { kind: 'Interaction', perNetwork: 60, all: 50_000, windowMs: 10 * 60_000 },
 }
 
+/** Requests for tokens and revocations of one network, in a minute: each reads the database. */
+const MAX_TOKEN_REQUESTS = 600
+const MAX_NETWORKS = 10_000
+
+/** Returns a count of requests by network, which says whether there are too many in this minute. */
+const createTokenLimit = (): ((network: string) => boolean) => {
+  const counts = new Map<string, number>()
+  let minute = 0
+  return (network) => {
+    const now = Math.floor(performance.now() / 60_000)
+    if (now !== minute || counts.size >= MAX_NETWORKS) counts.clear()
+    minute = now
+    const count = (counts.get(network) ?? 0) + 1
+    counts.set(network, count)
+    return count > MAX_TOKEN_REQUESTS
+  }
+}
+
 const isLimited = async (app: App, path: string, network: string): Promise<boolean> => {
   const limit = limits[path]
   if (!limit) return false
@@ -164,12 +182,14 @@ const createLibraryHandler = (app: App): Serve => {
       loading = undefined
       throw error
     }))
+  const isOverTokenLimit = createTokenLimit()
   return async (request) => {
     const path = new URL(request.url).pathname
     if (request.url.length > MAX_URL_LENGTH)
       return refuse(path, 414, 'invalid_request', 'The URL is too long.')
     const network = toClientNetwork(getClientAddress(app, request))
-    if (await isLimited(app, path, network))
+    const isTokenRequest = path === OAUTH_PATHS.token || path === OAUTH_PATHS.revoke
+    if (isTokenRequest ? isOverTokenLimit(network) : await isLimited(app, path, network))
       return refuse(path, 429, 'too_many_requests', 'Too many requests from your network; try again later.')
     return await withBody(app, request, { maxBytes: MAX_BODY_BYTES, json: false }, async (body) => {
       const hasBody = request.method === 'POST'

@@ -4,6 +4,7 @@ import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
 import { authenticate } from '../core/steps/authenticate.ts'
 import { requireApiAccess } from '../core/steps/entitle.ts'
+import { takeToken } from '../core/steps/rate-limit.ts'
 import { getClientAddress } from '../http/address.ts'
 import { createRequestId } from '../ids.ts'
 import { issueLoginCode } from './login-codes.ts'
@@ -28,6 +29,7 @@ export const serveLoginCodes = async (app: App, request: Request): Promise<Respo
       'This key may be used from some addresses only, which would not hold for what is granted. Ask an ' +
         `administrator for a code: wcrm admin login-code --staff ${staff.id}`,
     )
+  const limits = await takeToken(app, actor, 'write')
   const grantable = { staffId: staff.id, scopes: key.scopes, keyExpiresAt: key.expiresAt }
   const issued = await issueLoginCode(app.db, workspace.id, grantable, app.now())
   if (!issued) throw refuse('The staff member of this key is disabled.')
@@ -44,7 +46,7 @@ export const serveLoginCodes = async (app: App, request: Request): Promise<Respo
     input: undefined,
     target: { type: 'staff', id: staff.id },
     outcome: { outcome: 'done' },
-    limited: false,
+    limited: true,
   })
   return new Response(
     JSON.stringify({
@@ -55,7 +57,12 @@ export const serveLoginCodes = async (app: App, request: Request): Promise<Respo
     }),
     {
       status: 201,
-      headers: { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', 'Request-Id': requestId },
+      headers: {
+        ...limits,
+        'Content-Type': 'application/json',
+        'Cache-Control': 'no-store',
+        'Request-Id': requestId,
+      },
     },
   )
 }

@@ -9,7 +9,7 @@ import { hashApiKey } from '../api-keys.ts'
 /** Without letters and digits that look alike. */
 const ALPHABET = '23456789ABCDEFGHJKMNPQRSTVWXYZ'
 const LENGTH = 12
-export const LOGIN_CODE_TTL_MS = 10 * 60_000
+const LOGIN_CODE_TTL_MS = 10 * 60_000
 
 /** Folds what a person typed to the form that is hashed; undefined when it cannot be a code. */
 const normalizeCode = (text: string): string | undefined => {

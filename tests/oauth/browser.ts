@@ -116,7 +116,7 @@ export const registerClient = async (
   return { status: response.status, body: await response.json() }
 }
 
-export const REDIRECT_URI = 'http://127.0.0.1:8123/callback'
+const REDIRECT_URI = 'http://127.0.0.1:8123/callback'
 
 /** The address of a request for authorization. */
 export const authorizeUrl = (
