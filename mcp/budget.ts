@@ -54,9 +54,11 @@ export const estimateTokens = (text: string): number => {
 /** The fewest characters to a token, beyond doubt: a text this much shorter than a budget needs no count. */
 const CERTAIN_CHARACTERS = 0.5
 
-/** Whether a text takes at most this many tokens. */
+/** Whether a text takes at most this many tokens. In ASCII none takes less than a character. */
 export const fits = (text: string, budget: number): boolean =>
-  text.length <= budget * CERTAIN_CHARACTERS || estimateTokens(text) <= budget
+  text.length <= budget * CERTAIN_CHARACTERS ||
+  (text.length <= budget && Buffer.byteLength(text) === text.length) ||
+  estimateTokens(text) <= budget
 
 /** The longest text and list that are shown, in the order in which they are tried. */
 const CUTS = [

@@ -201,6 +201,10 @@ const writePage = (
   { budget, isSlim, isCut }: { budget: number; isSlim: boolean; isCut: boolean },
 ): string | number => {
   const rows = page.data as unknown[]
+  if (selection === true && !isCut) {
+    const json = JSON.stringify(page)
+    if (fits(json, budget)) return json
+  }
   const texts = rows.map((row) => JSON.stringify(select(row, selection, isSlim)))
   const { data: _, ...rest } = page
   if (isCut) rest.shortened = sayShortened(rows.length)
