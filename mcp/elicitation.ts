@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { isObject } from '../catalog/values.ts'
 
 /*
- * A client of a 2025 revision is asked by a request of the server on its session. `/mcp` has no sessions: it asks
- * within an answer, as revision 2026-07-28 does. The stdio bridge has the session with its client, so it makes the
- * calls of such a client in the newer revision, and asks on its behalf.
+ * A client of a 2025 revision is asked by a request of the server on its session. Operations ask within an answer,
+ * as revision 2026-07-28 does; the stdio bridge and old-sessions.ts, which have the session with such a client,
+ * make its calls in the newer revision, and ask on its behalf.
  */
 
 const MODERN_VERSION = '2026-07-28'

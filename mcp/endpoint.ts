@@ -4,6 +4,7 @@ import {
   createMcpHandler,
   type Implementation,
   type InputRequiredResult,
+  type McpHttpHandler,
   type McpRequestContext,
   ProtocolError,
   ProtocolErrorCode,
@@ -30,6 +31,7 @@ import {
   problemResponse,
   refuseMissingScope,
 } from './authenticate.ts'
+import { createOldSessions } from './old-sessions.ts'
 import { confirmCall } from './confirm.ts'
 import { type GuideSource, listTools, resolveCall, toGuideResult } from './guide-tools.ts'
 import { createOperationIndex } from './operation-search.ts'
@@ -54,8 +56,11 @@ type McpCatalog = GuideSource & {
   resources: () => readonly TextResource[]
 }
 
-/** `extend` adds to the server of each request, or replaces what it does; conformance tests need that. */
-export type McpOptions = { extend?: (server: Server) => void }
+/**
+ * For conformance tests. `extend` adds to the server of each request, or replaces what it does; `asks`: whether a
+ * tool of theirs may ask the person.
+ */
+export type McpOptions = { extend?: (server: Server) => void; asks?: (tool: string) => boolean }
 
 /**
  * Returns the handler of `/mcp`: stateless streamable HTTP, for protocol 2026-07-28 and the 2025 revisions at
@@ -64,7 +69,7 @@ export type McpOptions = { extend?: (server: Server) => void }
  */
 export const createMcpEndpoint = (
   app: App,
-  { extend }: McpOptions = {},
+  { extend, asks }: McpOptions = {},
 ): ((request: Request) => Promise<Response>) => {
   const catalog: McpCatalog = {
     app,
@@ -86,6 +91,7 @@ export const createMcpEndpoint = (
   // Room for the JSON-RPC message around the arguments.
   const maxBytes = Math.max(DEFAULT_MAX_BODY_BYTES, ...app.operations.map((op) => op.maxBytes ?? 0)) + 65_536
   const checkOrigin = createOriginCheck(app)
+  const sessions = createOldSessions(app.confirmSealer)
   return async (request) => {
     const requestId = createRequestId()
     const refused = checkOrigin(request, requestId)
@@ -99,10 +105,23 @@ export const createMcpEndpoint = (
         if (!message.ok) return notJsonRpc(message.error.detail)
         if (message.value === null || typeof message.value !== 'object') return notJsonRpc()
         if (namesPrototype(message.value)) return notJsonRpc('No field is named __proto__.')
+        const { clientId: keyId } = authInfo
+        if (sessions.answer(keyId, message.value)) return new Response(null, { status: 202 })
+        const tool = findCalledTool(catalog, message.value)
+        const mayAsk = tool ? tool.confirm !== undefined : asks?.(readToolName(message.value) ?? '') === true
         return (
-          refuseMissingScope(app, requestId, authInfo, findCalledTool(catalog, message.value)) ??
+          refuseMissingScope(app, requestId, authInfo, tool) ??
           (await callDirectly(catalog, request, authInfo, message.value)) ??
-          forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value }))
+          (mayAsk
+            ? sessions.serve(keyId, request, message.value, (call) =>
+                callModern(handler.fetch, request, authInfo, call),
+              )
+            : undefined) ??
+          sessions.begin(
+            keyId,
+            message.value,
+            forbidStoring(await handler.fetch(request, { authInfo, parsedBody: message.value })),
+          )
         )
       })
     } catch (error) {
@@ -110,6 +129,28 @@ export const createMcpEndpoint = (
       throw error
     }
   }
+}
+
+const readToolName = (message: object): string | undefined => {
+  const params: unknown = 'params' in message ? message.params : undefined
+  return isObject(params) && typeof params['name'] === 'string' ? params['name'] : undefined
+}
+
+/** Makes a tool call in the newer revision on behalf of a request of an older one. Returns its response. */
+const callModern = async (
+  fetch: McpHttpHandler['fetch'],
+  request: Request,
+  authInfo: AuthInfo,
+  call: object,
+): Promise<{ result?: unknown; error?: unknown }> => {
+  const headers = new Headers(request.headers)
+  headers.delete('content-length')
+  headers.set('MCP-Protocol-Version', '2026-07-28')
+  headers.set('Mcp-Method', 'tools/call')
+  headers.set('Mcp-Name', readToolName(call) ?? '')
+  const modern = new Request(request.url, { method: 'POST', headers, body: JSON.stringify(call) })
+  const response = await fetch(modern, { authInfo, parsedBody: call })
+  return (await response.json()) as { result?: unknown; error?: unknown }
 }
 
 /** This endpoint is stateless: it has no stream to GET and no session to DELETE. */

@@ -191,20 +191,23 @@ const enums = {
   titledMulti: { type: 'array', items: { anyOf: titled(['First', 'Second', 'Third']) } },
 }
 
-/** Asks by a request of the server, as clients of 2025 revisions are asked on a session. */
+/** A tool that asks one question and tells the answer; the endpoint asks clients of 2025 revisions on a stream. */
 const elicit =
   (question: (input: Record<string, unknown>) => object): Tool =>
-  async (context, input) => {
-    const { action, content } = await context.mcpReq.elicitInput(question(input) as never)
-    return say(`Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`)
+  (context, input) => {
+    const answer = answerTo(context, 'form')
+    return answer
+      ? say(
+          `Elicitation completed: action=${answer['action']}, content=${JSON.stringify(answer['content'] ?? {})}`,
+        )
+      : ask({ form: inputRequired.elicit(question(input) as never) })
   }
-const serverRequests: Record<string, Tool> = {
-  test_sampling: async (context, { prompt }) => {
-    const { content } = await context.mcpReq.requestSampling({
-      messages: [{ role: 'user', content: { type: 'text', text: String(prompt) } }],
-      maxTokens: 100,
-    })
-    return say(`LLM response: ${JSON.stringify(content)}`)
+const clientQuestions: Record<string, Tool> = {
+  test_sampling: (context, { prompt }) => {
+    const answer = answerTo(context, 'answer')
+    return answer
+      ? say(`LLM response: ${answer['content']?.text}`)
+      : ask({ answer: sample(String(prompt), 100) })
   },
   test_elicitation: elicit(({ message }) =>
     form(String(message), { response: { type: 'string' } }, ['response']),
@@ -213,7 +216,10 @@ const serverRequests: Record<string, Tool> = {
   test_elicitation_sep1330_enums: elicit(() => form('Select options', enums, [])),
 }
 
-const tools: Record<string, Tool> = { ...contentTools, ...streamingTools, ...questions, ...serverRequests }
+/** Whether a fixture asks the client. */
+export const asks = (tool: string): boolean => tool in clientQuestions
+
+const tools: Record<string, Tool> = { ...contentTools, ...streamingTools, ...questions, ...clientQuestions }
 
 const resources: Record<string, { mimeType: string; text?: string; blob?: string }> = {
   'test://static-text': { mimeType: 'text/plain', text: 'This is the content of the static text resource.' },

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { databases } from '../databases.ts'
 import { makeWorkspace, startServer } from '../servers.ts'
-import { extend } from './fixtures.ts'
+import { asks, extend } from './fixtures.ts'
 
 // Runs the scenarios that a protocol revision requires (`@modelcontextprotocol/conformance`) against the
 // product's own endpoint, with the fixtures of the suite in the place of the product's tools. Needs npm's
@@ -14,17 +14,7 @@ import { extend } from './fixtures.ts'
 
 const PACKAGE = '@modelcontextprotocol/conformance@0.2.0-alpha.12'
 
-/**
- * Scenarios that need sessions, which `/mcp` has not: a client of a 2025 revision is asked by requests of the
- * server, on the stream of a session. `wcrm mcp` has the session with such a client, and asks there.
- */
-const needSessions = [
-  'tools-call-sampling',
-  'tools-call-elicitation',
-  'elicitation-sep1034-defaults',
-  'elicitation-sep1330-enums',
-]
-const expectedFailures: Record<string, readonly string[]> = { '2025-11-25': needSessions, '2026-07-28': [] }
+const revisions = ['2025-11-25', '2026-07-28']
 
 /** Adds the API key, which the suite does not send. */
 const startKeyProxy = async (target: string, key: string): Promise<{ url: string; close: () => void }> => {
@@ -86,7 +76,7 @@ const readSummary = (output: string): Outcome[] => {
   )
 }
 
-/** Prints what came of a revision. Returns whether it is as expected. */
+/** Prints what came of a revision. Returns whether every scored scenario passes. */
 const report = (revision: string, outcomes: readonly Outcome[], output: string): boolean => {
   const scored = outcomes.filter((each) => each.scored)
   const failing = scored.filter(({ failed }) => failed > 0).map(({ scenario }) => scenario)
@@ -95,19 +85,17 @@ const report = (revision: string, outcomes: readonly Outcome[], output: string):
     `${revision}: ${scored.length - failing.length} of ${scored.length} scored scenarios, ` +
       `${sum('passed')} of ${sum('passed') + sum('failed')} checks`,
   )
-  const expected = expectedFailures[revision] ?? []
-  const surprising = failing.filter((scenario) => !expected.includes(scenario))
-  for (const scenario of failing)
-    console.log(`  ${scenario} fails${surprising.includes(scenario) ? '' : ', as expected'}`)
-  if (surprising.length > 0 || scored.length === 0) console.log(output)
-  return surprising.length === 0 && scored.length > 0
+  for (const scenario of failing) console.log(`  ${scenario} fails`)
+  const isGood = failing.length === 0 && scored.length > 0
+  if (!isGood) console.log(output)
+  return isGood
 }
 
-const server = await startServer(databases[0]!, { mcp: { extend } })
+const server = await startServer(databases[0]!, { mcp: { extend, asks } })
 const { owner } = await makeWorkspace(server)
 const proxy = await startKeyProxy(server.url, owner.key)
 const named = process.argv.slice(2)
-for (const revision of named.length > 0 ? named : Object.keys(expectedFailures)) {
+for (const revision of named.length > 0 ? named : revisions) {
   const output = await runSuite(proxy.url, revision)
   if (!report(revision, readSummary(output), output)) process.exitCode = 1
 }

@@ -1,0 +1,192 @@
+import { randomUUID } from 'node:crypto'
+import { CLIENT_CAPABILITIES_META_KEY } from '@modelcontextprotocol/server'
+import { isObject } from '../catalog/values.ts'
+import type { Sealer } from '../server/sealer.ts'
+import {
+  isOldCall,
+  type OldClient,
+  readOldClient,
+  readQuestions,
+  toModernCall,
+  toOldResult,
+} from './elicitation.ts'
+
+/*
+ * Questions over HTTP for clients of the 2025 revisions, which are asked by requests of the server on the stream
+ * of their call. The session id says, sealed to the key, what the client can ask, so no server keeps sessions.
+ * Only the answer to a question must reach the process that asked: where it reaches another, the question is
+ * withdrawn after a while, and nothing has run.
+ */
+
+const SESSION_HEADER = 'mcp-session-id'
+/** As long as the state of a question holds. */
+const ANSWER_TTL_MS = 600_000
+const KEEP_ALIVE_MS = 15_000
+/** Questions that wait in one process; beyond, calls are answered without asking. */
+const MAX_PENDING = 1000
+const MAX_ROUNDS = 10
+/** Of the session id, which clients send with each request. */
+const MAX_SESSION_LENGTH = 4096
+
+type Session = OldClient & { capabilities: Record<string, unknown> }
+type Reply = { id?: unknown; result?: unknown; error?: unknown }
+type Pending = { keyId: string; resolve: (reply: Reply | undefined) => void }
+
+/** Makes a call in the newer revision, as the caller. Returns its JSON-RPC response. */
+type CallModern = (call: object) => Promise<Reply>
+
+export type OldSessions = {
+  /** Adds a session id to the response to `initialize` of a client that can ask its person. */
+  begin: (keyId: string, message: object, response: Response) => Response
+  /** Takes a client's answer to a question; false when the message is none that is waited for. */
+  answer: (keyId: string, message: object) => boolean
+  /** Answers a call of such a client on a stream; undefined when the message is none. */
+  serve: (keyId: string, request: Request, message: object, call: CallModern) => Response | undefined
+}
+
+const bind = (keyId: string): string => `mcp-session\n${keyId}`
+
+const toSession = (text: string | undefined): Session | undefined =>
+  text === undefined ? undefined : (JSON.parse(text) as Session)
+
+/** The questions that wait for an answer in this process, by id. */
+type Questions = Map<string, Pending>
+
+/** Sends a request to the client, and waits for its answer; undefined when there will be none. */
+const ask = async (
+  pending: Questions,
+  { send, signal }: Stream,
+  keyId: string,
+  { method, params }: { method: string; params: unknown },
+): Promise<Reply | undefined> => {
+  if (pending.size >= MAX_PENDING) return { error: 'busy' }
+  const id = `ask-${randomUUID()}`
+  const { promise, resolve } = Promise.withResolvers<Reply | undefined>()
+  const giveUp = (): void => resolve(undefined)
+  const timer = setTimeout(giveUp, ANSWER_TTL_MS).unref()
+  signal.addEventListener('abort', giveUp, { once: true })
+  pending.set(id, { keyId, resolve })
+  send({ jsonrpc: '2.0', id, method, params })
+  return await promise.finally(() => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', giveUp)
+    pending.delete(id)
+  })
+}
+
+/** Makes the call, asks what it asks, and makes it again with the answers until it is done. */
+const converse = async (
+  pending: Questions,
+  stream: Stream,
+  { keyId, session, message, call }: Conversation,
+): Promise<Reply | undefined> => {
+  let answer: object = {}
+  let capabilities = session.capabilities
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const modern = toModernCall(message, session, answer)
+    Object.assign(modern.params['_meta'] as object, { [CLIENT_CAPABILITIES_META_KEY]: capabilities })
+    const reply = await call(modern)
+    const questions = readQuestions(reply.result)
+    if (!questions) return reply
+    const answers: Record<string, unknown> = {}
+    for (const [name, request] of questions.requests) {
+      const given = await ask(pending, stream, keyId, request)
+      if (!given) return undefined
+      // A client that cannot ask after all is served like one that never said so.
+      if (given.error !== undefined || !isObject(given.result)) capabilities = {}
+      else answers[name] = given.result
+    }
+    answer =
+      capabilities === session.capabilities ? { inputResponses: answers, requestState: questions.state } : {}
+  }
+  return { error: { code: -32603, message: 'The call asks without end; nothing was changed.' } }
+}
+
+/** Returns the session of a client that can ask its person; undefined for any other message. */
+const readSession = (message: object): Session | undefined => {
+  const client = readOldClient(message)
+  if (!client) return undefined
+  const { sampling, roots } = (message as { params: { capabilities: Record<string, unknown> } }).params
+    .capabilities
+  return {
+    ...client,
+    capabilities: {
+      elicitation: client.elicitation,
+      ...(sampling ? { sampling: {} } : {}),
+      ...(roots ? { roots: {} } : {}),
+    },
+  }
+}
+
+/** Returns what serves such sessions in this process. */
+export const createOldSessions = (sealer: Sealer): OldSessions => {
+  const pending: Questions = new Map()
+  return {
+    begin: (keyId, message, response) => {
+      const session = response.ok ? readSession(message) : undefined
+      const id = session && sealer.seal(JSON.stringify(session), bind(keyId))
+      if (id !== undefined && id.length <= MAX_SESSION_LENGTH) response.headers.set(SESSION_HEADER, id)
+      return response
+    },
+    answer: (keyId, message) => {
+      if (!('id' in message) || 'method' in message) return false
+      const waiting = pending.get(String(message.id))
+      if (waiting?.keyId !== keyId) return false
+      waiting.resolve(message)
+      return true
+    },
+    serve: (keyId, request, message, call) => {
+      const id = request.headers.get(SESSION_HEADER)
+      if (id === null || id.length > MAX_SESSION_LENGTH || !isOldCall(message) || !hasId(message))
+        return undefined
+      const session = toSession(sealer.open(id, bind(keyId)))
+      return (
+        session &&
+        streamOf(message.id, (stream) => converse(pending, stream, { keyId, session, message, call }))
+      )
+    },
+  }
+}
+
+type OldCall = { id: string | number; params?: Record<string, unknown> }
+type Conversation = { keyId: string; session: Session; message: OldCall; call: CallModern }
+
+const hasId = (message: object): message is OldCall =>
+  'id' in message && (typeof message.id === 'string' || typeof message.id === 'number')
+
+/** A stream of messages to the client; `signal`: it has gone. */
+type Stream = { send: (message: object) => void; signal: AbortSignal }
+
+/** Returns a stream that ends with the reply; it has none when the client has gone. */
+const streamOf = (
+  id: string | number,
+  converse: (stream: Stream) => Promise<Reply | undefined>,
+): Response => {
+  const gone = new AbortController()
+  const encoder = new TextEncoder()
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      const write = (text: string): void => {
+        if (!gone.signal.aborted) controller.enqueue(encoder.encode(text))
+      }
+      const send = (message: object): void => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
+      const keepAlive = setInterval(() => write(': keep-alive\n\n'), KEEP_ALIVE_MS).unref()
+      void converse({ send, signal: gone.signal })
+        .catch(() => ({ error: { code: -32603, message: 'The call failed; its outcome is not known.' } }))
+        .then((reply: Reply | undefined) => {
+          clearInterval(keepAlive)
+          if (reply)
+            send({
+              jsonrpc: '2.0',
+              id,
+              ...(reply.error === undefined ? { result: toOldResult(reply.result) } : { error: reply.error }),
+            })
+          if (!gone.signal.aborted) controller.close()
+        })
+    },
+    cancel: () => gone.abort(),
+  })
+  return new Response(body, {
+    headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store, no-transform' },
+  })
+}
