@@ -157,8 +157,9 @@ const adaptBody = (text: string, path: string, publicUrl: string): string => {
   if (path === OAUTH_PATHS.register) {
     const metadata = tryParseJson(text)
     if (metadata.ok && isObject(metadata.value)) {
-      const { client_id: _, ...given } = metadata.value
-      return JSON.stringify(normalizeClient(given))
+      const { client_id: _, client_secret: __, ...given } = metadata.value
+      // Whatever it prefers, it gets no secret; the answer says so.
+      return JSON.stringify(normalizeClient({ ...given, token_endpoint_auth_method: 'none' }))
     }
   }
   return text

@@ -123,7 +123,11 @@ for (const database of databases)
     })
 
     it('need PKCE with S256, a code and no other way', async () => {
-      const { body: client } = await registerClient(server)
+      const { body: client } = await registerClient(server, {
+        token_endpoint_auth_method: 'client_secret_basic',
+      })
+      assert.equal(client.token_endpoint_auth_method, 'none')
+      assert.equal(client.client_secret, undefined)
       const errorOf = async (more: Record<string, string>) => {
         const page = await open(client.client_id, more)
         if (page.location === undefined) return page.status
