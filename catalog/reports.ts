@@ -27,6 +27,21 @@ const span = {
   timezone: z.string().min(1).max(64).optional().describe("IANA name; the workspace's when absent."),
 }
 
+const more = {
+  compare: z
+    .boolean()
+    .optional()
+    .describe(
+      'True: `previous` has the same figures of as many days before; the report takes twice as long.',
+    ),
+  medians: z
+    .boolean()
+    .optional()
+    .describe('True: medians beside the averages, of first responses and of closes.'),
+}
+const medianField = (what: string) =>
+  z.number().nullable().optional().describe(`${what} Only with \`medians\`; null without one.`)
+
 const Range = z.object({
   from: z.string().describe('First local day.'),
   to: z.string().describe('Last local day, inclusive.'),
@@ -59,6 +74,42 @@ const range = {
   preset: 'last_7_days',
 }
 
+const MessagesFigures = z
+  .object({
+    sent: countField('Sent, delivered or read.'),
+    delivered: countField('Delivered or read.'),
+    read: countField('Read.'),
+    failed: countField('Failed; not counted in `sent`.'),
+    delivery_rate: numberField('`delivered` divided by `sent`, 0 to 1.'),
+  })
+  .describe('Messages to customers created in the range, with their current status; without broadcasts.')
+
+const ContactsFigures = z
+  .object({
+    new: countField('Created and not deleted.'),
+    new_is_lower_bound: z.boolean().describe('True: the count stopped at 100,000.'),
+  })
+  .describe('Contacts.')
+
+const BroadcastsFigures = z
+  .object({
+    started: countField('Started.'),
+    sent: countField('Recipients sent to.'),
+    delivered: countField('Delivered or read.'),
+    read: countField('Read.'),
+    failed: countField('Failed.'),
+    opted_out: countField('Opted out.'),
+  })
+  .describe('Broadcasts started in the range, with their current status.')
+
+const pastConversations = {
+  closes: countField('Closes; a conversation can count several times.'),
+  distinct_conversations: countField('Distinct conversations closed.'),
+  reopened: countField('Reopens; a conversation can count several times.'),
+  median_close_seconds: numberField('Median from opening to closing.'),
+  median_first_response_seconds: medianField('Median wait for the first response.'),
+}
+
 export const workspaceSummary = defineOperation({
   name: 'reports_workspace_summary',
   cli: 'reports summary',
@@ -76,7 +127,7 @@ export const workspaceSummary = defineOperation({
     EXPENSIVE_READ,
   heavy: true,
   scope: 'mcp:read',
-  input: z.object(span),
+  input: z.object({ ...span, ...more }),
   output: z.object({
     range: Range.describe('The range of the report.'),
     workspace: z
@@ -87,21 +138,10 @@ export const workspaceSummary = defineOperation({
         contacts_total: countField('All contacts.'),
       })
       .describe('The workspace.'),
-    messages: z
-      .object({
-        sent: countField('Sent, delivered or read.'),
-        delivered: countField('Delivered or read.'),
-        read: countField('Read.'),
-        failed: countField('Failed; not counted in `sent`.'),
-        delivery_rate: numberField('`delivered` divided by `sent`, 0 to 1.'),
-      })
-      .describe('Messages to customers created in the range, with their current status; without broadcasts.'),
+    messages: MessagesFigures,
     conversations: z
       .object({
-        closes: countField('Closes; a conversation can count several times.'),
-        distinct_conversations: countField('Distinct conversations closed.'),
-        reopened: countField('Reopens; a conversation can count several times.'),
-        median_close_seconds: numberField('Median from opening to closing.'),
+        ...pastConversations,
         waiting_now: countField('Customers who wait for a reply, now.'),
         unassigned_now: countField('Open conversations without a staff member or team, now.'),
         oldest_wait_buckets_now: z
@@ -112,22 +152,8 @@ export const workspaceSummary = defineOperation({
           ),
       })
       .describe('Conversations.'),
-    contacts: z
-      .object({
-        new: countField('Created and not deleted.'),
-        new_is_lower_bound: z.boolean().describe('True: the count stopped at 100,000.'),
-      })
-      .describe('Contacts.'),
-    broadcasts: z
-      .object({
-        started: countField('Started.'),
-        sent: countField('Recipients sent to.'),
-        delivered: countField('Delivered or read.'),
-        read: countField('Read.'),
-        failed: countField('Failed.'),
-        opted_out: countField('Opted out.'),
-      })
-      .describe('Broadcasts started in the range, with their current status.'),
+    contacts: ContactsFigures,
+    broadcasts: BroadcastsFigures,
     sla: z
       .object({
         running: z.boolean().nullable().describe('True: a policy is active.'),
@@ -144,6 +170,19 @@ export const workspaceSummary = defineOperation({
       .describe(
         'AI agents: a session is an episode of a conversation in which a key marked as theirs acted.',
       ),
+    previous: z
+      .object({
+        range: Range.describe('As many days, just before.'),
+        messages: MessagesFigures,
+        conversations: z.object(pastConversations).describe('Conversations, without the figures of now.'),
+        contacts: ContactsFigures,
+        broadcasts: BroadcastsFigures,
+        sla: z
+          .object({ breaches: countField('Clocks that ran out in the range.') })
+          .describe('Service levels.'),
+      })
+      .optional()
+      .describe('The same of as many days before; only with `compare`.'),
     chatbots: z.object({ sessions: z.null().describe('Always null: not recorded.') }).describe('Chatbots.'),
     notes: Notes,
     unavailable: Unavailable,
@@ -202,6 +241,8 @@ const StaffRow = z.object({
   reopened: countField('Reopens after this member had closed; a conversation can count several times.'),
   avg_first_response_seconds: numberField('Average wait for the first response.'),
   avg_time_to_close_seconds: numberField('Average from opening to closing.'),
+  median_first_response_seconds: medianField('Median wait for the first response.'),
+  median_time_to_close_seconds: medianField('Median from opening to closing.'),
   sla_breaches: z
     .object({
       first_response: countField('First responses.'),
@@ -235,7 +276,7 @@ export const staffReport = defineOperation({
     EXPENSIVE_READ,
   heavy: true,
   scope: 'mcp:read',
-  input: z.object({ ...span, limit: Limit, cursor: Cursor }),
+  input: z.object({ ...span, ...more, limit: Limit, cursor: Cursor }),
   output: z.object({
     range: Range.describe('The requested range.'),
     source: z.enum(['generated_report', 'live_closes']).describe('Source of the rows.'),
@@ -252,6 +293,13 @@ export const staffReport = defineOperation({
       .nullable()
       .describe('The stored report.'),
     data: z.array(StaffRow).describe('The rows of this page, most conversations first.'),
+    previous: z
+      .object({
+        range: Range.describe('As many days, just before.'),
+        data: z.array(StaffRow).describe('The rows of the same members, those who did something.'),
+      })
+      .optional()
+      .describe('The same of as many days before; only with `compare`.'),
     population: z
       .object({
         total: countField('Count of all rows.'),

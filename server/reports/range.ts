@@ -1,7 +1,7 @@
 import type { InputOf, OutputOf } from '../core/handler.ts'
 import { invalidField, type Problem } from '../core/problem.ts'
 
-export type RangeInput = Omit<InputOf<'reports_workspace_summary'>, 'limit' | 'cursor'>
+export type RangeInput = Omit<InputOf<'reports_workspace_summary'>, 'compare' | 'medians'>
 export type ReportRange = OutputOf<'reports_workspace_summary'>['range']
 
 const MAX_DAYS = 186
@@ -32,6 +32,19 @@ export const resolveRange = (
     ended_at: startOfDay(days.to.add({ days: 1 }), timezone),
     preset: isExplicit ? null : (preset ?? 'last_7_days'),
   }
+}
+
+/** Returns as many days just before the range, in its time zone. */
+export const precedingRange = (
+  ctx: Parameters<typeof resolveRange>[0],
+  { from, days, timezone }: ReportRange,
+): ReportRange => {
+  const first = Temporal.PlainDate.from(from)
+  return resolveRange(ctx, {
+    from: first.subtract({ days }).toString(),
+    to: first.subtract({ days: 1 }).toString(),
+    timezone,
+  })
 }
 
 /** Returns the hours of the range; days on which clocks change do not have 24. */

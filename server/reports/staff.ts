@@ -1,11 +1,12 @@
 import { loadStaffNames, loadWorkloadFigures } from '../../storage/staff-figures.ts'
+import { loadMedians } from '../../storage/report-medians.ts'
 import { findStoredReport, loadReport, type StaffReport } from '../../storage/staff-reports.ts'
 import type { Context } from '../core/context.ts'
 import { windowRules } from '../inbox/window.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { formatChannelNotes } from './channel-notes.ts'
-import { type ReportRange, resolveRange } from './range.ts'
+import { precedingRange, type ReportRange, resolveRange } from './range.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 import { formatNotes, formatPopulationNote, listUnavailable } from './staff-notes.ts'
 import { computeStaffRows, NOBODY, parseStoredRows, sortStaff, type StaffReportRow } from './staff-rows.ts'
@@ -123,7 +124,51 @@ const requireReportPermission = ({ actor: { staff } }: Context): void => {
   )
 }
 
-export const staffReport: Handler<'reports_staff'> = async (ctx, { limit, cursor, ...span }) => {
+type MoreOptions = { channels: readonly string[] | null; withMedians: boolean }
+
+/** Adds medians where they are asked for. */
+const addMedians = async (
+  { tx, actor }: Context,
+  rows: readonly StaffReportRow[],
+  range: ReportRange,
+  { channels, withMedians }: MoreOptions,
+): Promise<StaffReportRow[]> => {
+  if (!withMedians) return [...rows]
+  const between = { start: range.started_at, end: range.ended_at }
+  const medians = await loadMedians(tx, actor.workspace.id, between, channels)
+  return rows.map((row) => {
+    const own = medians.get(row.staff_id ?? NOBODY)
+    return {
+      ...row,
+      median_first_response_seconds: own?.firstResponse ?? null,
+      median_time_to_close_seconds: own?.close ?? null,
+    }
+  })
+}
+
+/** Returns what the same members did in as many days before, counted live. */
+const loadPrevious = async (
+  ctx: Context,
+  shown: readonly StaffReportRow[],
+  range: ReportRange,
+  options: MoreOptions,
+): Promise<NonNullable<Output['previous']>> => {
+  const before = precedingRange(ctx, range)
+  const ids = new Set(shown.map((row) => row.staff_id))
+  const rows = await computeStaffRows(ctx.tx, ctx.actor.workspace.id, before, ctx.now, options.channels)
+  return {
+    range: before,
+    data: await addMedians(
+      ctx,
+      rows.filter((row) => ids.has(row.staff_id)),
+      before,
+      options,
+    ),
+  }
+}
+
+export const staffReport: Handler<'reports_staff'> = async (ctx, input) => {
+  const { limit, cursor, compare, medians, ...span } = input
   requireReportPermission(ctx)
   const position = openCursor(ctx, cursor)
   const requested = resolveRange(
@@ -164,11 +209,14 @@ export const staffReport: Handler<'reports_staff'> = async (ctx, { limit, cursor
     position ?? { ...range, reportId: report?.id ?? null, shown: new Uint8Array() },
   )
   const shown = report ? showReport(report) : null
+  const options = { channels, withMedians: medians === true }
   return {
     range,
     source: report ? 'generated_report' : 'live_closes',
     report: shown,
     ...page,
+    data: await addMedians(ctx, page.data, range, options),
+    ...(compare ? { previous: await loadPrevious(ctx, page.data, range, options) } : {}),
     workload_now,
     notes: [...formatNotes(range, shown, ctx.now), ...formatChannelNotes(ctx.actor)],
     unavailable: listUnavailable(page.data, shown !== null),

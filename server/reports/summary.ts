@@ -13,6 +13,7 @@ import {
   countWaitsByDuration,
   loadBroadcastTotals,
 } from '../../storage/reports.ts'
+import { loadMedians } from '../../storage/report-medians.ts'
 import { findSetting } from '../../storage/settings.ts'
 import { listSlaPolicies, type SlaPolicyRow } from '../../storage/sla.ts'
 import { readChannels } from '../../storage/workspace.ts'
@@ -21,7 +22,7 @@ import { BusinessHours } from '../inbox/hours.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { listVisibleChannels } from '../visibility/policy.ts'
 import { formatChannelNotes } from './channel-notes.ts'
-import { countHours, type ReportRange, resolveRange } from './range.ts'
+import { countHours, precedingRange, type ReportRange, resolveRange } from './range.ts'
 
 type Summary = OutputOf<'reports_workspace_summary'>
 
@@ -50,20 +51,23 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
   } = ctx
   const visible = listVisibleChannels(ctx.actor)
   const between = { start: range.started_at, end: range.ended_at }
-  const [messages, conversations, contacts, broadcasts, sla, total, agents] = await Promise.all([
-    summarizeMessages(tx, id, between, visible),
-    summarizeConversations(tx, id, between, now, visible),
-    summarizeContacts(tx, id, between),
-    summarizeBroadcasts(tx, id, between, visible),
-    summarizeSla(tx, id, between, now, visible),
-    loadCounter(tx, id, 'contacts'),
-    summarizeAgents(tx, id, between, visible),
-  ])
+  const [messages, conversations, contacts, broadcasts, sla, total, agents, median, previous] =
+    await Promise.all([
+      summarizeMessages(tx, id, between, visible),
+      summarizeConversations(tx, id, between, now, visible),
+      summarizeContacts(tx, id, between),
+      summarizeBroadcasts(tx, id, between, visible),
+      summarizeSla(tx, id, between, now, visible),
+      loadCounter(tx, id, 'contacts'),
+      summarizeAgents(tx, id, between, visible),
+      input.medians ? loadFirstResponseMedian(ctx, range) : undefined,
+      input.compare ? summarizePrevious(ctx, precedingRange(ctx, range), input.medians === true) : undefined,
+    ])
   const summary = {
     range,
     workspace: { company_id: id, name, timezone, contacts_total: total },
     messages,
-    conversations,
+    conversations: { ...conversations, ...median },
     contacts,
     broadcasts,
     sla,
@@ -72,8 +76,50 @@ export const summarizeWorkspace: Handler<'reports_workspace_summary'> = async (c
   }
   return {
     ...summary,
+    ...(previous ? { previous } : {}),
     notes: [...formatSummaryNotes(ctx, summary), ...formatChannelNotes(ctx.actor)],
     unavailable: listUnavailableMetrics(summary, agents.reason),
+  }
+}
+
+const loadFirstResponseMedian = async ({ tx, actor }: Context, range: ReportRange) => {
+  const between = { start: range.started_at, end: range.ended_at }
+  const medians = await loadMedians(tx, actor.workspace.id, between, listVisibleChannels(actor))
+  return { median_first_response_seconds: medians.get(null)?.firstResponse ?? null }
+}
+
+/** Summarizes earlier days, without the figures of now. */
+const summarizePrevious = async (
+  ctx: Context,
+  range: ReportRange,
+  withMedians: boolean,
+): Promise<Summary['previous']> => {
+  const { tx, now, actor } = ctx
+  const id = actor.workspace.id
+  const visible = listVisibleChannels(actor)
+  const between = { start: range.started_at, end: range.ended_at }
+  const [messages, closed, reopened, contacts, broadcasts, breaches, median] = await Promise.all([
+    summarizeMessages(tx, id, between, visible),
+    loadCloseFigures(tx, id, between, visible),
+    countReopenings(tx, id, between, visible),
+    summarizeContacts(tx, id, between),
+    summarizeBroadcasts(tx, id, between, visible),
+    countSlaBreaches(tx, id, between, now, visible),
+    withMedians ? loadFirstResponseMedian(ctx, range) : undefined,
+  ])
+  return {
+    range,
+    messages,
+    conversations: {
+      closes: closed.closes,
+      distinct_conversations: closed.conversations,
+      reopened,
+      median_close_seconds: closed.median,
+      ...median,
+    },
+    contacts,
+    broadcasts,
+    sla: { breaches },
   }
 }
 

@@ -33,7 +33,7 @@ const trustedEnds = `
   /subscriptions/event_types/*/id /delivery/event_id /delivery/event_type_id
   /saved_filter/name /saved_filter/description /saved_filter/filter/*
   /workspace/name /workspace/timezone /workspace/plan/features/* /staff/name /key/name /key/api_version
-  /report/name /report/from /report/to /report/timezone /population/note /workload_now/*/name
+  /report/name /report/from /report/to /report/timezone /population/note /workload_now/*/name /previous/data/*/name
 `
 const trustedOf: Readonly<Record<string, string>> = {
   audit_list: '/operation /code /request_id',
