@@ -24,6 +24,8 @@ export type DirectCall = {
   /** Name and version that the client reports in the request. */
   client: string | undefined
   modern: boolean
+  /** The client wants to be told how far the call is, which takes a stream. */
+  watched: boolean
 }
 
 const hasOnly = (object: object, names: readonly string[]): boolean =>
@@ -73,7 +75,7 @@ export const readDirectCall = ({ headers }: Request, message: object): DirectCal
   const modern = readEra(headers, meta, name)
   const client = readClient(meta)
   if (modern === undefined || client === null) return undefined
-  return { id, name, input, client, modern }
+  return { id, name, input, client, modern, watched: 'progressToken' in meta }
 }
 
 /**

@@ -36,6 +36,7 @@ import { confirmCall } from './confirm.ts'
 import { type GuideSource, listTools, resolveCall, toGuideResult } from './guide-tools.ts'
 import { createOperationIndex } from './operation-search.ts'
 import { invalidParams, serveContent } from './content.ts'
+import { runWatched } from './progress.ts'
 import type { RunRead } from './record-resources.ts'
 import { serverInfo } from './identity.ts'
 import { compactInstructions, listInstructions } from './instructions.ts'
@@ -251,7 +252,10 @@ const serveTools = (
       view = readView(op, input)
       const call = { ...toCallRequest(op, input, view, requestInfo, client), address }
       const confirmation = await confirmCall(app, op, call, actor, context)
-      if ('call' in confirmation) return await perform(app, confirmation.call)
+      if ('call' in confirmation) {
+        const { call: confirmed } = confirmation
+        return await runWatched(context, op, input, () => perform(app, confirmed))
+      }
       if ('refused' in confirmation) return confirmation.refused
       ask = confirmation.ask
       return undefined
@@ -277,7 +281,8 @@ const callDirectly = async (
   const resolved = resolveCall(catalog, { selection, scopes: scopes as Scope[] }, call.name, call.input)
   if (!resolved || 'answer' in resolved) return undefined
   const { operation: op, input } = resolved
-  if (op.confirm !== undefined || !isCallable(op, selection)) return undefined
+  if (op.confirm !== undefined || (op.itemwise && call.watched) || !isCallable(op, selection))
+    return undefined
   const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
   let view: View | undefined
   const response = await withProblems(app, async () => {
