@@ -73,9 +73,14 @@ export type DiskState = { seenAt: number; loggedAt: number }
 
 /**
  * What an AI agent's key has seen today: the contacts of subjects that were counted (`c`, `v` or `m` and an id), and
- * questions (`q` and a digest). `until`: when the day is over, milliseconds since 1970.
+ * questions (`q` and a digest). `from`, `until`: the day in this time zone, milliseconds since 1970.
  */
-export type SeenContacts = { until: number; readonly subjects: Map<string, string | null> }
+export type SeenContacts = {
+  readonly from: number
+  readonly until: number
+  readonly timezone: string
+  readonly subjects: Map<string, string | null>
+}
 
 /** Reads of contacts by an AI agent's key and operation in an hour, not yet written to the audit trail. */
 export type ContactReads = {

@@ -10,33 +10,33 @@ export const hasContactBudget = ({ key, approvedBy }: Actor): boolean => key.age
 
 const getLimit = ({ config }: App, { key }: Actor): number => key.contactsPerDay ?? config.contactBudget
 
-/** The day of the workspace that a real time is in, in milliseconds since 1970. */
-const getDay = (now: string, timezone: string): { start: number; end: number } => {
-  const today = Temporal.Instant.from(now).toZonedDateTimeISO(timezone).toPlainDate()
-  return {
-    start: today.toZonedDateTime(timezone).epochMilliseconds,
-    end: today.add({ days: 1 }).toZonedDateTime(timezone).epochMilliseconds,
-  }
-}
-
 const toIso = (ms: number): string => new Date(ms).toISOString()
 
 const MAX_KEYS = 1000
 
-/** What this process knows to be counted today. */
-const getSeen = ({ seenContacts }: App, { key }: Actor, until: number): SeenContacts => {
+/** Returns what this process knows to be counted on the day of the workspace that it is now. */
+const getSeen = ({ seenContacts, now }: App, { key, workspace: { timezone } }: Actor): SeenContacts => {
+  const time = now()
+  const ms = Date.parse(time)
   const existing = seenContacts.get(key.id)
-  if (existing?.until === until) return existing
+  if (existing && ms >= existing.from && ms < existing.until && existing.timezone === timezone)
+    return existing
   if (seenContacts.size >= MAX_KEYS) seenContacts.clear()
-  const seen = { until, subjects: new Map<string, string | null>() }
+  const today = Temporal.Instant.from(time).toZonedDateTimeISO(timezone).toPlainDate()
+  const seen = {
+    from: today.toZonedDateTime(timezone).epochMilliseconds,
+    until: today.add({ days: 1 }).toZonedDateTime(timezone).epochMilliseconds,
+    timezone,
+    subjects: new Map<string, string | null>(),
+  }
   seenContacts.set(key.id, seen)
   return seen
 }
 
-const budgetProblem = (app: App, actor: Actor, end: number): Problem => {
+const budgetProblem = (app: App, actor: Actor, { until }: SeenContacts): Problem => {
   const limit = getLimit(app, actor)
-  const resetsAt = toIso(end)
-  const seconds = Math.max(1, Math.ceil((end - Date.parse(app.now())) / 1000))
+  const resetsAt = toIso(until)
+  const seconds = Math.max(1, Math.ceil((until - Date.parse(app.now())) / 1000))
   return new Problem(
     'rate_limited',
     `This key of an AI agent may see ${limit} different contacts a day, and this answer would show more; ` +
@@ -84,18 +84,17 @@ export const takeContacts = async (
 ): Promise<ReadonlySet<string>> => {
   const contacts = new Set<string>()
   if (Object.values(subjects).every(({ length }) => length === 0)) return contacts
-  const { start, end } = getDay(app.now(), actor.workspace.timezone)
-  const seen = getSeen(app, actor, end)
+  const seen = getSeen(app, actor)
   const fresh = dropSeen(subjects, seen, contacts)
   if (Object.values(fresh).every(({ length }) => length === 0)) return contacts
   const budget = {
     workspaceId: actor.workspace.id,
     keyId: actor.key.id,
-    day: toIso(start),
+    day: toIso(seen.from),
     limit: getLimit(app, actor),
   }
   const taken = await takeContactViews(db, budget, fresh)
-  if (!taken) throw budgetProblem(app, actor, end)
+  if (!taken) throw budgetProblem(app, actor, seen)
   for (const contact of taken.found.values()) contacts.add(contact)
   if (db.isTransaction) return contacts
   if (seen.subjects.size > MAX_SEEN) seen.subjects.clear()
