@@ -23,6 +23,8 @@ export type EmbeddedDatabase = {
 export type RestartReason = 'timeout' | 'disk_full' | 'stopped'
 
 const WATCH_INTERVAL_MS = 200
+/** Of so many looks, one is at the disk while nothing runs. Only statements fill it quickly. */
+const LOOKS_PER_QUIET_CHECK = 5
 const REOPEN_INTERVAL_MS = 1_000
 
 type RunningWorker = {
@@ -103,11 +105,12 @@ export const openEmbedded = async (path: string, warn: Warn = () => {}): Promise
     restarting = undefined
     return reopened
   }
+  let looks = 0
   const watch = async (): Promise<void> => {
-    monitor.check()
+    const deadlineMs = Atomics.load(shared, DEADLINE)
+    if (deadlineMs !== 0n || ++looks % LOOKS_PER_QUIET_CHECK === 0) monitor.check()
     if (restarting) return
     const { isBroken } = await running
-    const deadlineMs = Atomics.load(shared, DEADLINE)
     const isLate = deadlineMs !== 0n && monotonicMs() > deadlineMs
     if (restarting || (!isBroken() && !isLate)) return
     running = restart(!isBroken() ? 'timeout' : space.isFull() ? 'disk_full' : 'stopped')
