@@ -192,7 +192,9 @@ type ProbeTarget = { covered: readonly Condition[]; query: CandidateQuery; size?
 
 /** Contacts that an index lists in the time that one candidate is looked up in. */
 const LISTED_PER_LOOK_UP = 20
-const MORE_IF_LISTED = 3
+/** How many times more candidates may be listed than looked up, and have their labels tested or nothing. */
+const MORE_IF_LISTED = 6
+const MORE_IF_LABELLED = 2
 
 /**
  * Returns what else is needed after the candidates of a target. A time or a flag of which an index lists all contacts
@@ -213,13 +215,15 @@ const toLead = (
       target.size !== undefined &&
       target.size <= maxListed,
   )
+  const rest = conditions.filter((node) => !done.includes(node) && !listed?.covered.includes(node))
+  const isCheap = rest.every(({ kind }) => kind === 'tags' || kind === 'groups')
+  const factor = listed ? MORE_IF_LISTED : isCheap ? MORE_IF_LABELLED : 1
   return {
     query,
     size,
-    // Candidates that are not looked up one by one may be more.
-    maxCandidates: filterStrategy.maxCandidates * (listed ? MORE_IF_LISTED : 1),
+    maxCandidates: filterStrategy.maxCandidates * factor,
     narrowed: listed?.covered ?? [],
-    rest: conditions.filter((node) => !done.includes(node) && !listed?.covered.includes(node)),
+    rest,
   }
 }
 

@@ -4,7 +4,7 @@
  */
 export const filterStrategy = {
   /** Candidate contact ids that are carried through a query. */
-  maxCandidates: 20_000,
+  maxCandidates: 10_000,
   /** The same where a statement must be short. */
   maxShortCandidates: 3000,
   /** Conditions that are ranked by how many contacts of a sample meet them. */
