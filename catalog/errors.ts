@@ -29,7 +29,7 @@ export const errors = {
     title: 'Forbidden',
     description:
       'The staff member who owns the key lacks the permission, a limit of the plan is reached, or the key may ' +
-      'not be used from this address. `reason` says which.',
+      'not be used from this address, is paused, or its policy denies the call. `reason` says which.',
     fix:
       'Use a key of a staff member who has the permission, or ask an administrator to change the ' +
       'role, the permission, the limit or the addresses of the key.',

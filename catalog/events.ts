@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { approvalSample, decisionSample, EventApproval, EventDecision } from './approval-events.ts'
 import { ChannelHealth } from './channel-health.ts'
 import { defineEventType } from './event-type.ts'
 import { Id, Timestamp } from './fields.ts'
@@ -373,6 +374,16 @@ export const eventTypes = {
     'A webhook endpoint was disabled.',
     EventEndpoint.extend({ reason: z.string().describe('`manual`, `gone` or `failing`.') }),
     { ...endpoint, reason: 'failing' },
+  ),
+  'approval.requested/1': defineEventType(
+    'An AI agent asks a person for a call.',
+    EventApproval,
+    approvalSample,
+  ),
+  'approval.decided/1': defineEventType(
+    'A call of an AI agent was approved, declined or withdrawn, or nobody decided in time.',
+    EventDecision,
+    decisionSample,
   ),
 } as const
 

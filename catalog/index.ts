@@ -1,3 +1,4 @@
+import { approveApproval, cancelApproval, declineApproval, getApproval, listApprovals } from './approvals.ts'
 import { listAudit } from './audit.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts.ts'
 import { listChannels } from './channels.ts'
@@ -145,6 +146,11 @@ export const catalog = [
   workspaceSummary,
   staffReport,
   listAudit,
+  listApprovals,
+  getApproval,
+  approveApproval,
+  declineApproval,
+  cancelApproval,
 ] as const satisfies readonly Operation[]
 
 export type CatalogOperation = (typeof catalog)[number]

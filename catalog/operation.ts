@@ -2,13 +2,20 @@ import { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
 import type { EventTypeId } from './events.ts'
 
-export type Scope = 'mcp:read' | 'crm:write' | 'messaging:write' | 'webhooks:write' | 'inbox:write'
+export type Scope =
+  | 'mcp:read'
+  | 'crm:write'
+  | 'messaging:write'
+  | 'webhooks:write'
+  | 'inbox:write'
+  | 'approvals:write'
 export const scopes = [
   'mcp:read',
   'crm:write',
   'messaging:write',
   'webhooks:write',
   'inbox:write',
+  'approvals:write',
 ] as const satisfies Scope[]
 
 /** The verb that `Api-Confirm` must carry (spec "Common rules", contract 1). */
@@ -114,6 +121,10 @@ type Common<I extends Fields, O extends Fields> = {
    * a dot: what a list over MCP shows unless `detail` or `fields` ask for more. Of reads alone.
    */
   readonly slim?: readonly string[]
+  /** Its answer may wait up to 30 seconds for something to happen. */
+  readonly waits?: true
+  /** The key of an AI agent needs no scope: the handler lets it touch only what is its own. */
+  readonly ownByAgents?: true
   /** Largest body in bytes; 1 MiB when absent. */
   readonly maxBytes?: number
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Id, listWithTotal, page, Search, Timestamp } from './fields.ts'
+import { Policy } from './policy.ts'
 import { defineOperation, scopes } from './operation.ts'
 
 export const roles = ['owner', 'admin', 'manager', 'agent'] as const
@@ -81,6 +82,12 @@ export const whoami = defineOperation({
         test: z.boolean().describe('True: every change runs as a dry run.'),
         api_version: z.string().describe('The API version the key is pinned to.'),
         expires_at: Timestamp.nullable().describe('When it expires; null: never.'),
+        agent: z.boolean().describe("True: an AI agent's."),
+        phones: z.boolean().describe('False: phone numbers are masked for calls with it.'),
+        policy: Policy.nullable().describe(
+          'What the agent may do by itself; null for keys of people. What is not named is `allow`; operations ' +
+            'with a confirm verb, and those that set where webhooks go, are `ask`: a person approves each call.',
+        ),
       })
       .describe('The key.'),
     limits: z
@@ -107,6 +114,9 @@ export const whoami = defineOperation({
           test: false,
           api_version: '2026-10-01',
           expires_at: null,
+          agent: false,
+          phones: true,
+          policy: null,
         },
         limits: {
           read: { limit: 300, remaining: 299, window_seconds: 60 },

@@ -55,6 +55,9 @@ export const usageError = (detail: string, flag?: string, fix?: string): CliErro
     ...(flag ? { errors: [{ parameter: flag, code: 'usage', detail, ...(fix ? { fix } : {}) }] } : {}),
   })
 
+/** The exit code of a call that a person has to approve. */
+export const APPROVAL_EXIT_CODE = 10
+
 /** Returns the exit code for an HTTP status (see `exitCodes` in groups.ts). */
 export const exitCodeForStatus = (status: number): number => {
   if (status < 400) return 0

@@ -37,6 +37,7 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
       teams: 'List the teams',
       reports: 'Workspace summary and staff report',
       audit: 'The audit trail: who did what',
+      approvals: 'Calls of AI agents that a person approves or declines',
     },
   },
 ]
@@ -67,4 +68,5 @@ export const exitCodes: readonly (readonly [number, string])[] = [
   [7, 'rate limited'],
   [8, 'provider or service unavailable, or timeout'],
   [9, 'partly failed: the response was printed'],
+  [10, 'a person has to approve the call: the request was printed, nothing was changed'],
 ]

@@ -13,8 +13,9 @@ import {
   type ViewFlags,
 } from './output.ts'
 import { loadCredentials } from './credentials.ts'
-import { cliError, interruptedError, usageError } from './error.ts'
+import { APPROVAL_EXIT_CODE, cliError, interruptedError, usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
+import { printResult } from './result.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import { type ApiResponse, callOperation, type ServerConnection } from './remote.ts'
@@ -35,6 +36,7 @@ export type ParsedCommand = {
   readonly dryRun?: boolean | undefined
   readonly idempotencyKey?: string | undefined
   readonly confirm?: string | undefined
+  readonly reason?: string | undefined
   readonly all?: boolean | undefined
   /** `--columns` is still text. */
   readonly view?: { readonly wide: boolean; readonly utc: boolean; readonly columns?: string | undefined }
@@ -106,7 +108,7 @@ const callCommand = async (
   json: JsonFlag,
   to: ServerConnection,
   input: Record<string, unknown>,
-): Promise<Pick<ApiResponse, 'value' | 'clock'> & { body?: string }> => {
+): Promise<Pick<ApiResponse, 'value' | 'clock' | 'approvalId'> & { body?: string }> => {
   if (parsed.all && spec.output.paged)
     return await fetchAllPages(io, to, spec.operation, withLargePages(spec, input))
   if (!spec.writes) return callOperation(io, to, spec.operation, input)
@@ -114,6 +116,7 @@ const callCommand = async (
   const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true ? undefined : rehearse)
   return callOperation(io, to, spec.operation, input, {
     confirm,
+    reason: parsed.reason,
     idempotencyKey: parsed.idempotencyKey ?? randomUUID(),
   })
 }
@@ -160,6 +163,23 @@ const toViewFlags = (spec: CommandSpec, { view }: ParsedCommand): ViewFlags => (
   utc: view?.utc ?? false,
   columns: view?.columns === undefined ? undefined : parseColumns(spec, view.columns),
 })
+
+/** Prints a call that a person has to approve, and says how to wait for it. Returns the exit code. */
+const printAsked = async (
+  io: Io,
+  value: Record<string, unknown>,
+  json: string | undefined,
+): Promise<number> => {
+  const { id } = value['approval'] as { id: string }
+  if (json !== undefined) io.stdout.write(`${json}\n`)
+  else {
+    await printResult(io, {}, value['approval'] as Record<string, unknown>, false)
+    io.stderr.write(
+      `A person decides on this call. Wait for it: wcrm approvals get ${id} --wait-seconds 30\n`,
+    )
+  }
+  return APPROVAL_EXIT_CODE
+}
 
 /** Runs the command of an operation and prints the response. Returns the exit code; throws a CLI error. */
 export const runOperationCommand = async (
@@ -208,9 +228,10 @@ export const runOperationCommand = async (
     await printPages(io, spec, fetchPages(io, to, spec.operation, withLargePages(spec, input)), view)
     return 0
   }
-  const { body, value, clock } = fromFile
+  const { body, value, clock, approvalId } = fromFile
     ? { value: await (await import('./import.ts')).importFile(io, to, spec, parsed) }
     : await callCommand(io, spec, parsed, json, to, input)
+  if (approvalId !== undefined) return await printAsked(io, value, json.on ? body : undefined)
   if (!json.on) await printResponse(io, spec, value, view, clock)
   else
     io.stdout.write(

@@ -64,6 +64,8 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
     '--retry <times>',
     'try again when the service is unavailable or the rate limit refuses, when it says; --retry alone: 5 times',
   )
+  if (spec.writes && !spec.fields.some((f) => f.flag === '--reason'))
+    command.option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
   if (spec.confirm) command.option('--confirm <verb>', `"${spec.confirm}" confirms without a prompt`)
   if (spec.output.list && spec.verb !== 'export') {
     command.option(
@@ -123,6 +125,7 @@ const toParsedCommand = (program: Command, command: Command, spec: CommandSpec):
     input: text('input'),
     idempotencyKey: text('idempotencyKey'),
     confirm: text('confirm'),
+    reason: spec.fields.some((f) => f.flag === '--reason') ? undefined : text('reason'),
     dryRun: options['dryRun'] === true,
     all: options['all'] === true,
     retries: text('retry'),

@@ -14,6 +14,8 @@ export type ServerConnection = {
 export type CallHeaders = {
   readonly idempotencyKey?: string | undefined
   readonly confirm?: string | undefined
+  /** Why an AI agent makes the call. */
+  readonly reason?: string | undefined
 }
 
 /** The time zone of the workspace, and its time in milliseconds, which a sandbox may have moved. */
@@ -25,6 +27,8 @@ export type ApiResponse = {
   readonly body: string
   readonly value: Record<string, unknown>
   readonly clock?: ServerClock | undefined
+  /** A person decides on the call: the id of the request. */
+  readonly approvalId?: string | undefined
 }
 
 /** Long enough for a submission to the provider; the server times out before this. */
@@ -74,6 +78,7 @@ const post = async (
       Accept: 'application/json',
       ...(headers.idempotencyKey ? { 'Idempotency-Key': headers.idempotencyKey } : {}),
       ...(headers.confirm ? { 'Api-Confirm': headers.confirm } : {}),
+      ...(headers.reason ? { 'Api-Reason': encodeURIComponent(headers.reason) } : {}),
     },
     body: JSON.stringify(input),
     redirect: 'error',
@@ -117,7 +122,8 @@ export const parseResponse = async (response: Response): Promise<ApiResponse> =>
   if (response.ok) {
     try {
       const value = JSON.parse(body) as Record<string, unknown>
-      return { status: response.status, body, value, clock: readClock(response.headers) }
+      const approvalId = response.headers.get('approval-id') ?? undefined
+      return { status: response.status, body, value, clock: readClock(response.headers), approvalId }
     } catch {
       throw cliError(1, parseProblem(body, response))
     }

@@ -13,6 +13,7 @@ import type { Actor } from '../server/core/context.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
 import { type CallRequest, perform } from '../server/core/perform.ts'
 import { Problem } from '../server/core/problem.ts'
+import { getDecision, mayClientConfirm } from '../server/core/steps/policy.ts'
 import type { CallResponse } from '../server/core/respond.ts'
 
 /** How long a person may take to answer. */
@@ -22,6 +23,15 @@ const MAX_QUESTION_CHARACTERS = 10_000
 
 type ToolCall = CallRequest & { input: Record<string, unknown> }
 type Confirmation = { ask: InputRequiredResult } | { refused: CallResponse } | { call: CallRequest }
+
+/**
+ * Whether the person behind the client is asked about calls of an operation with a confirm verb: an agent's key is
+ * asked only where its policy takes that answer. Otherwise its calls wait for an approval, and no answer that a
+ * client reports counts.
+ */
+export const asksClient = (actor: Actor, op: Operation): boolean =>
+  op.confirm !== undefined &&
+  (!actor.key.agent || (mayClientConfirm(actor) && getDecision(actor, op).decision === 'ask'))
 
 /**
  * Asks the person behind the client to confirm a call that needs a confirm verb (MCP 2026-07-28, multi
@@ -38,7 +48,7 @@ export const confirmCall = async (
   actor: Actor,
   context: ServerContext,
 ): Promise<Confirmation> => {
-  if (op.confirm === undefined || actor.key.test || call.input.dry_run === true || !canElicit(context))
+  if (!asksClient(actor, op) || actor.key.test || call.input.dry_run === true || !canElicit(context))
     return { call }
   const binding = `${actor.key.id}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
@@ -46,7 +56,8 @@ export const confirmCall = async (
   if (response.kind === 'elicit' && key !== undefined) {
     const answered = { ...call, idempotencyKey: key }
     if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
-    if (response.content?.confirm === op.confirm) return { call: { ...answered, confirm: op.confirm } }
+    if (response.content?.confirm === op.confirm)
+      return { call: { ...answered, confirm: op.confirm, confirmedByClient: true } }
   }
   return await ask(app, op, call, { actor, binding, key: key ?? call.idempotencyKey })
 }

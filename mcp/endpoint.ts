@@ -32,7 +32,7 @@ import {
   refuseMissingScope,
 } from './authenticate.ts'
 import { createOldSessions } from './old-sessions.ts'
-import { confirmCall } from './confirm.ts'
+import { asksClient, confirmCall } from './confirm.ts'
 import { type GuideSource, listTools, resolveCall, toGuideResult } from './guide-tools.ts'
 import { createOperationIndex } from './operation-search.ts'
 import { invalidParams, serveContent } from './content.ts'
@@ -277,12 +277,11 @@ const callDirectly = async (
   const call = readDirectCall(request, message)
   if (!call) return undefined
   const { app } = catalog
-  const { address, ...selection } = extra as Caller
+  const { address, actor, ...selection } = extra as Caller
   const resolved = resolveCall(catalog, { selection, scopes: scopes as Scope[] }, call.name, call.input)
   if (!resolved || 'answer' in resolved) return undefined
   const { operation: op, input } = resolved
-  if (op.confirm !== undefined || (op.itemwise && call.watched) || !isCallable(op, selection))
-    return undefined
+  if (asksClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
   const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
   let view: View | undefined
   const response = await withProblems(app, async () => {
@@ -345,7 +344,10 @@ const toCallRequest = (
   client: string | undefined,
 ) => {
   const input = view?.input ?? args
-  const { idempotency_key: given, ...fields } = input
+  const { idempotency_key: given, ...rest } = input
+  const { reason, ...others } = rest
+  // A field of the operation, or why an agent makes the call.
+  const fields = typeof reason === 'string' && !('reason' in op.input.shape) ? others : rest
   const key = mergeGiven(
     { at: { header: 'Idempotency-Key' }, value: request?.headers.get('idempotency-key') ?? undefined },
     { at: { pointer: '#/idempotency_key' }, value: typeof given === 'string' ? given : undefined },
@@ -359,6 +361,7 @@ const toCallRequest = (
     requestId: createRequestId(),
     authorization: request?.headers.get('authorization') ?? undefined,
     apiVersion: request?.headers.get('api-version') ?? undefined,
+    ...(typeof reason === 'string' ? { reason } : {}),
     ...(view ? { present: view.present } : {}),
     ...(op.dryRun ? { idempotencyKey: key ?? `mcp-${crypto.randomUUID()}` } : {}),
     ...(client ? { client } : {}),

@@ -81,6 +81,8 @@ const toFix = (op: Operation, { code, reason, idempotency_key: key }: ProblemDoc
 const toMeta = ({ headers }: CallResponse): Record<string, unknown> => ({
   ...(headers['Request-Id'] ? { 'wcrm/request_id': headers['Request-Id'] } : {}),
   ...(headers['Idempotency-Key'] ? { 'wcrm/idempotency_key': headers['Idempotency-Key'] } : {}),
+  ...(headers['Approval-Id'] ? { 'wcrm/approval_id': headers['Approval-Id'] } : {}),
+  ...(headers['Approval'] ? { 'wcrm/approval': headers['Approval'] } : {}),
   ...(headers['Idempotent-Replayed'] ? { 'wcrm/idempotent_replayed': true } : {}),
   ...(headers['Approval-Id'] ? { 'wcrm/approval_id': headers['Approval-Id'] } : {}),
   ...(headers['Approval'] ? { 'wcrm/approval': headers['Approval'] } : {}),

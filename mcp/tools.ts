@@ -28,6 +28,8 @@ const idempotencyKey: ToolSchema = {
   description: 'For a retry: the same key as before. Made when absent.',
 }
 
+const reason: ToolSchema = { type: 'string', description: 'Why, for the person who approves it.' }
+
 /** What nearly every tool repeats, in few words: each of them is paid for in every conversation. */
 const shortDescriptions: Record<string, { long: string | undefined; short: string }> = {
   cursor: { long: Cursor.description, short: '`next_cursor` of the page before, with the same filters.' },
@@ -58,6 +60,7 @@ export const createTool = (op: Operation): Tool => {
         ...shorten(properties),
         ...listViewArguments(op),
         ...(op.dryRun ? { dry_run: dryRun, idempotency_key: idempotencyKey } : {}),
+        ...(op.confirm && !('reason' in op.input.shape) ? { reason } : {}),
       },
     },
     annotations: toHints(op),

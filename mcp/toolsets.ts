@@ -41,6 +41,7 @@ export const defaultTools: readonly OperationName[] = [
   'inbox_tag_conversation',
   'inbox_add_note',
   'reports_workspace_summary',
+  'approvals_get',
 ]
 
 /** The toolsets an operation is in: its command group, such as `contacts`, and its domain, such as `crm`. */

@@ -5,6 +5,7 @@ import type { App } from './core/app.ts'
 import { createAppState } from './core/app-state.ts'
 import { noteDiskFull } from './core/disk-full.ts'
 import type { AnyHandler } from './core/handler.ts'
+import { summarizeCall } from './approvals/call-summary.ts'
 import { handlers, settlers } from './handlers.ts'
 import { parseProxyList } from './http/address.ts'
 import { errorLogDetails } from './jobs/log-details.ts'
@@ -136,6 +137,7 @@ export const createApp = ({
     config: toAppConfig(config, storage.embedded, siblings?.count ?? 1),
     operations: [...catalog, ...extra.map((e) => e.operation)],
     settlers,
+    summarizeCall: (actor, op, input, output) => summarizeCall(app, actor, op, input, output),
     handlers: { ...handlers, ...Object.fromEntries(extra.map((e) => [e.operation.name, e.handler])) },
     log,
     metrics,

@@ -1,3 +1,10 @@
+import {
+  approveApproval,
+  cancelApproval,
+  declineApproval,
+  getApproval,
+  listApprovals,
+} from './approvals/approvals.ts'
 import { listAudit } from './audit/list.ts'
 import { getBroadcast, listBroadcastRecipients, listBroadcasts } from './broadcasts/broadcasts.ts'
 import { deleteContact, getContact, updateContact } from './contacts/contacts.ts'
@@ -158,6 +165,11 @@ export const handlers = {
   reports_workspace_summary: summarizeWorkspace,
   reports_staff: staffReport,
   audit_list: listAudit,
+  approvals_list: listApprovals,
+  approvals_get: getApproval,
+  approvals_approve: approveApproval,
+  approvals_decline: declineApproval,
+  approvals_cancel: cancelApproval,
 } satisfies Handlers
 
 /** What completes the answers of some changes after their commit. */

@@ -41,6 +41,9 @@ const keyColumns = [
   'paused_at',
 ] as const
 
+const toJsonb = (policy: KeyPolicy | null) =>
+  sql<KeyPolicy | null>`${policy === null ? null : JSON.stringify(policy)}::text::jsonb`
+
 /** Stores a key by its hash. */
 export const createKey = (
   db: Db,
@@ -60,6 +63,7 @@ export const createKey = (
       last_used_at: null,
       allow_from: null,
       ...fields,
+      policy: toJsonb(fields.policy ?? null),
       created_at: now,
     })
     .returning(keyColumns)
@@ -77,6 +81,33 @@ export const revokeKey = (
   db
     .updateTable('api_keys')
     .set({ revoked_at: sql<string>`coalesce(revoked_at, ${now}::timestamptz)` })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .returning(keyColumns)
+    .executeTakeFirst()
+
+/** Returns a key; undefined when the workspace has none with the id. */
+export const findKeyRow = (db: Db, workspaceId: string, id: string): Promise<AdminKeyRow | undefined> =>
+  db
+    .selectFrom('api_keys')
+    .select(keyColumns)
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .executeTakeFirst()
+
+/** Changes what a key may do now; undefined when the workspace has no such key. */
+export const changeKey = (
+  db: Db,
+  workspaceId: string,
+  id: string,
+  fields: Partial<Pick<AdminKeyRow, 'policy' | 'paused_at'>>,
+): Promise<AdminKeyRow | undefined> =>
+  db
+    .updateTable('api_keys')
+    .set({
+      ...(fields.paused_at === undefined ? {} : { paused_at: fields.paused_at }),
+      ...(fields.policy === undefined ? {} : { policy: toJsonb(fields.policy) }),
+    })
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .returning(keyColumns)

@@ -75,6 +75,19 @@ export const findKeyOfToken = async (db: Db, hash: Uint8Array, now: string): Pro
 export const findKeyById = async (db: Db, workspaceId: string, keyId: string): Promise<KeyRow | undefined> =>
   (await selectKey(sql`k.workspace_id = ${workspaceId} and k.id = ${keyId}`).execute(db)).rows[0]
 
+/** Returns a key by its id if it is valid now. */
+export const findLiveKeyById = async (
+  db: Db,
+  workspaceId: string,
+  keyId: string,
+  now: string,
+): Promise<KeyRow | undefined> =>
+  (
+    await selectKey(sql`
+      k.workspace_id = ${workspaceId} and k.id = ${keyId} and s.enabled and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > ${now})`).execute(db)
+  ).rows[0]
+
 export const markKeyUsed = async (db: Db, workspaceId: string, keyId: string, now: string): Promise<void> => {
   await db
     .updateTable('api_keys')

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import type { z } from 'zod'
+import { AskedAnswer } from '../catalog/approvals.ts'
 import { commonErrors } from '../catalog/errors.ts'
 import { findOperation, type Operation, getOutputSchema, listRoutes } from '../catalog/index.ts'
 import { toArgv } from '../cli/argv.ts'
@@ -111,6 +112,12 @@ const opsCall =
 export const wholeAnswer = (op: Operation): { detail?: string } =>
   op.slim ? { detail: op.input.shape['detail']?.safeParse('summary').success ? 'summary' : 'full' } : {}
 
+/** Whether an answer is the request for a person's approval: 202, which MCP and the command line do not show. */
+const isAsked = (body: any): boolean => body?.approval !== undefined && typeof body.next === 'string'
+
+const getSuccess = (name: string, body: unknown): number =>
+  isAsked(body) ? 202 : listRoutes(findOperation(name)!)[0]!.status
+
 const mcpCall =
   (base: string, key: string | undefined) =>
   async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
@@ -154,7 +161,7 @@ const mcpCall =
       status?: number
     }
     return {
-      status: isError ? body.status! : listRoutes(findOperation(name)!)[0]!.status,
+      status: isError ? body.status! : getSuccess(name, body),
       body,
       text,
       headers: reply.headers,
@@ -202,7 +209,7 @@ const cliCall =
     const text = stdout !== '' ? stdout : stderr
     const body = JSON.parse(text) as { status?: number }
     return {
-      status: stdout !== '' ? listRoutes(findOperation(name)!)[0]!.status : body.status!,
+      status: stdout !== '' ? getSuccess(name, body) : body.status!,
       body,
       text: text.trimEnd(),
       headers: {},
@@ -238,7 +245,8 @@ export const checked = (door: Door): Door => ({
   call: async (name, input, options) => {
     const reply = await door.call(name, input, options)
     const op = findOperation(name)!
-    if (reply.status < 300) strictOutput(op).parse(reply.body)
+    if (isAsked(reply.body)) AskedAnswer.strict().parse(reply.body)
+    else if (reply.status < 300) strictOutput(op).parse(reply.body)
     else if (![...commonErrors, ...op.errors, ...(op.dryRun ? ['conflict'] : [])].includes(reply.body.code))
       throw new Error(`${name} does not list the error ${reply.body.code}`)
     return reply

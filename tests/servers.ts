@@ -7,6 +7,7 @@ import { after } from 'node:test'
 import { pino } from 'pino'
 import { currentVersion, scopes } from '../catalog/index.ts'
 import { createDiscovery } from '../mcp/discovery.ts'
+import { defaultPolicy, type KeyPolicy } from '../catalog/policy.ts'
 import { createMcpEndpoint, type McpOptions } from '../mcp/endpoint.ts'
 import type { App } from '../server/core/app.ts'
 import type { AppOptions } from '../server/create-app.ts'
@@ -317,4 +318,11 @@ export const makeWorkspace = async (
   )
   await server.sync?.(id)
   return { id, key, staff, owner: await staff({ name: 'Owner', role: 'owner' }) }
+}
+
+/** The policy of an agent that asks nobody. */
+export const autonomous: KeyPolicy = {
+  ...defaultPolicy,
+  verbs: { send: 'allow', submit: 'allow', delete: 'allow', archive: 'allow', rotate: 'allow' },
+  operations: { webhooks_create_endpoint: 'allow', webhooks_update_endpoint: 'allow' },
 }

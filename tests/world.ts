@@ -147,6 +147,9 @@ const seedReports = async (db: Db, workspaceId: string, marker: string, now: str
   )
 }
 
+/** The key of the approvals: a key that is gone, and none of the owner's. */
+const GONE_KEY = '999999999'
+
 /** Inserts two calls that an agent asked for, and when its key sent. */
 const seedApprovals = async (
   db: Db,
@@ -159,7 +162,7 @@ const seedApprovals = async (
     await sql`
       insert into approvals (workspace_id, key_id, staff_id, operation, input, digest, door, request_id, reason,
         asked_for, view, requested_at, expires_at)
-      values (${id}, ${owner.keyId}, ${owner.staffId}, 'crm_create_group', ${input}::jsonb,
+      values (${id}, ${GONE_KEY}, ${owner.staffId}, 'crm_create_group', ${input}::jsonb,
         sha256(${input}::text::bytea), 'rest', 'req_00000000000000000000000000', ${`${marker} reason ${n}`},
         '{operation}', '{"fields": true, "channels": null}', ${now}::timestamptz,
         ${now}::timestamptz + interval '1 day')`.execute(db)

@@ -1,3 +1,4 @@
+import { defaultPolicy } from '../../catalog/policy.ts'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { currentVersion, findOperation, scopes } from '../../catalog/index.ts'
@@ -90,6 +91,12 @@ export const startWorld = async (): Promise<World> => {
       staff_id: manager.id,
       name: 'assistant',
       agent: true,
+      // The person behind the client answers, and may let data leave to the endpoint of a job.
+      policy: {
+        ...defaultPolicy,
+        operations: { webhooks_create_endpoint: 'allow' as const },
+        approval: 'client' as const,
+      },
       phones,
       api_version: currentVersion,
     }

@@ -24,6 +24,7 @@ import {
   stringFlag,
   timestampFlag,
 } from './flags.ts'
+import { pauseVerb, policyVerb, resumeVerb } from './key-policy.ts'
 import type { AdminFlags, AdminGroup, AdminSession, AdminVerb } from './verb.ts'
 
 const DEFAULT_OVERLAP = '24h'
@@ -84,13 +85,14 @@ export const overlapFlag = (flags: AdminFlags): number => {
   return ms
 }
 
-type KeyState = 'active' | 'expired' | 'revoked' | 'disabled'
+type KeyState = 'active' | 'paused' | 'expired' | 'revoked' | 'disabled'
 
 /** Whether a key is valid, and if not, why. */
 const getState = (row: AdminKeyRow, now: string, isStaffEnabled: boolean): KeyState => {
   if (row.revoked_at !== null) return 'revoked'
   if (row.expires_at !== null && row.expires_at <= now) return 'expired'
-  return isStaffEnabled ? 'active' : 'disabled'
+  if (!isStaffEnabled) return 'disabled'
+  return row.paused_at === null ? 'active' : 'paused'
 }
 
 const showKeys = async (
@@ -275,6 +277,7 @@ export const keysGroup: AdminGroup = {
         'test',
         'agent',
         'phones',
+        'policy',
         'state',
         'last_used_at',
         'expires_at',
@@ -289,6 +292,9 @@ export const keysGroup: AdminGroup = {
     },
     updateVerb,
     rotateVerb,
+    policyVerb,
+    pauseVerb,
+    resumeVerb,
     {
       name: 'revoke',
       summary: 'Revoke a key; running servers refuse it within a second',

@@ -13,7 +13,7 @@ import type { Signals } from '../signals.ts'
 import type { SecretRing } from '../secret.ts'
 import type { WebhookGuard } from '../webhooks/guard.ts'
 import type { AppState } from './app-state.ts'
-import type { FilterSettings } from './context.ts'
+import type { Actor, FilterSettings } from './context.ts'
 import type { AnyHandler, AnySettler } from './handler.ts'
 
 type AppConfig = {
@@ -82,6 +82,13 @@ export type App = AppState & {
   readonly signals: Signals
   /** The background jobs of this server. */
   readonly jobs: JobRunner
+  /** What a person decides on before a call runs (server/approvals/call-summary.ts). */
+  readonly summarizeCall: (
+    actor: Actor,
+    op: Operation,
+    input: Record<string, unknown>,
+    output: Record<string, unknown> | null,
+  ) => Promise<string[]>
   /** Where received files are kept. */
   readonly media: MediaStore | undefined
   /** How far each workspace's business time (`businessTime`) is ahead of real time. */

@@ -1,5 +1,5 @@
 import type { EventTypeId } from '../../catalog/events.ts'
-import type { Scope } from '../../catalog/index.ts'
+import type { Operation, Scope } from '../../catalog/index.ts'
 import type { KeyPolicy } from '../../catalog/policy.ts'
 import type { Role } from '../../catalog/workspace.ts'
 import type { Db } from '../../storage/database.ts'
@@ -73,6 +73,13 @@ export type Context<Emits extends EventTypeId = never> = {
   readonly attempt: number
   /** Seals and opens the cursors of this list for this key owner and these filters. */
   readonly cursors: Cursors
+  /**
+   * Returns what a person decides on before a call runs, line by line, as the actor may see it. `output`: of its dry
+   * run, null where the actor may not see that.
+   */
+  readonly summarizeCall: (op: Operation, input: Json, output: Json | null) => Promise<string[]>
+  /** Watches for events of the workspace, from now on; `wait` also returns after a while without any. */
+  readonly watchEvents: () => EventWatch
   readonly limits: () => { read: Allowance; write: Allowance }
   /** Base of every URL the service returns. */
   readonly publicUrl: string
@@ -108,6 +115,17 @@ export type FilterSettings = {
   readonly enabled: boolean
   readonly countTimeBoxMs: number
   readonly stepMs: number | undefined
+}
+
+type Json = Record<string, unknown>
+
+export type EventWatch = {
+  /**
+   * Returns at the next event since the last `wait`, or after `ms` at most; false when the server stops, so that
+   * waiting is over.
+   */
+  wait: (ms: number) => Promise<boolean>
+  close: () => void
 }
 
 export type Allowance = { limit: number; remaining: number; window_seconds: number }

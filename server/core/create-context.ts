@@ -6,6 +6,7 @@ import type { DeferredWrite } from '../../storage/deferred-write.ts'
 import type { EventRow } from '../../storage/events.ts'
 import type { RecordChange } from '../audit/entry.ts'
 import { businessTime } from '../clock.ts'
+import { watchEvents } from '../events/watch.ts'
 import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
 import { showActor } from './actor-view.ts'
@@ -68,6 +69,8 @@ export const createContext = (
     publicUrl: app.config.publicUrl,
     filters: app.config.filters,
     cursors: createCursors(app.cursorSealer, actor, op.name, input, app.now()),
+    summarizeCall: (called, given, output) => app.summarizeCall(actor, called, given, output),
+    watchEvents: () => watchEvents(app, actor.workspace.id),
     limits: () => getAllowances(app, actor),
     deferWrite: (write) => {
       pending.deferred = write

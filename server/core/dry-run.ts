@@ -40,7 +40,17 @@ const runHandler = async (
  * left behind.
  */
 export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResult> => {
-  const { output, pending } = await withRetries(async (attempt) => {
+  const { output, pending } = await rehearse(app, call)
+  await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
+  return { status: getSuccessStatus(call.op), body: JSON.stringify({ ...output, dry_run: true }) }
+}
+
+/** The same, of which the audit trail says nothing. */
+export const rehearse = async (
+  app: App,
+  call: DryRunCall,
+): Promise<{ output: Record<string, unknown>; pending: PendingWrites }> => {
+  const rehearsed = await withRetries(async (attempt) => {
     const tx = await app.db.startTransaction().execute()
     try {
       const pending: PendingWrites = { events: [] }
@@ -52,7 +62,6 @@ export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResul
     }
   })
   if (hasContactBudget(call.actor))
-    await takeContacts(app, app.db, call.actor, listContactSubjects(call.op, call.input, output))
-  await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
-  return { status: getSuccessStatus(call.op), body: JSON.stringify({ ...output, dry_run: true }) }
+    await takeContacts(app, app.db, call.actor, listContactSubjects(call.op, call.input, rehearsed.output))
+  return rehearsed
 }

@@ -36,6 +36,7 @@ export const execute = async (app: App, call: WriteCall): Promise<ExecutionResul
     const result = await run(app, call)
     if (result.replayed) await countStoredAnswer(app, call, result)
     if (!result.replayed && mayWriteEvents(call)) notifyEvents(app, toNews(call, result))
+    if (call.op.name === 'approvals_approve') app.jobs.job('approvals').wake()
     return result
   } catch (error) {
     if (error instanceof Problem && isFinal(error)) return await storeFailure(app, call, error)

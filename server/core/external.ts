@@ -20,6 +20,7 @@ import { isOutcomeUnknown, requireProviderConfigured } from '../provider/port.ts
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
+import type { Actor } from './context.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import type { CallOptions, ExternalHandler } from './handler.ts'
 import { answerOpen, notConfirmedProblem, timeoutProblem } from './open-outcomes.ts'
@@ -57,6 +58,8 @@ export type StoredIntent = {
   input: Record<string, unknown>
   keyId: string
   trace?: CallTrace
+  /** Who approved the call of an agent. */
+  approvedBy?: Actor['approvedBy']
 }
 
 /** A call whose intent is committed. */
@@ -125,6 +128,7 @@ const startCall = (app: App, call: WriteCall, handler: Handler): Promise<Start> 
       input: call.input,
       keyId: call.actor.key.id,
       trace: call.trace,
+      ...(call.actor.approvedBy ? { approvedBy: call.actor.approvedBy } : {}),
     }
     const record = toFinalRecord(app, call, 0, '')
     const giveUpAt = new Date(now + GIVE_UP_AFTER_MS).toISOString()

@@ -18,8 +18,11 @@ import { authenticate } from './steps/authenticate.ts'
 import { isConfirmed, requireConfirm } from './steps/confirm.ts'
 import { createCallDeadline, describeDatabaseError, toDatabaseProblem } from './steps/deadline.ts'
 import { requireApiAccess, requireScope, resolveApiVersion } from './steps/entitle.ts'
+import { type AgentCall, askPerson } from '../approvals/ask.ts'
+import { checkApprover } from '../approvals/check-approver.ts'
 import { isHeavy, runHeavyRead, runInHeavyTurn } from './steps/heavy-reads.ts'
 import { parseIdempotencyKey } from './steps/idempotency.ts'
+import { wouldAsk } from './steps/policy.ts'
 import { peekLimits, takeToken } from './steps/rate-limit.ts'
 import { validate } from './steps/validate.ts'
 import { type ExecutionResult, getHandler, getSuccessStatus } from './write-call.ts'
@@ -29,7 +32,8 @@ import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
 
 /** What a body gives. */
-type CallInput = Pick<CallRequest, 'input'> & Partial<Pick<CallRequest, 'idempotencyKey' | 'confirm'>>
+export type CallInput = Pick<CallRequest, 'input'> &
+  Partial<Pick<CallRequest, 'idempotencyKey' | 'confirm' | 'reason'>>
 
 /** One request, as every transport passes it in. */
 export type CallRequest = {
@@ -53,6 +57,10 @@ export type CallRequest = {
   confirm?: string | undefined
   /** The person behind the client said no there: the call never runs under this key. */
   declinedByClient?: boolean
+  /** The person behind the client confirmed the call there; only where the policy of an agent's key takes that. */
+  confirmedByClient?: boolean
+  /** Why an agent makes the call, for the person who decides on it. */
+  reason?: string | undefined
   client?: string | undefined
   /** The client's address; undefined when the call came through no socket. */
   address: string | undefined
@@ -69,6 +77,9 @@ const READ_DEADLINE_MS = 15_000
 const AUDIT_DEADLINE_MS = 1_000
 /** The response to a change follows within 30 seconds. */
 const WRITE_DEADLINE_MS = 30_000 - AUDIT_DEADLINE_MS
+
+/** An operation that waits for something does so for as long at most. */
+const MAX_WAIT_MS = 30_000
 
 /** Runs a call through every step, in this order (contract 2). Never throws. */
 export const perform = async (app: App, request: CallRequest): Promise<CallResponse> => {
@@ -110,6 +121,7 @@ const respond = async (
   try {
     const result = await runSteps(app, call, headers, progress)
     if (result.replayed) headers['Idempotent-Replayed'] = 'true'
+    if (result.approvalId) headers['Approval-Id'] = result.approvalId
     return result.status < 400
       ? { status: result.status, headers, body: result.body }
       : toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers)
@@ -159,7 +171,7 @@ const runSteps = async (
   progress: Progress,
 ): Promise<ExecutionResult> => {
   const kind = call.operation && call.operation.scope !== 'mcp:read' ? 'write' : 'read'
-  const inTime = createCallDeadline(kind === 'write' ? WRITE_DEADLINE_MS : READ_DEADLINE_MS)
+  const inTime = createCallDeadline(getDeadline(kind, call.operation))
   const actor = await inTime(() => authenticate(app, call.authorization, call.address))
   progress.actor = actor
   // Terminals show times as the workspace has them, whose clock a sandbox may have moved.
@@ -191,15 +203,26 @@ const runSteps = async (
   Object.assign(progress, { input, dryRun: isDryRun, begun: isDryRun })
   const expensive = isHeavy(op, input)
   const inTurn = <T>(work: () => Promise<T>) => inTime(() => runInHeavyTurn(app, actor, expensive, work))
-  if (isDryRun) return await inTurn(() => dryRun(app, { actor, op, input, trace }))
+  if (isApproval(op)) await inTime(() => checkApprover(app, actor, op, input))
+  if (isDryRun) {
+    if (actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input))))
+      headers['Approval'] = 'required'
+    return await inTurn(() => dryRun(app, { actor, op, input, trace }))
+  }
   const key = parseIdempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
   if (call.declinedByClient) return await inTime(() => refuse(app, { actor, op, input, trace, key }))
-  requireConfirm(op, call.confirm)
+  if (!actor.key.agent) requireConfirm(op, call.confirm)
   Object.assign(progress, { begun: true, key })
   await inTime(() => takePhoneBudget(app, actor, op, input))
-  const fresh = call.idempotencyKey === undefined
-  const result = await inTurn(() => execute(app, { actor, op, input, trace, key, fresh }))
+  const given = call.idempotencyKey !== undefined
+  if (actor.key.agent) {
+    const asked = await inTurn(() =>
+      askPerson(app, toAgentCall(call, { actor, op, input, trace, key, given })),
+    )
+    if (asked) return asked
+  }
+  const result = await inTurn(() => execute(app, { actor, op, input, trace, key, fresh: !given }))
   return app.settlers[op.name] ? await settle(app, actor, op, input, result) : result
 }
 
@@ -222,6 +245,16 @@ const settle = async (
     return result
   }
 }
+
+const isApproval = ({ scope }: Operation): boolean => scope === 'approvals:write'
+
+const toAgentCall = (
+  { reason, confirmedByClient = false }: CallRequest,
+  call: Omit<AgentCall, 'reason' | 'isConfirmed'>,
+): AgentCall => ({ ...call, reason, isConfirmed: confirmedByClient })
+
+const getDeadline = (kind: 'read' | 'write', op: Operation | undefined): number =>
+  kind === 'write' ? WRITE_DEADLINE_MS : READ_DEADLINE_MS + (op?.waits ? MAX_WAIT_MS : 0)
 
 const executeRead = async (
   app: App,

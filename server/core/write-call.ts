@@ -47,6 +47,8 @@ export type ExecutionResult = {
   replayed?: boolean
   problem?: Problem
   isOwed?: boolean
+  /** A person decides on the call: the request for that. */
+  approvalId?: string
 }
 
 type ErasedHandler = LocalHandler<unknown> | ExternalHandler<unknown>

@@ -43,6 +43,9 @@ export type DoorEvent = {
 export const getHeader = (event: DoorEvent, name: string): string | undefined =>
   event.req.headers.get(name) ?? undefined
 
+/** A reason may be percent-encoded UTF-8, since headers hold ASCII. */
+const decodeReason = (text: string | undefined): string | undefined => text && decodeParameter(text)
+
 export const toCallRequest = (
   app: App,
   event: DoorEvent,
@@ -58,6 +61,7 @@ export const toCallRequest = (
   apiVersion: getHeader(event, 'api-version'),
   idempotencyKey: getHeader(event, 'idempotency-key'),
   confirm: getHeader(event, 'api-confirm'),
+  reason: decodeReason(getHeader(event, 'api-reason')),
   client: getHeader(event, 'user-agent'),
   address: getClientAddress(app, event.req as Request),
   ...options,

@@ -45,6 +45,7 @@ export const headers: Record<string, Part> = {
       enum: ['true'],
     },
   ),
+  'Approval-Id': textHeader('The request that a person decides on.', '12'),
   Location: textHeader('URL of the file.', 'https://files.example.com/invoice.pdf', { format: 'uri' }),
   'WWW-Authenticate': textHeader('The authentication scheme.', 'Bearer'),
 }
@@ -106,6 +107,24 @@ export const dryRunParameter: Part = {
   description: 'The same as `dry_run` in the body.',
   schema: { type: 'boolean' },
   example: true,
+}
+
+export const reasonParameter: Part = {
+  name: 'Api-Reason',
+  in: 'header',
+  required: false,
+  description: 'Why an AI agent makes the call, for the person who decides on it; percent-encoded UTF-8.',
+  schema: { type: 'string', maxLength: 1000 },
+}
+
+/** The answer to a call of an AI agent on which a person decides. */
+export const askedResponse: Part = {
+  description:
+    "Only with the key of an AI agent: a person decides on the call (the key's policy); nothing was changed.",
+  headers: {
+    ...refHeaders([...commonHeaders, ...limitHeaders, 'Idempotency-Key', 'Approval-Id']),
+  },
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Asked' } } },
 }
 
 export const confirmParameter = (verb: string): Part => ({

@@ -1,3 +1,4 @@
+import { AskedAnswer } from '../../catalog/approvals.ts'
 import { commonErrors, type ErrorCode } from '../../catalog/errors.ts'
 import { currentVersion } from '../../catalog/index.ts'
 import { type JsonSchema, toJsonSchema, mapSchemas } from '../../catalog/json-schema.ts'
@@ -9,7 +10,9 @@ import {
   listRoutes,
 } from '../../catalog/operation.ts'
 import {
+  askedResponse,
   confirmParameter,
+  reasonParameter,
   dryRunParameter,
   headers,
   parameters,
@@ -38,6 +41,7 @@ export const createOpenapi = (
 ): Part => {
   const draft: Draft = { publicUrl, paths: {}, schemas: {}, responses: {} }
   const described = operations.map((op) => describeOperation(draft, op))
+  if (operations.some(mayBeAsked)) addAsked(draft)
   const records = Object.entries(draft.schemas)
   for (const each of described) nameOutput(draft, each, records)
   for (const each of described) addRoutes(draft, each)
@@ -74,6 +78,14 @@ export const createOpenapi = (
       responses: draft.responses,
     },
   }
+}
+
+/** Adds the answer to a call on which a person decides. */
+const addAsked = (draft: Draft): void => {
+  const { schema, definitions } = toJsonSchema(AskedAnswer)
+  for (const [name, record] of Object.entries({ ...definitions, Asked: schema }))
+    draft.schemas[name] = toComponents(record)
+  draft.responses['Asked'] = askedResponse
 }
 
 /** Returns the components that the document refers to; linters report unused ones. */
@@ -228,6 +240,7 @@ const headerParameters = (op: Operation): Part[] => [
     : []),
   // No example here either: nobody confirms by accepting what is filled in.
   ...(op.confirm ? [confirmParameter(op.confirm)] : []),
+  ...(op.dryRun ? [reasonParameter] : []),
 ]
 
 const fieldParameters = (each: Described, route: Route): Part[] => {
@@ -318,15 +331,21 @@ const createResponses = (
   const { refs, responses } = problemResponses(codes, draft.publicUrl)
   Object.assign(draft.responses, responses)
   const examples = createExamples(op, (example) => example.output)
+  const schema =
+    status === 202 && mayBeAsked(op) ? { anyOf: [output, componentRef('schemas', 'Asked')] } : output
   return {
     [status]: {
       description: successDescriptions[status]!,
       headers: successHeaders(op.dryRun === true),
-      content: { 'application/json': { schema: output, ...(examples ? { examples } : {}) } },
+      content: { 'application/json': { schema, ...(examples ? { examples } : {}) } },
     },
+    ...(mayBeAsked(op) && status !== 202 ? { 202: componentRef('responses', 'Asked') } : {}),
     ...refs,
   }
 }
+
+/** Whether a person may be asked about calls of an agent's key. */
+const mayBeAsked = (op: Operation): boolean => op.dryRun === true && op.scope !== 'approvals:write'
 
 /**
  * Returns the codes that cannot occur in a documented request: its method is allowed, and the body of a GET

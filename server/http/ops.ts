@@ -1,7 +1,7 @@
 import { isObject } from '../../catalog/values.ts'
 import type { Operation } from '../../catalog/index.ts'
 import type { App } from '../core/app.ts'
-import { type CallRequest, perform } from '../core/perform.ts'
+import { type CallInput, type CallRequest, perform } from '../core/perform.ts'
 import { type FieldError, Problem } from '../core/problem.ts'
 import { mergeGiven } from '../core/merge-given.ts'
 import { normalizeConfirm } from '../core/steps/confirm.ts'
@@ -62,7 +62,7 @@ const readFields = (
   call: CallRequest,
   query: URLSearchParams,
   value: unknown,
-): Pick<CallRequest, 'input' | 'idempotencyKey' | 'confirm'> => {
+): CallInput => {
   if (!isObject(value)) return { input: value, idempotencyKey: call.idempotencyKey, confirm: call.confirm }
   const dryRun = mergeGiven(
     {
@@ -72,7 +72,11 @@ const readFields = (
     { at: { pointer: '#/dry_run' }, value: value['dry_run'] },
   )
   const merged: Record<string, unknown> = dryRun === undefined ? value : { ...value, dry_run: dryRun }
-  const { idempotency_key: key, confirm: verb, ...fields } = merged
+  const { idempotency_key: key, confirm: verb, ...rest } = merged
+  const { reason, ...others } = rest
+  // A field of the operation, or why an agent makes the call.
+  const isReason = typeof reason === 'string' && operation.dryRun && !('reason' in operation.input.shape)
+  const fields = isReason ? others : rest
   // What is no string, or what a read does not take, is left to validation.
   const isTaken = (given: unknown): given is string =>
     operation.scope !== 'mcp:read' && typeof given === 'string'
@@ -82,6 +86,7 @@ const readFields = (
       ...(key === undefined || isTaken(key) ? {} : { idempotency_key: key }),
       ...(verb === undefined || isTaken(verb) ? {} : { confirm: verb }),
     },
+    ...(typeof reason === 'string' ? { reason } : {}),
     idempotencyKey: mergeGiven(
       { at: { header: 'Idempotency-Key' }, value: call.idempotencyKey },
       { at: { pointer: '#/idempotency_key' }, value: isTaken(key) ? key : undefined },

@@ -1,4 +1,5 @@
 import { contactReadsJob } from '../audit/contact-reads.ts'
+import { approvalsJob } from '../approvals/run.ts'
 import { channelDeliveriesJob } from '../channels/delivery-job.ts'
 import { refreshClocks } from '../clock.ts'
 import type { App } from '../core/app.ts'
@@ -63,6 +64,7 @@ export const declareBackgroundJobs = (app: App, sandboxControl: SandboxControl |
     channelDeliveriesJob(app),
     webhookDeliveriesJob(app),
     webhookDeliveryRetentionJob(app),
+    approvalsJob(app),
     reconciliationJob(app),
     providerHealthJob(app),
     staffReportsJob(app),

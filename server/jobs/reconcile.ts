@@ -38,7 +38,7 @@ export const reconcileProviderCalls = async (app: App, limit = 1000): Promise<nu
 const settle = async (app: App, open: OpenCall): Promise<void> => {
   const { workspace_id: workspaceId, operation, key, lease, over } = open
   const op = app.operations.find(({ name }) => name === operation)
-  const { intent, input, keyId, trace = untraced } = open.intent as StoredIntent
+  const { intent, input, keyId, trace = untraced, approvedBy } = open.intent as StoredIntent
   const apiKey = await findKeyById(app.db, workspaceId, keyId)
   if (!op || !apiKey) {
     app.log.error(
@@ -47,7 +47,7 @@ const settle = async (app: App, open: OpenCall): Promise<void> => {
     )
     return
   }
-  const call = { actor: toActor(apiKey), op, input, key, trace }
+  const call = { actor: { ...toActor(apiKey), ...(approvedBy ? { approvedBy } : {}) }, op, input, key, trace }
   const handler = app.handlers[op.name] as ExternalHandler<unknown>
   try {
     const result = await settleOpenCall(app, call, handler, { intent, lease }, over)

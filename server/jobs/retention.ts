@@ -5,6 +5,7 @@ import { deleteExpiredOauth, revokeUnusableGrants } from '../../storage/oauth.ts
 import { deletePastPhones } from '../../storage/phone-budgets.ts'
 import { deleteProviderUpdatesBefore } from '../../storage/provider-updates.ts'
 import { deleteIdleBuckets } from '../../storage/rate-limits.ts'
+import { deleteOldApprovals } from '../approvals/run.ts'
 import type { App } from '../core/app.ts'
 import { deleteOldEvents } from '../events/retention.ts'
 import { deleteInBatches } from './delete-in-batches.ts'
@@ -62,4 +63,5 @@ export const retentionJobs = (app: App): JobDefinition[] => [
   retentionJob('event-retention', (signal) => deleteOldEvents(app, signal)),
   retentionJob('audit-retention', (signal) => deleteOldAudit(app, signal)),
   ...(app.config.oauth ? [retentionJob('oauth-retention', (signal) => deleteOldOauth(app, signal))] : []),
+  retentionJob('approval-retention', (signal) => deleteOldApprovals(app, signal)),
 ]

@@ -7,6 +7,7 @@ export type JobName =
   | 'provider-updates'
   | 'media-downloads'
   | 'channel-deliveries'
+  | 'approvals'
   | 'webhook-deliveries'
   | 'webhook-delivery-retention'
   | 'provider-call-reconciliation'
@@ -23,6 +24,7 @@ export type JobName =
   | 'audit-retention'
   | 'contact-reads'
   | 'oauth-retention'
+  | 'approval-retention'
 
 /** What a run returns; every field is optional. */
 type JobRunResult = {

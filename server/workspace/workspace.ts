@@ -1,4 +1,5 @@
 import { channelTypes } from '../../catalog/channels.ts'
+import { defaultPolicy } from '../../catalog/policy.ts'
 import { fold } from '../../storage/text.ts'
 import { readChannelHealth } from '../../storage/channel-health.ts'
 import { type ChannelRow, readChannels, readStaff, readTeams } from '../../storage/workspace.ts'
@@ -37,6 +38,9 @@ export const whoami: Handler<'workspace_whoami'> = async ({
     test: key.test,
     api_version: key.apiVersion,
     expires_at: key.expiresAt,
+    agent: key.agent,
+    phones: key.phones,
+    policy: key.agent ? (key.policy ?? defaultPolicy) : null,
   },
   limits: limits(),
 })

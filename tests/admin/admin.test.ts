@@ -159,7 +159,7 @@ describe('wcrm admin', () => {
     assert.deepEqual((await succeed('keys', 'list', ...dataFlags)).data, [listed])
     const all = ['keys', 'create', '--staff', '1', '--scopes', 'all', ...dataFlags]
     const persons = await succeed(...all)
-    assert.deepEqual([persons.scopes.length, persons.phones], [5, true])
+    assert.deepEqual([persons.scopes.length, persons.phones], [6, true])
     assert.equal((await succeed(...all, '--agent', '--phones')).phones, true)
     await fail(2, /--phones is for keys of AI agents/, ...all, '--phones')
   })

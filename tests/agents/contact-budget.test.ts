@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import { callAs, doAs } from '../calls.ts'
 import { doorsOf, everyDatabase, type Reply } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
-import { makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
+import { autonomous, makeWorkspace, startSharedServers, type TestServer } from '../servers.ts'
 
 /* What the key of an AI agent may see of contacts in a day. */
 
@@ -26,7 +26,7 @@ const createScene = async (server: TestServer, count = 5, limit = LIMIT) => {
   const conversations: { id: string }[] = []
   for (const contactId of contacts.slice(0, 4))
     conversations.push(await plantConversation(server, workspace.id, { contactId }))
-  const options = { agent: true, phones: false, contacts_per_day: limit, name: 'Mara' }
+  const options = { agent: true, policy: autonomous, phones: false, contacts_per_day: limit, name: 'Mara' }
   const { key, keyId } = await workspace.key(workspace.owner.staffId, options)
   return { workspace, owner, contacts, conversations, key, keyId, call: callAs(server, key) }
 }

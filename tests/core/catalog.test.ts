@@ -113,7 +113,10 @@ describe('Catalog', () => {
   for (const op of operations)
     describe(op.name, () => {
       it('name, scope, version and summary are well-formed', () => {
-        assert.match(op.name, /^(workspace|crm|messaging|inbox|webhooks|events|reports|audit)_[a-z_]+$/)
+        assert.match(
+          op.name,
+          /^(workspace|crm|messaging|inbox|webhooks|events|reports|audit|approvals)_[a-z_]+$/,
+        )
         assert.ok(scopes.includes(op.scope))
         assert.ok((apiVersions as readonly string[]).includes(op.since))
         assert.match(op.summary, /^[A-Z].*[^.]$/s)
@@ -195,6 +198,8 @@ describe('Catalog', () => {
 
 /** Events that no operation causes: they come from the provider or from the webhook delivery job. */
 const emittedElsewhere = [
+  // By any change that a person decides on.
+  'approval.requested/1',
   'conversation.created/1',
   'message.',
   'template.status_changed/1',

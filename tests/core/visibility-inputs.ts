@@ -286,5 +286,10 @@ export const probes: Readonly<Record<OperationName, (world: TwinWorld) => Inputs
     { ...ALL_TIME, limit: 1 },
     { from: '2026-01-01', to: '2026-01-31' },
   ],
+  approvals_list: () => [{}, { status: 'pending' }],
+  approvals_get: ({ ids }) => withEachId('approval_id', ids['approvals']![0]!),
+  approvals_approve: ({ ids }) => withEachId('approval_id', ids['approvals']![0]!, { text: 'x' }),
+  approvals_decline: ({ ids }) => withEachId('approval_id', ids['approvals']![0]!),
+  approvals_cancel: ({ ids }) => withEachId('approval_id', ids['approvals']![0]!),
   audit_list: () => [{}, { target_id: HIDDEN_ID }, { limit: 1 }],
 }

@@ -6,7 +6,7 @@ import { findOrInsertBroadcast } from '../../storage/demo.ts'
 import { insertEvents } from '../../storage/events.ts'
 import { insertMessages } from '../../storage/messages.ts'
 import { doAs } from '../calls.ts'
-import { makeWorkspace, type TestServer } from '../servers.ts'
+import { autonomous, makeWorkspace, type TestServer } from '../servers.ts'
 import { seedWorld, type World } from '../world.ts'
 
 /** What may be hidden from a viewer. */
@@ -83,7 +83,10 @@ export const seedTwin = async (server: TestServer, viewer: Viewer, second: boole
   const channels = seeded.ids['channels']!.toReversed()
   const { key, staffId } = await workspace.staff(
     { name: 'Viewer', role: 'agent', ...viewer.staff, channel_ids: viewer.limited ? channels : null },
-    { ...(viewer.test ? { test: true } : {}), ...(viewer.agent ? { agent: true, phones: false } : {}) },
+    {
+      ...(viewer.test ? { test: true } : {}),
+      ...(viewer.agent ? { agent: true, phones: false, policy: autonomous } : {}),
+    },
   )
   await setNextIds(server, FIRST_HIDDEN_ID)
   if (differs('channels')) await seedHiddenChannel(scene, staffId, lonerId)

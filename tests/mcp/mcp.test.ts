@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { z } from 'zod'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { catalog, type Operation, scopes } from '../../catalog/index.ts'
 import { toInlinedJsonSchema, toJsonSchema } from '../../catalog/json-schema.ts'
 import { createTool } from '../../mcp/tools.ts'
 import { listOperations, listToolsetNames } from '../../mcp/toolsets.ts'
 
 const operations: readonly Operation[] = catalog
 const tools = operations.map(createTool)
-const everyScope = ['mcp:read', 'crm:write', 'messaging:write', 'webhooks:write', 'inbox:write'] as const
+const everyScope = scopes
 
 describe('MCP tools', () => {
   for (const tool of tools) {

@@ -5,7 +5,7 @@ import { callAs, doAs } from '../calls.ts'
 import { everyDatabase, everyDoor, type Scene } from '../doors.ts'
 import { plantConversation } from '../inbox/conversations.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
-import { makeWorkspace, type TestKey, type TestServer, type TestWorkspace } from '../servers.ts'
+import { autonomous, makeWorkspace, type TestKey, type TestServer, type TestWorkspace } from '../servers.ts'
 
 const SUMMARY = 'reports_workspace_summary'
 let clock = '2026-10-07T12:00:00.000Z'
@@ -14,7 +14,7 @@ const at = (time: string): string => `2026-10-07T${time}.000Z`
 
 /** Creates a staff member with a key of an AI agent and one of a person. */
 const hireAgent = async (workspace: TestWorkspace): Promise<{ agent: TestKey; self: TestKey }> => {
-  const agent = await workspace.staff({ name: 'Bot', role: 'agent' }, { agent: true })
+  const agent = await workspace.staff({ name: 'Bot', role: 'agent' }, { agent: true, policy: autonomous })
   return { agent, self: await workspace.key(agent.staffId) }
 }
 

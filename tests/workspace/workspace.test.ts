@@ -34,10 +34,20 @@ everyDoor('workspace_whoami', (test) => {
       key: {
         id: workspace.owner.keyId,
         name: null,
-        scopes: ['mcp:read', 'crm:write', 'messaging:write', 'webhooks:write', 'inbox:write'],
+        scopes: [
+          'mcp:read',
+          'crm:write',
+          'messaging:write',
+          'webhooks:write',
+          'inbox:write',
+          'approvals:write',
+        ],
         test: false,
         api_version: '2026-10-01',
         expires_at: null,
+        agent: false,
+        phones: true,
+        policy: null,
       },
     })
     for (const { limit, remaining, window_seconds: seconds } of [limits.read, limits.write]) {

@@ -2,12 +2,14 @@ import { apiVersions, type Operation } from '../../../catalog/index.ts'
 import { isAddressAllowed } from '../../client-address.ts'
 import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
+import { requireActive } from './policy.ts'
 
 /**
- * Throws 403 when the key may not be used from the client's address, or when the plan does not include API
+ * Throws 403 when the key is paused or may not be used from the client's address, or when the plan does not include API
  * access.
  */
 export const requireApiAccess = (actor: Actor, address: string | undefined): void => {
+  requireActive(actor)
   const { allowFrom } = actor.key
   if (allowFrom !== null && !isAddressAllowed(allowFrom, address)) {
     throw new Problem(
@@ -44,7 +46,7 @@ export const resolveApiVersion = (actor: Actor, requested: string | undefined): 
 
 /** Throws 403 when the key does not hold the operation's scope. */
 export const requireScope = (actor: Actor, op: Operation): void => {
-  if (!actor.key.scopes.includes(op.scope)) {
+  if (!actor.key.scopes.includes(op.scope) && !(op.ownByAgents && actor.key.agent)) {
     throw new Problem(
       'insufficient_scope',
       `${op.name} needs the scope ${op.scope}; this key holds ${actor.key.scopes.join(', ') || 'none'}.`,

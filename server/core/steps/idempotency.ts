@@ -14,6 +14,9 @@ export const RECORD_TTL_MS = 24 * 60 * 60 * 1000
 
 const KEY_PATTERN = /^[A-Za-z0-9._:-]{8,128}$/
 
+/** Under which approved calls of AI agents run (server/approvals/). */
+const RESERVED_KEY = /^approval-\d+$/
+
 const createKeyProblem = (code: Reason, detail: string, fix: string): Problem =>
   new Problem('invalid_input', detail, {
     reason: code,
@@ -46,6 +49,12 @@ export const parseIdempotencyKey = (op: Operation, given: string | undefined): s
       'The Idempotency-Key is an API key, which must not be stored.',
       'Send a UUID, for example, and the API key in the Authorization header.',
     )
+  if (RESERVED_KEY.test(key))
+    throw createKeyProblem(
+      'idempotency_key_invalid',
+      'Keys of this form are kept for approved calls.',
+      'Send a UUID, for example.',
+    )
   if (KEY_PATTERN.test(key)) return key
   throw createKeyProblem(
     'idempotency_key_invalid',
@@ -75,12 +84,15 @@ export const stillRunningProblem = (): Problem =>
 /** Throws 400 when the record with this key is of a different request. */
 export const requireSameRequest = (record: IdempotencyRecord, fingerprint: Buffer): void => {
   if (Buffer.compare(Buffer.from(record.fingerprint), fingerprint) === 0) return
-  throw createKeyProblem(
+  throw keyReusedProblem(record.operation)
+}
+
+export const keyReusedProblem = (operation: string): Problem =>
+  createKeyProblem(
     'idempotency_key_reused',
-    `This Idempotency-Key was used for a different ${record.operation} request.`,
+    `This Idempotency-Key was used for a different ${operation} request.`,
     'Send a fresh key for a new request.',
   )
-}
 
 type StoredResponseKey = { actor: Actor; op: Operation; key: string }
 

@@ -1,0 +1,285 @@
+import { z } from 'zod'
+import { Id, list, page, Timestamp } from './fields.ts'
+import { defineOperation } from './operation.ts'
+
+const since = '2026-10-01'
+
+export const approvalStatuses = [
+  'pending',
+  'approved',
+  'done',
+  'failed',
+  'declined',
+  'expired',
+  'cancelled',
+] as const
+export type ApprovalStatus = (typeof approvalStatuses)[number]
+
+/** Why a person is asked: the decision for the verb or the operation, or the bounds that are not met. */
+export const askReasons = [
+  'verb',
+  'operation',
+  'window_open',
+  'assigned',
+  'templates',
+  'sends_per_hour',
+  'hours',
+] as const
+export type AskReason = (typeof askReasons)[number]
+
+const Person = z.object({
+  id: Id.describe('Staff id.'),
+  name: z.string().nullable().describe('Name; null when the staff member is gone.'),
+})
+
+export const Approval = z
+  .object({
+    id: Id.describe('Approval id.'),
+    status: z
+      .enum(approvalStatuses)
+      .describe(
+        '`pending`: nobody has decided. `approved`: it is about to run, or runs. `done`: it ran. `failed`: ' +
+          'approved, but refused or failed when it ran; `outcome` says why. `declined`, `expired`, ' +
+          '`cancelled`: it never runs.',
+      ),
+    operation: z.string().describe('The operation that the agent called.'),
+    asked_by: z
+      .object({
+        staff: Person.describe('Staff member of the key.'),
+        key: z
+          .object({
+            id: Id.describe('Key id.'),
+            name: z.string().nullable().describe('Name of the key.'),
+          })
+          .describe('Key of the agent.'),
+      })
+      .describe('Who asks.'),
+    reason: z.string().nullable().describe('Why, in the words of the agent.'),
+    asked_for: z
+      .array(z.enum(askReasons))
+      .describe('Why a person is asked: by the policy of the key, or a bound of it that is not met.'),
+    contact: z
+      .object({ id: Id.describe('Contact id.'), name: z.string().nullable().describe('Name.') })
+      .nullable()
+      .describe('The customer; null when it is about none, or about several.'),
+    requested_at: Timestamp.describe('When the agent called.'),
+    expires_at: Timestamp.describe('Until when it can be decided.'),
+    decided_by: Person.nullable().describe('Who decided.'),
+    decided_at: Timestamp.nullable().describe('When.'),
+    note: z.string().nullable().describe('What the person tells the agent.'),
+    outcome: z
+      .object({
+        status: z.int().describe('HTTP status of its answer.'),
+        code: z.string().nullable().describe('Error code; null when it succeeded.'),
+        reason: z.string().nullable().describe('Reason of the error.'),
+        detail: z.string().nullable().describe('What went wrong.'),
+      })
+      .nullable()
+      .describe('How it ended when it ran.'),
+    ended_at: Timestamp.nullable().describe('When it ended.'),
+  })
+  .meta({ id: 'Approval' })
+
+const ApprovalDetail = Approval.extend({
+  summary: z
+    .array(z.string())
+    .describe(
+      'What a person decides on, a line each: customer, channel, window, and the whole text or template as ' +
+        'it would be sent. Invisible and direction characters are shown as `\\u{…}`.',
+    ),
+  input: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe('The call as the agent made it; null when it holds what the reader may not see.'),
+  edited_text: z.string().nullable().describe('The text in place of the one in the call.'),
+  preview: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe('What the dry run answered; null when it was long, or shows what the reader may not see.'),
+}).meta({ id: 'ApprovalDetail' })
+
+/** The answer 202 of a call that a person has to approve. */
+export const AskedAnswer = z.object({
+  approval: Approval.describe('The request; nothing was changed.'),
+  next: z.string().describe('What to do now.'),
+})
+
+const approval: z.input<typeof Approval> = {
+  id: '12',
+  status: 'pending',
+  operation: 'messaging_send_reply',
+  asked_by: { staff: { id: '5', name: 'Grace' }, key: { id: '9', name: 'assistant' } },
+  reason: 'The customer asks where the order is.',
+  asked_for: ['verb'],
+  contact: { id: '42', name: 'Ada Lovelace' },
+  requested_at: '2026-10-01T09:30:00.000Z',
+  expires_at: '2026-10-02T09:30:00.000Z',
+  decided_by: null,
+  decided_at: null,
+  note: null,
+  outcome: null,
+  ended_at: null,
+}
+const decided = { decided_by: { id: '1', name: 'Olivia Owner' }, decided_at: '2026-10-01T09:32:00.000Z' }
+const detail: z.input<typeof ApprovalDetail> = {
+  ...approval,
+  summary: [
+    'Send a reply in a conversation',
+    'Customer: Ada Lovelace, 15550100042, contact 42',
+    'Channel: Shop, chatapp, conversation 77',
+    'Reply window: open until 2026-10-02T08:00:00.000Z',
+    'Type: TEXT',
+    'Text: It is, it arrives today.',
+    'Recipients: 1',
+    'Dry run: no errors',
+    'Reason of the agent: The customer asks where the order is.',
+  ],
+  input: { conversation_id: '77', text: 'It is, it arrives today.' },
+  edited_text: null,
+  preview: { conversation_id: '77' },
+}
+
+const ApprovalId = Id.describe('Approval id.')
+const Note = z.string().trim().min(1).max(1000).optional().describe('What to tell the agent.')
+
+export const listApprovals = defineOperation({
+  name: 'approvals_list',
+  cli: 'approvals list',
+  routes: ['GET /v1/approvals'],
+  since,
+  stability: 'beta',
+  summary: 'List the calls of AI agents that a person decides, newest first',
+  description:
+    "An agent's key sees its own; owners, admins and managers see all, other staff those of their own keys. " +
+    'What is on a channel that the reader may not see is left out.',
+  slim: [
+    'id',
+    'status',
+    'operation',
+    'reason',
+    'contact',
+    'requested_at',
+    'expires_at',
+    'note',
+    'outcome.code',
+  ],
+  view: [
+    { path: 'id' },
+    { path: 'status' },
+    { path: 'operation' },
+    { path: 'contact.name', title: 'Customer' },
+    { path: 'asked_by.staff.name', title: 'For' },
+    { path: 'requested_at', title: 'Asked' },
+    { path: 'reason', wrap: true },
+  ],
+  scope: 'mcp:read',
+  input: z.object({
+    status: z.enum(approvalStatuses).optional().describe('Only with this status.'),
+    ...page,
+  }),
+  output: z.object(list(Approval)),
+  errors: [],
+  examples: [
+    { title: 'What waits', input: { status: 'pending' }, output: { data: [approval], next_cursor: null } },
+  ],
+})
+
+export const getApproval = defineOperation({
+  name: 'approvals_get',
+  cli: 'approvals get',
+  routes: ['GET /v1/approvals/{approval_id}'],
+  since,
+  stability: 'beta',
+  summary: 'Show a call that a person decides, and wait for the decision',
+  description: 'With `wait_seconds` it answers as soon as the call has ended, or when the time is over.',
+  scope: 'mcp:read',
+  waits: true,
+  input: z.object({
+    approval_id: ApprovalId,
+    wait_seconds: z
+      .int()
+      .min(0)
+      .max(30)
+      .default(0)
+      .describe('Wait so long for the end: 0 to 30 seconds, 0 when absent.'),
+  }),
+  output: ApprovalDetail,
+  errors: ['not_found'],
+  examples: [{ title: 'Wait for it', input: { approval_id: '12', wait_seconds: 30 }, output: detail }],
+})
+
+const change = {
+  since,
+  stability: 'beta',
+  scope: 'approvals:write',
+  dryRun: true,
+  idempotency: 'optional',
+  repeatable: true,
+  emits: ['approval.decided/1'],
+  output: z.object({ approval: Approval.describe('The request.') }),
+} as const
+
+export const approveApproval = defineOperation({
+  ...change,
+  name: 'approvals_approve',
+  cli: 'approvals approve',
+  routes: ['POST /v1/approvals/{approval_id}/approve'],
+  summary: 'Approve a call of an AI agent, so that it runs once',
+  description:
+    'With a key of a person: of an owner, admin or manager, or of the staff member of the key that asks; who ' +
+    'approves must be able to make the call. `text` replaces the text of a reply, note or caption. The call ' +
+    'then runs as the agent, under the policy and the reply window of that moment; `approvals_get` tells ' +
+    'how it ended.',
+  input: z.object({
+    approval_id: ApprovalId,
+    text: z.string().min(1).max(4096).optional().describe('The text to send in place of the one asked for.'),
+    note: Note,
+  }),
+  errors: ['not_found', 'forbidden', 'conflict', 'window_closed', 'service_unconfigured', 'upstream_error'],
+  examples: [
+    {
+      title: 'As it is',
+      input: { approval_id: '12' },
+      output: { approval: { ...approval, ...decided, status: 'approved' } },
+    },
+  ],
+})
+
+export const declineApproval = defineOperation({
+  ...change,
+  name: 'approvals_decline',
+  cli: 'approvals decline',
+  routes: ['POST /v1/approvals/{approval_id}/decline'],
+  summary: 'Decline a call of an AI agent, so that it never runs',
+  description: 'Who may approve may decline. The same call of the agent is refused for 24 hours.',
+  input: z.object({ approval_id: ApprovalId, note: Note }),
+  errors: ['not_found', 'forbidden', 'conflict'],
+  examples: [
+    {
+      title: 'With a note',
+      input: { approval_id: '12', note: 'We do not promise a day.' },
+      output: {
+        approval: { ...approval, ...decided, status: 'declined', note: 'We do not promise a day.' },
+      },
+    },
+  ],
+})
+
+export const cancelApproval = defineOperation({
+  ...change,
+  name: 'approvals_cancel',
+  cli: 'approvals cancel',
+  routes: ['POST /v1/approvals/{approval_id}/cancel'],
+  summary: 'Withdraw a call that waits for a decision',
+  description: 'An agent withdraws its own calls, with any scopes; a person what they may decide.',
+  ownByAgents: true,
+  input: z.object({ approval_id: ApprovalId }),
+  errors: ['not_found', 'forbidden', 'conflict'],
+  examples: [
+    {
+      title: 'Withdraw',
+      input: { approval_id: '12' },
+      output: { approval: { ...approval, ...decided, status: 'cancelled' } },
+    },
+  ],
+})

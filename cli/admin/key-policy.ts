@@ -1,0 +1,193 @@
+import { catalog, type ConfirmVerb } from '../../catalog/index.ts'
+import {
+  type Decision,
+  decisions,
+  defaultPolicy,
+  type KeyPolicy,
+  type PolicyBounds,
+  type Weekday,
+  weekdays,
+} from '../../catalog/policy.ts'
+import { parseDuration } from '../../server/sandbox/control/duration.ts'
+import { type AdminKeyRow, changeKey, findKeyRow } from '../../storage/admin-keys.ts'
+import { usageError } from '../error.ts'
+import type { CommandResult } from '../result.ts'
+import { choiceFlag, limitFlag, listFlag, notFoundError, parseId, stringFlag } from './flags.ts'
+import type { AdminFlags, AdminSession, AdminVerb } from './verb.ts'
+
+const verbs: readonly ConfirmVerb[] = ['send', 'submit', 'delete', 'archive', 'rotate']
+const operations = catalog.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
+const MAX_EXPIRY_MS = 30 * 24 * 60 * 60 * 1000
+
+const noSuchKey = (id: string) =>
+  notFoundError(`The workspace has no key ${id}.`, '<id>', 'List them with: wcrm admin keys list')
+
+/** Writes the decisions of `--allow`, `--ask` and `--deny`: names of verbs or of operations that change something. */
+const applyDecisions = (policy: KeyPolicy, flags: AdminFlags): void => {
+  const given = new Set<string>()
+  for (const decision of decisions)
+    for (const name of listFlag(flags, decision) ?? []) {
+      if (given.has(name)) throw usageError(`${name} is named twice.`, `--${decision}`, 'Name it once.')
+      given.add(name)
+      applyDecision(policy, decision, name)
+    }
+}
+
+const applyDecision = (policy: KeyPolicy, decision: Decision, name: string): void => {
+  const verb = verbs.find((one) => one === name)
+  if (verb) policy.verbs[verb] = decision
+  else if (operations.some((op) => op.name === name)) policy.operations[name] = decision
+  else
+    throw usageError(
+      `--${decision} does not accept "${name}".`,
+      `--${decision}`,
+      `Name a verb (${verbs.join(', ')}) or an operation that changes something, such as crm_delete_contact.`,
+    )
+}
+
+const TIME = /^([01]\d|2[0-3]):[0-5]\d$/
+
+/** Parses `mon-fri 09:00-18:00` or `mon,wed 22:00-06:00`. */
+const parseHours = (text: string): NonNullable<PolicyBounds['hours']> => {
+  const fix = "Use days and times, such as 'mon-fri 09:00-18:00' or 'sat,sun 10:00-24:00', or none."
+  const wrong = () => usageError(`--hours does not accept "${text}".`, '--hours', fix)
+  const [dayText = '', timeText = '', ...rest] = text.trim().toLowerCase().split(/\s+/)
+  const [from = '', to = ''] = timeText.split('-')
+  if (rest.length > 0 || !TIME.test(from) || !(TIME.test(to) || to === '24:00') || from === to) throw wrong()
+  const days = new Set<Weekday>()
+  for (const part of dayText.split(',')) {
+    const [first, last = first] = part.split('-').map((day) => weekdays.indexOf(day as Weekday))
+    if (first === undefined || last === undefined || first < 0 || last < 0) throw wrong()
+    for (let n = first; ; n = (n + 1) % 7) {
+      days.add(weekdays[n]!)
+      if (n === last) break
+    }
+  }
+  return { days: weekdays.filter((day) => days.has(day)), from, to }
+}
+
+const applyBounds = (bounds: PolicyBounds, flags: AdminFlags): void => {
+  if (flags['withinWindow'] === true) bounds.window_open = true
+  if (flags['assignedOnly'] === true) bounds.assigned = true
+  const templates = listFlag(flags, 'templates')
+  if (templates?.length === 1 && templates[0] === 'any') delete bounds.templates
+  else if (templates) bounds.templates = templates
+  const sends = limitFlag(flags, 'sendsPerHour')
+  if (sends === null) delete bounds.sends_per_hour
+  else if (sends !== undefined) {
+    if (sends < 1 || sends > 10_000)
+      throw usageError('--sends-per-hour must be 1 to 10000, or none.', '--sends-per-hour')
+    bounds.sends_per_hour = sends
+  }
+  const hours = stringFlag(flags, 'hours')
+  if (hours?.trim() === 'none') delete bounds.hours
+  else if (hours !== undefined) bounds.hours = parseHours(hours)
+}
+
+const applyApproval = (policy: KeyPolicy, flags: AdminFlags): void => {
+  const approval = choiceFlag(flags, 'approval', ['person', 'client'])
+  if (approval) policy.approval = approval
+  const expires = stringFlag(flags, 'expiresAfter')
+  if (expires === undefined) return
+  const ms = parseDuration(expires.trim())
+  if (ms === undefined || ms < 60_000 || ms > MAX_EXPIRY_MS)
+    throw usageError(
+      `--expires-after does not accept "${expires}".`,
+      '--expires-after',
+      'Use a duration of one minute to 30 days, such as 4h.',
+    )
+  policy.expires_after = Math.round(ms / 1000)
+}
+
+const CHANGES = [
+  'allow',
+  'ask',
+  'deny',
+  'withinWindow',
+  'assignedOnly',
+  'templates',
+  'sendsPerHour',
+  'hours',
+  'approval',
+  'expiresAfter',
+  'reset',
+]
+
+const requireAgentKey = async (session: AdminSession, argument: string): Promise<AdminKeyRow> => {
+  const id = parseId(argument, '<id>')
+  const row = await findKeyRow(await session.db(), (await session.workspace()).id, id)
+  if (!row) throw noSuchKey(id)
+  if (!row.agent)
+    throw usageError(
+      `The key ${id} is that of a person: only keys of AI agents have a policy.`,
+      '<id>',
+      'Create one with: wcrm admin keys create --agent',
+    )
+  return row
+}
+
+const showPolicy = ({ id, name, policy }: AdminKeyRow): CommandResult => ({
+  id,
+  name,
+  ...(policy ?? defaultPolicy),
+  default: policy === null,
+})
+
+export const policyVerb: AdminVerb = {
+  name: 'policy',
+  summary: 'Show or change what the key of an AI agent may do by itself; in force within a second',
+  about:
+    'Without flags it shows the policy. Reads and changes that can be undone are allowed; operations with a ' +
+    'confirm verb (send, submit, delete, archive, rotate) and those that set where webhooks go are asked: ' +
+    'a person approves each call (wcrm approvals). Where a bound of what is allowed is not met, a person is ' +
+    'asked. Flags change what they name and leave the rest.',
+  scoped: true,
+  argument: ['<id>', 'key'],
+  options: [
+    ['--allow <list>', 'verbs or operations that run without a person'],
+    ['--ask <list>', 'verbs or operations that a person approves'],
+    ['--deny <list>', 'verbs or operations that are refused'],
+    ['--within-window', 'sends run alone only inside an open reply window'],
+    ['--assigned-only', 'only conversations assigned to its staff member'],
+    ['--templates <list>', 'templates that it sends alone; any: no limit'],
+    ['--sends-per-hour <number>', 'most messages that it sends alone in any hour; none: no limit'],
+    ['--hours <times>', "when it sends alone, in the workspace's time zone: 'mon-fri 09:00-18:00', or none"],
+    ['--approval <who>', 'person: with a key of their own; client: confirmed in the MCP client suffices'],
+    ['--expires-after <duration>', 'time to decide, such as 4h (default 24h)'],
+    ['--reset', 'begin with the default policy'],
+  ],
+  run: async (session, flags, argument) => {
+    const row = await requireAgentKey(session, argument)
+    if (!CHANGES.some((name) => flags[name] !== undefined)) return showPolicy(row)
+    const policy = structuredClone(flags['reset'] === true ? defaultPolicy : (row.policy ?? defaultPolicy))
+    applyDecisions(policy, flags)
+    applyBounds(policy.bounds, flags)
+    applyApproval(policy, flags)
+    const isDefault = JSON.stringify(policy) === JSON.stringify(defaultPolicy)
+    const fields = { policy: isDefault ? null : policy }
+    const changed = await changeKey(await session.db(), (await session.workspace()).id, row.id, fields)
+    return showPolicy(changed!)
+  },
+}
+
+const createPauseVerb = (name: 'pause' | 'resume', summary: string): AdminVerb => ({
+  name,
+  summary,
+  scoped: true,
+  argument: ['<id>', 'key'],
+  run: async (session, _flags, argument) => {
+    const id = parseId(argument, '<id>')
+    const pausedAt = name === 'pause' ? session.now : null
+    const row = await changeKey(await session.db(), (await session.workspace()).id, id, {
+      paused_at: pausedAt,
+    })
+    if (!row) throw noSuchKey(id)
+    return { id: row.id, name: row.name, agent: row.agent, paused_at: row.paused_at }
+  },
+})
+
+export const pauseVerb = createPauseVerb(
+  'pause',
+  'Pause a key: every call is refused within a second, reads too, until it is resumed',
+)
+export const resumeVerb = createPauseVerb('resume', 'Resume a paused key')

@@ -1,0 +1,260 @@
+import type { AskReason } from '../../catalog/approvals.ts'
+import type { Operation } from '../../catalog/index.ts'
+import { redactApiKeys } from '../../catalog/redact.ts'
+import { findBoundFacts } from '../../storage/agent-policy.ts'
+import {
+  type ApprovalRow,
+  countPending,
+  findApproval,
+  findEarlier,
+  insertApproval,
+  type NewApproval,
+} from '../../storage/approvals.ts'
+import { insertAuditRow } from '../../storage/audit.ts'
+import { insertEvents } from '../../storage/events.ts'
+import type { CallTrace } from '../audit/entry.ts'
+import { businessTime } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import type { Actor } from '../core/context.ts'
+import { rehearse } from '../core/dry-run.ts'
+import { createEmit } from '../core/emit.ts'
+import { execute } from '../core/execute.ts'
+import { Problem } from '../core/problem.ts'
+import { computeFingerprint, keyReusedProblem } from '../core/steps/idempotency.ts'
+import { applyPolicy, getApprovalMs } from '../core/steps/policy.ts'
+import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
+import { notifyEvents } from '../events/signal.ts'
+import { toStoredView } from '../visibility/replays.ts'
+import { mayReplay, splitSecrets, toApprovedCall } from './stored-call.ts'
+import { getStatus, showApproval, toEventApproval } from './view.ts'
+
+/** A call of an agent's key, validated. */
+export type AgentCall = {
+  actor: Actor
+  op: Operation
+  input: Record<string, unknown>
+  trace: CallTrace
+  /** The idempotency key: as given, or generated. */
+  key: string
+  given: boolean
+  /** Why, in the words of the agent. */
+  reason: string | undefined
+  /** The person behind the client confirmed it there. */
+  isConfirmed: boolean
+}
+
+const DAY_MS = 86_400_000
+const MAX_PENDING = 200
+const MAX_INPUT_CHARACTERS = 256 * 1024
+const MAX_PREVIEW_CHARACTERS = 64 * 1024
+const MAX_REASON_CHARACTERS = 1000
+
+/**
+ * Applies the policy of the key to a change. Returns the answer where a person decides or has decided, and
+ * undefined where the call may run. Throws 403 `denied_by_policy` and `declined`.
+ */
+export const askPerson = async (app: App, call: AgentCall): Promise<ExecutionResult | undefined> => {
+  const { actor, op, input } = call
+  const digest = computeFingerprint(op, input)
+  const now = businessTime(app, actor.workspace.id)
+  const since = new Date(Date.parse(now) - DAY_MS).toISOString()
+  const asker = { workspaceId: actor.workspace.id, keyId: actor.key.id, staffId: actor.staff.id }
+  const { byKey, byDigest, isRecorded } = await findEarlier(app.db, asker, { key: call.key, digest, since })
+  if (byKey && Buffer.compare(Buffer.from(byKey.digest), digest) !== 0)
+    throw keyReusedProblem(byKey.operation)
+  if (byKey) return await answerEarlier(app, call, byKey)
+  // It ran before, or runs: its answer is given again.
+  if (isRecorded) return undefined
+  const askedFor = await applyPolicy(app, actor, op, input, call.isConfirmed)
+  if (askedFor.length === 0) return undefined
+  if (byDigest) return await answerEarlier(app, call, byDigest)
+  return await ask(app, call, { askedFor, digest, now })
+}
+
+const toNext = (row: ApprovalRow, status: ApprovalRow['status']): string =>
+  status === 'pending'
+    ? `A person decides on this call; nothing was changed. approvals_get with approval_id ${row.id} and ` +
+      'wait_seconds 30 waits for it. Do not call again in another way.'
+    : `This call was approved and is about to run. approvals_get with approval_id ${row.id} tells how it ended.`
+
+const answer202 = (app: App, call: AgentCall, row: ApprovalRow): ExecutionResult => {
+  const now = businessTime(app, call.actor.workspace.id)
+  return {
+    status: 202,
+    body: JSON.stringify({
+      approval: showApproval(call.actor, row, now),
+      next: toNext(row, getStatus(row, now)),
+    }),
+    approvalId: row.id,
+  }
+}
+
+/** Returns what became of an earlier request for the same call. Throws 403 `declined`. */
+const answerEarlier = async (app: App, call: AgentCall, row: ApprovalRow): Promise<ExecutionResult> => {
+  const now = businessTime(app, row.workspace_id)
+  const status = getStatus(row, now)
+  if (status === 'pending' || status === 'approved') return answer202(app, call, row)
+  if (status === 'done') {
+    const stored = toApprovedCall(row, call.actor, call.op, { ...call.input, ...row.edited })
+    if (await mayReplay(app, stored)) return await execute(app, stored)
+    throw new Problem(
+      'conflict',
+      `This call was approved, and ran at ${row.ended_at}; it does not run again.`,
+      {
+        reason: 'already_decided',
+        approval_id: row.id,
+      },
+    )
+  }
+  if (status === 'failed' && row.outcome)
+    throw new Problem(row.outcome.code as Problem['code'], row.outcome.detail, {
+      ...(row.outcome.reason === null ? {} : { reason: row.outcome.reason as never }),
+      approval_id: row.id,
+    })
+  throw declinedProblem(row, status)
+}
+
+const declinedProblem = (row: ApprovalRow, status: ApprovalRow['status']): Problem => {
+  const [detail, reason] =
+    status === 'expired'
+      ? ['Nobody decided on this call in time, so it was not made.', 'expired' as const]
+      : status === 'cancelled'
+        ? ['This call was withdrawn before anybody decided.', 'cancelled' as const]
+        : [`A person declined this call${row.note === null ? '.' : `: ${row.note}`}`, undefined]
+  return new Problem('declined', detail, {
+    ...(reason ? { reason } : {}),
+    approval_id: row.id,
+    ...(row.note === null ? {} : { note: row.note }),
+  })
+}
+
+type Asking = { askedFor: AskReason[]; digest: Buffer; now: string }
+
+/** Rehearses the call, stores it and tells who may decide. */
+const ask = async (app: App, call: AgentCall, asking: Asking): Promise<ExecutionResult> => {
+  const { actor, op, input, trace } = call
+  const workspaceId = actor.workspace.id
+  requireStorable(input)
+  if ((await countPending(app.db, workspaceId, actor.key.id)) >= MAX_PENDING)
+    throw new Problem(
+      'conflict',
+      `${MAX_PENDING} calls of this key wait for a decision. Wait until some are decided, or cancel some.`,
+      { reason: 'too_many_approvals' },
+    )
+  const { output } = await rehearse(app, { actor, op, input, trace })
+  const row = await toNewApproval(app, call, asking, output)
+  const id = await withTransaction(app, async (tx) => {
+    const inserted = await insertApproval(tx, row)
+    if (inserted === undefined) {
+      await tx.rollback().execute()
+      return undefined
+    }
+    const events: Parameters<typeof createEmit>[0] = []
+    createEmit(events, asking.now)('approval.requested/1', {
+      approval: toEventApproval({ ...row, id: inserted }, 'pending'),
+    })
+    const isOwed = await insertEvents(tx, workspaceId, events)
+    const audit = toCallAudit(
+      app,
+      { ...call, fresh: true },
+      { at: app.now(), outcome: 'refused', code: 'approval_required' },
+    )
+    if (audit) await insertAuditRow(tx, workspaceId, audit)
+    await tx.commit().execute()
+    return { inserted, isOwed }
+  })
+  // Another request for the same call was stored at the same time.
+  if (id === undefined) {
+    const asker = { workspaceId, keyId: actor.key.id, staffId: actor.staff.id }
+    const found = await findEarlier(app.db, asker, {
+      key: call.key,
+      digest: asking.digest,
+      since: asking.now,
+    })
+    const earlier = found.byKey ?? found.byDigest
+    if (!earlier)
+      throw new Problem('conflict', 'The same call was decided at the same time. Retry.', {
+        reason: 'deleted_meanwhile',
+      })
+    return await answerEarlier(app, call, earlier)
+  }
+  notifyEvents(app, { workspaceId, isOwed: id.isOwed })
+  return answer202(app, call, (await findApproval(app.db, workspaceId, id.inserted))!)
+}
+
+const requireStorable = (input: object): void => {
+  if (JSON.stringify(input).length > MAX_INPUT_CHARACTERS)
+    throw new Problem(
+      'payload_too_large',
+      `A call that a person decides may have at most ${MAX_INPUT_CHARACTERS / 1024} KiB. Split it.`,
+      { limit_bytes: MAX_INPUT_CHARACTERS },
+    )
+}
+
+const toReason = (text: string | undefined): string | null =>
+  redactApiKeys(text ?? '')
+    .replaceAll('\0', '')
+    .slice(0, MAX_REASON_CHARACTERS)
+    .toWellFormed()
+    .trim() || null
+
+const toPreview = (output: Record<string, unknown>): Record<string, unknown> | null =>
+  JSON.stringify(output).length > MAX_PREVIEW_CHARACTERS ? null : output
+
+const toNewApproval = async (
+  app: App,
+  call: AgentCall,
+  { askedFor, digest, now }: Asking,
+  output: Record<string, unknown>,
+): Promise<NewApproval> => {
+  const { actor, op, trace } = call
+  const { input, secrets } = splitSecrets(app, actor.workspace.id, call.input)
+  return {
+    workspace_id: actor.workspace.id,
+    key_id: actor.key.id,
+    staff_id: actor.staff.id,
+    operation: op.name,
+    input,
+    secrets,
+    digest,
+    idempotency_key: call.given ? call.key : null,
+    door: trace.door,
+    client: trace.client,
+    request_id: trace.requestId,
+    reason: toReason(call.reason),
+    asked_for: askedFor,
+    preview: op.secret ? null : toPreview(output),
+    view: toStoredView(actor),
+    ...(await findSubject(app, actor.workspace.id, call.input, output)),
+    requested_at: now,
+    expires_at: new Date(Date.parse(now) + getApprovalMs(actor)).toISOString(),
+  }
+}
+
+const pickText = (record: unknown, name: string): string | null => {
+  const value =
+    record !== null && typeof record === 'object' ? (record as Record<string, unknown>)[name] : null
+  return typeof value === 'string' ? value : null
+}
+
+/** Returns the contact and the channels that a call is about, which decide who may see it. */
+const findSubject = async (
+  app: App,
+  workspaceId: string,
+  input: Record<string, unknown>,
+  output: Record<string, unknown>,
+): Promise<Pick<NewApproval, 'contact_id' | 'channel_ids'>> => {
+  const conversationId = pickText(input, 'conversation_id') ?? pickText(output, 'conversation_id')
+  const facts =
+    conversationId === null ? undefined : await findBoundFacts(app.db, workspaceId, { conversationId })
+  const channelIds = [
+    facts?.channel_id ?? null,
+    pickText(input, 'channel_id'),
+    pickText(output['message'], 'channel_id'),
+    pickText(output['short_link'], 'channel_id'),
+  ].filter((id) => id !== null)
+  return {
+    contact_id: facts?.contact_id ?? pickText(input, 'contact_id'),
+    channel_ids: [...new Set(channelIds)],
+  }
+}

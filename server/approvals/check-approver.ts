@@ -1,0 +1,73 @@
+import { findOperation, type Operation } from '../../catalog/index.ts'
+import { type ApprovalRow, findApproval } from '../../storage/approvals.ts'
+import { businessTime } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import type { Actor } from '../core/context.ts'
+import { rehearse } from '../core/dry-run.ts'
+import { invalidField, Problem } from '../core/problem.ts'
+import { requireScope } from '../core/steps/entitle.ts'
+import { validate } from '../core/steps/validate.ts'
+import { toRunInput } from './stored-call.ts'
+import { canSeeApproval, getStatus } from './view.ts'
+
+/**
+ * Throws 403 `not_approver` unless this key decides on a request: of a person, who is an owner, admin or manager
+ * or the staff member of the asking key.
+ */
+export const requireApprover = (actor: Actor, row: ApprovalRow): void => {
+  const { key, staff } = actor
+  const detail = key.agent
+    ? "An AI agent's key decides on nothing. Ask a person."
+    : key.id === row.key_id
+      ? 'The key that asks does not decide. Use a key of a person.'
+      : staff.role === 'agent' && staff.id !== row.staff_id
+        ? 'Owners, admins and managers decide on this, and the staff member of the key that asks.'
+        : undefined
+  if (detail !== undefined) throw new Problem('forbidden', detail, { reason: 'not_approver' })
+}
+
+/** Returns the fields that an approver's text replaces; null without one. Throws 400. */
+export const toEdits = (
+  op: Operation,
+  row: ApprovalRow,
+  text: string | undefined,
+): Record<string, unknown> | null => {
+  if (text === undefined) return null
+  const field = ['text', 'caption'].find((name) => typeof row.input[name] === 'string')
+  if (field === undefined)
+    throw invalidField('text', 'not_allowed', `cannot be given: ${op.name} has no text here`, {
+      fix: 'Leave it out, or decline with a note that says what to change.',
+    })
+  return { [field]: text }
+}
+
+/**
+ * Checks, before an approval is written, that the approver could make the call: it is rehearsed with their rights,
+ * and with their text. Throws what the call would, such as 409 `window_closed`; then it stays to be decided.
+ */
+export const checkApprover = async (
+  app: App,
+  actor: Actor,
+  op: Operation,
+  input: Record<string, unknown>,
+): Promise<void> => {
+  if (op.name !== 'approvals_approve') return
+  const workspaceId = actor.workspace.id
+  const row = await findApproval(app.db, workspaceId, String(input['approval_id']))
+  // What comes of these is the handler's to say.
+  if (!row || !canSeeApproval(actor, row)) return
+  requireApprover(actor, row)
+  if (getStatus(row, businessTime(app, workspaceId)) !== 'pending') return
+  const target = findOperation(row.operation)
+  if (!target) return
+  requireScope(actor, target)
+  const edits = toEdits(target, row, input['text'] as string | undefined)
+  const asked = toRunInput(app, row)
+  if (edits) validate(target, { ...asked, ...edits })
+  await rehearse(app, {
+    actor,
+    op: target,
+    input: { ...asked, ...edits },
+    trace: { door: row.door, client: row.client, requestId: row.request_id, confirmed: true },
+  })
+}

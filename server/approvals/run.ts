@@ -1,0 +1,170 @@
+import { findOperation } from '../../catalog/index.ts'
+import {
+  type ApprovalRow,
+  claimApproved,
+  decideApproval,
+  deleteApprovalsBefore,
+  endApproval,
+  findApproval,
+  findNextRun,
+  lockExpired,
+  postponeApproved,
+} from '../../storage/approvals.ts'
+import type { EventRow } from '../../storage/events.ts'
+import { findLiveKeyById } from '../../storage/keys.ts'
+import { businessTime } from '../clock.ts'
+import type { App } from '../core/app.ts'
+import { createEmit } from '../core/emit.ts'
+import { execute } from '../core/execute.ts'
+import { Problem } from '../core/problem.ts'
+import { toActor } from '../core/steps/authenticate.ts'
+import { requireScope } from '../core/steps/entitle.ts'
+import { applyPolicyToApproved, requireActive } from '../core/steps/policy.ts'
+import { withTransaction } from '../core/write-call.ts'
+import { insertAllEvents, notifyEvents } from '../events/signal.ts'
+import { deleteInBatches } from '../jobs/delete-in-batches.ts'
+import { errorLogDetails } from '../jobs/log-details.ts'
+import { daysAgo } from '../jobs/partitions.ts'
+import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
+import { takePhoneBudget } from '../visibility/phone-budget.ts'
+import { mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
+import { toEventApproval } from './view.ts'
+
+/** Longer than a call may take, so that an expired lease means that its server died. */
+const LEASE_SECONDS = 45
+const BATCH_SIZE = 8
+const MAX_RETRY_SECONDS = 600
+const RETENTION_DAYS = 30
+
+/** How an approved call ended; undefined when that is still open. */
+type Ending = { status: 'done' | 'failed'; answer: number; outcome: object | null } | undefined
+
+/** Problems that a later attempt may not meet, or that leave open what became of the call. */
+const isTransient = (problem: Problem): boolean =>
+  problem.status >= 500
+    ? (problem.code !== 'upstream_error' && problem.code !== 'service_unconfigured') ||
+      problem.leavesOpen ||
+      problem.extras.reason === 'outcome_unknown'
+    : problem.extras.reason === 'still_running' || problem.extras.reason === 'deleted_meanwhile'
+
+const toFailed = (problem: Problem): Ending => ({
+  status: 'failed',
+  answer: problem.status,
+  outcome: { code: problem.code, reason: problem.extras.reason ?? null, detail: problem.message },
+})
+
+/**
+ * Runs an approved call as the agent that asked for it, with the rights and under the policy of this moment. Its
+ * idempotency key makes sure that it runs once, whichever server begins it, and again after a crash.
+ */
+const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise<Ending> => {
+  const op = findOperation(row.operation)
+  const key = await findLiveKeyById(app.db, row.workspace_id, row.key_id, app.now())
+  if (!op || !key)
+    return toFailed(new Problem('forbidden', 'The key that asked is revoked, expired or disabled.'))
+  const call = toApprovedCall(row, toActor(key), op, toRunInput(app, row))
+  const hasRun = row.attempts > 1 && (await mayReplay(app, call))
+  if (!hasRun) {
+    if (isLate)
+      return toFailed(
+        new Problem('declined', 'No server could run the call for too long after it was approved.', {
+          reason: 'expired',
+        }),
+      )
+    requireActive(call.actor)
+    requireScope(call.actor, op)
+    await applyPolicyToApproved(app, call.actor, op, call.input, row.asked_for)
+    await takePhoneBudget(app, call.actor, op, call.input)
+  }
+  const result = await execute(app, call)
+  if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }
+  const problem =
+    result.problem ??
+    (({ code, detail, extras }) => new Problem(code, detail, extras))(
+      JSON.parse(result.body) as { code: Problem['code']; detail: string; extras: Problem['extras'] },
+    )
+  return toFailed(problem)
+}
+
+const settle = async (
+  app: App,
+  {
+    workspace_id: workspaceId,
+    id,
+    attempts,
+    is_late: isLate,
+  }: Awaited<ReturnType<typeof claimApproved>>[number],
+): Promise<void> => {
+  const retryIn = Math.min(2 ** Math.min(attempts, 10), MAX_RETRY_SECONDS)
+  let ending: Ending
+  try {
+    const row = await findApproval(app.db, workspaceId, id)
+    if (!row) return
+    ending = await runApproved(app, row, isLate)
+  } catch (error) {
+    if (error instanceof Problem && !isTransient(error)) ending = toFailed(error)
+    else app.log.warn({ approval: id, ...errorLogDetails(error) }, 'An approved call did not end; retrying')
+  }
+  if (ending === undefined) await postponeApproved(app.db, workspaceId, id, retryIn)
+  else await endApproval(app.db, workspaceId, id, { ...ending, now: businessTime(app, workspaceId) })
+  notifyEvents(app, { workspaceId, isOwed: false })
+}
+
+/** Runs approved calls whose time has come. Returns how many. */
+const runAllApproved = async (app: App, signal: AbortSignal): Promise<number> => {
+  for (let count = 0; ;) {
+    if (signal.aborted) return count
+    const batch = await claimApproved(app.db, LEASE_SECONDS, BATCH_SIZE)
+    await Promise.all(batch.map((claimed) => settle(app, claimed)))
+    count += batch.length
+    if (batch.length < BATCH_SIZE) return count
+  }
+}
+
+/** Ends requests on which nobody decided in time. Returns how many. */
+export const expireApprovals = async (app: App): Promise<number> => {
+  const expired = await withTransaction(app, async (tx) => {
+    const rows = await lockExpired(tx, app.now(), app.clockOffsets, 100)
+    const events = new Map<string, EventRow[]>()
+    for (const { workspace_id: workspaceId, id } of rows) {
+      const now = businessTime(app, workspaceId)
+      const row = (await findApproval(tx, workspaceId, id))!
+      await decideApproval(tx, workspaceId, id, {
+        status: 'expired',
+        now,
+        staffId: null,
+        keyId: null,
+        note: null,
+        edited: null,
+        runSeconds: 0,
+      })
+      const own = events.get(workspaceId) ?? []
+      events.set(workspaceId, own)
+      createEmit(own, now)('approval.decided/1', {
+        approval: toEventApproval(row, 'expired'),
+        decided_by: null,
+      })
+    }
+    const news = await insertAllEvents(tx, events)
+    await tx.commit().execute()
+    return { count: rows.length, news }
+  })
+  for (const news of expired.news) notifyEvents(app, news)
+  return expired.count
+}
+
+/** Runs what was approved, also of servers that died, and ends what expired. */
+export const approvalsJob = (app: App): JobDefinition => ({
+  name: 'approvals',
+  intervalMs: getIdleMs(app),
+  run: async (signal) => {
+    const processed = await runAllApproved(app, signal)
+    await expireApprovals(app)
+    const next = await findNextRun(app.db)
+    return { processed, nextInMs: Math.min(getIdleMs(app), Math.max(200, next ?? Infinity)) }
+  },
+})
+
+/** Deletes requests that ended 30 days ago. */
+export const deleteOldApprovals = (app: App, signal?: AbortSignal): Promise<number> =>
+  deleteInBatches((limit) => deleteApprovalsBefore(app.db, daysAgo(app.now(), RETENTION_DAYS), limit), signal)

@@ -1,0 +1,81 @@
+import type { Operation } from '../../catalog/index.ts'
+import { type ApprovalRow, hasLiveRecord } from '../../storage/approvals.ts'
+import type { App } from '../core/app.ts'
+import type { Actor } from '../core/context.ts'
+import { Problem } from '../core/problem.ts'
+import type { WriteCall } from '../core/write-call.ts'
+
+/** Fields whose values are sealed wherever they are stored. */
+const SECRET_FIELDS = ['custom_headers']
+
+const toSealName = (workspaceId: string): string => `approval ${workspaceId}`
+
+type Input = Record<string, unknown>
+
+/** Splits an input into what may be read in the database, and its sealed rest; null when there is none. */
+export const splitSecrets = (
+  { webhookSealer }: Pick<App, 'webhookSealer'>,
+  workspaceId: string,
+  input: Input,
+): { input: Input; secrets: string | null } => {
+  const isSecret = (name: string): boolean => SECRET_FIELDS.includes(name)
+  const entries = Object.entries(input)
+  const secret = entries.filter(([name]) => isSecret(name))
+  return {
+    input: Object.fromEntries(entries.filter(([name]) => !isSecret(name))),
+    secrets:
+      secret.length === 0
+        ? null
+        : webhookSealer.seal(JSON.stringify(Object.fromEntries(secret)), toSealName(workspaceId)),
+  }
+}
+
+/** Returns the input that runs: as it was asked for, with what the approver edited. */
+export const toRunInput = (
+  { webhookSealer }: Pick<App, 'webhookSealer'>,
+  { workspace_id: workspaceId, input, secrets, edited }: ApprovalRow,
+): Input => {
+  const opened = secrets === null ? '{}' : webhookSealer.open(secrets, toSealName(workspaceId))
+  if (opened === undefined)
+    throw new Problem(
+      'upstream_unavailable',
+      'The call was sealed with a secret that this server was not given.',
+      { reason: 'secret_outdated' },
+    )
+  return { ...input, ...(JSON.parse(opened) as Input), ...edited }
+}
+
+/** The idempotency key under which an approved call runs, once. */
+export const toRunKey = (approvalId: string): string => `approval-${approvalId}`
+
+/** Returns an approved call as it runs: as the agent, whose approver is named. */
+export const toApprovedCall = (row: ApprovalRow, asker: Actor, op: Operation, input: Input): WriteCall => ({
+  actor: {
+    ...asker,
+    ...(row.decided_by === null
+      ? {}
+      : {
+          approvedBy: {
+            staffId: row.decided_by,
+            name: row.decided_by_name ?? '',
+            keyId: row.decided_key_id!,
+          },
+        }),
+  },
+  op,
+  input,
+  key: toRunKey(row.id),
+  trace: { door: row.door, client: row.client, requestId: row.request_id, confirmed: true },
+})
+
+/** Records that end sooner than this may be gone before they are read. */
+const REPLAY_MARGIN_MS = 60_000
+
+/** Whether the record of a run is there, so that executing the call again answers what it answered. */
+export const mayReplay = (app: App, { actor, key }: WriteCall): Promise<boolean> =>
+  hasLiveRecord(app.db, {
+    workspaceId: actor.workspace.id,
+    staffId: actor.staff.id,
+    key,
+    now: new Date(Date.parse(app.now()) + REPLAY_MARGIN_MS).toISOString(),
+  })

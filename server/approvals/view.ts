@@ -1,0 +1,84 @@
+import type { z } from 'zod'
+import type { Approval, ApprovalStatus } from '../../catalog/approvals.ts'
+import type { EventData } from '../../catalog/events.ts'
+import type { ApprovalReader, ApprovalRow } from '../../storage/approvals.ts'
+import type { Actor } from '../core/context.ts'
+import { showContactName, showQuotingText } from '../visibility/phones.ts'
+import { canSeeChannel, canSeeManagerFields, listVisibleChannels } from '../visibility/policy.ts'
+
+/** The status at this time: the job that ends what expired may not have come yet. */
+export const getStatus = (
+  { status, expires_at: expiresAt }: Pick<ApprovalRow, 'status' | 'expires_at'>,
+  now: string,
+): ApprovalStatus => (status === 'pending' && expiresAt <= now ? 'expired' : status)
+
+const isManager = ({ staff: { role } }: Actor): boolean => role !== 'agent'
+
+/** Whose requests a key may read: an agent its own, managers all, other staff those of their own keys. */
+export const toReader = (actor: Actor): ApprovalReader => ({
+  keyId: actor.key.agent ? actor.key.id : null,
+  staffId: isManager(actor) ? null : actor.staff.id,
+  channels: listVisibleChannels(actor),
+})
+
+/** Whether this reader may know of a request. What is on a channel that they do not see does not exist. */
+export const canSeeApproval = (actor: Actor, row: ApprovalRow): boolean => {
+  const { keyId, staffId, channels } = toReader(actor)
+  const isVisible =
+    channels === null ||
+    (row.channel_ids.every((id) => canSeeChannel(actor, id)) &&
+      (row.channel_ids.length > 0 || row.operation.startsWith('crm_')))
+  return (
+    (keyId === null || row.key_id === keyId) && (staffId === null || row.staff_id === staffId) && isVisible
+  )
+}
+
+/** Whether a reader sees what the agent saw: manager-only fields, and all of its channels. */
+export const seesAsMuch = (actor: Actor, { view }: ApprovalRow): boolean => {
+  const channels = listVisibleChannels(actor)
+  const seesChannels = channels === null || (view.channels?.every((id) => channels.includes(id)) ?? false)
+  return seesChannels && (!view.fields || canSeeManagerFields(actor))
+}
+
+/** Returns a request as this reader may see it. */
+export const showApproval = (actor: Actor, row: ApprovalRow, now: string): z.input<typeof Approval> => ({
+  id: row.id,
+  status: getStatus(row, now),
+  operation: row.operation,
+  asked_by: {
+    staff: { id: row.staff_id, name: row.staff_name },
+    key: { id: row.key_id, name: row.key_name },
+  },
+  reason: row.reason,
+  asked_for: row.asked_for,
+  contact:
+    row.contact_id === null ? null : { id: row.contact_id, name: showContactName(actor, row.contact_name) },
+  requested_at: row.requested_at,
+  expires_at: row.expires_at,
+  decided_by: row.decided_by === null ? null : { id: row.decided_by, name: row.decided_by_name },
+  decided_at: row.decided_at,
+  note: row.note,
+  outcome:
+    row.outcome_status === null
+      ? null
+      : {
+          status: row.outcome_status,
+          code: row.outcome?.code ?? null,
+          reason: row.outcome?.reason ?? null,
+          detail: showQuotingText(actor, row.outcome?.detail ?? null),
+        },
+  ended_at: row.ended_at,
+})
+
+/** Returns what events tell of a request: nothing of the call itself. */
+export const toEventApproval = (
+  row: Pick<ApprovalRow, 'id' | 'operation' | 'staff_id' | 'key_id' | 'expires_at'>,
+  status: ApprovalStatus,
+): EventData<'approval.requested/1'>['approval'] => ({
+  id: row.id,
+  status,
+  operation: row.operation,
+  staff_id: row.staff_id,
+  key_id: row.key_id,
+  expires_at: row.expires_at,
+})

@@ -1,0 +1,188 @@
+import type { AskReason } from '../../../catalog/approvals.ts'
+import type { Operation } from '../../../catalog/index.ts'
+import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../../catalog/policy.ts'
+import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
+import { businessTime } from '../../clock.ts'
+import { takesReplies, toWindow } from '../../inbox/window.ts'
+import type { App } from '../app.ts'
+import type { Actor } from '../context.ts'
+import { Problem } from '../problem.ts'
+
+/*
+ * What the key of an AI agent may do by itself (catalog/policy.ts). Keys of people have no policy, and pay
+ * nothing for those that have one.
+ */
+
+/** They make the service send data to addresses outside. */
+const LEAVES_THE_HOUSE = new Set(['webhooks_create_endpoint', 'webhooks_update_endpoint'])
+
+/** Throws 403 while the key is paused, for reads too. */
+export const requireActive = ({ key }: Actor): void => {
+  if (key.pausedAt === null) return
+  throw new Problem(
+    'forbidden',
+    `This key was paused at ${key.pausedAt}. On the server: wcrm admin keys resume ${key.id}.`,
+    { reason: 'key_paused' },
+  )
+}
+
+const getPolicy = ({ key }: Actor): KeyPolicy => key.policy ?? defaultPolicy
+
+/** Returns what becomes of a change, bounds aside, and why. */
+export const getDecision = (
+  actor: Actor,
+  op: Operation,
+): { decision: Decision; by: Extract<AskReason, 'verb' | 'operation'> } => {
+  // An agent approves nothing; it may withdraw what it asked for.
+  if (op.scope === 'approvals:write') return { decision: op.ownByAgents ? 'allow' : 'deny', by: 'operation' }
+  const { operations, verbs } = getPolicy(actor)
+  const own = Object.hasOwn(operations, op.name) ? operations[op.name] : undefined
+  if (own !== undefined) return { decision: own, by: 'operation' }
+  if (op.confirm !== undefined) return { decision: verbs[op.confirm] ?? 'ask', by: 'verb' }
+  return { decision: LEAVES_THE_HOUSE.has(op.name) ? 'ask' : 'allow', by: 'operation' }
+}
+
+/** Whether the answer of the person behind an MCP client suffices where a person is asked. */
+export const mayClientConfirm = (actor: Actor): boolean => getPolicy(actor).approval === 'client'
+
+/** How long a person may take to decide, in milliseconds. */
+export const getApprovalMs = (actor: Actor): number => (getPolicy(actor).expires_after ?? 86_400) * 1000
+
+const toMinutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
+
+/** Whether a time is within the hours, which may go over midnight: such a night belongs to the day it begins. */
+export const isWithinHours = (
+  { days, from, to }: NonNullable<KeyPolicy['bounds']['hours']>,
+  now: string,
+  timezone: string,
+): boolean => {
+  const time = Temporal.Instant.from(now).toZonedDateTimeISO(timezone)
+  const minute = time.hour * 60 + time.minute
+  const isDay = (dayOfWeek: number): boolean => days.includes(weekdays[(dayOfWeek + 6) % 7]!)
+  const [start, end] = [toMinutes(from), toMinutes(to)]
+  if (start < end) return isDay(time.dayOfWeek) && minute >= start && minute < end
+  return (isDay(time.dayOfWeek) && minute >= start) || (isDay(time.dayOfWeek - 1) && minute < end)
+}
+
+const isWindowOpen = (facts: BoundFacts, now: string): boolean =>
+  toWindow(
+    {
+      ...facts,
+      channel_takes_replies: takesReplies({ status: facts.channel_status ?? '', url: facts.channel_url }),
+    },
+    now,
+  ).open
+
+type Input = Record<string, unknown>
+
+const toText = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+/**
+ * Returns the conversation that a call is about: the one it names, or the latest of its contact. A phone is not
+ * looked up, so that no bound tells whether a contact has it.
+ */
+const findFacts = async (app: App, actor: Actor, input: Input): Promise<BoundFacts | undefined> => {
+  const conversationId = toText(input['conversation_id'])
+  const contactId = toText(input['contact_id'])
+  if (conversationId === null && contactId === null) return undefined
+  return await findBoundFacts(app.db, actor.workspace.id, {
+    conversationId,
+    contactId: conversationId === null ? contactId : null,
+    channelId: conversationId === null ? toText(input['channel_id']) : null,
+  })
+}
+
+const isTemplateOutside = (input: Input, templates: readonly string[]): boolean => {
+  const { template } = input as { template?: { name?: string } }
+  return template?.name !== undefined && !templates.includes(template.name)
+}
+
+/**
+ * Returns the bounds that a call which is allowed does not meet. Those of sends are the window, the templates,
+ * the hours and the count; `assigned` bounds every change of a conversation.
+ */
+const listUnmetBounds = async (app: App, actor: Actor, op: Operation, input: Input): Promise<AskReason[]> => {
+  const { bounds } = getPolicy(actor)
+  const isSend = op.confirm === 'send'
+  const now = businessTime(app, actor.workspace.id)
+  const unmet: AskReason[] = []
+  const needsAssigned = bounds.assigned && (isSend || 'conversation_id' in op.input.shape)
+  const facts =
+    needsAssigned || (isSend && bounds.window_open) ? await findFacts(app, actor, input) : undefined
+  if (isSend && bounds.window_open && !(facts && isWindowOpen(facts, now))) unmet.push('window_open')
+  if (needsAssigned && facts?.assigned_staff_id !== actor.staff.id) unmet.push('assigned')
+  if (isSend && bounds.templates && isTemplateOutside(input, bounds.templates)) unmet.push('templates')
+  if (isSend && bounds.hours && !isWithinHours(bounds.hours, now, actor.workspace.timezone))
+    unmet.push('hours')
+  return unmet
+}
+
+/** Counts a send, within the limit of the policy or beyond it. Returns false when the limit is reached. */
+const countSend = async (app: App, actor: Actor, op: Operation, isLimited: boolean): Promise<boolean> => {
+  const { sends_per_hour: limit } = getPolicy(actor).bounds
+  if (op.confirm !== 'send' || limit === undefined) return true
+  return await takeSend(app.db, actor.workspace.id, actor.key.id, isLimited ? limit : null)
+}
+
+export const deniedProblem = (op: Operation): Problem =>
+  new Problem(
+    'forbidden',
+    `The policy of this key denies ${op.name}. workspace_whoami shows the policy; a person may make the call.`,
+    { reason: 'denied_by_policy' },
+  )
+
+/**
+ * Decides on a change of an agent's key. Returns why a person is asked; empty when it may run, which counts it
+ * where sends are limited. Throws 403 `denied_by_policy`. `isConfirmed`: the person behind the client said yes.
+ */
+export const applyPolicy = async (
+  app: App,
+  actor: Actor,
+  op: Operation,
+  input: Input,
+  isConfirmed: boolean,
+): Promise<AskReason[]> => {
+  const { decision, by } = getDecision(actor, op)
+  if (decision === 'deny') throw deniedProblem(op)
+  if (isConfirmed && mayClientConfirm(actor)) {
+    await countSend(app, actor, op, false)
+    return []
+  }
+  if (decision === 'ask') return [by]
+  const unmet = await listUnmetBounds(app, actor, op, input)
+  if (unmet.length > 0) return unmet
+  return (await countSend(app, actor, op, true)) ? [] : ['sends_per_hour']
+}
+
+/**
+ * Checks an approved call again when it runs: the approval stands for what was asked for, and for nothing else.
+ * Throws 403 `denied_by_policy`.
+ */
+export const applyPolicyToApproved = async (
+  app: App,
+  actor: Actor,
+  op: Operation,
+  input: Input,
+  askedFor: readonly AskReason[],
+): Promise<void> => {
+  const { decision } = getDecision(actor, op)
+  if (decision === 'deny') throw deniedProblem(op)
+  const isBounded = decision === 'allow' && !askedFor.includes('verb') && !askedFor.includes('operation')
+  const unmet = isBounded ? await listUnmetBounds(app, actor, op, input) : []
+  const [first] = unmet.filter((bound) => !askedFor.includes(bound))
+  if (first !== undefined)
+    throw new Problem(
+      'forbidden',
+      `The call was approved, but the bound ${first} of the key's policy is not met any more.`,
+      { reason: 'denied_by_policy' },
+    )
+  await countSend(app, actor, op, isBounded && !askedFor.includes('sends_per_hour'))
+}
+
+/** Whether a person would be asked about a call; for dry runs, which count nothing. */
+export const wouldAsk = async (app: App, actor: Actor, op: Operation, input: Input): Promise<boolean> => {
+  const { decision } = getDecision(actor, op)
+  return (
+    decision === 'ask' || (decision === 'allow' && (await listUnmetBounds(app, actor, op, input)).length > 0)
+  )
+}

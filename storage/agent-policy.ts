@@ -1,0 +1,63 @@
+import { sql } from 'kysely'
+import type { ConversationState } from './conversations.ts'
+import type { Db } from './database.ts'
+import { toStorableId } from './ids.ts'
+
+/** What the bounds of an agent's policy read, and what its sends are counted by. */
+
+export type BoundFacts = Pick<
+  ConversationState,
+  | 'contact_id'
+  | 'channel_id'
+  | 'channel_type'
+  | 'assigned_staff_id'
+  | 'last_inbound_at'
+  | 'free_entry_at'
+  | 'window_corrected_at'
+> & { channel_name: string | null; channel_status: string | null; channel_url: string | null }
+
+/**
+ * Returns a conversation by its id, or the latest one of a contact (on a channel, where one is given); undefined
+ * when there is none.
+ */
+export const findBoundFacts = async (
+  db: Db,
+  workspaceId: string,
+  {
+    conversationId = null,
+    contactId = null,
+    channelId = null,
+  }: { conversationId?: string | null; contactId?: string | null; channelId?: string | null },
+): Promise<BoundFacts | undefined> =>
+  (
+    await sql<BoundFacts>`
+      select v.contact_id, v.channel_id, h.type as channel_type, v.assigned_staff_id, v.last_inbound_at,
+        v.free_entry_at, v.window_corrected_at, h.name as channel_name, h.status as channel_status,
+        h.url as channel_url
+      from conversations v left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
+      where v.workspace_id = ${workspaceId}
+        and (${conversationId}::text is null or v.id = ${toStorableId(conversationId ?? '0')}::bigint)
+        and (${contactId}::text is null or v.contact_id = ${toStorableId(contactId ?? '0')}::bigint)
+        and (${channelId}::text is null or v.channel_id = ${toStorableId(channelId ?? '0')}::bigint)
+      order by v.activity_at desc, v.id desc limit 1`.execute(db)
+  ).rows[0]
+
+/**
+ * Counts a send of a key, unless it sent `limit` times in the last hour (null: no limit). One statement on one row, so
+ * that it is exact on all servers. Returns whether it was counted.
+ */
+export const takeSend = async (
+  db: Db,
+  workspaceId: string,
+  keyId: string,
+  limit: number | null,
+): Promise<boolean> => {
+  const recent = sql`array(select t from unnest(s.sent_at) as t where t > clock_timestamp() - interval '1 hour')`
+  const { rows } = await sql`
+    insert into agent_sends as s (workspace_id, key_id, sent_at)
+    values (${workspaceId}, ${keyId}, array[clock_timestamp()])
+    on conflict (workspace_id, key_id) do update set sent_at = ${recent} || clock_timestamp()
+      where ${limit}::int is null or cardinality(${recent}) < ${limit}::int
+    returning 1`.execute(db)
+  return rows.length > 0
+}

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { sql } from 'kysely'
+import { callAs } from '../calls.ts'
+import { everyDatabase, everyDoor } from '../doors.ts'
+import { createAgentScene } from './scene.ts'
+
+const countMessages = async (scene: Awaited<ReturnType<typeof createAgentScene>>): Promise<number> =>
+  (await scene.sandbox.sent(scene.phone)).length
+
+everyDoor('Asking a person', (test) => {
+  test('a reply of an agent waits, is approved with another text, and is sent once', async ({
+    server,
+    workspace,
+    door,
+    as,
+  }) => {
+    const scene = await createAgentScene(server, workspace)
+    const ask = as(scene.agent.key)
+    const [, input] = scene.reply('Tomorrow.')
+    const asked = await doorCall(server.url, scene.agent.key, door.name)('messaging_send_reply', input)
+    const { approval, next } = asked.body
+    assert.equal(asked.status, 202)
+    assert.deepEqual(
+      [approval.status, approval.operation, approval.asked_for, approval.contact.name],
+      ['pending', 'messaging_send_reply', ['verb'], 'Ada'],
+    )
+    assert.match(next, /approvals_get/)
+    assert.equal(await countMessages(scene), 0)
+
+    const detail = (await ask('approvals_get', { approval_id: approval.id })).body
+    assert.ok(
+      detail.summary.some((line: string) => line === 'Text: Tomorrow.'),
+      detail.summary.join('\n'),
+    )
+    assert.ok(detail.summary.some((line: string) => line.startsWith('Reply window: open until')))
+
+    const person = as(workspace.owner.key)
+    assert.equal((await person('approvals_list', { status: 'pending' })).body.data[0].id, approval.id)
+    assert.equal((await ask('approvals_approve', { approval_id: approval.id })).status, 403)
+    const approved = await person('approvals_approve', {
+      approval_id: approval.id,
+      text: 'On Monday.',
+      note: 'Not tomorrow.',
+    })
+    assert.deepEqual([approved.status, approved.body.approval.status], [200, 'approved'], approved.text)
+    const ended = (await ask('approvals_get', { approval_id: approval.id, wait_seconds: 20 })).body
+    assert.deepEqual(
+      [ended.status, ended.outcome.status, ended.edited_text, ended.note, ended.decided_by.name],
+      ['done', 201, 'On Monday.', 'Not tomorrow.', 'Owner'],
+    )
+    const sent = await scene.sandbox.sent(scene.phone)
+    assert.deepEqual(
+      sent.map((message: any) => message.text?.body ?? message.text),
+      ['On Monday.'],
+    )
+  })
+})
+
+import { doorsOf } from '../doors.ts'
+
+const doorCall = (url: string, key: string, name: string) =>
+  doorsOf(url, key).find((door) => door.name === name)!.call
+
+everyDatabase('Approvals', (server) => {
+  it('a repeat says what became of the call, and never makes a second request', async () => {
+    const scene = await createAgentScene(server())
+    const key = { idempotencyKey: 'order-0001-reply' }
+    const first = await scene.ask(...scene.reply('Yes.'), key)
+    assert.equal(first.status, 202, first.text)
+    const { id } = first.body.approval
+    assert.equal((await scene.ask(...scene.reply('Yes.'))).body.approval.id, id)
+    assert.equal((await scene.ask(...scene.reply('Yes.'), key)).body.approval.id, id)
+    const reused = await scene.ask(...scene.reply('No.'), key)
+    assert.deepEqual([reused.status, reused.body.reason], [400, 'idempotency_key_reused'])
+    await scene.person('approvals_approve', { approval_id: id })
+    await scene.work()
+    const repeated = await scene.ask(...scene.reply('Yes.'), key)
+    assert.deepEqual(
+      [repeated.status, repeated.headers['idempotent-replayed'], repeated.body.message.text],
+      [201, 'true', 'Yes.'],
+      repeated.text,
+    )
+    assert.equal(await countMessages(scene), 1)
+  })
+
+  it('declined: the code is its own, for the same call with any key, and it never runs', async () => {
+    const scene = await createAgentScene(server())
+    const { id } = (await scene.ask(...scene.reply('Yes.'))).body.approval
+    const declined = await scene.person('approvals_decline', { approval_id: id, note: 'Too short.' })
+    assert.equal(declined.body.approval.status, 'declined')
+    for (const options of [{}, { idempotencyKey: 'another-key' }, { confirm: 'send' }]) {
+      const again = await scene.ask(...scene.reply('Yes.'), options)
+      assert.deepEqual(
+        [again.status, again.body.code, again.body.approval_id, again.body.note],
+        [403, 'declined', id, 'Too short.'],
+        again.text,
+      )
+    }
+    const late = await scene.person('approvals_approve', { approval_id: id })
+    assert.deepEqual([late.status, late.body.reason], [409, 'already_decided'])
+    assert.equal(await scene.work(), 0)
+    assert.equal(await countMessages(scene), 0)
+  })
+
+  it('the call runs under the policy, the pause and the window of the moment', async () => {
+    const scene = await createAgentScene(server())
+    const approve = async (text: string): Promise<string> => {
+      const { id } = (await scene.ask(...scene.reply(text))).body.approval
+      await sql`
+        update approvals set status = 'approved', lease_until = now(), run_until = now() + interval '1 hour'
+        where workspace_id = ${scene.workspace.id} and id = ${id}`.execute(server().db)
+      return id
+    }
+    const outcome = async (id: string) => {
+      await scene.work()
+      const { status, outcome } = (await scene.person('approvals_get', { approval_id: id })).body
+      return [status, outcome.code, outcome.reason]
+    }
+    const denied = await approve('one')
+    await scene.setPolicy({ verbs: { send: 'deny' } })
+    assert.deepEqual(await outcome(denied), ['failed', 'forbidden', 'denied_by_policy'])
+    await scene.setPolicy(null)
+    const paused = await approve('two')
+    await scene.pause(server().app.now())
+    assert.deepEqual(await outcome(paused), ['failed', 'forbidden', 'key_paused'])
+    await scene.pause(null)
+    const closed = await approve('three')
+    await scene.sandbox.advance('25h')
+    assert.deepEqual((await outcome(closed)).slice(0, 2), ['failed', 'window_closed'])
+    assert.equal(await countMessages(scene), 0)
+  })
+
+  it('expires in business time, and says so to the agent and to who comes too late', async () => {
+    const scene = await createAgentScene(server())
+    const key = { idempotencyKey: 'will-expire-1' }
+    const { id } = (await scene.ask(...scene.reply('Yes.'), key)).body.approval
+    await scene.sandbox.advance('24h')
+    const late = await scene.person('approvals_decline', { approval_id: id })
+    assert.deepEqual([late.status, late.body.reason], [409, 'expired'])
+    await scene.work()
+    assert.equal((await scene.person('approvals_get', { approval_id: id })).body.status, 'expired')
+    const again = await scene.ask(...scene.reply('Yes.'), key)
+    assert.deepEqual([again.status, again.body.code, again.body.reason], [403, 'declined', 'expired'])
+  })
+
+  it('the agent withdraws its own, and others do not see it', async () => {
+    const scene = await createAgentScene(server())
+    const { id } = (await scene.ask(...scene.reply('Yes.'))).body.approval
+    const other = await scene.workspace.key(scene.manager.staffId, { agent: true })
+    for (const op of ['approvals_get', 'approvals_cancel'])
+      assert.equal((await scene.as(other.key)(op, { approval_id: id })).status, 404)
+    const cancelled = await scene.ask('approvals_cancel', { approval_id: id })
+    assert.equal(cancelled.body.approval?.status, 'cancelled', cancelled.text)
+    assert.equal((await scene.person('approvals_approve', { approval_id: id })).status, 409)
+  })
+
+  it('who may not see the channel or the phone learns nothing, and may not approve', async () => {
+    const scene = await createAgentScene(server())
+    const { id } = (await scene.ask(...scene.reply('Yes.'))).body.approval
+    const blind = await scene.workspace.staff({ role: 'manager', channel_ids: [] })
+    assert.deepEqual((await scene.as(blind.key)('approvals_list')).body.data, [])
+    for (const op of ['approvals_get', 'approvals_approve', 'approvals_decline', 'approvals_cancel'])
+      assert.equal((await scene.as(blind.key)(op, { approval_id: id })).status, 404, op)
+    const colleague = await scene.workspace.staff({ role: 'agent' })
+    assert.equal((await scene.as(colleague.key)('approvals_get', { approval_id: id })).status, 404)
+    const hidden = await scene.workspace.staff({ role: 'agent', hide_phone_numbers: true })
+    const own = await scene.workspace.key(hidden.staffId, { agent: true })
+    const asked = await scene.as(own.key)(...scene.reply('Mine.'))
+    assert.equal(asked.status, 202, asked.text)
+    const shown = await scene.as(hidden.key)('approvals_get', { approval_id: asked.body.approval.id })
+    assert.ok(!shown.text.includes(scene.phone), shown.text)
+    const managers = await scene.person('approvals_get', { approval_id: asked.body.approval.id })
+    assert.ok(managers.text.includes(scene.phone))
+    const few = await scene.workspace.key(scene.workspace.owner.staffId, {
+      scopes: ['mcp:read', 'approvals:write'],
+    })
+    const refused = await scene.as(few.key)('approvals_approve', { approval_id: id })
+    assert.deepEqual([refused.status, refused.body.code], [403, 'insufficient_scope'])
+    assert.equal((await scene.person('approvals_get', { approval_id: id })).body.status, 'pending')
+  })
+
+  it('what nobody sees is shown in the question, and nothing is cut', async () => {
+    const scene = await createAgentScene(server())
+    const text = `Pay \u202eereh\u2066 now\u200b. ${'x'.repeat(3000)} end 👩‍💻`
+    const { id } = (await scene.ask(...scene.reply(text))).body.approval
+    const { summary } = (
+      await callAs(server(), scene.workspace.owner.key)('approvals_get', { approval_id: id })
+    ).body
+    const line = summary.find((one: string) => one.startsWith('Text: '))
+    assert.equal(line, `Text: Pay \\u{202e}ereh\\u{2066} now\\u{200b}. ${'x'.repeat(3000)} end 👩‍💻`)
+  })
+})

@@ -1,0 +1,37 @@
+import type { KeyPolicy } from '../../catalog/policy.ts'
+import { defaultPolicy } from '../../catalog/policy.ts'
+import { changeKey } from '../../storage/admin-keys.ts'
+import { callAs } from '../calls.ts'
+import { createReplyScene } from '../messaging/replies.ts'
+import type { TestServer, TestWorkspace } from '../servers.ts'
+
+/** A conversation whose window is open, an agent's key of a manager, and what both say. */
+export const createAgentScene = async (server: TestServer, given?: TestWorkspace) => {
+  const scene = await createReplyScene(server, given)
+  const { workspace } = scene
+  const manager = await workspace.staff({ name: 'Mina', role: 'manager' })
+  const agent = await workspace.key(manager.staffId, { agent: true })
+  const setPolicy = async (policy: Partial<KeyPolicy> | null): Promise<void> => {
+    await changeKey(server.db, workspace.id, agent.keyId, {
+      policy: policy && { ...structuredClone(defaultPolicy), ...policy },
+    })
+    server.app.keyCache.keys.clear()
+  }
+  const pause = async (at: string | null): Promise<void> => {
+    await changeKey(server.db, workspace.id, agent.keyId, { paused_at: at })
+    server.app.keyCache.keys.clear()
+  }
+  return {
+    ...scene,
+    manager,
+    agent,
+    setPolicy,
+    pause,
+    person: scene.call,
+    ask: callAs(server, agent.key),
+    as: (key: string) => callAs(server, key),
+    /** Runs what was approved. */
+    work: () => server.app.jobs.job('approvals').runOnce(),
+    reply: (text: string) => ['messaging_send_reply', { conversation_id: scene.id, text }] as const,
+  }
+}
