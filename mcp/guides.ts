@@ -16,6 +16,20 @@ const formatFields = (fields: Readonly<Record<string, FilterField>>): string[] =
   ...Object.entries(fields).map(([name, field]) => formatField(name, field)),
 ]
 
+const furtherExamples: readonly [title: string, filter: object][] = [
+  [
+    'VIPs who wait for an answer',
+    {
+      tags: { some: { name: { eq: 'VIP' } } },
+      conversations: { some: { state: { eq: 'open' }, unreadCount: { gt: 0 } } },
+    },
+  ],
+  [
+    'Silent for 90 days, or always',
+    { or: [{ lastActivityAt: { lt: '-90d' } }, { lastActivityAt: { isNull: true } }] },
+  ],
+]
+
 /** The examples of all operations that take a filter, each once. */
 const listFilterExamples = (operations: readonly Operation[]): string[] => {
   const examples = operations.flatMap(({ examples: each }) =>
@@ -66,8 +80,7 @@ export const renderFilterGuide = (operations: readonly Operation[]): string =>
     '## Examples',
     '',
     ...listFilterExamples(operations),
-    `- VIPs who wait for an answer: ${code('{"tags":{"some":{"name":{"eq":"VIP"}}},"conversations":{"some":{"state":{"eq":"open"},"unreadCount":{"gt":0}}}}')}`,
-    `- Silent for 90 days, or always: ${code('{"or":[{"lastActivityAt":{"lt":"-90d"}},{"lastActivityAt":{"isNull":true}}]}')}`,
+    ...furtherExamples.map(([title, filter]) => `- ${title}: ${code(JSON.stringify(filter))}`),
   ].join('\n')
 
 /** Returns the rules of template drafts, from the rules that the lint runs. */

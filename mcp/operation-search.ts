@@ -54,9 +54,10 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
 
 /** Words that say nothing about an operation. */
 const stopWords = new Set(
-  'a all an and any are as at be by can do for from get have how i in is it me my of on or our show that the their them this to want what when which with you'.split(
-    ' ',
-  ),
+  (
+    'a all an and any are as at be by can do for from get have how i in is it me ' +
+    'my of on or our show that the their them this to want what when which with you'
+  ).split(' '),
 )
 
 type Document = {

@@ -17,7 +17,7 @@ export const MAX_DEFAULT_TOOLS = 25
  * The operations listed without `?toolsets=`: what most conversations about customers need. `find_tools` and
  * `describe_operation` follow them.
  */
-export const defaultTools: readonly OperationName[] = [
+const defaultTools: readonly OperationName[] = [
   'workspace_whoami',
   'workspace_list_staff',
   'crm_search_contacts',
