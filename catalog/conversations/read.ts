@@ -32,7 +32,10 @@ export const Window = z
       'When an open window closes; null when unknown or not applicable.',
     ),
     closed_at: Timestamp.nullable().describe('When a closed window closed.'),
-    reason: z.string().nullable().describe('Why it is closed: `no_window`, `expired` or `never_opened`.'),
+    reason: z
+      .enum(['no_window', 'expired', 'never_opened'])
+      .nullable()
+      .describe('Why it is closed: `no_window`, `expired` or `never_opened`.'),
   })
   .meta({ id: 'Window' })
 
@@ -43,7 +46,10 @@ export const Sla = z.object({
       '`running`: a clock runs and nothing is late; `breached`: a target was missed; `met`: nothing is due.',
     ),
   next_due_at: Timestamp.nullable().describe('When the next target is due.'),
-  next_due_metric: z.string().nullable().describe('`first_response`, `next_response` or `resolution`.'),
+  next_due_metric: z
+    .enum(['first_response', 'next_response', 'resolution'])
+    .nullable()
+    .describe('`first_response`, `next_response` or `resolution`.'),
   policy: z.string().nullable().describe('Name of the policy.'),
 })
 
@@ -79,7 +85,7 @@ export const Conversation = z
     starred: z.boolean().describe('The contact is starred.'),
     unread_count: z.int().describe('Unread messages of the customer.'),
     reply_status: z
-      .string()
+      .enum(replyStatuses)
       .nullable()
       .describe(
         '`incoming_no_reply`: the customer waits; `outgoing_no_response`: the team waits for the customer.',
@@ -111,12 +117,12 @@ const row = {
   tags: [{ id: '7', name: 'VIP' }],
   starred: false,
   unread_count: 1,
-  reply_status: 'incoming_no_reply',
+  reply_status: 'incoming_no_reply' as const,
   waiting_since: '2026-10-01T09:30:00.000Z',
   sla: {
     status: 'running' as const,
     next_due_at: '2026-10-01T10:30:00.000Z',
-    next_due_metric: 'first_response',
+    next_due_metric: 'first_response' as const,
     policy: 'Standard',
   },
   reminder_at: null,

@@ -219,8 +219,23 @@ export const listTemplates = defineOperation({
   ],
   input: z.object({
     search: Search('Name or body'),
-    status: z.string().min(1).max(40).optional().describe('Only with this review status, ignoring case.'),
-    category: z.string().min(1).max(40).optional().describe('Only in this category, ignoring case.'),
+    status: z
+      .string()
+      .min(1)
+      .max(40)
+      .optional()
+      .describe(
+        'Only with this review status, ignoring case: `PENDING`, `APPROVED`, `REJECTED`, `PAUSED`, `DISABLED`, ' +
+          '`IN_APPEAL`, `ARCHIVED`, `SUBMITTING`, or another of the provider.',
+      )
+      .meta({ examples: ['APPROVED'] }),
+    category: z
+      .string()
+      .min(1)
+      .max(40)
+      .optional()
+      .describe('Only in this category, ignoring case: `MARKETING`, `UTILITY` or `AUTHENTICATION`.')
+      .meta({ examples: ['UTILITY'] }),
     language: z
       .string()
       .min(1)

@@ -24,6 +24,7 @@ import {
 import { createEmitCreated } from './message-status.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
+import { describeSend } from '../templates/send-schema.ts'
 import { BLIND_WARNING, isBlindRehearsal } from '../visibility/rehearsals.ts'
 
 type Input = InputOf<'messaging_send_template'>
@@ -142,11 +143,8 @@ const formatPointer = (pointer: string): string =>
     .map((part, i) => (/^\d+$/.test(part) ? `[${part}]` : i === 0 ? part : `.${part}`))
     .join('')
 
-const fillOrThrow = (
-  ctx: Context,
-  { name, category, components }: TemplateRow,
-  { template: values }: Input,
-) => {
+const fillOrThrow = (ctx: Context, row: TemplateRow, { template: values }: Input) => {
+  const { name, category, components } = row
   const filled = fillTemplate({ category, components }, values, ctx.now)
   if ('unsupported' in filled)
     throw new Problem(
@@ -164,6 +162,7 @@ const fillOrThrow = (
   throw new Problem('invalid_input', detail, {
     reason: 'template_values',
     errors: filled.errors.slice(0, MAX_ERRORS),
+    send_example: describeSend(row, ctx.now)?.example ?? null,
   })
 }
 

@@ -40,6 +40,7 @@ const describeTextHeader = ({ text = '', example }: TemplateComponent): SendPart
         maxLength,
         pattern: TEXT_PATTERN,
         description: valueDescription(name, sample),
+        examples: [usableSample(sample, maxLength) ?? 'x'],
       },
       example: usableSample(sample, maxLength) ?? 'x',
       required: true,

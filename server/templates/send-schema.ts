@@ -92,6 +92,7 @@ const describeBody = (text: string, samples: readonly unknown[]): SendPart | und
         maxLength: variableRoom(text, name, MAX_BODY_LENGTH),
         pattern: TEXT_PATTERN,
         description: valueDescription(name, samples[i]),
+        examples: [fits ? usable[i]! : 'x'],
       },
       example: fits ? usable[i]! : 'x',
       required: true,

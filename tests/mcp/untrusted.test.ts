@@ -20,8 +20,8 @@ const trustedEnds = `
   /tags/*/name /groups/*/name /groups/* /group/name /group/emoji /assignee/name /actor/name /approved_by/name /from/name
   /attributes/*/key /attributes/*/label /attributes/*/type /options/*/label /options/*/value /custom_headers/*
   /channel/name /channel/type /channel/phone /contact/phone /health/reason /health/quality /health/messaging_limit
-  /conversation/state /conversations/*/state /window/kind /window/reason
-  /sla/policy /sla/next_due_metric /target/type /target/id
+  /conversation/state /conversations/*/state /window/kind
+  /sla/policy /target/type /target/id
   /message/template/name /message/template/language /data/*/template/name /data/*/template/language
   /header/format /header/text /header/variables/*/sample /header/variables/*/media_sample
   /body/text /body/variables/*/sample /limited_time_offer/text
