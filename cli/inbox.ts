@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { loadCredentials } from './credentials.ts'
 import { usageError } from './error.ts'
 import { streamEvents } from './event-stream.ts'
+import { loadApprovals } from './inbox/approvals.ts'
 import { createApi } from './inbox/api.ts'
 import { type Inbox, loadList, notify, takeEvent } from './inbox/data.ts'
 import { readDrafts, writeDrafts } from './inbox/drafts.ts'
@@ -75,6 +76,7 @@ const showInbox = async (io: Io, to: ServerConnection): Promise<void> => {
       clearTimeout(keeping)
       keeping = setTimeout(keep, KEEP_DRAFTS_AFTER_MS)
     },
+    approvalsChanged: () => void loadApprovals(inbox),
     loads: 0,
     threadLoads: 0,
     timer: undefined,
@@ -102,6 +104,7 @@ const showInbox = async (io: Io, to: ServerConnection): Promise<void> => {
   const end = (): void => app.unmount()
   for (const name of ['SIGTERM', 'SIGHUP', 'SIGINT'] as const) process.once(name, end)
   void loadList(inbox)
+  void loadApprovals(inbox)
   const following = follow(io, to, inbox, stop.signal)
   try {
     await app.waitUntilExit()

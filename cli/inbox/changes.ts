@@ -50,8 +50,12 @@ export const reopen = (inbox: Inbox): Promise<void> =>
 export const markRead = (inbox: Inbox): Promise<void> =>
   change(inbox, 'inbox_mark_read', {}, 'Marked as read')
 
-const ask = (inbox: Inbox, prompt: Omit<Prompt, 'text' | 'at'>): void => {
-  inbox.state.prompt = { ...prompt, text: '', at: 0 }
+/** Opens a prompt; `text` is what stands in it at first. */
+export const ask = (
+  inbox: Inbox,
+  { text = '', ...prompt }: Omit<Prompt, 'text' | 'at'> & { text?: string },
+): void => {
+  inbox.state.prompt = { ...prompt, text, at: 0 }
   inbox.state.focus = 'prompt'
   inbox.changed()
 }

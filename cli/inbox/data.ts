@@ -1,14 +1,18 @@
 import type { StreamedEvent } from '../event-stream.ts'
 import type { ThreadMessage } from '../thread.ts'
 import { type Api, describeFailure, isFatal } from './api.ts'
-import { type Conversation, type InboxState, views } from './state.ts'
+import { type Conversation, type InboxState, showsApprovals, views } from './state.ts'
 
-/** The inbox as the modules that change it know it. `changed` draws it anew; `keepDrafts` stores the drafts. */
+/**
+ * The inbox as the modules that change it know it. `changed` draws it anew; `keepDrafts` stores the drafts;
+ * `approvalsChanged` reads what waits for a decision.
+ */
 export type Inbox = {
   readonly state: InboxState
   readonly api: Api
   readonly changed: () => void
   readonly keepDrafts: () => void
+  readonly approvalsChanged: () => void
   /** Counts loads of the list and of the conversation, so that an answer that was overtaken is dropped. */
   loads: number
   threadLoads: number
@@ -47,6 +51,7 @@ const keepSelection = (state: InboxState, before: readonly Conversation[]): void
 /** Reads the list of the current view, as far as it was read before. */
 export const loadList = async (inbox: Inbox): Promise<void> => {
   const { state } = inbox
+  if (showsApprovals(state)) return
   const load = ++inbox.loads
   const pages = Math.min(MAX_REFRESHED_PAGES, Math.max(1, Math.ceil(state.rows.length / PAGE_SIZE)))
   state.isLoading = true
@@ -156,6 +161,7 @@ const describeOtherAuthor = ({ type, data }: StreamedEvent, { me }: InboxState):
 /** Takes an event of the stream: reads again what it may have changed. */
 export const takeEvent = (inbox: Inbox, event: StreamedEvent): void => {
   const { state } = inbox
+  if (String(event['type']).startsWith('approval.')) inbox.approvalsChanged()
   const id = readConversationId(event)
   if (id === undefined) return
   if (id === state.thread?.id) {

@@ -1,4 +1,5 @@
 import type { Key } from 'ink'
+import { loadApprovals, pressInApprovals } from './approvals.ts'
 import {
   askAssignee,
   askQuickMessage,
@@ -13,13 +14,13 @@ import {
 } from './changes.ts'
 import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
 import { type Inbox, loadMore, openThread, showView } from './data.ts'
-import { findSelected, getDraft, views } from './state.ts'
+import { findSelected, getDraft, showsApprovals, views } from './state.ts'
 
 /** What each key does; the help screen is made of this. */
 export const help: readonly (readonly [string, string])[] = [
   ['j k, arrows', 'move; in a conversation scroll'],
   ['g G, ^D ^U', 'first and last, half a page'],
-  [`1-${views.length}`, 'queue, mine, waiting, all, closed'],
+  [`1-${views.length}`, 'queue, mine, waiting, approvals, all, closed'],
   ['Enter', 'open the conversation; write in it'],
   ['n', 'open who waits longest'],
   ['/', 'search names and numbers'],
@@ -33,6 +34,7 @@ export const help: readonly (readonly [string, string])[] = [
   ['Tab', 'reply or note'],
   ['^O', 'insert a saved reply'],
   ['!', 'ask before sending, or not'],
+  ['y e N', 'of approvals: approve, edit the text and approve, decline'],
   ['Esc', 'back'],
   ['q, ^C', 'leave; drafts are kept'],
 ]
@@ -95,6 +97,12 @@ const openNextWaiting = (inbox: Inbox): void => {
   void openThread(inbox, next)
 }
 
+const openView = async (inbox: Inbox, view: number): Promise<void> => {
+  inbox.state.thread = undefined
+  await showView(inbox, view)
+  if (showsApprovals(inbox.state)) await loadApprovals(inbox)
+}
+
 /** How far a key moves; undefined for others. */
 const readMove = (input: string, key: Key, height: number): number | undefined => {
   const half = Math.max(1, Math.floor(height / 2))
@@ -107,6 +115,7 @@ const readMove = (input: string, key: Key, height: number): number | undefined =
 }
 
 const pressInList = (inbox: Inbox, input: string, key: Key, { quit, height }: KeyContext): void => {
+  if (showsApprovals(inbox.state) && !key.ctrl && pressInApprovals(inbox, input, key)) return
   const move = readMove(input, key, height)
   if (move !== undefined) return moveSelection(inbox, move)
   if (key.ctrl || key.meta) return
@@ -114,7 +123,7 @@ const pressInList = (inbox: Inbox, input: string, key: Key, { quit, height }: Ke
   if (input === ' ') return toggleMark(inbox)
   if (input === 'n') return openNextWaiting(inbox)
   const view = Number(input) - 1
-  if (views[view]) return void showView(inbox, view)
+  if (views[view]) return void openView(inbox, view)
   if (key.escape && inbox.state.search !== '') return void showView(inbox, inbox.state.view)
   const selected = findSelected(inbox.state)
   if (key.return && selected) return void openThread(inbox, selected)

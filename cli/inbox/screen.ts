@@ -1,9 +1,10 @@
 import { measure, paint, type TerminalStyle } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
+import { drawApprovals } from './approvals.ts'
 import { matchChoices } from './changes.ts'
 import { help } from './keys.ts'
 import { drawList, fit } from './list-pane.ts'
-import { type InboxState, timeNow, views } from './state.ts'
+import { type InboxState, showsApprovals, timeNow, views } from './state.ts'
 import { drawThreadPane } from './thread-pane.ts'
 
 /** The smallest terminal, and the widths from which two and three panes stand side by side. */
@@ -16,8 +17,10 @@ const MAX_CHOICES = 8
 export type ScreenSize = { readonly width: number; readonly height: number; readonly color: boolean }
 
 const drawHeader = (state: InboxState, style: TerminalStyle): string => {
-  const tabs = views.map(({ name }, i) => {
-    const label = `${i + 1} ${name}${i === state.view && state.total !== undefined ? ` ${state.total}` : ''}`
+  const tabs = views.map(({ name, input }, i) => {
+    const count =
+      input === undefined ? state.approvals.rows.length || '' : i === state.view ? state.total : ''
+    const label = `${i + 1} ${name} ${count ?? ''}`.trimEnd()
     return i === state.view ? `[${label}]` : ` ${label} `
   })
   const lost =
@@ -44,6 +47,11 @@ const usualKeys = {
   help: 'Any key goes back.',
 }
 
+const describeKeys = (state: InboxState): string =>
+  state.focus === 'list' && showsApprovals(state)
+    ? 'j k move  y approve  e edit and approve  N decline  1-6 views  ? help  q leave'
+    : usualKeys[state.focus]
+
 const drawFooter = (state: InboxState, style: TerminalStyle): string[] => {
   const { prompt, fatal, notice } = state
   if (fatal !== undefined)
@@ -63,7 +71,7 @@ const drawFooter = (state: InboxState, style: TerminalStyle): string[] => {
   }
   if (notice !== undefined)
     lines.push(paint(style, 'yellow', fit(escapeControlCharacters(notice), style.width)))
-  return [...lines, paint(style, 'dim', fit(usualKeys[state.focus], style.width))]
+  return [...lines, paint(style, 'dim', fit(describeKeys(state), style.width))]
 }
 
 const drawContact = (state: InboxState, height: number, style: TerminalStyle): string[] => {
@@ -98,6 +106,7 @@ const drawBody = (state: InboxState, height: number, style: TerminalStyle): stri
   const { width } = style
   const isListShown = state.focus === 'list' || (state.focus === 'prompt' && !state.thread)
   if (state.focus === 'help') return drawHelp(height, width)
+  if (showsApprovals(state)) return drawApprovals(state, height, style)
   if (width < TWO_PANES_WIDTH)
     return isListShown ? drawList(state, height, style) : drawThreadPane(state, height, style)
   const isWide = width >= THREE_PANES_WIDTH

@@ -25,13 +25,27 @@ export type Conversation = {
   } | null
 }
 
-/** A list of conversations: a name, and the input of its search. */
-export type View = { readonly name: string; readonly input: Readonly<Record<string, unknown>> }
+/** A call of an AI agent that waits for a decision. */
+export type Approval = {
+  readonly id: string
+  readonly operation: string
+  readonly reason: string | null
+  readonly contact: { readonly name: string | null } | null
+  readonly asked_by: {
+    readonly staff: { readonly name: string | null }
+    readonly key: { readonly name: string | null }
+  }
+  readonly expires_at: string
+}
+
+/** A list of conversations: a name, and the input of its search; or, without one, the approvals. */
+type View = { readonly name: string; readonly input?: Readonly<Record<string, unknown>> }
 
 export const views: readonly View[] = [
   { name: 'Queue', input: { state: 'open', assigned: false, sort: 'longest_wait' } },
   { name: 'Mine', input: { state: 'open', assigned_staff_id: 'me', sort: 'longest_wait' } },
   { name: 'Waiting', input: { state: 'open', reply_status: 'incoming_no_reply', sort: 'longest_wait' } },
+  { name: 'Approvals' },
   { name: 'All', input: { state: 'open', sort: 'longest_wait' } },
   { name: 'Closed', input: { state: 'closed' } },
 ]
@@ -90,6 +104,16 @@ export type InboxState = {
   isLoading: boolean
   selected: string | undefined
   readonly marked: Set<string>
+  approvals: {
+    readonly rows: readonly Approval[]
+    readonly at: number
+    readonly isLoading: boolean
+    readonly shown?: {
+      readonly id: string
+      readonly summary: readonly string[]
+      readonly text?: string | undefined
+    }
+  }
   thread: Thread | undefined
   focus: 'list' | 'thread' | 'composer' | 'prompt' | 'help'
   prompt: Prompt | undefined
@@ -118,6 +142,7 @@ export const createState = (
   isLoading: true,
   selected: undefined,
   marked: new Set(),
+  approvals: { rows: [], at: 0, isLoading: true },
   thread: undefined,
   focus: 'list',
   prompt: undefined,
@@ -129,6 +154,9 @@ export const createState = (
   notice: undefined,
   fatal: undefined,
 })
+
+/** Whether the approvals are shown in place of conversations. */
+export const showsApprovals = ({ view }: InboxState): boolean => views[view]!.input === undefined
 
 export const findSelected = ({ rows, selected }: InboxState): Conversation | undefined =>
   rows.find(({ id }) => id === selected)

@@ -15,6 +15,7 @@ import { drawScreen } from '../../cli/inbox/screen.ts'
 import { createState, type Draft, emptyDraft, getDraft } from '../../cli/inbox/state.ts'
 import { cliError } from '../../cli/error.ts'
 import { runCommandLine } from '../../cli/main.ts'
+import { createAgentScene } from '../approvals/scene.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
@@ -53,6 +54,7 @@ const openInbox = async (
     },
     changed: () => watcher?.(),
     keepDrafts: () => {},
+    approvalsChanged: () => {},
     loads: 0,
     threadLoads: 0,
     timer: undefined,
@@ -152,7 +154,7 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(first.inbox.state.notice!, /^Claimed \(1\)$/)
     assert.match(second.inbox.state.notice!, /already/i)
     const { inbox, press } = first
-    await press('4')
+    await press('5')
     for (const key of [' ', ' ', 't']) await press(key)
     await press('vip, -late')
     await press('', named('return'))
@@ -191,10 +193,36 @@ everyDatabase('wcrm inbox', (server) => {
     assert.deepEqual(await sandbox.sent(phone), [])
   })
 
+  it('what an agent asks for is shown whole, and approved with another text or declined', async () => {
+    const { workspace, ask, reply, work, sandbox, phone } = await createAgentScene(server())
+    await ask(...reply('It comes on Friday.'), { idempotencyKey: 'ask-1-of-agent' })
+    await ask(...reply('A discount of 90 %!'), { idempotencyKey: 'ask-2-of-agent' })
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    await press('4')
+    assert.match(screen(), /4 Approvals 2[^]*messaging_send_reply[^]*Text: A discount of 90 %!/)
+    await press('N')
+    await press('No discounts.')
+    await press('', named('return'))
+    assert.match(inbox.state.notice!, /^Declined/)
+    assert.match(screen(), /4 Approvals 1[^]*Text: It comes on Friday\./)
+    await press('e')
+    await press('', named('backspace'))
+    await press('!')
+    await press('', named('return'))
+    assert.match(inbox.state.notice!, /^Approved/)
+    await work()
+    const sent = await sandbox.sent(phone)
+    assert.deepEqual(
+      sent.map((message) => (message['text'] as { body: string }).body),
+      ['It comes on Friday!'],
+    )
+    assert.match(screen(), /Nothing waits for a decision\./)
+  })
+
   it('events read the list again, and the cursor stays on its conversation', async () => {
     const { workspace, sandbox } = await createScene()
     const { inbox, press, until } = await openInbox(server(), workspace)
-    await press('4')
+    await press('5')
     const { selected } = inbox.state
     await sandbox.say({ from: `+${generatePhone()}`, name: 'Bea', text: 'Hello?' })
     takeEvent(inbox, { type: 'message.received/1', data: { message: { conversation_id: '1' } } })

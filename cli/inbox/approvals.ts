@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto'
+import type { Key } from 'ink'
+import { cut, formatDuration, paint, type TerminalStyle, wrap } from '../table.ts'
+import { escapeControlCharacters } from '../text.ts'
+import { describeFailure } from './api.ts'
+import { ask } from './changes.ts'
+import { type Inbox, notify } from './data.ts'
+import { fit } from './list-pane.ts'
+import { type Approval, type InboxState, timeNow } from './state.ts'
+
+// What AI agents want to do and a person decides.
+
+const PAGE_SIZE = 50
+
+/** Reads the calls that wait for a decision, and what a person decides on of the one under the cursor. */
+export const loadApprovals = async (inbox: Inbox): Promise<void> => {
+  const { state, api } = inbox
+  try {
+    const { value } = await api('approvals_list', { status: 'pending', limit: PAGE_SIZE })
+    const rows = value['data'] as Approval[]
+    const at = Math.max(0, Math.min(state.approvals.at, rows.length - 1))
+    state.approvals = { ...state.approvals, rows, at, isLoading: false }
+    inbox.changed()
+    await loadSummary(inbox)
+  } catch (error) {
+    state.approvals = { ...state.approvals, isLoading: false }
+    notify(inbox, describeFailure(error))
+  }
+}
+
+const loadSummary = async (inbox: Inbox): Promise<void> => {
+  const { state, api } = inbox
+  const id = state.approvals.rows[state.approvals.at]?.id
+  if (id === undefined || state.approvals.shown?.id === id) return
+  try {
+    const { value } = await api('approvals_get', { approval_id: id })
+    const { summary, input } = value as { summary: string[]; input: Record<string, unknown> | null }
+    const text = typeof input?.['text'] === 'string' ? input['text'] : undefined
+    if (state.approvals.rows[state.approvals.at]?.id === id)
+      state.approvals = { ...state.approvals, shown: { id, summary, text } }
+    inbox.changed()
+  } catch (error) {
+    notify(inbox, describeFailure(error))
+  }
+}
+
+const decide = async (
+  inbox: Inbox,
+  verb: 'approve' | 'decline',
+  input: Readonly<Record<string, string>> = {},
+): Promise<void> => {
+  const row = inbox.state.approvals.rows[inbox.state.approvals.at]
+  if (!row) return
+  try {
+    const headers = { idempotencyKey: randomUUID() }
+    await inbox.api(`approvals_${verb}`, { approval_id: row.id, ...input }, headers)
+    notify(inbox, verb === 'approve' ? 'Approved: it runs now.' : 'Declined: it never runs.')
+  } catch (error) {
+    notify(inbox, describeFailure(error))
+  }
+  await loadApprovals(inbox)
+}
+
+const askNote = (inbox: Inbox): void =>
+  ask(inbox, {
+    label: 'Decline; what to tell the agent (may be empty)',
+    choices: [],
+    submit: (text) => void decide(inbox, 'decline', text.trim() === '' ? {} : { note: text.trim() }),
+  })
+
+const askText = (inbox: Inbox): void => {
+  const text = inbox.state.approvals.shown?.text
+  if (text === undefined) return notify(inbox, 'This call has no text to edit.')
+  ask(inbox, {
+    label: 'Approve with this text',
+    text,
+    choices: [],
+    submit: (edited) => void decide(inbox, 'approve', edited === text ? {} : { text: edited }),
+  })
+}
+
+const move = (inbox: Inbox, by: number): void => {
+  const { approvals } = inbox.state
+  const at = Math.max(0, Math.min(approvals.rows.length - 1, approvals.at + by))
+  inbox.state.approvals = { ...approvals, at }
+  inbox.changed()
+  void loadSummary(inbox)
+}
+
+/** Acts on a key of this view; false for a key that it does not have. */
+export const pressInApprovals = (inbox: Inbox, input: string, key: Key): boolean => {
+  if (key.downArrow || input === 'j') move(inbox, 1)
+  else if (key.upArrow || input === 'k') move(inbox, -1)
+  else if (input === 'y') void decide(inbox, 'approve')
+  else if (input === 'e') askText(inbox)
+  else if (input === 'N') askNote(inbox)
+  else return false
+  return true
+}
+
+const drawRow = (row: Approval, isSelected: boolean, state: InboxState, style: TerminalStyle): string[] => {
+  const left = `${formatDuration(Date.parse(row.expires_at) - timeNow(state))} left`
+  const who = escapeControlCharacters(row.asked_by.key.name ?? row.asked_by.staff.name ?? 'agent')
+  const what = `${row.operation}${row.contact?.name ? ` · ${escapeControlCharacters(row.contact.name)}` : ''}`
+  const mark = isSelected ? '▌ ' : '  '
+  const lines = [
+    `${mark}${fit(what, style.width - 3 - left.length)} ${left}`,
+    `${mark}${fit(`${who}: ${escapeControlCharacters(row.reason ?? 'no reason given')}`, style.width - 2)}`,
+  ]
+  return isSelected ? lines.map((line) => paint(style, 'inverse', line)) : lines
+}
+
+/** Draws what waits on top, and whole what is decided on below it. */
+export const drawApprovals = (state: InboxState, height: number, style: TerminalStyle): string[] => {
+  const { rows, at, shown, isLoading } = state.approvals
+  const room = Math.max(1, Math.min(rows.length, Math.floor(height / 6)))
+  const from = Math.max(0, Math.min(at - Math.floor(room / 2), rows.length - room))
+  const list = rows.slice(from, from + room).flatMap((row, i) => drawRow(row, from + i === at, state, style))
+  const summary = rows[at] && shown?.id === rows[at].id ? shown.summary : []
+  const empty = isLoading ? 'Loading …' : 'Nothing waits for a decision.'
+  const lines = [
+    ...(rows.length === 0 ? [empty] : list),
+    cut('─'.repeat(style.width), style.width),
+    ...summary.flatMap((line) => wrap(escapeControlCharacters(line), style.width)),
+  ]
+  return Array.from({ length: height }, (_, i) =>
+    i < list.length ? lines[i]! : fit(lines[i] ?? '', style.width),
+  )
+}
