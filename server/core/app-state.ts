@@ -83,7 +83,7 @@ export type SeenContacts = {
 }
 
 /** Reads of contacts by an AI agent's key and operation in an hour, not yet written to the audit trail. */
-export type ContactReads = {
+type ContactReads = {
   readonly entry: AuditEntry
   readonly workspaceId: string
   readonly hour: string
