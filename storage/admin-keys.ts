@@ -100,12 +100,13 @@ export const changeKey = (
   db: Db,
   workspaceId: string,
   id: string,
-  fields: Partial<Pick<AdminKeyRow, 'policy' | 'paused_at'>>,
+  fields: Partial<Pick<AdminKeyRow, 'policy' | 'paused_at' | 'contacts_per_day'>>,
 ): Promise<AdminKeyRow | undefined> =>
   db
     .updateTable('api_keys')
     .set({
       ...(fields.paused_at === undefined ? {} : { paused_at: fields.paused_at }),
+      ...(fields.contacts_per_day === undefined ? {} : { contacts_per_day: fields.contacts_per_day }),
       ...(fields.policy === undefined ? {} : { policy: toJsonb(fields.policy) }),
     })
     .where('workspace_id', '=', workspaceId)

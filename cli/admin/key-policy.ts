@@ -99,6 +99,16 @@ const applyApproval = (policy: KeyPolicy, flags: AdminFlags): void => {
   policy.expires_after = Math.round(ms / 1000)
 }
 
+const MAX_CONTACTS = 1_000_000
+
+/** Parses `--contacts-per-day`; null for the server's default. */
+const contactsFlag = (flags: AdminFlags): number | null | undefined => {
+  const contacts = limitFlag(flags, 'contactsPerDay')
+  if (typeof contacts === 'number' && contacts > MAX_CONTACTS)
+    throw usageError('--contacts-per-day must be 0 to 1000000, or none.', '--contacts-per-day')
+  return contacts
+}
+
 const CHANGES = [
   'allow',
   'ask',
@@ -110,6 +120,7 @@ const CHANGES = [
   'hours',
   'approval',
   'expiresAfter',
+  'contactsPerDay',
   'reset',
 ]
 
@@ -126,11 +137,12 @@ const requireAgentKey = async (session: AdminSession, argument: string): Promise
   return row
 }
 
-const showPolicy = ({ id, name, policy }: AdminKeyRow): CommandResult => ({
+const showPolicy = ({ id, name, policy, contacts_per_day }: AdminKeyRow): CommandResult => ({
   id,
   name,
   ...(policy ?? defaultPolicy),
   default: policy === null,
+  contacts_per_day,
 })
 
 export const policyVerb: AdminVerb = {
@@ -154,6 +166,10 @@ export const policyVerb: AdminVerb = {
     ['--hours <times>', "when it sends alone, in the workspace's time zone: 'mon-fri 09:00-18:00', or none"],
     ['--approval <who>', 'person: with a key of their own; client: confirmed in the MCP client suffices'],
     ['--expires-after <duration>', 'time to decide, such as 4h (default 24h)'],
+    [
+      '--contacts-per-day <number>',
+      "different contacts that it may see in a day; none: the server's default (WCRM_CONTACT_BUDGET)",
+    ],
     ['--reset', 'begin with the default policy'],
   ],
   run: async (session, flags, argument) => {
@@ -164,7 +180,11 @@ export const policyVerb: AdminVerb = {
     applyBounds(policy.bounds, flags)
     applyApproval(policy, flags)
     const isDefault = JSON.stringify(policy) === JSON.stringify(defaultPolicy)
-    const fields = { policy: isDefault ? null : policy }
+    const contacts = contactsFlag(flags)
+    const fields = {
+      policy: isDefault ? null : policy,
+      ...(contacts === undefined ? {} : { contacts_per_day: contacts }),
+    }
     const changed = await changeKey(await session.db(), (await session.workspace()).id, row.id, fields)
     return showPolicy(changed!)
   },
