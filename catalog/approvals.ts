@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Id, list, page, Timestamp } from './fields.ts'
 import { defineOperation } from './operation.ts'
+import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
@@ -54,12 +55,12 @@ export const Approval = z
           .describe('Key of the agent.'),
       })
       .describe('Who asks.'),
-    reason: z.string().nullable().describe('Why, in the words of the agent.'),
+    reason: untrusted(z.string().nullable().describe('Why, in the words of the agent.')),
     asked_for: z
       .array(z.enum(askReasons))
       .describe('Why a person is asked: by the policy of the key, or a bound of it that is not met.'),
     contact: z
-      .object({ id: Id.describe('Contact id.'), name: z.string().nullable().describe('Name.') })
+      .object({ id: Id.describe('Contact id.'), name: untrusted(z.string().nullable().describe('Name.')) })
       .nullable()
       .describe('The customer; null when it is about none, or about several.'),
     requested_at: Timestamp.describe('When the agent called.'),
@@ -72,7 +73,7 @@ export const Approval = z
         status: z.int().describe('HTTP status of its answer.'),
         code: z.string().nullable().describe('Error code; null when it succeeded.'),
         reason: z.string().nullable().describe('Reason of the error.'),
-        detail: z.string().nullable().describe('What went wrong.'),
+        detail: untrusted(z.string().nullable().describe('What went wrong.')),
       })
       .nullable()
       .describe('How it ended when it ran.'),
@@ -81,21 +82,27 @@ export const Approval = z
   .meta({ id: 'Approval' })
 
 const ApprovalDetail = Approval.extend({
-  summary: z
-    .array(z.string())
-    .describe(
-      'What a person decides on, a line each: customer, channel, window, and the whole text or template as ' +
-        'it would be sent. Invisible and direction characters are shown as `\\u{…}`.',
-    ),
-  input: z
-    .record(z.string(), z.unknown())
-    .nullable()
-    .describe('The call as the agent made it; null when it holds what the reader may not see.'),
+  summary: untrusted(
+    z
+      .array(z.string())
+      .describe(
+        'What a person decides on, a line each: customer, channel, window, and the whole text or template as ' +
+          'it would be sent. Invisible and direction characters are shown as `\\u{…}`.',
+      ),
+  ),
+  input: untrusted(
+    z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('The call as the agent made it; null when it holds what the reader may not see.'),
+  ),
   edited_text: z.string().nullable().describe('The text in place of the one in the call.'),
-  preview: z
-    .record(z.string(), z.unknown())
-    .nullable()
-    .describe('What the dry run answered; null when it was long, or shows what the reader may not see.'),
+  preview: untrusted(
+    z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .describe('What the dry run answered; null when it was long, or shows what the reader may not see.'),
+  ),
 }).meta({ id: 'ApprovalDetail' })
 
 /** The answer 202 of a call that a person has to approve. */

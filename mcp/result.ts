@@ -84,6 +84,4 @@ const toMeta = ({ headers }: CallResponse): Record<string, unknown> => ({
   ...(headers['Approval-Id'] ? { 'wcrm/approval_id': headers['Approval-Id'] } : {}),
   ...(headers['Approval'] ? { 'wcrm/approval': headers['Approval'] } : {}),
   ...(headers['Idempotent-Replayed'] ? { 'wcrm/idempotent_replayed': true } : {}),
-  ...(headers['Approval-Id'] ? { 'wcrm/approval_id': headers['Approval-Id'] } : {}),
-  ...(headers['Approval'] ? { 'wcrm/approval': headers['Approval'] } : {}),
 })

@@ -17,7 +17,7 @@ const trustedEnds = `
   /unavailable/*/reason /unavailable/*/metric /range/from /range/to /range/timezone /range/preset
   /failures/*/code /failures/*/id /failures/*/errors/*/pointer /failures/*/errors/*/fix /failures/*/errors/*/code
   /failures/*/errors/*/allowed/* /failed/*/id /failed/*/name /count_error/code /count_error/message
-  /tags/*/name /groups/*/name /groups/* /group/name /group/emoji /assignee/name /actor/name /approved_by/name /from/name
+  /tags/*/name /groups/*/name /groups/* /group/name /group/emoji /assignee/name /actor/name /approved_by/name /decided_by/name /from/name
   /attributes/*/key /attributes/*/label /attributes/*/type /options/*/label /options/*/value /custom_headers/*
   /channel/name /channel/type /channel/phone /contact/phone /health/reason /health/quality /health/messaging_limit
   /conversation/state /conversations/*/state /window/kind
@@ -36,6 +36,11 @@ const trustedEnds = `
   /report/name /report/from /report/to /report/timezone /population/note /workload_now/*/name /previous/data/*/name
 `
 const trustedOf: Readonly<Record<string, string>> = {
+  'approvals_(list|get)': '/operation /note /edited_text /outcome/code /outcome/reason',
+  'approvals_(approve|decline|cancel)':
+    '/approval/operation /approval/note /approval/outcome/code /approval/outcome/reason',
+  workspace_whoami:
+    '/key/policy/bounds/templates/* /key/policy/bounds/hours/from /key/policy/bounds/hours/to',
   audit_list: '/operation /code /request_id',
   crm_check_filter: '/filter/* /explanation',
   'crm_create_custom_field|crm_update_custom_field|crm_list_custom_fields': '/key /label',
