@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { before, it } from 'node:test'
+import { catalog, type Operation } from '../../catalog/index.ts'
+import { databases } from '../databases.ts'
+import { doorsOf, everyDatabase } from '../doors.ts'
+import { makeWorkspace } from '../servers.ts'
+import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
+import { createAgentScene } from './scene.ts'
+
+const operations: readonly Operation[] = catalog
+const writes = operations.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
+const isAsked = ({ name, confirm }: Operation): boolean =>
+  confirm !== undefined || name === 'webhooks_create_endpoint' || name === 'webhooks_update_endpoint'
+
+/** What asking writes: the request, its event, and the deliveries of that. */
+const OF_ASKING = [
+  'approvals',
+  'events',
+  'webhook_deliveries',
+  'contact_views',
+  'contact_budgets',
+  'idempotency',
+]
+
+everyDatabase("The default policy of agents' keys", (server, database) => {
+  let world: World
+  let agent: string
+  before(async () => {
+    const workspace = await makeWorkspace(server(), { name: 'Policy' })
+    world = await seedWorld(server(), workspace, 'Policyworld', '0155')
+    agent = (await workspace.key(workspace.owner.staffId, { agent: true, phones: true })).key
+  })
+
+  const loadRows = async (): Promise<Record<string, string[]>> => {
+    const rows = await loadWorkspaceRows(server().db, world.workspace.id)
+    return Object.fromEntries(Object.entries(rows).filter(([table]) => !OF_ASKING.includes(table)))
+  }
+
+  for (const op of writes.filter(isAsked))
+    it(`${op.name} changes nothing and is asked at every door, whatever the agent confirms`, async () => {
+      // A person's dry run shows which input would go through.
+      const [ops] = doorsOf(server().url, world.workspace.owner.key).slice(1)
+      let good: Record<string, unknown> | undefined
+      for (const input of buildExampleInputs(world, op)) {
+        const { status } = await ops!.call(op.name, { ...input, dry_run: true })
+        if (status < 300) good ??= input
+      }
+      const rows = await loadRows()
+      const doors = doorsOf(server().url, agent)
+      for (const door of database === databases[0] ? doors : doors.slice(1, 2)) {
+        for (const input of good ? [good] : buildExampleInputs(world, op).slice(0, 1)) {
+          const reply = await door.call(op.name, input, {
+            ...(op.confirm && door.confirms ? { confirm: op.confirm } : {}),
+            idempotencyKey: `policy-${op.name}-${door.name}`,
+          })
+          if (good) assert.equal(reply.status, 202, `${door.name}: ${reply.text}`)
+          else assert.ok(reply.status >= 400 && reply.status < 500, `${door.name}: ${reply.text}`)
+        }
+      }
+      assert.deepEqual(await loadRows(), rows, `${op.name} of an agent changed rows`)
+    })
+
+  it('everything else runs, and what is denied is a 403 even when confirmed', async () => {
+    const scene = await createAgentScene(server())
+    const note = { conversation_id: scene.id, text: 'Noted.' }
+    assert.equal((await scene.ask('inbox_add_note', note)).status, 201)
+    await scene.setPolicy({ verbs: { send: 'deny' }, operations: { inbox_add_note: 'deny' } })
+    for (const [op, input] of [scene.reply('No.'), ['inbox_add_note', note] as const]) {
+      const { status, body } = await scene.ask(op, input, { confirm: 'send' })
+      assert.deepEqual([status, body.code, body.reason], [403, 'forbidden', 'denied_by_policy'], op)
+    }
+    assert.equal((await scene.person('inbox_add_note', note)).status, 201)
+    const byHand = await scene.person(...scene.reply('By hand.'), { confirm: 'send' })
+    assert.equal(byHand.status, 201)
+  })
+})
+
+everyDatabase("Bounds of agents' keys", (server) => {
+  const allow = { verbs: { send: 'allow' as const } }
+
+  it('allowed within the bounds, without a verb; asked outside of them', async () => {
+    const scene = await createAgentScene(server())
+    const ask = async (text: string): Promise<unknown> => {
+      const { status, body } = await scene.ask(...scene.reply(text))
+      return status === 202 ? body.approval.asked_for : status
+    }
+    await scene.setPolicy(allow)
+    assert.equal(await ask('one'), 201)
+    await scene.setPolicy({ ...allow, bounds: { window_open: true } })
+    assert.equal(await ask('two'), 201)
+    await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+    assert.deepEqual(await ask('three'), ['assigned'])
+    await scene.person('inbox_assign_conversation', {
+      conversation_id: scene.id,
+      staff_id: scene.manager.staffId,
+    })
+    assert.equal(await ask('four'), 201)
+    await scene.setPolicy({ ...allow, bounds: { sends_per_hour: 2 } })
+    assert.deepEqual(
+      [await ask('five'), await ask('six'), await ask('seven')],
+      [201, 201, ['sends_per_hour']],
+    )
+    const day = new Date(server().app.now()).getUTCDay()
+    const today = (['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const)[day]!
+    await scene.setPolicy({ ...allow, bounds: { hours: { days: [today], from: '00:00', to: '24:00' } } })
+    assert.equal(await ask('eight'), 201)
+    await scene.setPolicy({ ...allow, bounds: { hours: { days: [], from: '00:00', to: '24:00' } } })
+    assert.deepEqual(await ask('nine'), ['hours'])
+  })
+
+  it('a paused key may do nothing, and whoami shows the policy', async () => {
+    const scene = await createAgentScene(server())
+    await scene.setPolicy(allow)
+    assert.equal((await scene.ask('workspace_whoami')).body.key.policy.verbs.send, 'allow')
+    await scene.pause(server().app.now())
+    for (const door of doorsOf(server().url, scene.agent.key)) {
+      const { status, text } = await door.call('workspace_whoami')
+      assert.equal(status, 403, `${door.name}: ${text}`)
+      assert.match(text, /key_paused/)
+    }
+  })
+})
