@@ -4,9 +4,7 @@ import type { App } from '../core/app.ts'
 /** What clients find out about this server before they sign anybody in (RFC 9728, RFC 8414). */
 
 /** The scopes that a hosted client can get: those of operations that an AI agent may call. */
-export const grantableScopes: readonly Scope[] = scopes.filter(
-  (scope) => (scope as string) !== 'approvals:write',
-)
+export const grantableScopes: readonly Scope[] = scopes.filter((scope) => scope !== 'approvals:write')
 
 export const OAUTH_PATHS = {
   authorize: '/oauth/authorize',

@@ -158,7 +158,7 @@ for (const database of databases)
       assert.deepEqual(((await rest.json()) as any).key.scopes, ['mcp:read'])
     })
 
-    it('act as an agent that sees phones masked', async () => {
+    it('act as an agent that sees phones masked and can be paused', async () => {
       const tokens = await connectOwner()
       const headers = { Authorization: `Bearer ${tokens.access_token}`, 'Content-Type': 'application/json' }
       const created = await fetch(`${server.url}/v1/contacts`, {
@@ -170,6 +170,15 @@ for (const database of databases)
       const seen = await (await fetch(`${server.url}/v1/contacts`, { headers })).text()
       assert.match(seen, /"Ada"/)
       assert.ok(!seen.includes('15550100777'), seen)
+      const [key] = await findKeys()
+      await server.db
+        .updateTable('api_keys')
+        .set({ paused_at: server.app.now() })
+        .where('workspace_id', '=', workspace.id)
+        .where('id', '=', key!.id)
+        .execute()
+      forget()
+      assert.equal((await fetch(`${server.url}/v1/contacts`, { headers })).status, 403)
     })
 
     it('reach the workspace of who signed in, and no other', async () => {
