@@ -43,9 +43,6 @@ type ToolResult = {
   content?: { text: string }[]
   structuredContent?: any
   isError?: boolean
-  /** Questions to the person behind the client. */
-  inputRequests?: Record<string, any>
-  requestState?: string
 }
 
 const prefix = 'io.modelcontextprotocol'
@@ -54,7 +51,7 @@ const prefix = 'io.modelcontextprotocol'
 const createTransport = ({ url, key, era = '2026-07-28', mode = 'default' }: AgentOptions) => {
   let id = 0
   const clientInfo = { name: 'scripted-agent', version: '1' }
-  const capabilities = { elicitation: { form: {} } }
+  const capabilities = {}
   const modern = era === '2026-07-28'
   const send = async (method: string, params: Record<string, unknown> = {}): Promise<any> => {
     const name = params['name']
@@ -115,8 +112,8 @@ const remember = (memory: Memory, text: string, body: any): void => {
 }
 
 /** Throws when an input has a field or an id that the agent cannot have read. */
-const requireKnown = ({ tools, text, found }: Memory, name: string, input: Record<string, unknown>): void => {
-  if (!tools.has(name) && !found.has(name)) throw new Error(`the agent has not read of a tool ${name}`)
+const requireKnown = ({ tools, text }: Memory, name: string, input: Record<string, unknown>): void => {
+  if (!text.includes(name)) throw new Error(`the agent has not read of a tool ${name}`)
   const fields = tools.get(name)?.inputSchema.properties
   for (const [field, value] of Object.entries(input)) {
     if (fields ? !(field in fields) : !text.includes(field))
@@ -136,16 +133,6 @@ const toToolCall = ({ tools, found }: Memory, name: string, input: Record<string
     : { name: `run_${kind}_operation`, arguments: { operation: name, input } }
 }
 
-/** The person behind the client reads the question, and agrees. */
-const agree = ({ inputRequests = {}, requestState }: ToolResult) => {
-  const [[question, { params }]] = Object.entries(inputRequests) as [[string, any]]
-  const [[field, { enum: choices }]] = Object.entries(params.requestedSchema.properties) as [[string, any]]
-  return {
-    inputResponses: { [question]: { action: 'accept', content: { [field]: choices[0] } } },
-    requestState,
-  }
-}
-
 /** The tools that search all operations, in the default list and in compact mode. */
 const searchTools = ['find_tools', 'search_operations']
 
@@ -163,11 +150,7 @@ export const connectAgent = async (options: AgentOptions): Promise<Agent> => {
 
   const attempt: Agent['attempt'] = async (name, input = {}) => {
     requireKnown(memory, name, input)
-    const params = toToolCall(memory, name, input)
-    const first = (await send('tools/call', params)) as ToolResult
-    const result: ToolResult = first.inputRequests
-      ? await send('tools/call', { ...params, ...agree(first) })
-      : first
+    const result = (await send('tools/call', toToolCall(memory, name, input))) as ToolResult
     const text = result.content?.map((part) => part.text).join('\n') ?? ''
     const body = result.structuredContent ?? JSON.parse(text)
     cost.calls += 1

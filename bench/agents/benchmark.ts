@@ -18,6 +18,7 @@ const runJob = async (
   job: Job,
 ): Promise<{ result: JobResult; listed: Benchmark['listed'] }> => {
   await job.prepare?.(world)
+  world.decide(job.decision ?? 'approve')
   const agent = await connectAgent({
     url: world.server.url,
     key: world.agentKey({ phones: job.phones ?? false }),

@@ -1,5 +1,5 @@
 import type { Agent } from './agent.ts'
-import type { World } from './world.ts'
+import type { Decision, World } from './world.ts'
 
 /** Something a person asks an agent for, with a script of what a careful agent does, and a check of what came of it. */
 export type Job = {
@@ -9,6 +9,8 @@ export type Job = {
   task: string | ((world: World) => string)
   /** The job needs phone numbers, so the agent has a key that sees them. */
   phones?: true
+  /** What the person who is asked for approval does; approves when absent. */
+  decision?: Decision
   /** What customers do, and what stands in the workspace, before the agent begins. */
   prepare?: (world: World) => Promise<void>
   /** Returns the agent's answer to the person. */

@@ -5,6 +5,7 @@ import type { Benchmark } from './benchmark.ts'
 
 process.env.WCRM_TEST_WORKER = 'benchmark'
 const { formatTable, runBenchmark } = await import('./benchmark.ts')
+const { formatDays, runSupportDays } = await import('./support-day.ts')
 const { closeSharedServers } = await import('../../tests/servers.ts')
 
 const begin = '<!-- table -->'
@@ -14,12 +15,16 @@ const end = '<!-- end -->'
 const writeTable = (benchmark: Benchmark): void => {
   const path = new URL('README.md', import.meta.url)
   const [head, rest] = readFileSync(path, 'utf8').split(begin) as [string, string]
-  writeFileSync(path, `${head}${begin}\n\n${formatTable(benchmark)}\n\n${end}${rest.split(end)[1]}`)
+  writeFileSync(
+    path,
+    `${head}${begin}\n\n${formatTable(benchmark)}\n\n${days}\n\n${end}${rest.split(end)[1]}`,
+  )
 }
 
+const days = formatDays(await runSupportDays())
 const benchmark = await runBenchmark()
 await closeSharedServers()
-console.log(formatTable(benchmark))
+console.log(`${formatTable(benchmark)}\n\n${days}`)
 const wrong = benchmark.jobs.filter(({ problem }) => problem !== undefined)
 for (const { name, problem } of wrong) console.error(`\n${name}: ${problem}`)
 if (wrong.length > 0) process.exitCode = 1

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type Agent, connectAgent, type Cost, type Era, type Mode } from './agent.ts'
-import type { World } from './world.ts'
+import { startWorld, type World } from './world.ts'
 
 /*
  * A short day at the inbox, as an assistant works through it: who waits; answers, and templates where the window is
@@ -35,19 +35,22 @@ const writeAsCustomers = async ({ sandbox }: World, day: number): Promise<void> 
 const workOnInbox = async (agent: Agent, day: number): Promise<void> => {
   const { order, thanks, invoice } = nameCustomers(day)
   await agent.learn(
-    'who waits, send a reply or a template',
+    'inbox',
     'inbox_queue',
-    'messaging_send_reply',
-    'messaging_send_template',
+    'inbox_list_messages',
+    'inbox_assign_conversation',
+    'inbox_tag_conversation',
+    'inbox_close_conversation',
+    'inbox_add_note',
   )
   const queue = await agent.call('inbox_queue')
   const find = ({ name }: { name: string }) => queue.data.find(({ contact }: any) => contact.name === name)
   const late = queue.data.filter((row: any) => row.template_ids?.length > 0).slice(0, 2)
   assert.equal(late.length, 2)
 
-  await agent.learn('messages of a conversation', 'inbox_list_messages')
   const read = await agent.call('inbox_list_messages', { conversation_id: find(order).id, limit: 5 })
   assert.match(read.data[0].text, /order 20711/)
+  await agent.learn('send a reply or a template', 'messaging_send_reply', 'messaging_send_template')
   await agent.call('messaging_send_reply', {
     conversation_id: find(order).id,
     text: 'Good morning Olga, it left us on Saturday and should be with you today.',
@@ -61,15 +64,8 @@ const workOnInbox = async (agent: Agent, day: number): Promise<void> => {
     await agent.call('messaging_send_template', { contact_id: contact.id, template })
   }
 
-  await agent.learn(
-    'assign, tag, close a conversation, add a note',
-    'inbox_assign_conversation',
-    'inbox_tag_conversation',
-    'inbox_close_conversation',
-    'inbox_add_note',
-    'workspace_list_staff',
-  )
   await agent.call('inbox_close_conversation', { conversation_id: find(thanks).id, reason: 'Said thanks' })
+  await agent.learn('staff and figures', 'workspace_list_staff', 'reports_workspace_summary')
   const staff = await agent.call('workspace_list_staff')
   const lena = staff.data.find(({ name }: any) => name === 'Lena Kowalska')
   const conversation_id = find(invoice).id
@@ -95,7 +91,7 @@ const checkDay = async ({ owner }: World, day: number): Promise<void> => {
 }
 
 /** Runs the day in one mode and protocol revision; throws when anything is wrong. */
-export const runSupportDay = async (
+const runSupportDay = async (
   world: World,
   { mode, era, day }: { mode: Mode; era: Era; day: number },
 ): Promise<DayResult> => {
@@ -109,7 +105,6 @@ export const runSupportDay = async (
     afterCall: world.afterCall,
   })
   await workOnInbox(agent, day)
-  await agent.learn('figures of the workspace', 'reports_workspace_summary')
   const { conversations } = await agent.call('reports_workspace_summary', { preset: 'yesterday' })
   assert.equal(typeof conversations.closes, 'number')
   await agent.learn('what became of calls that a person approves', 'approvals_list')
@@ -122,13 +117,18 @@ export const runSupportDay = async (
   return { mode, era, ...agent.cost }
 }
 
-/** Runs the day in both modes and both revisions. */
-export const runSupportDays = async (world: World): Promise<DayResult[]> => {
-  const results: DayResult[] = []
-  for (const mode of ['default', 'compact'] as const)
-    for (const era of ['2026-07-28', '2025-11-25'] as const)
-      results.push(await runSupportDay(world, { mode, era, day: results.length }))
-  return results
+/** Runs the day in both modes and both revisions, one after the other in a new demo workspace. */
+export const runSupportDays = async (): Promise<DayResult[]> => {
+  const world = await startWorld()
+  try {
+    const results: DayResult[] = []
+    for (const mode of ['default', 'compact'] as const)
+      for (const era of ['2026-07-28', '2025-11-25'] as const)
+        results.push(await runSupportDay(world, { mode, era, day: results.length }))
+    return results
+  } finally {
+    await world.close()
+  }
 }
 
 /** The table as Markdown. */

@@ -7,9 +7,12 @@ import { createDemo } from '../../server/demo/demo.ts'
 import { createKey } from '../../storage/admin-keys.ts'
 import { listAllStaff } from '../../storage/admin.ts'
 import { startServer, type TestServer } from '../../tests/servers.ts'
+import { startDeliveries } from '../../tests/webhooks/delivery-fixture.ts'
 
 /** A Monday morning; every call of a tool takes one second. */
 const START = Date.parse('2026-11-16T09:00:00.000Z')
+
+export type Decision = 'approve' | 'decline'
 
 /** A server with the demo workspace on a database of its own, where every answer is determined. */
 export type World = {
@@ -22,7 +25,9 @@ export type World = {
   agentKey: (options: { phones: boolean }) => string
   /** The address of a receiver of webhooks that takes everything. */
   receiver: string
-  /** What happens after each call of the agent: a second passes, and a person approves what waits for one. */
+  /** What the person does from now on with calls that wait for approval. */
+  decide: (decision: Decision) => void
+  /** What happens after each call of the agent: a second passes, and the person decides on what waits. */
   afterCall: () => Promise<void>
   close: () => Promise<void>
 }
@@ -77,6 +82,7 @@ const startReceiver = async (): Promise<{ url: string; close: () => void }> => {
 
 export const startWorld = async (): Promise<World> => {
   let elapsed = 0
+  let decision: Decision = 'approve'
   const server = await startServer('embedded', {
     now: () => new Date(START + elapsed).toISOString(),
     webhookAllow: '127.0.0.0/8',
@@ -100,7 +106,13 @@ export const startWorld = async (): Promise<World> => {
       phones,
       api_version: currentVersion,
     }
-    await createKey(db, demo.workspaceId, hashApiKey(key), { ...fields, scopes: [...scopes] }, app.now())
+    await createKey(
+      db,
+      demo.workspaceId,
+      hashApiKey(key),
+      { ...fields, scopes: scopes.filter((scope) => scope !== 'approvals:write') },
+      app.now(),
+    )
     return key
   }
   const keys = { seeing: await createAgentKey(true), masked: await createAgentKey(false) }
@@ -118,20 +130,28 @@ export const startWorld = async (): Promise<World> => {
   }
   await approveTemplate(owner, sandbox)
   const receiver = await startReceiver()
+  const deliveries = startDeliveries(app)
   return {
     server,
     owner,
     sandbox,
     agentKey: ({ phones }) => (phones ? keys.seeing : keys.masked),
+    decide: (next) => {
+      decision = next
+    },
     afterCall: async () => {
       elapsed += 1000
-      if (!findOperation('approvals_list')) return
       const { data } = await owner('approvals_list', { status: 'pending' })
-      for (const { id } of data) await owner('approvals_approve', { approval_id: id })
+      for (const { id } of data) {
+        if (decision === 'approve') await owner('approvals_approve', { approval_id: id })
+        else await owner('approvals_decline', { approval_id: id, note: 'We do not give refunds by chat.' })
+        await owner('approvals_get', { approval_id: id, wait_seconds: 30 })
+      }
     },
     receiver: receiver.url,
     close: async () => {
       receiver.close()
+      await deliveries.stop()
       await server.close()
     },
   }

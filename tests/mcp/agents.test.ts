@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { type Benchmark, formatTable, runBenchmark } from '../../bench/agents/benchmark.ts'
 
+import { dayBudget, formatDays, runSupportDays } from '../../bench/agents/support-day.ts'
+
 const recorded = JSON.parse(
   readFileSync(new URL('../../bench/agents/recorded.json', import.meta.url), 'utf8'),
 ) as Benchmark
@@ -12,6 +14,18 @@ const ALLOWED = { share: 1.05, more: 15 }
 const limit = (tokens: number): number => Math.ceil(tokens * ALLOWED.share) + ALLOWED.more
 
 describe('agents at work', () => {
+  it('a support day stays within its budget, in both modes and protocol revisions', async () => {
+    const days = await runSupportDays()
+    console.log(formatDays(days))
+    for (const { calls, errors, tokens, ...day } of days) {
+      const name = Object.values(day).join(' ')
+      assert.equal(errors, 0, name)
+      assert.ok(calls <= dayBudget.calls, `${name}: ${calls} calls`)
+      assert.ok(tokens <= dayBudget.tokens, `${name}: ${tokens} tokens`)
+    }
+    assert.equal(days.length, 4)
+  })
+
   it('every job is done right, at the recorded price', async () => {
     const benchmark = await runBenchmark()
     console.log(formatTable(benchmark))

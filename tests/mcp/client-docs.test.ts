@@ -17,6 +17,12 @@ type Entry = {
 }
 
 const page = readFileSync('docs/clients.md', 'utf8')
+/** The commands of the page, and of the section on agents in the README. */
+const commands = `${page}\n${
+  readFileSync('README.md', 'utf8')
+    .split(/^## AI agents/m)[1]!
+    .split(/^## /m)[0]!
+}`
 const DOCUMENTED_URL = 'http://127.0.0.1:8787'
 
 /** The snippets by the heading above them. */
@@ -175,14 +181,10 @@ describe(`docs/clients.md and the skill (${databases[0]})`, () => {
   it('every address and every command on the page exists', async () => {
     for (const [, path] of page.matchAll(/`(\/(?:\.well-known\/|mcp\/)[^`]+)`/g))
       assert.equal((await fetch(`${server.url}${path!}`)).status, 200, path!)
-    for (const command of page.matchAll(/^\$ npx wcrm (admin \w+ \w+)/gm)) {
-      const { exit, stdout } = await runCli([...command[1]!.split(' '), '--help'], {})
-      assert.equal(exit, 0)
-      for (const [flag] of page
-        .slice(command.index)
-        .split('\n')[0]!
-        .matchAll(/--[a-z-]+/g))
-        assert.ok(stdout.includes(flag) || flag === '--json', `${command[1]} ${flag}`)
+    for (const [line, words] of commands.matchAll(/^\$ npx wcrm ((?:[a-z][a-z-]* )+).*$/gm)) {
+      const { exit, stdout } = await runCli([...words!.trim().split(' '), '--help'], {})
+      assert.equal(exit, 0, line)
+      for (const [flag] of line.matchAll(/--[a-z-]+/g)) assert.ok(stdout.includes(flag), `${line}: ${flag}`)
     }
   })
 

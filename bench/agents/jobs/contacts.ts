@@ -22,7 +22,11 @@ export const contactJobs: readonly Job[] = [
       const filters = await agent.call('crm_list_saved_filters')
       const saved = filters.data.find(({ name }: any) => name === 'Waiting for an answer')
       const { count } = await agent.call('crm_count_contacts', { saved_filter_id: saved.id })
-      const { data } = await agent.call('crm_search_contacts', { saved_filter_id: saved.id, limit: 100 })
+      const { data } = await agent.call('crm_search_contacts', {
+        saved_filter_id: saved.id,
+        detail: 'ids',
+        limit: 100,
+      })
       const change = { contact_ids: data.map(({ id }: any) => id), tags: ['waits'] }
       const rehearsed = await agent.call('crm_tag_contacts', { ...change, dry_run: true })
       const done = await agent.call('crm_tag_contacts', change)
@@ -39,10 +43,10 @@ export const contactJobs: readonly Job[] = [
     task: `Import these five into a new group "Trade fair": ${people.map(({ name, phone }) => `${name} ${phone}`).join(', ')}.`,
     phones: true,
     run: async (agent) => {
-      await agent.learn('create a group, import contacts', 'crm_create_group', 'crm_import_contacts')
-      const { group } = await agent.call('crm_create_group', { name: 'Trade fair' })
+      await agent.learn('import contacts into a new group', 'crm_import_contacts')
       return await agent.call('crm_import_contacts', {
-        rows: people.map((person) => ({ ...person, group_ids: [group.id] })),
+        rows: people.map((person) => ({ ...person, group_names: ['Trade fair'] })),
+        create_missing_groups: true,
       })
     },
     check: async (_, { owner }) => {
@@ -70,11 +74,11 @@ export const contactJobs: readonly Job[] = [
     task: 'Who is Pilar Peña? Which plan, which tags?',
     run: async (agent) => {
       const found = await agent.call('crm_search_contacts', { query: 'Pilar Peña' })
-      const contact = await agent.call('crm_get_contact', { contact_id: found.data[0].id })
-      return {
-        tags: contact.tags.map(({ name }: any) => name),
-        plan: contact.attributes.find(({ key }: any) => key === 'plan')?.value,
-      }
+      const { tags, attributes_map: attributes } = await agent.call('crm_get_contact', {
+        contact_id: found.data[0].id,
+        detail: 'compact',
+      })
+      return { tags: tags.map(({ name }: any) => name), plan: attributes.plan }
     },
     check: async (answer, { owner }) => {
       const { data } = await owner('crm_search_contacts', { query: 'Pilar Peña' })
@@ -125,9 +129,7 @@ export const contactJobs: readonly Job[] = [
     name: 'tagged contacts into a group',
     task: 'Put every contact with the tag Großkunde into the group Key accounts.',
     run: async (agent) => {
-      const { data } = await agent.call('crm_search_contacts', {
-        filter: { tags: { some: { name: { eq: 'Großkunde' } } } },
-      })
+      const { data } = await agent.call('crm_search_contacts', { tag_ids: ['Großkunde'], detail: 'ids' })
       await agent.learn('add contacts to a group', 'crm_list_groups', 'crm_add_contacts_to_group')
       const groups = await agent.call('crm_list_groups')
       const group = groups.data.find(({ name }: any) => name === 'Key accounts')

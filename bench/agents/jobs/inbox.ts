@@ -47,16 +47,24 @@ export const inboxJobs: readonly Job[] = [
       const sorry = templates.find(({ example }: any) => example.name === WAIT_TEMPLATE)
       for (const { id, contact, can_reply: canReply } of data) {
         if (canReply)
-          await agent.act('messaging_send_reply', {
+          await agent.call('messaging_send_reply', {
             conversation_id: id,
             text: `Hello ${contact.name}, we are sorry that you waited. We look into it now.`,
+            reason: 'Waits longest.',
           })
         else
-          await agent.act('messaging_send_template', {
+          await agent.call('messaging_send_template', {
             contact_id: contact.id,
             template: { ...sorry.example, body: [contact.name] },
+            reason: 'Waits longest, and the window is shut.',
           })
       }
+      await agent.learn('what became of my requests for approval', 'approvals_list')
+      const asked = await agent.call('approvals_list', { limit: 3 })
+      assert.deepEqual(
+        asked.data.map(({ status }: any) => status),
+        ['done', 'done', 'done'],
+      )
       return data.map(({ contact }: any) => contact.name)
     },
     check: async (answer, { owner }) => {
@@ -93,6 +101,30 @@ export const inboxJobs: readonly Job[] = [
       const conversation = await owner('inbox_get_conversation', { conversation_id: answer })
       assert.match(conversation.last_message.text, /20711 left us on Saturday/)
       assert.equal(conversation.waiting_since, null)
+    },
+  },
+  {
+    name: 'a person says no',
+    task: 'Tell Nora Field that her order 20711 costs nothing, since it is late.',
+    decision: 'decline',
+    run: async (agent) => {
+      const { data } = await agent.call('inbox_search_conversations', { query: 'Nora Field', limit: 2 })
+      const { approval } = await agent.call('messaging_send_reply', {
+        conversation_id: data[0].id,
+        text: 'We are sorry that your order is late: it costs you nothing.',
+        reason: 'The order is late.',
+      })
+      const { status, note } = await agent.call('approvals_get', {
+        approval_id: approval.id,
+        wait_seconds: 30,
+      })
+      // The person's no is final: it is told, and nothing else is tried.
+      return { id: data[0].id, status, note }
+    },
+    check: async ({ id, ...answer }, { owner }) => {
+      assert.deepEqual(answer, { status: 'declined', note: 'We do not give refunds by chat.' })
+      const { last_message: message } = await owner('inbox_get_conversation', { conversation_id: id })
+      assert.match(message.text, /left us on Saturday/)
     },
   },
   {
