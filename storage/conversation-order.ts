@@ -9,7 +9,7 @@ import { toStorableId } from './ids.ts'
  */
 
 /** A state of service levels, as `toSla` in server/inbox/sla.ts tells it at the time `now`. */
-export type SlaTest = { status: 'running' | 'breached' | 'met'; now: string }
+type SlaTest = { status: 'running' | 'breached' | 'met'; now: string }
 /**
  * `channels`: only conversations of these; undefined: of all channels, and those without one. `delivery`:
  * `failed`: the latest message to the customer failed; `unknown`: the provider has not

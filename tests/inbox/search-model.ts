@@ -50,7 +50,7 @@ export type SearchData = {
 
 const names = ['Ada', 'Émile Zola', null, 'ÆLF', '李小龍', 'ada bader', 'Zoë 100%']
 
-export const tagNames = ['vip', 'Großhandel', 'refund']
+const tagNames = ['vip', 'Großhandel', 'refund']
 
 const deliveries: readonly Delivery[] = ['none', 'failed', 'unknown', 'retried', 'queued']
 

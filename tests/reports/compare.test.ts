@@ -24,7 +24,8 @@ const medianOf = (rows: readonly Duration[]): number | null => {
 /** Every first response, and every close, of a range, with who made it. */
 const loadDurations = async ({ db }: TestServer, workspaceId: string, range: Record<string, string>) => {
   const within = (column: string) => sql`
-    ${sql.ref(column)} >= ${range['started_at']}::timestamptz and ${sql.ref(column)} < ${range['ended_at']}::timestamptz`
+    ${sql.ref(column)} >= ${range['started_at']}::timestamptz
+      and ${sql.ref(column)} < ${range['ended_at']}::timestamptz`
   const closes = await sql<Duration>`
     select coalesce(closed_by, 0)::text as member, extract(epoch from closed_at - opened_at) as seconds
     from conversation_episodes where workspace_id = ${workspaceId} and ${within('closed_at')}`.execute(db)
