@@ -19,6 +19,7 @@ import type { App } from '../server/core/app.ts'
 import type { Actor } from '../server/core/context.ts'
 import { createRequestId } from '../server/ids.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
+import { getDecision } from '../server/core/steps/policy.ts'
 import { perform } from '../server/core/perform.ts'
 import { Problem } from '../server/core/problem.ts'
 import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
@@ -235,7 +236,9 @@ const serveTools = (
   requestInfo: Request | undefined,
 ): void => {
   const selection = authInfo?.extra as Caller
-  const guided = { selection, scopes: (authInfo?.scopes ?? []) as Scope[] }
+  const { agent } = selection.actor.key
+  const decide = agent ? (op: Operation) => getDecision(selection.actor, op).decision : undefined
+  const guided = { selection, scopes: (authInfo?.scopes ?? []) as Scope[], decide }
   server.setRequestHandler('tools/list', () => ({ tools: listTools(catalog, guided) }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const resolved = resolveCall(catalog, guided, params.name, params.arguments ?? {})

@@ -1,4 +1,5 @@
 import type { Operation, Scope } from '../catalog/operation.ts'
+import type { Decision } from '../catalog/policy.ts'
 import { isObject } from '../catalog/values.ts'
 import { findNearestName } from '../server/nearest-name.ts'
 import { describeOperation, formatFields, type OperationIndex, searchOperations } from './operation-search.ts'
@@ -111,6 +112,8 @@ export type GuideSource = {
 export type GuideCaller = {
   selection: ToolSelection
   scopes: readonly Scope[]
+  /** For the key of an AI agent: whether it runs this by itself, a person is asked, or it is refused. */
+  decide?: ((op: Operation) => Decision) | undefined
 }
 
 /** Returns the tools of compact mode; that for writes only where this URL and key may write. */
@@ -184,10 +187,10 @@ export const resolveCall = (
   }
 }
 
-const mayRun = (op: Operation, { selection, scopes }: GuideCaller): Record<string, unknown> =>
+const mayRun = (op: Operation, { selection, scopes, decide }: GuideCaller): Record<string, unknown> =>
   scopes.includes(op.scope)
     ? isCallable(op, selection)
-      ? { allowed: true }
+      ? { allowed: true, ...(decide && op.scope !== 'mcp:read' ? { policy: decide(op) } : {}) }
       : { allowed: false, why_not: 'Not served at this address: its `toolsets` or `readonly` exclude it.' }
     : { allowed: false, why_not: `The key lacks the scope ${op.scope}.` }
 

@@ -11,7 +11,7 @@ const about = [
   'inbox_ (conversations: search, assignment, tags, notes, reminders, closing);',
   'messaging_ (replies, templates, saved replies, broadcasts, media, short links);',
   'reports_ (figures of workspace and staff); events_ and webhooks_ (what happened, and who is told);',
-  'audit_ (who did what).',
+  'approvals_ (what waits for a person); audit_ (who did what).',
 ]
 
 const listed = [

@@ -89,6 +89,22 @@ everyDatabase('MCP: tools that lead to other tools', (server) => {
       },
       reader.key,
     )
+    const agent = await workspace.key(workspace.owner.staffId, { agent: true })
+    await inBothEras(
+      '',
+      async (_client, call) => {
+        for (const [operation, policy] of [
+          ['crm_delete_contact', 'ask'],
+          ['crm_create_group', 'allow'],
+          ['approvals_approve', 'deny'],
+          ['crm_get_contact', undefined],
+        ] as const) {
+          const { structuredContent } = await call('describe_operation', { operation })
+          if (structuredContent.allowed) assert.equal(structuredContent.policy, policy, operation)
+        }
+      },
+      agent.key,
+    )
     await inBothEras('?readonly=true', async (_client, call) => {
       const { structuredContent } = await call('find_tools', { query: 'crm_delete_contact' })
       assert.equal(structuredContent.data[0].allowed, false)
