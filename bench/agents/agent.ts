@@ -125,7 +125,7 @@ const requireKnown = ({ tools, text }: Memory, name: string, input: Record<strin
   }
 }
 
-/** Returns the call of a tool that runs an operation; in compact mode one tool runs those that read, another the rest. */
+/** Returns the call that runs an operation; in compact mode one tool runs those that read, another the rest. */
 const toToolCall = ({ tools, found }: Memory, name: string, input: Record<string, unknown>) => {
   const kind = found.get(name)
   return tools.has(name) || kind === undefined || !tools.has(`run_${kind}_operation`)

@@ -7,10 +7,10 @@ import { workJobs } from './jobs/work.ts'
 import { startWorld, type World } from './world.ts'
 
 /** In this order, in one workspace: some build on what others left. */
-export const jobs: readonly Job[] = [...inboxJobs, ...contactJobs, ...workJobs, ...hostileJobs]
+const jobs: readonly Job[] = [...inboxJobs, ...contactJobs, ...workJobs, ...hostileJobs]
 
 /** What became of a job; `problem` when its answer was wrong or the script failed. */
-export type JobResult = Cost & { name: string; problem?: string }
+type JobResult = Cost & { name: string; problem?: string }
 export type Benchmark = { listed: { tools: number; tokens: number }; jobs: JobResult[] }
 
 const runJob = async (
@@ -67,5 +67,6 @@ export const formatTable = ({ listed, jobs: rows }: Benchmark): string =>
     `| ${rows.length} jobs | ${rows.filter(({ problem }) => problem === undefined).length} | ` +
       `${sum(rows, 'calls')} | ${sum(rows, 'errors')} | ${sum(rows, 'tokens')} |`,
     '',
-    `The list of tools and the instructions, once for each conversation: ${listed.tools} tools, ${listed.tokens} tokens.`,
+    'The list of tools and the instructions, once for each conversation: ' +
+      `${listed.tools} tools, ${listed.tokens} tokens.`,
   ].join('\n')

@@ -40,7 +40,9 @@ export const contactJobs: readonly Job[] = [
   },
   {
     name: 'import five people into a new group',
-    task: `Import these five into a new group "Trade fair": ${people.map(({ name, phone }) => `${name} ${phone}`).join(', ')}.`,
+    task:
+      'Import these five into a new group "Trade fair": ' +
+      `${people.map(({ name, phone }) => `${name} ${phone}`).join(', ')}.`,
     phones: true,
     run: async (agent) => {
       await agent.learn('import contacts into a new group', 'crm_import_contacts')
