@@ -5,7 +5,7 @@ import { untrusted } from './text.ts'
 
 const since = '2026-10-01'
 
-export const approvalStatuses = [
+const approvalStatuses = [
   'pending',
   'approved',
   'done',
@@ -17,7 +17,7 @@ export const approvalStatuses = [
 export type ApprovalStatus = (typeof approvalStatuses)[number]
 
 /** Why a person is asked: the decision for the verb or the operation, or the bounds that are not met. */
-export const askReasons = [
+const askReasons = [
   'verb',
   'operation',
   'window_open',

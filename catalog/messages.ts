@@ -46,8 +46,8 @@ export const LastMessage = z
       .nullable()
       .describe('Sender of an outbound message or note; null for inbound.'),
     actor: ActorView.nullable().describe(
-      'Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, `approved_by` who approved it. ' +
-        'Null for customers, and when it is not known.',
+      'Who wrote an outbound message or note, with which key: `agent` tells what an AI agent wrote, ' +
+        '`approved_by` who approved it. Null for customers, and when it is not known.',
     ),
     reply_to_id: Id.nullable().describe('The message it replies to.'),
     error: untrusted(z.string().nullable().describe('Why it failed.')),

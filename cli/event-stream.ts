@@ -55,9 +55,10 @@ type StreamOptions = {
 }
 
 /**
- * Yields events as they happen: from the oldest one, or after `input.after`. It reconnects after the last event that
- * was taken, so that none is missed or yielded twice. Ends when the signal is aborted; throws an error that a retry does
- * not fix, and when the first connection fails, since a server that never answered most likely has another URL.
+ * Yields events as they happen: from the oldest one, or after `input.after`. It reconnects after the last event
+ * that was taken, so that none is missed or yielded twice. Ends when the signal is aborted; throws an error that a
+ * retry does not fix, and when the first connection fails, since a server that never answered most likely has
+ * another URL.
  */
 export async function* streamEvents(
   io: Io,

@@ -263,7 +263,8 @@ const sortFound = (plan: FilterPlan, request: PageRequest, lead: Lead, limited: 
           select * from contacts c
           where c.workspace_id = ${plan.workspaceId} and c.id = found.id limit 1) as c
         where (select count(*) from near) < ${fetchLimit(limit)}
-          and (select candidates from size) <= ${sql.lit(lead.maxCandidates)} ${afterCondition(request)}) as c ${limited}
+          and (select candidates from size) <= ${sql.lit(lead.maxCandidates)}
+          ${afterCondition(request)}) as c ${limited}
     ), page as materialized (
       select id, sort_key from far
       union all select id, sort_key from near where (select count(*) from near) = ${fetchLimit(limit)})`

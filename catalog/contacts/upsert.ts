@@ -101,8 +101,8 @@ export const importContacts = defineOperation({
     'Each row is an upsert and is validated separately: invalid rows are listed in `failures`, ' +
     'the others are written. All rows run in one transaction, in order, so that two rows with ' +
     'the same phone create one contact. Unknown tag names are created; unknown groups fail their row, unless ' +
-    '`create_missing_groups` creates those that are named. A name that is nothing but a phone number is not kept. Staff from whom phones are hidden ' +
-    'may not import, nor rehearse it (403, reason `phone_hidden`).',
+    '`create_missing_groups` creates those that are named. A name that is nothing but a phone number is not ' +
+    'kept. Staff from whom phones are hidden may not import, nor rehearse it (403, reason `phone_hidden`).',
   scope: 'crm:write',
   dryRun: true,
   idempotency: 'optional',

@@ -122,7 +122,7 @@ const runAllApproved = async (app: App, signal: AbortSignal): Promise<number> =>
 }
 
 /** Ends requests on which nobody decided in time. Returns how many. */
-export const expireApprovals = async (app: App): Promise<number> => {
+const expireApprovals = async (app: App): Promise<number> => {
   const expired = await withTransaction(app, async (tx) => {
     const rows = await lockExpired(tx, app.now(), app.clockOffsets, 100)
     const events = new Map<string, EventRow[]>()

@@ -46,7 +46,7 @@ export const toRunInput = (
 }
 
 /** The idempotency key under which an approved call runs, once. */
-export const toRunKey = (approvalId: string): string => `approval-${approvalId}`
+const toRunKey = (approvalId: string): string => `approval-${approvalId}`
 
 /** Returns an approved call as it runs: as the agent, whose approver is named. */
 export const toApprovedCall = (row: ApprovalRow, asker: Actor, op: Operation, input: Input): WriteCall => ({

@@ -301,17 +301,17 @@ const resolveLabelIds = async (
   const unresolved = labelNodes.filter((node) => !labels.has(node))
   const sizes = new Map<ContactFilter, number>()
   if (unresolved.length === 0) return { labels, sizes }
-  const lists = unresolved.map(
-    (node) =>
-      sql`array(
-        select l.id from ${node.kind === 'tags' ? sql`tags` : sql`groups`} l
-        where l.workspace_id = ${workspaceId} and ${labelConditions(node.where)})`,
-  )
+  const lists = unresolved.map(({ kind, where }, n) => {
+    const [table, prefix] = kind === 'tags' ? [sql`tags`, 'tag:'] : [sql`groups`, 'group:']
+    return sql`(${sql.lit(n)}, ${sql.lit(prefix)}, array(
+        select l.id from ${table} l
+        where l.workspace_id = ${workspaceId} and ${labelConditions(where)}))`
+  })
   const { rows } = await sql<{ found: string[]; n: number; size: string }>`
     select v.n, v.found, (
       select coalesce(sum(k.n), 0) from unnest(v.found) as l (id)
       join counters k on k.workspace_id = ${workspaceId} and k.subject = v.prefix || l.id) as size
-    from (values ${sql.join(lists.map((list, n) => sql`(${sql.lit(n)}, ${sql.lit(unresolved[n]!.kind === 'tags' ? 'tag:' : 'group:')}, ${list})`))})
+    from (values ${sql.join(lists)})
       as v (n, prefix, found)`.execute(tx)
   for (const { n, found, size } of rows) {
     labels.set(unresolved[n]!, found)

@@ -17,7 +17,8 @@ const trustedEnds = `
   /unavailable/*/reason /unavailable/*/metric /range/from /range/to /range/timezone /range/preset
   /failures/*/code /failures/*/id /failures/*/errors/*/pointer /failures/*/errors/*/fix /failures/*/errors/*/code
   /failures/*/errors/*/allowed/* /failed/*/id /failed/*/name /count_error/code /count_error/message
-  /tags/*/name /groups/*/name /groups/* /group/name /group/emoji /assignee/name /actor/name /approved_by/name /decided_by/name /from/name
+  /tags/*/name /groups/*/name /groups/* /group/name /group/emoji /assignee/name /actor/name
+  /approved_by/name /decided_by/name /from/name
   /attributes/*/key /attributes/*/label /attributes/*/type /options/*/label /options/*/value /custom_headers/*
   /channel/name /channel/type /channel/phone /contact/phone /health/reason /health/quality /health/messaging_limit
   /conversation/state /conversations/*/state /window/kind

@@ -51,7 +51,7 @@ export const getApprovalMs = (actor: Actor): number => (getPolicy(actor).expires
 const toMinutes = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
 
 /** Whether a time is within the hours, which may go over midnight: such a night belongs to the day it begins. */
-export const isWithinHours = (
+const isWithinHours = (
   { days, from, to }: NonNullable<KeyPolicy['bounds']['hours']>,
   now: string,
   timezone: string,
@@ -124,7 +124,7 @@ const countSend = async (app: App, actor: Actor, op: Operation, isLimited: boole
   return await takeSend(app.db, actor.workspace.id, actor.key.id, isLimited ? limit : null)
 }
 
-export const deniedProblem = (op: Operation): Problem =>
+const deniedProblem = (op: Operation): Problem =>
   new Problem(
     'forbidden',
     `The policy of this key denies ${op.name}. workspace_whoami shows the policy; a person may make the call.`,
