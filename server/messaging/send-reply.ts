@@ -1,4 +1,5 @@
-import { readContact } from '../../storage/contacts.ts'
+import { findBoundFacts } from '../../storage/agent-policy.ts'
+import { lockContact, readContact } from '../../storage/contacts.ts'
 import { findReplyTarget, readQuickMessage, readRecipient, readSendingChannel } from '../../storage/sends.ts'
 import { findChannelOfConversation } from '../../storage/channel-messages.ts'
 import { queueReply } from '../channels/queue-reply.ts'
@@ -36,6 +37,7 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
   prepare: async (ctx, input) => {
     const inputContent = parseReplyContent(input)
     const workspaceId = ctx.actor.workspace.id
+    if (ctx.dryRun) await lockContactFirst(ctx, input.conversation_id)
     const conversation = await lockVisibleConversation(ctx, input.conversation_id)
     const contact =
       conversation.contact_id === null
@@ -93,6 +95,15 @@ export const sendReply = defineProviderHandler<'messaging_send_reply', SendInten
     },
   },
 })
+
+/**
+ * Locks the contact of a conversation. A dry run completes the send in the transaction that prepares it, and
+ * contacts are locked before conversations: otherwise it and a send that completes wait for each other.
+ */
+const lockContactFirst = async ({ tx, actor }: Context, conversationId: string): Promise<void> => {
+  const facts = await findBoundFacts(tx, actor.workspace.id, { conversationId })
+  if (facts?.contact_id) await lockContact(tx, actor.workspace.id, facts.contact_id)
+}
 
 const toMessageContent = (reply: ReplyContent) => ({
   type: reply.type,
