@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
-import { before, it } from 'node:test'
-import { catalog, type Operation } from '../../catalog/index.ts'
+import { before, describe, it } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { catalog, findOperation, type Operation } from '../../catalog/index.ts'
+import { defaultPolicy, type KeyPolicy } from '../../catalog/policy.ts'
+import { changeKey } from '../../storage/admin-keys.ts'
+import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
-import { doorsOf, everyDatabase } from '../doors.ts'
-import { makeWorkspace } from '../servers.ts'
+import { doorsOf, everyDatabase, wholeAnswer } from '../doors.ts'
+import { makeWorkspace, startSharedServers } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
 import { createAgentScene } from './scene.ts'
 
@@ -120,3 +124,89 @@ everyDatabase("Bounds of agents' keys", (server) => {
     }
   })
 })
+
+/** Calls a tool over MCP, with a client that answers yes to each question. Returns the result and their count. */
+const callConfirming = async (
+  { url, key }: { url: string; key: string },
+  [name, input]: readonly [string, Record<string, unknown>],
+  beforeAnswer: () => Promise<void> = async () => {},
+): Promise<{ result: any; questions: number }> => {
+  const client = new Client(
+    { name: 'tests', version: '1' },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: 'auto' } },
+  )
+  let questions = 0
+  client.setRequestHandler('elicitation/create', async () => {
+    questions++
+    await beforeAnswer()
+    return { action: 'accept', content: { confirm: 'send' } }
+  })
+  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp?toolsets=all`), {
+    requestInit: { headers: { Authorization: `Bearer ${key}` } },
+  })
+  await client.connect(transport)
+  try {
+    const { structuredContent } = await client.callTool({
+      name,
+      arguments: { ...wholeAnswer(findOperation(name)!), ...input },
+    })
+    return { result: structuredContent, questions }
+  } finally {
+    await client.close()
+  }
+}
+
+everyDatabase("Answers of the person behind an agent's client", (server) => {
+  it('count under approval: client alone, and not once it is person', async () => {
+    const scene = await createAgentScene(server())
+    const at = { url: server().url, key: scene.agent.key }
+    const countSent = async (): Promise<number> => (await scene.sandbox.sent(scene.phone)).length
+    await scene.setPolicy({ approval: 'client' })
+    const sent = await callConfirming(at, scene.reply('Confirmed.'))
+    assert.deepEqual([sent.questions, sent.result?.message?.status, await countSent()], [1, 'sent', 1])
+    // The state of the question is genuine, and the answer comes too late.
+    const late = await callConfirming(at, scene.reply('Late.'), () => scene.setPolicy(null))
+    assert.deepEqual([late.questions, late.result?.approval?.status, await countSent()], [1, 'pending', 1])
+    const never = await callConfirming(at, scene.reply('Never.'))
+    assert.deepEqual([never.questions, never.result?.approval?.status, await countSent()], [0, 'pending', 1])
+  })
+})
+
+describe(
+  "Changes of agents' keys on another server",
+  { skip: databases.includes('postgresql') ? false : 'WCRM_TEST_POSTGRES_URL is not set' },
+  () => {
+    it('a policy, a pause and its end are in force within a second', async () => {
+      const { servers, close } = await startSharedServers(2)
+      try {
+        const scene = await createAgentScene(servers[0]!)
+        const other = callAs(servers[1]!, scene.agent.key)
+        /** Changes the key, and returns for how long calls began that were answered as before. */
+        const measure = async (
+          fields: { policy: KeyPolicy } | { paused_at: string | null },
+          isInForce: (reply: Awaited<ReturnType<typeof other>>) => boolean,
+        ): Promise<number> => {
+          assert.ok(!isInForce(await other('workspace_whoami')))
+          await changeKey(servers[0]!.db, scene.workspace.id, scene.agent.keyId, fields)
+          const changedAt = performance.now()
+          for (let last = 0; ;) {
+            const began = performance.now() - changedAt
+            if (isInForce(await other('workspace_whoami'))) return last
+            last = began
+            assert.ok(began < 10_000, 'the change is not in force')
+          }
+        }
+        const denying = { ...defaultPolicy, verbs: { ...defaultPolicy.verbs, send: 'deny' as const } }
+        const times = [
+          await measure({ policy: denying }, ({ body }) => body.key.policy.verbs.send === 'deny'),
+          await measure({ paused_at: servers[0]!.app.now() }, ({ body }) => body.reason === 'key_paused'),
+          await measure({ paused_at: null }, ({ status }) => status === 200),
+        ]
+        assert.ok(Math.max(...times) < 1000, times.join(', '))
+        assert.equal((await other(...scene.reply('No.'))).body.reason, 'denied_by_policy')
+      } finally {
+        await close()
+      }
+    })
+  },
+)
