@@ -241,8 +241,6 @@ const StaffRow = z.object({
   reopened: countField('Reopens after this member had closed; a conversation can count several times.'),
   avg_first_response_seconds: numberField('Average wait for the first response.'),
   avg_time_to_close_seconds: numberField('Average from opening to closing.'),
-  median_first_response_seconds: medianField('Median wait for the first response.'),
-  median_time_to_close_seconds: medianField('Median from opening to closing.'),
   sla_breaches: z
     .object({
       first_response: countField('First responses.'),
@@ -259,6 +257,9 @@ const StaffRow = z.object({
     'Share of clocks that this member stopped in time, of these and `sla_breaches`, 0 to 1.',
   ),
   reason_coverage: numberField('Share of closes with a reason, 0 to 1; for live closes only.'),
+  // At the end: lines for programs keep the places of the columns before.
+  median_first_response_seconds: medianField('Median wait for the first response.'),
+  median_time_to_close_seconds: medianField('Median from opening to closing.'),
 })
 
 export const staffReport = defineOperation({

@@ -165,7 +165,7 @@ const seedApprovals = async (
       values (${id}, ${GONE_KEY}, ${owner.staffId}, 'crm_create_group', ${input}::jsonb,
         sha256(${input}::text::bytea), 'rest', 'req_00000000000000000000000000', ${`${marker} reason ${n}`},
         '{operation}', '{"fields": true, "channels": null}', ${now}::timestamptz,
-        ${now}::timestamptz + interval '1 day')`.execute(db)
+        ${now}::timestamptz + interval '10 years')`.execute(db)
   }
   await sql`
     insert into agent_sends (workspace_id, key_id, sent_at)

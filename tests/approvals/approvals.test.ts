@@ -191,3 +191,34 @@ everyDatabase('Approvals', (server) => {
     assert.equal(line, `Text: Pay \\u{202e}ereh\\u{2066} now\\u{200b}. ${'x'.repeat(3000)} end 👩‍💻`)
   })
 })
+
+everyDatabase('Approved calls that do not end at once', (server) => {
+  it('an unknown outcome leaves it approved until it is known, and nothing is sent twice', async () => {
+    const scene = await createAgentScene(server())
+    const { approval } = (await scene.ask(...scene.reply('Once.'))).body
+    await scene.sandbox.fault({ to: `+${scene.phone}`, drop_answer: true })
+    await scene.person('approvals_approve', { approval_id: approval.id })
+    await scene.work()
+    const read = async () => (await scene.ask('approvals_get', { approval_id: approval.id })).body.status
+    assert.equal(await read(), 'approved')
+    await sql`update approvals set lease_until = now() where workspace_id = ${scene.workspace.id}`.execute(
+      server().db,
+    )
+    await scene.work()
+    assert.deepEqual([await read(), await countMessages(scene)], ['done', 1])
+  })
+
+  it('what ended is deleted after 30 days', async () => {
+    const scene = await createAgentScene(server())
+    const { approval } = (await scene.ask(...scene.reply('Old.'))).body
+    await scene.person('approvals_decline', { approval_id: approval.id })
+    const remove = () => server().app.jobs.job('approval-retention').runOnce()
+    await remove()
+    assert.equal((await scene.ask('approvals_get', { approval_id: approval.id })).status, 200)
+    await sql`
+      update approvals set ended_at = now() - interval '31 days'
+      where workspace_id = ${scene.workspace.id}`.execute(server().db)
+    await remove()
+    assert.equal((await scene.ask('approvals_get', { approval_id: approval.id })).status, 404)
+  })
+})

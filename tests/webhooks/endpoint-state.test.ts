@@ -120,9 +120,17 @@ everyDoor('State of webhook endpoints', (test) => {
       .where('workspace_id', '=', workspace.id)
       .where('type', '=', 'webhook.endpoint_disabled/1')
       .execute()
+    const owner = { staff: { id: workspace.owner.staffId, name: 'Owner' } }
+    const key = { id: workspace.owner.keyId, name: null }
     assert.deepEqual(
       events.map((e) => e.data),
-      [{ endpoint: { id, url, consecutive_failures: 12 }, reason: 'manual' }],
+      [
+        {
+          endpoint: { id, url, consecutive_failures: 12 },
+          reason: 'manual',
+          actor: { ...owner, key, agent: false, approved_by: null },
+        },
+      ],
     )
     await call('crm_create_group', { name: 'Meanwhile' })
     assert.deepEqual(await listStatuses(server, id), ['failed'], 'events while disabled create no delivery')
