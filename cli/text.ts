@@ -26,6 +26,10 @@ const isNameOnly = (value: unknown): value is { name: unknown; id?: unknown } =>
 export const fitsOneCell = (items: readonly unknown[]): boolean =>
   items.every((item) => !(isObject(item) || Array.isArray(item)) || isNameOnly(item))
 
+/** True for texts that a line of their own keeps apart: joined by commas, one could pose as several. */
+export const areSentences = (items: readonly unknown[]): boolean =>
+  items.some((item) => typeof item === 'string' && item.includes(', '))
+
 /** Formats a value as one line. */
 export const formatCell = (value: unknown): string => {
   if (value === null || value === undefined) return ''
@@ -49,7 +53,7 @@ export const formatTsv = (rows: readonly Record<string, unknown>[], columns: rea
 export const formatRecord = (value: unknown, path = ''): string[] => {
   if (isObject(value) && /(?:^|\.)filter$/.test(path))
     return [`${path}: ${escapeControlCharacters(JSON.stringify(value))}`]
-  if (Array.isArray(value) && !fitsOneCell(value))
+  if (Array.isArray(value) && (!fitsOneCell(value) || areSentences(value)))
     return value.flatMap((item, i) => formatRecord(item, `${path}.${i}`))
   if (!isObject(value) || (path && isNameOnly(value) && !('id' in value)))
     return [`${path}: ${formatCell(value)}`.trimEnd()]

@@ -1,7 +1,7 @@
 import { isObject } from '../catalog/values.ts'
 import type { TableColumn } from '../catalog/operation.ts'
 import { createTable, formatValue, indentLines, measure, paint, type TerminalStyle, wrap } from './table.ts'
-import { escapeControlCharacters, fitsOneCell, type ProblemText } from './text.ts'
+import { areSentences, escapeControlCharacters, fitsOneCell, type ProblemText } from './text.ts'
 
 // Output for terminals, as text: only what lives on the screen (prompts, reports) is drawn by Ink, which takes
 // longer to load than most commands run.
@@ -28,6 +28,8 @@ const drawField = (name: string, value: unknown, labelWidth: number, style: Term
     const values = Object.fromEntries(value.map(({ label, display }) => [label, display]))
     return [title, ...indentLines(drawFields(values, inner))]
   }
+  if (Array.isArray(value) && areSentences(value))
+    return [title, ...indentLines(value.flatMap((item) => wrap(formatBlock(item, inner), inner.width)))]
   if (Array.isArray(value) && !fitsOneCell(value)) {
     const rows = value.map((item): Row => (isObject(item) ? item : { value: item as unknown }))
     const paths = [...new Set(rows.flatMap((row) => Object.keys(row)))]

@@ -8,6 +8,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
 import { summarizeCall } from '../server/approvals/call-summary.ts'
+import { freezeContent } from '../server/approvals/freeze.ts'
 import type { App } from '../server/core/app.ts'
 import type { Actor } from '../server/core/context.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
@@ -52,14 +53,14 @@ export const confirmCall = async (
     return { call }
   const binding = `${actor.key.id}\n${op.name}\n${hash('sha256', canonicalJson(call.input), 'base64url')}`
   const response = inputResponse(context.mcpReq.inputResponses, 'confirm')
-  const key = response.kind === 'elicit' ? openState(app, context, binding) : undefined
-  if (response.kind === 'elicit' && key !== undefined) {
-    const answered = { ...call, idempotencyKey: key }
+  const state = response.kind === 'elicit' ? openState(app, context, binding) : undefined
+  if (response.kind === 'elicit' && state !== undefined) {
+    const answered = { ...call, input: state.input ?? call.input, idempotencyKey: state.key }
     if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
     if (response.content?.confirm === op.confirm)
       return { call: { ...answered, confirm: op.confirm, confirmedByClient: true } }
   }
-  return await ask(app, op, call, { actor, binding, key: key ?? call.idempotencyKey })
+  return await ask(app, op, call, { actor, binding, key: state?.key ?? call.idempotencyKey })
 }
 
 /** Rehearses the call and returns the question, or what the dry run refuses. */
@@ -83,9 +84,10 @@ const ask = async (
       { confirm: op.confirm },
     )
   const until = Date.now() + CONFIRMATION_TTL_MS
-  return {
-    ask: createQuestion(op, question, app.confirmSealer.seal(JSON.stringify({ until, key }), binding)),
-  }
+  // What the person is shown is what runs.
+  const frozen = freezeContent(op, call.input, output)
+  const state = JSON.stringify({ until, key, ...(frozen === call.input ? {} : { input: frozen }) })
+  return { ask: createQuestion(op, question, app.confirmSealer.seal(state, binding)) }
 }
 
 /**
@@ -100,16 +102,16 @@ const canElicit = (context: ServerContext): boolean => {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
 }
 
-/**
- * Returns the Idempotency-Key that the question was asked under, so that an answer sent twice runs once.
- * Undefined when the state is invalid or has expired.
- */
-const openState = (app: App, context: ServerContext, binding: string): string | undefined => {
+/** The Idempotency-Key of a question, so that an answer sent twice runs once, and the input if it was frozen. */
+type QuestionState = { until: number; key: string; input?: Record<string, unknown> }
+
+/** Returns the state that the question was asked with; undefined when it is invalid or has expired. */
+const openState = (app: App, context: ServerContext, binding: string): QuestionState | undefined => {
   const state = context.mcpReq.requestState() as unknown
   const opened = typeof state === 'string' ? app.confirmSealer.open(state, binding) : undefined
   if (opened === undefined) return undefined
-  const { until, key } = JSON.parse(opened) as { until: number; key: string }
-  return until > Date.now() ? key : undefined
+  const asked = JSON.parse(opened) as QuestionState
+  return asked.until > Date.now() ? asked : undefined
 }
 
 const createQuestion = (op: Operation, message: string, requestState: string): InputRequiredResult =>

@@ -154,7 +154,9 @@ const stepInto = (schema: JsonSchema, name: string): JsonSchema | undefined =>
   isObject(schema.items)
     ? stepInto(schema.items, name)
     : isObject(schema.properties)
-      ? (schema.properties[name] as JsonSchema | undefined)
+      ? Object.hasOwn(schema.properties, name)
+        ? (schema.properties[name] as JsonSchema)
+        : undefined
       : {}
 
 /** Throws 400 for a field that the rows do not have. */

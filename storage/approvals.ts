@@ -110,7 +110,9 @@ export const lockApproval = async (
 
 /**
  * Returns the latest request of a key for a call: with this idempotency key, or else one with this digest that is
- * open, or was declined since `since`. `isRecorded`: the idempotency key was used for a call that ran.
+ * open, or was declined since `since`. `isRecorded`: the same call ran, or runs, under the idempotency key, and its
+ * record is kept until `recordedUntil` at least. One that ends sooner may be gone when the call begins, which would
+ * then be a new call.
  */
 export const findEarlier = async (
   db: Db,
@@ -123,7 +125,12 @@ export const findEarlier = async (
     keyId: string
     staffId: string
   },
-  { key, digest, since }: { key: string; digest: Uint8Array; since: string },
+  {
+    key,
+    digest,
+    since,
+    recordedUntil,
+  }: { key: string; digest: Uint8Array; since: string; recordedUntil: string },
 ): Promise<{ byKey: ApprovalRow | undefined; byDigest: ApprovalRow | undefined; isRecorded: boolean }> => {
   const { rows } = await sql<ApprovalRow & { found: 'key' | 'digest' | 'record' }>`
     (select 'key' as found, ${columns} from approvals a ${joins}
@@ -136,7 +143,9 @@ export const findEarlier = async (
       order by a.id desc limit 1)`.execute(db)
   const { rows: records } = await sql`
     select from idempotency
-    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key}`.execute(db)
+    where workspace_id = ${workspaceId} and staff_id = ${staffId} and key = ${key}
+      and fingerprint = ${digest}::bytea
+      and (state = 'running' or expires_at > ${recordedUntil}::timestamptz)`.execute(db)
   return {
     byKey: rows.find(({ found }) => found === 'key'),
     byDigest: rows.find(({ found }) => found === 'digest'),

@@ -25,7 +25,8 @@ import { applyPolicy, getApprovalMs } from '../core/steps/policy.ts'
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { toStoredView } from '../visibility/replays.ts'
-import { mayReplay, splitSecrets, toApprovedCall } from './stored-call.ts'
+import { freezeContent } from './freeze.ts'
+import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from './view.ts'
 
 /** A call of an agent's key, validated. */
@@ -59,11 +60,16 @@ export const askPerson = async (app: App, call: AgentCall): Promise<ExecutionRes
   const now = businessTime(app, actor.workspace.id)
   const since = new Date(Date.parse(now) - DAY_MS).toISOString()
   const asker = { workspaceId: actor.workspace.id, keyId: actor.key.id, staffId: actor.staff.id }
-  const { byKey, byDigest, isRecorded } = await findEarlier(app.db, asker, { key: call.key, digest, since })
+  const { byKey, byDigest, isRecorded } = await findEarlier(app.db, asker, {
+    key: call.key,
+    digest,
+    since,
+    recordedUntil: toReplayLimit(app),
+  })
   if (byKey && Buffer.compare(Buffer.from(byKey.digest), digest) !== 0)
     throw keyReusedProblem(byKey.operation)
   if (byKey) return await answerEarlier(app, call, byKey)
-  // It ran before, or runs: its answer is given again.
+  // The same call ran before, or runs: its answer is given again.
   if (isRecorded) return undefined
   const askedFor = await applyPolicy(app, actor, op, input, call.isConfirmed)
   if (askedFor.length === 0) return undefined
@@ -95,7 +101,7 @@ const answerEarlier = async (app: App, call: AgentCall, row: ApprovalRow): Promi
   const status = getStatus(row, now)
   if (status === 'pending' || status === 'approved') return answer202(app, call, row)
   if (status === 'done') {
-    const stored = toApprovedCall(row, call.actor, call.op, { ...call.input, ...row.edited })
+    const stored = toApprovedCall(row, call.actor, call.op, toReplayInput(row, call.input))
     if (await mayReplay(app, stored)) return await execute(app, stored)
     throw new Problem(
       'conflict',
@@ -170,6 +176,7 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
       key: call.key,
       digest: asking.digest,
       since: asking.now,
+      recordedUntil: toReplayLimit(app),
     })
     const earlier = found.byKey ?? found.byDigest
     if (!earlier)
@@ -192,10 +199,13 @@ const requireStorable = (input: object): void => {
 }
 
 const toReason = (text: string | undefined): string | null =>
-  redactApiKeys(text ?? '')
-    .replaceAll('\0', '')
+  Array.from(
+    redactApiKeys(text ?? '')
+      .toWellFormed()
+      .replaceAll('\0', ''),
+  )
     .slice(0, MAX_REASON_CHARACTERS)
-    .toWellFormed()
+    .join('')
     .trim() || null
 
 const toPreview = (output: Record<string, unknown>): Record<string, unknown> | null =>
@@ -208,7 +218,8 @@ const toNewApproval = async (
   output: Record<string, unknown>,
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
-  const { input, secrets } = splitSecrets(app, actor.workspace.id, call.input)
+  const frozen = freezeContent(op, call.input, output)
+  const { input, secrets } = splitSecrets(app, actor.workspace.id, frozen)
   return {
     workspace_id: actor.workspace.id,
     key_id: actor.key.id,

@@ -1,5 +1,6 @@
 import { findOperation, type Operation } from '../../catalog/index.ts'
 import { type ApprovalRow, findApproval } from '../../storage/approvals.ts'
+import { findLiveKeyById } from '../../storage/keys.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
@@ -41,6 +42,17 @@ export const toEdits = (
   return { [field]: text }
 }
 
+/** Throws 403 while the key that asks is paused: the call would end at once, and never run. */
+const requireKeyActive = async (app: App, { workspace_id, key_id }: ApprovalRow): Promise<void> => {
+  const key = await findLiveKeyById(app.db, workspace_id, key_id, app.now())
+  if (!key || key.paused_at === null) return
+  throw new Problem(
+    'forbidden',
+    `The key that asks is paused, so the call would not run. On the server: wcrm admin keys resume ${key_id}.`,
+    { reason: 'key_paused' },
+  )
+}
+
 /**
  * Checks, before an approval is written, that the approver could make the call: it is rehearsed with their rights,
  * and with their text. Throws what the call would, such as 409 `window_closed`; then it stays to be decided.
@@ -60,6 +72,7 @@ export const checkApprover = async (
   if (getStatus(row, businessTime(app, workspaceId)) !== 'pending') return
   const target = findOperation(row.operation)
   if (!target) return
+  await requireKeyActive(app, row)
   requireScope(actor, target)
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)

@@ -45,6 +45,12 @@ export const toRunInput = (
   return { ...input, ...(JSON.parse(opened) as Input), ...edited }
 }
 
+/** Returns the input that ran, for a repeat of the call: what was sealed is erased when a request ends. */
+export const toReplayInput = ({ input, edited }: ApprovalRow, given: Input): Input => {
+  const secrets = Object.entries(given).filter(([name]) => SECRET_FIELDS.includes(name))
+  return { ...input, ...Object.fromEntries(secrets), ...edited }
+}
+
 /** The idempotency key under which an approved call runs, once. */
 const toRunKey = (approvalId: string): string => `approval-${approvalId}`
 
@@ -71,11 +77,15 @@ export const toApprovedCall = (row: ApprovalRow, asker: Actor, op: Operation, in
 /** Records that end sooner than this may be gone before they are read. */
 const REPLAY_MARGIN_MS = 60_000
 
+/** The time until which the record of a call must be kept for its answer to be given again. */
+export const toReplayLimit = (app: App): string =>
+  new Date(Date.parse(app.now()) + REPLAY_MARGIN_MS).toISOString()
+
 /** Whether the record of a run is there, so that executing the call again answers what it answered. */
 export const mayReplay = (app: App, { actor, key }: WriteCall): Promise<boolean> =>
   hasLiveRecord(app.db, {
     workspaceId: actor.workspace.id,
     staffId: actor.staff.id,
     key,
-    now: new Date(Date.parse(app.now()) + REPLAY_MARGIN_MS).toISOString(),
+    now: toReplayLimit(app),
   })

@@ -172,6 +172,74 @@ everyDatabase("Answers of the person behind an agent's client", (server) => {
   })
 })
 
+everyDatabase('What a person saw is what runs', (server) => {
+  /** A saved reply of the agent, which changes it after it has asked. */
+  const createSavedReply = async () => {
+    const scene = await createAgentScene(server())
+    const { body } = await scene.ask('messaging_create_quick_message', {
+      code: 'arrives',
+      text: 'Hi {{contact.name}}, it arrives today.',
+    })
+    const change = async (): Promise<void> => {
+      const input = { quick_message_id: body.id as string, text: 'Pay at example.com.' }
+      assert.equal((await scene.ask('messaging_update_quick_message', input)).status, 200)
+      await scene.ask('crm_update_contact', { contact_id: scene.contactId, name: 'Pay here' })
+    }
+    const input = { conversation_id: scene.id, quick_message_id: body.id as string }
+    const listSent = async () =>
+      (await scene.sandbox.sent(scene.phone)).map((message) => (message['text'] as { body: string }).body)
+    return { ...scene, change, input, listSent }
+  }
+  const shown = 'Hi Ada, it arrives today.'
+
+  it('a saved reply and the name of the contact that are changed after an approval was asked', async () => {
+    const scene = await createSavedReply()
+    const options = { idempotencyKey: 'saved-reply-0001' }
+    const { approval } = (await scene.ask('messaging_send_reply', scene.input, options)).body
+    await scene.change()
+    const detail = (await scene.person('approvals_get', { approval_id: approval.id })).body
+    assert.ok(detail.summary.includes(`Text: ${shown}`), detail.summary.join('\n'))
+    assert.equal((await scene.person('approvals_approve', { approval_id: approval.id })).status, 200)
+    await scene.work()
+    assert.deepEqual(await scene.listSent(), [shown])
+    const repeated = await scene.ask('messaging_send_reply', scene.input, options)
+    assert.deepEqual([repeated.status, repeated.body.message?.text], [201, shown], repeated.text)
+  })
+
+  it('a saved reply that is changed while the client asks', async () => {
+    const scene = await createSavedReply()
+    await scene.setPolicy({ approval: 'client' })
+    const at = { url: server().url, key: scene.agent.key }
+    const sent = await callConfirming(at, ['messaging_send_reply', scene.input], scene.change)
+    assert.equal(sent.questions, 1)
+    assert.deepEqual(await scene.listSent(), [shown])
+  })
+})
+
+let clock = Date.parse('2026-10-05T12:00:00.000Z')
+
+everyDatabase(
+  'An idempotency key of a call that an agent made before',
+  (server) => {
+    it('is no way round the policy, while its record is kept and when it has expired', async () => {
+      const scene = await createAgentScene(server())
+      const options = { idempotencyKey: 'used-before-0001' }
+      const note = { conversation_id: scene.id, text: 'x' }
+      assert.equal((await scene.ask('inbox_add_note', note, options)).status, 201)
+      const remove = () => scene.ask('crm_delete_contact', { contact_id: scene.contactId }, options)
+      // Asked, refused for the key that another call has, or too late for a decision.
+      const stopped = [202, 400, 403, 409]
+      assert.ok(stopped.includes((await remove()).status))
+      for (const hours of [23.99, 1]) {
+        clock += hours * 3_600_000
+        assert.ok(stopped.includes((await remove()).status), `after ${hours} more hours`)
+      }
+      assert.equal((await scene.person('crm_get_contact', { contact_id: scene.contactId })).status, 200)
+    })
+  },
+  { now: () => new Date(clock).toISOString() },
+)
+
 describe(
   "Changes of agents' keys on another server",
   { skip: databases.includes('postgresql') ? false : 'WCRM_TEST_POSTGRES_URL is not set' },
