@@ -84,7 +84,7 @@ const createNormalizer = (world: TwinWorld): ((text: string) => string) => {
       )
       .replaceAll(/\/(media|qr)\/[\w.~-]+/g, (found, kind: string) => `/${kind}/${found.length}`)
       .replaceAll(/(?<=message\/|"code":")[A-Z0-9]{14}\b/g, (code) => toName(code, 'code'))
-      .replaceAll(/"(expires_at|next_attempt_at|old_secret_valid_until)":"[^"]+"/g, '"$1":"…"')
+      .replaceAll(/"(expires_at|next_attempt_at|old_secret_valid_until|ended_at)":"[^"]+"/g, '"$1":"…"')
       .replaceAll(/"old_secrets_valid_until":\["[^"]+"\]/g, '"old_secrets_valid_until":["…"]')
       .replaceAll(/"remaining":\d+/g, '"remaining":"…"')
       .replaceAll(/"media_handle":"[^"]+"/g, '"media_handle":"…"')
