@@ -227,6 +227,8 @@ const recordCalls = async (
     for (const input of plan.most(listInputs(world, op), 1)) {
       if ((viewer.staff.hide_phone_numbers || viewer.agent) && !viewer.test && isGuess(input)) continue
       await transcript.call(doors[1]!, op, input)
+      // What was approved runs in the background: the next call finds it ended.
+      if (op.name === 'approvals_approve') await server.app.jobs.job('approvals').runOnce()
     }
   for (const op of reads.filter((op) => 'cursor' in op.input.shape))
     for (const input of plan.most(listInputs(world, op), 1).slice(0, 3))
