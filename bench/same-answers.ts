@@ -14,8 +14,8 @@ const send = async (url: string, { method = 'GET', path, headers = {}, body }: W
   return JSON.parse(text) as Json
 }
 
-/** Cursors are sealed by the product. */
-const withoutCursor = (body: Json): Json =>
+/** Cursors are sealed by the product; what outsiders wrote is named over MCP alone. */
+const withoutCursor = ({ untrusted_fields: _untrusted, ...body }: Json): Json =>
   typeof body['next_cursor'] === 'string' ? { ...body, next_cursor: 'a cursor' } : body
 
 /** What differs between two writes: ids, times, phones, counts. Of those only the form is compared. */

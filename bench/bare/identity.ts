@@ -8,7 +8,8 @@ const identitySql = `
     'staff', json_build_object('id', s.id::text, 'name', s.name, 'role', s.role,
       'hide_phone_numbers', s.hide_phone_numbers, 'reports', s.reports),
     'key', json_build_object('id', k.id::text, 'name', k.name, 'scopes', k.scopes, 'test', k.test,
-      'api_version', k.api_version, 'expires_at', k.expires_at)) as identity
+      'api_version', k.api_version, 'expires_at', k.expires_at, 'agent', k.agent, 'phones', k.phones,
+      'policy', k.policy)) as identity
   from api_keys k
   join staff s on s.workspace_id = k.workspace_id and s.id = k.staff_id
   join workspaces w on w.id = k.workspace_id

@@ -117,6 +117,8 @@ export const createInboxReads = ({ quick, workspaceId }: Database, namesOf: Name
     const last = rows.length > limit ? rows[limit - 1]! : undefined
     return {
       data: rows.slice(0, limit).map((row) => toConversation(row, names)),
+      total: null,
+      total_is_lower_bound: null,
       next_cursor: last ? toCursor([last['activity_at'], last['id']]) : null,
     }
   },
