@@ -2,7 +2,7 @@ import { csvLine } from './csv-line.ts'
 import type { Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import type { ApiResponse } from './remote.ts'
-import { formatCell, formatTsv } from './text.ts'
+import { formatCell, formatTsv, readPath } from './text.ts'
 
 /** How the rows of a list are written for programs; `tsv` is tab-separated with a header. */
 export type RowFormat = 'ndjson' | 'csv' | 'tsv'
@@ -11,7 +11,8 @@ type Row = Readonly<Record<string, unknown>>
 
 const writers: Readonly<Record<RowFormat, (rows: readonly Row[], columns: readonly string[]) => string>> = {
   ndjson: (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
-  csv: (rows, columns) => rows.map((row) => csvLine(columns.map((name) => formatCell(row[name])))).join(''),
+  csv: (rows, columns) =>
+    rows.map((row) => csvLine(columns.map((path) => formatCell(readPath(row, path))))).join(''),
   tsv: formatTsv,
 }
 

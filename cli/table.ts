@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import stringWidth from 'string-width'
 import wrapAnsi from 'wrap-ansi'
 import type { TableColumn } from '../catalog/operation.ts'
-import { escapeControlCharacters, formatCell } from './text.ts'
+import { escapeControlCharacters, formatCell, readPath } from './text.ts'
 
 /** `color`: styles may be used. `width`: cells of the terminal. `time`: how times are written. */
 export type TerminalStyle = {
@@ -87,15 +87,6 @@ export const formatValue = (value: unknown, time: TimeStyle | undefined): string
   typeof value === 'string' && TIMESTAMP.test(value) ? formatTime(value, time) : formatCell(value)
 
 /** `last` is the last item of a list. */
-const readPath = (row: Row, path: string): unknown => {
-  let value: unknown = row
-  for (const name of path.split('.')) {
-    if (Array.isArray(value) && name === 'last') value = value.at(-1)
-    else value = typeof value === 'object' && value !== null ? (value as Row)[name] : undefined
-  }
-  return value
-}
-
 /** Returns the lines of a cell: one, but for a text whose column keeps its line breaks. */
 const readCell = (row: Row, { path, wrap }: TableColumn, time: TimeStyle | undefined): string[] => {
   const value = readPath(row, path)

@@ -42,9 +42,20 @@ export const formatCell = (value: unknown): string => {
   return String(value)
 }
 
+/**
+ * Returns the value at a path such as `contact.name`, or `messages.last.text` for the last of a list; undefined where
+ * there is none.
+ */
+export const readPath = (row: Readonly<Record<string, unknown>>, path: string): unknown => {
+  let value: unknown = row
+  for (const name of path.split('.'))
+    value = isObject(value) ? value[name] : Array.isArray(value) && name === 'last' ? value.at(-1) : undefined
+  return value
+}
+
 /** Formats rows as tab-separated lines without a header, columns in the order that `--help` names. */
 export const formatTsv = (rows: readonly Record<string, unknown>[], columns: readonly string[]): string =>
-  rows.map((row) => `${columns.map((name) => formatCell(row[name])).join('\t')}\n`).join('')
+  rows.map((row) => `${columns.map((path) => formatCell(readPath(row, path))).join('\t')}\n`).join('')
 
 /**
  * Formats a record as `key: value` lines; keys of nested values are joined with dots. A filter stays JSON, as

@@ -86,6 +86,10 @@ describe('CLI: output', () => {
     const tsv = await fake.wcrm(['groups', 'list', '--header', '--columns', 'id,name'])
     assert.equal(tsv.stdout, 'id\tname\n1\tG1\n')
     assert.match(tsv.stderr, /1 of 9 shown.*--cursor c1/)
+    fake.responses = [{ body: { data: [{ id: '7', contact: { name: 'Ada' } }], next_cursor: null } }]
+    const search = ['conversations', 'search', '--columns', 'id,contact.name']
+    assert.equal((await fake.wcrm(search)).stdout, '7\tAda\n')
+    assert.equal((await fake.wcrm([...search, '--csv'])).stdout, 'id,contact.name\r\n7,Ada\r\n')
     fake.requests = []
     for (const words of [
       ['--csv', '--ndjson'],

@@ -71,6 +71,15 @@ describe('CLI: tables', () => {
     assert.deepEqual(createTable(columns, style(10), { wide: true }).left(), [])
   })
 
+  it('a column may be the last of a list', () => {
+    const row = { messages: [{ text: 'one' }, { text: 'two' }] }
+    const drawn = createTable([{ path: 'messages.last.text', title: 'last words' }], style(60)).page([
+      row,
+      {},
+    ])
+    assert.equal(drawn, 'LAST WORDS\ntwo\n\n')
+  })
+
   it('later pages keep the columns and widths of the first', () => {
     const table = createTable(columns.slice(0, 2), style(60))
     table.page([{ id: '1', name: 'Ada' }])
