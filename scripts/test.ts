@@ -86,9 +86,8 @@ const check = (): Promise<boolean> =>
     )
   })
 
-/** The result of a file whose process ended before it had one. */
-const toCrashResult = (file: string, how: string): FileResult => {
-  const message = `${file}: its process ended with ${how}`
+/** The result of a process that ended too early, or badly: with what, and while or after which file it ran. */
+const toCrashResult = (file: string, message: string): FileResult => {
   return {
     file,
     report: `✖ ${message}\n`,
@@ -110,9 +109,11 @@ const runWorker = (
       env: { ...process.env, ...env, WCRM_TEST_WORKER: '1' },
     })
     let file: string | undefined
+    let lastFile = ''
     let start = 0
     const sendNext = () => {
       file = queue.shift()
+      lastFile = file ?? lastFile
       start = performance.now()
       worker.send(file ?? '')
     }
@@ -121,7 +122,10 @@ const runWorker = (
       sendNext()
     })
     worker.on('exit', (code, signal) => {
-      if (file !== undefined) onResult(toCrashResult(file, String(signal ?? code)), 0)
+      const how = `its process ended with ${signal ?? code}`
+      if (file !== undefined) onResult(toCrashResult(file, `${file}: ${how}`), 0)
+      else if (code !== 0)
+        onResult(toCrashResult(lastFile, `after all files, of which ${lastFile} was the last: ${how}`), 0)
       ended()
     })
     sendNext()
