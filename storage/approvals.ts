@@ -247,13 +247,13 @@ export const postponeApproved = async (
     where workspace_id = ${workspaceId} and id = ${id} and status = 'approved'`.execute(db)
 }
 
-/** Returns in how many milliseconds the next approved request may run; undefined when there is none. */
-export const findNextRun = async (db: Db): Promise<number | undefined> =>
-  (
-    await sql<{ ms: number | null }>`
-      select greatest(0, extract(epoch from min(lease_until) - clock_timestamp()) * 1000)::float8 as ms
-      from approvals where status = 'approved'`.execute(db)
-  ).rows[0]!.ms ?? undefined
+/** Returns in how many seconds the next approved request may run; undefined when there is none. */
+export const findSecondsUntilNextRun = async (db: Db): Promise<number | undefined> => {
+  const { rows } = await sql<{ seconds: number }>`
+    select greatest(0, extract(epoch from lease_until - clock_timestamp()))::float8 as seconds
+    from approvals where status = 'approved' order by lease_until limit 1`.execute(db)
+  return rows[0]?.seconds
+}
 
 /** Writes how an approved call ended. */
 export const endApproval = async (

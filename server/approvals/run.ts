@@ -6,7 +6,7 @@ import {
   deleteApprovalsBefore,
   endApproval,
   findApproval,
-  findNextRun,
+  findSecondsUntilNextRun,
   lockExpired,
   postponeApproved,
 } from '../../storage/approvals.ts'
@@ -34,6 +34,7 @@ import { toEventApproval } from './view.ts'
 const LEASE_SECONDS = 45
 const BATCH_SIZE = 8
 const MAX_RETRY_SECONDS = 600
+const MIN_DELAY_MS = 200
 const RETENTION_DAYS = 30
 
 /** How an approved call ended; undefined when that is still open. */
@@ -160,8 +161,9 @@ export const approvalsJob = (app: App): JobDefinition => ({
   run: async (signal) => {
     const processed = await runAllApproved(app, signal)
     await expireApprovals(app)
-    const next = await findNextRun(app.db)
-    return { processed, nextInMs: Math.min(getIdleMs(app), Math.max(200, next ?? Infinity)) }
+    const seconds = await findSecondsUntilNextRun(app.db)
+    const nextInMs = Math.min(getIdleMs(app), Math.max(MIN_DELAY_MS, (seconds ?? Infinity) * 1000))
+    return { processed, nextInMs }
   },
 })
 

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { findSecondsUntilNextRun } from '../../storage/approvals.ts'
+import { findSecondsUntilNextChannelDelivery } from '../../storage/channel-deliveries.ts'
+import { findSecondsUntilNextCheck } from '../../storage/channel-health.ts'
+import type { Db } from '../../storage/database.ts'
+import { findSecondsUntilNextMedia } from '../../storage/media.ts'
+import { findSecondsUntilNextUpdate } from '../../storage/provider-updates.ts'
+import { findSecondsUntilNextSandboxWork } from '../../storage/sandbox/updates.ts'
+import { findSecondsUntilNextDelivery } from '../../storage/webhook-deliveries.ts'
+import { databases, onMigratedDatabase } from '../databases.ts'
+
+const NOW = '2026-03-01T12:00:00.000Z'
+const AT_MOST_S = 60
+
+/** When each kind of background work is due next. A job whose query answers 0 runs again at once, for ever. */
+const queries: Record<string, (db: Db) => Promise<number | undefined>> = {
+  approvals: findSecondsUntilNextRun,
+  'channel deliveries': findSecondsUntilNextChannelDelivery,
+  'provider checks': (db) => findSecondsUntilNextCheck(db, NOW),
+  'media downloads': (db) => findSecondsUntilNextMedia(db, true),
+  'provider updates': findSecondsUntilNextUpdate,
+  'sandbox deliveries': (db) => findSecondsUntilNextSandboxWork(db, NOW),
+}
+
+for (const database of databases)
+  describe(`background work of an empty database on ${database}`, () => {
+    it('is not due', () =>
+      onMigratedDatabase(database, async (db) => {
+        for (const [name, find] of Object.entries(queries)) assert.equal(await find(db), undefined, name)
+        assert.equal(await findSecondsUntilNextDelivery(db, AT_MOST_S), AT_MOST_S)
+      }))
+  })
