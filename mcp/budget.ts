@@ -24,7 +24,7 @@ const weigh = (unit: number): number => {
 
 /**
  * Estimates how many tokens a text takes; too high for nearly all, since what a hostile text takes counts too.
- * it takes some nanoseconds a character.
+ * It takes some nanoseconds a character.
  */
 export const estimateTokens = (text: string): number => {
   let tokens = 0
@@ -51,13 +51,30 @@ export const estimateTokens = (text: string): number => {
   return tokens
 }
 
-/** The fewest characters to a token, beyond doubt: a text this much shorter than a budget needs no count. */
-const CERTAIN_CHARACTERS = 0.5
+/** Parts of a token, which the length of every run divides. */
+const PARTS = 30
+/** What a character of ASCII takes at most after another one: a run begins, or goes on. */
+const PAIRS = Uint8Array.from({ length: 128 * 128 }, (_, at) => {
+  const kind = KINDS[at & 127]!
+  return KINDS[at >> 7] === kind ? PARTS / RUN[kind]! : PARTS
+})
 
-/** Whether a text takes at most this many tokens. In ASCII none takes less than a character. */
+/** Returns a number that `estimateTokens` does not exceed, in less than half of its time. */
+const boundTokens = (text: string): number => {
+  let parts = 0
+  let last = 0
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index)
+    parts += unit < 128 ? PAIRS[(last << 7) | unit]! : 2 * PARTS
+    last = unit < 128 ? unit : 0
+  }
+  return parts / PARTS
+}
+
+/** Whether a text takes at most this many tokens, of which a character has one for each of its bytes at most. */
 export const fits = (text: string, budget: number): boolean =>
-  text.length <= budget * CERTAIN_CHARACTERS ||
-  (text.length <= budget && Buffer.byteLength(text) === text.length) ||
+  (text.length <= budget && Buffer.byteLength(text) <= budget) ||
+  boundTokens(text) <= budget ||
   estimateTokens(text) <= budget
 
 /** The longest text and list that are shown, in the order in which they are tried. */

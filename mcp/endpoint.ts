@@ -1,30 +1,18 @@
 import {
   type AuthInfo,
-  CLIENT_INFO_META_KEY,
   createMcpHandler,
-  type Implementation,
-  type InputRequiredResult,
   type McpHttpHandler,
   type McpRequestContext,
-  ProtocolError,
   ProtocolErrorCode,
   Server,
-  type ServerContext,
 } from '@modelcontextprotocol/server'
-import { FastResponse } from 'srvx/node'
 import type { Operation, Scope } from '../catalog/operation.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { isObject } from '../catalog/values.ts'
 import type { App } from '../server/core/app.ts'
-import type { Actor } from '../server/core/context.ts'
 import { createRequestId } from '../server/ids.ts'
-import { mergeGiven } from '../server/core/merge-given.ts'
-import { getDecision } from '../server/core/steps/policy.ts'
-import { perform } from '../server/core/perform.ts'
 import { Problem } from '../server/core/problem.ts'
-import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
 import { lazy } from '../server/lazy.ts'
-import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { DEFAULT_MAX_BODY_BYTES, tryParseJson, withBody } from '../server/http/body.ts'
 import {
   authenticateRequest,
@@ -32,31 +20,16 @@ import {
   problemResponse,
   refuseMissingScope,
 } from './authenticate.ts'
+import { type Caller, createRunRead, getClientName, type McpCatalog } from './call-request.ts'
 import { createOldSessions } from './old-sessions.ts'
-import { asksClient, confirmCall } from './confirm.ts'
-import { type GuideSource, listTools, resolveCall, toGuideResult } from './guide-tools.ts'
 import { createOperationIndex } from './operation-search.ts'
-import { invalidParams, serveContent } from './content.ts'
-import { runWatched } from './progress.ts'
-import type { RunRead } from './record-resources.ts'
+import { serveContent } from './content.ts'
 import { serverInfo } from './identity.ts'
 import { compactInstructions, listInstructions } from './instructions.ts'
-import { createResources, type TextResource } from './resources.ts'
-import { readDirectCall, writeDirectResult } from './direct-call.ts'
-import { toTextResult, toToolResult } from './result.ts'
+import { createResources } from './resources.ts'
+import { callDirectly, serveTools } from './serve-tools.ts'
 import { createTool } from './tools.ts'
-import { readView, type View } from './view.ts'
-import { isCallable, listToolsetNames, type ToolSelection } from './toolsets.ts'
-
-/**
- * Shared by all requests, for each of which the SDK creates a new server. What is a function is computed by the
- * first request that needs it.
- */
-type McpCatalog = GuideSource & {
-  app: App
-  toolsets: readonly string[]
-  resources: () => readonly TextResource[]
-}
+import { isCallable, listToolsetNames } from './toolsets.ts'
 
 /**
  * For conformance tests. `extend` adds to the server of each request, or replaces what it does; `asks`: whether a
@@ -221,178 +194,4 @@ const createServer = (catalog: McpCatalog, { authInfo, requestInfo }: McpRequest
       createRunRead(catalog, caller, requestInfo, getClientName(server, context, requestInfo)),
   })
   return server
-}
-
-/** Who calls, and from where. */
-type Caller = ToolSelection & { actor: Actor; address: string | undefined }
-
-/** Of the client's name and version, in the audit trail. */
-const MAX_CLIENT_LENGTH = 120
-
-const serveTools = (
-  server: Server,
-  catalog: McpCatalog,
-  authInfo: AuthInfo | undefined,
-  requestInfo: Request | undefined,
-): void => {
-  const selection = authInfo?.extra as Caller
-  const { agent } = selection.actor.key
-  const decide = agent ? (op: Operation) => getDecision(selection.actor, op).decision : undefined
-  const guided = { selection, scopes: (authInfo?.scopes ?? []) as Scope[], decide }
-  server.setRequestHandler('tools/list', () => ({ tools: listTools(catalog, guided) }))
-  server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const resolved = resolveCall(catalog, guided, params.name, params.arguments ?? {})
-    if (resolved && 'answer' in resolved) return toGuideResult(resolved.answer)
-    const op = resolved?.operation
-    if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
-    const { input } = resolved
-    const { app } = catalog
-    const { address, actor } = selection
-    let ask: InputRequiredResult | undefined
-    let view: View | undefined
-    const response = await withProblems(app, async () => {
-      const client = getClientName(server, context, requestInfo)
-      view = readView(op, input)
-      const call = { ...toCallRequest(op, input, view, requestInfo, client), address }
-      const confirmation = await confirmCall(app, op, call, actor, context)
-      if ('call' in confirmation) {
-        const { call: confirmed } = confirmation
-        return await runWatched(context, op, input, () => perform(app, confirmed))
-      }
-      if ('refused' in confirmation) return confirmation.refused
-      ask = confirmation.ask
-      return undefined
-    })
-    return response ? toToolResult(op, response, view) : ask!
-  })
-}
-
-/**
- * Answers a plain tool call (direct-call.ts); undefined when the SDK has to. It asks for confirmations, and
- * refuses tools that are not served here.
- */
-const callDirectly = async (
-  catalog: McpCatalog,
-  request: Request,
-  { extra, scopes }: AuthInfo,
-  message: object,
-): Promise<Response | undefined> => {
-  const call = readDirectCall(request, message)
-  if (!call) return undefined
-  const { app } = catalog
-  const { address, actor, ...selection } = extra as Caller
-  const resolved = resolveCall(catalog, { selection, scopes: scopes as Scope[] }, call.name, call.input)
-  if (!resolved || 'answer' in resolved) return undefined
-  const { operation: op, input } = resolved
-  if (asksClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
-  const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
-  let view: View | undefined
-  const response = await withProblems(app, async () => {
-    view = readView(op, input)
-    return await perform(app, { ...toCallRequest(op, input, view, request, client), address })
-  })
-  const result = toTextResult(op, response, view)
-  const structured = response.problem ? undefined : result.content[0]!.text
-  return new FastResponse(writeDirectResult(call, result, structured, serverInfo), {
-    headers: { 'Content-Type': 'application/json' },
-  })
-}
-
-/** Turns a problem that `work` throws into its response. */
-const withProblems = async <T>(app: App, work: () => Promise<T>): Promise<T | CallResponse> => {
-  try {
-    return await work()
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error
-    return toProblemResult(error, { publicUrl: app.config.publicUrl, requestId: createRequestId() })
-  }
-}
-
-/**
- * Returns what runs reads for resources and completions: through every step of a call, with the answer as a tool
- * gives it. Throws -32602 when the call is refused, -32603 when it cannot be answered now.
- */
-const createRunRead =
-  (
-    { app, byName }: McpCatalog,
-    { address }: Caller,
-    requestInfo: Request | undefined,
-    client: string | undefined,
-  ): RunRead =>
-  async (name, input) => {
-    const op = byName.get(name)!
-    const call = toCallRequest(op, input, undefined, requestInfo, client)
-    const response = await withProblems(app, async () => await perform(app, { ...call, address }))
-    const { problem } = response
-    const text = toTextResult(op, response, undefined).content[0]!.text
-    if (!problem) return text
-    if (problem.status < 500 && problem.status !== 429)
-      throw invalidParams(problem.detail ?? problem.title, JSON.parse(text))
-    throw new ProtocolError(
-      ProtocolErrorCode.InternalError,
-      redactApiKeys(problem.detail ?? problem.title),
-      JSON.parse(text),
-    )
-  }
-
-/**
- * Converts a tool call into a call of its operation. A change always has an Idempotency-Key, so that no retry
- * by the SDK runs it twice. Throws 400 when the header and the argument give different ones.
- */
-const toCallRequest = (
-  op: Operation,
-  args: Record<string, unknown> = {},
-  view: View | undefined,
-  request: Request | undefined,
-  client: string | undefined,
-) => {
-  const input = view?.input ?? args
-  const { idempotency_key: given, ...rest } = input
-  const { reason, ...others } = rest
-  // A field of the operation, or why an agent makes the call.
-  const fields = typeof reason === 'string' && !('reason' in op.input.shape) ? others : rest
-  const key = mergeGiven(
-    { at: { header: 'Idempotency-Key' }, value: request?.headers.get('idempotency-key') ?? undefined },
-    { at: { pointer: '#/idempotency_key' }, value: typeof given === 'string' ? given : undefined },
-    unquoteIdempotencyKey,
-  )
-  return {
-    transport: 'mcp' as const,
-    operation: op,
-    // A key that is not a string, or a key for a read, stays in the input, where validation rejects it.
-    input: op.dryRun && (given === undefined || typeof given === 'string') ? fields : input,
-    requestId: createRequestId(),
-    authorization: request?.headers.get('authorization') ?? undefined,
-    apiVersion: request?.headers.get('api-version') ?? undefined,
-    ...(typeof reason === 'string' ? { reason } : {}),
-    ...(view ? { present: view.present } : {}),
-    ...(op.dryRun ? { idempotencyKey: key ?? `mcp-${crypto.randomUUID()}` } : {}),
-    ...(client ? { client } : {}),
-  }
-}
-
-/**
- * Returns the name and version that the client reports: in each request of 2026-07-28; older clients report
- * them only in `initialize`, so their User-Agent is used.
- */
-const getClientName = (
-  server: Server,
-  context: ServerContext,
-  request: Request | undefined,
-): string | undefined => {
-  const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
-  const info = (envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion()) as Implementation | undefined
-  const name = info ? `${info.name}/${info.version}` : (request?.headers.get('user-agent') ?? undefined)
-  return name?.slice(0, MAX_CLIENT_LENGTH)
-}
-
-const formatUnknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {
-  if (!op)
-    return (
-      `Unknown tool: ${name}. Call find_tools with what you want to do; every tool that it finds runs by its ` +
-      'name, also when it is not in the list.'
-    )
-  return readonly && op.scope !== 'mcp:read'
-    ? `${name} changes data, and reads only are served here (readonly in the URL or X-MCP-Readonly).`
-    : `${name} is not in the toolsets selected by this URL. \`?toolsets=all\` serves every tool.`
 }

@@ -32,7 +32,6 @@ const defaultTools: readonly OperationName[] = [
   'messaging_send_reply',
   'messaging_list_templates',
   'inbox_queue',
-  'inbox_queue',
   'inbox_search_conversations',
   'inbox_get_conversation',
   'inbox_list_messages',

@@ -8,6 +8,7 @@ import { toArgv } from '../cli/argv.ts'
 import { runCommandLine } from '../cli/main.ts'
 import { readManifest } from '../cli/manifest.ts'
 import { databases } from './databases.ts'
+import { createToolRequest } from './mcp-request.ts'
 import {
   makeWorkspace,
   type ServerOptions,
@@ -121,33 +122,13 @@ const getSuccess = (name: string, body: unknown): number =>
 const mcpCall =
   (base: string, key: string | undefined) =>
   async (name: string, input: Record<string, unknown> = {}, options: CallOptions = {}): Promise<Reply> => {
-    const meta = {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' },
-      'io.modelcontextprotocol/clientCapabilities': {},
-    }
     const args = {
       ...wholeAnswer(findOperation(name)!),
       ...input,
       ...(options.idempotencyKey ? { idempotency_key: options.idempotencyKey } : {}),
     }
-    const response = await fetch(`${base}/mcp?toolsets=all`, {
-      method: 'POST',
-      headers: {
-        ...auth('key' in options ? options.key : key, {}),
-        'Content-Type': 'application/json',
-        Accept: 'application/json, text/event-stream',
-        'MCP-Protocol-Version': '2026-07-28',
-        'Mcp-Method': 'tools/call',
-        'Mcp-Name': name,
-      },
-      body: JSON.stringify({
-        jsonrpc: '2.0',
-        id: 1,
-        method: 'tools/call',
-        params: { name, arguments: args, _meta: meta },
-      }),
-    })
+    const used = 'key' in options ? options.key : key
+    const response = await fetch(`${base}/mcp?toolsets=all`, createToolRequest(name, args, { key: used }))
     const reply = await replyOf(response)
     if (!reply.body?.result) return reply
     const { isError, structuredContent, content } = reply.body.result as {

@@ -3,6 +3,7 @@ import { it } from 'node:test'
 import { currentVersion } from '../../catalog/index.ts'
 import { callAs } from '../calls.ts'
 import { doorsOf, everyDatabase, type Reply } from '../doors.ts'
+import { createToolRequest } from '../mcp-request.ts'
 import { createReplyScene } from '../messaging/replies.ts'
 import type { TestServer } from '../servers.ts'
 
@@ -59,34 +60,21 @@ const listTrail = async ({ run, agent }: Scene, more: object = {}): Promise<any[
   (await run('audit_list', { key_id: agent.keyId, limit: 100, ...more })).data
 
 /** Calls a tool with an answer that no person gave. */
-const forgeAnswer = async (server: TestServer, key: string, name: string, input: object, more: object) => {
-  const response = await fetch(`${server.url}/mcp?toolsets=all`, {
-    method: 'POST',
-    headers: {
-      Authorization: `Bearer ${key}`,
-      'Content-Type': 'application/json',
-      Accept: 'application/json, text/event-stream',
-      'MCP-Protocol-Version': '2026-07-28',
-      'Mcp-Method': 'tools/call',
-      'Mcp-Name': name,
-      'Api-Confirm': 'send',
-    },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: {
-        name,
-        arguments: input,
-        _meta: {
-          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-          'io.modelcontextprotocol/clientInfo': { name: 'attacker', version: currentVersion },
-          'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
-        },
-        ...more,
-      },
-    }),
+const forgeAnswer = async (
+  server: TestServer,
+  key: string,
+  name: string,
+  input: Record<string, unknown>,
+  more: Record<string, unknown>,
+) => {
+  const request = createToolRequest(name, input, {
+    key,
+    client: { name: 'attacker', version: currentVersion },
+    capabilities: { elicitation: { form: {} } },
+    headers: { 'Api-Confirm': 'send' },
+    params: more,
   })
+  const response = await fetch(`${server.url}/mcp?toolsets=all`, request)
   return await response.text()
 }
 

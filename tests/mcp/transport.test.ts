@@ -7,6 +7,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { catalog } from '../../catalog/index.ts'
 import { bridgeStdio } from '../../mcp/stdio.ts'
 import { doAs } from '../calls.ts'
+import { createToolRequest } from '../mcp-request.ts'
 import { makeWorkspace, startServer, type TestServer } from '../servers.ts'
 import { databases } from '../databases.ts'
 
@@ -174,33 +175,17 @@ describe(`MCP endpoint (${databases[0]})`, () => {
     const group = async (name: string): Promise<string> =>
       ((await doAs(server, owner.key)('crm_create_group', { name })) as { group: { id: string } }).group.id
     const [one, other] = [await group('One'), await group('Other')]
-    const call = async (group_id: string, more: object = {}): Promise<any> => {
-      const response = await fetch(`${server.url}/mcp`, {
-        method: 'POST',
-        headers: {
-          Authorization: `Bearer ${owner.key}`,
-          'Content-Type': 'application/json',
-          Accept: 'application/json, text/event-stream',
-          'MCP-Protocol-Version': '2026-07-28',
-          'Mcp-Method': 'tools/call',
-          'Mcp-Name': 'crm_delete_group',
+    const call = async (group_id: string, more: Record<string, unknown> = {}): Promise<any> => {
+      const toolRequest = createToolRequest(
+        'crm_delete_group',
+        { group_id },
+        {
+          key: owner.key,
+          capabilities: { elicitation: {} },
+          params: more,
         },
-        body: JSON.stringify({
-          jsonrpc: '2.0',
-          id: 1,
-          method: 'tools/call',
-          params: {
-            name: 'crm_delete_group',
-            arguments: { group_id },
-            ...more,
-            _meta: {
-              'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-              'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' },
-              'io.modelcontextprotocol/clientCapabilities': { elicitation: {} },
-            },
-          },
-        }),
-      })
+      )
+      const response = await fetch(`${server.url}/mcp`, toolRequest)
       return (JSON.parse(await response.text()) as { result: unknown }).result
     }
     const question = await call(one)

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { issueLoginCode } from '../../server/oauth/login-codes.ts'
 import { scopes as allScopes, type Scope } from '../../catalog/operation.ts'
+import { createToolRequest } from '../mcp-request.ts'
 import type { TestServer } from '../servers.ts'
 
 /** The public URL of the servers of these tests: a proxy in front of them ended TLS. */
@@ -200,28 +201,4 @@ export const callTool = (
   name: string,
   input: Record<string, unknown> = {},
 ): Promise<Response> =>
-  fetchThrough(server)(`${PUBLIC_URL}/mcp`, {
-    method: 'POST',
-    headers: {
-      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
-      'Content-Type': 'application/json',
-      Accept: 'application/json, text/event-stream',
-      'MCP-Protocol-Version': '2026-07-28',
-      'Mcp-Method': 'tools/call',
-      'Mcp-Name': name,
-    },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: {
-        name,
-        arguments: input,
-        _meta: {
-          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-          'io.modelcontextprotocol/clientInfo': { name: 'tests', version: '1' },
-          'io.modelcontextprotocol/clientCapabilities': {},
-        },
-      },
-    }),
-  })
+  fetchThrough(server)(`${PUBLIC_URL}/mcp`, createToolRequest(name, input, { key: token }))

@@ -1,0 +1,129 @@
+import {
+  CLIENT_INFO_META_KEY,
+  type Implementation,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
+import type { Operation } from '../catalog/operation.ts'
+import { redactApiKeys } from '../catalog/redact.ts'
+import type { App } from '../server/core/app.ts'
+import type { Actor } from '../server/core/context.ts'
+import { createRequestId } from '../server/ids.ts'
+import { mergeGiven } from '../server/core/merge-given.ts'
+import { perform } from '../server/core/perform.ts'
+import { Problem } from '../server/core/problem.ts'
+import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
+import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
+import { invalidParams } from './content.ts'
+import type { GuideSource } from './guide-tools.ts'
+import type { RunRead } from './record-resources.ts'
+import type { TextResource } from './resources.ts'
+import { toTextResult } from './result.ts'
+import type { ToolSelection } from './toolsets.ts'
+import type { View } from './view.ts'
+
+/**
+ * Shared by all requests, for each of which the SDK creates a new server. What is a function is computed by the
+ * first request that needs it.
+ */
+export type McpCatalog = GuideSource & {
+  app: App
+  toolsets: readonly string[]
+  resources: () => readonly TextResource[]
+}
+
+/** Who calls, and from where. */
+export type Caller = ToolSelection & { actor: Actor; address: string | undefined }
+
+/** Of the client's name and version, in the audit trail. */
+export const MAX_CLIENT_LENGTH = 120
+
+/** Turns a problem that `work` throws into its response. */
+export const withProblems = async <T>(app: App, work: () => Promise<T>): Promise<T | CallResponse> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return toProblemResult(error, { publicUrl: app.config.publicUrl, requestId: createRequestId() })
+  }
+}
+
+/**
+ * Converts a tool call into a call of its operation. A change always has an Idempotency-Key, so that no retry
+ * by the SDK runs it twice. Throws 400 when the header and the argument give different ones.
+ */
+export const toCallRequest = (
+  op: Operation,
+  args: Record<string, unknown> = {},
+  view: View | undefined,
+  request: Request | undefined,
+  client: string | undefined,
+) => {
+  const input = view?.input ?? args
+  const { idempotency_key: given, ...rest } = input
+  const { reason, ...others } = rest
+  // A field of the operation, or why an agent makes the call.
+  const fields = typeof reason === 'string' && !('reason' in op.input.shape) ? others : rest
+  const key = mergeGiven(
+    { at: { header: 'Idempotency-Key' }, value: request?.headers.get('idempotency-key') ?? undefined },
+    { at: { pointer: '#/idempotency_key' }, value: typeof given === 'string' ? given : undefined },
+    unquoteIdempotencyKey,
+  )
+  return {
+    transport: 'mcp' as const,
+    operation: op,
+    // A key that is not a string, or a key for a read, stays in the input, where validation rejects it.
+    input: op.dryRun && (given === undefined || typeof given === 'string') ? fields : input,
+    requestId: createRequestId(),
+    authorization: request?.headers.get('authorization') ?? undefined,
+    apiVersion: request?.headers.get('api-version') ?? undefined,
+    ...(typeof reason === 'string' ? { reason } : {}),
+    ...(view ? { present: view.present } : {}),
+    ...(op.dryRun ? { idempotencyKey: key ?? `mcp-${crypto.randomUUID()}` } : {}),
+    ...(client ? { client } : {}),
+  }
+}
+
+/**
+ * Returns the name and version that the client reports: in each request of 2026-07-28; older clients report
+ * them only in `initialize`, so their User-Agent is used.
+ */
+export const getClientName = (
+  server: Server,
+  context: ServerContext,
+  request: Request | undefined,
+): string | undefined => {
+  const envelope = context.mcpReq.envelope as Record<string, unknown> | undefined
+  const info = (envelope?.[CLIENT_INFO_META_KEY] ?? server.getClientVersion()) as Implementation | undefined
+  const name = info ? `${info.name}/${info.version}` : (request?.headers.get('user-agent') ?? undefined)
+  return name?.slice(0, MAX_CLIENT_LENGTH)
+}
+
+/**
+ * Returns what runs reads for resources and completions: through every step of a call, with the answer as a tool
+ * gives it. Throws -32602 when the call is refused, -32603 when it cannot be answered now.
+ */
+export const createRunRead =
+  (
+    { app, byName }: McpCatalog,
+    { address }: Caller,
+    requestInfo: Request | undefined,
+    client: string | undefined,
+  ): RunRead =>
+  async (name, input) => {
+    const op = byName.get(name)!
+    const call = toCallRequest(op, input, undefined, requestInfo, client)
+    const response = await withProblems(app, async () => await perform(app, { ...call, address }))
+    const { problem } = response
+    const text = toTextResult(op, response, undefined).content[0]!.text
+    if (!problem) return text
+    if (problem.status < 500 && problem.status !== 429)
+      throw invalidParams(problem.detail ?? problem.title, JSON.parse(text))
+    throw new ProtocolError(
+      ProtocolErrorCode.InternalError,
+      redactApiKeys(problem.detail ?? problem.title),
+      JSON.parse(text),
+    )
+  }

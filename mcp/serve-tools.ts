@@ -1,0 +1,103 @@
+import type { AuthInfo, InputRequiredResult, Server } from '@modelcontextprotocol/server'
+import { FastResponse } from 'srvx/node'
+import type { Operation, Scope } from '../catalog/operation.ts'
+import { perform } from '../server/core/perform.ts'
+import { getDecision } from '../server/core/steps/policy.ts'
+import {
+  type Caller,
+  getClientName,
+  MAX_CLIENT_LENGTH,
+  type McpCatalog,
+  toCallRequest,
+  withProblems,
+} from './call-request.ts'
+import { asksClient, confirmCall } from './confirm.ts'
+import { invalidParams } from './content.ts'
+import { readDirectCall, writeDirectResult } from './direct-call.ts'
+import { listTools, resolveCall, toGuideResult } from './guide-tools.ts'
+import { serverInfo } from './identity.ts'
+import { runWatched } from './progress.ts'
+import { toTextResult, toToolResult } from './result.ts'
+import { isCallable, type ToolSelection } from './toolsets.ts'
+import { readView, type View } from './view.ts'
+
+/** Answers requests for tools and their calls. */
+export const serveTools = (
+  server: Server,
+  catalog: McpCatalog,
+  authInfo: AuthInfo | undefined,
+  requestInfo: Request | undefined,
+): void => {
+  const selection = authInfo?.extra as Caller
+  const { agent } = selection.actor.key
+  const decide = agent ? (op: Operation) => getDecision(selection.actor, op).decision : undefined
+  const guided = { selection, scopes: (authInfo?.scopes ?? []) as Scope[], decide }
+  server.setRequestHandler('tools/list', () => ({ tools: listTools(catalog, guided) }))
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const resolved = resolveCall(catalog, guided, params.name, params.arguments ?? {})
+    if (resolved && 'answer' in resolved) return toGuideResult(resolved.answer)
+    const op = resolved?.operation
+    if (!op || !isCallable(op, selection)) throw invalidParams(formatUnknownTool(params.name, op, selection))
+    const { input } = resolved
+    const { app } = catalog
+    const { address, actor } = selection
+    let ask: InputRequiredResult | undefined
+    let view: View | undefined
+    const response = await withProblems(app, async () => {
+      const client = getClientName(server, context, requestInfo)
+      view = readView(op, input)
+      const call = { ...toCallRequest(op, input, view, requestInfo, client), address }
+      const confirmation = await confirmCall(app, op, call, actor, context)
+      if ('call' in confirmation) {
+        const { call: confirmed } = confirmation
+        return await runWatched(context, op, input, () => perform(app, confirmed))
+      }
+      if ('refused' in confirmation) return confirmation.refused
+      ask = confirmation.ask
+      return undefined
+    })
+    return response ? toToolResult(op, response, view) : ask!
+  })
+}
+
+/**
+ * Answers a plain tool call (direct-call.ts); undefined when the SDK has to. It asks for confirmations, and
+ * refuses tools that are not served here.
+ */
+export const callDirectly = async (
+  catalog: McpCatalog,
+  request: Request,
+  { extra, scopes }: AuthInfo,
+  message: object,
+): Promise<Response | undefined> => {
+  const call = readDirectCall(request, message)
+  if (!call) return undefined
+  const { app } = catalog
+  const { address, actor, ...selection } = extra as Caller
+  const resolved = resolveCall(catalog, { selection, scopes: scopes as Scope[] }, call.name, call.input)
+  if (!resolved || 'answer' in resolved) return undefined
+  const { operation: op, input } = resolved
+  if (asksClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
+  const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
+  let view: View | undefined
+  const response = await withProblems(app, async () => {
+    view = readView(op, input)
+    return await perform(app, { ...toCallRequest(op, input, view, request, client), address })
+  })
+  const result = toTextResult(op, response, view)
+  const structured = response.problem ? undefined : result.content[0]!.text
+  return new FastResponse(writeDirectResult(call, result, structured, serverInfo), {
+    headers: { 'Content-Type': 'application/json' },
+  })
+}
+
+const formatUnknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {
+  if (!op)
+    return (
+      `Unknown tool: ${name}. Call find_tools with what you want to do; every tool that it finds runs by its ` +
+      'name, also when it is not in the list.'
+    )
+  return readonly && op.scope !== 'mcp:read'
+    ? `${name} changes data, and reads only are served here (readonly in the URL or X-MCP-Readonly).`
+    : `${name} is not in the toolsets selected by this URL. \`?toolsets=all\` serves every tool.`
+}
