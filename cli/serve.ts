@@ -7,7 +7,7 @@ import { listen } from 'listhen'
 import { createDiscovery } from '../mcp/discovery.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import { composeService } from '../server/compose.ts'
-import { type Config, readConfig, requireProvider, settings } from '../server/config.ts'
+import { type Config, listIgnoredVariables, readConfig, requireProvider, settings } from '../server/config.ts'
 import type { App } from '../server/core/app.ts'
 import { parseProxyList } from '../server/http/address.ts'
 import { createHttpApp } from '../server/http/app.ts'
@@ -103,6 +103,8 @@ type ServeOptions = { json: boolean; siblings: Siblings | undefined }
 
 const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): Promise<number> => {
   const log = createLogger(config.logLevel)
+  for (const name of listIgnoredVariables(io.env))
+    log.warn({ name }, 'A variable that is not a setting is ignored')
   const storage = await openMigrated(config, (message) => log.warn(message), siblings?.count)
   try {
     const secrets = createSecretRing(loadSecrets(config))

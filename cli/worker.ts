@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { createApp } from '../server/create-app.ts'
-import { type Config, readConfig } from '../server/config.ts'
+import { type Config, listIgnoredVariables, readConfig } from '../server/config.ts'
 import { createLogger } from '../server/logger.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { secretRotationJob } from '../server/jobs/reseal.ts'
@@ -39,6 +39,8 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
 
 const runWorker = async (config: Config, json: boolean, io: Io): Promise<number> => {
   const log = createLogger(config.logLevel)
+  for (const name of listIgnoredVariables(io.env))
+    log.warn({ name }, 'A variable that is not a setting is ignored')
   const storage = await openMigrated(config, (message) => log.warn(message))
   try {
     const secrets = createSecretRing(loadSecrets(config))

@@ -3,6 +3,7 @@ import { parseProxyList } from './http/address.ts'
 import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
 import { isProviderHost } from './provider/settings.ts'
 import { MIN_SECRET_LENGTH } from './secret.ts'
+import { findUnknownVariables } from './variables.ts'
 import { parseAllowList } from './webhooks/guard/allow.ts'
 
 /** Configuration of a server: flags, then `WCRM_*` variables, checked by one schema. */
@@ -321,14 +322,29 @@ const requireOneDatabase = (
   )
 }
 
+const variables = entries.flatMap(({ env }) => env ?? [])
+
+/** Throws when a variable is nearly the name of one that is read: its value would silently not count. */
+const refuseMisspelt = (env: Record<string, string | undefined>): void => {
+  const lines = findUnknownVariables(env, variables).flatMap(({ name, nearest }) =>
+    nearest ? `${name}: is not a setting. Did you mean ${nearest}?` : [],
+  )
+  if (lines.length > 0) throw new Error(lines.join('\n'))
+}
+
+/** Variables that mean nothing to this version, and resemble none that do. */
+export const listIgnoredVariables = (env: Record<string, string | undefined>): string[] =>
+  findUnknownVariables(env, variables).map(({ name }) => name)
+
 /**
  * Reads the configuration. Flags override variables; an empty variable counts as absent. Throws an error that
- * names the invalid flag or variable.
+ * names the invalid flag or variable, or a misspelt variable.
  */
 export const readConfig = (
   flags: Record<string, unknown>,
   env: Record<string, string | undefined>,
 ): Config => {
+  refuseMisspelt(env)
   requireOneDatabase(flags, env)
   const values: Record<string, unknown> = {}
   for (const { name, env: variable } of entries) {

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { listIgnoredVariables, readConfig } from '../../server/config.ts'
+
+describe('Variables of the environment', () => {
+  it('are refused when they are misspelt, with the name that was meant', () => {
+    for (const [name, meant] of [
+      ['WCRM_LIMIT_REED', 'WCRM_LIMIT_READ'],
+      ['WCRM_DATABSE_URL', 'WCRM_DATABASE_URL'],
+      ['WCRM_POTR', 'WCRM_PORT'],
+      ['WCRM_SECRETS', 'WCRM_SECRET'],
+      ['WCRM_log_level', 'WCRM_LOG_LEVEL'],
+      ['WCRM_TRUSTED_PROXY', 'WCRM_TRUST_PROXY'],
+    ] as const)
+      assert.throws(() => readConfig({}, { [name]: '1' }), {
+        message: `${name}: is not a setting. Did you mean ${meant}?`,
+      })
+  })
+
+  it('are ignored when they resemble no setting, and named', () => {
+    const env = { WCRM_BUILD_OF_OUR_OWN_IMAGE: '7', PATH: '/bin', WCRM_PORT: '80' }
+    assert.equal(readConfig({}, env).port, 80)
+    assert.deepEqual(listIgnoredVariables(env), ['WCRM_BUILD_OF_OUR_OWN_IMAGE'])
+  })
+
+  it('of the command line and of Kubernetes may stand beside them', () => {
+    const env = {
+      WCRM_URL: 'http://localhost',
+      WCRM_API_KEY: 'x',
+      WCRM_SERVICE_HOST: '10.0.0.1',
+      WCRM_PORT_8787_TCP_ADDR: '10.0.0.1',
+    }
+    readConfig({}, env)
+    assert.deepEqual(listIgnoredVariables(env), [])
+  })
+
+  it('that the source names are all known', () => {
+    const named = globSync('{bin,catalog,cli,mcp,server,storage}/**/*.{js,ts,tsx}').flatMap(
+      (file) => readFileSync(file, 'utf8').match(/\bWCRM_[A-Z][A-Z_]*[A-Z]\b/g) ?? [],
+    )
+    assert.ok(named.length > 50)
+    for (const name of new Set(named)) assert.deepEqual(listIgnoredVariables({ [name]: '' }), [], name)
+  })
+})
