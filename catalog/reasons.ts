@@ -29,6 +29,7 @@ export const reasons = {
     'Too many bytes of request bodies are being handled at once: of one sender (429), or of all (503).',
   ),
   built_in: of('conflict', 'The field is built in.'),
+  call_cancelled: of('upstream_unavailable', 'The client cancelled the call; nothing was changed.'),
   cancelled: of('declined', 'The call was withdrawn before anybody decided.'),
   category_fixed: of('conflict', 'The category of an approved template does not change.'),
   channel_ambiguous: of('invalid_input', 'Several channels could be meant; name one.'),

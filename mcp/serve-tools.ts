@@ -50,7 +50,7 @@ export const serveTools = (
       const confirmation = await confirmCall(app, op, call, actor, context)
       if ('call' in confirmation) {
         const { call: confirmed } = confirmation
-        return await runWatched(context, op, input, () => perform(app, confirmed))
+        return await runWatched(context, op, input, (watch) => perform(app, { ...confirmed, watch }))
       }
       if ('refused' in confirmation) return confirmation.refused
       ask = confirmation.ask
@@ -82,7 +82,9 @@ export const callDirectly = async (
   let view: View | undefined
   const response = await withProblems(app, async () => {
     view = readView(op, input)
-    return await perform(app, { ...toCallRequest(op, input, view, request, client), address })
+    // Since 2026-07-28 a call is cancelled by closing its request.
+    const watch = op.itemwise && call.modern ? { signal: request.signal } : undefined
+    return await perform(app, { ...toCallRequest(op, input, view, request, client), address, watch })
   })
   const result = toTextResult(op, response, view)
   const structured = response.problem ? undefined : result.content[0]!.text

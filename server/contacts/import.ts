@@ -50,11 +50,13 @@ type RowUpsert = {
 
 /**
  * Runs many upserts in a few statements, however many rows there are. Tags are written first, then new
- * contacts, then existing contacts are locked: all writers keep this order, so that there are no deadlocks.
+ * contacts, then existing contacts are locked: all writers keep this order, so that there are no deadlocks. So all
+ * rows are one transaction, which a cancellation between two steps rolls back.
  */
 export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input) => {
   const { rows: rawRows, create_missing_groups: createGroups = false } = input
   refuseHiddenPhones(ctx.actor)
+  ctx.reached(0)
   const failures: RowFailure[] = []
   const fields = fieldsVisibleTo(ctx, await listFields(ctx.tx, ctx.actor.workspace.id))
   const parsed = mapRows(
@@ -62,6 +64,7 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
     rawRows.map((raw, row) => ({ row, raw })),
     ({ row, raw }) => ({ row, ...parseRow(fields, raw) }),
   )
+  ctx.reached(0.25)
   const groups = await findGroups(
     ctx,
     parsed.flatMap((r) => r.groupIds),
@@ -100,6 +103,7 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
     admitted.flatMap((r) => r.newTagNames),
     admitted.flatMap((r) => r.tagRefs),
   )
+  ctx.reached(0.5)
   await markFirstUse(
     ctx,
     admitted.flatMap((r) => [...r.values]),
@@ -204,6 +208,7 @@ type PendingContact = Omit<ExistingContact, 'tag_ids' | 'group_ids'> & {
 /** Applies the rows in their order, and defers the writes to the end of the change. */
 const applyRows = async (ctx: ImportContext, upserts: readonly RowUpsert[]): Promise<RowResult[]> => {
   const contacts = await insertOrLockContacts(ctx, upserts)
+  ctx.reached(0.75)
   const results = upserts.map((upsert): RowResult => {
     const contact = contacts.get(upsert.line.key)!
     return {

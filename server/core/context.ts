@@ -54,6 +54,9 @@ export type Actor = {
   readonly approvedBy?: { readonly staffId: string; readonly name: string; readonly keyId: string }
 }
 
+/** Who waits for a call: `signal` ends it, `reached` is told how far it is, from 0 to 1. */
+export type CallWatch = { readonly signal: AbortSignal; readonly reached?: (share: number) => void }
+
 /**
  * Everything a handler may use. It emits only events of the types `Emits`: a handler is given those that its
  * operation declares, and a helper that emits names those it needs. Without `Emits` it emits none.
@@ -105,6 +108,11 @@ export type Context<Emits extends EventTypeId = never> = {
    * kept. `after` is null when the record is deleted.
    */
   readonly auditChange: (before: object, after: object | null) => void
+  /**
+   * Tells whoever waits for the call how far it is, from 0 to 1. Throws when they have cancelled it: everything is
+   * rolled back.
+   */
+  readonly reached: (share: number) => void
   /** Queues an event; it is written in the transaction of the change. */
   readonly emit: Emit<Emits>
 }

@@ -11,9 +11,10 @@ import { createMediaUrls } from '../media/urls.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
 import { showActor } from './actor-view.ts'
 import type { App } from './app.ts'
-import type { Actor, Context } from './context.ts'
+import type { Actor, CallWatch, Context } from './context.ts'
 import { createCursors } from './cursors.ts'
 import { createEmit } from './emit.ts'
+import { Problem } from './problem.ts'
 import { openHeavyDb } from './steps/heavy-reads.ts'
 import { getAllowances } from './steps/rate-limit.ts'
 
@@ -29,6 +30,7 @@ type ContextOptions = {
   /** Collects what the handler leaves to the end of the call. */
   pending?: PendingWrites
   attempt?: number
+  watch?: CallWatch | undefined
 }
 
 /** Contact ids that a server takes at a time, so that a contact's id is known before it is written. */
@@ -50,10 +52,19 @@ const takeContactId = async (app: App, tx: Db, attempt: number): Promise<string>
   return app.contactIdPool.pop()!
 }
 
+const cancelled = (): Problem =>
+  new Problem(
+    'upstream_unavailable',
+    'The client cancelled the call before it was done. Nothing was changed.',
+    {
+      reason: 'call_cancelled',
+    },
+  )
+
 /** Returns the context of one run of a handler. */
 export const createContext = (
   app: App,
-  { tx, actor, op, input, dryRun = false, pending = { events: [] }, attempt = 1 }: ContextOptions,
+  { tx, actor, op, input, dryRun = false, pending = { events: [] }, attempt = 1, watch }: ContextOptions,
 ): Context<EventTypeId> => {
   const now = businessTime(app, actor.workspace.id)
   // A transaction of the embedded database holds the only session.
@@ -81,6 +92,10 @@ export const createContext = (
     webhookSealer: app.webhookSealer,
     auditChange: (before, after) => {
       pending.change = { before, after } as RecordChange
+    },
+    reached: (share) => {
+      if (watch?.signal.aborted) throw cancelled()
+      watch?.reached?.(share)
     },
     emit: createEmit(pending.events, now, showActor(actor)),
   }

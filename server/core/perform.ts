@@ -6,7 +6,7 @@ import { type CallTrace, normalizeClientName } from '../audit/entry.ts'
 import { recordFailure } from '../audit/record.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from './app.ts'
-import type { Actor, Transport } from './context.ts'
+import type { Actor, CallWatch, Transport } from './context.ts'
 import { createContext } from './create-context.ts'
 import { dryRun } from './dry-run.ts'
 import { isDiskFullError, noteDiskFull } from './disk-full.ts'
@@ -62,6 +62,8 @@ export type CallRequest = {
   /** Why an agent makes the call, for the person who decides on it. */
   reason?: string | undefined
   client?: string | undefined
+  /** The client waits in a way that tells of progress and cancellation. */
+  watch?: CallWatch | undefined
   /** The client's address; undefined when the call came through no socket. */
   address: string | undefined
   /**
@@ -207,7 +209,7 @@ const runSteps = async (
   if (isDryRun) {
     if (actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input))))
       headers['Approval'] = 'required'
-    return await inTurn(() => dryRun(app, { actor, op, input, trace }))
+    return await inTurn(() => dryRun(app, { actor, op, input, trace, watch: call.watch }))
   }
   const key = parseIdempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
@@ -222,7 +224,9 @@ const runSteps = async (
     )
     if (asked) return asked
   }
-  const result = await inTurn(() => execute(app, { actor, op, input, trace, key, fresh: !given }))
+  const result = await inTurn(() =>
+    execute(app, { actor, op, input, trace, key, fresh: !given, watch: call.watch }),
+  )
   return app.settlers[op.name] ? await settle(app, actor, op, input, result) : result
 }
 

@@ -12,7 +12,7 @@ import { type CallOutcome, type CallTrace, toAuditEntry } from '../audit/entry.t
 import type { App } from './app.ts'
 import { showStoredAnswer } from '../visibility/phones.ts'
 import { requireOwnCall, requireSameView, toStoredView } from '../visibility/replays.ts'
-import type { Actor } from './context.ts'
+import type { Actor, CallWatch } from './context.ts'
 import type { PendingWrites } from './create-context.ts'
 import type { AnyHandler, ExternalHandler, LocalHandler } from './handler.ts'
 import type { Problem } from './problem.ts'
@@ -35,6 +35,7 @@ export type WriteCall = {
   trace: CallTrace
   /** The key was generated for this call, so it is not looked up: one round trip less. */
   fresh?: boolean
+  watch?: CallWatch | undefined
 }
 
 /**

@@ -216,15 +216,18 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
   it('an import tells how far it is, when it is asked to', async () => {
     await inBothEras(async (client) => {
       const seen: [number, number | undefined][] = []
-      const rows = [{ phone: '+15550100043', name: 'Grace' }, { phone: 'none' }]
+      const rows = [{ phone: '+15550100043', name: 'Grace' }, { phone: 'none' }, {}, {}]
       const { structuredContent } = await client.callTool(
         { name: 'crm_import_contacts', arguments: { rows } },
         { onprogress: ({ progress, total }) => void seen.push([progress, total]) },
       )
-      assert.equal((structuredContent as { failed: number }).failed, 1)
+      assert.equal((structuredContent as { failed: number }).failed, 3)
       assert.deepEqual(seen, [
-        [0, 2],
-        [2, 2],
+        [0, 4],
+        [1, 4],
+        [2, 4],
+        [3, 4],
+        [4, 4],
       ])
     })
   })
