@@ -15,7 +15,7 @@ export const startServer = async (
   env: Record<string, string> = {},
 ): Promise<RunningServer> => {
   const child: ChildProcess = spawn(process.execPath, args, {
-    env: { ...process.env, ...env },
+    env: { ...process.env, WCRM_SHUTDOWN_GRACE: '0', ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))

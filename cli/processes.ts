@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 import type { Logger } from 'pino'
 import { findFreePort } from '../server/http/free-port.ts'
 import { COUNT_VARIABLE, type FromWorker, GROUP_VARIABLE, type ToWorker } from '../server/siblings.ts'
-import { waitForStopSignal } from './service.ts'
+import { nextStopSignal, type StopSignal, waitForStopSignal } from './service.ts'
 
 /** A process that ended is started again after this, doubled while it goes on to end, up to the second. */
 const RESTART_MS = { first: 100, last: 10_000 }
@@ -93,9 +93,16 @@ const waitUntilReady = (worker: Worker): Promise<number | undefined> =>
     worker.once('exit', (code) => resolve(code ?? 1))
   })
 
-const stopAll = async (): Promise<void> => {
+/** Stops all processes with the signals that this one gets: the second one ends their grace. */
+const stopAll = async (signal: StopSignal): Promise<void> => {
   const ended = listWorkers().map((worker) => new Promise((resolve) => worker.once('exit', resolve)))
-  for (const worker of listWorkers()) worker.process.kill('SIGTERM')
+  const pass = (each: StopSignal): void => {
+    // A terminal sends SIGINT to all of them by itself.
+    if (each !== 'SIGINT' || !process.stdin.isTTY)
+      for (const worker of listWorkers()) worker.process.kill(each)
+    void nextStopSignal().then(pass)
+  }
+  pass(signal)
   await Promise.all(ended)
 }
 
@@ -104,7 +111,7 @@ const stopAll = async (): Promise<void> => {
  * supervises. Returns the exit code: that of the first process when it cannot start.
  */
 export const superviseProcesses = async (
-  { count, host, port }: { count: number; host: string; port: number },
+  { count, host, port, graceMs }: { count: number; host: string; port: number; graceMs: number },
   log: Logger,
 ): Promise<number> => {
   // With port 0 each process would get another one; a port that is shared would not be refused when it is taken.
@@ -122,14 +129,14 @@ export const superviseProcesses = async (
     restartMs: RESTART_MS.first,
     isStopping: false,
   }
-  const stopSignal = waitForStopSignal().then(() => {
+  const stopSignal = waitForStopSignal(graceMs).then((signal) => {
     group.isStopping = true
+    return signal
   })
   // The first one migrates the database and creates the demo workspace; the others find both.
   const failed = await Promise.race([waitUntilReady(start(group)), stopSignal.then(() => 0)])
   if (failed !== undefined && !group.isStopping) return failed
   for (let n = 1; n < count && !group.isStopping; n++) start(group)
-  await stopSignal
-  await stopAll()
+  await stopAll(await stopSignal)
   return 0
 }

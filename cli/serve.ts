@@ -24,7 +24,7 @@ import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
 import { countProcesses, superviseProcesses } from './processes.ts'
-import { runService, waitForStopSignal } from './service.ts'
+import { runService, waitForGrace, waitForStopSignal } from './service.ts'
 
 type ServeFlags = {
   host?: string
@@ -81,7 +81,12 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     siblings || countProcesses(config.processes) === 1
       ? serve(config, { json, siblings }, io)
       : superviseProcesses(
-          { count: countProcesses(config.processes), host: config.host, port: config.port },
+          {
+            count: countProcesses(config.processes),
+            host: config.host,
+            port: config.port,
+            graceMs: config.shutdownGrace * 1000,
+          },
           createLogger(config.logLevel),
         ),
   )
@@ -144,7 +149,8 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     const demo = config.demo ? await createDemo(storage.db, app.now(), app.config.publicUrl) : undefined
     if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
     const metrics = await serveMetricsPort(config, app)
-    const stopSignal = waitForStopSignal()
+    const graceMs = config.shutdownGrace * 1000
+    const stopSignal = waitForStopSignal(graceMs)
     const stopJobs = await startBackgroundJobs(service, siblings?.announce())
     const print = (): void => printReady(io, url, demo, { json, provider, metricsUrl: metrics?.url })
     if (!siblings) print()
@@ -152,6 +158,8 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
     const signal = await stopSignal
     log.info({ signal }, 'stopping')
+    app.isStopping = true
+    await waitForGrace(signal, graceMs)
     const jobsStopped = stopJobs()
     // Requests in flight may still call the sandbox of this server.
     const isStillServed = service.sandbox ? (path: string) => path.startsWith(SANDBOX_PATH) : undefined

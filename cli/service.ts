@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander'
+import { setTimeout as pause } from 'node:timers/promises'
 import { redactApiKeys } from '../catalog/redact.ts'
 import type { Io } from './io.ts'
 
@@ -66,15 +67,31 @@ const describeStartError = (error: unknown, port: number): string => {
 /** Everything that is stopped ends sooner by itself; supervisors commonly kill after 30 seconds. */
 const LAST_RESORT_MS = 28_000
 
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT'] as const
+export type StopSignal = (typeof STOP_SIGNALS)[number]
+
+/** Resolves with the next signal to stop; until then it does not end the process. */
+export const nextStopSignal = (): Promise<StopSignal> =>
+  new Promise((resolve) => {
+    const stop = (signal: NodeJS.Signals): void => {
+      for (const each of STOP_SIGNALS) process.off(each, stop)
+      resolve(signal as StopSignal)
+    }
+    for (const signal of STOP_SIGNALS) process.on(signal, stop)
+  })
+
 /**
  * Resolves with the signal that stops the process, SIGTERM or SIGINT. Whatever still runs or is open 28
- * seconds later, the process ends then.
+ * seconds after that and the grace, the process ends then.
  */
-export const waitForStopSignal = (): Promise<string> =>
-  new Promise((resolve) => {
-    const stop = (signal: string): void => {
-      setTimeout(() => process.exit(0), LAST_RESORT_MS).unref()
-      resolve(signal)
-    }
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop)
-  })
+export const waitForStopSignal = async (graceMs = 0): Promise<StopSignal> => {
+  const signal = await nextStopSignal()
+  setTimeout(() => process.exit(0), graceMs + LAST_RESORT_MS).unref()
+  return signal
+}
+
+/** Waits for the grace of a supervisor's signal; one from a terminal has none, and a second signal ends it. */
+export const waitForGrace = async (signal: StopSignal, graceMs: number): Promise<void> => {
+  if (signal === 'SIGINT' || graceMs === 0) return
+  await Promise.race([pause(graceMs, undefined, { ref: false }), nextStopSignal()])
+}

@@ -266,6 +266,16 @@ export const Config = z.object({
     .default(DEFAULT_MAX_CONNECTIONS)
     .describe('Open connections of clients at most; one address that is no proxy may have a quarter of them.')
     .meta({ env: 'WCRM_MAX_CONNECTIONS' }),
+  shutdownGrace: z.coerce
+    .number()
+    .min(0)
+    .max(600)
+    .default(5)
+    .describe(
+      'Seconds from SIGTERM, when /readyz turns 503, until requests are refused: as long as the load balancer ' +
+        'takes to notice. SIGINT stops at once.',
+    )
+    .meta({ env: 'WCRM_SHUTDOWN_GRACE' }),
   metricsToken: z
     .string()
     .regex(/^\S{16,}$/, 'must have at least 16 characters, without spaces')

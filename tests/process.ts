@@ -37,6 +37,7 @@ export const startCommand = async <T>(
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       HOME: '/nonexistent',
       WCRM_LOG_LEVEL: 'error',
+      WCRM_SHUTDOWN_GRACE: '0',
       WCRM_LIMIT_READ: '1000000',
       WCRM_LIMIT_WRITE: '1000000',
       ...(env.WCRM_PROVIDER_URL === undefined ? { WCRM_PROVIDER: 'sandbox' } : {}),

@@ -92,6 +92,8 @@ type ContactReads = {
 }
 
 export type AppState = {
+  /** True from the signal to stop: a load balancer is told to send nothing more. */
+  isStopping: boolean
   readonly disk: DiskState
   readonly keyCache: KeyCache
   /** By the name of the network. */
@@ -114,6 +116,7 @@ export type AppState = {
 
 /** What one server keeps in memory between calls. */
 export const createAppState = (): AppState => ({
+  isStopping: false,
   disk: { seenAt: -Infinity, loggedAt: -Infinity },
   keyCache: { keys: new Map(), known: new Set(), usedAt: new Map() },
   failureBuckets: new Map(),

@@ -228,6 +228,7 @@ const READ_ONLY = {
 }
 
 const serveReadiness = async (app: App): Promise<Response> => {
+  if (app.isStopping) return jsonResponse(503, { status: 'unready', detail: 'the server is stopping' })
   try {
     let encoding: string | undefined
     const loaded = loadServerEncoding(app.db).then((loadedEncoding) => {

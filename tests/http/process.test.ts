@@ -1,12 +1,40 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { createEmptyDatabase, type TestDatabase } from '../databases.ts'
-import { type ServerProcess, startCommand } from '../process.ts'
+import { createDatabase, createEmptyDatabase, databases, type TestDatabase } from '../databases.ts'
+import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { createOwnerKey, readMemory } from './owner-key.ts'
 import { exchange } from './raw-socket.ts'
 
 const MIB = 1024 * 1024
 const METRICS_TOKEN = 'metrics-of-this-test'
+
+/** Waits until a URL answers with this status. */
+const waitForStatus = async (url: string, status: number): Promise<void> => {
+  const deadline = performance.now() + 10_000
+  while ((await fetch(url)).status !== status)
+    assert.ok(performance.now() < deadline, `${url} does not answer ${status}`)
+}
+
+describe('HTTP: a server process that is stopped', () => {
+  for (const count of [1, 2].slice(0, databases.length))
+    it(`is not ready first, and goes on answering for the grace (${count} of its processes)`, async () => {
+      const database = await createDatabase(count === 1 ? 'embedded' : 'postgresql')
+      try {
+        const flags = ['--processes', String(count), ...database.flags]
+        const server = await startProcess(flags, { WCRM_SHUTDOWN_GRACE: '600', WCRM_SECRET: 'x'.repeat(32) })
+        assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
+        const stopped = server.stop()
+        await waitForStatus(`${server.url}/readyz`, 503)
+        assert.equal((await fetch(`${server.url}/healthz`)).status, 200)
+        assert.equal((await fetch(`${server.url}/v1/me`)).status, 401)
+        // A second signal ends the grace.
+        void server.stop()
+        assert.equal(await stopped, 0)
+      } finally {
+        await database.remove()
+      }
+    })
+})
 
 /** A server as people run it, since what listens and stops there is not what other tests start. */
 describe('HTTP: a server process', () => {
