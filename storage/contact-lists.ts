@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import {
   afterCondition,
+  beginOfList,
   boundedScan,
   type ContactListRequest,
   type ContactPosition,
@@ -18,7 +19,7 @@ import { attachNames, type ContactRow } from './contacts.ts'
 import type { Db } from './database.ts'
 import { CUSTOM_PLAN, QUICK } from './driver.ts'
 import { estimateTotal } from './filters/count.ts'
-import type { CandidateQuery } from './filters/candidates.ts'
+import type { CandidateQuery } from './filters/candidate-query.ts'
 import {
   scanBounds,
   type FilterPlan,
@@ -247,25 +248,28 @@ const findByLead = async (
  */
 const sortFound = (plan: FilterPlan, request: PageRequest, lead: Lead, limited: Sql): Sql => {
   const { sort, limit } = request
-  const rows = 2 * filterStrategy.maxScannedRows
+  const far = (condition: Sql) => sql`
+    select c.id, c.sort_key from (
+      select c.id, ${sortKeys[sort.field].key} as sort_key from found cross join lateral (
+        select * from contacts c
+        where c.workspace_id = ${plan.workspaceId} and c.id = found.id limit 1) as c
+      where ${condition} (select candidates from size) <= ${sql.lit(lead.maxCandidates)}
+        ${afterCondition(request)}) as c ${limited}`
+  const begin = beginOfList(plan, request)
+  if (begin === undefined) return sql`page as materialized (${far(sql``)})`
   return sql`
     near as materialized (
-      select c.id, c.sort_key from (${boundedScan(plan, request, rows)}) as c
-      where (
+      select c.id, ${sortKeys[sort.field].key} as sort_key from ${begin} as c
+      where ${scanBounds(plan, sort.field, sortKeys[sort.field].key)} ${afterCondition(request)}
+        and (
           select n * n * ${sql.lit(LISTED_PER_LOOK_UP[sort.field])} > ${fetchLimit(limit)} * (
               select sum(n) from counters where workspace_id = ${plan.workspaceId} and subject = 'contacts')
             and candidates <= ${sql.lit(lead.maxCandidates)}
           from size)
-        and (c.id in (select id from found)) is true ${limited}
-    ), far as materialized (
-      select c.id, c.sort_key from (
-        select c.id, ${sortKeys[sort.field].key} as sort_key from found cross join lateral (
-          select * from contacts c
-          where c.workspace_id = ${plan.workspaceId} and c.id = found.id limit 1) as c
-        where (select count(*) from near) < ${fetchLimit(limit)}
-          and (select candidates from size) <= ${sql.lit(lead.maxCandidates)}
-          ${afterCondition(request)}) as c ${limited}
-    ), page as materialized (
+        and (c.id in (select id from found)) is true
+      order by ${orderByColumn(sort)} limit ${fetchLimit(limit)}
+    ), far as materialized (${far(sql`(select count(*) from near) < ${fetchLimit(limit)} and`)}),
+    page as materialized (
       select id, sort_key from far
       union all select id, sort_key from near where (select count(*) from near) = ${fetchLimit(limit)})`
 }

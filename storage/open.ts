@@ -38,6 +38,7 @@ import * as agentKeys from './migrations/0025-agent-keys.ts'
 import * as attribution from './migrations/0026-attribution.ts'
 import * as oauth from './migrations/0027-oauth.ts'
 import * as conversationFilters from './migrations/0028-conversation-filters.ts'
+import * as unreadConversations from './migrations/0029-unread-conversations.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -352,6 +353,7 @@ const migrations = {
   '0026-attribution': attribution,
   '0027-oauth': oauth,
   '0028-conversation-filters': conversationFilters,
+  '0029-unread-conversations': unreadConversations,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */

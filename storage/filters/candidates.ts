@@ -4,6 +4,15 @@ import { toStorableId } from '../ids.ts'
 import { containsPattern, fold, hasTrigram } from '../text.ts'
 import { OPTION_FIELD_TYPES } from '../contact-values.ts'
 import type { ContactFilter, IdTest, TextField, TextTest, TimeTest, ValueCondition } from './filter.ts'
+import {
+  type CandidateQuery,
+  candidateRank,
+  contactCandidates,
+  freeTextCandidates,
+  leastUnread,
+  relatedCandidates,
+  unionCandidates,
+} from './candidate-query.ts'
 import { INDEXED_LENGTH } from './distinct-values.ts'
 import {
   extractRegexLiterals,
@@ -23,39 +32,6 @@ import {
   timeColumns,
   valueConditions,
 } from './predicates.ts'
-
-/**
- * A `select` of ids, as `contact_id`: all contacts that meet a condition, and possibly others. The lower the
- * rank, the fewer rows it is likely to return; `branches`: how many selects it unites. The planner's
- * estimates are too inaccurate for ranking (measured: 16 for 224 rows, 1 for 621).
- */
-export type CandidateQuery = {
-  rank: number
-  ids: Sql
-  branches: number
-  /** No index that the planner would find by itself returns these. */
-  derived?: true
-  /** An index has the contacts of this query in the order of their ids. */
-  sorted?: boolean
-  /** Each id once, and only of contacts that meet the condition. */
-  exact?: boolean
-  /** It may return contacts that were deleted. */
-  deleted?: boolean
-  /** Beside `contact_id` it returns the values of the contact, `attrs`. */
-  attrs?: boolean
-}
-
-export const candidateRank = {
-  id: 0,
-  exact: 1,
-  value: 2,
-  text: 3,
-  label: 4,
-  range: 5,
-  time: 6,
-  state: 7,
-  scan: 9,
-} as const
 
 /**
  * Returns the candidate queries of a condition, the most selective first; none when every contact must be
@@ -100,11 +76,21 @@ export const candidateQueries = (scope: PredicateScope, node: Condition): Candid
     case 'conversations': {
       if (node.quantifier !== 'some') return []
       const indexed = node.where.some(({ field }) => field === 'state')
+      const least = leastUnread(node.where)
       return [
-        relatedCandidates(scope, indexed ? candidateRank.state : candidateRank.scan, sql`conversations`, [
-          sql`r.contact_id is not null`,
-          ...node.where.map(conversationTest),
-        ]),
+        {
+          ...relatedCandidates(
+            scope,
+            indexed ? candidateRank.state : candidateRank.scan,
+            sql`conversations`,
+            [
+              sql`r.contact_id is not null`,
+              ...(least === undefined ? [] : [sql`r.unread_count >= ${sql.lit(least)}`]),
+              ...node.where.map(conversationTest),
+            ],
+          ),
+          listed: least !== undefined,
+        },
       ]
     }
     case 'broadcasts': {
@@ -133,45 +119,6 @@ const isPositive = (test: IdTest | TextTest): boolean => test.op === 'eq' || tes
 const isRange = (test: TimeTest): boolean => test.op !== 'ne' && test.op !== 'isNull'
 const valuesOf = (test: { value: string } | { values: readonly string[] }): readonly string[] =>
   'values' in test ? test.values : [test.value]
-
-/** Candidates by a condition on the contact's own columns; exact where it is the whole condition. */
-const contactCandidates = ({ workspaceId }: PredicateScope, rank: number, test: Sql): CandidateQuery => ({
-  rank,
-  branches: 1,
-  exact: true,
-  ids: sql`
-    select c.id as contact_id from contacts c where c.workspace_id = ${workspaceId} and ${test}`,
-})
-
-const relatedCandidates = (
-  { workspaceId }: PredicateScope,
-  rank: number,
-  table: Sql,
-  tests: readonly Sql[],
-): CandidateQuery => ({
-  rank,
-  branches: 1,
-  ids: sql`
-    select r.contact_id from ${table} r
-    where ${sql.join([sql`r.workspace_id = ${workspaceId}`, ...tests], sql` and `)}`,
-})
-
-/** The union of the branches of an `or`; none when one branch has no candidates. */
-const unionCandidates = (branches: readonly (CandidateQuery | undefined)[]): CandidateQuery[] => {
-  const all = branches.filter((query) => query !== undefined)
-  if (all.length < branches.length || all.length === 0) return []
-  return [
-    {
-      rank: Math.max(...all.map((query) => query.rank)),
-      branches: all.reduce((sum, query) => sum + query.branches, 0),
-      deleted: all.some((query) => query.deleted),
-      ids: sql.join(
-        all.map((query) => sql`(${query.ids})`),
-        sql` union all `,
-      ),
-    },
-  ]
-}
 
 const textCandidates = (scope: PredicateScope, field: TextField, test: TextTest): CandidateQuery[] => {
   if (field === 'email')
@@ -213,6 +160,8 @@ const derivedNameCandidates = (scope: PredicateScope, test: TextTest): Candidate
   if (test.op === 'regex') {
     const { runs, prefix } = extractRegexLiterals(test.value)
     const folded = foldRegex(test.value)
+    // Where all that begin alike are tested, their index and their rows are read together.
+    if (prefix !== undefined && folded?.source === `^${prefix}.*`) return []
     const first = folded?.first?.toSorted()
     const beginning =
       prefix === undefined
@@ -257,6 +206,7 @@ const storedTextCandidates = (
       ...tests,
     ]),
   ]
+  const freeText = (tests: readonly Sql[]): CandidateQuery[] => [freeTextCandidates(scope, field.id, tests)]
   if (test.op === 'eq' || test.op === 'in') {
     return candidates(
       candidateRank.value,
@@ -276,23 +226,16 @@ const storedTextCandidates = (
   if (test.op === 'regex') {
     const { runs } = extractRegexLiterals(test.value)
     return isFreeText && runs.length > 0
-      ? candidates(candidateRank.text, [
-          sql`r.free`,
-          ...runs.map((run) => sql`r.text_key like ${containsPattern(run)}`),
-        ])
+      ? freeText(runs.map((run) => sql`r.text_key like ${containsPattern(run)}`))
       : []
   }
   if (!isFoldedTest(test) || test.op === 'notContains') return []
   const exact = field.type !== 'multiselect'
   // Most addresses share the part after the @, for which the index would cost more than it narrows.
   const [, local] = (field.type === 'email' && /^([^@]*[a-z0-9]{3}[^@]*@)[^@]+$/.exec(fold(test.value))) || []
-  if (local !== undefined)
-    return candidates(candidateRank.text, [
-      sql`r.free`,
-      foldedTest(sql`r.text_key`, { op: 'contains', value: local }),
-    ])
+  if (local !== undefined) return freeText([foldedTest(sql`r.text_key`, { op: 'contains', value: local })])
   return hasTrigram(fold(test.value)) && isFreeText
-    ? candidates(candidateRank.text, [sql`r.free`, foldedTest(sql`r.text_key`, test)]).map((query) => ({
+    ? freeText([foldedTest(sql`r.text_key`, test)]).map((query) => ({
         ...query,
         exact,
       }))

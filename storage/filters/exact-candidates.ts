@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Attrs } from '../contact-values.ts'
 import { toStorableId } from '../ids.ts'
-import { type CandidateQuery, candidateRank } from './candidates.ts'
-import type { Sql } from './comparisons.ts'
+import { type CandidateQuery, candidateRank } from './candidate-query.ts'
+import { allOf, type Sql } from './comparisons.ts'
 import type { ContactFilter } from './filter.ts'
 import { type Condition, type PredicateScope, valueConditions } from './predicates.ts'
 
@@ -17,15 +17,20 @@ export const exactCandidates = (
   scope: Pick<PredicateScope, 'workspaceId' | 'labels'>,
   conditions: readonly Condition[],
 ): Covered | undefined => {
-  const values = conditions.filter((node) => requiredValue(node) !== undefined)
+  const required = conditions.filter((node) => requiredValue(node) !== undefined)
+  const choices = conditions.filter((node) => allowedValues(node) !== undefined)
+  const values = [...required, ...choices]
   const labels = conditions.filter((node) => isLabelTest(scope, node))
   const [first] = labels.filter((node) => node.quantifier === 'some')
   if (values.length === 0 && first === undefined) return undefined
   const others = values.length === 0 ? labels.filter((node) => node !== first) : labels
   const base =
     values.length > 0
-      ? sql`select r.contact_id, r.attrs from contact_facts r
-          where r.workspace_id = ${scope.workspaceId} and r.attrs @> ${mergeValues(values)}::jsonb`
+      ? sql`select r.workspace_id, r.contact_id, r.attrs from contact_facts r
+          where r.workspace_id = ${scope.workspaceId} and ${allOf([
+            ...(required.length > 0 ? [sql`r.attrs @> ${mergeValues(required)}::jsonb`] : []),
+            ...choices.map((node) => sql`r.attrs @> any(${allowedValues(node)}::jsonb[])`),
+          ])}`
       : // One contact may have several of the labels.
         sql`select ${scope.labels.get(first!)!.length === 1 ? sql`` : sql`distinct`} r.contact_id
           from ${linkTable(first!)} r
@@ -88,4 +93,20 @@ const requiredValue = (node: Condition): RequiredValue | undefined => {
     return { fieldId, value: node.field.type === 'multiselect' ? [test.value] : test.value }
   if (as === 'boolean' && test.op !== 'isNull') return { fieldId, value: (test.op === 'eq') === test.value }
   return undefined
+}
+
+/** Each value takes a search of the index. */
+const MAX_CHOICES = 50
+
+/** The values that a condition allows, as JSON that `attrs` must contain one of; undefined when there are others. */
+const allowedValues = (node: Condition): string[] | undefined => {
+  if (node.kind !== 'attributes' || node.quantifier !== 'some') return undefined
+  const [condition, ...others] = valueConditions(node.field, node.where) || []
+  if (condition?.as !== 'string' || condition.test.op !== 'in' || others.length > 0) return undefined
+  const { values } = condition.test
+  return values.length > MAX_CHOICES
+    ? undefined
+    : values.map((value) =>
+        JSON.stringify({ [node.field.id]: node.field.type === 'multiselect' ? [value] : value }),
+      )
 }

@@ -13,9 +13,11 @@ export const looksUpContacts = ({ rest }: Lead): boolean => rest.some(readsConta
  * up in that passed; then only those are found that come `after` a position.
  */
 export const matchExpressions = (plan: FilterPlan, lead: Lead, sortKey: Sql, after: Sql = sql``): Sql => {
-  const { query, narrowed, rest } = lead
-  const limited = sql`select * from (${query.ids}) as lead limit ${sql.lit(lead.maxCandidates + 1)}`
-  if (query.exact && !query.deleted && rest.length === 0 && narrowed.length === 0)
+  const { query, narrowed, listed, rest } = lead
+  const limited = sql`
+    select lead.contact_id ${carriesValues(lead) ? sql`, lead.attrs` : sql``}
+    from (${query.ids}) as lead ${testRows(plan, lead)} limit ${sql.lit(lead.maxCandidates + 1)}`
+  if (query.exact && !query.deleted && rest.length === 0 && narrowed.length === 0 && !listed)
     return sql`
       found as materialized (select contact_id as id, null as sort_key from (${limited}) as lead),
       size as materialized (select count(*) as n, count(*) as candidates from found)`
@@ -45,24 +47,53 @@ export const matchExpressions = (plan: FilterPlan, lead: Lead, sortKey: Sql, aft
       select count(*) as n, (select n from lead_size) as candidates from found)`
 }
 
+/** Whether the values of candidates are kept, so that they need not be looked up to be tested. */
+const carriesValues = ({ query, narrowed, listed }: Lead): boolean =>
+  query.attrs === true && narrowed.length === 0 && !listed
+
+/** Conditions that are tested on the row of values that a candidate was found by. */
+const testRows = (plan: FilterPlan, { onRow }: Lead): Sql =>
+  onRow.length === 0
+    ? sql``
+    : sql`
+      cross join lateral (select lead.workspace_id) as c cross join lateral (select lead.attrs) as f
+      where ${plan.test({ as: 'row' }, onRow)}`
+
+/**
+ * Selects those candidates whose ids an index lists: by a hash of the candidates, or, where the list is much longer
+ * than they are many, in the order of both.
+ */
+const joinListed = ({ query }: Lead, listed: NonNullable<Lead['listed']>, few: Sql): Sql =>
+  listed.isLong
+    ? sql`
+      select ${distinctUnless(listed.query.exact)} l.contact_id as id
+      from (select ${distinctUnless(query.exact)} contact_id from lead where ${few} order by 1 offset 0) as l
+      join (${listed.query.ids}) as r on r.contact_id = l.contact_id`
+    : sql`
+      select ${distinctUnless(listed.query.exact)} r.contact_id as id from (${listed.query.ids}) as r
+      where ${few} and (r.contact_id in (select contact_id from lead)) is true`
+
+const distinctUnless = (isDistinct: boolean | undefined): Sql => (isDistinct ? sql`` : sql`distinct`)
+
 /** Selects the ids of the candidates that meet all but the conditions on the contact itself. */
-const testCandidates = (plan: FilterPlan, { query, narrowed, rest, maxCandidates }: Lead): Sql => {
+const testCandidates = (plan: FilterPlan, lead: Lead): Sql => {
+  const { query, narrowed, listed, rest, maxCandidates } = lead
   const few = sql`(select n from lead_size) <= ${sql.lit(maxCandidates)}`
-  const candidates =
-    narrowed.length > 0
+  const candidates = listed
+    ? sql`
+        select id, ${plan.workspaceId}::bigint as workspace_id from (${joinListed(lead, listed, few)}) as c
+        order by 1`
+    : narrowed.length > 0
       ? // Lists all contacts that meet the conditions: a look-up in a hash takes less time than one in a table.
         sql`
         select c.id, c.workspace_id from contacts c
         where ${few} and ${plan.test({ as: 'row' }, narrowed)} and (c.id in (select contact_id from lead)) is true`
       : sql`
-        select ${query.exact ? sql`` : sql`distinct`} contact_id as id,
-          ${plan.workspaceId}::bigint as workspace_id ${query.attrs ? sql`, attrs` : sql``}
+        select ${distinctUnless(query.exact)} contact_id as id,
+          ${plan.workspaceId}::bigint as workspace_id ${carriesValues(lead) ? sql`, attrs` : sql``}
         from lead where ${few} order by 1`
   const related = rest.filter((node) => !readsContact(node))
-  const values =
-    query.attrs && narrowed.length === 0
-      ? sql`cross join lateral (select c.attrs) as f`
-      : joinValuesLateral(plan)
+  const values = carriesValues(lead) ? sql`cross join lateral (select c.attrs) as f` : joinValuesLateral(plan)
   return related.length === 0
     ? candidates
     : sql`

@@ -6,10 +6,17 @@ export const prefixPattern = (text: string): string => `${escapeLike(text)}%`
 export const suffixPattern = (text: string): string => `%${escapeLike(text)}`
 
 /**
- * Text that every match of a regular expression holds, in lower case: `runs` of three or more letters and
- * digits anywhere, and the `prefix` that the text begins with.
+ * Text that every match of a regular expression holds, folded: `runs` of three or more letters and digits
+ * anywhere, and the `prefix` that the text begins with.
  */
 export type RegexLiterals = { runs: string[]; prefix: string | undefined }
+
+/** Letters that fold alike whatever other letters are beside them. */
+const LETTERS =
+  'A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u012f\u0132-\u0148\u014a-\u017e\u0400-\u0481\u048a-\u04ff'
+/** A run, and what follows where it is no letter: the end of the text, or a character that composes with none. */
+const RUN = new RegExp(`([${LETTERS}]+)(\\$|[ @_,;:/-])?`, 'gu')
+const PREFIX = new RegExp(`^\\^([${LETTERS}]{2,})(\\$|[ @_,;:/-])?`, 'u')
 
 /**
  * Extracts the plain letters of a regular expression, so that an index finds the rows on which the expression
@@ -22,14 +29,12 @@ export const extractRegexLiterals = (regex: string): RegexLiterals => {
   // A quantifier makes the character before it uncertain.
   const certain = withoutSets.replaceAll(/.[*?]/gsu, '\n').replaceAll('+', '\n')
   // The last letter of a run may be followed by an accent, with which the folded text has composed it.
-  const dropLast = (run: string): string => run.slice(0, -1).toLowerCase()
-  const prefix = /^\^([A-Za-z0-9]{2,})/.exec(certain)?.[1]
+  const toLiteral = ([, run, next]: RegExpMatchArray): string =>
+    fold(next === undefined ? [...run!].slice(0, -1).join('') : run!)
+  const prefix = PREFIX.exec(certain)
   return {
-    runs: certain
-      .split(/[^A-Za-z0-9]+/)
-      .map(dropLast)
-      .filter(hasTrigram),
-    prefix: prefix && dropLast(prefix),
+    runs: [...certain.matchAll(RUN)].map(toLiteral).filter(hasTrigram),
+    prefix: prefix ? toLiteral(prefix) : undefined,
   }
 }
 

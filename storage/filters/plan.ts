@@ -3,7 +3,8 @@ import type { Db } from '../database.ts'
 import { CUSTOM_PLAN } from '../driver.ts'
 import { loadNames } from '../names-cache.ts'
 import type { ContactFilter } from './filter.ts'
-import { type CandidateQuery, candidateQueries, candidateRank } from './candidates.ts'
+import { type CandidateQuery, candidateRank } from './candidate-query.ts'
+import { candidateQueries } from './candidates.ts'
 import { type Sql, timeTest } from './comparisons.ts'
 import { exactCandidates } from './exact-candidates.ts'
 import { findMatchingValues } from './distinct-values.ts'
@@ -11,6 +12,7 @@ import {
   type Condition,
   type PredicateForm,
   labelConditions,
+  readsOnlyValues,
   toPredicate,
   type PredicateScope,
 } from './predicates.ts'
@@ -20,12 +22,16 @@ import { filterStrategy } from './strategy.ts'
 import { fold, hasTrigram } from '../text.ts'
 
 /**
- * A way to all matches: the candidates of a query; those of them that meet the `narrowed` conditions, whose
- * contacts an index lists; and then a test of each for the `rest`.
+ * A way to all matches: the candidates of a query, with conditions that are tested `onRow`, the row that it finds;
+ * those of them that meet the `narrowed` conditions, whose contacts an index lists, or whose ids are `listed` by an
+ * index for other conditions; and then a test of each for the `rest`.
  */
 export type Lead = {
   query: CandidateQuery
+  onRow: readonly Condition[]
   narrowed: readonly Condition[]
+  /** `isLong`: there are many more of them than candidates. */
+  listed: { query: CandidateQuery; isLong: boolean } | undefined
   rest: readonly Condition[]
   /** With more candidates it leads nowhere. */
   maxCandidates: number
@@ -163,12 +169,14 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
   const bySelectivity = targets.toSorted((a, b) => (a.size ?? Infinity) - (b.size ?? Infinity))
   const isCommon =
     sample.matched >= filterStrategy.minSampleMatches && estimateMatches(sample) >= countableMatches()
-  // A common condition would gather all its rows from a trigram index before it returns the first.
+  // A common condition would gather all its rows from a trigram index before it returns the first. Where all
+  // conditions are on the contact itself, the planner begins with the most selective one that it knows an index of.
+  const known = bySelectivity.find(({ query }) => !query.derived)?.size ?? Infinity
   const leads = toLeads(bySelectivity).filter(
     ({ query, narrowed, rest, size, maxCandidates }) =>
       (size ?? 0) <= maxCandidates &&
       (plan.readsRelated ||
-        query.derived ||
+        (query.derived && (size ?? 0) < known) ||
         (rest.length === 0 && narrowed.some(({ kind }) => kind === 'flag'))),
   )
   return {
@@ -206,26 +214,41 @@ const toLead = (
   { covered, query, size }: ProbeTarget,
 ): Lead => {
   const done = query.exact ? covered : []
-  const maxListed =
-    LISTED_PER_LOOK_UP * Math.max(size ?? filterStrategy.maxCandidates, filterStrategy.maxFirstRows)
-  const listed = targets.find(
-    (target) =>
-      !target.covered.some((node) => covered.includes(node)) &&
-      target.covered.every(({ kind }) => kind === 'time' || kind === 'flag') &&
-      target.size !== undefined &&
-      target.size <= maxListed,
-  )
-  const rest = conditions.filter((node) => !done.includes(node) && !listed?.covered.includes(node))
+  const candidates = Math.max(size ?? filterStrategy.maxCandidates, filterStrategy.maxFirstRows)
+  const narrowing = targets
+    .filter(
+      (target) =>
+        !target.covered.some((node) => covered.includes(node)) &&
+        (isOfContact(target) || isListed(target)) &&
+        (target.size ?? Infinity) <= LISTED_PER_LOOK_UP * candidates,
+    )
+    .toSorted((a, b) => a.size! - b.size!)[0]
+  const left = conditions.filter((node) => !done.includes(node) && !narrowing?.covered.includes(node))
+  const onRow = query.attrs ? left.filter(readsOnlyValues) : []
+  const rest = left.filter((node) => !onRow.includes(node))
   const isCheap = rest.every(({ kind }) => kind === 'tags' || kind === 'groups')
-  const factor = listed ? MORE_IF_LISTED : isCheap ? MORE_IF_LABELLED : 1
+  const factor = narrowing ? MORE_IF_LISTED : isCheap ? MORE_IF_LABELLED : 1
+  const isNarrowed = narrowing !== undefined && isOfContact(narrowing)
   return {
     query,
+    onRow,
     size,
     maxCandidates: filterStrategy.maxCandidates * factor,
-    narrowed: listed?.covered ?? [],
+    narrowed: isNarrowed ? narrowing.covered : [],
+    listed:
+      narrowing && !isNarrowed
+        ? { query: narrowing.query, isLong: narrowing.size! > filterStrategy.maxListedPerHash * candidates }
+        : undefined,
     rest,
   }
 }
+
+const isOfContact = ({ covered }: ProbeTarget): boolean =>
+  covered.every(({ kind }) => kind === 'time' || kind === 'flag')
+/** Whether an index alone has the ids of all contacts that meet the conditions. */
+const isListed = ({ covered, query }: ProbeTarget): boolean =>
+  query.listed === true ||
+  (query.exact === true && covered.every((node) => node.kind === 'tags' || node.kind === 'groups'))
 
 /** Returns the candidate query of each condition that must hold and has one, the most selective first. */
 const listCandidates = (scope: Scope, conditions: readonly Condition[]): CandidateQuery[] =>

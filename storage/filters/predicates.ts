@@ -118,6 +118,18 @@ export const readsContact = (node: Condition): boolean => {
   }
 }
 
+/** Whether the test of a condition reads nothing but the values of the contact, `f`. */
+export const readsOnlyValues = (node: Condition): boolean => {
+  if (node.kind !== 'attributes') return false
+  const conditions = valueConditions(node.field, node.where)
+  return (
+    conditions === false ||
+    conditions.length === 0 ||
+    (node.field.type !== 'multiselect' &&
+      !conditions.some((condition) => condition.as === 'string' && isFoldedTest(condition.test)))
+  )
+}
+
 /** `some`, or `none`, of what the test is about. */
 const quantified = (quantifier: 'some' | 'none', test: Sql): Sql =>
   quantifier === 'some' ? test : sql`(${test}) is not true`

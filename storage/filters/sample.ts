@@ -8,7 +8,14 @@ import { filterStrategy } from './strategy.ts'
  * `all`: the contacts of the workspace. Of those in the sample (`seen`), how many match, and how many meet
  * each of some parts of the filter.
  */
-export type Sample = { all: number; seen: number; matched: number; parts: readonly number[] }
+export type Sample = {
+  all: number
+  seen: number
+  matched: number
+  parts: readonly number[]
+  /** The places of the sample, the newest first: when the first contact there was created, and how many match. */
+  places: readonly { createdAt: string; matched: number }[]
+}
 
 type Sampled = {
   workspaceId: string
@@ -46,18 +53,27 @@ export const sampleContacts = async (
   ])
   const {
     rows: [row],
-  } = await sql<{ all: string; seen: string; matched: string; parts: string[] }>`${sql.raw(CUSTOM_PLAN)}
+  } = await sql<{
+    all: string
+    seen: string
+    matched: string
+    parts: string[]
+    places: Sample['places'] | null
+  }>`${sql.raw(CUSTOM_PLAN)}
     with ends as materialized (
       select (select id from contacts where workspace_id = ${workspaceId} order by id limit 1) as first,
         (select id from contacts where workspace_id = ${workspaceId} order by id desc limit 1) as last)
     select coalesce(sum(s.seen), 0) as seen, coalesce(sum(s.matched), 0) as matched,
       array[${sql.join(parts.map((_, n) => sql`coalesce(sum(s.${name(n)}), 0)`))}]::bigint[] as parts,
+      json_agg(json_build_object('createdAt', s.created_at, 'matched', s.matched) order by s.created_at desc)
+        filter (where s.seen > 0) as places,
       (select coalesce(sum(n), 0) from counters
         where workspace_id = ${workspaceId} and subject = 'contacts') as all
     from ends cross join generate_series(0, ${sql.lit(places - 1)}) as place
     cross join lateral (
       select ${sql.join([
         sql`count(*) as seen`,
+        sql`min(c.created_at) as created_at`,
         sql`count(*) filter (where ${allOf([...parts.map((_, n) => sql`c.${name(n)}`), rest])}) as matched`,
         ...parts.map((_, n) => sql`count(*) filter (where c.${name(n)}) as ${name(n)}`),
       ])}
@@ -71,6 +87,7 @@ export const sampleContacts = async (
     seen: Number(row!.seen),
     matched: Number(row!.matched),
     parts: row!.parts.map(Number),
+    places: row!.places ?? [],
   }
 }
 

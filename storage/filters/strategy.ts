@@ -11,6 +11,8 @@ export const filterStrategy = {
   maxRankedConditions: 6,
   /** Conditions that are probed before it is settled that none is rare. */
   maxProbes: 3,
+  /** Ids of an index for each candidate, up to which they are searched for in a hash of the candidates. */
+  maxListedPerHash: 7,
   /** Rows that are tried, along the list and by ids, before the list is scanned further. */
   maxFirstRows: 2000,
   /** Rows that a list is scanned for its first page; beyond that all matches are computed. */

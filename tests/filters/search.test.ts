@@ -7,6 +7,7 @@ import { doorsOf, everyDatabase } from '../doors.ts'
 import { runs } from '../level.ts'
 import type { TestServer } from '../servers.ts'
 import { arbitraryFilter } from './arbitraries.ts'
+import type { JsonObject } from './model.ts'
 import { SEEDED_NOW } from './sample-values.ts'
 import { arbitrarySort, assertTotal, findExpectedIds, optional, toIds, toInput } from './search-model.ts'
 import { seedEdgeCases, type SeededWorkspace, seedSavedFilter } from './seed.ts'
@@ -25,7 +26,7 @@ const defaultStrategy = { ...filterStrategy }
 const strategies: Record<string, Partial<typeof filterStrategy>> = {
   'default thresholds': {},
   'no candidate sets': { maxCandidates: 0, maxSortedMatches: 0, maxExactTotal: 0 },
-  'small candidate sets': { maxCandidates: 20, maxSortedMatches: 20, maxProbes: 1 },
+  'small candidate sets': { maxCandidates: 20, maxListedPerHash: 0, maxSortedMatches: 20, maxProbes: 1 },
   'short index scans': {
     maxCandidates: 5,
     maxFirstRows: 2,
@@ -40,6 +41,33 @@ const strategies: Record<string, Partial<typeof filterStrategy>> = {
     countStepContacts: 50,
   },
 }
+
+const value = (key: string, condition: JsonObject) => ({
+  attributes: { some: { attributeName: { eq: key }, ...condition } },
+})
+const indexedConditions = fc.array(
+  fc.constantFrom<JsonObject>(
+    value('f_select', { stringValue: { eq: 'red' } }),
+    value('f_select', { stringValue: { in: ['red', 'ß', 'Red'] } }),
+    value('f_multiselect', { stringValue: { in: ['red', 'SS'] } }),
+    value('f_text', { stringValue: { in: ['Pro', 'Enterprise', 'x'] } }),
+    value('f_checkbox', { booleanValue: { eq: true } }),
+    value('f_number', { numberValue: { gte: 2 } }),
+    value('f_date', { dateValue: { lt: 'today' } }),
+    { attributes: { none: { attributeName: { eq: 'f_int' }, numberValue: { lt: 7 } } } },
+    ...['VIP', '100%', 'Straße'].map((name) => ({ tags: { some: { name: { eq: name } } } })),
+    { tags: { some: { name: { in: ['vips', 'axb'] } } } },
+    { groups: { none: { name: { eq: 'North' } } } },
+    { conversations: { some: { state: { eq: 'open' }, unreadCount: { gte: 1 } } } },
+    { conversations: { some: { unreadCount: { gt: 0.5 } } } },
+    { email: { contains: 'example' } },
+    ...['Ada', 'stra', 'Jos\u00e9', 'ß', '^[A-Z]', 'n$'].map((regex) => ({ name: { regex } })),
+    { createdAt: { gte: '-30d' } },
+    { lastActivityAt: { lt: '-1d' } },
+    { starred: { eq: true } },
+  ),
+  { minLength: 2, maxLength: 4 },
+)
 
 everyDatabase(
   'Contact search with filters',
@@ -86,6 +114,21 @@ everyDatabase(
                 [{ broadcasts: { some: { message_status: { in: ['not_responded'] } } } }, undefined],
               ],
             },
+          )
+        })
+
+        it('intersects conditions that indexes list', async () => {
+          const seed = await seeded()
+          const search = createSearch(server(), seed.workspace.owner.key)
+          await fc.assert(
+            fc.asyncProperty(indexedConditions, optional(arbitrarySort), async (conditions, sort) => {
+              const filter = { and: conditions }
+              const expected = findExpectedIds(seed, { filter, sort })
+              const page = await search({ ...toInput({ filter, sort }), limit: 10 })
+              assert.deepEqual(toIds(page.data), expected.slice(0, 10))
+              assertTotal(page, expected.length)
+            }),
+            { numRuns: runs(12, 400) },
           )
         })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { sql } from 'kysely'
-import { foldRegex } from '../../storage/filters/patterns.ts'
+import { extractRegexLiterals, foldRegex } from '../../storage/filters/patterns.ts'
 import { filterStrategy } from '../../storage/filters/strategy.ts'
 import { fold } from '../../storage/text.ts'
 import { doAs } from '../calls.ts'
@@ -176,6 +176,50 @@ describe('Regular expressions for folded text', () => {
       }),
       { numRuns: runs(1000, 20_000) },
     )
+  })
+
+  it('have the literals that their matches have', () => {
+    const letters = fc.constantFrom('a', 'Z', '1', 'e', 'ü', 'Ö', 'й', 'ß', 'σ', ' ', '.', '[ab]', '-')
+    const expressions = fc
+      .record({
+        start: fc.constantFrom('', '^'),
+        atoms: fc.array(fc.tuple(letters, fc.constantFrom('', '', '', '', '+', '*', '?')), {
+          minLength: 3,
+          maxLength: 6,
+        }),
+        end: fc.constantFrom('', '$'),
+      })
+      .map(({ start, atoms, end }) => `${start}${atoms.map((parts) => parts.join('')).join('')}${end}`)
+    const around = fc.array(fc.constantFrom('a', 'E', 'ü', 'и', '\u0301', '\u0306', '\u0308', ' ', 'ß'), {
+      maxLength: 2,
+    })
+    fc.assert(
+      fc.property(
+        expressions,
+        around,
+        around,
+        fc.infiniteStream(fc.nat(2)),
+        (regex, before, after, picks) => {
+          const isOpen = (anchor: string) => !regex.includes(anchor)
+          const body = regex
+            .replaceAll(/[\^$]/g, '')
+            .replaceAll(/(\[ab\]|.)([+*?]?)/gsu, (_, atom, quantifier) => {
+              const text = atom === '.' ? 'e\u0301'[picks.next().value! % 2]! : atom === '[ab]' ? 'b' : atom
+              return quantifier === ''
+                ? text
+                : text.repeat(picks.next().value! + (quantifier === '+' ? 1 : 0))
+            })
+          const text = `${isOpen('^') ? before.join('') : ''}${body}${isOpen('$') ? after.join('') : ''}`
+          fc.pre(new RegExp(regex, 'su').test(text))
+          const { runs: found, prefix } = extractRegexLiterals(regex)
+          for (const run of found) assert.ok(fold(text).includes(run), `${regex} ${run} ${text}`)
+          if (prefix !== undefined) assert.ok(fold(text).startsWith(prefix), `${regex} ${prefix} ${text}`)
+        },
+      ),
+      { numRuns: runs(2000, 50_000) },
+    )
+    assert.deepEqual(extractRegexLiterals('Müller'), { runs: ['mülle'], prefix: undefined })
+    assert.deepEqual(extractRegexLiterals('^Zoë Qvist$'), { runs: ['zoë', 'qvist'], prefix: 'zoë' })
   })
 
   it('are none for what is not parsed', () => {
