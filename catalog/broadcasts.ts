@@ -94,6 +94,7 @@ export const listBroadcasts = defineOperation({
     { path: 'started_at', title: 'started' },
     { path: 'channel_id', title: 'channel' },
   ],
+  names: { fields: { broadcast_id: 'broadcast' }, by: ['name'], beside: 'status' },
   input: z.object({
     status: z.enum(broadcastStatuses).optional().describe('Only in this status.'),
     search: Search('Name'),

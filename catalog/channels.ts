@@ -69,6 +69,7 @@ export const listChannels = defineOperation({
     { path: 'is_default', title: 'default' },
     { path: 'quality_rating', title: 'quality' },
   ],
+  names: { fields: { channel_id: 'channel' }, by: ['name'], beside: 'identifier' },
   input: z.object({
     type: z.enum(channelTypes).optional().describe('Only channels of this type.'),
     search: Search('Name or number'),

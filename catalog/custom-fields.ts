@@ -103,6 +103,7 @@ export const listCustomFields = defineOperation({
     { path: 'read_only' },
     { path: 'in_use' },
   ],
+  names: { fields: { custom_field_id: 'custom-field' }, by: ['key', 'label'] },
   input: z.object({
     search: Search('Key or label'),
     type: z.enum(customFieldTypes).optional().describe('Only fields of this type.'),

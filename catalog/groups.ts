@@ -57,6 +57,7 @@ export const listGroups = defineOperation({
     { path: 'contacts_count', title: 'contacts' },
     { path: 'created_at', title: 'created' },
   ],
+  names: { fields: { group_id: 'group', group_ids: 'group' }, by: ['name'] },
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Group)),
   errors: [],

@@ -196,6 +196,7 @@ export const addNote = defineOperation({
   idempotency: 'optional',
   repeatable: false,
   emits: [],
+  compose: 'text',
   input: z.object({
     conversation_id: ConversationId,
     text: z.string().trim().min(1).max(4096).describe('The note, 1 to 4096 characters.'),
@@ -253,6 +254,7 @@ export const sendReply = defineOperation({
     'contact.tags_added/1',
     'contact.groups_added/1',
   ],
+  compose: 'text',
   input: z.object({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),

@@ -73,6 +73,20 @@ type CheckedRoutes<R extends readonly unknown[], F extends string> = {
  */
 export type TableColumn = { readonly path: string; readonly title?: string; readonly wrap?: true }
 
+/** How a list finds the id of a row by what people call it, for the command line. */
+export type NameLookup = {
+  /** The fields, of any operation, that take ids of its rows, each with the flag that takes a name. */
+  readonly fields: Readonly<Record<string, string>>
+  /** The fields of a row that hold its names. */
+  readonly by: readonly string[]
+  /** The field of the list's input that narrows it to rows whose name contains a text; `search` when absent. */
+  readonly search?: string
+  /** A field of a row that tells apart those with the same name. */
+  readonly beside?: string
+  /** Where `@me` is one of its rows: the operation that says who calls, and the path of the id in its answer. */
+  readonly me?: { readonly operation: string; readonly path: string }
+}
+
 type Common<I extends Fields, O extends Fields> = {
   /** The name on `/v1/ops` and MCP. */
   readonly name: string
@@ -109,6 +123,10 @@ type Common<I extends Fields, O extends Fields> = {
    * out where they do not fit; or one message below the other, as in a chat. All fields of the row when absent.
    */
   readonly view?: readonly TableColumn[] | 'thread'
+  /** Of a list: how the command line finds the ids of its rows by their names. */
+  readonly names?: NameLookup
+  /** The text that a person writes: on a terminal an editor opens where neither it nor another field is given. */
+  readonly compose?: FieldName<I>
   /** Its output holds a secret: the copy that is stored for retries is sealed. */
   readonly secret?: true
   /**

@@ -107,6 +107,7 @@ export const listQuickMessages = defineOperation({
     { path: 'favorite' },
     { path: 'updated_at', title: 'updated' },
   ],
+  names: { fields: { quick_message_id: 'quick-message' }, by: ['code'], search: 'query', beside: 'title' },
   input: z.object({
     query: z
       .string()

@@ -77,6 +77,7 @@ export const listSavedFilters = defineOperation({
     { path: 'owner_staff_id', title: 'owner' },
     { path: 'updated_at', title: 'updated' },
   ],
+  names: { fields: { saved_filter_id: 'saved-filter' }, by: ['name'], beside: 'kind' },
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(SavedFilter)),
   errors: [],

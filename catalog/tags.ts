@@ -30,6 +30,7 @@ export const listTags = defineOperation({
     { path: 'contacts_count', title: 'contacts' },
     { path: 'created_at', title: 'created' },
   ],
+  names: { fields: { tag_ids: 'tag' }, by: ['name'] },
   input: z.object({ search: Search('Name'), ...page }),
   output: z.object(listWithTotal(Tag)),
   errors: [],

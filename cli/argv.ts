@@ -7,7 +7,9 @@ const formatFlagValue = (field: Field, value: unknown): string | undefined => {
     case 'base64':
       return typeof value === 'string' && !/^[@-]/.test(value) ? value : undefined
     case 'string':
-      return typeof value === 'string' && !(field.nullable && value === 'null') ? value : undefined
+      return typeof value === 'string' && !(field.nullable && value === 'null')
+        ? formatText(field, value)
+        : undefined
     case 'integer':
       return Number.isSafeInteger(value) ? String(value) : undefined
     case 'number':
@@ -15,13 +17,25 @@ const formatFlagValue = (field: Field, value: unknown): string | undefined => {
     case 'boolean':
       return typeof value === 'boolean' ? String(value) : undefined
     case 'list':
-      return Array.isArray(value) ? formatListValue(value) : undefined
+      return Array.isArray(value) &&
+        (!field.names || value.every((item) => isId(field.names!.pattern, String(item))))
+        ? formatListValue(value)
+        : undefined
     case 'object':
       return typeof value === 'object' && !Array.isArray(value) ? JSON.stringify(value) : undefined
     case 'any':
       return JSON.stringify(value)
   }
 }
+
+/** Returns the text of a flag with this string; undefined where the command line would read it as something else. */
+const formatText = ({ text, time, names }: Field, value: string): string | undefined => {
+  if (text) return value === '-' ? undefined : value.startsWith('@') ? `@${value}` : value
+  if (time && !/^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}\S*(?:Z|[+-]\d{2}:\d{2}))?$/.test(value)) return undefined
+  return names && !isId(names.pattern, value) ? undefined : value
+}
+
+const isId = (pattern: string, value: string): boolean => new RegExp(pattern).test(value)
 
 const formatListValue = (items: readonly unknown[]): string =>
   items.length > 0 &&
@@ -38,7 +52,13 @@ export const toArgv = (spec: CommandSpec, input: Readonly<Record<string, unknown
   const inputOnly: Record<string, unknown> = {}
   // One missing or unusual path field moves all of them to --input: the positions of the others would shift.
   const usesPositionals = spec.args.every(
-    (name) => typeof input[name] === 'string' && /^[^-]/.test(input[name]),
+    (name) =>
+      typeof input[name] === 'string' &&
+      /^[^-]/.test(input[name]) &&
+      formatFlagValue(
+        spec.fields.find((f) => f.name === name)!,
+        input[name],
+      ) === input[name],
   )
   if (usesPositionals) words.push(...spec.args.map((name) => String(input[name])))
   for (const [name, value] of Object.entries(input)) {

@@ -1,6 +1,6 @@
 import { usageError } from './error.ts'
 import type { CommandSpec } from './manifest.ts'
-import type { JsonFlag } from './operation-command.ts'
+import type { JsonFlag } from './parsed-command.ts'
 
 /** A command line from which what commander cannot parse was removed or rewritten. */
 export type CommandLine = {

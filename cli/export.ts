@@ -104,7 +104,7 @@ async function* renderExport(
 }
 
 /** Returns the folder of the output file. */
-const outputFolder = (output: string): string => {
+export const outputFolder = (output: string): string => {
   if (existsSync(output) && !statSync(output).isFile())
     throw usageError(
       `${output} is not a file.`,
@@ -115,7 +115,7 @@ const outputFolder = (output: string): string => {
 }
 
 /** Opens the file that holds the export until it is complete. */
-const openSpool = async (folder: string): Promise<FileHandle> => {
+export const openSpool = async (folder: string): Promise<FileHandle> => {
   try {
     return await openUnnamedFile(folder)
   } catch (error) {

@@ -10,7 +10,7 @@ import { type ImportState, readState, removeState, statePath, writeState } from 
 import { uploadRows } from './import/upload.ts'
 import type { Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
-import type { ParsedCommand } from './operation-command.ts'
+import type { ParsedCommand } from './parsed-command.ts'
 import { fetchAllPages } from './pages.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
 

@@ -44,7 +44,7 @@ export const runCommandLine = async (argv: readonly string[], io: Io): Promise<n
     return await runProgram(argv, io)
   } catch (error) {
     const { reportError } = await import('./report-error.ts')
-    return reportError(io, error, undefined, argv.includes('--json'))
+    return await reportError(io, error, undefined, argv.includes('--json'))
   }
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { Operation } from '../catalog/operation.ts'
+import type { NameLookup, Operation } from '../catalog/operation.ts'
 
 /** How the text of a flag is converted to an input value. */
 export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'list' | 'any' | 'base64'
@@ -14,7 +14,23 @@ export type Field = {
   readonly required?: true
   readonly nullable?: true
   readonly default?: unknown
+  /** A time, or a day, which a phrase may stand for. */
+  readonly time?: 'time' | 'day'
+  /** A long text, which may come from a file or standard input. */
+  readonly text?: true
+  /** Ids: of the list that finds them by name, and the flag that takes a name. */
+  readonly names?: FieldNames
+  /** A list of ids; the number of them in one call. */
+  readonly ids?: number
   readonly about: string
+}
+
+/** How a name becomes an id (see `NameLookup`). `pattern`: what is an id, or a word that the server knows. */
+export type FieldNames = Omit<NameLookup, 'fields'> & {
+  readonly operation: string
+  readonly command: string
+  readonly flag?: string
+  readonly pattern: string
 }
 
 export type OutputField = { readonly name: string; readonly type: string; readonly about: string }
@@ -40,6 +56,10 @@ export type CommandSpec = {
   readonly scope: string
   readonly writes?: true
   readonly confirm?: string
+  /** The list of ids that is sent in batches where it comes from a file or standard input. */
+  readonly batch?: string
+  /** The text that an editor asks for. */
+  readonly compose?: string
   /** Names of the fields that are positional, in path order; they are in `fields` too. */
   readonly args: readonly string[]
   readonly fields: readonly Field[]
@@ -59,6 +79,8 @@ export type CommandSpec = {
     /** Row fields shown in tab-separated lines, and on a terminal where there is no `view`. */
     readonly columns: readonly string[]
     readonly view?: Operation['view']
+    /** Path of the id in a row, or in the answer where it is no list. */
+    readonly id?: string
   }
   readonly examples: readonly { readonly title: string; readonly command: string }[]
 }

@@ -1,72 +1,72 @@
 import { randomUUID } from 'node:crypto'
-import {
-  formatNotes,
-  isDrawnByPages,
-  listJsonFields,
-  printPages,
-  getResponseExitCode,
-  pickFields,
-  printResponse,
-  parseColumns,
-  parsePickedFields,
-  printRehearsal,
-  type ViewFlags,
-} from './output.ts'
+import { type Answer, type AnswerFormat, parseAnswerFormat, printAnswer, printList } from './answer.ts'
 import { loadCredentials } from './credentials.ts'
 import { APPROVAL_EXIT_CODE, cliError, interruptedError, usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
+import { getResponseExitCode, listJsonFields, printRehearsal } from './output.ts'
+import type { JsonFlag, ParsedCommand } from './parsed-command.ts'
 import { printResult } from './result.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
-import { type ApiResponse, callOperation, type ServerConnection } from './remote.ts'
-import type { RowFormat } from './row-formats.ts'
-import { parseObjectArgument, parseFieldValue, createArgumentReader } from './values.ts'
+import { callOperation, type CallHeaders, type ServerConnection } from './remote.ts'
+import { parseObjectArgument, parseFieldValue, createArgumentReader, isIndirect } from './values.ts'
 
-/** The words after `<group> <verb>`, split into arguments and flags, with values still as text. */
-export type ParsedCommand = {
-  readonly args: readonly (string | undefined)[]
-  /** The values of each flag, by field name. */
-  readonly flags: ReadonlyMap<string, readonly string[]>
-  /**
-   * The values of flags that exist only on the command line, by name without dashes; empty for a flag that
-   * takes none.
-   */
-  readonly cliFlags: ReadonlyMap<string, readonly string[]>
-  readonly input?: string | undefined
-  readonly dryRun?: boolean | undefined
-  readonly idempotencyKey?: string | undefined
-  readonly confirm?: string | undefined
-  readonly reason?: string | undefined
-  readonly all?: boolean | undefined
-  /** `--columns` is still text. */
-  readonly view?: { readonly wide: boolean; readonly utc: boolean; readonly columns?: string | undefined }
-  /** Of `--ndjson`, `--csv` and `--header` those that were given. */
-  readonly formats?: readonly ('ndjson' | 'csv' | 'header')[]
-  /** `--retry`, still as text. */
-  readonly retries?: string | undefined
-  readonly url?: string | undefined
+/** The input as the words give it: `given` are the values of arguments and flags, which override `--input`. */
+type CommandInput = {
+  readonly input: Readonly<Record<string, unknown>>
+  readonly given: Readonly<Record<string, unknown>>
 }
 
-/** `--json`: absent, alone, or with the text after `=`. */
-export type JsonFlag = { readonly on: boolean; readonly fields?: string | undefined }
+/** Reads the input from the words, files and standard input. */
+const readInput = async (io: Io, spec: CommandSpec, parsed: ParsedCommand): Promise<CommandInput> => {
+  const read = createArgumentReader(io)
+  const input = parsed.input === undefined ? {} : await parseObjectArgument(parsed.input, '--input', read)
+  const given: Record<string, unknown> = {}
+  spec.args.forEach((name, i) => {
+    if (parsed.args[i] !== undefined) given[name] = parsed.args[i]
+  })
+  for (const field of spec.fields) {
+    const values = parsed.flags.get(field.name)
+    if (values) given[field.name] = await parseFieldValue(field, values, read)
+  }
+  return { input, given }
+}
 
-/** Builds the input object. Arguments and flags override `--input`. */
+/** Opens an editor for the text that a command is about, on a terminal, where nothing else was given. */
+const composeText = async (
+  io: Io,
+  spec: CommandSpec,
+  parsed: ParsedCommand,
+  json: JsonFlag,
+): Promise<Record<string, unknown>> => {
+  const isAsked = spec.compose !== undefined && parsed.flags.size === 0 && parsed.input === undefined
+  if (!isAsked || json.on || !isInteractive(io)) return {}
+  const { writeInEditor } = await import('./editor.ts')
+  const words = [commandName(spec), ...parsed.args.filter((arg) => arg !== undefined)]
+  return { [spec.compose!]: await writeInEditor(io, `${spec.summary} (wcrm ${words.join(' ')}).`) }
+}
+
+/**
+ * Builds the input object. What `--input` holds is sent as it is; arguments and flags may be names, and phrases for
+ * times, which are replaced by ids and times.
+ */
 const buildInput = async (
   io: Io,
   spec: CommandSpec,
   parsed: ParsedCommand,
+  { input, given }: CommandInput,
+  to: ServerConnection,
 ): Promise<Record<string, unknown>> => {
-  const read = createArgumentReader(io)
-  const input = parsed.input === undefined ? {} : await parseObjectArgument(parsed.input, '--input', read)
-  spec.args.forEach((name, i) => {
-    if (parsed.args[i] !== undefined) input[name] = parsed.args[i]
-  })
-  for (const field of spec.fields) {
-    const values = parsed.flags.get(field.name)
-    if (values) input[field.name] = await parseFieldValue(field, values, read)
-  }
-  if (parsed.dryRun && spec.writes) input['dry_run'] = true
-  return input
+  const built: Record<string, unknown> = { ...input, ...given }
+  for (const field of spec.fields)
+    if (field.names && field.name in given)
+      built[field.name] = await (
+        await import('./names.ts')
+      ).resolveNames(io, to, spec, field, given[field.name])
+  if (spec.fields.some((field) => field.time && field.name in given))
+    Object.assign(built, await (await import('./phrases.ts')).resolveTimes(io, to, spec, given))
+  if (parsed.dryRun && spec.writes) built['dry_run'] = true
+  return built
 }
 
 /**
@@ -78,7 +78,7 @@ const confirmCall = async (
   spec: CommandSpec,
   parsed: ParsedCommand,
   json: JsonFlag,
-  rehearse: (() => Promise<ApiResponse>) | undefined,
+  rehearse: (() => Promise<Answer>) | undefined,
 ): Promise<string | undefined> => {
   if (parsed.confirm !== undefined || !spec.confirm || !rehearse || json.on || !isInteractive(io))
     return parsed.confirm
@@ -101,6 +101,24 @@ const withLargePages = (spec: CommandSpec, input: Record<string, unknown>): Reco
   ...input,
 })
 
+/** Calls a change: at once, or in batches for a long list of ids from a file or standard input. */
+const callChange = async (
+  io: Io,
+  spec: CommandSpec,
+  parsed: ParsedCommand,
+  to: ServerConnection,
+  input: Record<string, unknown>,
+  headers: CallHeaders,
+): Promise<Answer> => {
+  const field = spec.fields.find((f) => f.name === spec.batch)
+  const ids = field && input[field.name]
+  const isPiped = field && parsed.flags.get(field.name)?.some(isIndirect)
+  if (!isPiped || !Array.isArray(ids) || ids.length <= field.ids!)
+    return await callOperation(io, to, spec.operation, input, headers)
+  const { callInBatches } = await import('./batches.ts')
+  return await callInBatches(io, to, spec.operation, input, { field: field.name, size: field.ids! }, headers)
+}
+
 const callCommand = async (
   io: Io,
   spec: CommandSpec,
@@ -108,13 +126,13 @@ const callCommand = async (
   json: JsonFlag,
   to: ServerConnection,
   input: Record<string, unknown>,
-): Promise<Pick<ApiResponse, 'value' | 'clock' | 'approvalId'> & { body?: string }> => {
+): Promise<Answer> => {
   if (parsed.all && spec.output.paged)
     return await fetchAllPages(io, to, spec.operation, withLargePages(spec, input))
-  if (!spec.writes) return callOperation(io, to, spec.operation, input)
-  const rehearse = () => callOperation(io, to, spec.operation, { ...input, dry_run: true })
+  if (!spec.writes) return await callOperation(io, to, spec.operation, input)
+  const rehearse = () => callChange(io, spec, parsed, to, { ...input, dry_run: true }, {})
   const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true ? undefined : rehearse)
-  return callOperation(io, to, spec.operation, input, {
+  return await callChange(io, spec, parsed, to, input, {
     confirm,
     reason: parsed.reason,
     idempotencyKey: parsed.idempotencyKey ?? randomUUID(),
@@ -150,35 +168,55 @@ const parseRetries = (text: string | undefined): number | undefined => {
   throw usageError(`--retry must be a number of times, not "${text}".`, '--retry', 'For example --retry=3.')
 }
 
-/** Returns the format of the rows, if one was asked for. Throws a usage error for two that exclude each other. */
-const parseRowFormat = ({ formats = [] }: ParsedCommand, json: JsonFlag): RowFormat | undefined => {
-  const given = [...formats.map((name) => `--${name}`), ...(json.on ? ['--json'] : [])]
-  if (formats.length > 0 && given.length > 1)
-    throw usageError(`${given.join(' and ')} exclude each other.`, given[0]!, 'Give one of them.')
-  return formats[0] === 'header' ? 'tsv' : formats[0]
-}
-
-const toViewFlags = (spec: CommandSpec, { view }: ParsedCommand): ViewFlags => ({
-  wide: view?.wide ?? false,
-  utc: view?.utc ?? false,
-  columns: view?.columns === undefined ? undefined : parseColumns(spec, view.columns),
-})
-
 /** Prints a call that a person has to approve, and says how to wait for it. Returns the exit code. */
-const printAsked = async (
-  io: Io,
-  value: Record<string, unknown>,
-  json: string | undefined,
-): Promise<number> => {
+const printAsked = async (io: Io, { value, body }: Answer, format: AnswerFormat): Promise<number> => {
   const { id } = value['approval'] as { id: string }
-  if (json !== undefined) io.stdout.write(`${json}\n`)
+  if (format.json) io.stdout.write(`${body ?? JSON.stringify(value)}\n`)
   else {
-    await printResult(io, {}, value['approval'] as Record<string, unknown>, false)
+    // A program that reads one field of the answer must not take the request for the answer.
+    if (!format.quiet && !format.jq && !format.template)
+      await printResult(io, {}, value['approval'] as Record<string, unknown>, false)
     io.stderr.write(
       `A person decides on this call. Wait for it: wcrm approvals get ${id} --wait-seconds 30\n`,
     )
   }
   return APPROVAL_EXIT_CODE
+}
+
+/** Runs the commands of operations that do more than call and print. Returns undefined for any other. */
+const runOwnCommand = async (
+  io: Io,
+  to: ServerConnection,
+  spec: CommandSpec,
+  parsed: ParsedCommand,
+  input: Record<string, unknown>,
+  { json, picks }: AnswerFormat,
+): Promise<number | undefined> => {
+  const flag = (name: string): string | undefined => parsed.cliFlags.get(name)?.at(-1)
+  if (spec.verb === 'export')
+    return await (
+      await import('./export.ts')
+    ).exportRows(io, to, spec, input, {
+      format: json ? 'json' : flag('format'),
+      output: flag('output'),
+    })
+  if (parsed.cliFlags.has('follow'))
+    return await (await import('./follow.ts')).followEvents(io, to, spec, input, { json, picks })
+  return undefined
+}
+
+const fetchAnswer = async (
+  io: Io,
+  to: ServerConnection,
+  spec: CommandSpec,
+  parsed: ParsedCommand,
+  json: JsonFlag,
+  input: Record<string, unknown>,
+): Promise<Answer> => {
+  const output = spec.operation === 'messaging_get_media' ? parsed.cliFlags.get('output')?.at(-1) : undefined
+  return output === undefined
+    ? await callCommand(io, spec, parsed, json, to, input)
+    : await (await import('./media.ts')).saveMedia(io, to, spec.operation, input, output)
 }
 
 /** Runs the command of an operation and prints the response. Returns the exit code; throws a CLI error. */
@@ -198,44 +236,29 @@ export const runOperationCommand = async (
     )
     return 0
   }
-  const fields = json.fields === undefined ? undefined : parsePickedFields(spec, json.fields)
-  const view = toViewFlags(spec, parsed)
-  const format = parseRowFormat(parsed, json)
-  const input = await buildInput(io, spec, parsed)
+  const format = await parseAnswerFormat(spec, parsed, json)
+  const words = await readInput(io, spec, parsed)
   const to: ServerConnection = {
     ...(await loadCredentials(io.env, parsed.url, (message) => io.stderr.write(message))),
     version,
     retries: parseRetries(parsed.retries),
     apiVersion: io.env['WCRM_API_VERSION'],
   }
-  if (spec.verb === 'export')
-    return (await import('./export.ts')).exportRows(io, to, spec, input, {
-      format: json.on ? 'json' : parsed.cliFlags.get('format')?.at(-1),
-      output: parsed.cliFlags.get('output')?.at(-1),
-    })
-  if (parsed.cliFlags.has('follow'))
-    return (await import('./follow.ts')).followEvents(io, to, spec, input, { json: json.on, picks: fields })
-  if (format) {
-    const fetched = withLargePages(spec, input)
-    const pages = parsed.all
-      ? fetchPages(io, to, spec.operation, fetched)
-      : [await callOperation(io, to, spec.operation, input)]
-    const last = await (await import('./row-formats.ts')).writeRows(io, spec, pages, format, view.columns)
-    io.stderr.write(formatNotes(spec, last))
-    return 0
-  }
-  if (parsed.all && spec.output.paged && !json.on && isDrawnByPages(io, spec)) {
-    await printPages(io, spec, fetchPages(io, to, spec.operation, withLargePages(spec, input)), view)
-    return 0
-  }
-  const { body, value, clock, approvalId } = fromFile
+  const composed = await composeText(io, spec, parsed, json)
+  const given = { ...words, given: { ...words.given, ...composed } }
+  const input = await buildInput(io, spec, parsed, given, to)
+  const ended = await runOwnCommand(io, to, spec, parsed, input, format)
+  if (ended !== undefined) return ended
+  const all = parsed.all === true && spec.output.paged === true
+  const pages = () =>
+    all
+      ? fetchPages(io, to, spec.operation, withLargePages(spec, input))
+      : callOperation(io, to, spec.operation, input).then((page) => [page])
+  if (await printList(io, spec, format, all, pages)) return 0
+  const answer: Answer = fromFile
     ? { value: await (await import('./import.ts')).importFile(io, to, spec, parsed) }
-    : await callCommand(io, spec, parsed, json, to, input)
-  if (approvalId !== undefined) return await printAsked(io, value, json.on ? body : undefined)
-  if (!json.on) await printResponse(io, spec, value, view, clock)
-  else
-    io.stdout.write(
-      fields ? `${JSON.stringify(pickFields(spec, value, fields))}\n` : `${body ?? JSON.stringify(value)}\n`,
-    )
-  return getResponseExitCode(value)
+    : await fetchAnswer(io, to, spec, parsed, json, input)
+  if (answer.approvalId !== undefined) return await printAsked(io, answer, format)
+  if (parsed.cliFlags.get('output')?.at(-1) !== '-') await printAnswer(io, spec, format, answer)
+  return getResponseExitCode(answer.value)
 }

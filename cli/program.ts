@@ -5,7 +5,7 @@ import { renderHelpDetails, valuePlaceholder } from './help.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
 import { type CommandSpec, commandName, type Field, type Manifest, readManifest } from './manifest.ts'
-import type { ParsedCommand } from './operation-command.ts'
+import type { ParsedCommand } from './parsed-command.ts'
 
 type ProgramContext = {
   readonly io: Io
@@ -38,6 +38,10 @@ const addField = (command: Command, field: Field): void => {
     command.addOption(
       new Option(`${field.flag} <${valuePlaceholder(field)}>`, describeField(field)).argParser(appendValue),
     )
+    if (field.names?.flag)
+      command.addOption(
+        new Option(`${field.names.flag} <name>`, `as ${field.flag}, by name`).argParser(appendValue),
+      )
   }
 }
 
@@ -77,6 +81,16 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
     command.option('--columns <names>', 'show these columns; a terminal shows those that fit')
     command.option('--wide', 'show all columns, however wide the terminal is')
   }
+  command.option(
+    '--jq <expression>',
+    'print what this jq expression makes of the JSON answer, or of each row with --ndjson',
+  )
+  if (!spec.fields.some((f) => f.flag === '--template' || f.names?.flag === '--template'))
+    command.option(
+      '--template <text>',
+      'print this text for the answer, or for each row: {field.path}, \\t, \\n',
+    )
+  command.option('--quiet', 'print ids alone: of each row, of what was made or changed')
   command.option('--utc', "show times in UTC instead of the workspace's time zone")
   command.option('--json', 'print the response as JSON; --json=a,b selects fields, --json=? lists them')
   if (!spec.fields.some((f) => f.flag === '--url'))
@@ -84,6 +98,8 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
   if (!spec.fields.some((f) => f.flag === '--server'))
     command.addOption(new Option('--server <url>').hideHelp())
 }
+
+const optionName = (flag: string): string => new Option(flag).attributeName()
 
 /** Returns the values of the field flags, booleans included, by field name. */
 const readFieldFlags = (command: Command, spec: CommandSpec): Map<string, string[]> => {
@@ -94,8 +110,10 @@ const readFieldFlags = (command: Command, spec: CommandSpec): Map<string, string
     const isNull: unknown =
       field.nullable &&
       command.getOptionValue(new Option(field.flag.replace('--', '--null-')).attributeName())
+    const named: unknown = field.names?.flag && command.getOptionValue(optionName(field.names.flag))
     if (isNull === true) texts.set(field.name, ['null'])
-    else if (Array.isArray(value)) texts.set(field.name, value as string[])
+    else if (Array.isArray(value) || Array.isArray(named))
+      texts.set(field.name, [value ?? [], named ?? []].flat() as string[])
     else if (typeof value === 'boolean') texts.set(field.name, [String(value)])
   }
   return texts
@@ -130,6 +148,9 @@ const toParsedCommand = (program: Command, command: Command, spec: CommandSpec):
     all: options['all'] === true,
     retries: text('retry'),
     formats: (['ndjson', 'csv', 'header'] as const).filter((name) => options[name] === true),
+    jq: text('jq'),
+    template: spec.fields.some((f) => f.flag === '--template') ? undefined : text('template'),
+    quiet: options['quiet'] === true,
     view: { wide: options['wide'] === true, utc: options['utc'] === true, columns: text('columns') },
     url:
       text('server') ?? (urlIsField ? undefined : text('url')) ?? globalOptions.server ?? globalOptions.url,

@@ -65,6 +65,12 @@ export const reportError = async (
   json: boolean,
   words: readonly string[] = [],
 ): Promise<number> => {
+  // The reader of stdout has what it wanted, as `head` has.
+  if (
+    (error as NodeJS.ErrnoException).code === 'EPIPE' &&
+    (error as NodeJS.ErrnoException).syscall === 'write'
+  )
+    return 0
   const reported = redactError(isCliError(error) ? error : unexpectedError(error))
   if (json) {
     io.stderr.write(`${(reported.body ?? JSON.stringify(reported.problem)).trimEnd()}\n`)

@@ -36,13 +36,14 @@ export const createArgumentReader = (io: Io): ReadArgument => {
       throw usageError(
         `Cannot read ${text.slice(1)}: ${(error as NodeJS.ErrnoException).code ?? 'unreadable'}.`,
         flag,
-        'Check the path after @.',
+        'Check the path after @. A text that begins with @ begins with @@.',
       )
     }
   }
 }
 
-const isIndirect = (text: string): boolean => text === '-' || text.startsWith('@')
+/** Whether the value comes from `@file` or standard input. */
+export const isIndirect = (text: string): boolean => text === '-' || text.startsWith('@')
 
 const parseJson = (text: string, flag: string, expected: string): unknown => {
   try {
@@ -86,6 +87,34 @@ const parseItem = (text: string, field: Field): unknown => {
   return text
 }
 
+/** Reads the id in a line: `id` of a JSON object, else the first of its tab-separated columns. */
+const parseIdLine = (line: string, number: number, flag: string): string[] => {
+  if (!line.startsWith('{'))
+    return line
+      .split('\t')[0]!
+      .split(',')
+      .map((id) => id.trim())
+      .filter((id) => id !== '')
+  const { id } = parseJson(line, `${flag}: line ${number}`, 'a JSON object') as { id?: unknown }
+  if (typeof id === 'string' || Number.isSafeInteger(id)) return [String(id)]
+  throw usageError(
+    `${flag}: line ${number} has no id.`,
+    flag,
+    'Each line is an id, or a JSON object with "id": wcrm contacts search --all --ndjson prints such lines.',
+  )
+}
+
+/** Parses ids from a file or a pipe: one in a line, or a JSON object with `id`, as `--ndjson` prints them. */
+const parseIdLines = (text: string, flag: string): string[] =>
+  text.split('\n').flatMap((line, i) => parseIdLine(line.trim(), i + 1, flag))
+
+/** Reads a long text: as it is, from `@file`, or from standard input; `@@` begins one with `@`. */
+const parseText = async (text: string, flag: string, read: ReadArgument): Promise<string> => {
+  if (text.startsWith('@@')) return text.slice(1)
+  // Editors and `echo` end a file with a line break, which is not part of the text.
+  return isIndirect(text) ? (await read(text, flag)).replace(/\r?\n$/, '') : text
+}
+
 /**
  * Parses the items of one `--flag value` of a list: a JSON array, JSON lines, or words separated by commas
  * (in files also by line breaks).
@@ -93,6 +122,7 @@ const parseItem = (text: string, field: Field): unknown => {
 const parseListArgument = async (part: string, field: Field, read: ReadArgument): Promise<unknown[]> => {
   const text = (await read(part, field.flag)).trim()
   if (text.startsWith('[')) return parseJson(text, field.flag, 'a JSON array') as unknown[]
+  if (field.ids !== undefined && isIndirect(part)) return parseIdLines(text, field.flag)
   const isPlain = field.items !== 'object' && field.items !== 'list' && field.items !== 'any'
   if (isPlain)
     return text
@@ -129,7 +159,7 @@ export const parseFieldValue = async (
   if (field.nullable && text === 'null') return null
   switch (field.type) {
     case 'string':
-      return text
+      return field.text ? parseText(text, field.flag, read) : text
     case 'base64':
       return read(text, field.flag, 'base64')
     case 'integer':

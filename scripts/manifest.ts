@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { quoteWord, toArgv } from '../cli/argv.ts'
 import type { CommandSpec, Field, FieldType, Manifest, OutputField } from '../cli/manifest.ts'
+import type { NameLookup } from '../catalog/operation.ts'
 import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../catalog/index.ts'
 
 // Generates cli/manifest.json: the catalog as the command line needs it, so that `wcrm --help` does not load
@@ -20,6 +21,11 @@ type Schema = {
   required?: string[]
   items?: Schema
   contentEncoding?: string
+  format?: string
+  pattern?: string
+  minLength?: number
+  maxLength?: number
+  maxItems?: number
   default?: unknown
   description?: string
 }
@@ -81,6 +87,45 @@ const fieldType = (
   return { type: type as FieldType, ...nullable, ...(isClosed && type === 'string' ? { enum: choices } : {}) }
 }
 
+/** Longer texts than names: they may come from a file. */
+const LONG_TEXT = 300
+
+/** What the text of a list's item, or of a field, must look like; undefined where that is not the pattern of an id. */
+const idPattern = (schema: Schema, root: Schema): string | undefined =>
+  flattenUnion(schema, root)
+    .flatMap((s) => (s.items ? flattenUnion(s.items, root) : [s]))
+    .find((s) => s.pattern?.includes('[1-9]\\d{0,18}'))?.pattern
+
+/** What the command line does for a field beyond parsing its text, as its schema says. */
+const fieldHelp = (name: string, schema: Schema, root: Schema): Partial<Field> => {
+  const all = flattenUnion(schema, root)
+  const pattern = idPattern(schema, root)
+  const [list] = catalog.filter((op: Operation) => op.names && name in op.names.fields) as Operation[]
+  const { fields, ...lookup } = list?.names ?? { fields: {} as Record<string, string> }
+  const maxItems = all.find((s) => s.items)?.maxItems
+  const isText =
+    !/(?:^|_)(?:cursor|url)$/.test(name) &&
+    all.some((s) => jsonType(s) === 'string' && !s.pattern && !s.format && (s.maxLength ?? 0) >= LONG_TEXT)
+  return {
+    ...(all.some((s) => s.format === 'date-time') ? { time: 'time' as const } : {}),
+    ...(all.some((s) => s.pattern === '^\\d{4}-\\d{2}-\\d{2}$') ? { time: 'day' as const } : {}),
+    ...(isText ? { text: true as const } : {}),
+    ...(pattern && maxItems ? { ids: maxItems } : {}),
+    ...(list
+      ? {
+          names: {
+            operation: list.name,
+            command: list.cli,
+            flag: `--${fields[name]}`,
+            // Where no pattern says what an id is, the server takes names.
+            pattern: pattern ?? '^',
+            ...(lookup as Omit<NameLookup, 'fields'>),
+          },
+        }
+      : {}),
+  }
+}
+
 const findDescription = (schema: Schema, root: Schema): string =>
   schema.description ?? flattenUnion(schema, root).find((s) => s.description)?.description ?? ''
 
@@ -97,6 +142,7 @@ const createFields = (op: Operation): Field[] => {
         ...fieldType(schema, root),
         ...(root.required?.includes(name) ? { required: true as const } : {}),
         ...(fallback === undefined ? {} : { default: fallback }),
+        ...fieldHelp(name, schema, root),
         about: findDescription(schema, root),
       }
     })
@@ -117,6 +163,18 @@ const outputFields = (properties: Record<string, Schema>, root: Schema): OutputF
     }
   })
 
+/** Returns the path of the id: that of the record itself, else that of the first record in it. */
+const findIdPath = (properties: Record<string, Schema>, root: Schema): string | undefined =>
+  'id' in properties
+    ? 'id'
+    : Object.keys(properties)
+        .map((name) => `${name}.id`)
+        .find((path) =>
+          flattenUnion(properties[path.slice(0, -3)]!, root).some(
+            (s) => s.properties && 'id' in s.properties,
+          ),
+        )
+
 /** True for what a table cell can show: scalars, lists of scalars, and objects with a name. */
 const fitsTableCell = (schema: Schema, root: Schema): boolean =>
   flattenUnion(schema, root).every((s) => {
@@ -129,9 +187,13 @@ const createOutput = (op: Operation): CommandSpec['output'] => {
   const root = jsonSchema(getOutputSchema(op), 'output')
   const properties = resolveReference(root, root).properties ?? {}
   const data = properties['data'] && resolveReference(properties['data'], root)
-  if (data?.type !== 'array') return { fields: outputFields(properties, root), envelope: [], columns: [] }
+  if (data?.type !== 'array') {
+    const id = op.dryRun || 'id' in properties ? findIdPath(properties, root) : undefined
+    return { fields: outputFields(properties, root), envelope: [], columns: [], ...(id ? { id } : {}) }
+  }
   const row = resolveReference(data.items ?? {}, root).properties ?? {}
   const { data: _data, ...envelope } = properties
+  const id = findIdPath(row, root)
   return {
     list: true,
     ...('next_cursor' in properties && 'cursor' in op.input.shape ? { paged: true as const } : {}),
@@ -139,14 +201,23 @@ const createOutput = (op: Operation): CommandSpec['output'] => {
     envelope: outputFields(envelope, root),
     columns: Object.keys(row).filter((name) => fitsTableCell(row[name]!, root)),
     ...(op.view ? { view: op.view } : {}),
+    ...(id ? { id } : {}),
   }
 }
 
 /** Flags of every command. */
 const RESERVED =
-  'input json confirm idempotency_key all server help version wide columns utc retry ndjson csv header'.split(
+  'input json confirm idempotency_key all server help version wide columns utc retry ndjson csv header jq quiet'.split(
     ' ',
   )
+
+/** Leaves out the flag that takes a name where a field has that flag. */
+const withFreeFlag = (field: Field, fields: readonly Field[]): Field => {
+  const { names } = field
+  if (!names || !fields.some((f) => f.flag === names.flag)) return field
+  const { flag: _flag, ...others } = names
+  return { ...field, names: others }
+}
 
 const createCommand = (op: Operation): CommandSpec => {
   const [group, verb = ''] = op.cli.split(' ') as [string, string?]
@@ -154,6 +225,7 @@ const createCommand = (op: Operation): CommandSpec => {
   const reserved = fields.filter((f) => RESERVED.includes(f.name))
   if (reserved.length > 0)
     throw new Error(`${op.name}: the field name ${reserved[0]!.name} is reserved by the command line`)
+  const batch = op.dryRun ? fields.find((f) => f.ids && f.required) : undefined
   const spec: CommandSpec = {
     operation: op.name,
     group,
@@ -164,8 +236,10 @@ const createCommand = (op: Operation): CommandSpec => {
     scope: op.scope,
     ...(op.dryRun ? { writes: true as const } : {}),
     ...(op.confirm ? { confirm: op.confirm } : {}),
+    ...(batch ? { batch: batch.name } : {}),
+    ...(op.compose ? { compose: op.compose } : {}),
     args: listRoutes(op)[0]?.pathFields ?? [],
-    fields,
+    fields: fields.map((field) => withFreeFlag(field, fields)),
     output: createOutput(op),
     examples: [],
   }
@@ -276,12 +350,31 @@ const createFollowCommand = (spec: CommandSpec): CommandSpec => ({
   ],
 })
 
+/** Extends `messages media` by `--output`. */
+const createMediaCommand = (spec: CommandSpec): CommandSpec => ({
+  ...spec,
+  own: [
+    {
+      flag: '--output',
+      value: 'file',
+      about:
+        'Save the bytes in this file, which appears once it is complete; - writes them to standard output.',
+    },
+  ],
+  examples: [
+    ...spec.examples,
+    { title: 'Save a photo', command: 'wcrm messages media 901 --output photo.jpg' },
+  ],
+})
+
 const createCommands = (spec: CommandSpec): CommandSpec[] =>
   spec.operation === 'events_list'
     ? [createFollowCommand(spec)]
     : spec.operation === 'crm_search_contacts'
       ? [spec, createExportCommand(spec)]
-      : [spec.operation === 'crm_import_contacts' ? createImportCommand(spec) : spec]
+      : spec.operation === 'messaging_get_media'
+        ? [createMediaCommand(spec)]
+        : [spec.operation === 'crm_import_contacts' ? createImportCommand(spec) : spec]
 
 /** Renders the manifest as it should be committed. */
 export const renderManifest = (): string => {

@@ -217,6 +217,7 @@ export const listTemplates = defineOperation({
     { path: 'id' },
     { path: 'updated_at', title: 'updated' },
   ],
+  names: { fields: { template_id: 'template' }, by: ['name'], beside: 'language' },
   input: z.object({
     search: Search('Name or body'),
     status: z

@@ -1,4 +1,4 @@
-import type { ParsedCommand } from '../operation-command.ts'
+import type { ParsedCommand } from '../parsed-command.ts'
 import { usageError } from '../error.ts'
 import { type ColumnMapping, type ImportField, mapColumns } from './columns.ts'
 import { detectDelimiter, readCsvRecords } from './csv.ts'

@@ -58,10 +58,14 @@ describe('CLI: output', () => {
     )
   })
 
-  it('--all: a failure on a later page leaves stdout empty', async () => {
-    fake.responses = [page(['1'], 'c1', 2), { status: 500, body: problemBody('internal_error') }]
-    const { stdout, exit } = await fake.wcrm(['groups', 'list', '--all'])
-    assert.deepEqual([stdout, exit], ['', 1])
+  it('--all: after a failure on a later page there are the lines before, and of JSON nothing', async () => {
+    const failing = () => [page(['1'], 'c1', 2), { status: 500, body: problemBody('internal_error') }]
+    fake.responses = failing()
+    const lines = await fake.wcrm(['groups', 'list', '--all'])
+    assert.deepEqual([lines.stdout, lines.exit], ['1\tG1\t\t1\t\n', 1])
+    fake.responses = failing()
+    const json = await fake.wcrm(['groups', 'list', '--all', '--json'])
+    assert.deepEqual([json.stdout, json.exit], ['', 1])
   })
 
   it('a piped list is tab-separated, and stderr names the next page', async () => {

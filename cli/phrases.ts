@@ -1,0 +1,51 @@
+import { usageError } from './error.ts'
+import type { Io } from './io.ts'
+import type { CommandSpec, Field } from './manifest.ts'
+import { callOperation, type ServerClock, type ServerConnection } from './remote.ts'
+import { formatWallTime, parseTimePhrase } from './time-phrase.ts'
+
+const EXAMPLES = 'now, +1d, -90m, "tomorrow 9:00", "monday 14:30" or "2026-11-30 9:00"'
+
+/** True for text that is no phrase: a time with its zone, or a day where a day is asked for. */
+const isAbsolute = (text: string, kind: 'time' | 'day'): boolean =>
+  kind === 'time'
+    ? /^\d{4}-\d{2}-\d{2}t\d{2}:\d{2}\S*(?:z|[+-]\d{2}:?\d{2})$/i.test(text)
+    : /^\d{4}-\d{2}-\d{2}$/.test(text)
+
+/** Asks the server for its time and the workspace's zone: those of this machine may differ. */
+const readServerClock = async (io: Io, to: ServerConnection): Promise<ServerClock> => {
+  const { clock } = await callOperation(io, to, 'workspace_whoami', {})
+  return clock ?? { zone: 'UTC', now: Date.now() }
+}
+
+const resolvePhrase = (io: Io, field: Field, text: string, clock: ServerClock): string => {
+  const instant = parseTimePhrase(text, clock)
+  if (instant === undefined || !Number.isFinite(new Date(instant).getTime()))
+    throw usageError(
+      `${field.flag} is not a time: "${text}".`,
+      field.flag,
+      `For example ${EXAMPLES}, or a time with its zone: 2026-11-30T09:00:00+01:00.`,
+    )
+  const local = formatWallTime(instant, clock.zone)
+  const time = new Date(instant).toISOString()
+  if (io.stderr.isTTY) io.stderr.write(`${field.flag}: ${local} ${clock.zone} (${time})\n`)
+  return field.time === 'day' ? local.slice(0, 10) : time
+}
+
+/** Replaces phrases such as `tomorrow 9:00` by the times that they mean in the workspace's zone. */
+export const resolveTimes = async (
+  io: Io,
+  to: ServerConnection,
+  spec: CommandSpec,
+  given: Readonly<Record<string, unknown>>,
+): Promise<Record<string, unknown>> => {
+  const resolved: Record<string, unknown> = {}
+  let clock: ServerClock | undefined
+  for (const field of spec.fields) {
+    const text = given[field.name]
+    if (!field.time || typeof text !== 'string' || isAbsolute(text.trim(), field.time)) continue
+    clock ??= await readServerClock(io, to)
+    resolved[field.name] = resolvePhrase(io, field, text, clock)
+  }
+  return resolved
+}
