@@ -101,7 +101,10 @@ const ApprovalDetail = Approval.extend({
     z
       .record(z.string(), z.unknown())
       .nullable()
-      .describe('What the dry run answered; null when it was long, or shows what the reader may not see.'),
+      .describe(
+        'What the dry run answered, to people: null for the agent that asked, which has seen it, when it was long, ' +
+          'or shows what the reader may not see.',
+      ),
   ),
 }).meta({ id: 'ApprovalDetail' })
 

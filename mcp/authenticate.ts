@@ -126,6 +126,13 @@ const parseSelection = (request: Request, knownToolsets: readonly string[]): Too
         .map((name) => name.trim())
         .filter(Boolean)
     : undefined
+  if (toolsets?.length === 0)
+    throw invalidParameter(
+      'toolsets',
+      'The parameter toolsets is empty, so no tool would be served.',
+      `Leave it out for the usual tools, or use one or more of: ${knownToolsets.join(', ')}.`,
+      { allowed: knownToolsets },
+    )
   const unknown = toolsets?.find((name) => !knownToolsets.includes(name))
   if (unknown !== undefined)
     throw invalidParameter(

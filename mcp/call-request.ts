@@ -12,8 +12,9 @@ import type { App } from '../server/core/app.ts'
 import type { Actor } from '../server/core/context.ts'
 import { createRequestId } from '../server/ids.ts'
 import { mergeGiven } from '../server/core/merge-given.ts'
+import type { ProblemDocument } from '../server/core/problem.ts'
 import { perform } from '../server/core/perform.ts'
-import { Problem } from '../server/core/problem.ts'
+import { invalidField, Problem } from '../server/core/problem.ts'
 import { type CallResponse, toProblemResult } from '../server/core/respond.ts'
 import { unquoteIdempotencyKey } from '../server/core/steps/idempotency.ts'
 import { invalidParams } from './content.ts'
@@ -64,6 +65,11 @@ export const toCallRequest = (
   const input = view?.input ?? args
   const { idempotency_key: given, ...rest } = input
   const { reason, ...others } = rest
+  const takesReason = !('reason' in op.input.shape) && op.dryRun
+  if (takesReason && reason !== undefined && typeof reason !== 'string')
+    throw invalidField('reason', 'invalid_type', 'must be a text', {
+      fix: 'Say in a sentence why the call is made, or leave it out.',
+    })
   // A field of the operation, or why an agent makes the call.
   const fields = typeof reason === 'string' && !('reason' in op.input.shape) ? others : rest
   const key = mergeGiven(
@@ -101,9 +107,20 @@ export const getClientName = (
   return name?.slice(0, MAX_CLIENT_LENGTH)
 }
 
+/** Of errors that a server defines itself (JSON-RPC 2.0, section 5.1). */
+const LIMIT_REACHED = -32_000
+
+/** What a caller may read is used up for now: `data` says which limit, and until when. */
+const limitReached = ({ reason, title, detail }: ProblemDocument, data: unknown): ProtocolError =>
+  new ProtocolError(
+    LIMIT_REACHED,
+    redactApiKeys(`${String(reason ?? 'rate_limited')}: ${detail ?? title}`),
+    data,
+  )
+
 /**
  * Returns what runs reads for resources and completions: through every step of a call, with the answer as a tool
- * gives it. Throws -32602 when the call is refused, -32603 when it cannot be answered now.
+ * gives it. Throws -32602 when the call is refused, -32000 at a limit, -32603 when it cannot be answered now.
  */
 export const createRunRead =
   (
@@ -119,8 +136,8 @@ export const createRunRead =
     const { problem } = response
     const text = toTextResult(op, response, undefined).content[0]!.text
     if (!problem) return text
-    if (problem.status < 500 && problem.status !== 429)
-      throw invalidParams(problem.detail ?? problem.title, JSON.parse(text))
+    if (problem.status === 429) throw limitReached(problem, JSON.parse(text))
+    if (problem.status < 500) throw invalidParams(problem.detail ?? problem.title, JSON.parse(text))
     throw new ProtocolError(
       ProtocolErrorCode.InternalError,
       redactApiKeys(problem.detail ?? problem.title),

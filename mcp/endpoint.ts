@@ -20,6 +20,7 @@ import {
   problemResponse,
   refuseMissingScope,
 } from './authenticate.ts'
+import { refuseWrongParams } from './check-params.ts'
 import { type Caller, createRunRead, getClientName, type McpCatalog } from './call-request.ts'
 import { createOldSessions } from './old-sessions.ts'
 import { createOperationIndex } from './operation-search.ts'
@@ -85,6 +86,7 @@ export const createMcpEndpoint = (
         const tool = findCalledTool(catalog, message.value)
         const mayAsk = tool ? tool.confirm !== undefined : asks?.(readToolName(message.value) ?? '') === true
         return (
+          refuseWrongParams(message.value) ??
           refuseMissingScope(app, requestId, authInfo, tool) ??
           (await callDirectly(catalog, request, authInfo, message.value)) ??
           (mayAsk

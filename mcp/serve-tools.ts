@@ -93,7 +93,16 @@ export const callDirectly = async (
   })
 }
 
-const formatUnknownTool = (name: string, op: Operation | undefined, { readonly }: ToolSelection): string => {
+const formatUnknownTool = (
+  name: string,
+  op: Operation | undefined,
+  { readonly, compact }: ToolSelection,
+): string => {
+  if (!op && compact)
+    return (
+      `Unknown tool: ${name}. Call search_operations with what you want to do, then run_read_operation or ` +
+      'run_write_operation with the name of what it finds.'
+    )
   if (!op)
     return (
       `Unknown tool: ${name}. Call find_tools with what you want to do; every tool that it finds runs by its ` +

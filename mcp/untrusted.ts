@@ -49,8 +49,19 @@ export const listUntrusted = (op: Operation): string[] => [
   ...new Set(findMarked(toInlinedJsonSchema(getOutputSchema(op)))),
 ]
 
-/** Returns an answer, the JSON text of an object, with the list of the fields that outsiders wrote. */
-export const nameUntrusted = (json: string, pointers: readonly string[]): string =>
-  pointers.length === 0
+/** Whether a JSON text has a field of the name that a pointer ends with; one without may be left out. */
+const mayHave = (json: string, pointer: string): boolean => {
+  const name = pointer.replace(/(\/\*)+$/, '')
+  return json.includes(`"${name.slice(name.lastIndexOf('/') + 1)}":`)
+}
+
+/**
+ * Returns an answer, the JSON text of an object, with the list of the fields that outsiders wrote, without those
+ * whose name it does not have at all.
+ */
+export const nameUntrusted = (json: string, pointers: readonly string[]): string => {
+  const present = pointers.filter((pointer) => mayHave(json, pointer))
+  return present.length === 0
     ? json
-    : `${json.slice(0, -1)}${json === '{}' ? '' : ','}"untrusted_fields":${JSON.stringify(pointers)}}`
+    : `${json.slice(0, -1)}${json === '{}' ? '' : ','}"untrusted_fields":${JSON.stringify(present)}}`
+}

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Scope } from '../catalog/operation.ts'
 import type { KeyPolicy } from '../catalog/policy.ts'
 import { inTransaction } from './admin.ts'
+import { carryContactViews } from './contact-budgets.ts'
 import type { Db, TableRow } from './database.ts'
 
 /** Administration of API keys, without an API key. */
@@ -119,7 +120,7 @@ export const updateKey = (
   db: Db,
   workspaceId: string,
   id: string,
-  fields: Partial<Pick<AdminKeyRow, 'name' | 'expires_at' | 'allow_from'>>,
+  fields: Partial<Pick<AdminKeyRow, 'name' | 'scopes' | 'expires_at' | 'allow_from'>>,
 ): Promise<AdminKeyRow | undefined> =>
   db
     .updateTable('api_keys')
@@ -163,6 +164,7 @@ export const replaceKey = (
     const fields = { ...rights, scopes: scopes as Scope[] }
     const expires = expiresAt === undefined ? expires_at : expiresAt
     const key = await createKey(tx, workspaceId, hash, { ...fields, expires_at: expires }, now)
+    if (key.agent) await carryContactViews(tx, workspaceId, id, key.id)
     const until = expires_at !== null && expires_at < oldUntil ? expires_at : oldUntil
     const old = await updateKey(tx, workspaceId, id, { expires_at: until })
     return { key, old: old! }

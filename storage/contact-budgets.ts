@@ -15,6 +15,23 @@ export type ContactSubjects = {
 /** Which key, on which day (its beginning, ISO 8601 UTC), with what budget. */
 export type ContactBudget = { workspaceId: string; keyId: string; day: string; limit: number }
 
+/** Counts what a key saw for the key that takes its place too, so that no new key begins with a new budget. */
+export const carryContactViews = async (
+  tx: Db,
+  workspaceId: string,
+  fromKeyId: string,
+  toKeyId: string,
+): Promise<void> => {
+  await sql`
+    insert into contact_views (workspace_id, key_id, day, subject)
+    select workspace_id, ${toKeyId}::bigint, day, subject from contact_views
+    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}`.execute(tx)
+  await sql`
+    insert into contact_budgets (workspace_id, key_id, day, used)
+    select workspace_id, ${toKeyId}::bigint, day, used from contact_budgets
+    where workspace_id = ${workspaceId} and key_id = ${fromKeyId}`.execute(tx)
+}
+
 const DIVISION_BY_ZERO = '22012'
 
 /**

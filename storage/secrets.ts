@@ -229,6 +229,8 @@ export const countSealed = async (
       union all
       select ${isStale('signing_secrets', keyId)} from channel_secrets
       union all
+      select ${isStale('secrets', keyId)} from approvals where secrets is not null
+      union all
       select ${isStale('body', keyId)} from idempotency
       where operation = any(${operations}::text[]) and body is not null
     )

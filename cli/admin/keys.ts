@@ -187,13 +187,22 @@ const rotateVerb: AdminVerb = {
 
 const updateVerb: AdminVerb = {
   name: 'update',
-  summary: 'Change the name, the expiry or the addresses of a key; running servers follow within a second',
+  summary: 'Change the name, scopes, expiry or addresses of a key; running servers follow within a second',
   scoped: true,
   argument: ['<id>', 'key'],
-  options: [['--name <name>', 'purpose of the key'], expiresOption, allowFromOption],
+  options: [
+    ['--name <name>', 'purpose of the key'],
+    ['--scopes <list>', `all it may do from now on: all, or some of: ${scopes.join(', ')}`],
+    expiresOption,
+    allowFromOption,
+  ],
   run: async (session, flags, argument) => {
     const id = parseId(argument, '<id>')
-    const given = { name: nameFlag(flags), allow_from: allowFromFlag(flags) }
+    const given = {
+      name: nameFlag(flags),
+      scopes: flags['scopes'] === undefined ? undefined : scopesFlag(flags),
+      allow_from: allowFromFlag(flags),
+    }
     const db = await session.db()
     const workspace = await session.workspace()
     const fields = omitUndefined({ ...given, expires_at: expiryFlag(session, flags, workspace.timezone) })

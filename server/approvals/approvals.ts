@@ -85,7 +85,8 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
     ],
     input,
     edited_text: edited,
-    preview,
+    // The agent has seen what its dry runs answer; people decide by it.
+    preview: actor.key.agent ? null : preview,
   }
 }
 

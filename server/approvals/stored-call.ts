@@ -1,4 +1,5 @@
 import type { Operation } from '../../catalog/index.ts'
+import type { SealedApproval } from '../../storage/approval-secrets.ts'
 import { type ApprovalRow, hasLiveRecord } from '../../storage/approvals.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
@@ -28,6 +29,15 @@ export const splitSecrets = (
         ? null
         : webhookSealer.seal(JSON.stringify(Object.fromEntries(secret)), toSealName(workspaceId)),
   }
+}
+
+/** Returns what a request holds, sealed again by the current secret; undefined when none of ours opens it. */
+export const resealApproval = (
+  { webhookSealer }: Pick<App, 'webhookSealer'>,
+  { workspace_id: workspaceId, secrets }: SealedApproval,
+): string | undefined => {
+  const opened = webhookSealer.open(secrets, toSealName(workspaceId))
+  return opened === undefined ? undefined : webhookSealer.seal(opened, toSealName(workspaceId))
 }
 
 /** Returns the input that runs: as it was asked for, with what the approver edited. */

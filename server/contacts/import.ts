@@ -122,7 +122,9 @@ export const importContacts: Handler<'crm_import_contacts'> = async (ctx, input)
 /** The results of an import would tell which of hundreds of numbers are customers. Throws 403 `phone_hidden`. */
 const refuseHiddenPhones = (actor: Actor): void => {
   if (!hasHiddenPhones(actor)) return
-  const fix = 'Save contacts one by one, or ask somebody who may see phone numbers to import them.'
+  const fix = actor.key.phones
+    ? 'Save contacts one by one, or ask somebody who may see phone numbers to import them.'
+    : 'Save contacts one by one, or have an administrator make a key with --phones.'
   throw new Problem(
     'forbidden',
     `Phone numbers are hidden from you, so you may not import contacts. ${fix}`,

@@ -12,8 +12,14 @@ import {
   type SealedEndpoint,
   type SealedResponse,
 } from '../../storage/secrets.ts'
+import {
+  listStaleApprovals,
+  replaceSealedApproval,
+  type SealedApproval,
+} from '../../storage/approval-secrets.ts'
 import type { SealedAccount } from '../../storage/provider-accounts.ts'
 import { listStaleChannels, replaceSealedChannel, type SealedChannel } from '../../storage/channel-secrets.ts'
+import { resealApproval } from '../approvals/stored-call.ts'
 import { resealChannel } from '../channels/secrets.ts'
 import type { App } from '../core/app.ts'
 import { resealBody } from '../core/steps/idempotency.ts'
@@ -78,6 +84,14 @@ const resealStored = async (app: App, signal: AbortSignal): Promise<Counts> => {
     },
     signal,
   )
+  const approvals = await resealPages(
+    (after: SealedApproval | undefined) => listStaleApprovals(db, keyId, after, PAGE_SIZE),
+    (row) => {
+      const resealed = resealApproval(app, row)
+      return resealed === undefined ? undefined : replaceSealedApproval(db, row, resealed)
+    },
+    signal,
+  )
   const operations = app.operations.filter((op) => op.secret).map((op) => op.name)
   const responses = await resealPages(
     (after: SealedResponse | undefined) => listStaleResponses(db, operations, keyId, after, PAGE_SIZE),
@@ -87,10 +101,9 @@ const resealStored = async (app: App, signal: AbortSignal): Promise<Counts> => {
     },
     signal,
   )
-  return {
-    resealed: endpoints.resealed + accounts.resealed + channels.resealed + responses.resealed,
-    unreadable: endpoints.unreadable + accounts.unreadable + channels.unreadable + responses.unreadable,
-  }
+  const all = [endpoints, accounts, channels, approvals, responses]
+  const sum = (name: keyof Counts): number => all.reduce((total, counts) => total + counts[name], 0)
+  return { resealed: sum('resealed'), unreadable: sum('unreadable') }
 }
 
 /** Follows the rotation of the secret, and seals what is stored again after one. */

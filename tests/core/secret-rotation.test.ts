@@ -48,6 +48,10 @@ const createSealedValues = async (server: TestServer, workspace: TestWorkspace) 
   const created = await rest.call('webhooks_create_endpoint', { url: 'https://example.com/one' }, create)
   await createEndpoint(rest.call, { custom_headers: { 'X-Team': 'Sales' } })
   const id: string = created.body.endpoint.id
+  const agent = await workspace.key(workspace.owner.staffId, { agent: true })
+  const asked = { url: 'https://example.com/two', custom_headers: { 'X-Team': 'Support' } }
+  const { status } = await doorsOf(server.url, agent.key)[0]!.call('webhooks_create_endpoint', asked)
+  assert.equal(status, 202)
   const rotate = { idempotencyKey: 'rotate-its-secret', confirm: 'rotate' }
   const rotated = await rest.call('webhooks_rotate_secret', { endpoint_id: id }, rotate)
   const account = { workspace_id: workspace.id, account_id: `77${workspace.id}` }
@@ -116,7 +120,11 @@ for (const database of databases) {
       assert.equal((await loadStored(old, workspace.id, meanwhile.body.endpoint.id)).secrets.length, 1)
 
       await old.close()
-      assert.equal(await runJob(next), 8, 'three endpoints, an account and four responses')
+      assert.equal(
+        await runJob(next),
+        9,
+        'three endpoints, an account, four responses and a request for an approval',
+      )
       assert.equal(next.app.secrets.current, computeSecretFingerprint(NEW))
       assert.equal(await countStale(storage.db, NEW), 0)
       assert.notEqual(await findResealedFingerprint(storage.db), computeSecretFingerprint(NEW))

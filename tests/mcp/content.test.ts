@@ -163,6 +163,46 @@ everyDatabase('MCP: resources, prompts and completion', (server) => {
     )
   })
 
+  it('what is wrong with parameters is named, and so is a budget that is used up', async () => {
+    const send = async (method: string, params: unknown, key = workspace.owner.key): Promise<any> => {
+      const response = await fetch(`${server().url}/mcp`, {
+        method: 'POST',
+        headers: {
+          Authorization: `Bearer ${key}`,
+          'Content-Type': 'application/json',
+          Accept: 'application/json, text/event-stream',
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      })
+      const text = await response.text()
+      return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text)
+    }
+    const ref = { type: 'ref/prompt', name: 'contact_brief' }
+    for (const [method, params, field] of [
+      ['resources/read', { uri: 7 }, 'uri'],
+      ['prompts/get', { name: 7 }, 'name'],
+      ['prompts/get', { name: 'contact_brief', arguments: { who: 7 } }, 'arguments.who'],
+      ['completion/complete', { ref: 'x' }, 'ref'],
+      ['completion/complete', { ref: { type: 'x' } }, 'ref.type'],
+      ['completion/complete', { ref, argument: { name: 'who', value: 7 } }, 'argument.value'],
+      ['tools/call', { name: 'crm_list_tags', arguments: [] }, 'arguments'],
+    ] as const) {
+      const { error } = await send(method, params)
+      assert.deepEqual([error.code, error.data.field], [-32_602, field])
+      assert.ok(error.message.startsWith(`${method}: params.${field} must be`), error.message)
+    }
+    const agent = await workspace.key(workspace.owner.staffId, { agent: true, contacts_per_day: 0 })
+    const contact = { type: 'ref/resource', uri: 'wcrm://contacts/{contact}' }
+    for (const [method, params] of [
+      ['resources/read', { uri: `wcrm://contacts/${contactId}` }],
+      ['completion/complete', { ref: contact, argument: { name: 'contact', value: 'Ada' } }],
+    ] as const) {
+      const { error } = await send(method, params, agent.key)
+      assert.deepEqual([error.code, error.data.reason], [-32_000, 'contact_budget'])
+      assert.match(error.message, /^contact_budget: .* different contacts a day/)
+    }
+  })
+
   it('completion finds contacts by name, reports by preset, and arguments of prompts', async () => {
     await inBothEras(async (client) => {
       assert.deepEqual(await complete(client, 'wcrm://contacts/{contact}', 'contact', 'love'), [

@@ -255,6 +255,14 @@ describe(`MCP endpoint (${databases[0]})`, () => {
       /reads only/,
     )
     await assert.rejects(readonly.callTool({ name: 'crm_list_tags', arguments: {} }), /toolsets=all/)
+    await assert.rejects(connect(owner.key, 'auto', '?toolsets='), /toolsets is empty/)
+    const compact = await connect(owner.key, 'auto', '?mode=compact')
+    await assert.rejects(compact.callTool({ name: 'no_such_tool', arguments: {} }), /Call search_operations/)
+    const wrong = { name: 'x', dry_run: true, reason: 5 }
+    const { content } = await (
+      await connect(owner.key)
+    ).callTool({ name: 'crm_create_group', arguments: wrong })
+    assert.match(JSON.stringify(content), /reason must be a text/)
     await readonly.close()
   })
 

@@ -162,8 +162,9 @@ describe('MCP: text of outsiders', () => {
   })
 
   it('the list of fields is added to the text of an answer', () => {
-    assert.equal(nameUntrusted('{}', ['/name']), '{"untrusted_fields":["/name"]}')
-    assert.equal(nameUntrusted('{"a":1}', ['/name']), '{"a":1,"untrusted_fields":["/name"]}')
+    assert.equal(nameUntrusted('{}', ['/name']), '{}')
+    assert.equal(nameUntrusted('{"a":1}', ['/a', '/name']), '{"a":1,"untrusted_fields":["/a"]}')
+    assert.equal(nameUntrusted('{"l":[]}', ['/l/*']), '{"l":[],"untrusted_fields":["/l/*"]}')
     assert.equal(nameUntrusted('{"a":1}', []), '{"a":1}')
   })
 })
