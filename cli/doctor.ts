@@ -1,4 +1,4 @@
-import { loadCredentials, findKeySource } from './credentials.ts'
+import { describeSource, isCredentialsError, loadCredentials, type LoadedCredentials } from './credentials.ts'
 import { isCliError } from './error.ts'
 import type { Io } from './io.ts'
 import { callOperation, requestHeaders, type ServerConnection } from './remote.ts'
@@ -264,6 +264,14 @@ const formatFinding = ({ check, about, status, detail, fix }: Finding): string =
   [detail, ...(fix === undefined ? [] : [fix])].map(escapeControlCharacters).join('\n         ') +
   '\n'
 
+const printFindings = (io: Io, json: boolean, about: object, findings: readonly Finding[]): number => {
+  const ok = findings.every(({ status }) => status !== 'problem')
+  io.stdout.write(
+    json ? `${JSON.stringify({ ok, ...about, findings })}\n` : findings.map(formatFinding).join(''),
+  )
+  return ok ? 0 : 1
+}
+
 /**
  * `wcrm doctor`: checks the server, the key, the clocks, and the channels and webhook endpoints that the key
  * may see. Returns the exit code: 0 without problems, 1 with some. The report is printed either way.
@@ -274,14 +282,17 @@ export const doctor = async (
   json: boolean,
   version: string,
 ): Promise<number> => {
-  const { url, key } = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
-  const source = findKeySource(io.env, url)
+  let loaded: LoadedCredentials
+  try {
+    loaded = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
+  } catch (error) {
+    if (!isCredentialsError(error)) throw error
+    return printFindings(io, json, {}, [
+      finding('key', 'problem', describeError(error), { fix: (error as { hint?: string }).hint ?? '' }),
+    ])
+  }
+  const { url, key } = loaded
+  const source = describeSource(loaded, io.env)
   const findings = await runChecks(io, { url, key, version }, source)
-  const ok = findings.every(({ status }) => status !== 'problem')
-  io.stdout.write(
-    json
-      ? `${JSON.stringify({ ok, url, key_source: key === undefined ? null : source, findings })}\n`
-      : findings.map(formatFinding).join(''),
-  )
-  return ok ? 0 : 1
+  return printFindings(io, json, { url, key_source: key === undefined ? null : source }, findings)
 }

@@ -46,7 +46,10 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
 export const localCommands: Readonly<Record<string, string>> = {
   inbox: 'Answer customers on the whole screen, live',
   login: 'Store an API key on this machine',
-  logout: 'Delete the stored key',
+  logout: 'Delete a stored key',
+  status: 'Show the server and the key in use: where it comes from, whose it is, what it may do',
+  profiles: 'List the stored keys',
+  switch: 'Make another stored key the default',
   'login-code': 'Print a code with which you sign in an AI client, once',
   doctor: 'Check the server, the key, the channels and the webhooks',
   completion: 'Print the completion script for bash, zsh or fish',

@@ -6,6 +6,8 @@ export type Io = {
   readonly stdout: NodeJS.WritableStream & { isTTY?: boolean | undefined; columns?: number | undefined }
   readonly stderr: NodeJS.WritableStream & { isTTY?: boolean | undefined; columns?: number | undefined }
   readonly env: Readonly<Record<string, string | undefined>>
+  /** The profile that was named on the command line; `env` has it too. */
+  readonly profile?: string
   readonly fetch?: typeof fetch
 }
 

@@ -17,7 +17,7 @@ export const printLoginCode = async (
   json: boolean,
   version: string,
 ): Promise<number> => {
-  const { url, key } = await loadCredentials(io.env, givenUrl)
+  const { url, key } = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
   let response: Response
   try {
     response = await (io.fetch ?? fetch)(`${url}/oauth/login-codes`, {

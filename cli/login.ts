@@ -1,4 +1,5 @@
-import { loadCredentials, removeCredentials, requireHeaderText, storeCredentials } from './credentials.ts'
+import { redactApiKeys } from '../catalog/redact.ts'
+import { removeCredentials, requireHeaderText, resolveLoginUrl, storeCredentials } from './credentials.ts'
 import { cliError, interruptedError, usageError } from './error.ts'
 import { type Io, readStream } from './io.ts'
 import { callOperation } from './remote.ts'
@@ -13,8 +14,14 @@ type Whoami = {
  * Reads the key from standard input: piped, or typed without echo. Never from the command line, which other
  * users of the machine can see.
  */
-const readKey = async (io: Io, url: string, json: boolean): Promise<string> => {
+const readKey = async (io: Io, url: string, json: boolean, piped: boolean): Promise<string> => {
   if (!io.stdin.isTTY) return (await readStream(io.stdin)).toString('utf8').trim()
+  if (piped)
+    throw usageError(
+      '--with-token reads the key from standard input, but nothing is piped in.',
+      '--with-token',
+      'For example: wcrm login --with-token < key.txt',
+    )
   if (json || !io.stderr.isTTY) throw usageError('login needs the key on standard input.')
   const { promptUser } = await import('./prompt.ts')
   const answer = await promptUser(io, `API key for ${url}:`, { hidden: true })
@@ -26,16 +33,21 @@ const readKey = async (io: Io, url: string, json: boolean): Promise<string> => {
 export const login = async (
   io: Io,
   givenUrl: string | undefined,
-  json: boolean,
+  { json, withToken }: { json: boolean; withToken: boolean },
   version: string,
 ): Promise<number> => {
-  const { url } = await loadCredentials({ ...io.env, WCRM_API_KEY: 'unused' }, givenUrl)
-  const key = await readKey(io, url, json)
+  const url = resolveLoginUrl(io.env, givenUrl, (message) => io.stderr.write(message))
+  const key = await readKey(io, url, json, withToken)
   if (key === '') throw usageError('The key is empty.')
   requireHeaderText(key, 'The key')
   const { value } = await callOperation(io, { url, key, version }, 'workspace_whoami', {})
   const whoami = value as unknown as Whoami
-  const stored = await storeCredentials({ url, key, env: io.env })
+  const stored = await storeCredentials({
+    url,
+    key,
+    env: io.env,
+    profile: io.env['WCRM_PROFILE'] || undefined,
+  })
   if (stored.store === 'none')
     throw cliError(1, {
       type: 'about:blank',
@@ -55,24 +67,30 @@ export const login = async (
     scopes: whoami.key.scopes,
     test: whoami.key.test,
     store: stored.store,
+    profile: stored.profile,
   }
   io.stdout.write(
     json
       ? `${JSON.stringify(result)}\n`
       : `Logged in to ${url} as ${whoami.staff.name} (${whoami.staff.role}), workspace ` +
-          `${whoami.workspace.name}.\n`,
+          `${whoami.workspace.name}. Profile ${stored.profile} is the default now.\n`,
   )
   return 0
 }
 
-/** Deletes the stored key of a server. Returns the exit code. */
+/** Deletes a stored key: of the profile, of the server, or of the default profile. Returns the exit code. */
 export const logout = async (io: Io, givenUrl: string | undefined): Promise<number> => {
-  const { url } = await loadCredentials({ ...io.env, WCRM_API_KEY: 'unused' }, givenUrl)
-  const removed = await removeCredentials(url, io.env)
+  const removed = await removeCredentials(io.env, givenUrl)
+  if (!removed) {
+    io.stderr.write(givenUrl ? 'No key of this server was stored.\n' : 'No key was stored.\n')
+    return 0
+  }
+  const { name, url, left } = removed
   io.stderr.write(
-    removed
-      ? `The key of ${url} was deleted here. It is still valid: revoke it with wcrm admin keys revoke.\n`
-      : `No key of ${url} was stored.\n`,
+    `The key of ${url} (profile ${name}) was deleted here. It is still valid: revoke it with ` +
+      'wcrm admin keys revoke.\n',
   )
+  if (left !== undefined)
+    io.stderr.write(`Warning: it may still be in the keychain (${redactApiKeys(left)}).\n`)
   return 0
 }

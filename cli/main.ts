@@ -10,7 +10,7 @@ type LocalCommand = { run: (argv: string[], io: Io) => Promise<number> }
  * Commands that parse their own flags. Each is a module that exports `run`; its path is built from the name,
  * so that one command never loads, or type-checks against, the others.
  */
-const LOCAL_COMMANDS = ['inbox', 'serve', 'worker', 'admin', 'mcp', 'sandbox']
+const LOCAL_COMMANDS = ['inbox', 'serve', 'worker', 'admin', 'mcp', 'sandbox', 'status', 'profiles', 'switch']
 
 const runLocalCommand = async (name: string, argv: string[], io: Io): Promise<number> => {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
@@ -30,18 +30,62 @@ const refuseApiKey = async (): Promise<never> => {
   )
 }
 
+/** Commands that call no server with a stored key. */
+const WITHOUT_PROFILE = ['serve', 'worker', 'admin']
+
+/**
+ * Takes `--profile NAME` (`-p NAME`) from the words, wherever it stands, and gives the command an environment
+ * in which only that profile counts.
+ */
+const applyProfile = async (
+  argv: readonly string[],
+  io: Io,
+): Promise<{ words: readonly string[]; io: Io }> => {
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length
+  const at = argv.findIndex(
+    (word, i) => i < end && (word === '-p' || word === '--profile' || word.startsWith('--profile=')),
+  )
+  if (at === -1 || WITHOUT_PROFILE.includes(argv[0] ?? '')) return { words: argv, io }
+  const isOneWord = argv[at]!.startsWith('--profile=')
+  const name = isOneWord ? argv[at]!.slice('--profile='.length) : (argv[at + 1] ?? '')
+  const { requireProfileName } = await import('./credentials.ts')
+  const env = {
+    ...io.env,
+    WCRM_PROFILE: requireProfileName(name),
+    WCRM_API_KEY: undefined,
+    WCRM_URL: undefined,
+  }
+  // The streams of a process are made when they are first used: a copy of it would make all of them.
+  const own = Object.create(io, { env: { value: env }, profile: { value: name } }) as Io
+  return { words: argv.toSpliced(at, isOneWord ? 1 : 2), io: own }
+}
+
+/** Moves flags that precede a command with flags of its own behind it: `--json status` is `status --json`. */
+const moveLeadingFlags = async (words: readonly string[]): Promise<readonly string[]> => {
+  if (!words[0]?.startsWith('-')) return words
+  const { findGroupIndex } = await import('./command-line.ts')
+  const at = findGroupIndex(words)
+  return LOCAL_COMMANDS.includes(words[at] ?? '')
+    ? [words[at]!, ...words.slice(0, at), ...words.slice(at + 1)]
+    : words
+}
+
 /**
  * Runs the words after `wcrm`. Returns the exit code and never ends the process. Exit codes: 0 done, 1
  * unexpected, 2 invalid, 3 not found, 4 not permitted, 5 conflict, 6 not confirmed, 7 rate limited, 8
  * unavailable, 9 partly failed.
  */
-export const runCommandLine = async (argv: readonly string[], io: Io): Promise<number> => {
-  const [first = ''] = argv
+export const runCommandLine = async (argv: readonly string[], given: Io): Promise<number> => {
+  let io = given
   try {
     if (argv.some((word) => API_KEY.test(word))) await refuseApiKey()
-    if (LOCAL_COMMANDS.includes(first)) return await runLocalCommand(first, argv.slice(1), io)
+    const applied = await applyProfile(argv, given)
+    io = applied.io
+    const words = await moveLeadingFlags(applied.words)
+    const [first = ''] = words
+    if (LOCAL_COMMANDS.includes(first)) return await runLocalCommand(first, words.slice(1), io)
     const { runProgram } = await import('./program.ts')
-    return await runProgram(argv, io)
+    return await runProgram(words, io)
   } catch (error) {
     const { reportError } = await import('./report-error.ts')
     return await reportError(io, error, undefined, argv.includes('--json'))

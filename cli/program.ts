@@ -220,16 +220,19 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
   const globalUrl = (): string | undefined => program.opts<{ url?: string }>().url
   find('login')
     .option(url, 'base URL of the server')
+    .option('--profile <name>', 'a name for the key (default: the address of the server)')
+    .option('--with-token', 'read the key from standard input, never from a prompt')
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
       '\nThe key is read from standard input: piped in, or typed at a prompt without echo.\n' +
         'It is stored in the keychain or, where there is none, in a file that only you can read.',
     )
-    .action(async (options: { url?: string }) => {
+    .action(async (options: { url?: string; withToken?: boolean }) => {
+      const flags = { json: context.line.json.on, withToken: options.withToken === true }
       context.exitCode = await (
         await import('./login.ts')
-      ).login(context.io, options.url ?? globalUrl(), context.line.json.on, context.manifest.version)
+      ).login(context.io, options.url ?? globalUrl(), flags, context.manifest.version)
     })
   find('logout')
     .option(url, 'base URL of the server')
@@ -269,7 +272,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
 }
 
 const footer = `
-Credentials: WCRM_API_KEY and WCRM_URL, else those stored by "wcrm login".
+Credentials: -p NAME, WCRM_API_KEY and WCRM_URL, else those stored by "wcrm login".
 Exit codes: ${exitCodes.map(([code, about]) => `${code} ${about}`).join('; ')}.
 More: wcrm <group> --help, wcrm <group> <verb> --help, man wcrm.`
 
@@ -283,6 +286,7 @@ const buildProgram = (context: ProgramContext): Command => {
     .enablePositionalOptions()
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .addOption(new Option('--server <url>').hideHelp())
+    .option('-p, --profile <name>', 'the stored key to use (also WCRM_PROFILE); see wcrm profiles')
     .option('--json', 'print JSON: the response, or the problem')
     .exitOverride()
     .configureOutput({

@@ -7,12 +7,18 @@ import type { CommandSpec } from './manifest.ts'
 import { formatProblem, toProblemText } from './text.ts'
 
 /** Returns the command that repeats a change under its key. */
-const formatRepeat = (words: readonly string[], key: string): string => {
+const formatRepeat = (words: readonly string[], key: string, profile: string | undefined): string => {
   const at = words.findIndex((word) => word === '--idempotency-key')
   const others = words.filter(
     (word, i) => !word.startsWith('--idempotency-key') && (at === -1 || i !== at + 1),
   )
-  return ['wcrm', ...others.map(quoteWord), '--idempotency-key', key].join(' ')
+  return [
+    'wcrm',
+    ...(profile === undefined ? [] : ['-p', profile]),
+    ...others.map(quoteWord),
+    '--idempotency-key',
+    key,
+  ].join(' ')
 }
 
 /** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
@@ -20,6 +26,7 @@ const findFix = (
   error: CliError & { hint?: string; retryAfter?: number },
   spec: CommandSpec | undefined,
   words: readonly string[],
+  profile: string | undefined,
 ): string | undefined => {
   if (error.hint) return error.hint
   const { code } = error.problem
@@ -30,7 +37,7 @@ const findFix = (
       : undefined
   if (code === 'rate_limited' && error.retryAfter) return `Try again in ${error.retryAfter} s.`
   const key = error.problem['idempotency_key']
-  const repeat = typeof key === 'string' ? formatRepeat(words, key) : undefined
+  const repeat = typeof key === 'string' ? formatRepeat(words, key, profile) : undefined
   if (code === 'unreachable')
     return repeat
       ? `Is the server running? It is safe to repeat it: ${repeat}`
@@ -76,7 +83,7 @@ export const reportError = async (
     io.stderr.write(`${(reported.body ?? JSON.stringify(reported.problem)).trimEnd()}\n`)
     return reported.exitCode
   }
-  const text = toProblemText(reported.problem, spec, findFix(reported, spec, words))
+  const text = toProblemText(reported.problem, spec, findFix(reported, spec, words, io.profile))
   if (io.stderr.isTTY && io.stdin.isTTY) {
     const { drawProblem } = await import('./views.ts')
     io.stderr.write(drawProblem(text, { width: io.stderr.columns || 80, color: hasColor(io) }))

@@ -21,7 +21,7 @@ import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/sec
 import { findSiblings, type Siblings } from '../server/siblings.ts'
 import { openMigrated, startBackgroundJobs } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
-import { storeCredentials } from './credentials.ts'
+import { storeCredentials, type StoreResult } from './credentials.ts'
 import type { Io } from './io.ts'
 import { countProcesses, superviseProcesses } from './processes.ts'
 import { runService, waitForGrace, waitForStopSignal } from './service.ts'
@@ -147,12 +147,14 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     })
     listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log }))
     const demo = config.demo ? await createDemo(storage.db, app.now(), app.config.publicUrl) : undefined
-    if (demo) await storeCredentials({ url, key: demo.apiKey, env: io.env })
+    const stored = demo
+      ? await storeCredentials({ url, key: demo.apiKey, env: io.env, by: 'serve' })
+      : undefined
     const metrics = await serveMetricsPort(config, app)
     const graceMs = config.shutdownGrace * 1000
     const stopSignal = waitForStopSignal(graceMs)
     const stopJobs = await startBackgroundJobs(service, siblings?.announce())
-    const print = (): void => printReady(io, url, demo, { json, provider, metricsUrl: metrics?.url })
+    const print = (): void => printReady(io, url, demo, { json, provider, metricsUrl: metrics?.url, stored })
     if (!siblings) print()
     else if (siblings.isFirst) void siblings.allReady.then(print)
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
@@ -239,7 +241,13 @@ const printReady = (
     json,
     provider,
     metricsUrl,
-  }: { json: boolean; provider: ReturnType<typeof chooseProvider>; metricsUrl: string | undefined },
+    stored,
+  }: {
+    json: boolean
+    provider: ReturnType<typeof chooseProvider>
+    metricsUrl: string | undefined
+    stored: StoreResult | undefined
+  },
 ): void => {
   if (json) {
     const keys = demo ? { workspace_id: demo.workspaceId, api_key: demo.apiKey, test_key: demo.testKey } : {}
@@ -250,6 +258,7 @@ const printReady = (
   io.stdout.write(`wcrm is ready at ${url}   (documentation: ${url}/docs   MCP: ${url}/mcp)\n`)
   if (metricsUrl !== undefined) io.stdout.write(`Metrics: ${metricsUrl}\n`)
   if (!demo) return
+  const wcrm = stored?.isDefault === false ? `npx wcrm -p ${stored.profile}` : 'npx wcrm'
   io.stdout.write(
     [
       '',
@@ -260,12 +269,14 @@ const printReady = (
       'Try it:',
       `  curl -H "Authorization: Bearer ${demo.apiKey}" "${url}/v1/contacts?limit=3"`,
       '',
-      'The command line uses the live key. Next:',
-      '  npx wcrm whoami',
-      '  npx wcrm contacts search --query ada',
-      '  npx wcrm contacts upsert --phone "+1 555 010 0042" --name "Ada Lovelace" --dry-run',
+      stored?.isDefault === false
+        ? `The live key is the profile ${stored.profile}; your default stays as it was. Next:`
+        : 'The command line uses the live key. Next:',
+      `  ${wcrm} whoami`,
+      `  ${wcrm} contacts search --query ada`,
+      `  ${wcrm} contacts upsert --phone "+1 555 010 0042" --name "Ada Lovelace" --dry-run`,
       ...(provider === 'sandbox'
-        ? ['  npx wcrm sandbox say --from "+1 555 010 0777" "Hello"   (as a customer)']
+        ? [`  ${wcrm} sandbox say --from "+1 555 010 0777" "Hello"   (as a customer)`]
         : []),
       '',
     ].join('\n'),

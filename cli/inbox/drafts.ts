@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { credentialsPath } from '../credentials.ts'
+import { credentialsPath } from '../credentials-file.ts'
 import { makePrivate, writePrivateFile } from '../files.ts'
 import type { Draft } from './state.ts'
 

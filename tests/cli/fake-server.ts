@@ -63,7 +63,7 @@ const createFakeServer = (fake: FakeServer): Server =>
       fake.requests.push({
         path: request.url!,
         headers: request.headers,
-        input: JSON.parse(text) as Record<string, unknown>,
+        input: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>,
       })
       const {
         status = 200,
