@@ -9,10 +9,15 @@ export type Io = {
   /** The profile that was named on the command line; `env` has it too. */
   readonly profile?: string
   readonly fetch?: typeof fetch
+  /** The output fills a pane: it is drawn as on a terminal, but nobody can be prompted. */
+  readonly isPane?: boolean
 }
 
 /** True when stdin and stdout are terminals: a person reads the output and can be prompted. */
 export const isInteractive = (io: Io): boolean => io.stdin.isTTY === true && io.stdout.isTTY === true
+
+/** True when a person reads the output. */
+export const isDrawn = (io: Io): boolean => io.isPane === true || isInteractive(io)
 
 /** False when NO_COLOR is set to anything but the empty string (https://no-color.org). */
 export const hasColor = (io: Io): boolean => !io.env['NO_COLOR'] && io.env['TERM'] !== 'dumb'

@@ -1,6 +1,6 @@
 import { usageError } from './error.ts'
 import type { TableColumn } from '../catalog/operation.ts'
-import { hasColor, type Io, isInteractive } from './io.ts'
+import { hasColor, type Io, isDrawn } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import type { ServerClock } from './remote.ts'
 import type { TerminalStyle } from './table.ts'
@@ -170,7 +170,7 @@ type Page = { readonly value: ResponseBody; readonly clock?: ServerClock | undef
 
 /** Whether a terminal shows all pages of a list as one table. */
 export const isDrawnByPages = (io: Io, { group, output }: CommandSpec): boolean =>
-  isInteractive(io) && group !== 'reports' && output.view !== 'thread'
+  isDrawn(io) && group !== 'reports' && output.view !== 'thread'
 
 /** Draws the pages of a list on a terminal, each as soon as it is there. */
 export const printPages = async (
@@ -215,7 +215,7 @@ export const printResponse = async (
 ): Promise<void> => {
   const rows = spec.output.list ? (value['data'] as ResponseBody[]) : undefined
   if (rows && isDrawnByPages(io, spec)) return await printPages(io, spec, [{ value, clock }], flags)
-  if (isInteractive(io)) {
+  if (isDrawn(io)) {
     const style = createStyle(io, flags, clock)
     if (spec.group === 'reports') {
       const { drawReport } = await import('./report-views/report.ts')

@@ -1,4 +1,4 @@
-import { hasColor, type Io, isInteractive } from './io.ts'
+import { hasColor, type Io, isDrawn } from './io.ts'
 import { formatRecord, formatTsv } from './text.ts'
 
 /** A record, or `{data: […]}` for a list. */
@@ -16,7 +16,7 @@ export const printResult = async (
     return
   }
   const rows = verb.columns ? (result['data'] as CommandResult[]) : undefined
-  if (isInteractive(io)) {
+  if (isDrawn(io)) {
     const { drawRecord, drawTable } = await import('./views.ts')
     const style = { width: io.stdout.columns ?? 80, color: hasColor(io) }
     io.stdout.write(rows ? drawTable(rows, verb.columns!, undefined, style) : drawRecord(result, style))

@@ -5,10 +5,17 @@ import { type ApiResponse, type CallHeaders, callOperation, type ServerConnectio
 /** Calls operations for the inbox. */
 export type Api = (operation: string, input: object, headers?: CallHeaders) => Promise<ApiResponse>
 
+/** `signal` ends reads; a change is always waited for. */
 export const createApi =
-  (io: Io, to: ServerConnection): Api =>
-  (operation, input, headers) =>
-    callOperation(io, to, operation, input, headers)
+  (io: Io, to: ServerConnection, signal?: AbortSignal): Api =>
+  (operation, input, headers) => {
+    if (!signal || headers?.idempotencyKey !== undefined)
+      return callOperation(io, to, operation, input, headers)
+    const { stdin, stdout, stderr, env } = io
+    const read: typeof fetch = (url, init) =>
+      (io.fetch ?? fetch)(url, { ...init, signal: AbortSignal.any([init!.signal!, signal]) })
+    return callOperation({ stdin, stdout, stderr, env, fetch: read }, to, operation, input, headers)
+  }
 
 /** A failure in one line. */
 export const describeFailure = (error: unknown): string => {

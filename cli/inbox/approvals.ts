@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { Key } from 'ink'
 import { cut, formatDuration, paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
-import { describeFailure } from './api.ts'
 import { ask } from './changes.ts'
-import { type Inbox, notify } from './data.ts'
+import { type Inbox, notify, reportFailure } from './data.ts'
 import { fit } from './list-pane.ts'
 import { type Approval, type InboxState, timeNow } from './state.ts'
 
@@ -24,7 +23,7 @@ export const loadApprovals = async (inbox: Inbox): Promise<void> => {
     await loadSummary(inbox)
   } catch (error) {
     state.approvals = { ...state.approvals, isLoading: false }
-    notify(inbox, describeFailure(error))
+    reportFailure(inbox, error)
   }
 }
 
@@ -40,7 +39,7 @@ const loadSummary = async (inbox: Inbox): Promise<void> => {
       state.approvals = { ...state.approvals, shown: { id, summary, text } }
     inbox.changed()
   } catch (error) {
-    notify(inbox, describeFailure(error))
+    reportFailure(inbox, error)
   }
 }
 
@@ -56,7 +55,7 @@ const decide = async (
     await inbox.api(`approvals_${verb}`, { approval_id: row.id, ...input }, headers)
     notify(inbox, verb === 'approve' ? 'Approved: it runs now.' : 'Declined: it never runs.')
   } catch (error) {
-    notify(inbox, describeFailure(error))
+    reportFailure(inbox, error)
   }
   await loadApprovals(inbox)
 }

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { describeFailure } from './api.ts'
-import { type Inbox, loadList, loadThread, notify } from './data.ts'
-import { type Choice, type Conversation, findSelected, type Prompt } from './state.ts'
+import { retryAfterSeconds } from '../remote.ts'
+import { formatWallTime, parseTimePhrase } from '../time-phrase.ts'
+import { describeFailure, isFatal } from './api.ts'
+import { type Inbox, loadList, loadThread, notify, reportFailure } from './data.ts'
+import { type Choice, type Conversation, findSelected, type Prompt, timeNow } from './state.ts'
 
 // Changes of conversations: one, or all that are marked.
 
@@ -25,6 +27,7 @@ const change = async (inbox: Inbox, operation: string, input: object, done: stri
       await inbox.api(operation, { conversation_id: id, ...input }, { idempotencyKey: randomUUID() })
     } catch (error) {
       failures.push(describeFailure(error))
+      if (isFatal(error) || retryAfterSeconds(error) !== undefined) return reportFailure(inbox, error)
     }
   inbox.state.marked.clear()
   const count = targets.length - failures.length
@@ -86,7 +89,7 @@ export const askAssignee = async (inbox: Inbox): Promise<void> => {
       ],
     })
   } catch (error) {
-    notify(inbox, describeFailure(error))
+    reportFailure(inbox, error)
   }
 }
 
@@ -120,21 +123,25 @@ export const askTags = (inbox: Inbox): void =>
 export const askSearch = (inbox: Inbox, search: (text: string) => void): void =>
   ask(inbox, { label: 'Search names and numbers', choices: [], submit: (text) => search(text.trim()) })
 
-/** Asks for a saved reply, and inserts its text. */
-export const askQuickMessage = async (inbox: Inbox, insert: (text: string) => void): Promise<void> => {
-  try {
-    const found = await readAll(inbox, 'messaging_list_quick_messages')
-    const choices = found
-      .filter(({ text }) => typeof text === 'string' && text !== '')
-      .map(({ code = '', title, text = '' }) => ({
-        label: `/${code}  ${title ?? ''}  ${text}`,
-        run: () => {
-          inbox.state.focus = 'composer'
-          insert(text)
-        },
-      }))
-    ask(inbox, { label: 'Saved reply', choices })
-  } catch (error) {
-    notify(inbox, describeFailure(error))
+const PRESETS = ['+1h', '+3h', 'tomorrow 9:00', 'monday 9:00']
+
+/** Asks when the conversations should come up again. */
+export const askReminder = (inbox: Inbox): void => {
+  const set = (phrase: string): void => {
+    const clock = { now: timeNow(inbox.state), zone: inbox.state.zone }
+    const at = phrase === '' ? null : parseTimePhrase(phrase, clock)
+    if (at === undefined || (at !== null && at <= clock.now))
+      return notify(inbox, `"${phrase}" is no time to come, such as +90m, tomorrow 9:00 or 2026-11-30 9:00.`)
+    const done = at === null ? 'Reminder cleared' : `Reminder at ${formatWallTime(at, clock.zone)}`
+    const input = { at: at === null ? null : new Date(at).toISOString() }
+    void change(inbox, 'inbox_set_reminder', input, done)
   }
+  ask(inbox, {
+    label: 'Remind, such as +90m or friday 14:00',
+    choices: [
+      ...PRESETS.map((label) => ({ label, run: () => set(label) })),
+      { label: 'no reminder', run: () => set('') },
+    ],
+    submit: (text) => set(text.trim()),
+  })
 }

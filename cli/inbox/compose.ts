@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describeFailure, mayHaveHappened } from './api.ts'
-import { type Inbox, loadThread, notify } from './data.ts'
-import { type Draft, getDraft, type Send, takesReply } from './state.ts'
+import { type Inbox, loadThread, notify, reportFailure } from './data.ts'
+import { type Draft, getDraft, type InboxState, type Send, takesReply } from './state.ts'
 
 // The composer: drafts, and replies and notes on their way.
 
@@ -63,34 +63,65 @@ const setSends = (inbox: Inbox, id: string, change: (sends: readonly Send[]) => 
   inbox.changed()
 }
 
+/** Whether a customer would read a placeholder as it is. */
+const hasPlaceholder = (text: string): boolean => /\{\{[^{}]+\}\}/.test(text)
+
+const OPERATIONS = {
+  reply: 'messaging_send_reply',
+  note: 'inbox_add_note',
+  template: 'messaging_send_template',
+}
+
 /**
- * Calls the operation of a reply or note under its key. What was refused goes back to the composer; what may have been
+ * Calls the operation of a reply, note or template under its key. What was refused goes back to the composer; what may have been
  * sent stays, and is never sent anew by itself.
  */
 const attempt = async (inbox: Inbox, id: string, send: Send): Promise<void> => {
-  const { key, kind, text } = send
+  const { key, kind, text, input } = send
   const replaceSend = (next: Send | undefined): void =>
     setSends(inbox, id, (sends) => sends.flatMap((s) => (s.key === key ? (next ? [next] : []) : [s])))
-  replaceSend({ key, kind, text, status: 'sending' })
-  const headers = { idempotencyKey: key, ...(kind === 'reply' ? { confirm: 'send' } : {}) }
+  replaceSend({ key, kind, text, input, status: 'sending' })
+  const headers = { idempotencyKey: key, ...(kind === 'note' ? {} : { confirm: 'send' }) }
   try {
-    const operation = kind === 'reply' ? 'messaging_send_reply' : 'inbox_add_note'
-    await inbox.api(operation, { conversation_id: id, text }, headers)
+    await inbox.api(OPERATIONS[kind], input, headers)
     replaceSend(undefined)
     await loadThread(inbox, id)
   } catch (error) {
     const problem = describeFailure(error)
     if (mayHaveHappened(error)) {
-      replaceSend({ key, kind, text, status: 'unknown', problem })
+      replaceSend({ ...send, status: 'unknown', problem })
       return
     }
     replaceSend(undefined)
     const draft = inbox.state.drafts.get(id)
-    if (!draft || draft.text === '') inbox.state.drafts.set(id, { kind, text, at: text.length })
-    else setSends(inbox, id, (sends) => [...sends, { key, kind, text, status: 'failed', problem }])
+    if (kind !== 'template' && (!draft || draft.text === ''))
+      inbox.state.drafts.set(id, { kind, text, at: text.length })
+    else setSends(inbox, id, (sends) => [...sends, { ...send, status: 'failed', problem }])
     inbox.keepDrafts()
-    notify(inbox, problem)
+    reportFailure(inbox, error)
   }
+}
+
+/** Shows a send in the conversation, and sends it. */
+export const startSend = (inbox: Inbox, id: string, send: Send): void => {
+  setSends(inbox, id, (sends) => [...sends, send])
+  void attempt(inbox, id, send)
+}
+
+/** What a person is asked before the draft is sent; undefined: nothing. */
+export const questionBeforeSend = (state: InboxState): string | undefined => {
+  const { thread } = state
+  const { kind, text } = getDraft(state)
+  if (!thread || kind === 'note') return undefined
+  const author = state.answeredBy.get(thread.id)
+  const warnings = [
+    ...(author === undefined ? [] : [`${author} has replied since you began.`]),
+    ...(hasPlaceholder(text) ? ['There is a {{placeholder}} in it.'] : []),
+    ...(thread.conversation.state === 'closed' ? ['The conversation is closed.'] : []),
+  ]
+  if (warnings.length === 0 && !state.asksBeforeSending) return undefined
+  const { contact } = thread.conversation
+  return [...warnings, `Send this to ${contact?.name ?? contact?.phone ?? 'the customer'}?`].join(' ')
 }
 
 /** Control-S: asks, then sends the draft of the open conversation. */
@@ -101,21 +132,23 @@ export const submitDraft = (inbox: Inbox): void => {
   if (!thread || text.trim() === '') return notify(inbox, 'There is nothing to send.')
   const scope = kind === 'reply' ? 'messaging:write' : 'inbox:write'
   if (!state.scopes.includes(scope)) return notify(inbox, `The key lacks the scope ${scope}.`)
+  if (kind === 'reply' && thread.conversation.contact === null)
+    return notify(inbox, 'The contact was deleted, so nothing can be sent. The text is kept.')
   if (kind === 'reply' && !takesReply(thread.conversation))
     return notify(
       inbox,
-      'No reply can be sent now: only a template, on channels that take one. The text is kept.',
+      'No reply can be sent now: only a template (^T), on channels that take one. The text is kept.',
     )
-  if (kind === 'reply' && state.asksBeforeSending && !state.isAsking) {
+  if (questionBeforeSend(state) !== undefined && !state.isAsking) {
     state.isAsking = true
     return inbox.changed()
   }
   state.isAsking = false
-  const send: Send = { key: randomUUID(), kind, text: text.trim(), status: 'sending' }
+  const input = { conversation_id: thread.id, text: text.trim() }
   state.drafts.delete(thread.id)
+  state.answeredBy.delete(thread.id)
   inbox.keepDrafts()
-  setSends(inbox, thread.id, (sends) => [...sends, send])
-  void attempt(inbox, thread.id, send)
+  startSend(inbox, thread.id, { key: randomUUID(), kind, text: text.trim(), input, status: 'sending' })
 }
 
 /** Repeats what may not have been sent, under the same key. */

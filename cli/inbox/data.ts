@@ -1,5 +1,7 @@
+import { isCliError } from '../error.ts'
 import type { StreamedEvent } from '../event-stream.ts'
 import type { ThreadMessage } from '../thread.ts'
+import { retryAfterSeconds } from '../remote.ts'
 import { type Api, describeFailure, isFatal } from './api.ts'
 import { type Conversation, type InboxState, showsApprovals, views } from './state.ts'
 
@@ -13,10 +15,17 @@ export type Inbox = {
   readonly changed: () => void
   readonly keepDrafts: () => void
   readonly approvalsChanged: () => void
+  /** Puts a text into the clipboard of the terminal. */
+  readonly copy: (text: string) => void
+  /** Runs a command as a shell would. Resolves to what it printed, and its exit code. */
+  readonly runCommand: (words: readonly string[]) => Promise<{ printed: string; exitCode: number }>
   /** Counts loads of the list and of the conversation, so that an answer that was overtaken is dropped. */
   loads: number
   threadLoads: number
   timer: NodeJS.Timeout | undefined
+  limitTimer: NodeJS.Timeout | undefined
+  /** When the views were counted last, in milliseconds of this machine. */
+  countedAt: number
 }
 
 const PAGE_SIZE = 50
@@ -30,9 +39,52 @@ export const notify = (inbox: Inbox, text: string): void => {
   inbox.changed()
 }
 
-const reportFailure = (inbox: Inbox, error: unknown): void => {
-  if (isFatal(error)) inbox.state.fatal = describeFailure(error)
+/** Tells a failure. A key that no longer works ends all work; a rate limit is waited out, and then read again. */
+export const reportFailure = (inbox: Inbox, error: unknown): void => {
+  const { state } = inbox
+  if (isFatal(error)) state.fatal = describeFailure(error)
+  const seconds = retryAfterSeconds(error)
+  if (seconds !== undefined) {
+    state.limitedUntil = Date.now() + seconds * 1000
+    clearTimeout(inbox.limitTimer)
+    inbox.limitTimer = setTimeout(() => {
+      state.limitedUntil = undefined
+      reloadAll(inbox)
+    }, seconds * 1000)
+  }
   notify(inbox, describeFailure(error))
+}
+
+/** Reads again all that is shown. */
+export const reloadAll = (inbox: Inbox): void => {
+  void loadList(inbox)
+  inbox.approvalsChanged()
+  if (inbox.state.thread) void loadThread(inbox, inbox.state.thread.id)
+}
+
+/** Failed deliveries stand on top, otherwise in the order of the server. */
+const sortRows = (rows: readonly Conversation[]): readonly Conversation[] =>
+  rows.toSorted(
+    (a, b) => Number(b.last_message?.status === 'failed') - Number(a.last_message?.status === 'failed'),
+  )
+
+/** Views are counted at most this often: each count is a call. */
+const COUNT_EVERY_MS = 15_000
+
+const countViews = async (inbox: Inbox): Promise<void> => {
+  const { state } = inbox
+  if (Date.now() - inbox.countedAt < COUNT_EVERY_MS) return
+  inbox.countedAt = Date.now()
+  for (const [i, { input, isCounted }] of views.entries()) {
+    if (!isCounted || i === state.view) continue
+    try {
+      const { value } = await inbox.api('inbox_search_conversations', { ...input, limit: 1 })
+      state.counts = views.map((_, at) => (at === i ? (value['total'] as number) : state.counts[at]))
+    } catch {
+      return
+    }
+  }
+  inbox.changed()
 }
 
 const searchInput = ({ view, search }: InboxState): object => ({
@@ -69,9 +121,11 @@ export const loadList = async (inbox: Inbox): Promise<void> => {
       total ??= typeof value['total'] === 'number' ? value['total'] : undefined
     }
     const before = state.rows
-    Object.assign(state, { rows, cursor, total, isLoading: false })
+    Object.assign(state, { rows: sortRows(rows), cursor, total, isLoading: false })
+    state.counts = views.map((_, i) => (i === state.view ? total : state.counts[i]))
     keepSelection(state, before)
     inbox.changed()
+    await countViews(inbox)
   } catch (error) {
     if (load !== inbox.loads) return
     state.isLoading = false
@@ -128,13 +182,24 @@ export const loadThread = async (inbox: Inbox, id: string): Promise<void> => {
     }
     inbox.changed()
   } catch (error) {
+    if (state.thread?.id === id && isCliError(error) && error.exitCode === 3) {
+      Object.assign(state, { thread: undefined, focus: 'list' })
+      return notify(inbox, 'This conversation is gone. What you wrote is kept in the drafts.')
+    }
     reportFailure(inbox, error)
   }
 }
 
 export const openThread = async (inbox: Inbox, conversation: Conversation): Promise<void> => {
   const { state } = inbox
-  state.thread = { id: conversation.id, conversation, messages: [], isLoading: true, scrolled: 0 }
+  state.thread = {
+    id: conversation.id,
+    conversation,
+    messages: [],
+    isLoading: true,
+    at: undefined,
+    scrolled: 0,
+  }
   state.focus = 'thread'
   inbox.changed()
   await loadThread(inbox, conversation.id)
@@ -158,6 +223,19 @@ const describeOtherAuthor = ({ type, data }: StreamedEvent, { me }: InboxState):
   return actor.staff.id === me.staffId ? undefined : 'A colleague'
 }
 
+/** Tells who writes in the open conversation what happened to it meanwhile. */
+const warnOfChange = (inbox: Inbox, id: string, event: StreamedEvent): void => {
+  const { state } = inbox
+  if ((state.drafts.get(id)?.text ?? '') === '') return
+  const author = describeOtherAuthor(event, state)
+  if (author !== undefined) {
+    state.answeredBy.set(id, author)
+    notify(inbox, `${author} has just replied here.`)
+  }
+  if (String(event['type']).startsWith('conversation.closed'))
+    notify(inbox, 'This conversation was just closed.')
+}
+
 /** Takes an event of the stream: reads again what it may have changed. */
 export const takeEvent = (inbox: Inbox, event: StreamedEvent): void => {
   const { state } = inbox
@@ -166,9 +244,7 @@ export const takeEvent = (inbox: Inbox, event: StreamedEvent): void => {
   if (id === undefined) return
   if (id === state.thread?.id) {
     void loadThread(inbox, id)
-    const author = describeOtherAuthor(event, state)
-    if (author !== undefined && (state.drafts.get(id)?.text ?? '') !== '')
-      notify(inbox, `${author} has just replied here.`)
+    warnOfChange(inbox, id, event)
   }
   inbox.timer ??= setTimeout(() => {
     inbox.timer = undefined

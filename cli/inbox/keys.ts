@@ -2,8 +2,8 @@ import type { Key } from 'ink'
 import { loadApprovals, pressInApprovals } from './approvals.ts'
 import {
   askAssignee,
-  askQuickMessage,
   askReason,
+  askReminder,
   askSearch,
   askTags,
   claim,
@@ -12,35 +12,45 @@ import {
   reopen,
   unassign,
 } from './changes.ts'
+import { askCommand } from './commands.ts'
 import { deleteBack, insertText, moveCursor, repeatSends, submitDraft, switchKind } from './compose.ts'
-import { type Inbox, loadMore, openThread, showView } from './data.ts'
+import { type Inbox, loadMore, notify, openThread, reportFailure, showView } from './data.ts'
+import { askSavedReply } from './saved-replies.ts'
+import { askTemplate, insertInForm, pressInForm } from './templates.ts'
 import { findSelected, getDraft, showsApprovals, views } from './state.ts'
 
 /** What each key does; the help screen is made of this. */
 export const help: readonly (readonly [string, string])[] = [
-  ['j k, arrows', 'move; in a conversation scroll'],
+  ['j k, arrows', 'move; in a conversation from message to message'],
   ['g G, ^D ^U', 'first and last, half a page'],
   [`1-${views.length}`, 'queue, mine, waiting, approvals, all, closed'],
-  ['Enter', 'open the conversation; write in it'],
+  ['Enter', 'open the conversation; write in it; the address of the file of a message'],
   ['n', 'open who waits longest'],
   ['/', 'search names and numbers'],
-  ['Space', 'mark many: c a u x t then act on all of them'],
+  ['Space', 'mark many: c a u x o t r m then act on all of them'],
   ['c', 'claim, only if nobody has it'],
   ['a u', 'assign to a person or team; unassign'],
   ['x o', 'close with a reason; reopen'],
-  ['t m', 'tag; mark as read'],
+  ['t r m', 'tag; set a reminder; mark as read'],
   ['R', 'repeat, under the same key, what may not have been sent'],
   ['^S', 'send the reply or note'],
   ['Tab', 'reply or note'],
-  ['^O', 'insert a saved reply'],
+  ['^T', 'fill in and send an approved template'],
+  ['/code, ^O', 'in an empty reply: insert a saved reply'],
   ['!', 'ask before sending, or not'],
   ['y e N', 'of approvals: approve, edit the text and approve, decline'],
+  ['y', 'copy the message, or the number'],
+  [':', 'any command of wcrm'],
   ['Esc', 'back'],
-  ['q, ^C', 'leave; drafts are kept'],
+  ['q, ^C, ^Z', 'leave; leave for a while (fg comes back); drafts are kept'],
 ]
 
-/** `quit` ends the inbox. `height`: rows of the terminal. */
-export type KeyContext = { readonly quit: () => void; readonly height: number }
+/** `quit` ends the inbox; `suspend` gives the terminal back to the shell for a while. `height`: rows of the terminal. */
+export type KeyContext = {
+  readonly quit: (exitCode?: number) => void
+  readonly suspend: () => void
+  readonly height: number
+}
 
 const moveSelection = (inbox: Inbox, by: number): void => {
   const { state } = inbox
@@ -54,8 +64,42 @@ const moveSelection = (inbox: Inbox, by: number): void => {
 const scroll = (inbox: Inbox, by: number): void => {
   const { thread } = inbox.state
   if (!thread) return
-  inbox.state.thread = { ...thread, scrolled: Math.max(0, thread.scrolled + by) }
+  inbox.state.thread = { ...thread, scrolled: thread.scrolled + by }
   inbox.changed()
+}
+
+/** Moves the cursor of a conversation: from message to message, and below the last to the composer. */
+const moveInThread = (inbox: Inbox, by: number): void => {
+  const { thread } = inbox.state
+  if (!thread) return
+  const { length } = thread.messages
+  const to = Math.min(length, Math.max(0, (thread.at ?? length) + by))
+  inbox.state.thread = { ...thread, at: to >= length ? undefined : to, scrolled: 0 }
+  inbox.changed()
+}
+
+/** Shows the address of the file of the message under the cursor. */
+const showFile = async (inbox: Inbox, id: string): Promise<void> => {
+  try {
+    const { value } = await inbox.api('messaging_get_media', { message_id: id })
+    inbox.state.link = String(value['url'])
+    inbox.changed()
+  } catch (error) {
+    reportFailure(inbox, error)
+  }
+}
+
+/** Copies the address that is shown, the message under the cursor, or the customer's number. */
+const copy = (inbox: Inbox, shownLink?: string): void => {
+  const { state } = inbox
+  const { thread } = state
+  const message =
+    state.focus === 'thread' && thread?.at !== undefined ? thread.messages[thread.at] : undefined
+  const conversation = state.focus === 'thread' ? thread?.conversation : findSelected(state)
+  const text = shownLink ?? message?.text ?? conversation?.contact?.phone ?? conversation?.id
+  if (text === undefined) return
+  inbox.copy(text)
+  notify(inbox, `Copied: ${text}`)
 }
 
 const toggleMark = (inbox: Inbox): void => {
@@ -73,6 +117,8 @@ const actions: Readonly<Record<string, (inbox: Inbox) => unknown>> = {
   x: askReason,
   o: reopen,
   t: askTags,
+  r: askReminder,
+  ':': askCommand,
   m: markRead,
   R: repeatSends,
   '/': (inbox) => askSearch(inbox, (text) => void showView(inbox, inbox.state.view, text)),
@@ -132,8 +178,13 @@ const pressInList = (inbox: Inbox, input: string, key: Key, { quit, height }: Ke
 
 const pressInThread = (inbox: Inbox, input: string, key: Key, { height }: KeyContext): void => {
   const move = readMove(input, key, height)
-  if (move !== undefined) return scroll(inbox, -Math.max(-1e6, Math.min(1e6, move)))
+  if (move !== undefined && (key.ctrl || key.pageDown || key.pageUp)) return scroll(inbox, -move)
+  if (move !== undefined) return moveInThread(inbox, Math.max(-1e6, Math.min(1e6, move)))
+  if (key.ctrl && input === 't') return void askTemplate(inbox)
   if (key.ctrl || key.meta) return
+  const { thread } = inbox.state
+  const message = thread?.at === undefined ? undefined : thread.messages[thread.at]
+  if (key.return && message?.id && message.media) return void showFile(inbox, message.id)
   if (key.escape || input === 'q' || key.leftArrow) inbox.state.focus = 'list'
   else if (key.return || input === 'i') inbox.state.focus = 'composer'
   else if (key.tab) {
@@ -150,7 +201,9 @@ const pressInComposer = (inbox: Inbox, input: string, key: Key): void => {
     else inbox.state.focus = 'thread'
     inbox.changed()
   } else if (key.ctrl && input === 's') submitDraft(inbox)
-  else if (key.ctrl && input === 'o') void askQuickMessage(inbox, (text) => insertText(inbox, text))
+  else if (key.ctrl && input === 't') void askTemplate(inbox)
+  else if (key.ctrl && input === 'o') void askSavedReply(inbox)
+  else if (input === '/' && getDraft(inbox.state).text === '') void askSavedReply(inbox, '/')
   else if (key.ctrl && input === 'w') deleteBack(inbox, 'word')
   else if (key.ctrl && input === 'u') deleteBack(inbox, 'line')
   else if (key.home || (key.ctrl && input === 'a')) moveCursor(inbox, 'home')
@@ -172,13 +225,16 @@ const pressInPrompt = (inbox: Inbox, input: string, key: Key): void => {
     state.prompt = undefined
     state.focus = state.thread && getDraft(state).text !== '' ? 'composer' : state.thread ? 'thread' : 'list'
   }
-  if (key.escape) close()
-  else if (key.return) {
+  if (key.escape) {
+    close()
+    prompt.cancel?.(prompt.text)
+  } else if (key.return) {
     // What it runs acts on what has the focus.
     state.focus = state.marked.size > 0 || !state.thread ? 'list' : 'thread'
     state.prompt = undefined
-    if (prompt.submit) prompt.submit(prompt.text)
-    else choices[prompt.at]?.run()
+    const choice = choices[prompt.at]
+    if (choice) choice.run()
+    else prompt.submit?.(prompt.text)
   } else if (key.downArrow || key.tab)
     state.prompt = { ...prompt, at: Math.min(choices.length - 1, prompt.at + 1) }
   else if (key.upArrow) state.prompt = { ...prompt, at: Math.max(0, prompt.at - 1) }
@@ -189,17 +245,43 @@ const pressInPrompt = (inbox: Inbox, input: string, key: Key): void => {
   inbox.changed()
 }
 
+const pressInPager = (inbox: Inbox, input: string, key: Key, { height }: KeyContext): void => {
+  const { state } = inbox
+  const pager = state.pager!
+  const move = input === ' ' ? Math.floor(height / 2) : readMove(input, key, height)
+  if (move !== undefined) {
+    const scrolled = Math.max(0, Math.min(pager.lines.length - 1, pager.scrolled + move))
+    state.pager = { ...pager, scrolled }
+  } else if (key.escape || input === 'q') {
+    state.pager = undefined
+    state.focus = state.thread ? 'thread' : 'list'
+  }
+  inbox.changed()
+}
+
 /** Acts on a key. */
 export const pressKey = (inbox: Inbox, input: string, key: Key, context: KeyContext): void => {
   const { state } = inbox
-  if (key.ctrl && input === 'c') return context.quit()
+  if (key.ctrl && input === 'c') return context.quit(130)
+  if (key.ctrl && input === 'z') return context.suspend()
   state.notice = undefined
+  const link = state.link
+  state.link = undefined
   if (state.fatal !== undefined) return input === 'q' ? context.quit() : undefined
   if (state.focus === 'help') {
     state.focus = state.thread ? 'thread' : 'list'
     return inbox.changed()
   }
+  if (
+    input === 'y' &&
+    !key.ctrl &&
+    !showsApprovals(state) &&
+    (state.focus === 'list' || state.focus === 'thread')
+  )
+    return copy(inbox, link)
   if (state.focus === 'prompt') return pressInPrompt(inbox, input, key)
+  if (state.focus === 'form') return pressInForm(inbox, input, key)
+  if (state.focus === 'pager') return pressInPager(inbox, input, key, context)
   if (state.focus === 'composer') return pressInComposer(inbox, input, key)
   return (state.focus === 'thread' ? pressInThread : pressInList)(inbox, input, key, context)
 }
@@ -208,6 +290,7 @@ export const pressKey = (inbox: Inbox, input: string, key: Key, context: KeyCont
 export const pasteText = (inbox: Inbox, text: string): void => {
   const { state } = inbox
   if (state.focus === 'composer') insertText(inbox, text)
+  else if (state.focus === 'form') insertInForm(inbox, text)
   else if (state.focus === 'prompt' && state.prompt)
     state.prompt = { ...state.prompt, text: state.prompt.text + text.replaceAll(/\s+/g, ' '), at: 0 }
   inbox.changed()

@@ -40,7 +40,8 @@ const drawRow = (row: Conversation, state: InboxState, style: TerminalStyle): st
   const waits = row.waiting_since === null ? '' : formatDuration(now - Date.parse(row.waiting_since))
   const window = describeWindow(row, now)
   const isFailed = row.last_message?.status === 'failed'
-  const alarm = isFailed ? 'failed' : row.sla?.status === 'breached' ? 'late' : ''
+  const isDue = row.reminder_at != null && Date.parse(row.reminder_at) <= now
+  const alarm = isFailed ? 'failed' : row.sla?.status === 'breached' ? 'late' : isDue ? 'reminder' : ''
   const facts = [waits, window.text].filter((text) => text !== '').join('  ')
   const unread = row.unread_count > 0 ? `(${row.unread_count})` : ''
   const flags = [unread, alarm].filter((text) => text !== '').join(' ')

@@ -1,10 +1,10 @@
-import { measure, paint, type TerminalStyle } from '../table.ts'
+import { formatTime, measure, paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 import { drawApprovals } from './approvals.ts'
 import { matchChoices } from './changes.ts'
 import { help } from './keys.ts'
 import { drawList, fit } from './list-pane.ts'
-import { type InboxState, showsApprovals, timeNow, views } from './state.ts'
+import { type InboxState, type Pager, showsApprovals, timeNow, views } from './state.ts'
 import { drawThreadPane } from './thread-pane.ts'
 
 /** The smallest terminal, and the widths from which two and three panes stand side by side. */
@@ -18,8 +18,7 @@ export type ScreenSize = { readonly width: number; readonly height: number; read
 
 const drawHeader = (state: InboxState, style: TerminalStyle): string => {
   const tabs = views.map(({ name, input }, i) => {
-    const count =
-      input === undefined ? state.approvals.rows.length || '' : i === state.view ? state.total : ''
+    const count = input === undefined ? state.approvals.rows.length || '' : state.counts[i]
     const label = `${i + 1} ${name} ${count ?? ''}`.trimEnd()
     return i === state.view ? `[${label}]` : ` ${label} `
   })
@@ -27,30 +26,61 @@ const drawHeader = (state: InboxState, style: TerminalStyle): string => {
     state.lostAt === undefined
       ? 'live'
       : `reconnecting since ${new Date(state.lostAt).toTimeString().slice(0, 8)}`
-  const { workspace, name, test } = state.me
-  const aside = [workspace, name, test ? 'test key' : '', lost]
+  const { workspace, name, test, hidesPhones } = state.me
+  const isReadOnly = !state.scopes.some((scope) => scope === 'inbox:write' || scope === 'messaging:write')
+  const seconds = state.limitedUntil === undefined ? 0 : Math.ceil((state.limitedUntil - Date.now()) / 1000)
+  const aside = [
+    workspace,
+    name,
+    test ? 'test key' : '',
+    isReadOnly ? 'read only' : '',
+    hidesPhones ? 'phones hidden' : '',
+    seconds > 0 ? `rate limited, ${seconds} s` : '',
+    lost,
+  ]
     .filter((part) => part !== '')
     .map(escapeControlCharacters)
     .join(' · ')
   const left = tabs.join(' ')
   const room = style.width - measure(left) - 1
-  const line =
-    room >= measure(aside) ? `${fit(left, style.width - measure(aside))}${aside}` : fit(left, style.width)
+  // What is wrong is told, however narrow the terminal is.
+  const shown =
+    room >= measure(aside)
+      ? aside
+      : state.lostAt === undefined && seconds <= 0
+        ? ''
+        : aside.split(' · ').at(seconds > 0 ? -2 : -1)!
+  const line = `${fit(left, style.width - measure(shown) - (shown ? 1 : 0))}${shown ? ' ' : ''}${shown}`
   return paint(style, 'inverse', line)
 }
 
 const usualKeys = {
-  list: 'j k move  Enter open  c claim  a assign  x close  t tag  / find  n next  ? help  q leave',
+  list: 'j k move  Enter open  c claim  a assign  x close  t tag  r remind  / find  ? help  q leave',
   thread: 'Enter write  Tab note  j k scroll  c claim  a assign  x close  t tag  n next  Esc back  ? help',
-  composer: '^S send  Enter new line  Tab reply or note  ^O saved reply  Esc back',
+  composer: '^S send  Enter new line  Tab reply or note  /code saved reply  ^T template  Esc back',
+  form: 'Enter next  ^S check and send  ↑ ↓ move  Esc back',
+  pager: 'j k scroll  Space page  g G first and last  Esc back',
   prompt: 'Enter takes it  Esc back',
   help: 'Any key goes back.',
 }
 
+/** The footer of a key that changes nothing leaves those keys out. */
+const readingKeys = {
+  list: 'j k move  Enter open  / find  n next  y copy  : command  ? help  q leave',
+  thread: 'j k move  Enter address of a file  y copy  n next  Esc back  ? help',
+}
+
 const describeKeys = (state: InboxState): string =>
-  state.focus === 'list' && showsApprovals(state)
-    ? 'j k move  y approve  e edit and approve  N decline  1-6 views  ? help  q leave'
-    : usualKeys[state.focus]
+  !state.scopes.includes('inbox:write') &&
+  !state.scopes.includes('messaging:write') &&
+  (state.focus === 'list' || state.focus === 'thread')
+    ? readingKeys[state.focus]
+    : state.focus === 'list' && showsApprovals(state)
+      ? 'j k move  y approve  e edit and approve  N decline  1-6 views  ? help  q leave'
+      : usualKeys[state.focus]
+
+/** A text that leads to an address, where the terminal knows OSC 8. */
+const linkTo = (url: string, text: string): string => `\u001b]8;;${url}\u001b\\${text}\u001b]8;;\u001b\\`
 
 const drawFooter = (state: InboxState, style: TerminalStyle): string[] => {
   const { prompt, fatal, notice } = state
@@ -69,6 +99,10 @@ const drawFooter = (state: InboxState, style: TerminalStyle): string[] => {
       paint(style, 'bold', fit(`${prompt.label}: ${escapeControlCharacters(prompt.text)}▏`, style.width)),
     )
   }
+  // Addresses are never cut, and each of their lines leads to the whole.
+  if (state.link !== undefined)
+    for (const line of wrap(escapeControlCharacters(state.link), style.width))
+      lines.push(linkTo(escapeControlCharacters(state.link), line) + ' '.repeat(style.width - measure(line)))
   if (notice !== undefined)
     lines.push(paint(style, 'yellow', fit(escapeControlCharacters(notice), style.width)))
   return [...lines, paint(style, 'dim', fit(describeKeys(state), style.width))]
@@ -83,7 +117,9 @@ const drawContact = (state: InboxState, height: number, style: TerminalStyle): s
         ['Phone', conversation.contact?.phone],
         ['Channel', conversation.channel?.name],
         ['Tags', conversation.tags.map(({ name }) => name).join(', ')],
+        ['Groups', conversation.contact?.groups?.join(', ')],
         ['Service', conversation.sla?.status],
+        ['Reminder', conversation.reminder_at ? formatTime(conversation.reminder_at, style.time) : undefined],
         ['Conversation', conversation.id],
       ].map(([label, value]) => `${label!.padEnd(13)}${escapeControlCharacters(value ?? '-')}`)
     : []
@@ -96,6 +132,11 @@ const drawHelp = (height: number, width: number): string[] =>
     return fit(line ? `  ${line[0].padEnd(14)}${line[1]}` : '', width)
   })
 
+const drawPager = ({ title, lines, scrolled }: Pager, height: number, width: number): string[] => {
+  const wrapped = lines.slice(scrolled, scrolled + height).flatMap((line) => wrap(line, width))
+  return Array.from({ length: height }, (_, i) => fit(i === 0 ? title : (wrapped[i - 1] ?? ''), width))
+}
+
 /** Puts panes side by side. */
 const join = (panes: readonly (readonly string[])[], height: number, style: TerminalStyle): string[] =>
   Array.from({ length: height }, (_, i) =>
@@ -106,6 +147,7 @@ const drawBody = (state: InboxState, height: number, style: TerminalStyle): stri
   const { width } = style
   const isListShown = state.focus === 'list' || (state.focus === 'prompt' && !state.thread)
   if (state.focus === 'help') return drawHelp(height, width)
+  if (state.pager) return drawPager(state.pager, height, width)
   if (showsApprovals(state)) return drawApprovals(state, height, style)
   if (width < TWO_PANES_WIDTH)
     return isListShown ? drawList(state, height, style) : drawThreadPane(state, height, style)

@@ -9,13 +9,15 @@ export type Conversation = {
     readonly id: string
     readonly name: string | null
     readonly phone: string | null
+    readonly groups?: readonly string[]
   } | null
-  readonly channel: { readonly name: string | null; readonly type: string | null } | null
+  readonly channel: { readonly id: string; readonly name: string | null; readonly type: string | null } | null
   readonly assignee: { readonly staff_id: string; readonly name: string | null } | null
   readonly tags: readonly { readonly name: string }[]
   readonly unread_count: number
   readonly waiting_since: string | null
   readonly sla: { readonly status: string } | null
+  readonly reminder_at?: string | null
   readonly window: { readonly applies: boolean; readonly open: boolean; readonly closes_at: string | null }
   readonly last_message: {
     readonly text: string | null
@@ -39,12 +41,21 @@ export type Approval = {
 }
 
 /** A list of conversations: a name, and the input of its search; or, without one, the approvals. */
-type View = { readonly name: string; readonly input?: Readonly<Record<string, unknown>> }
+type View = {
+  readonly name: string
+  readonly input?: Readonly<Record<string, unknown>>
+  /** Whether its rows are counted while another is shown. */
+  readonly isCounted?: boolean
+}
 
 export const views: readonly View[] = [
-  { name: 'Queue', input: { state: 'open', assigned: false, sort: 'longest_wait' } },
-  { name: 'Mine', input: { state: 'open', assigned_staff_id: 'me', sort: 'longest_wait' } },
-  { name: 'Waiting', input: { state: 'open', reply_status: 'incoming_no_reply', sort: 'longest_wait' } },
+  { name: 'Queue', input: { state: 'open', assigned: false, sort: 'longest_wait' }, isCounted: true },
+  { name: 'Mine', input: { state: 'open', assigned_staff_id: 'me', sort: 'longest_wait' }, isCounted: true },
+  {
+    name: 'Waiting',
+    input: { state: 'open', reply_status: 'incoming_no_reply', sort: 'longest_wait' },
+    isCounted: true,
+  },
   { name: 'Approvals' },
   { name: 'All', input: { state: 'open', sort: 'longest_wait' } },
   { name: 'Closed', input: { state: 'closed' } },
@@ -54,11 +65,15 @@ type ComposerKind = 'reply' | 'note'
 /** `at`: the cursor, as an index of the text. */
 export type Draft = { readonly kind: ComposerKind; readonly text: string; readonly at: number }
 
-/** A reply or note on its way. It has one idempotency key for its life, so that nothing is sent twice. */
+/**
+ * A reply, note or template on its way. It has one idempotency key for its life, so that nothing is sent twice. `text`
+ * is what is shown of it.
+ */
 export type Send = {
   readonly key: string
-  readonly kind: ComposerKind
+  readonly kind: ComposerKind | 'template'
   readonly text: string
+  readonly input: Readonly<Record<string, unknown>>
   readonly status: 'sending' | 'failed' | 'unknown'
   readonly problem?: string
 }
@@ -69,7 +84,35 @@ type Thread = {
   /** Oldest first. */
   readonly messages: readonly ThreadMessage[]
   readonly isLoading: boolean
-  /** Lines scrolled up from the end. */
+  /** The message under the cursor, as an index; undefined at the composer, below the last. */
+  readonly at: number | undefined
+  /** Lines scrolled up from the message under the cursor, or from the end. */
+  readonly scrolled: number
+}
+
+/** A variable of a template. `path`: where its value stands in the input of a send. */
+export type FormField = {
+  readonly path: readonly (string | number)[]
+  readonly label: string
+  readonly sample: string
+  readonly text: string
+}
+
+/** A template that is filled in for the open conversation. `rehearsed`: what a dry run of the send answered. */
+export type TemplateForm = {
+  readonly name: string
+  readonly body: string
+  readonly example: Readonly<Record<string, unknown>>
+  readonly fields: readonly FormField[]
+  readonly at: number
+  readonly rehearsed?: { readonly preview: string } | undefined
+  readonly problem?: string | undefined
+}
+
+/** What a command printed. */
+export type Pager = {
+  readonly title: string
+  readonly lines: readonly string[]
   readonly scrolled: number
 }
 
@@ -83,6 +126,8 @@ export type Prompt = {
   readonly choices: readonly Choice[]
   /** Runs when Enter is pressed without a choice. */
   readonly submit?: (text: string) => void
+  /** Runs when it is left without one. */
+  readonly cancel?: (text: string) => void
 }
 
 export type InboxState = {
@@ -91,15 +136,18 @@ export type InboxState = {
     readonly name: string
     readonly workspace: string
     readonly test: boolean
+    readonly hidesPhones: boolean
   }
   readonly scopes: readonly string[]
   readonly zone: string
   /** The server's time ahead of this machine's, in milliseconds. */
-  readonly clockOffset: number
+  clockOffset: number
   view: number
   search: string
   rows: readonly Conversation[]
   total: number | undefined
+  /** Rows of the views, as they were counted last. */
+  counts: readonly (number | undefined)[]
   cursor: string | null
   isLoading: boolean
   selected: string | undefined
@@ -115,16 +163,24 @@ export type InboxState = {
     }
   }
   thread: Thread | undefined
-  focus: 'list' | 'thread' | 'composer' | 'prompt' | 'help'
+  focus: 'list' | 'thread' | 'composer' | 'prompt' | 'form' | 'pager' | 'help'
   prompt: Prompt | undefined
+  form: TemplateForm | undefined
+  pager: Pager | undefined
   readonly drafts: Map<string, Draft>
   readonly sends: Map<string, readonly Send[]>
   /** Whether Control-S asks before a reply is sent, and whether it has asked. */
   asksBeforeSending: boolean
   isAsking: boolean
+  /** Who else has answered a conversation since its draft was begun. */
+  readonly answeredBy: Map<string, string>
+  /** Until when the server takes no more calls, in milliseconds of this machine. */
+  limitedUntil: number | undefined
   /** Undefined while connected; else since when the stream of events is lost. */
   lostAt: number | undefined
   notice: string | undefined
+  /** The address of a file, to open or copy. */
+  link: string | undefined
   /** A problem that nothing here mends, such as a revoked key. */
   fatal: string | undefined
 }
@@ -138,6 +194,7 @@ export const createState = (
   search: '',
   rows: [],
   total: undefined,
+  counts: [],
   cursor: null,
   isLoading: true,
   selected: undefined,
@@ -146,12 +203,17 @@ export const createState = (
   thread: undefined,
   focus: 'list',
   prompt: undefined,
+  form: undefined,
+  pager: undefined,
   drafts: new Map(drafts),
   sends: new Map(),
   asksBeforeSending: true,
   isAsking: false,
+  answeredBy: new Map(),
+  limitedUntil: undefined,
   lostAt: undefined,
   notice: undefined,
+  link: undefined,
   fatal: undefined,
 })
 

@@ -2,7 +2,17 @@ import { paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 import { drawMessage } from '../thread.ts'
 import { describeWindow, fit } from './list-pane.ts'
-import { type Conversation, getDraft, type InboxState, type Send, takesReply, timeNow } from './state.ts'
+import { questionBeforeSend } from './compose.ts'
+import {
+  type Conversation,
+  getDraft,
+  type InboxState,
+  type Send,
+  takesReply,
+  type TemplateForm,
+  timeNow,
+} from './state.ts'
+import { previewBody } from './templates.ts'
 
 const clean = (text: string | null | undefined): string => escapeControlCharacters(text ?? '')
 
@@ -47,15 +57,43 @@ const drawComposer = (state: InboxState, style: TerminalStyle): string[] => {
   const draft = getDraft(state)
   if (!thread || (focus !== 'composer' && draft.text === '')) return []
   const shut = draft.kind === 'reply' && !takesReply(thread.conversation)
-  const label = `${draft.kind}${shut ? ' (cannot be sent now)' : ''}`
+  const label = `${draft.kind}${shut ? ' (cannot be sent now; ^T sends a template)' : ''}`
   const lines = drawDraft(draft.text, focus === 'composer' ? draft.at : draft.text.length, style.width)
   const shown = lines.slice(-MAX_COMPOSER_LINES)
-  const name = clean(thread.conversation.contact?.name ?? thread.conversation.contact?.phone)
-  const question = state.isAsking ? [`Send this to ${name}? Enter or ^S sends, Esc does not.`] : []
+  const asked = state.isAsking ? questionBeforeSend(state) : undefined
+  const question =
+    asked === undefined ? [] : wrap(`${clean(asked)} Enter or ^S sends, Esc does not.`, style.width)
   return [
     paint(style, 'dim', fit(`── ${label} `.padEnd(style.width, '─'), style.width)),
     ...shown.map((line) => fit(line, style.width)),
     ...question.map((line) => paint(style, 'yellow', fit(line, style.width))),
+  ]
+}
+
+/** Draws the values of a template, and what the customer will read. */
+const drawForm = (form: TemplateForm, style: TerminalStyle): string[] => {
+  const { width } = style
+  const fields = form.fields.map(({ label, text, sample }, i) => {
+    const isHere = i === form.at && !form.rehearsed
+    const value = `${clean(text)}${isHere ? '▏' : ''}${text === '' ? `  such as ${clean(sample)}` : ''}`
+    return `${isHere ? '▌' : ' '} ${clean(label)}: ${value}`
+  })
+  const from = Math.max(0, form.at - MAX_COMPOSER_LINES + 2)
+  const preview = form.rehearsed?.preview ?? previewBody(form)
+  const hint = form.rehearsed ? 'Send this? Enter or ^S sends, Esc does not.' : undefined
+  return [
+    paint(style, 'dim', fit(`── template ${clean(form.name)} `.padEnd(width, '─'), width)),
+    ...fields.slice(from, from + MAX_COMPOSER_LINES - 1).map((line) => fit(line, width)),
+    ...preview
+      .split('\n')
+      .flatMap((line) => wrap(clean(line), width - 2))
+      .slice(0, MAX_COMPOSER_LINES)
+      .map((line) => fit(`│ ${line}`, width)),
+    ...[form.problem, hint].flatMap((line) =>
+      line === undefined
+        ? []
+        : wrap(clean(line), width).map((part) => paint(style, 'yellow', fit(part, width))),
+    ),
   ]
 }
 
@@ -68,13 +106,21 @@ export const drawThreadPane = (state: InboxState, height: number, style: Termina
   const head = describeConversation(thread.conversation, state).map((line, i) =>
     i === 0 ? paint(style, 'bold', fit(line, width)) : fit(line, width),
   )
-  const composer = drawComposer(state, style)
+  const composer = state.form ? drawForm(state.form, style) : drawComposer(state, style)
   const room = Math.max(1, height - head.length - 1 - composer.length)
   const plain = { ...style, color: false }
-  const messages = thread.messages.flatMap((message) => [...drawMessage(message, plain), ''])
+  const inner = { ...plain, width: width - 1 }
+  const drawn = thread.messages.map((message, i) =>
+    [...drawMessage(message, inner), ''].map(
+      (line) => `${i === thread.at && line !== '' ? '▌' : ' '}${line}`,
+    ),
+  )
+  const messages = drawn.flat()
   const sends = (state.sends.get(thread.id) ?? []).flatMap((send) => [...drawSend(send, plain), ''])
   const lines = thread.isLoading ? ['Loading …'] : [...messages, ...sends].slice(0, -1)
-  const scrolled = Math.min(thread.scrolled, Math.max(0, lines.length - room))
+  // The end of the message under the cursor is at the bottom, unless it was scrolled from there.
+  const below = thread.at === undefined ? 0 : lines.length + 1 - drawn.slice(0, thread.at + 1).flat().length
+  const scrolled = Math.max(0, Math.min(below + thread.scrolled, lines.length - room))
   const end = lines.length - scrolled
   const shown = lines.slice(Math.max(0, end - room), end)
   const body = [...shown, ...Array.from({ length: room - shown.length }, () => '')]

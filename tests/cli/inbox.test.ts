@@ -35,12 +35,13 @@ const openInbox = async (
 ) => {
   const io = { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} }
   const calls: Promise<unknown>[] = []
+  const copied: string[] = []
   let watcher: (() => void) | undefined
   const api = wrap(createApi(io, { url: server.url, key: owner.key, version: '0' }))
   const inbox: Inbox = {
     state: createState(
       {
-        me: { staffId: owner.staffId, name: 'Mara', workspace: 'Demo', test: false },
+        me: { staffId: owner.staffId, name: 'Mara', workspace: 'Demo', test: false, hidesPhones: false },
         scopes: ['mcp:read', 'inbox:write', 'messaging:write'],
         zone: 'UTC',
         clockOffset: 0,
@@ -57,7 +58,11 @@ const openInbox = async (
     approvalsChanged: () => {},
     loads: 0,
     threadLoads: 0,
+    copy: (text) => void copied.push(text),
+    runCommand: async (words) => ({ printed: words.join(' '), exitCode: 0 }),
     timer: undefined,
+    limitTimer: undefined,
+    countedAt: Infinity,
   }
   /** Waits until no call is under way, and none follows from those. */
   const settle = async (): Promise<void> => {
@@ -67,7 +72,7 @@ const openInbox = async (
     }
   }
   const press = async (input: string, key: Key = noKey): Promise<void> => {
-    pressKey(inbox, input, key, { quit: () => {}, height: 24 })
+    pressKey(inbox, input, key, { quit: () => {}, suspend: () => {}, height: 24 })
     await settle()
   }
   const screen = (width = 120, height = 24): string =>
@@ -78,7 +83,7 @@ const openInbox = async (
       watcher = () => isWanted() && resolve()
     })
   await loadList(inbox)
-  return { inbox, press, screen, until }
+  return { inbox, press, screen, until, copied }
 }
 
 everyDatabase('wcrm inbox', (server) => {
@@ -267,7 +272,7 @@ it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () =
     fc.property(text, text, size, fc.boolean(), (name, words, [width, height], isOpen) => {
       const state = createState(
         {
-          me: { staffId: '1', name: 'Mara', workspace: 'Demo', test: false },
+          me: { staffId: '1', name: 'Mara', workspace: 'Demo', test: false, hidesPhones: false },
           scopes: [],
           zone: 'UTC',
           clockOffset: 0,
@@ -278,7 +283,7 @@ it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () =
         id: '1',
         state: 'open' as const,
         contact: { id: '1', name, phone: '15550100042' },
-        channel: { name: words, type: 'chatapp' },
+        channel: { id: '1', name: words, type: 'chatapp' },
         assignee: null,
         tags: [{ name: words }],
         unread_count: 1,
@@ -290,7 +295,7 @@ it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () =
       Object.assign(state, { rows: [conversation], selected: '1', isLoading: false, notice: words })
       if (isOpen) {
         state.focus = 'composer'
-        state.thread = { id: '1', conversation, messages: [], isLoading: false, scrolled: 0 }
+        state.thread = { id: '1', conversation, messages: [], isLoading: false, at: undefined, scrolled: 0 }
         state.drafts.set('1', { kind: 'reply', text: words, at: 0 })
       }
       const lines = drawScreen(state, { width, height, color: false })
