@@ -1,7 +1,7 @@
 import { Text, useApp, useInput, usePaste, useWindowSize } from 'ink'
 import { createElement as h, type ReactNode, useEffect, useState } from 'react'
 import type { Inbox } from './data.ts'
-import { pasteText, pressKey } from './keys.ts'
+import { pasteText, pressKeys } from './keys.ts'
 import { drawScreen } from './screen.ts'
 
 /** Times on the screen move on without a key; the seconds of a rate limit do so each second. */
@@ -43,7 +43,7 @@ export const InboxApp = ({
     }
   }, [subscribe, inbox])
   const suspend = (): void => void suspendTerminal(stopProcess)
-  useInput((input, key) => pressKey(inbox, input, key, { quit, suspend, height: rows }))
+  useInput((input, key) => pressKeys(inbox, input, key, { quit, suspend, height: rows }))
   usePaste((text) => pasteText(inbox, text))
   const lines = drawScreen(inbox.state, { width: columns, height: rows, color })
   return h(Text, { wrap: 'truncate' }, lines.join('\n'))

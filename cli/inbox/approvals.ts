@@ -5,11 +5,14 @@ import { escapeControlCharacters } from '../text.ts'
 import { ask } from './changes.ts'
 import { type Inbox, notify, reportFailure } from './data.ts'
 import { fit } from './list-pane.ts'
+import { drawMessage, type ThreadMessage } from '../thread.ts'
 import { type Approval, type InboxState, timeNow } from './state.ts'
 
 // What AI agents want to do and a person decides.
 
 const PAGE_SIZE = 50
+/** Messages beside what is decided on. */
+const MESSAGES_SHOWN = 20
 
 /** Reads the calls that wait for a decision, and what a person decides on of the one under the cursor. */
 export const loadApprovals = async (inbox: Inbox): Promise<void> => {
@@ -35,8 +38,15 @@ const loadSummary = async (inbox: Inbox): Promise<void> => {
     const { value } = await api('approvals_get', { approval_id: id })
     const { summary, input } = value as { summary: string[]; input: Record<string, unknown> | null }
     const text = typeof input?.['text'] === 'string' ? input['text'] : undefined
+    const conversation = input?.['conversation_id']
+    const messages =
+      typeof conversation === 'string'
+        ? ((await api('inbox_list_messages', { conversation_id: conversation, limit: MESSAGES_SHOWN })).value[
+            'data'
+          ] as ThreadMessage[])
+        : []
     if (state.approvals.rows[state.approvals.at]?.id === id)
-      state.approvals = { ...state.approvals, shown: { id, summary, text } }
+      state.approvals = { ...state.approvals, shown: { id, summary, text, messages: messages.toReversed() } }
     inbox.changed()
   } catch (error) {
     reportFailure(inbox, error)
@@ -107,6 +117,15 @@ const drawRow = (row: Approval, isSelected: boolean, state: InboxState, style: T
     `${mark}${fit(`${who}: ${escapeControlCharacters(row.reason ?? 'no reason given')}`, style.width - 2)}`,
   ]
   return isSelected ? lines.map((line) => paint(style, 'inverse', line)) : lines
+}
+
+/** Draws the end of the conversation that the approval under the cursor is about. */
+export const drawApprovalThread = (state: InboxState, height: number, style: TerminalStyle): string[] => {
+  const { rows, at, shown } = state.approvals
+  const messages = rows[at] && shown?.id === rows[at].id ? shown.messages : []
+  const lines = messages.flatMap((message) => [...drawMessage(message, { ...style, color: false }), ''])
+  const end = lines.slice(-height - 1, -1)
+  return Array.from({ length: height }, (_, i) => fit(end[i] ?? '', style.width))
 }
 
 /** Draws what waits on top, and whole what is decided on below it. */

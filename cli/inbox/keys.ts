@@ -286,6 +286,54 @@ export const pressKey = (inbox: Inbox, input: string, key: Key, context: KeyCont
   return (state.focus === 'thread' ? pressInThread : pressInList)(inbox, input, key, context)
 }
 
+const NO_KEY: Key = {
+  upArrow: false,
+  downArrow: false,
+  leftArrow: false,
+  rightArrow: false,
+  pageDown: false,
+  pageUp: false,
+  home: false,
+  end: false,
+  return: false,
+  escape: false,
+  ctrl: false,
+  shift: false,
+  tab: false,
+  backspace: false,
+  delete: false,
+  meta: false,
+  super: false,
+  hyper: false,
+  capsLock: false,
+  numLock: false,
+}
+
+/** Returns the key of a character that arrived among others. */
+const readCharacter = (character: string): { input: string; key: Key } => {
+  const code = character.codePointAt(0)!
+  if (character === '\r') return { input: '', key: { ...NO_KEY, return: true } }
+  if (character === '\t') return { input: '', key: { ...NO_KEY, tab: true } }
+  if (character === '\b' || code === 127) return { input: '', key: { ...NO_KEY, backspace: true } }
+  if (code === 27) return { input: '', key: { ...NO_KEY, escape: true } }
+  if (code >= 1 && code <= 26)
+    return { input: String.fromCodePoint(code + 96), key: { ...NO_KEY, ctrl: true } }
+  return { input: character, key: NO_KEY }
+}
+
+/** Acts on what a terminal delivers at once: a key, or several that were typed fast or came over a slow line. */
+export const pressKeys = (inbox: Inbox, input: string, key: Key, context: KeyContext): void => {
+  const characters = Array.from(
+    new Intl.Segmenter().segment(input.replaceAll('\r\n', '\r')),
+    (s) => s.segment,
+  )
+  if (key.ctrl || key.meta || characters.length < 2) return pressKey(inbox, input, key, context)
+  for (const character of characters) {
+    const one = readCharacter(character)
+    pressKey(inbox, one.input, one.key, context)
+  }
+}
+
 /** Takes pasted text, where text is written. */
 export const pasteText = (inbox: Inbox, text: string): void => {
   const { state } = inbox

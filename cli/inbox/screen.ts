@@ -1,6 +1,6 @@
 import { formatTime, measure, paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
-import { drawApprovals } from './approvals.ts'
+import { drawApprovals, drawApprovalThread } from './approvals.ts'
 import { matchChoices } from './changes.ts'
 import { help } from './keys.ts'
 import { drawList, fit } from './list-pane.ts'
@@ -148,7 +148,16 @@ const drawBody = (state: InboxState, height: number, style: TerminalStyle): stri
   const isListShown = state.focus === 'list' || (state.focus === 'prompt' && !state.thread)
   if (state.focus === 'help') return drawHelp(height, width)
   if (state.pager) return drawPager(state.pager, height, width)
-  if (showsApprovals(state)) return drawApprovals(state, height, style)
+  if (showsApprovals(state)) {
+    if (width < TWO_PANES_WIDTH) return drawApprovals(state, height, style)
+    const half = Math.floor(width * 0.55)
+    const beside = { ...style, width: width - half - 1 }
+    return join(
+      [drawApprovals(state, height, { ...style, width: half }), drawApprovalThread(state, height, beside)],
+      height,
+      style,
+    )
+  }
   if (width < TWO_PANES_WIDTH)
     return isListShown ? drawList(state, height, style) : drawThreadPane(state, height, style)
   const isWide = width >= THREE_PANES_WIDTH

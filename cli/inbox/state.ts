@@ -160,6 +160,7 @@ export type InboxState = {
       readonly id: string
       readonly summary: readonly string[]
       readonly text?: string | undefined
+      readonly messages: readonly ThreadMessage[]
     }
   }
   thread: Thread | undefined

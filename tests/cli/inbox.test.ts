@@ -1,24 +1,17 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
 import { it } from 'node:test'
-import fc from 'fast-check'
 import type { Key } from 'ink'
-import stringWidth from 'string-width'
 import { type Api, createApi } from '../../cli/inbox/api.ts'
 import { type Inbox, loadList, takeEvent } from '../../cli/inbox/data.ts'
-import { readDrafts, writeDrafts } from '../../cli/inbox/drafts.ts'
-import { pasteText, pressKey } from '../../cli/inbox/keys.ts'
+import { pasteText, pressKey, pressKeys } from '../../cli/inbox/keys.ts'
 import { drawScreen } from '../../cli/inbox/screen.ts'
-import { createState, type Draft, emptyDraft, getDraft } from '../../cli/inbox/state.ts'
+import { createState, emptyDraft, getDraft } from '../../cli/inbox/state.ts'
 import { cliError } from '../../cli/error.ts'
-import { runCommandLine } from '../../cli/main.ts'
 import { createAgentScene } from '../approvals/scene.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
+import { insertSandboxTemplates } from '../messaging/send-template.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 
 const noKey = new Proxy({} as Key, { get: () => false })
@@ -31,7 +24,11 @@ type Owner = { key: string; staffId: string }
 const openInbox = async (
   server: TestServer,
   workspace: TestWorkspace,
-  { owner = workspace.owner, wrap = (api) => api }: { owner?: Owner; wrap?: (api: Api) => Api } = {},
+  {
+    owner = workspace.owner,
+    wrap = (api) => api,
+    scopes = ['mcp:read', 'inbox:write', 'messaging:write'],
+  }: { owner?: Owner; wrap?: (api: Api) => Api; scopes?: string[] } = {},
 ) => {
   const io = { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} }
   const calls: Promise<unknown>[] = []
@@ -42,7 +39,7 @@ const openInbox = async (
     state: createState(
       {
         me: { staffId: owner.staffId, name: 'Mara', workspace: 'Demo', test: false, hidesPhones: false },
-        scopes: ['mcp:read', 'inbox:write', 'messaging:write'],
+        scopes,
         zone: 'UTC',
         clockOffset: 0,
       },
@@ -224,6 +221,115 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /Nothing waits for a decision\./)
   })
 
+  it('a template is filled in with a preview, checked, and sent; what was written is kept', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    await insertSandboxTemplates(server(), workspace, {})
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    for (const key of ['return', 'return'] as const) await press('', named(key))
+    await press('Too late')
+    await press('t', named('ctrl'))
+    assert.match(screen(), /▌ order_update {2}en_US/)
+    await press('', named('return'))
+    await press('Ada')
+    assert.match(screen(), /│ Hello Ada, your order \{\{2\}\} is on its way\./)
+    await press('s', named('ctrl'))
+    assert.match(screen(), /\{\{2\}\} has no value yet/)
+    await press('17')
+    await press('s', named('ctrl'))
+    assert.match(screen(), /Hello Ada, your order 17 is on its way\.[^]*Send this\?/)
+    assert.deepEqual(await sandbox.sent(phone), [])
+    await press('s', named('ctrl'))
+    assert.equal((await sandbox.sent(phone)).length, 1)
+    assert.match(screen(), /\[template order_update\]/)
+    assert.equal(getDraft(inbox.state).text, 'Too late')
+  })
+
+  it('a saved reply is filled in, and what the customer lacks is named', async () => {
+    const { workspace } = await createScene()
+    const run = doAs(server(), workspace.owner.key)
+    const create = (code: string, text: string) =>
+      run('messaging_create_quick_message', { code, title: code, type: 'TEXT', text, visibility: 'company' })
+    await create('greet', 'Hello {{contact.name}}!')
+    await run('crm_create_custom_field', { key: 'city', label: 'City', type: 'text' })
+    await create('city', 'Is {{contact.city}} right?')
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    for (const key of ['return', 'return'] as const) await press('', named(key))
+    await press('/')
+    for (const letter of 'gre') await press(letter)
+    assert.match(screen(), /▌ \/greet {2}greet {2}Hello Ada!/)
+    await press('', named('return'))
+    assert.equal(getDraft(inbox.state).text, 'Hello Ada!')
+    await press('u', named('ctrl'))
+    for (const letter of '/city') await press(letter)
+    assert.match(screen(), /\(no \{\{contact\.city\}\}\)/)
+    await press('', named('return'))
+    assert.match(inbox.state.notice!, /no value for \{\{contact\.city\}\}/)
+    await press('s', named('ctrl'))
+    assert.match(screen(), /There is a \{\{placeholder\}\} in it\./)
+  })
+
+  it('reminders, commands, copies, and several keys that arrive at once', async () => {
+    const { workspace } = await createScene()
+    const { inbox, press, screen, copied } = await openInbox(server(), workspace)
+    const context = { quit: () => {}, suspend: () => {}, height: 24 }
+    await press('r')
+    assert.match(screen(), /tomorrow 9:00/)
+    await press('yesterday')
+    await press('', named('return'))
+    assert.match(inbox.state.notice!, /no time to come/)
+    await press('r')
+    await press('+90m')
+    await press('', named('return'))
+    assert.match(inbox.state.notice!, /^Reminder at /)
+    assert.ok(inbox.state.rows[0]!.reminder_at)
+    pressKeys(inbox, ':contacts "a b"\r', noKey, context)
+    await press('', noKey)
+    assert.match(screen(), /wcrm contacts a b/)
+    await press('', named('escape'))
+    pressKeys(inbox, ':serve\r', noKey, context)
+    assert.match(inbox.state.notice!, /terminal of its own/)
+    await press('y')
+    await press('', named('return'))
+    await press('k')
+    await press('y')
+    assert.deepEqual(copied, [inbox.state.rows[0]!.contact!.phone, 'Where is my order?'])
+  })
+
+  it('a colleague who was faster, a limit, a revoked key and a key that only reads are told', async () => {
+    const { workspace, sandbox, phone } = await createScene()
+    let problem: { status: number; retryAfter?: number } | undefined
+    const { inbox, press, screen } = await openInbox(server(), workspace, {
+      wrap:
+        (api) =>
+        async (...call) => {
+          if (!problem) return await api(...call)
+          const { status, retryAfter } = problem
+          const error = cliError(7, { type: 'about:blank', title: 'No', status, code: 'no', detail: 'No.' })
+          throw Object.assign(error, { retryAfter })
+        },
+    })
+    for (const key of ['return', 'return'] as const) await press('', named(key))
+    await press('!')
+    inbox.state.asksBeforeSending = false
+    const conversation_id = inbox.state.thread!.id
+    const actor = { staff: { id: '0' }, agent: false }
+    takeEvent(inbox, { type: 'message.sent/1', data: { message: { conversation_id }, actor } })
+    await press('s', named('ctrl'))
+    assert.match(screen(), /A colleague has replied since you began\. Send this to Ada\?/)
+    assert.deepEqual(await sandbox.sent(phone), [])
+    for (const _ of [1, 2]) await press('', named('escape'))
+    problem = { status: 429, retryAfter: 30 }
+    await press('m')
+    assert.match(screen(160), /rate limited, \d+ s/)
+    clearTimeout(inbox.limitTimer)
+    problem = { status: 401 }
+    await press('m')
+    assert.match(screen(), /No: No\. q leaves\./)
+    const reader = await openInbox(server(), workspace, { scopes: ['mcp:read'] })
+    assert.match(reader.screen(160), /read only/)
+    assert.doesNotMatch(reader.screen(), /claim/)
+  })
+
   it('events read the list again, and the cursor stays on its conversation', async () => {
     const { workspace, sandbox } = await createScene()
     const { inbox, press, until } = await openInbox(server(), workspace)
@@ -234,73 +340,4 @@ everyDatabase('wcrm inbox', (server) => {
     await until(() => inbox.state.rows.length === 2)
     assert.equal(inbox.state.selected, selected)
   })
-})
-
-it('wcrm inbox: without a terminal exits with 2', async () => {
-  const stderr = new PassThrough()
-  const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr, env: {} }
-  assert.equal(await runCommandLine(['inbox'], io), 2)
-  assert.match((await stderr.end().toArray()).join(''), /needs a terminal/)
-})
-
-it('wcrm inbox: drafts are kept for their owner alone, whatever the file holds', () => {
-  const home = mkdtempSync(join(tmpdir(), 'wcrm-inbox-'))
-  try {
-    const env = { XDG_CONFIG_HOME: home }
-    const draft: Draft = { kind: 'note', text: 'Grüße\n漢', at: 3 }
-    writeDrafts(
-      env,
-      'a',
-      new Map([
-        ['7', draft],
-        ['8', emptyDraft],
-      ]),
-    )
-    writeDrafts(env, 'b', new Map([['7', { ...draft, text: 'other' }]]))
-    assert.deepEqual(readDrafts(env, 'a'), new Map([['7', draft]]))
-    assert.equal(statSync(join(home, 'wcrm', 'drafts.json')).mode & 0o077, 0)
-    assert.deepEqual(readDrafts({ XDG_CONFIG_HOME: '/nonexistent' }, 'a'), new Map())
-  } finally {
-    rmSync(home, { recursive: true })
-  }
-})
-
-it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () => {
-  const text = fc.string({ unit: 'grapheme', maxLength: 60 })
-  const size = fc.tuple(fc.integer({ min: 60, max: 200 }), fc.integer({ min: 15, max: 50 }))
-  fc.assert(
-    fc.property(text, text, size, fc.boolean(), (name, words, [width, height], isOpen) => {
-      const state = createState(
-        {
-          me: { staffId: '1', name: 'Mara', workspace: 'Demo', test: false, hidesPhones: false },
-          scopes: [],
-          zone: 'UTC',
-          clockOffset: 0,
-        },
-        new Map(),
-      )
-      const conversation = {
-        id: '1',
-        state: 'open' as const,
-        contact: { id: '1', name, phone: '15550100042' },
-        channel: { id: '1', name: words, type: 'chatapp' },
-        assignee: null,
-        tags: [{ name: words }],
-        unread_count: 1,
-        waiting_since: '2026-10-01T09:30:00.000Z',
-        sla: { status: 'breached' },
-        window: { applies: true, open: true, closes_at: '2026-10-01T10:30:00.000Z' },
-        last_message: { text: words, type: 'TEXT', direction: 'inbound', status: 'received' },
-      }
-      Object.assign(state, { rows: [conversation], selected: '1', isLoading: false, notice: words })
-      if (isOpen) {
-        state.focus = 'composer'
-        state.thread = { id: '1', conversation, messages: [], isLoading: false, at: undefined, scrolled: 0 }
-        state.drafts.set('1', { kind: 'reply', text: words, at: 0 })
-      }
-      const lines = drawScreen(state, { width, height, color: false })
-      assert.equal(lines.length, height)
-      for (const line of lines) assert.ok(stringWidth(line) <= width, JSON.stringify(line))
-    }),
-  )
 })
