@@ -12,6 +12,7 @@ import { dryRun } from './dry-run.ts'
 import { isDiskFullError, noteDiskFull } from './disk-full.ts'
 import { execute, refuse } from './execute.ts'
 import type { LocalHandler } from './handler.ts'
+import { logCall } from './log-call.ts'
 import { type FieldError, Problem } from './problem.ts'
 import { type CallResponse, toProblemResult } from './respond.ts'
 import { authenticate } from './steps/authenticate.ts'
@@ -96,7 +97,9 @@ export const perform = async (app: App, request: CallRequest): Promise<CallRespo
   const response = await respond(app, call, headers, progress)
   const operation = call.operation?.name ?? 'unknown'
   app.metrics.calls.inc({ operation, door: call.transport, code: response.problem?.code ?? 'ok' })
-  app.metrics.duration.observe({ operation }, (performance.now() - startedAt) / 1000)
+  const ms = performance.now() - startedAt
+  app.metrics.duration.observe({ operation }, ms / 1000)
+  logCall(app, call, response, { actor: progress.actor, dryRun: progress.dryRun, ms })
   return response
 }
 
