@@ -33,6 +33,12 @@ export const SendTemplate = z.strictObject({
   language: z.string().min(1).max(20).describe('Language code, such as `en_US`.'),
   header: Fill.optional().describe('Values of the header.'),
   body: BodyFill.optional().describe("Values of the body's variables, in order."),
+  variables: z
+    .record(z.string().max(100), z.string().min(1).max(1024))
+    .optional()
+    .describe(
+      'The same by name, in place of `body`: `{"first_name": "Ada"}`, or `{"1": "Ada"}` for `{{1}}`.',
+    ),
   buttons: ButtonFill.optional().describe('Values of buttons that have a variable.'),
   offer_expires_at: z.iso.datetime({ offset: true }).optional().describe('When a limited-time offer ends.'),
   cards: z

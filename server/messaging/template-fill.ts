@@ -1,4 +1,4 @@
-import type { FieldError } from '../core/problem.ts'
+import { type FieldError, toPointer } from '../core/problem.ts'
 import { fillVariables, textParameter, listVariables } from '../templates/variables.ts'
 import { parseTemplateParts, templateBodyText, type TemplateParts } from './template-components.ts'
 import { fillButtons, isUnsupportedButton } from './template-fill-buttons.ts'
@@ -13,7 +13,7 @@ import {
 } from './template-values.ts'
 import { fillHeader } from './template-fill-header.ts'
 
-type PartValues = Pick<TemplateValues, 'header' | 'body' | 'buttons'>
+type PartValues = Pick<TemplateValues, 'header' | 'buttons'> & { body?: readonly string[] | undefined }
 
 /**
  * The provider's `components` and the body as the customer will read it; or all that is wrong with the
@@ -44,14 +44,56 @@ export const fillTemplate = (
   const found: FieldError[] = []
   const errors = collectValueErrors(found)
   const text = templateBodyText(category, parts.body)
+  const body = orderVariables(text, values, errors)
+  if (!body) return { errors: found }
   const built = [
-    ...fillParts(parts, text, values, errors, category === 'AUTHENTICATION'),
+    ...fillParts(parts, text, { ...values, body }, errors, category === 'AUTHENTICATION'),
     ...fillOffer(parts, values.offer_expires_at, now, errors),
     ...fillCards(parts, values.cards, errors),
   ]
   return found.length > 0
-    ? { errors: found }
-    : { components: built, preview: fillVariables(text, listVariables(text), values.body ?? []) }
+    ? { errors: values.variables ? found.map((error) => pointToName(text, error)) : found }
+    : { components: built, preview: fillVariables(text, listVariables(text), body) }
+}
+
+/** Points an error at a value by its name, where values are given so. */
+const pointToName = (text: string, error: FieldError): FieldError => {
+  const [, index] = /^#\/template\/body\/(\d+)$/.exec(error.pointer ?? '') ?? []
+  return index === undefined
+    ? error
+    : { ...error, pointer: toPointer(['template', 'variables', listVariables(text)[Number(index)]!]) }
+}
+
+/** Returns the values of the text in its order, however they are given; undefined when they do not fit. */
+const orderVariables = (
+  text: string,
+  { body = [], variables }: TemplateValues,
+  errors: ValueErrors,
+): readonly string[] | undefined => {
+  if (!variables) return body
+  const names = listVariables(text)
+  const expected = names.length === 0 ? 'no variables' : `the variables ${names.join(', ')}`
+  if (body.length > 0)
+    errors.add(['variables'], 'ambiguous', 'cannot be combined with body', 'Send only one of them.')
+  const unknown = Object.keys(variables).filter((name) => !names.includes(name))
+  const missing = names.filter((name) => !Object.hasOwn(variables, name))
+  for (const name of unknown)
+    errors.add(
+      ['variables', name],
+      'unknown_field',
+      `is not in the template: the text has ${expected}`,
+      'Leave it out, or correct its name.',
+    )
+  for (const name of missing)
+    errors.add(
+      ['variables', name],
+      'required',
+      `is missing: the text has ${expected}`,
+      'Send a value for each variable.',
+    )
+  return body.length > 0 || unknown.length > 0 || missing.length > 0
+    ? undefined
+    : names.map((name) => variables[name]!)
 }
 
 /**

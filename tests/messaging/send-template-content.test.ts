@@ -183,6 +183,34 @@ everyDatabase('Sending templates: content', (server) => {
     assert.deepEqual(await sandbox.sent(phone), [])
   })
 
+  it('values of the text can be given by name', async () => {
+    const named = 'Hello {{first_name}}, your code {{code}} is here.'
+    const { send, sandbox, phone } = await createTemplateScene(server(), [
+      {},
+      { name: 'named', components: [{ type: 'BODY', text: named }] },
+    ])
+    const { body: _, ...positional } = ORDER_UPDATE
+    const template = { name: 'named', language: 'en_US' }
+    const variables = { code: '17', first_name: 'Ada' }
+    const sent = await send({ template: { ...template, variables } })
+    assert.deepEqual([sent.status, sent.body.preview], [201, 'Hello Ada, your code 17 is here.'])
+    const second = await send({ template: { ...positional, variables: { 2: '18', 1: 'Bo' } } })
+    assert.deepEqual([second.status, second.body.preview], [201, 'Hello Bo, your order 18 is on its way.'])
+    for (const [given, errors] of [
+      [{ variables: { code: '17' } }, ['#/template/variables/first_name required']],
+      [{ variables: { ...variables, last_name: 'x' } }, ['#/template/variables/last_name unknown_field']],
+      [{ variables: { ...variables, code: 'a\nb' } }, ['#/template/variables/code line_break']],
+      [{ variables, body: ['Ada', '17'] }, ['#/template/variables ambiguous']],
+    ] as const)
+      assert.deepEqual(summarizeReply(await send({ template: { ...template, ...given } })), [
+        400,
+        'invalid_input',
+        'template_values',
+        ...errors,
+      ])
+    assert.equal((await sandbox.sent(phone)).length, 2)
+  })
+
   it('the provider accepts the components of every kind of template', async () => {
     const { send, sandbox, phone } = await createTemplateScene(server(), TEMPLATES)
     for (const values of TEMPLATE_VALUES) {
