@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ErrorCode } from './errors.ts'
 import type { EventTypeId } from './events.ts'
+import { Plan } from './plan.ts'
 
 export type Scope =
   | 'mcp:read'
@@ -212,6 +213,10 @@ export const getOutputSchema = (op: Operation): Fields =>
         dry_run: z.literal(true).optional().describe('Present on a dry run: nothing was changed.'),
       })
     : op.output
+
+/** The same with what a dry run answers that was asked for its plan. */
+export const getPlannedSchema = (op: Operation): Fields =>
+  op.dryRun ? getOutputSchema(op).extend({ plan: Plan.optional() }) : getOutputSchema(op)
 
 /** A REST route with its fields sorted by where they are sent. */
 export type Route = {

@@ -111,6 +111,7 @@ export const reasons = {
   ),
   contact_budget: of('rate_limited', "The AI agent's key has seen as many contacts today as it may."),
   phone_budget: of('rate_limited', "Phone numbers are hidden, and the day's different numbers are used up."),
+  plan_changed: of('conflict', 'The call would do something else now than its plan says; `plan` shows what.'),
   phone_hidden: of('forbidden', 'Phone numbers are hidden from the staff member.'),
   phone_required: of('conflict', 'This can only be sent to a phone number.'),
   placeholder_empty: of('conflict', 'The contact has no value for a placeholder.'),

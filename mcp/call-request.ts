@@ -64,14 +64,20 @@ export const toCallRequest = (
 ) => {
   const input = view?.input ?? args
   const { idempotency_key: given, ...rest } = input
-  const { reason, ...others } = rest
-  const takesReason = !('reason' in op.input.shape) && op.dryRun
-  if (takesReason && reason !== undefined && typeof reason !== 'string')
+  const { reason, plan } = rest
+  // Not fields of the operation, unless it has them: why an agent makes the call, and what it must do.
+  const besides = Object.entries({ reason, plan })
+    .filter(([name, text]) => op.dryRun && text !== undefined && !(name in op.input.shape))
+    .map(([name]) => name)
+  if (besides.includes('reason') && typeof reason !== 'string')
     throw invalidField('reason', 'invalid_type', 'must be a text', {
       fix: 'Say in a sentence why the call is made, or leave it out.',
     })
-  // A field of the operation, or why an agent makes the call.
-  const fields = typeof reason === 'string' && !('reason' in op.input.shape) ? others : rest
+  if (besides.includes('plan') && typeof plan !== 'string')
+    throw invalidField('plan', 'invalid_type', 'must be a text', {
+      fix: 'Send show with a dry run, or the token of its plan with the change.',
+    })
+  const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !besides.includes(name)))
   const key = mergeGiven(
     { at: { header: 'Idempotency-Key' }, value: request?.headers.get('idempotency-key') ?? undefined },
     { at: { pointer: '#/idempotency_key' }, value: typeof given === 'string' ? given : undefined },
@@ -86,6 +92,7 @@ export const toCallRequest = (
     authorization: request?.headers.get('authorization') ?? undefined,
     apiVersion: request?.headers.get('api-version') ?? undefined,
     ...(typeof reason === 'string' ? { reason } : {}),
+    ...(besides.includes('plan') ? { plan: plan as string } : {}),
     ...(view ? { present: view.present } : {}),
     ...(op.dryRun ? { idempotencyKey: key ?? `mcp-${crypto.randomUUID()}` } : {}),
     ...(client ? { client } : {}),

@@ -32,7 +32,8 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
   const _meta = toMeta(response)
   if (!response.problem) {
     const body = removeHidden(view ? response.body : fitToBudget(response.body))
-    const pointers = isAsked(response) ? ASKED_UNTRUSTED : (view?.untrusted ?? getUntrusted(op))
+    const marked = isAsked(response) ? ASKED_UNTRUSTED : (view?.untrusted ?? getUntrusted(op))
+    const pointers = response.isPlanned ? [...marked, '/plan/records'] : marked
     return { content: [{ type: 'text', text: nameUntrusted(body, pointers) }], _meta }
   }
   // An error has no structured content.

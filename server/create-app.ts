@@ -144,6 +144,7 @@ export const createApp = ({
     secrets,
     cursorSealer: createSealer(secrets, 'cursors'),
     confirmSealer: createSealer(secrets, 'confirmations'),
+    planSealer: createSealer(secrets, 'plans'),
     mediaSealer: createSealer(secrets, 'media'),
     responseSealer: createSealer(secrets, 'answers'),
     webhookSealer: createSealer(secrets, 'webhooks'),

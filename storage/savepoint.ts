@@ -13,3 +13,13 @@ export const inSavepoint = async <T>(tx: Db, work: () => Promise<T>): Promise<T>
     throw error
   }
 }
+
+/** Runs `work` and undoes its changes, also when it throws; the transaction goes on. */
+export const undone = async <T>(tx: Db, work: () => Promise<T>): Promise<T> => {
+  await sql`savepoint tried`.execute(tx)
+  try {
+    return await work()
+  } finally {
+    await sql`rollback to savepoint tried`.execute(tx)
+  }
+}

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import type { z } from 'zod'
 import { AskedAnswer } from '../catalog/approvals.ts'
 import { commonErrors } from '../catalog/errors.ts'
-import { findOperation, type Operation, getOutputSchema, listRoutes } from '../catalog/index.ts'
+import { findOperation, type Operation, getPlannedSchema, listRoutes } from '../catalog/index.ts'
 import { toArgv } from '../cli/argv.ts'
 import { runCommandLine } from '../cli/main.ts'
 import { readManifest } from '../cli/manifest.ts'
@@ -31,6 +31,8 @@ export type CallOptions = {
   idempotencyKey?: string
   confirm?: string
   version?: string
+  /** `show`, or the token of a plan; not through the command line, which has files of plans. */
+  plan?: string
 }
 export type Door = {
   name: string
@@ -43,6 +45,7 @@ const auth = (key: string | undefined, options: CallOptions): Record<string, str
   ...(options.idempotencyKey === undefined ? {} : { 'Idempotency-Key': options.idempotencyKey }),
   ...(options.confirm === undefined ? {} : { 'Api-Confirm': options.confirm }),
   ...(options.version === undefined ? {} : { 'Api-Version': options.version }),
+  ...(options.plan === undefined ? {} : { 'Api-Plan': options.plan }),
 })
 
 const replyOf = async (response: Response): Promise<Reply> => {
@@ -126,6 +129,7 @@ const mcpCall =
       ...wholeAnswer(findOperation(name)!),
       ...input,
       ...(options.idempotencyKey ? { idempotency_key: options.idempotencyKey } : {}),
+      ...(options.plan ? { plan: options.plan } : {}),
     }
     const used = 'key' in options ? options.key : key
     const response = await fetch(`${base}/mcp?toolsets=all`, createToolRequest(name, args, { key: used }))
@@ -213,7 +217,7 @@ const strictOutputs = new WeakMap<Operation, z.ZodType>()
  * is first used, which takes longer than a call.
  */
 export const strictOutput = (op: Operation): z.ZodType => {
-  if (!strictOutputs.has(op)) strictOutputs.set(op, getOutputSchema(op).strict())
+  if (!strictOutputs.has(op)) strictOutputs.set(op, getPlannedSchema(op).strict())
   return strictOutputs.get(op)!
 }
 

@@ -65,6 +65,8 @@ export type App = AppState & {
   readonly secrets: SecretRing
   readonly cursorSealer: Sealer
   readonly confirmSealer: Sealer
+  /** Seals what a dry run said that a change would do. */
+  readonly planSealer: Sealer
   /** Seals the addresses of files. */
   readonly mediaSealer: Sealer
   /** Seals stored responses that contain a secret. */

@@ -6,13 +6,17 @@ import type { App } from './app.ts'
 import type { Context } from './context.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
 import type { EventTypeId } from '../../catalog/events.ts'
+import { makePlan, type Planned, type Rehearsed, requirePlan, SHOW_PLAN } from '../plans/plan.ts'
+import type { Touched } from '../plans/touched.ts'
 import { requireProviderFor } from './require-provider.ts'
 import { withRetries } from './retry.ts'
 import {
+  beginFor,
   type ExecutionResult,
   getHandler,
   getSuccessStatus,
   toSuccess,
+  type Transaction,
   type WriteCall,
 } from './write-call.ts'
 
@@ -40,28 +44,58 @@ const runHandler = async (
  * left behind.
  */
 export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResult> => {
-  const { output, pending } = await rehearse(app, call)
+  const { output, pending, plan } = await rehearse(app, call)
   await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
-  return { status: getSuccessStatus(call.op), body: JSON.stringify({ ...output, dry_run: true }) }
+  const shown = { ...output, dry_run: true, ...(plan ? { plan } : {}) }
+  return { status: getSuccessStatus(call.op), body: JSON.stringify(shown), isPlanned: plan !== undefined }
+}
+
+/** Runs the operation in this transaction, as a dry run. */
+const rehearseIn = async (
+  app: App,
+  call: DryRunCall,
+  tx: Transaction,
+  attempt: number,
+): Promise<Rehearsed> => {
+  const pending: PendingWrites = { events: [] }
+  const ctx = createContext(app, { ...call, tx, dryRun: true, pending, attempt })
+  return { output: (await runHandler(app, call, ctx, pending)) as Record<string, unknown>, pending }
+}
+
+/**
+ * Rehearses a change in the transaction in which it is about to run. Throws 409 `plan_changed` unless it would do
+ * what its plan says. The transaction must be one snapshot; nothing is left in it.
+ */
+export const checkPlan = async (
+  app: App,
+  tx: Transaction,
+  call: WriteCall,
+  attempt: number,
+): Promise<void> => {
+  if (call.plan === undefined) return
+  const planned = await makePlan(app, tx, call, () => rehearseIn(app, call, tx, attempt))
+  requirePlan(app, call.actor, call.plan, planned)
 }
 
 /** The same, of which the audit trail says nothing. */
-export const rehearse = async (
-  app: App,
-  call: DryRunCall,
-): Promise<{ output: Record<string, unknown>; pending: PendingWrites }> => {
-  const rehearsed = await withRetries(async (attempt) => {
-    const tx = await app.db.startTransaction().execute()
+export const rehearse = async (app: App, call: DryRunCall): Promise<Rehearsed & Partial<Planned>> => {
+  const rehearsed: Rehearsed & Partial<Planned> = await withRetries(async (attempt) => {
+    const tx = await beginFor(app, call)
     try {
-      const pending: PendingWrites = { events: [] }
-      const ctx = createContext(app, { ...call, tx, dryRun: true, pending, attempt })
-      const output = await runHandler(app, call, ctx, pending)
-      return { output: output as Record<string, unknown>, pending }
+      const work = () => rehearseIn(app, call, tx, attempt)
+      if (call.plan === undefined) return await work()
+      const planned = await makePlan(app, tx, call, work)
+      if (call.plan !== SHOW_PLAN) requirePlan(app, call.actor, call.plan, planned)
+      return planned
     } finally {
       await tx.rollback().execute()
     }
   })
-  if (hasContactBudget(call.actor))
-    await takeContacts(app, app.db, call.actor, listContactSubjects(call.op, call.input, rehearsed.output))
+  if (hasContactBudget(call.actor)) {
+    const told = { ...rehearsed.output, planned: rehearsed.touched?.map(toMention) }
+    await takeContacts(app, app.db, call.actor, listContactSubjects(call.op, call.input, told))
+  }
   return rehearsed
 }
+
+const toMention = ({ kind, id }: Touched): Record<string, string> => ({ [`${kind}_id`]: id })

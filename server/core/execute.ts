@@ -5,6 +5,7 @@ import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
+import { checkPlan } from './dry-run.ts'
 import { executeExternal } from './external.ts'
 import type { LocalHandler } from './handler.ts'
 import { Problem } from './problem.ts'
@@ -86,21 +87,26 @@ const toNews = ({ actor, op }: WriteCall, { isOwed = true }: ExecutionResult): E
 /** Runs an operation that needs only the database, in one transaction. */
 const executeLocal = (app: App, call: WriteCall, handler: LocalHandler<unknown>): Promise<ExecutionResult> =>
   withRetries((attempt) =>
-    withTransaction(app, async (tx) => {
-      const { replay } = call.fresh ? {} : await reserve(app, tx, call)
-      if (replay) {
-        await tx.rollback().execute()
-        return replay
-      }
-      const pending: PendingWrites = { events: [] }
-      const output = await handler(createContext(app, { ...call, tx, pending, attempt }), call.input)
-      if (hasContactBudget(call.actor))
-        await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, output))
-      const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
-      const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-      const isOwed = await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
-      return { status, body, isOwed }
-    }),
+    withTransaction(
+      app,
+      async (tx) => {
+        const { replay } = call.fresh ? {} : await reserve(app, tx, call)
+        if (replay) {
+          await tx.rollback().execute()
+          return replay
+        }
+        await checkPlan(app, tx, call, attempt)
+        const pending: PendingWrites = { events: [] }
+        const output = await handler(createContext(app, { ...call, tx, pending, attempt }), call.input)
+        if (hasContactBudget(call.actor))
+          await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, output))
+        const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
+        const record = toFinalRecord(app, call, status, body, toSuccess(output, pending))
+        const isOwed = await commitWith(tx, insertResult(tx, record, pending.events, pending.deferred))
+        return { status, body, isOwed }
+      },
+      call,
+    ),
   )
 
 /**
@@ -123,6 +129,7 @@ const TRANSIENT_REASONS = new Set<unknown>([
   'deleted_meanwhile',
   'visibility_changed',
   'too_many_secrets',
+  'plan_changed',
 ])
 
 /**

@@ -22,6 +22,7 @@ import { listContactSubjects } from '../visibility/contact-subjects.ts'
 import type { App } from './app.ts'
 import type { Actor } from './context.ts'
 import { createContext, type PendingWrites } from './create-context.ts'
+import { checkPlan } from './dry-run.ts'
 import type { CallOptions, ExternalHandler } from './handler.ts'
 import { answerOpen, notConfirmedProblem, timeoutProblem } from './open-outcomes.ts'
 import { Problem } from './problem.ts'
@@ -73,7 +74,7 @@ export const executeExternal = async (
   call: WriteCall,
   handler: Handler,
 ): Promise<ExecutionResult> => {
-  const started = await withRetries(() => startCall(app, call, handler))
+  const started = await withRetries((attempt) => startCall(app, call, handler, attempt))
   if ('replay' in started) return started.replay
   if ('queued' in started) {
     app.jobs.job(handler.queue!.job).wake()
@@ -94,47 +95,52 @@ type Start =
   | { queued: ExecutionResult }
 
 /** Commits the intent of a new call, or takes over that of a call whose outcome is unknown. */
-const startCall = (app: App, call: WriteCall, handler: Handler): Promise<Start> =>
-  withTransaction(app, async (tx) => {
-    const { replay, unfinished } = await reserve(app, tx, call)
-    if (replay) {
-      await tx.rollback().execute()
-      return { replay }
-    }
-    const now = Date.parse(businessTime(app, call.actor.workspace.id))
-    if (unfinished) {
-      // Nothing here may undo what the call did at a provider.
-      requireProviderConfigured(app.provider)
-      const lease = await commitWith(tx, takeOverLease(tx, toRecordKey(call), LEASE_SECONDS))
-      const { intent } = unfinished.intent as StoredIntent
-      const giveUpAt = unfinished.give_up_at
-      return { intent, lease, earlier: { over: giveUpAt !== null && Date.parse(giveUpAt) <= now } }
-    }
-    const pending: PendingWrites = { events: [] }
-    const ctx = createContext(app, { ...call, tx, pending })
-    await requireProviderFor(app, handler, ctx, call.input)
-    const intent = await handler.prepare(ctx, call.input)
-    if (hasContactBudget(call.actor))
-      await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, intent))
-    if (handler.queue?.takes(intent)) {
-      const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
-      const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
-      const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
-      const isOwed = await commitWith(tx, insertResult(tx, final, pending.events))
-      return { queued: { status, body, isOwed } }
-    }
-    const stored: StoredIntent = {
-      intent,
-      input: call.input,
-      keyId: call.actor.key.id,
-      trace: call.trace,
-      ...(call.actor.approvedBy ? { approvedBy: call.actor.approvedBy } : {}),
-    }
-    const record = toFinalRecord(app, call, 0, '')
-    const giveUpAt = new Date(now + GIVE_UP_AFTER_MS).toISOString()
-    const lease = await commitWith(tx, insertIntent(tx, record, stored, LEASE_SECONDS, giveUpAt))
-    return { intent, lease }
-  })
+const startCall = (app: App, call: WriteCall, handler: Handler, attempt: number): Promise<Start> =>
+  withTransaction(
+    app,
+    async (tx) => {
+      const { replay, unfinished } = await reserve(app, tx, call)
+      if (replay) {
+        await tx.rollback().execute()
+        return { replay }
+      }
+      const now = Date.parse(businessTime(app, call.actor.workspace.id))
+      if (unfinished) {
+        // Nothing here may undo what the call did at a provider.
+        requireProviderConfigured(app.provider)
+        const lease = await commitWith(tx, takeOverLease(tx, toRecordKey(call), LEASE_SECONDS))
+        const { intent } = unfinished.intent as StoredIntent
+        const giveUpAt = unfinished.give_up_at
+        return { intent, lease, earlier: { over: giveUpAt !== null && Date.parse(giveUpAt) <= now } }
+      }
+      await checkPlan(app, tx, call, attempt)
+      const pending: PendingWrites = { events: [] }
+      const ctx = createContext(app, { ...call, tx, pending })
+      await requireProviderFor(app, handler, ctx, call.input)
+      const intent = await handler.prepare(ctx, call.input)
+      if (hasContactBudget(call.actor))
+        await takeContacts(app, tx, call.actor, listContactSubjects(call.op, call.input, intent))
+      if (handler.queue?.takes(intent)) {
+        const output = await handler.complete(ctx, intent, handler.dryRunResult(intent))
+        const [status, body] = [getSuccessStatus(call.op), JSON.stringify(output)]
+        const final = toFinalRecord(app, call, status, body, toSuccess(output, pending))
+        const isOwed = await commitWith(tx, insertResult(tx, final, pending.events))
+        return { queued: { status, body, isOwed } }
+      }
+      const stored: StoredIntent = {
+        intent,
+        input: call.input,
+        keyId: call.actor.key.id,
+        trace: call.trace,
+        ...(call.actor.approvedBy ? { approvedBy: call.actor.approvedBy } : {}),
+      }
+      const record = toFinalRecord(app, call, 0, '')
+      const giveUpAt = new Date(now + GIVE_UP_AFTER_MS).toISOString()
+      const lease = await commitWith(tx, insertIntent(tx, record, stored, LEASE_SECONDS, giveUpAt))
+      return { intent, lease }
+    },
+    call,
+  )
 
 const createCallOptions = (app: App, call: WriteCall, again: boolean): CallOptions => ({
   again,

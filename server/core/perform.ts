@@ -30,11 +30,12 @@ import { type ExecutionResult, getHandler, getSuccessStatus } from './write-call
 import { recordContactRead } from '../audit/contact-reads.ts'
 import { hasContactBudget, takeContacts } from '../visibility/contact-budget.ts'
 import { listContactSubjects } from '../visibility/contact-subjects.ts'
+import { parsePlan } from '../plans/plan.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
 
 /** What a body gives. */
 export type CallInput = Pick<CallRequest, 'input'> &
-  Partial<Pick<CallRequest, 'idempotencyKey' | 'confirm' | 'reason'>>
+  Partial<Pick<CallRequest, 'idempotencyKey' | 'confirm' | 'reason' | 'plan'>>
 
 /** One request, as every transport passes it in. */
 export type CallRequest = {
@@ -60,6 +61,8 @@ export type CallRequest = {
   declinedByClient?: boolean
   /** The person behind the client confirmed the call there; only where the policy of an agent's key takes that. */
   confirmedByClient?: boolean
+  /** `show`: a dry run answers its plan. The token of a plan: the call does that, or is refused. */
+  plan?: string | undefined
   /** Why an agent makes the call, for the person who decides on it. */
   reason?: string | undefined
   client?: string | undefined
@@ -128,7 +131,7 @@ const respond = async (
     if (result.replayed) headers['Idempotent-Replayed'] = 'true'
     if (result.approvalId) headers['Approval-Id'] = result.approvalId
     return result.status < 400
-      ? { status: result.status, headers, body: result.body }
+      ? { status: result.status, headers, body: result.body, isPlanned: result.isPlanned === true }
       : toErrorResponse(app, call, result.problem ?? parseStoredProblem(result.body), headers)
   } catch (thrown) {
     const error = await countRefusal(app, call, thrown, progress)
@@ -212,8 +215,9 @@ const runSteps = async (
   if (isDryRun) {
     if (actor.key.agent && (await inTime(() => wouldAsk(app, actor, op, input))))
       headers['Approval'] = 'required'
-    return await inTurn(() => dryRun(app, { actor, op, input, trace, watch: call.watch }))
+    return await inTurn(() => dryRun(app, { actor, op, input, trace, watch: call.watch, plan: call.plan }))
   }
+  const plan = parsePlan(call.plan)
   const key = parseIdempotencyKey(op, call.idempotencyKey)
   headers['Idempotency-Key'] = key
   if (call.declinedByClient) return await inTime(() => refuse(app, { actor, op, input, trace, key }))
@@ -228,7 +232,7 @@ const runSteps = async (
     if (asked) return asked
   }
   const result = await inTurn(() =>
-    execute(app, { actor, op, input, trace, key, fresh: !given, watch: call.watch }),
+    execute(app, { actor, op, input, trace, key, plan, fresh: !given, watch: call.watch }),
   )
   return app.settlers[op.name] ? await settle(app, actor, op, input, result) : result
 }

@@ -7,6 +7,8 @@ export type CallResponse = {
   headers: Record<string, string>
   body: string
   problem?: ProblemDocument
+  /** The body has the plan of a dry run, which holds values of any record. */
+  isPlanned?: boolean
 }
 
 type ResponseOptions = {

@@ -33,6 +33,8 @@ export type WriteCall = {
   /** The idempotency key. */
   key: string
   trace: CallTrace
+  /** What the call must do, else it is refused: the token of a plan. A dry run may ask for its plan instead. */
+  plan?: string | undefined
   /** The key was generated for this call, so it is not looked up: one round trip less. */
   fresh?: boolean
   watch?: CallWatch | undefined
@@ -48,6 +50,8 @@ export type ExecutionResult = {
   replayed?: boolean
   problem?: Problem
   isOwed?: boolean
+  /** The body has a plan. */
+  isPlanned?: boolean
   /** A person decides on the call: the request for that. */
   approvalId?: string
 }
@@ -155,9 +159,22 @@ export const commitWith = async <T>(tx: Transaction, last: Promise<T>): Promise<
   return result
 }
 
-/** Runs `work`, which commits or rolls back itself; rolls back when it throws. */
-export const withTransaction = async <T>(app: App, work: (tx: Transaction) => Promise<T>): Promise<T> => {
-  const tx = await app.db.startTransaction().execute()
+/**
+ * Begins the transaction of a call. One with a plan is one snapshot: what is rehearsed in it and what then runs see the
+ * same, and a change of another call to what this one writes is a serialization failure, which is retried.
+ */
+export const beginFor = (app: App, call?: Pick<WriteCall, 'plan'>): Promise<Transaction> =>
+  call?.plan === undefined
+    ? app.db.startTransaction().execute()
+    : app.db.startTransaction().setIsolationLevel('repeatable read').execute()
+
+/** Runs `work`, which commits or rolls back itself; rolls back when it throws. `call`: of which it begins. */
+export const withTransaction = async <T>(
+  app: App,
+  work: (tx: Transaction) => Promise<T>,
+  call?: Pick<WriteCall, 'plan'>,
+): Promise<T> => {
+  const tx = await beginFor(app, call)
   try {
     return await work(tx)
   } catch (error) {

@@ -61,6 +61,7 @@ export const toCallRequest = (
   apiVersion: getHeader(event, 'api-version'),
   idempotencyKey: getHeader(event, 'idempotency-key'),
   confirm: getHeader(event, 'api-confirm'),
+  plan: getHeader(event, 'api-plan'),
   reason: decodeReason(getHeader(event, 'api-reason')),
   client: getHeader(event, 'user-agent'),
   address: getClientAddress(app, event.req as Request),

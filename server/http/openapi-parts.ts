@@ -117,6 +117,16 @@ export const reasonParameter: Part = {
   schema: { type: 'string', maxLength: 1000 },
 }
 
+export const planParameter: Part = {
+  name: 'Api-Plan',
+  in: 'header',
+  required: false,
+  description:
+    '`show`: a dry run answers `plan`, what it would change, with a token. The token: the change does exactly ' +
+    'that, or is refused with the reason `plan_changed`.',
+  schema: { type: 'string' },
+}
+
 /** The answer to a call of an AI agent on which a person decides. */
 export const askedResponse: Part = {
   description:

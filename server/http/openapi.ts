@@ -5,13 +5,14 @@ import { type JsonSchema, toJsonSchema, mapSchemas } from '../../catalog/json-sc
 import {
   getInputSchema,
   type Operation,
-  getOutputSchema,
+  getPlannedSchema,
   type Route,
   listRoutes,
 } from '../../catalog/operation.ts'
 import {
   askedResponse,
   confirmParameter,
+  planParameter,
   reasonParameter,
   dryRunParameter,
   headers,
@@ -104,7 +105,7 @@ const listTags = (described: readonly Described[]): Part[] => [
 
 const describeOperation = (draft: Draft, op: Operation): Described => {
   const input = toJsonSchema(getInputSchema(op))
-  const output = toJsonSchema(getOutputSchema(op))
+  const output = toJsonSchema(getPlannedSchema(op))
   for (const [name, schema] of Object.entries({ ...input.definitions, ...output.definitions }))
     draft.schemas[name] = toComponents(schema)
   return {
@@ -240,7 +241,7 @@ const headerParameters = (op: Operation): Part[] => [
     : []),
   // No example here either: nobody confirms by accepting what is filled in.
   ...(op.confirm ? [confirmParameter(op.confirm)] : []),
-  ...(op.dryRun ? [reasonParameter] : []),
+  ...(op.dryRun ? [reasonParameter, planParameter] : []),
 ]
 
 const fieldParameters = (each: Described, route: Route): Part[] => {

@@ -1,0 +1,24 @@
+import { z } from 'zod'
+
+const Fields = z.record(z.string(), z.unknown()).nullable()
+
+/** One record that a change touches, as its reader may see it: the fields that differ. */
+const PlannedRecord = z.object({
+  kind: z.string().describe('Kind of the record, such as `contact`.'),
+  id: z.string().nullable().describe('Its id; null for one that the change would create.'),
+  before: Fields.describe('The fields that would differ, as they are; null: there is no such record.'),
+  after: Fields.describe('The same fields after the change; null: the record would be deleted.'),
+})
+
+/** What a change would do to the records that it touches. */
+export const Plan = z
+  .object({
+    token: z
+      .string()
+      .describe('Send it as `Api-Plan` with the change: it then does exactly this, or is refused.'),
+    records: z.array(PlannedRecord).describe('The records that would change, at most 100.'),
+    more_records: z.int().describe('How many further records the change touches.'),
+  })
+  .describe('What would change; with `Api-Plan: show` on a dry run.')
+
+export type Plan = z.infer<typeof Plan>
