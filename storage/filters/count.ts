@@ -5,7 +5,7 @@ import { CUSTOM_PLAN } from '../driver.ts'
 import { matchExpressions } from './leads.ts'
 import { type FilterPlan, createFilterPlan, joinValues, type Lead } from './plan.ts'
 import type { Condition } from './predicates.ts'
-import { estimateMatches, type Sample, sampleContacts } from './sample.ts'
+import { areFewOfFew, estimateMatches, type Sample, sampleContacts } from './sample.ts'
 import { countStep, createStepSize, filterInSteps } from './steps.ts'
 import { filterStrategy } from './strategy.ts'
 
@@ -151,8 +151,8 @@ const countInSteps = async (
 const TOTAL_BUDGET_MS = 500
 
 /**
- * Returns the number of matches, at least `minimum`: exact where the workspace has few contacts or, in short
- * steps, where that takes little time; else `estimate`, or an estimate from a sample.
+ * Returns the number of matches, at least `minimum`: exact where the workspace has few contacts, or not many of
+ * which few match, or, in short steps, where that takes little time; else `estimate`, or an estimate from a sample.
  */
 export const estimateTotal = async (
   tx: Db,
@@ -166,7 +166,7 @@ export const estimateTotal = async (
     return { count: approximate ? Math.max(minimum, count) : count, approximate }
   }
   const sample = plan.sample ?? (await sampleMatches(tx, plan))
-  if (sample.all <= filterStrategy.maxCountedContacts)
+  if (sample.all <= filterStrategy.maxCountedContacts || areFewOfFew(sample))
     return (await countInSteps(tx, plan, sample.all, () => true))!
   return { count: Math.max(minimum, Math.round(estimate ?? estimateMatches(sample))), approximate: true }
 }

@@ -93,3 +93,11 @@ export const sampleContacts = async (
 
 export const estimateMatches = ({ all, seen, matched }: Sample): number =>
   Math.round((all * matched) / Math.max(1, seen))
+
+/** How many matches a sample may show where there are as many as must be counted. */
+const SAMPLE_MARGIN = 1.25
+
+/** Whether the matches are to be counted: there may be no more than exact totals go up to, among not many contacts. */
+export const areFewOfFew = (sample: Sample): boolean =>
+  sample.all <= filterStrategy.maxCountedForFew &&
+  estimateMatches(sample) <= SAMPLE_MARGIN * filterStrategy.maxExactTotal

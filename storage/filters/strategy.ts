@@ -23,6 +23,8 @@ export const filterStrategy = {
   maxExactTotal: 10_000,
   /** Contacts of a workspace in which the total of a list is always counted. */
   maxCountedContacts: 5000,
+  /** The same of a filter where a sample shows few matches. */
+  maxCountedForFew: 100_000,
   /** Contacts that one step of a count reads. */
   countStepContacts: 100_000,
   /** Contacts in a sample, and the number of places in the table that they are read from. */

@@ -38,6 +38,7 @@ const strategies: Record<string, Partial<typeof filterStrategy>> = {
     maxCandidates: 0,
     maxScannedRows: 0,
     maxSortedMatches: 40,
+    maxCountedContacts: 0,
     countStepContacts: 50,
   },
 }

@@ -143,6 +143,9 @@ everyDatabase('Pages of contacts of one kind', (server) => {
     assert.deepEqual(await list('old', 'asc'), [0, 2])
     assert.deepEqual(await list('new', 'asc'), [8, 6])
     assert.deepEqual(await list('new', 'desc'), [11, 10])
+    Object.assign(filterStrategy, { maxCountedContacts: 0, maxExactTotal: 10 })
+    const { total, approximate } = await run('crm_search_contacts', { filter: untagged('old'), limit: 2 })
+    assert.deepEqual([total, approximate], [6, false])
   })
 })
 
