@@ -77,7 +77,7 @@ export const callInBatches = async (
   const batches = splitIds(input[field] as unknown[], size)
   const total = batches.reduce((count, ids) => count + ids.length, 0)
   const run = headers.idempotencyKey ?? randomUUID()
-  const progress = createProgressLine(io, `Ids, of ${total.toLocaleString('en')}`)
+  const progress = createProgressLine(io, `Ids of ${total.toLocaleString('en')}`)
   const isDryRun = input['dry_run'] === true
   if (io.stderr.isTTY && !isDryRun)
     io.stderr.write(`${batches.length} calls for ${total} ids, under --idempotency-key ${run}\n`)

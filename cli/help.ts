@@ -24,6 +24,10 @@ export const renderHelpDetails = (spec: CommandSpec): string => {
   const lists = spec.fields.some((f) => f.type === 'list')
   const values = [
     lists ? 'Lists: separated by commas, repeated flags, a JSON array, @file or - (one item per line).' : '',
+    spec.batch ? 'Ids from @file or -: any number, as lines or JSON lines with id.' : '',
+    spec.fields.some((f) => f.text) ? 'Long texts: @file or -; @@ begins one with @.' : '',
+    spec.fields.some((f) => f.names && f.names.pattern !== '^') ? 'A name may stand for an id.' : '',
+    spec.fields.some((f) => f.time) ? 'Times: now, +1d, -90m, "tomorrow 9:00", "2026-11-30 9:00".' : '',
     json ? 'JSON: text, @file or -.' : '',
     spec.fields.some((f) => f.nullable) ? 'The word null clears a nullable field.' : '',
   ]

@@ -1,6 +1,8 @@
 import { createRequire } from 'node:module'
 import { usageError } from './error.ts'
 
+const require = createRequire(import.meta.url)
+
 /** What this uses of the package: jq itself, compiled to WebAssembly. */
 type JqModule = {
   readonly raw: (
@@ -13,8 +15,11 @@ type JqModule = {
 /** Runs an expression over JSON texts, one after the other. Returns a line for each result. */
 export type JqProgram = (json: string) => Promise<string>
 
-/** Strings as they are, everything else as JSON on one line. */
-const FLAGS = ['--raw-output', '--compact-output']
+/**
+ * Turns a line of results into the text to print: strings as they are, everything else as JSON. Not by jq itself: the
+ * package trims what it prints, and with it the strings at both ends.
+ */
+const toText = (line: string): string => (line.startsWith('"') ? (JSON.parse(line) as string) : line)
 
 /** jq's message without its own name for the input: what is wrong, and where in the expression. */
 const describeError = (stderr: string): string => {
@@ -32,9 +37,9 @@ const describeError = (stderr: string): string => {
  * program throws one for an expression that fails on what it is given.
  */
 export const compileJq = async (expression: string): Promise<JqProgram> => {
-  const { raw } = createRequire(import.meta.url)('jq-wasm') as JqModule
+  const { raw } = require('jq-wasm') as JqModule
   const run = async (json: string): Promise<string> => {
-    const { stdout, stderr, exitCode } = await raw(json, expression, FLAGS)
+    const { stdout, stderr, exitCode } = await raw(json, expression, ['--compact-output'])
     if (exitCode !== 0 || stderr !== '')
       throw usageError(
         `--jq: ${describeError(stderr) || `the expression ended with ${exitCode}`}.`,
@@ -43,7 +48,12 @@ export const compileJq = async (expression: string): Promise<JqProgram> => {
           ? "Quote the expression for the shell: --jq '.data[].id'. See https://jqlang.org/manual."
           : 'See what it is applied to with --json alone.',
       )
-    return stdout === '' ? '' : `${stdout}\n`
+    return stdout === ''
+      ? ''
+      : stdout
+          .split('\n')
+          .map((line) => `${toText(line)}\n`)
+          .join('')
   }
   // Without input the expression is only compiled.
   await run('')

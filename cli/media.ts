@@ -11,17 +11,31 @@ import {
 } from './remote.ts'
 import { nameFile } from './unnamed-file.ts'
 
-/** Requests the bytes. They may come from elsewhere, after a redirect, where the key is not sent. */
-const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Promise<ReadableStream> => {
-  const url = `${to.url}/v1/messages/${encodeURIComponent(messageId)}/media`
-  let response: Response
+type Bytes = { readonly stream: ReadableStream; readonly from: string }
+
+const request = async (
+  io: Io,
+  url: string,
+  headers: Record<string, string>,
+  redirect: 'manual' | 'follow',
+): Promise<Response> => {
   try {
-    response = await (io.fetch ?? fetch)(url, { headers: { ...requestHeaders(to), Accept: '*/*' } })
+    return await (io.fetch ?? fetch)(url, { headers, redirect })
   } catch (error) {
-    throw unreachableError(to.url, error, undefined)
+    throw unreachableError(new URL(url).origin, error, undefined)
   }
+}
+
+/** Requests the bytes. Where they are on another server, the key is not sent there. */
+const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Promise<Bytes> => {
+  const url = `${to.url}/v1/messages/${encodeURIComponent(messageId)}/media`
+  const answer = await request(io, url, { ...requestHeaders(to), Accept: '*/*' }, 'manual')
+  const location = answer.headers.get('location')
+  const from = location === null ? url : new URL(location, url).href
+  const response =
+    location === null ? answer : await request(io, from, { 'User-Agent': `wcrm-cli/${to.version}` }, 'follow')
   if (!response.ok) await parseResponse(response)
-  if (response.body) return response.body
+  if (response.body) return { stream: response.body, from: new URL(from).origin }
   throw cliError(1, {
     type: 'about:blank',
     title: 'Unexpected response',
@@ -31,15 +45,11 @@ const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Pr
 }
 
 /** Copies the bytes; a connection that ends before they are all there is told as one that failed. */
-const copyBytes = async (
-  to: ServerConnection,
-  bytes: ReadableStream,
-  target: NodeJS.WritableStream,
-): Promise<void> => {
+const copyBytes = async ({ stream, from }: Bytes, target: NodeJS.WritableStream): Promise<void> => {
   try {
-    await pipeline(bytes, target, { end: false })
+    await pipeline(stream, target, { end: false })
   } catch (error) {
-    throw (error as { syscall?: string }).syscall ? error : unreachableError(to.url, error, undefined)
+    throw (error as { syscall?: string }).syscall ? error : unreachableError(from, error, undefined)
   }
 }
 
@@ -65,8 +75,8 @@ export const saveMedia = async (
   try {
     const answer = await callOperation(io, to, operation, input)
     const bytes = await requestBytes(io, to, String(input['message_id']))
-    if (spool) await copyBytes(to, bytes, spool.createWriteStream({ autoClose: false }))
-    else await copyBytes(to, bytes, io.stdout)
+    if (spool) await copyBytes(bytes, spool.createWriteStream({ autoClose: false }))
+    else await copyBytes(bytes, io.stdout)
     if (spool) await nameFile(spool, output)
     return answer
   } finally {

@@ -144,6 +144,9 @@ export const retryAfterSeconds = (error: unknown): number | undefined =>
 const isTransientFailure = ({ problem }: CliError): boolean =>
   problem.status === 504 || (problem.status === 503 && problem.code !== 'service_unconfigured')
 
+/** True while a call with the same idempotency key runs: whether that succeeds is open. */
+const isStillRunning = ({ problem }: CliError): boolean => problem['reason'] === 'still_running'
+
 /** Longest wait that `--retry` accepts from a server, in seconds. */
 const MAX_WAIT_SECONDS = 120
 
@@ -157,7 +160,12 @@ const retryDelay = (error: CliError, tries: number, retries: number | undefined)
   if (retries === undefined)
     return tries === 1 && (reset || isTransientFailure(error)) ? RETRY_DELAY_MS : undefined
   const { code, status } = error.problem
-  const passes = isTransientFailure(error) || code === 'unreachable' || status === 429 || status === 502
+  const passes =
+    isTransientFailure(error) ||
+    isStillRunning(error) ||
+    code === 'unreachable' ||
+    status === 429 ||
+    status === 502
   const seconds = retryAfterSeconds(error) ?? 0
   if (tries > retries || !passes || seconds > MAX_WAIT_SECONDS) return undefined
   return Math.max(seconds * 1000, RETRY_DELAY_MS * 2 ** Math.min(tries - 1, 7))
@@ -169,7 +177,7 @@ const retryDelay = (error: CliError, tries: number, retries: number | undefined)
  */
 const withKey = (error: CliError, key: string | undefined): CliError => {
   const { status = 503, code, idempotency_key: known } = error.problem
-  const isOpen = status >= 500 && code !== 'service_unconfigured'
+  const isOpen = (status >= 500 && code !== 'service_unconfigured') || isStillRunning(error)
   if (key === undefined || known !== undefined || !isOpen) return error
   const { exitCode, problem } = error
   return cliError(exitCode, { ...problem, idempotency_key: key })

@@ -32,6 +32,7 @@ const fieldItem = (field: Field): string => {
     field.required ? 'Required.' : '',
     field.enum ? `One of: ${field.enum.join(', ')}.` : '',
     field.default === undefined ? '' : `Default: ${JSON.stringify(field.default)}.`,
+    field.names?.flag ? `By name: ${field.names.flag}.` : '',
   ]
   return definitionItem(
     term,
@@ -96,6 +97,13 @@ const values = [
   `Lists are words separated by commas, repeated flags, a JSON array, ${bold('@file')} or ` +
     `${bold('-')} with one`,
   'item per line; a word that starts with @ or contains a comma requires the JSON array.',
+  `Lines of ids may be JSON objects with ${italic('id')}, or tab\\-separated columns of which the first is the id; ` +
+    'more than',
+  'one call takes are sent in batches.',
+  `Long texts are read from ${bold('@file')} or ${bold('-')} too; ${bold('@@')} begins one with @.`,
+  'Where an id is asked for, a name may stand: a whole one, or the beginning of one that only one record has.',
+  `Where a time is asked for, a phrase may stand, in the zone of the workspace: ${italic('now')}, ${italic('+1d')},`,
+  `${italic('-90m')}, ${italic('tomorrow 9:00')}, ${italic('last monday')}, ${italic('2026-11-30 9:00')}.`,
   `A boolean flag is ${bold('--flag')} or ${bold('--no-flag')}.`,
   `The word ${bold('null')} clears a nullable field.`,
 ].join('\n')
@@ -107,10 +115,46 @@ const output = [
   `${bold('--json')} prints the response as the server sent it; ${bold('--json=a,b')} selects fields ` +
     '(of a list:',
   `of its rows), ${bold('--json=?')} lists them.`,
+  `${bold('--jq')} prints what a jq expression makes of the response (of each row with ${bold('--ndjson')}),`,
+  `${bold('--template')} a text with ${italic('{field.path}')}, \\et and \\en for each row, ${bold('--quiet')} ids alone.`,
   'On failure standard output is empty and the problem is on standard error,',
   `as JSON with ${bold('--json')}.`,
   `With ${bold('--json')}, or without a terminal, there is never a prompt.`,
 ].join('\n')
+
+const commonFlags = [
+  definitionItem(
+    `${bold('--url')} ${italic('url')}`,
+    'Base URL of the server. When a command has a field of that name, place it before the group.',
+  ),
+  definitionItem(bold('--json'), 'Print JSON.'),
+  definitionItem(
+    `${bold('--input')} ${italic('json')}`,
+    escapeRoff('The whole input as a JSON object, @file or -; flags override it.'),
+  ),
+  definitionItem(bold('--dry-run'), 'On writes: run every check, but change nothing.'),
+  definitionItem(
+    `${bold('--idempotency-key')} ${italic('key')}`,
+    'On writes: a call with the same key never runs twice (default: a new key).',
+  ),
+  definitionItem(
+    `${bold('--confirm')} ${italic('verb')}`,
+    'On writes that cannot be undone or that customers see: confirm without a prompt.',
+  ),
+  definitionItem(bold('--all'), 'On lists: fetch all pages.'),
+  definitionItem(
+    `${bold('--jq')} ${italic('expression')}, ${bold('--template')} ${italic('text')}, ${bold('--quiet')}`,
+    'Print a part of the response.',
+  ),
+  definitionItem(
+    ['--ndjson', '--csv', '--header'].map(bold).join(', '),
+    'On lists: rows as JSON, as CSV, or as lines below the names of the columns; with \\-\\-all page by page.',
+  ),
+  definitionItem(
+    `${bold('--retry')}[=${italic('times')}]`,
+    'Try again when the service is unavailable or the rate limit refuses.',
+  ),
+]
 
 const mainPage = (manifest: Manifest): string =>
   `${[
@@ -135,25 +179,7 @@ const mainPage = (manifest: Manifest): string =>
     '.SH OUTPUT',
     output,
     '.SH FLAGS OF ALL COMMANDS',
-    definitionItem(
-      `${bold('--url')} ${italic('url')}`,
-      'Base URL of the server. When a command has a field of that name, place it before the group.',
-    ),
-    definitionItem(bold('--json'), 'Print JSON.'),
-    definitionItem(
-      `${bold('--input')} ${italic('json')}`,
-      escapeRoff('The whole input as a JSON object, @file or -; flags override it.'),
-    ),
-    definitionItem(bold('--dry-run'), 'On writes: run every check, but change nothing.'),
-    definitionItem(
-      `${bold('--idempotency-key')} ${italic('key')}`,
-      'On writes: a call with the same key never runs twice (default: a new key).',
-    ),
-    definitionItem(
-      `${bold('--confirm')} ${italic('verb')}`,
-      'On writes that cannot be undone or that customers see: confirm without a prompt.',
-    ),
-    definitionItem(bold('--all'), 'On lists: fetch all pages.'),
+    ...commonFlags,
     '.SH ENVIRONMENT',
     definitionItem(bold('WCRM_API_KEY'), `The API key; overrides the one stored by ${bold('wcrm login')}.`),
     definitionItem(bold('WCRM_URL'), 'Base URL of the server.'),
@@ -162,6 +188,10 @@ const mainPage = (manifest: Manifest): string =>
       'API version to request, instead of the one that the key is pinned to.',
     ),
     definitionItem(bold('WCRM_KEYCHAIN'), `${bold('off')}: store keys in the file, not in the keychain.`),
+    definitionItem(
+      `${bold('VISUAL')}, ${bold('EDITOR')}`,
+      'The editor that opens on a terminal where the text of a note or reply is left out.',
+    ),
     definitionItem(bold('NO_COLOR'), 'Any value: no colour.'),
     '.SH FILES',
     definitionItem(

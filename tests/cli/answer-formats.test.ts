@@ -28,6 +28,9 @@ describe('CLI: --jq, --template and --quiet', () => {
     fake.responses = [page(['1'], 'c'), page(['2'], null)]
     const all = await fake.wcrm(['groups', 'list', '--all', '--json=id', '--jq', '[.data[].id]'])
     assert.equal(all.stdout, '["1","2"]\n')
+    fake.responses = [{ body: { id: '1' } }]
+    const blanks = await fake.wcrm(['contacts', 'get', '1', '--jq', '" a", "", "\\n", empty, ""'])
+    assert.equal(blanks.stdout, ' a\n\n\n\n\n')
     fake.responses = [{ body: '{"id":9007199254740993}' }]
     assert.equal((await fake.wcrm(['contacts', 'get', '1', '--jq', '.id'])).stdout, '9007199254740993\n')
   })

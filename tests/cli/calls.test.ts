@@ -110,6 +110,25 @@ describe('CLI: calls', () => {
     assert.equal((await fake.wcrm(['contacts', 'get', '1', '--retry=x'])).exit, 2)
   })
 
+  it('JSON problems of a change whose outcome is open carry its key, and when to try again', async () => {
+    const running = problemBody('conflict', { reason: 'still_running' })
+    for (const [status, body] of [
+      [503, problemBody('upstream_unavailable')],
+      [409, running],
+    ] as const) {
+      fake.requests = []
+      fake.responses = [{ status, headers: { 'Retry-After': '7' }, body }]
+      const { stderr } = await fake.wcrm(['groups', 'create', '--name', 'A', '--json'])
+      const problem = JSON.parse(stderr) as Record<string, unknown>
+      assert.deepEqual(
+        [problem['idempotency_key'], problem['retry_after']],
+        [fake.requests[0]!.headers['idempotency-key'], 7],
+      )
+    }
+    fake.responses = [{ body: '', disconnect: true }, { status: 409, body: running }, { body: { group: {} } }]
+    assert.equal((await fake.wcrm(['groups', 'create', '--name', 'A', '--retry'])).exit, 0)
+  })
+
   const exits = {
     invalid_input: 2,
     unauthenticated: 4,

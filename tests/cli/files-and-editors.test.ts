@@ -135,8 +135,11 @@ describe('CLI: messages media --output', () => {
       request.resume()
       if (request.method === 'POST')
         return response.setHeader('Content-Type', 'application/json').end(JSON.stringify(body))
-      assert.equal(request.url, '/v1/messages/901/media')
-      if (status !== 200) return response.writeHead(status).end(JSON.stringify(problemBody('not_found')))
+      const isRedirected = request.url === '/elsewhere'
+      if (isRedirected) assert.equal(request.headers.authorization, undefined)
+      else assert.equal(request.url, '/v1/messages/901/media')
+      if (status === 302 && !isRedirected) return response.writeHead(302, { Location: '/elsewhere' }).end()
+      if (status === 404) return response.writeHead(status).end(JSON.stringify(problemBody('not_found')))
       response.writeHead(200, {
         'Content-Type': 'image/jpeg',
         'Content-Length': broken ? '99' : String(bytes.length),
@@ -156,6 +159,7 @@ describe('CLI: messages media --output', () => {
       [await serve('by', { broken: true }), 8, 'before'],
       [await serve('', { status: 404 }), 3, 'before'],
       [await serve('bytes'), 0, 'bytes'],
+      [await serve('elsewhere', { status: 302 }), 0, 'elsewhere'],
     ] as const) {
       const result = await fake.wcrm([...media, file, '--url', server.url, '--json'])
       assert.deepEqual([result.exit, readFileSync(file, 'utf8')], [exit, content], result.stderr)
