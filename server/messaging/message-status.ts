@@ -102,15 +102,23 @@ export type EmitCreated = (
   conversation: ConversationState,
 ) => Promise<void>
 
+/** `messageId`: of the message that was sent, whose author the events name where no caller is at hand. */
 export const createEmitCreated =
-  (flow: ConversationContext<'contact.created/1' | 'conversation.created/1'>): EmitCreated =>
+  (
+    flow: ConversationContext<'contact.created/1' | 'conversation.created/1'>,
+    messageId?: string,
+  ): EmitCreated =>
   async ({ opens, makes_contact: makesContact }, conversation) => {
     const contact =
       makesContact && conversation.contact_id !== null
         ? await readContact(flow.tx, flow.workspaceId, conversation.contact_id)
         : undefined
-    if (contact) flow.emit('contact.created/1', { contact: eventContact(contact.contact) })
-    if (opens) flow.emit('conversation.created/1', { conversation: toEventConversation(conversation) })
+    const sent =
+      messageId !== undefined && (contact || opens) ? await loadEventMessage(flow, messageId) : undefined
+    const author = sent?.actor ? { actor: sent.actor } : {}
+    if (contact) flow.emit('contact.created/1', { contact: eventContact(contact.contact), ...author })
+    if (opens)
+      flow.emit('conversation.created/1', { conversation: toEventConversation(conversation), ...author })
   }
 
 const loadEventMessage = async ({ tx, workspaceId }: ConversationContext, id: string) => {
@@ -198,7 +206,13 @@ export const applyStatus = async (
     ...(status.reference === undefined ? {} : { reference: status.reference }),
   })
   if (!row) return 'unknown'
-  const accepted = await markAccepted(flow, row, status.providerId, status.at, createEmitCreated(flow))
+  const accepted = await markAccepted(
+    flow,
+    row,
+    status.providerId,
+    status.at,
+    createEmitCreated(flow, row.id),
+  )
   if (accepted && status.status === 'sent') return 'applied'
   const mayChangeReplies = status.status === 'failed' || row.status === 'failed'
   const locked = mayChangeReplies ? await lockMessageAndConversation(flow, row) : undefined

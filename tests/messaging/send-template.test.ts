@@ -154,6 +154,23 @@ everyDatabase('Sending templates', (server) => {
     assert.equal((await send({}, { idempotencyKey: key })).text, sent.text)
   })
 
+  it('events name who sent, also when a status is the first to tell that it was sent', async () => {
+    const { workspace, send, sandbox, phone, run } = await createTemplateScene(server())
+    await sandbox.fault({ to: `+${phone}`, drop_answer: true })
+    assert.equal((await send({}, { idempotencyKey: `status-first-${workspace.id}` })).status, 504)
+    await server().settle()
+    const { data } = await run('events_list', {
+      types: ['contact.created/1', 'conversation.created/1', 'message.sent/1'],
+    })
+    assert.deepEqual(
+      data.map(({ type, data: { actor } }: any) => [type, actor?.staff.id]),
+      ['contact.created/1', 'conversation.created/1', 'message.sent/1'].map((type) => [
+        type,
+        workspace.owner.staffId,
+      ]),
+    )
+  })
+
   it('recipient: a contact or an international phone number, within the contact limit', async () => {
     const { send, run, workspace } = await createTemplateScene(server())
     const { id } = await run('crm_upsert_contact', { phone: '+15550100042' })
