@@ -9,7 +9,7 @@ import { formatTsv } from './text.ts'
 type FollowOptions = { readonly json: boolean; readonly picks?: readonly string[] | undefined }
 
 /** A signal that is aborted on Ctrl-C and on SIGTERM. */
-const abortOnStop = (): { signal: AbortSignal; unsubscribe: () => void } => {
+export const abortOnStop = (): { signal: AbortSignal; unsubscribe: () => void } => {
   const stop = new AbortController()
   const abort = (): void => stop.abort()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, abort)

@@ -51,6 +51,7 @@ export const localCommands: Readonly<Record<string, string>> = {
   profiles: 'List the stored keys',
   switch: 'Make another stored key the default',
   'login-code': 'Print a code with which you sign in an AI client, once',
+  listen: 'Forward events to an address of yours, signed as to a webhook endpoint',
   doctor: 'Check the server, the key, the channels and the webhooks',
   completion: 'Print the completion script for bash, zsh or fish',
   mcp: 'Serve MCP on stdin and stdout, bridged to the server',

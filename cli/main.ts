@@ -10,7 +10,18 @@ type LocalCommand = { run: (argv: string[], io: Io) => Promise<number> }
  * Commands that parse their own flags. Each is a module that exports `run`; its path is built from the name,
  * so that one command never loads, or type-checks against, the others.
  */
-const LOCAL_COMMANDS = ['inbox', 'serve', 'worker', 'admin', 'mcp', 'sandbox', 'status', 'profiles', 'switch']
+const LOCAL_COMMANDS = [
+  'inbox',
+  'serve',
+  'worker',
+  'admin',
+  'mcp',
+  'sandbox',
+  'status',
+  'profiles',
+  'listen',
+  'switch',
+]
 
 const runLocalCommand = async (name: string, argv: string[], io: Io): Promise<number> => {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'

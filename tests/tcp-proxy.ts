@@ -12,6 +12,8 @@ export type TcpProxy = {
    * arrives.
    */
   cutOnce: (text: string, when: 'before' | 'after') => void
+  /** Cuts all connections at once. */
+  cutAll: () => void
   close: () => Promise<void>
 }
 
@@ -63,6 +65,9 @@ export const startTcpProxy = async (target: string): Promise<TcpProxy> => {
     },
     cutOnce: (text, when) => {
       cut = { text, when }
+    },
+    cutAll: () => {
+      for (const socket of sockets) socket.destroy()
     },
     close: async () => {
       for (const socket of sockets) socket.destroy()

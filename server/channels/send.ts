@@ -4,7 +4,7 @@ import { isObject } from '../../catalog/values.ts'
 import { guardedFetch, type WebhookResponse } from '../webhooks/guard.ts'
 import { parseRetryAfter } from '../webhooks/schedule.ts'
 import { describeFailure, toExcerpt } from '../webhooks/send.ts'
-import { signatureHeaders } from '../webhooks/sign.ts'
+import { signatureHeaders } from '../../catalog/webhooks/sign.ts'
 import { computeChannelRetryDelay } from './schedule.ts'
 import { unsealSigningSecrets } from './secrets.ts'
 

@@ -5,7 +5,7 @@ import type { App } from '../core/app.ts'
 import { guardedFetch, type WebhookResponse } from './guard.ts'
 import { computeRetryDelay, parseRetryAfter } from './schedule.ts'
 import { unsealHeaders, unsealSecrets } from './secrets.ts'
-import { signatureHeaders } from './sign.ts'
+import { signatureHeaders } from '../../catalog/webhooks/sign.ts'
 
 const USER_AGENT = 'wcrm-webhooks/1'
 const GONE = 410
