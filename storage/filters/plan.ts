@@ -154,6 +154,9 @@ const planBySample = async (tx: Db, plan: FilterPlan, scope: Scope): Promise<Fil
       candidates: targets.map(({ query }) => query),
       leads: toLeads(targets).slice(0, filterStrategy.maxProbes),
     }
+  // Nor do those with several values or labels, which seldom are many.
+  const whole = targets.find((target) => isQuick(scope, plan.conditions, target))
+  if (whole) return { ...plan, candidates: targets.map(({ query }) => query), leads: toLeads([whole]) }
   const ranked = targets.filter(({ size }) => size === undefined).slice(0, filterStrategy.maxRankedConditions)
   const inPart = new Set(ranked.flatMap(({ covered }) => covered))
   const sample = await sampleContacts(tx, {
@@ -241,6 +244,26 @@ const toLead = (
         : undefined,
     rest,
   }
+}
+
+/** Labelled contacts that are intersected in the time of a sample, about. */
+const MAX_INTERSECTED = 100_000
+
+/**
+ * Whether the query finds all matches without a test, and takes little time even where they turn out to be too many:
+ * those with some of several values and labels, or with labels that are known to be few.
+ */
+const isQuick = (
+  { sizes }: Scope,
+  conditions: readonly Condition[],
+  { covered, query }: ProbeTarget,
+): boolean => {
+  if (!query.exact || covered.length < conditions.length) return false
+  const required = covered.filter((node) => 'quantifier' in node && node.quantifier === 'some')
+  if (query.attrs) return required.length > 1
+  const total = required.reduce((sum, node) => sum + (sizes.get(node as ContactFilter) ?? Infinity), 0)
+  const max = required.length > 1 ? MAX_INTERSECTED : MORE_IF_LABELLED * filterStrategy.maxCandidates
+  return query.rank === candidateRank.label && total <= max
 }
 
 const isOfContact = ({ covered }: ProbeTarget): boolean =>
