@@ -6,7 +6,7 @@ const listFlags = (spec: CommandSpec): string[] => [
   ...spec.fields.filter((f) => !spec.args.includes(f.name)).map((f) => f.flag),
   ...(spec.output.paged && spec.verb !== 'export' ? ['--all'] : []),
   ...(spec.own ?? []).map(({ flag }) => flag),
-  ...(spec.writes ? ['--dry-run', '--idempotency-key'] : []),
+  ...(spec.writes ? ['--dry-run', '--plan', '--idempotency-key'] : []),
   ...(spec.confirm ? ['--confirm'] : []),
   ...(spec.fields.length > 0 ? ['--input'] : []),
   '--json',

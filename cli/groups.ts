@@ -45,6 +45,8 @@ export const commandGroups: readonly { heading: string; commands: Readonly<Recor
 /** Commands that are not operations: each is a module of its own, loaded on demand. */
 export const localCommands: Readonly<Record<string, string>> = {
   inbox: 'Answer customers on the whole screen, live',
+  diff: 'Show a plan, and whether it would still do the same',
+  apply: 'Do what a plan says, or nothing',
   login: 'Store an API key on this machine',
   logout: 'Delete a stored key',
   status: 'Show the server and the key in use: where it comes from, whose it is, what it may do',

@@ -162,7 +162,8 @@ const resolveFileArgument = async (
   return { spec: fromFile ? (await import('./import.ts')).toFileImportSpec(spec) : spec, fromFile }
 }
 
-const parseRetries = (text: string | undefined): number | undefined => {
+/** Returns how often `--retry` tries again. Throws a usage error. */
+export const parseRetries = (text: string | undefined): number | undefined => {
   if (text === undefined) return undefined
   if (/^\d{1,3}$/.test(text)) return Number(text)
   throw usageError(`--retry must be a number of times, not "${text}".`, '--retry', 'For example --retry=3.')
@@ -247,6 +248,12 @@ export const runOperationCommand = async (
   const composed = await composeText(io, spec, parsed, json)
   const given = { ...words, given: { ...words.given, ...composed } }
   const input = await buildInput(io, spec, parsed, given, to)
+  if (parsed.plan !== undefined) {
+    if (fromFile) throw usageError('An import of a file has no plan; use --dry-run.', '--plan')
+    const { makePlan } = await import('./plan/make.ts')
+    const options = { path: parsed.plan, key: parsed.idempotencyKey, json: json.on }
+    return await makePlan(io, to, spec, input, options)
+  }
   const ended = await runOwnCommand(io, to, spec, parsed, input, format)
   if (ended !== undefined) return ended
   const all = parsed.all === true && spec.output.paged === true

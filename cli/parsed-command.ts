@@ -12,6 +12,8 @@ export type ParsedCommand = {
   readonly dryRun?: boolean | undefined
   readonly idempotencyKey?: string | undefined
   readonly confirm?: string | undefined
+  /** The file that `--plan` names. */
+  readonly plan?: string | undefined
   readonly reason?: string | undefined
   readonly all?: boolean | undefined
   /** `--columns` is still text. */

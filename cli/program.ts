@@ -5,6 +5,7 @@ import { renderHelpDetails, valuePlaceholder } from './help.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
 import { type CommandSpec, commandName, type Field, type Manifest, readManifest } from './manifest.ts'
+import { addPlanCommands } from './plan/commands.ts'
 import type { ParsedCommand } from './parsed-command.ts'
 
 type ProgramContext = {
@@ -59,6 +60,7 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
     command
       .addOption(new Option('--dry-run', 'run every check, but change nothing'))
       .addOption(new Option('--no-dry-run').hideHelp())
+    command.option('--plan <file>', 'write what it would do to a file, for wcrm diff and wcrm apply')
     command.option(
       '--idempotency-key <key>',
       'make retries safe: a call with the same key never runs twice (default: a new key)',
@@ -142,6 +144,7 @@ const toParsedCommand = (program: Command, command: Command, spec: CommandSpec):
     cliFlags: readCliFlags(command, spec),
     input: text('input'),
     idempotencyKey: text('idempotencyKey'),
+    plan: spec.writes ? text('plan') : undefined,
     confirm: text('confirm'),
     reason: spec.fields.some((f) => f.flag === '--reason') ? undefined : text('reason'),
     dryRun: options['dryRun'] === true,
@@ -218,6 +221,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
   const url = '--url <url>'
   const find = (name: string): Command => program.commands.find((c) => c.name() === name)!
   const globalUrl = (): string | undefined => program.opts<{ url?: string }>().url
+  addPlanCommands(context, find, globalUrl)
   find('login')
     .option(url, 'base URL of the server')
     .option('--profile <name>', 'a name for the key (default: the address of the server)')

@@ -14,6 +14,8 @@ export type ServerConnection = {
 export type CallHeaders = {
   readonly idempotencyKey?: string | undefined
   readonly confirm?: string | undefined
+  /** `show` asks a dry run for its plan; the token of a plan: the call does that, or is refused. */
+  readonly plan?: string | undefined
   /** Why an AI agent makes the call. */
   readonly reason?: string | undefined
 }
@@ -78,6 +80,7 @@ const post = async (
       Accept: 'application/json',
       ...(headers.idempotencyKey ? { 'Idempotency-Key': headers.idempotencyKey } : {}),
       ...(headers.confirm ? { 'Api-Confirm': headers.confirm } : {}),
+      ...(headers.plan ? { 'Api-Plan': headers.plan } : {}),
       ...(headers.reason ? { 'Api-Reason': encodeURIComponent(headers.reason) } : {}),
     },
     body: JSON.stringify(input),

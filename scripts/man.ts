@@ -44,7 +44,7 @@ const renderRequirements = (spec: CommandSpec): string =>
   [
     `Scope: ${spec.scope}.`,
     `Operation: ${spec.operation}.`,
-    spec.writes ? 'Takes --dry-run and --idempotency-key.' : '',
+    spec.writes ? 'Takes --dry-run, --plan and --idempotency-key.' : '',
     spec.confirm ? `Requires --confirm ${spec.confirm}.` : '',
     spec.output.paged && spec.verb !== 'export' ? 'Takes --all.' : '',
     spec.beta ? 'Beta: may change.' : '',
@@ -133,6 +133,10 @@ const commonFlags = [
     escapeRoff('The whole input as a JSON object, @file or -; flags override it.'),
   ),
   definitionItem(bold('--dry-run'), 'On writes: run every check, but change nothing.'),
+  definitionItem(
+    `${bold('--plan')} ${italic('file')}`,
+    `On writes: append what it would do to a file, for ${bold('wcrm diff')} and ${bold('wcrm apply')}; change nothing.`,
+  ),
   definitionItem(
     `${bold('--idempotency-key')} ${italic('key')}`,
     'On writes: a call with the same key never runs twice (default: a new key).',

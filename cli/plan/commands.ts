@@ -1,0 +1,69 @@
+import { type Command, Option } from 'commander'
+import type { CommandLine } from '../command-line.ts'
+import type { Io } from '../io.ts'
+import type { Manifest } from '../manifest.ts'
+
+type PlanContext = {
+  readonly io: Io
+  readonly manifest: Manifest
+  readonly line: CommandLine
+  exitCode: number
+}
+
+/** Adds the flags and actions of `diff` and `apply`. */
+export const addPlanCommands = (
+  context: PlanContext,
+  find: (name: string) => Command,
+  globalUrl: () => string | undefined,
+): void => {
+  const { io, manifest, line } = context
+  find('diff')
+    .argument('<file>', 'a plan, as --plan FILE of a command writes it')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print the plan as JSON')
+    .addHelpText('after', '\nExit code 5 when a step would not do the same any more.')
+    .action(async (file: string, options: { url?: string }) => {
+      context.exitCode = await (
+        await import('./apply.ts')
+      ).showPlan(io, file, {
+        json: line.json.on,
+        url: options.url ?? globalUrl(),
+        version: manifest.version,
+      })
+    })
+  find('apply')
+    .argument('<file>', 'a plan, as --plan FILE of a command writes it')
+    .addOption(
+      new Option('--confirm <verb>', 'confirms the steps that need this verb; may be repeated').argParser(
+        (value: string, before?: string[]) => [...(before ?? []), value],
+      ),
+    )
+    .option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
+    .option('--retry <times>', 'try again when the service is unavailable or the rate limit refuses')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print the answers as JSON')
+    .addHelpText(
+      'after',
+      '\nEach step does exactly what the plan says, or nothing: then exit code 5, and what has changed is shown.\n' +
+        'Steps that were applied are noted in the file and left out, so it is safe to repeat.',
+    )
+    .action(
+      async (
+        file: string,
+        options: { confirm?: string[]; reason?: string; retry?: string; url?: string },
+      ) => {
+        const [{ applyPlan }, { parseRetries }] = await Promise.all([
+          import('./apply.ts'),
+          import('../operation-command.ts'),
+        ])
+        context.exitCode = await applyPlan(io, file, {
+          json: line.json.on,
+          confirm: options.confirm ?? [],
+          reason: options.reason,
+          retries: parseRetries(options.retry),
+          url: options.url ?? globalUrl(),
+          version: manifest.version,
+        })
+      },
+    )
+}
