@@ -16,17 +16,31 @@ export type SummaryReportData = {
   broadcasts: Numbers
   sla: { running: boolean | null; breaches: number | null; config_problems: number | null }
   agents: Numbers
+  /** The same figures of as many days before, where they were asked for. */
+  previous?: {
+    range: { from: string; to: string }
+    messages: Numbers
+    conversations: Numbers
+    contacts: { new: number | null; new_is_lower_bound: boolean }
+    broadcasts: Numbers
+    sla: { breaches: number | null }
+  }
   notes: string[]
   unavailable: { metric: string; reason: string }[]
 }
 
 /** A line of a section: a count with a bar, or a text. */
-type SectionLine = { label: string; value: number | null; tone?: Tone } | { label: string; text: string }
+type SectionLine = { label: string; before?: string | undefined } & (
+  | { value: number | null; tone?: Tone }
+  | { text: string }
+)
 
 const LABEL_WIDTH = 18
 const NUMBER_WIDTH = 9
 const MIN_BAR_WIDTH = 6
 const MAX_BAR_WIDTH = 40
+
+const joinWords = (...words: (string | undefined)[]): string => words.filter(Boolean).join(' '.repeat(GAP))
 
 const Section = ({
   title,
@@ -42,7 +56,8 @@ const Section = ({
   const values = lines.flatMap((line) => ('value' in line ? [line.value] : []))
   const max = Math.max(0, ...values.map((value) => value ?? 0))
   const label = Math.max(4, Math.min(LABEL_WIDTH, style.width - NUMBER_WIDTH - 2 * GAP))
-  const remaining = style.width - LABEL_WIDTH - NUMBER_WIDTH - 3 * GAP
+  const longest = Math.max(0, ...lines.map(({ before }) => before?.length ?? 0))
+  const remaining = style.width - LABEL_WIDTH - NUMBER_WIDTH - 3 * GAP - (longest > 0 ? longest + GAP : 0)
   const barWidth = remaining < MIN_BAR_WIDTH ? 0 : Math.min(MAX_BAR_WIDTH, remaining)
   return h(
     Box,
@@ -54,7 +69,7 @@ const Section = ({
         { key: line.label, columnGap: GAP, paddingLeft: GAP },
         h(Box, { width: label, flexShrink: 0 }, h(Text, { wrap: 'truncate' }, line.label)),
         'text' in line
-          ? h(Text, { wrap: 'truncate' }, line.text)
+          ? h(Text, { wrap: 'truncate' }, joinWords(line.text, line.before))
           : h(
               Box,
               { columnGap: GAP },
@@ -66,7 +81,7 @@ const Section = ({
               h(
                 Text,
                 { wrap: 'truncate', ...toneColor(line.tone ?? 'plain', style) },
-                renderBar(line.value, max, barWidth),
+                joinWords(renderBar(line.value, max, barWidth), line.before),
               ),
             ),
       ),
@@ -74,14 +89,23 @@ const Section = ({
   )
 }
 
+/** Says what a figure was in the period before; nothing where that was not asked for. */
+const sayBefore = (
+  past: Numbers | undefined,
+  name: string,
+  format: (value: number | null) => string = formatCount,
+): { before?: string } => (past ? { before: `before: ${format(past[name] ?? null)}` } : {})
+
 const countLines = (
   numbers: Numbers,
+  past: Numbers | undefined,
   names: readonly string[],
   failures: readonly string[] = [],
 ): SectionLine[] =>
   names.map((name) => ({
     label: name.replaceAll('_', ' '),
     value: numbers[name] ?? null,
+    ...sayBefore(past, name),
     ...(failures.includes(name) ? { tone: 'bad' as const } : {}),
   }))
 
@@ -109,30 +133,59 @@ export const formatReportHeading = (
 type SectionData = { readonly title: string; readonly spark?: true; readonly lines: readonly SectionLine[] }
 
 /** A line with a text aligned like the numbers. */
-const textLine = (label: string, text: string): SectionLine => ({
+const textLine = (label: string, text: string, before: { before?: string } = {}): SectionLine => ({
   label,
   text: text.padStart(NUMBER_WIDTH),
+  ...before,
 })
 
 const formatPolicies = (running: boolean | null): string =>
   running === null ? '–' : running ? 'in force' : 'none'
 
-const conversationSections = ({ messages, conversations }: SummaryReportData): SectionData[] => [
+const conversationSections = ({
+  messages,
+  conversations,
+  previous: past,
+}: SummaryReportData): SectionData[] => [
   {
     title: 'Messages',
     spark: true,
     lines: [
-      ...countLines(messages, ['sent', 'delivered', 'read', 'failed'], ['failed']),
-      textLine('delivery rate', formatPercent(messages['delivery_rate'] ?? null)),
+      ...countLines(messages, past?.messages, ['sent', 'delivered', 'read', 'failed'], ['failed']),
+      textLine(
+        'delivery rate',
+        formatPercent(messages['delivery_rate'] ?? null),
+        sayBefore(past?.messages, 'delivery_rate', formatPercent),
+      ),
     ],
   },
   {
     title: 'Conversations',
     lines: [
-      { label: 'closes', value: conversations['closes'] ?? null },
-      { label: 'distinct', value: conversations['distinct_conversations'] ?? null },
-      { label: 'reopened', value: conversations['reopened'] ?? null },
-      textLine('median to close', formatDuration(conversations['median_close_seconds'] ?? null)),
+      {
+        label: 'closes',
+        value: conversations['closes'] ?? null,
+        ...sayBefore(past?.conversations, 'closes'),
+      },
+      {
+        label: 'distinct',
+        value: conversations['distinct_conversations'] ?? null,
+        ...sayBefore(past?.conversations, 'distinct_conversations'),
+      },
+      {
+        label: 'reopened',
+        value: conversations['reopened'] ?? null,
+        ...sayBefore(past?.conversations, 'reopened'),
+      },
+      ...(['median_close_seconds', 'median_first_response_seconds'] as const)
+        .filter((name) => conversations[name] !== undefined)
+        .map((name) =>
+          textLine(
+            name === 'median_close_seconds' ? 'median to close' : 'median first reply',
+            formatDuration(conversations[name]!),
+            sayBefore(past?.conversations, name, formatDuration),
+          ),
+        ),
     ],
   },
   {
@@ -155,11 +208,20 @@ const workspaceSections = ({
   broadcasts,
   sla,
   agents,
+  previous: past,
 }: SummaryReportData): SectionData[] => [
   {
     title: 'Contacts',
     lines: [
-      textLine('new', `${contacts.new_is_lower_bound ? 'at least ' : ''}${formatCount(contacts.new)}`),
+      textLine(
+        'new',
+        `${contacts.new_is_lower_bound ? 'at least ' : ''}${formatCount(contacts.new)}`,
+        past
+          ? {
+              before: `before: ${past.contacts.new_is_lower_bound ? 'at least ' : ''}${formatCount(past.contacts.new)}`,
+            }
+          : {},
+      ),
       textLine('all', formatCount(workspace.contacts_total)),
     ],
   },
@@ -167,9 +229,10 @@ const workspaceSections = ({
     title: 'Broadcasts',
     spark: true,
     lines: [
-      textLine('started', formatCount(broadcasts['started'] ?? null)),
+      textLine('started', formatCount(broadcasts['started'] ?? null), sayBefore(past?.broadcasts, 'started')),
       ...countLines(
         broadcasts,
+        past?.broadcasts,
         ['sent', 'delivered', 'read', 'failed', 'opted_out'],
         ['failed', 'opted_out'],
       ),
@@ -179,7 +242,7 @@ const workspaceSections = ({
     title: 'Service levels',
     lines: [
       textLine('policies', formatPolicies(sla.running)),
-      textLine('breaches', formatCount(sla.breaches)),
+      textLine('breaches', formatCount(sla.breaches), sayBefore(past?.sla, 'breaches')),
       textLine('misconfigured', formatCount(sla.config_problems)),
     ],
   },
@@ -205,6 +268,13 @@ export const SummaryReportView = ({
     Box,
     { flexDirection: 'column' },
     h(Title, { text: name, aside: days, style }),
+    value.previous
+      ? h(
+          Text,
+          { dimColor: style.color },
+          `Before: ${value.previous.range.from} to ${value.previous.range.to}`,
+        )
+      : null,
     ...[...conversationSections(value), ...workspaceSections(value)].map((section) =>
       h(Section, { key: section.title, ...section, style }),
     ),

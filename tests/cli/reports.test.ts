@@ -217,6 +217,37 @@ describe('reports: terminal output', () => {
     )
   })
 
+  it('the summary shows medians and the period before where they were asked for', async () => {
+    const { messages, conversations, contacts, broadcasts, sla, ...rest } = summaryResponse()
+    const medians = { ...conversations, median_first_response_seconds: 600 }
+    const text = await runOnTerminal(['reports', 'summary', '--medians', '--compare'], plain, 70, {
+      ...rest,
+      messages,
+      contacts,
+      broadcasts,
+      sla,
+      conversations: medians,
+      previous: {
+        range: { ...rest.range, from: '2026-09-24', to: '2026-09-30' },
+        messages: { ...messages, sent: 120, delivery_rate: 0.5 },
+        conversations: { ...medians, closes: null, median_first_response_seconds: 1200 },
+        contacts,
+        broadcasts,
+        sla,
+      },
+    })
+    for (const line of [
+      'Before: 2026-09-24 to 2026-09-30',
+      '  sent                      240  ███████████████████████  before: 120',
+      '  delivery rate          96.3 %  before: 50 %',
+      '  closes                     31  █████████████████  before: –',
+      '  median first reply     10 min  before: 20 min',
+      '  new                        12  before: 12',
+      '  breaches                    3  before: 3',
+    ])
+      assert.ok(text.split('\n').includes(line), `${line}\n${text}`)
+  })
+
   it('the staff report has an aligned bar for each member', async () => {
     const text = await runOnTerminal(['reports', 'staff'], plain, 90, staffResponse())
     assert.equal(
