@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { closeSharedServers } from '../tests/servers.ts'
+import { closeAll } from '../tests/at-end.ts'
 
 /**
  * Runs test files one after another in this process, so that they share what is slow to start: the modules,
@@ -52,7 +52,7 @@ const GRACE_MS = 10_000
 
 /** Ends this process by having nothing left to do; what keeps it alive is a fault of a test, and is named. */
 const endProcess = async (): Promise<void> => {
-  await closeSharedServers()
+  await closeAll()
   process.removeAllListeners('disconnect')
   process.disconnect?.()
   setTimeout(() => {

@@ -3,7 +3,6 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import { pino } from 'pino'
 import { currentVersion, scopes } from '../catalog/index.ts'
 import { createDiscovery } from '../mcp/discovery.ts'
@@ -32,6 +31,7 @@ import {
 } from '../storage/admin.ts'
 import type { Db } from '../storage/database.ts'
 import { type Location, openStorage, type Storage } from '../storage/open.ts'
+import { atEnd } from './at-end.ts'
 import { createDatabase } from './databases.ts'
 
 /** A server in this process, with what tests look at behind its doors. */
@@ -206,7 +206,11 @@ const sharedDatabases = new Map<string, Promise<OpenDatabase>>()
 const sharedServers = new Map<string, Promise<TestServer>>()
 
 const shareDatabase = async (database: string): Promise<Storage> => {
-  if (!sharedDatabases.has(database)) sharedDatabases.set(database, openDatabase(database))
+  if (!sharedDatabases.has(database)) {
+    const opened = openDatabase(database)
+    sharedDatabases.set(database, opened)
+    atEnd(async () => (await opened).close())
+  }
   return (await sharedDatabases.get(database)!).storage
 }
 
@@ -215,11 +219,12 @@ const shareDatabase = async (database: string): Promise<Storage> => {
  * need nothing special share it, each test in a workspace of its own. `close` leaves it running.
  */
 export const sharedServer = async (database: string): Promise<TestServer> => {
-  if (!sharedServers.has(database))
-    sharedServers.set(
-      database,
-      shareDatabase(database).then((storage) => serveStorage(storage, database)),
-    )
+  if (!sharedServers.has(database)) {
+    const storage = shareDatabase(database)
+    const started = storage.then((opened) => serveStorage(opened, database))
+    sharedServers.set(database, started)
+    atEnd(async () => (await started).close())
+  }
   const server = await sharedServers.get(database)!
   return {
     ...server,
@@ -235,16 +240,6 @@ export const startWithOptions = async (database: string, options: ServerOptions)
   options.dedicated || options.statementTimeout !== undefined
     ? await startServer(database, options)
     : await serveStorage(await shareDatabase(database), database, options)
-
-/** Stops them at the end of the process: `scripts/test-worker.ts` runs many files in one. */
-export const closeSharedServers = async (): Promise<void> => {
-  for (const server of sharedServers.values()) await (await server).close()
-  sharedServers.clear()
-  for (const database of sharedDatabases.values()) await (await database).close()
-  sharedDatabases.clear()
-}
-
-if (!process.env.WCRM_TEST_WORKER) after(closeSharedServers)
 
 /** Starts several servers on one PostgreSQL database of their own. */
 export const startSharedServers = async (

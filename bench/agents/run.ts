@@ -6,7 +6,7 @@ import type { Benchmark } from './benchmark.ts'
 process.env.WCRM_TEST_WORKER = 'benchmark'
 const { formatTable, runBenchmark } = await import('./benchmark.ts')
 const { formatDays, runSupportDays } = await import('./support-day.ts')
-const { closeSharedServers } = await import('../../tests/servers.ts')
+const { closeAll } = await import('../../tests/at-end.ts')
 
 const begin = '<!-- table -->'
 const end = '<!-- end -->'
@@ -23,7 +23,7 @@ const writeTable = (benchmark: Benchmark): void => {
 
 const days = formatDays(await runSupportDays())
 const benchmark = await runBenchmark()
-await closeSharedServers()
+await closeAll()
 console.log(`${formatTable(benchmark)}\n\n${days}`)
 const wrong = benchmark.jobs.filter(({ problem }) => problem !== undefined)
 for (const { name, problem } of wrong) console.error(`\n${name}: ${problem}`)

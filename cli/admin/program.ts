@@ -4,6 +4,7 @@ import { backupVerbs } from './backup.ts'
 import { channelsGroup } from './channels.ts'
 import { demoVerbs } from './demo.ts'
 import { doctorVerb } from './doctor.ts'
+import { initVerb } from './init.ts'
 import { keysGroup } from './keys.ts'
 import { loginCodeVerb } from './login-code.ts'
 import { reportsGroup } from './reports.ts'
@@ -26,6 +27,7 @@ export const adminGroups: readonly AdminGroup[] = [
   reportsGroup,
 ]
 export const ungroupedAdminVerbs: readonly AdminVerb[] = [
+  initVerb,
   loginCodeVerb,
   ...backupVerbs,
   ...demoVerbs,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { runCommandLine } from '../../cli/main.ts'
 import { migrate, openStorage, type Storage } from '../../storage/open.ts'
+import { atEnd } from '../at-end.ts'
 import { collectOutput } from '../cli/output-streams.ts'
 
 /** A folder for the tests of a file, and embedded databases in it. */
@@ -63,6 +64,7 @@ export const useAdminDatabases = (): AdminDatabases => {
     open: async (folder) => {
       const storage = await openStorage({ dataDir: folder }, { noTimeout: true })
       await migrate(storage.db)
+      atEnd(() => storage.close())
       return storage
     },
   }

@@ -16,6 +16,38 @@ describe('wcrm admin', () => {
     await databases.open(folder)
   })
 
+  it('init makes the first workspace, its owner and a key, and never a second one', async () => {
+    const target = databases.newFolder()
+    const storage = await databases.open(target)
+    const words = ['init', '--workspace', 'Acme', '--owner', 'Mara', '--data', target]
+    const made = await succeed(...words, '--timezone', 'europe/berlin')
+    assert.deepEqual(made, {
+      workspace_id: made.workspace_id,
+      workspace: 'Acme',
+      timezone: 'Europe/Berlin',
+      staff_id: made.staff_id,
+      owner: 'Mara',
+      key_id: made.key_id,
+      key: made.key,
+    })
+    const server = await serveStorage(storage, 'embedded')
+    try {
+      const response = await fetch(`${server.url}/v1/me`, {
+        headers: { Authorization: `Bearer ${made.key}` },
+      })
+      const me: any = await response.json()
+      assert.equal(me.staff.role, 'owner')
+      assert.equal(me.workspace.name, 'Acme')
+    } finally {
+      await server.close()
+    }
+    await fail(5, /has a workspace already/, ...words)
+    await fail(2, /--timezone does not accept/, ...words, '--timezone', 'Mars')
+    const { exit, err } = await runAdmin('init', '--workspace', 'Acme', '--data', target)
+    assert.equal(exit, 2)
+    assert.match(err, /--owner/)
+  })
+
   it('creates and updates workspaces, teams, staff and channels', async () => {
     await fail(3, /no workspace yet/, 'staff', 'list', ...dataFlags)
     const workspace = await succeed(
