@@ -95,11 +95,21 @@ const findRowWriter = (
   if (quiet)
     return {
       header: '',
-      rows: (page) => (id ? page.map((row) => `${String(readPath(row, id))}\n`).join('') : ''),
+      rows: (page) =>
+        id
+          ? page
+              .flatMap((row) => readPath(row, id) ?? [])
+              .map((found) => `${String(found)}\n`)
+              .join('')
+          : '',
     }
   const drawn = isDrawnByPages(io, spec) || (io.stdin.isTTY && io.stdout.isTTY)
   return all && !format.json && !jq && !drawn ? createRowWriter('lines', columns) : undefined
 }
+
+/** Returns what writes rows as they come, one by one; undefined: as they are drawn without a format. */
+export const createStreamWriter = (io: Io, spec: CommandSpec, format: AnswerFormat): RowWriter | undefined =>
+  findRowWriter(io, spec, format.jq && !format.rows ? { ...format, rows: 'ndjson' } : format, false)
 
 /**
  * Prints a list page by page, where its format allows that. Returns false when it does not: nothing was read, and the

@@ -35,6 +35,13 @@ const formatText = ({ text, time, names }: Field, value: string): string | undef
   return names && !isId(names.pattern, value) ? undefined : value
 }
 
+/** Returns the words of one flag with this value; in `--input` where no flag can express it. */
+export const toFlag = (field: Field, value: unknown): string[] => {
+  const text = formatFlagValue(field, value)
+  if (text === undefined) return ['--input', JSON.stringify({ [field.name]: value })]
+  return text.startsWith('-') ? [`${field.flag}=${text}`] : [field.flag, text]
+}
+
 const isId = (pattern: string, value: string): boolean => new RegExp(pattern).test(value)
 
 const formatListValue = (items: readonly unknown[]): string =>
@@ -75,8 +82,7 @@ export const toArgv = (spec: CommandSpec, input: Readonly<Record<string, unknown
             ? field.flag
             : field.flag.replace('--', '--no-'),
       )
-    else if (text.startsWith('-')) words.push(`${field.flag}=${text}`)
-    else words.push(field.flag, text)
+    else words.push(...toFlag(field, value))
   }
   return Object.keys(inputOnly).length > 0 ? [...words, '--input', JSON.stringify(inputOnly)] : words
 }

@@ -29,6 +29,15 @@ export type CliError = Error & {
   readonly body?: string
 }
 
+/**
+ * What the words of a command mean now, where they may mean something else later: values of flags that are replaced, and
+ * words that are added.
+ */
+export type CommandMeaning = {
+  readonly replaced: readonly (readonly [flag: string, text: string, value: string])[]
+  readonly added: readonly string[]
+}
+
 export const cliError = (exitCode: number, problem: CliProblem, body?: string): CliError =>
   Object.assign(new Error(problem.detail), { exitCode, problem, ...(body === undefined ? {} : { body }) })
 

@@ -4,9 +4,14 @@ import type { Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { pickFields } from './output.ts'
 import type { ServerConnection } from './remote.ts'
+import type { RowWriter } from './row-formats.ts'
 import { formatTsv } from './text.ts'
 
-type FollowOptions = { readonly json: boolean; readonly picks?: readonly string[] | undefined }
+type FollowOptions = {
+  readonly json: boolean
+  readonly picks?: readonly string[] | undefined
+  readonly writer?: RowWriter | undefined
+}
 
 /** A signal that is aborted on Ctrl-C and on SIGTERM. */
 export const abortOnStop = (): { signal: AbortSignal; unsubscribe: () => void } => {
@@ -30,17 +35,19 @@ export const followEvents = async (
   to: ServerConnection,
   spec: CommandSpec,
   input: StreamedEvent,
-  { json, picks }: FollowOptions,
+  { json, picks, writer }: FollowOptions,
 ): Promise<number> => {
   const { signal, unsubscribe } = abortOnStop()
-  const formatEvent = (event: StreamedEvent): string => {
+  const formatEvent = (event: StreamedEvent): string | Promise<string> => {
+    if (writer) return writer.rows([event])
     if (!json) return formatTsv([event], [...spec.output.columns, 'data'])
     const shown = picks ? (pickFields(spec, { data: [event] }, picks)['data'] as StreamedEvent[])[0] : event
     return `${JSON.stringify(shown)}\n`
   }
   try {
+    if (writer?.header) io.stdout.write(writer.header)
     for await (const event of streamEvents(io, to, input, { signal }))
-      if (!io.stdout.write(formatEvent(event))) await once(io.stdout, 'drain')
+      if (!io.stdout.write(await formatEvent(event))) await once(io.stdout, 'drain')
     return 0
   } finally {
     unsubscribe()

@@ -1,7 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { type Answer, type AnswerFormat, parseAnswerFormat, printAnswer, printList } from './answer.ts'
+import {
+  type Answer,
+  type AnswerFormat,
+  createStreamWriter,
+  parseAnswerFormat,
+  printAnswer,
+  printList,
+} from './answer.ts'
 import { loadCredentials } from './credentials.ts'
-import { APPROVAL_EXIT_CODE, cliError, interruptedError, usageError } from './error.ts'
+import {
+  APPROVAL_EXIT_CODE,
+  cliError,
+  type CommandMeaning,
+  interruptedError,
+  isCliError,
+  usageError,
+} from './error.ts'
 import { type Io, isInteractive } from './io.ts'
 import { getResponseExitCode, listJsonFields, printRehearsal } from './output.ts'
 import type { JsonFlag, ParsedCommand } from './parsed-command.ts'
@@ -9,6 +23,7 @@ import { printResult } from './result.ts'
 import { type CommandSpec, commandName } from './manifest.ts'
 import { fetchAllPages, fetchPages } from './pages.ts'
 import { callOperation, type CallHeaders, type ServerConnection } from './remote.ts'
+import { toFlag } from './argv.ts'
 import { parseObjectArgument, parseFieldValue, createArgumentReader, isIndirect } from './values.ts'
 
 /** The input as the words give it: `given` are the values of arguments and flags, which override `--input`. */
@@ -139,12 +154,9 @@ const callCommand = async (
   })
 }
 
-/** Decides whether a command with an optional file argument reads a file or takes its input from flags. */
-const resolveFileArgument = async (
-  spec: CommandSpec,
-  parsed: ParsedCommand,
-): Promise<{ spec: CommandSpec; fromFile: boolean }> => {
-  if (!spec.word) return { spec, fromFile: false }
+/** Returns the command as it is with an optional file argument, or with its input from flags. */
+const resolveFileArgument = async (spec: CommandSpec, parsed: ParsedCommand): Promise<CommandSpec> => {
+  if (!spec.word) return spec
   const hasInput = parsed.input !== undefined || parsed.flags.size > 0
   const fromFile = parsed.args[0] !== undefined
   const fields = ['--input', ...spec.fields.map((f) => f.flag)].join(' or ')
@@ -159,7 +171,7 @@ const resolveFileArgument = async (
       `--${[...parsed.cliFlags.keys()][0]} requires a file.`,
       `--${[...parsed.cliFlags.keys()][0]}`,
     )
-  return { spec: fromFile ? (await import('./import.ts')).toFileImportSpec(spec) : spec, fromFile }
+  return fromFile ? (await import('./import.ts')).toFileImportSpec(spec) : spec
 }
 
 /** Returns how often `--retry` tries again. Throws a usage error. */
@@ -184,6 +196,10 @@ const printAsked = async (io: Io, { value, body }: Answer, format: AnswerFormat)
   return APPROVAL_EXIT_CODE
 }
 
+/** Whether the input comes from a file that the words name. */
+const isFromFile = (spec: CommandSpec, parsed: ParsedCommand): boolean =>
+  spec.word !== undefined && parsed.args[0] !== undefined
+
 /** Runs the commands of operations that do more than call and print. Returns undefined for any other. */
 const runOwnCommand = async (
   io: Io,
@@ -191,9 +207,16 @@ const runOwnCommand = async (
   spec: CommandSpec,
   parsed: ParsedCommand,
   input: Record<string, unknown>,
-  { json, picks }: AnswerFormat,
+  format: AnswerFormat,
 ): Promise<number | undefined> => {
+  const { json, picks } = format
   const flag = (name: string): string | undefined => parsed.cliFlags.get(name)?.at(-1)
+  if (parsed.plan !== undefined) {
+    if (isFromFile(spec, parsed))
+      throw usageError('An import of a file has no plan; use --dry-run.', '--plan')
+    const { makePlan } = await import('./plan/make.ts')
+    return await makePlan(io, to, spec, input, { path: parsed.plan, key: parsed.idempotencyKey, json })
+  }
   if (spec.verb === 'export')
     return await (
       await import('./export.ts')
@@ -202,7 +225,9 @@ const runOwnCommand = async (
       output: flag('output'),
     })
   if (parsed.cliFlags.has('follow'))
-    return await (await import('./follow.ts')).followEvents(io, to, spec, input, { json, picks })
+    return await (
+      await import('./follow.ts')
+    ).followEvents(io, to, spec, input, { json, picks, writer: createStreamWriter(io, spec, format) })
   return undefined
 }
 
@@ -214,10 +239,57 @@ const fetchAnswer = async (
   json: JsonFlag,
   input: Record<string, unknown>,
 ): Promise<Answer> => {
+  if (isFromFile(spec, parsed))
+    return { value: await (await import('./import.ts')).importFile(io, to, spec, parsed) }
   const output = spec.operation === 'messaging_get_media' ? parsed.cliFlags.get('output')?.at(-1) : undefined
   return output === undefined
     ? await callCommand(io, spec, parsed, json, to, input)
     : await (await import('./media.ts')).saveMedia(io, to, spec.operation, input, output)
+}
+
+/** Makes the call of a command and prints the answer. Returns the exit code. */
+const callAndPrint = async (
+  io: Io,
+  to: ServerConnection,
+  spec: CommandSpec,
+  parsed: ParsedCommand,
+  json: JsonFlag,
+  format: AnswerFormat,
+  input: Record<string, unknown>,
+): Promise<number> => {
+  const ended = await runOwnCommand(io, to, spec, parsed, input, format)
+  if (ended !== undefined) return ended
+  const all = parsed.all === true && spec.output.paged === true
+  const pages = () =>
+    all
+      ? fetchPages(io, to, spec.operation, withLargePages(spec, input))
+      : callOperation(io, to, spec.operation, input).then((page) => [page])
+  if (await printList(io, spec, format, all, pages)) return 0
+  const answer = await fetchAnswer(io, to, spec, parsed, json, input)
+  if (answer.approvalId !== undefined) return await printAsked(io, answer, format)
+  if (parsed.cliFlags.get('output')?.at(-1) !== '-') await printAnswer(io, spec, format, answer)
+  return getResponseExitCode(answer.value)
+}
+
+/**
+ * Adds to a failure what its command means now: a phrase for a time means another one later, and a text that was written
+ * in an editor stands nowhere else.
+ */
+const withMeaning = (
+  error: unknown,
+  spec: CommandSpec,
+  given: Readonly<Record<string, unknown>>,
+  composed: Readonly<Record<string, unknown>>,
+  input: Readonly<Record<string, unknown>>,
+): unknown => {
+  const times = spec.fields.filter((field) => field.time && given[field.name] !== input[field.name])
+  const meaning: CommandMeaning = {
+    replaced: times.map((field) => [field.flag, String(given[field.name]), String(input[field.name])]),
+    added: spec.fields.flatMap((field) =>
+      field.name in composed ? toFlag(field, composed[field.name]) : [],
+    ),
+  }
+  return isCliError(error) ? Object.assign(error, { meaning }) : error
 }
 
 /** Runs the command of an operation and prints the response. Returns the exit code; throws a CLI error. */
@@ -228,7 +300,7 @@ export const runOperationCommand = async (
   json: JsonFlag,
   version: string,
 ): Promise<number> => {
-  const { spec, fromFile } = await resolveFileArgument(command, parsed)
+  const spec = await resolveFileArgument(command, parsed)
   if (json.fields === '?') {
     io.stdout.write(
       listJsonFields(spec)
@@ -248,24 +320,9 @@ export const runOperationCommand = async (
   const composed = await composeText(io, spec, parsed, json)
   const given = { ...words, given: { ...words.given, ...composed } }
   const input = await buildInput(io, spec, parsed, given, to)
-  if (parsed.plan !== undefined) {
-    if (fromFile) throw usageError('An import of a file has no plan; use --dry-run.', '--plan')
-    const { makePlan } = await import('./plan/make.ts')
-    const options = { path: parsed.plan, key: parsed.idempotencyKey, json: json.on }
-    return await makePlan(io, to, spec, input, options)
+  try {
+    return await callAndPrint(io, to, spec, parsed, json, format, input)
+  } catch (error) {
+    throw withMeaning(error, spec, given.given, composed, input)
   }
-  const ended = await runOwnCommand(io, to, spec, parsed, input, format)
-  if (ended !== undefined) return ended
-  const all = parsed.all === true && spec.output.paged === true
-  const pages = () =>
-    all
-      ? fetchPages(io, to, spec.operation, withLargePages(spec, input))
-      : callOperation(io, to, spec.operation, input).then((page) => [page])
-  if (await printList(io, spec, format, all, pages)) return 0
-  const answer: Answer = fromFile
-    ? { value: await (await import('./import.ts')).importFile(io, to, spec, parsed) }
-    : await fetchAnswer(io, to, spec, parsed, json, input)
-  if (answer.approvalId !== undefined) return await printAsked(io, answer, format)
-  if (parsed.cliFlags.get('output')?.at(-1) !== '-') await printAnswer(io, spec, format, answer)
-  return getResponseExitCode(answer.value)
 }

@@ -46,6 +46,19 @@ const addField = (command: Command, field: Field): void => {
   }
 }
 
+const addAnswerOptions = (command: Command, spec: CommandSpec): void => {
+  command.option(
+    '--jq <expression>',
+    'print what this jq expression makes of the JSON answer, or of each row with --ndjson',
+  )
+  if (!spec.fields.some((f) => f.flag === '--template' || f.names?.flag === '--template'))
+    command.option(
+      '--template <text>',
+      'print this text for the answer, or for each row: {field.path}, \\t, \\n',
+    )
+  command.option('--quiet', 'print ids alone: of each row, of what was made or changed')
+}
+
 const addCommonOptions = (command: Command, spec: CommandSpec): void => {
   if (spec.own) command.optionsGroup(spec.group === 'events' ? 'Follow options:' : 'File options:')
   for (const { flag, value, repeats, about } of spec.own ?? []) {
@@ -83,16 +96,7 @@ const addCommonOptions = (command: Command, spec: CommandSpec): void => {
     command.option('--columns <names>', 'show these columns; a terminal shows those that fit')
     command.option('--wide', 'show all columns, however wide the terminal is')
   }
-  command.option(
-    '--jq <expression>',
-    'print what this jq expression makes of the JSON answer, or of each row with --ndjson',
-  )
-  if (!spec.fields.some((f) => f.flag === '--template' || f.names?.flag === '--template'))
-    command.option(
-      '--template <text>',
-      'print this text for the answer, or for each row: {field.path}, \\t, \\n',
-    )
-  command.option('--quiet', 'print ids alone: of each row, of what was made or changed')
+  if (spec.verb !== 'export') addAnswerOptions(command, spec)
   command.option('--utc', "show times in UTC instead of the workspace's time zone")
   command.option('--json', 'print the response as JSON; --json=a,b selects fields, --json=? lists them')
   if (!spec.fields.some((f) => f.flag === '--url'))

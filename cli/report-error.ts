@@ -1,10 +1,21 @@
 import { errors } from '../catalog/errors.ts'
 import { quoteWord } from './argv.ts'
 import { redactApiKeys } from '../catalog/redact.ts'
-import { type CliError, cliError, isCliError } from './error.ts'
+import { type CliError, cliError, type CommandMeaning, isCliError } from './error.ts'
 import { hasColor, type Io } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { formatProblem, toProblemText } from './text.ts'
+
+/** Returns the words of a command with what they meant when it failed. */
+const withMeaning = (words: readonly string[], { replaced, added }: CommandMeaning): string[] => [
+  ...words.map((word, i) => {
+    const found = replaced.find(
+      ([flag, text]) => word === `${flag}=${text}` || (word === text && words[i - 1] === flag),
+    )
+    return found ? (word === found[1] ? found[2] : `${found[0]}=${found[2]}`) : word
+  }),
+  ...added,
+]
 
 /** Returns the command that repeats a change under its key. */
 const formatRepeat = (words: readonly string[], key: string, profile: string | undefined): string => {
@@ -23,7 +34,7 @@ const formatRepeat = (words: readonly string[], key: string, profile: string | u
 
 /** Returns how to fix a problem, in terms of the command line where the server's own fix is about headers. */
 const findFix = (
-  error: CliError & { hint?: string; retryAfter?: number },
+  error: CliError & { hint?: string; retryAfter?: number; meaning?: CommandMeaning },
   spec: CommandSpec | undefined,
   words: readonly string[],
   profile: string | undefined,
@@ -37,7 +48,10 @@ const findFix = (
       : undefined
   if (code === 'rate_limited' && error.retryAfter) return `Try again in ${error.retryAfter} s.`
   const key = error.problem['idempotency_key']
-  const repeat = typeof key === 'string' ? formatRepeat(words, key, profile) : undefined
+  const repeat =
+    typeof key === 'string'
+      ? formatRepeat(error.meaning ? withMeaning(words, error.meaning) : words, key, profile)
+      : undefined
   if (code === 'unreachable')
     return repeat
       ? `Is the server running? It is safe to repeat it: ${repeat}`

@@ -91,6 +91,16 @@ describe('CLI: --jq, --template and --quiet', () => {
     assert.deepEqual(await fake.wcrm(tag), { exit: 9, stdout: '', stderr: '9: Gone.\n' })
   })
 
+  it('--quiet leaves out rows without an id', async () => {
+    fake.responses = [{ body: { data: [{ contact: { id: '4' } }, { contact: null }], next_cursor: null } }]
+    assert.equal((await fake.wcrm(['broadcasts', 'recipients', '1', '--quiet'])).stdout, '4\n')
+  })
+
+  it('an export has formats of its own', async () => {
+    for (const words of [['--jq', '.'], ['--quiet'], ['--template', '{id}']])
+      assert.equal((await fake.wcrm(['contacts', 'export', ...words])).exit, 2)
+  })
+
   it('formats that exclude each other are refused', async () => {
     for (const words of [
       ['--jq', '.', '--csv'],

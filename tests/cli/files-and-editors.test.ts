@@ -88,6 +88,19 @@ describe('CLI: an editor for a text that was left out', { skip: !hasScript }, ()
     assert.deepEqual(readdirSync(folder), [])
   })
 
+  it('names the text in the command that repeats it', async () => {
+    const { editor, folder } = makeEditor('open', 'echo "It is done" > "$1"')
+    fake.responses = [{ status: 504, body: '<html>' }]
+    const child = onTerminal('conversations note 77', { EDITOR: editor, TMPDIR: folder, COLUMNS: '400' })
+    let shown = ''
+    child.stdout.on('data', (chunk: Buffer) => (shown += chunk.toString()))
+    assert.equal((await once(child, 'exit'))[0], 8)
+    assert.match(
+      shown.replaceAll(/[\s│]+/g, ' '),
+      /wcrm conversations note 77 --text 'It is done' --idempotency-key/,
+    )
+  })
+
   it('sends nothing for an empty text, or when the editor fails', async () => {
     for (const [name, body, code] of [
       ['empty', 'true', 6],

@@ -8,7 +8,7 @@ const event = { id: '7', type: 'message.received', data: { text: 'Größe 漢字
 const next = { id: '8', type: 'message.received', data: { text: 'next' } }
 
 /** Follows two streams, then gets a 401; returns what was printed and the `Last-Event-ID` of each request. */
-const follow = async (first: readonly Buffer[]) => {
+const follow = async (first: readonly Buffer[], format: readonly string[] = ['--json']) => {
   const responses = [
     eventStreamResponse(first),
     eventStreamResponse([Buffer.from(`id: 8\ndata: ${JSON.stringify(next)}\n\n`)]),
@@ -16,7 +16,7 @@ const follow = async (first: readonly Buffer[]) => {
   ]
   const lastEventIds: (string | null)[] = []
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
-  const exit = await runCommandLine(['events', 'list', '--follow', '--json'], {
+  const exit = await runCommandLine(['events', 'list', '--follow', ...format], {
     stdin,
     stdout,
     stderr,
@@ -39,6 +39,14 @@ describe('events list --follow: event stream', { concurrency: true }, () => {
         events: [event, next],
       })
     })
+
+  it('--jq is applied to each event', async () => {
+    const first = Buffer.from(`id: 7\ndata: ${JSON.stringify(event)}\n\n`)
+    assert.deepEqual((await follow([first], ['--jq', '[.id, .data.text]'])).events, [
+      ['7', 'Größe 漢字 😀'],
+      ['8', 'next'],
+    ])
+  })
 
   it('an event without closing blank line is not printed, and the connection resumes before it', async () => {
     assert.deepEqual(await follow([Buffer.from('id: 7\ndata: {"cut":')]), {

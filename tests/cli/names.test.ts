@@ -123,6 +123,22 @@ describe('CLI: phrases for times', () => {
     assert.deepEqual(fake.requests[5]!.input, { from: '2026-11-16', to: '2026-11-21' })
   })
 
+  it('the command that repeats a change has the time, not the phrase', async () => {
+    fake.responses = [
+      { body: {}, headers: clock },
+      { status: 504, body: '<html>' },
+    ]
+    for (const at of [['--at', '+1d'], ['--at=+1d']]) {
+      const { exit, stderr } = await fake.wcrm(['conversations', 'remind', '77', ...at])
+      assert.equal(exit, 8)
+      assert.match(stderr, /wcrm conversations remind 77 --at[ =]2026-11-23T20:00:00\.000Z --idempotency-key/)
+      fake.responses = [
+        { body: {}, headers: clock },
+        { status: 504, body: '<html>' },
+      ]
+    }
+  })
+
   it('times with a zone are sent as they are, and other text exits 2', async () => {
     await fake.wcrm(['conversations', 'remind', '77', '--at', '2099-10-02T09:00:00+02:00'])
     assert.equal(fake.requests[0]!.input['at'], '2099-10-02T09:00:00+02:00')
