@@ -21,6 +21,9 @@ const LOCAL_COMMANDS = [
   'profiles',
   'listen',
   'switch',
+  'api',
+  'ops',
+  'schema',
 ]
 
 const runLocalCommand = async (name: string, argv: string[], io: Io): Promise<number> => {

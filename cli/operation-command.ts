@@ -319,7 +319,9 @@ export const runOperationCommand = async (
   }
   const composed = await composeText(io, spec, parsed, json)
   const given = { ...words, given: { ...words.given, ...composed } }
-  const input = await buildInput(io, spec, parsed, given, to)
+  const since = parsed.cliFlags.get('since')?.at(-1)
+  const built = await buildInput(io, spec, parsed, given, to)
+  const input = since === undefined ? built : { ...built, after: since }
   try {
     return await callAndPrint(io, to, spec, parsed, json, format, input)
   } catch (error) {

@@ -340,7 +340,10 @@ const createFollowCommand = (spec: CommandSpec): CommandSpec => ({
     'Prints a page, oldest first; the next page starts after its last id. With --follow it keeps running ' +
     'and prints each new event on a line of its own, as JSON with --json. After a lost connection it ' +
     'reconnects and resumes after the last event. Ctrl-C stops it.',
-  own: [{ flag: '--follow', about: 'Keep running and print new events.' }],
+  own: [
+    { flag: '--follow', about: 'Keep running and print new events.' },
+    { flag: '--since', value: 'start', about: 'now, or the id of an event; the same as --after.' },
+  ],
   examples: [
     ...spec.examples,
     {

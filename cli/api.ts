@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto'
+import { Command } from 'commander'
+import { runCommandTree } from './command-tree.ts'
+import { loadCredentials } from './credentials.ts'
+import { usageError } from './error.ts'
+import type { Io } from './io.ts'
+import { readManifest } from './manifest.ts'
+import { parseResponse, requestHeaders, unreachableError } from './remote.ts'
+import { createArgumentReader, parseObjectArgument } from './values.ts'
+
+type ApiFlags = {
+  readonly field?: string[]
+  readonly input?: string
+  readonly include?: boolean
+  readonly dryRun?: boolean
+  readonly confirm?: string
+  readonly reason?: string
+  readonly idempotencyKey?: string
+  readonly url?: string
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+const TIMEOUT_MS = 120_000
+
+const append = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
+
+/** A value as JSON where it is a number, true, false, null, a list or an object; else the text itself. */
+const parseValue = (text: string): unknown => {
+  if (!/^(?:-?\d+(?:\.\d+)?|true|false|null|\[[^]*\]|\{[^]*\})$/.test(text)) return text
+  try {
+    const value: unknown = JSON.parse(text)
+    // Ids and phones may have more digits than a number keeps.
+    return typeof value === 'number' && String(value) !== text ? text : value
+  } catch {
+    return text
+  }
+}
+
+/** Parses `field=value`; `field:=text` is a text whatever it looks like. */
+const parseField = async (
+  pair: string,
+  read: ReturnType<typeof createArgumentReader>,
+): Promise<[string, unknown]> => {
+  const [, name, colon, text] = /^([\w.-]+?)(:?)=([^]*)$/.exec(pair) ?? []
+  if (name === undefined)
+    throw usageError('--field must be field=value.', '--field', 'For example -f limit=5, or -f name:=007.')
+  if (colon === ':') return [name, text]
+  const value = await read(text!, '--field')
+  return [name, parseValue(value)]
+}
+
+/** The URL of a path on the server: the key goes nowhere else. */
+const toUrl = (base: string, path: string): URL => {
+  const url = /^[a-z][a-z+.-]*:/i.test(path) ? undefined : URL.parse(`${base}/${path.replace(/^\/+/, '')}`)
+  if (url && url.origin === new URL(base).origin) return url
+  throw usageError(
+    'The path must be one of the server, such as /v1/contacts.',
+    '<path>',
+    'Leave out the host.',
+  )
+}
+
+const buildRequest = async (io: Io, method: string, url: URL, flags: ApiFlags) => {
+  const read = createArgumentReader(io)
+  const input =
+    flags.input === undefined
+      ? {}
+      : await parseObjectArgument(
+          flags.input === '-' || /^[{@]/.test(flags.input) ? flags.input : `@${flags.input}`,
+          '--input',
+          read,
+        )
+  for (const pair of flags.field ?? []) {
+    const [name, value] = await parseField(pair, read)
+    input[name] = value
+  }
+  const writes = method !== 'GET'
+  const inQuery = !writes || method === 'DELETE'
+  if (flags.dryRun && !writes) throw usageError('A GET changes nothing: it has no dry run.', '--dry-run')
+  if (inQuery)
+    for (const [name, value] of Object.entries(input))
+      for (const item of [value].flat())
+        url.searchParams.append(name, typeof item === 'object' ? JSON.stringify(item) : String(item))
+  if (flags.dryRun) url.searchParams.set('dry_run', 'true')
+  return { url, writes, body: inQuery ? undefined : JSON.stringify(input) }
+}
+
+const formatHead = (response: Response): string =>
+  `HTTP ${response.status} ${response.statusText}\n` +
+  [...response.headers].map(([name, value]) => `${name}: ${value}\n`).join('') +
+  '\n'
+
+const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Promise<void> => {
+  const method = given.toUpperCase()
+  if (!METHODS.includes(method))
+    throw usageError(
+      `<method> must be one of ${METHODS.join(', ')}.`,
+      '<method>',
+      'For example: wcrm api GET /v1/me',
+    )
+  const { version } = readManifest()
+  const { url: base, key } = await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))
+  const { url, writes, body } = await buildRequest(io, method, toUrl(base, path), flags)
+  const idempotencyKey = writes ? (flags.idempotencyKey ?? randomUUID()) : undefined
+  let response: Response
+  try {
+    response = await (io.fetch ?? fetch)(url, {
+      method,
+      headers: {
+        ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] }),
+        Accept: 'application/json, */*;q=0.5',
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
+        ...(flags.confirm === undefined ? {} : { 'Api-Confirm': flags.confirm }),
+        ...(flags.reason === undefined ? {} : { 'Api-Reason': encodeURIComponent(flags.reason) }),
+      },
+      ...(body === undefined ? {} : { body }),
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+  } catch (error) {
+    throw unreachableError(base, error, idempotencyKey)
+  }
+  if (flags.include) (response.ok ? io.stdout : io.stderr).write(formatHead(response))
+  if (!response.ok) await parseResponse(response)
+  const bytes = Buffer.from(await response.arrayBuffer())
+  io.stdout.write(bytes)
+  if (io.stdout.isTTY && bytes.length > 0 && bytes.at(-1) !== 10) io.stdout.write('\n')
+}
+
+/** `wcrm api METHOD PATH`: one call of the REST API, with the stored key. Returns the exit code. */
+export const run = (argv: string[], io: Io): Promise<number> =>
+  runCommandTree(
+    new Command('wcrm api')
+      .description(
+        'Call the REST API with the key in use and print the body of the answer. Exit codes are those of all ' +
+          'commands. Every change has an idempotency key.',
+      )
+      .argument('<method>', METHODS.join(', '))
+      .argument('<path>', 'a path of the server, such as /v1/contacts')
+      .option(
+        '-f, --field <field=value>',
+        'a field of the body, of a GET and DELETE of the query: JSON, @file or text; field:=text is always text',
+        append,
+      )
+      .option('--input <file>', 'the body: a file, JSON, or - for standard input; --field overrides it')
+      .option('-i, --include', 'print status and headers before the body')
+      .option('--dry-run', 'run every check, but change nothing')
+      .option('--confirm <verb>', 'confirms a call that needs it')
+      .option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
+      .option('--idempotency-key <key>', 'a call with the same key never runs twice (default: a new key)')
+      .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+      .option('--json', 'print a problem as JSON')
+      .action((method: string, path: string, flags: ApiFlags) => callApi(io, method, path, flags)),
+    argv.length > 0 ? argv : ['--'],
+    io,
+  )

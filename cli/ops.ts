@@ -1,0 +1,66 @@
+import { usageError } from './error.ts'
+import type { Io } from './io.ts'
+import { type CommandSpec, commandName, readManifest } from './manifest.ts'
+import { formatTsv } from './text.ts'
+
+const help = `Usage: wcrm ops <operation> [--input JSON|@file|-] [flags of its command]
+
+Runs an operation by its name, as its command does: wcrm ops crm_get_contact 42 is
+wcrm contacts get 42. Without a name it lists the operations.
+`
+
+/** The command of each operation: an export is another one of its list. */
+const readCommands = (): readonly CommandSpec[] =>
+  readManifest().commands.filter(({ verb }) => verb !== 'export')
+
+/** Names that share most words with the one that was given. */
+const findNear = (name: string, specs: readonly CommandSpec[]): string[] => {
+  const words = name.split(/[_.\s-]+/).filter((word) => word.length > 2)
+  return specs
+    .map(({ operation }) => ({ operation, hits: words.filter((word) => operation.includes(word)).length }))
+    .filter(({ hits }) => hits > 0)
+    .toSorted((a, b) => b.hits - a.hits)
+    .slice(0, 5)
+    .map(({ operation }) => operation)
+}
+
+/** Finds an operation by its name. Throws a usage error with near names. */
+export const requireOperation = (name: string): CommandSpec => {
+  const commands = readCommands()
+  const spec = commands.find(({ operation }) => operation === name)
+  if (spec) return spec
+  const near = findNear(name, commands)
+  throw Object.assign(usageError(`There is no operation ${JSON.stringify(name)}.`), {
+    hint: near.length > 0 ? `Did you mean: ${near.join(', ')}?` : 'List them: wcrm ops',
+  })
+}
+
+/** `wcrm ops NAME`: runs an operation by its name. Returns the exit code. */
+export const run = async (argv: string[], io: Io): Promise<number> => {
+  const at = argv.findIndex((word) => !word.startsWith('-'))
+  if (at === -1) {
+    if (argv.some((word) => word === '--help' || word === '-h')) io.stdout.write(help)
+    else {
+      const rows = readCommands().map((spec) => ({
+        operation: spec.operation,
+        command: commandName(spec),
+        summary: spec.summary,
+      }))
+      io.stdout.write(
+        argv.includes('--json')
+          ? `${JSON.stringify({ data: rows })}\n`
+          : formatTsv(rows, ['operation', 'command', 'summary']),
+      )
+    }
+    return 0
+  }
+  let spec: CommandSpec
+  try {
+    spec = requireOperation(argv[at]!)
+  } catch (error) {
+    const { reportError } = await import('./report-error.ts')
+    return reportError(io, error, undefined, argv.includes('--json'))
+  }
+  const { runProgram } = await import('./program.ts')
+  return runProgram([...commandName(spec).split(' '), ...argv.slice(0, at), ...argv.slice(at + 1)], io)
+}
