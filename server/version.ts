@@ -8,7 +8,7 @@ const readVersion = (): string => {
         name?: string
         version?: string
       }
-      if (name === 'wcrm' && version !== undefined) return version
+      if ((name === 'wcrm' || name === '@wcrm/server') && version !== undefined) return version
     } catch {
       /* Not there: the other one is. */
     }
