@@ -33,6 +33,13 @@ const Person = z.object({
   name: z.string().nullable().describe('Name; null when the staff member is gone.'),
 })
 
+const ApprovalUrl = z
+  .string()
+  .nullable()
+  .describe(
+    'Page on which a person signs in with a login code and decides; null where the server has no such page.',
+  )
+
 export const Approval = z
   .object({
     id: Id.describe('Approval id.'),
@@ -82,6 +89,7 @@ export const Approval = z
   .meta({ id: 'Approval' })
 
 const ApprovalDetail = Approval.extend({
+  approval_url: ApprovalUrl,
   summary: untrusted(
     z
       .array(z.string())
@@ -111,6 +119,7 @@ const ApprovalDetail = Approval.extend({
 /** The answer 202 of a call that a person has to approve. */
 export const AskedAnswer = z.object({
   approval: Approval.describe('The request; nothing was changed.'),
+  approval_url: ApprovalUrl,
   next: z.string().describe('What to do now.'),
 })
 
@@ -133,6 +142,7 @@ const approval: z.input<typeof Approval> = {
 const decided = { decided_by: { id: '1', name: 'Olivia Owner' }, decided_at: '2026-10-01T09:32:00.000Z' }
 const detail: z.input<typeof ApprovalDetail> = {
   ...approval,
+  approval_url: 'https://crm.example.com/approvals/12',
   summary: [
     'Send a reply in a conversation',
     'Customer: Ada Lovelace, 15550100042, contact 42',

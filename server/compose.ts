@@ -4,6 +4,8 @@ import { type AppOptions, createApp } from './create-app.ts'
 import { Problem } from './core/problem.ts'
 import { toProblemResponse } from './core/respond.ts'
 import { createRequestId } from './ids.ts'
+import { createApprovalPages } from './approvals/page.ts'
+import { APPROVAL_PAGES } from './approvals/page-url.ts'
 import { createMediaStore } from './media/store.ts'
 import { createOauthMounts } from './oauth/endpoint.ts'
 import { createRoutedProvider } from './provider/routed.ts'
@@ -62,7 +64,11 @@ export const composeService = ({
     siblings: options.siblings,
     media: createMediaStore(mediaDir, { warn: (message) => options.log.warn(message) }),
   })
-  const commonMounts = { [`${CHANNELS_PATH}/**`]: createChannelEndpoint(app), ...createOauthMounts(app) }
+  const commonMounts = {
+    [`${CHANNELS_PATH}/**`]: createChannelEndpoint(app),
+    [`${APPROVAL_PAGES}/**`]: createApprovalPages(app),
+    ...createOauthMounts(app),
+  }
   if (!settings) {
     declareBackgroundJobs(app, undefined)
     return {

@@ -15,7 +15,11 @@ export const loginCodeVerb: AdminVerb = {
     const staffId = parseId(stringFlag(flags, 'staff')!, '--staff')
     const db = await session.db()
     const workspace = await session.workspace()
-    const grantable = { staffId, scopes: grantableScopes, keyExpiresAt: null }
+    const grantable = {
+      staffId,
+      scopes: [...grantableScopes, 'approvals:write' as const],
+      keyExpiresAt: null,
+    }
     const issued = await issueLoginCode(db, workspace.id, grantable, session.now)
     if (!issued)
       throw notFoundError(

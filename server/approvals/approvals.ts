@@ -13,6 +13,7 @@ import { notFound, Problem } from '../core/problem.ts'
 import { canSeeManagerFields } from '../visibility/policy.ts'
 import { showRecord } from '../visibility/phones.ts'
 import { requireApprover, toEdits } from './check-approver.ts'
+import { toApprovalUrl } from './page-url.ts'
 import { canSeeApproval, getStatus, seesAsMuch, showApproval, toEventApproval, toReader } from './view.ts'
 
 /** How long an approved call may begin to run: when every server is down for longer, it fails instead. */
@@ -76,6 +77,7 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
   const edited = Object.values(row.edited ?? {}).map(String)[0] ?? null
   return {
     ...showApproval(actor, row, ctx.now),
+    approval_url: toApprovalUrl(ctx.publicUrl, row.id),
     summary: [
       ...summary,
       ...(input === null ? ['The call holds fields that you may not see.'] : []),

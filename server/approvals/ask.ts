@@ -26,6 +26,7 @@ import { type ExecutionResult, toCallAudit, withTransaction } from '../core/writ
 import { notifyEvents } from '../events/signal.ts'
 import { toStoredView } from '../visibility/replays.ts'
 import { freezeContent } from './freeze.ts'
+import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from './view.ts'
 
@@ -89,6 +90,7 @@ const answer202 = (app: App, call: AgentCall, row: ApprovalRow): ExecutionResult
     status: 202,
     body: JSON.stringify({
       approval: showApproval(call.actor, row, now),
+      approval_url: toApprovalUrl(app.config.publicUrl, row.id),
       next: toNext(row, getStatus(row, now)),
     }),
     approvalId: row.id,

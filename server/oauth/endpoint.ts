@@ -215,17 +215,21 @@ const hardenResponse = (response: Response): Response => {
   return new Response(response.body, { status: response.status, headers })
 }
 
-/** The handlers of OAuth by path; none where it is off. */
+/** The handlers of OAuth by path; login codes alone where it is off. */
 export const createOauthMounts = (app: App): Record<string, Serve> => {
   const { oauth, publicUrl } = app.config
-  if (!oauth) return {}
+  // The pages on which people approve calls take login codes too.
+  const loginCodes = {
+    [OAUTH_PATHS.loginCodes]: (request: Request) => withProblems(app, () => serveLoginCodes(app, request)),
+  }
+  if (!oauth) return loginCodes
   const resource = serveDocument(() => createResourceMetadata(publicUrl))
   const library = createLibraryHandler(app)
   return {
     [OAUTH_PATHS.resourceMetadata]: resource,
     [`${OAUTH_PATHS.resourceMetadata}/mcp`]: resource,
     [OAUTH_PATHS.serverMetadata]: serveDocument(() => createServerMetadata(publicUrl)),
-    [OAUTH_PATHS.loginCodes]: (request) => withProblems(app, () => serveLoginCodes(app, request)),
+    ...loginCodes,
     '/oauth/**': (request) =>
       library(request).catch((error: unknown) => {
         if (!(error instanceof Problem)) throw error

@@ -16,12 +16,16 @@ label small { display: block; margin-left: 1.9rem; opacity: .8 }
 input[type=text] { font: 1.3rem ui-monospace, monospace; width: 100%; box-sizing: border-box; padding: .6rem;
   letter-spacing: .06em; border: 1px solid #8889; border-radius: 6px; text-transform: uppercase }
 input[type=checkbox] { width: 1.2rem; height: 1.2rem; vertical-align: -.15rem; margin: 0 .5rem 0 0 }
+textarea { font: inherit; width: 100%; box-sizing: border-box; padding: .6rem; border: 1px solid #8889;
+  border-radius: 6px }
+.lines p { white-space: pre-wrap }
 button { font: inherit; width: 100%; padding: .75rem; margin: .4rem 0; border-radius: 6px; cursor: pointer;
   border: 1px solid #8889; background: Canvas; color: CanvasText }
 button.main { background: #1d4ed8; border-color: #1d4ed8; color: #fff; font-weight: 600 }
 code { font: .95em ui-monospace, monospace }`
 
-const renderPage = (title: string, body: string): string => `<!doctype html>
+/** A page without scripts; `body` is HTML. */
+export const renderPage = (title: string, body: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
@@ -33,7 +37,7 @@ ${body}
 `
 
 /** Headers of a page: no script runs, no other page shows it in a frame, nothing keeps it. */
-const pageHeaders = (formTargets: string): Record<string, string> => ({
+export const pageHeaders = (formTargets: string): Record<string, string> => ({
   'Content-Type': 'text/html; charset=utf-8',
   'Content-Security-Policy':
     `default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action ${formTargets}; ` +
@@ -69,8 +73,8 @@ export type ShownClient = {
   isLocal: boolean
 }
 
-// Names are shown as text of one direction: a name must not rearrange the sentence around it.
-const isolate = (text: string): string =>
+/** Names are shown as text of one direction: a name must not rearrange the sentence around it. */
+export const isolate = (text: string): string =>
   `<bdi>${escapeHtml(text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '').slice(0, 100))}</bdi>`
 
 const renderClient = ({ name, domain, target, isLocal }: ShownClient): string => {
@@ -87,7 +91,8 @@ const renderClient = ({ name, domain, target, isLocal }: ShownClient): string =>
 const toTitle = ({ domain, target, isLocal }: ShownClient, article: 'A' | 'a'): string =>
   domain ?? (isLocal ? `${article} program on this device` : target)
 
-const renderErrorBox = (error: string | undefined): string =>
+/** What went wrong with the form before; nothing without an error. */
+export const renderErrorBox = (error: string | undefined): string =>
   error === undefined ? '' : `<div class="box error" role="alert">${escapeHtml(error)}</div>`
 
 type FormPage = { client: ShownClient; action: string; token: string; error?: string | undefined }

@@ -1,4 +1,4 @@
-import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Interaction, KoaContext, Provider } from 'oidc-provider'
 import { currentVersion } from '../../catalog/index.ts'
 import type { Scope } from '../../catalog/operation.ts'
@@ -11,6 +11,7 @@ import { Problem } from '../core/problem.ts'
 import { toActor } from '../core/steps/authenticate.ts'
 import { lookUpLimited } from '../core/steps/throttle.ts'
 import { createRequestId } from '../ids.ts'
+import { createFormToken, isSameToken } from './form-token.ts'
 import { redeemLoginCode } from './login-codes.ts'
 import { OAUTH_PATHS, grantableScopes, toResource } from './metadata.ts'
 import {
@@ -39,16 +40,6 @@ const saveSignIn = async (interaction: Interaction, signIn: SignIn): Promise<voi
   interaction.result = { ...interaction.result, sign_in: signIn }
   await interaction.save(Math.max(1, interaction.exp - Math.floor(Date.now() / 1000)))
 }
-
-/** A text that only a page of this sign-in contains: another site cannot make a browser send the form. */
-const createFormToken = ({ secrets }: App, { uid }: Interaction, step: string): string => {
-  const { secret } = secrets.secrets.find(({ fingerprint }) => fingerprint === secrets.current)!
-  const key = Buffer.from(hkdfSync('sha256', secret, 'wcrm', 'oauth forms', 32))
-  return createHmac('sha256', key).update(`${step} ${uid}`).digest('base64url')
-}
-
-const isSame = (given: string, expected: string): boolean =>
-  given.length === expected.length && timingSafeEqual(Buffer.from(given), Buffer.from(expected))
 
 const getText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
@@ -92,7 +83,7 @@ const showPage = (step: Step, error?: string): void => {
   const { app, ctx, interaction, shown: client } = step
   const { login } = getSignIn(interaction)
   const action = `${OAUTH_PATHS.signIn}/${interaction.uid}`
-  const token = createFormToken(app, interaction, login ? 'consent' : 'login')
+  const token = createFormToken(app, `${login ? 'consent' : 'login'} ${interaction.uid}`)
   setPageHeaders(ctx, getText(interaction.params['redirect_uri']))
   ctx.status = error === undefined ? 200 : 400
   ctx.body = login
@@ -212,9 +203,9 @@ const consent = async (step: Step, login: LoginCode, form: URLSearchParams): Pro
 const submit = async (step: Step, form: URLSearchParams): Promise<void> => {
   const { app, interaction } = step
   const { login } = getSignIn(interaction)
-  const expected = createFormToken(app, interaction, login ? 'consent' : 'login')
+  const expected = createFormToken(app, `${login ? 'consent' : 'login'} ${interaction.uid}`)
   // A form of another page, or one that was sent before: shown again as it is now.
-  if (!isSame(form.get('token') ?? '', expected))
+  if (!isSameToken(form.get('token') ?? '', expected))
     return showPage(step, 'This form was out of date. Check it, then send it again.')
   if (form.get('step') === 'decline') return await decline(step, 'the person declined')
   if (login) return await consent(step, login, form)

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { everyDatabase } from '../doors.ts'
+import { makeLoginCode } from '../oauth/browser.ts'
+import { makeWorkspace } from '../servers.ts'
+import { createAgentScene } from './scene.ts'
+
+/** A browser at one page: it keeps the cookie, and submits the form it was shown. */
+const visit = (url: string) => {
+  let cookie = ''
+  let text = ''
+  const load = async (init: RequestInit = {}): Promise<Response> => {
+    const response = await fetch(url, {
+      redirect: 'manual',
+      ...init,
+      headers: { ...(init.headers as object), Cookie: cookie },
+    })
+    for (const header of response.headers.getSetCookie()) {
+      assert.match(header, /; HttpOnly; SameSite=Strict/)
+      cookie = header.split(';')[0]!
+    }
+    if (response.status === 303) return await load()
+    text = await response.text()
+    return response
+  }
+  const getToken = (): string => /name="token" value="([^"]+)"/.exec(text)![1]!
+  const submit = async (fields: Record<string, string>) => {
+    const body = new URLSearchParams({ ...(fields['token'] ? {} : { token: getToken() }), ...fields })
+    const { status, headers } = await load({ method: 'POST', body })
+    return { status, headers, text }
+  }
+  return { load, submit, getToken, getText: () => text }
+}
+
+everyDatabase('The page of an approval', (server) => {
+  const createScene = async () => {
+    const scene = await createAgentScene(server())
+    const signIn = async (url: string, staffId = scene.manager.staffId, workspaceId = scene.workspace.id) => {
+      const browser = visit(url)
+      await browser.load()
+      const code = await makeLoginCode(server(), workspaceId, staffId)
+      return { browser, code, page: await browser.submit({ step: 'login', code }) }
+    }
+    const ask = async (text: string) => (await scene.ask(...scene.reply(text))).body
+    const countSent = async () => (await scene.sandbox.sent(scene.phone)).length
+    return { ...scene, signIn, ask, countSent }
+  }
+
+  it('shows the call whole to whoever signed in, and runs it once', async () => {
+    const scene = await createScene()
+    const { approval_url: url, approval } = await scene.ask('On <b>Monday</b>\u202e.')
+    const stranger = visit(url)
+    const first = await stranger.load()
+    assert.match(first.headers.get('content-security-policy')!, /default-src 'none'.*frame-ancestors 'none'/)
+    assert.doesNotMatch(stranger.getText(), /Monday|Ada/)
+    const { browser, page } = await scene.signIn(url)
+    assert.equal(page.status, 200)
+    assert.match(page.text, /Text: On &lt;b&gt;Monday&lt;\/b&gt;\\u\{202e\}/i)
+    assert.match(page.text, /Ada/)
+    assert.equal(page.text.includes(scene.phone), false)
+    const token = browser.getToken()
+    const approved = await browser.submit({ step: 'approve', text: 'On Tuesday.', note: 'Late.' })
+    assert.match(approved.text, /Approved/)
+    const again = await browser.submit({ step: 'approve', token })
+    assert.equal(again.status, 400)
+    const get = { approval_id: approval.id, wait_seconds: 20 }
+    const ended = (await scene.as(scene.agent.key)('approvals_get', get)).body
+    assert.deepEqual([ended.status, ended.edited_text, ended.note], ['done', 'On Tuesday.', 'Late.'])
+    assert.equal(await scene.countSent(), 1)
+    const later = await scene.signIn(url)
+    assert.match(later.page.text, /It was approved, and ran/)
+    assert.doesNotMatch(later.page.text, /value="approve"/)
+  })
+
+  it('refuses strangers, other forms, used codes and codes without the scope', async () => {
+    const scene = await createScene()
+    const { approval_url: url } = await scene.ask('Never.')
+    const other = await makeWorkspace(server())
+    const foreign = await scene.signIn(url, other.owner.staffId, other.id)
+    assert.equal(foreign.page.status, 404)
+    const { browser, code } = await scene.signIn(url)
+    assert.equal((await browser.submit({ step: 'approve', token: 'forged' })).status, 400)
+    const second = visit(url)
+    await second.load()
+    assert.match((await second.submit({ step: 'login', code })).text, /wrong, was used before/)
+    const weak = await makeLoginCode(server(), scene.workspace.id, scene.manager.staffId, {
+      scopes: ['mcp:read'],
+    })
+    assert.match((await second.submit({ step: 'login', code: weak })).text, /lacks the scope/)
+    const codes = await fetch(`${server().url}/oauth/login-codes`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${scene.agent.key}` },
+    })
+    assert.equal(codes.status, 403)
+    await browser.load()
+    assert.match((await browser.submit({ step: 'decline', note: 'Call her.' })).text, /Declined/)
+    assert.equal((await scene.ask('Never.')).code, 'declined')
+    assert.equal(await scene.countSent(), 0)
+  })
+})
