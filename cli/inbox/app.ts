@@ -1,7 +1,8 @@
-import { Text, useApp, useInput, usePaste, useWindowSize } from 'ink'
-import { createElement as h, type ReactNode, useEffect, useState } from 'react'
+import { useApp, useInput, usePaste, useWindowSize } from 'ink'
+import { type ReactNode, useEffect, useState } from 'react'
 import type { Inbox } from './data.ts'
 import { pasteText, pressKeys } from './keys.ts'
+import { createPainter } from './painter.ts'
 import { drawScreen } from './screen.ts'
 
 /** Times on the screen move on without a key; the seconds of a rate limit do so each second. */
@@ -15,23 +16,34 @@ const stopProcess = (): Promise<void> =>
     process.kill(0, 'SIGTSTP')
   })
 
-/** The inbox on a terminal. `subscribe` calls back when there is something new to draw. */
+/** The inbox on a terminal. `subscribe` calls back when there is something new to draw; `write` prints. */
 export const InboxApp = ({
   inbox,
   subscribe,
   quit,
+  write,
   color,
 }: {
   inbox: Inbox
   subscribe: (listener: () => void) => () => void
   quit: (exitCode?: number) => void
+  write: (text: string) => void
   color: boolean
 }): ReactNode => {
-  const [, redraw] = useState(0)
+  const [painter] = useState(() => createPainter(write))
+  const [resumed, setResumed] = useState(0)
   const { columns, rows } = useWindowSize()
   const { suspendTerminal } = useApp()
   useEffect(() => {
-    const draw = (): void => redraw((n) => n + 1)
+    let next: NodeJS.Immediate | undefined
+    const draw = (): void => {
+      next ??= setImmediate(() => {
+        next = undefined
+        painter.paint(drawScreen(inbox.state, { width: columns, height: rows, color }))
+      })
+    }
+    painter.reset()
+    draw()
     const unsubscribe = subscribe(draw)
     let ticks = 0
     const timer = setInterval(() => {
@@ -40,11 +52,18 @@ export const InboxApp = ({
     return () => {
       unsubscribe()
       clearInterval(timer)
+      clearImmediate(next)
     }
-  }, [subscribe, inbox])
-  const suspend = (): void => void suspendTerminal(stopProcess)
+  }, [subscribe, inbox, painter, columns, rows, color, resumed])
+  const suspend = (): void => {
+    // Nothing is drawn while the shell has the terminal.
+    painter.pause()
+    void suspendTerminal(stopProcess).then(() => {
+      painter.resume()
+      setResumed((n) => n + 1)
+    })
+  }
   useInput((input, key) => pressKeys(inbox, input, key, { quit, suspend, height: rows }))
   usePaste((text) => pasteText(inbox, text))
-  const lines = drawScreen(inbox.state, { width: columns, height: rows, color })
-  return h(Text, { wrap: 'truncate' }, lines.join('\n'))
+  return null
 }

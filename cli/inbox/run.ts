@@ -154,6 +154,8 @@ const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 /** Shows the inbox until it is left. Returns the exit code; throws what was thrown anywhere in it. */
 export const showInbox = async (io: Io, to: ServerConnection): Promise<number> => {
   const { state, owner } = await readWhoami(io, to)
+  // Only what React keeps for developers reads this; it costs memory with every drawing.
+  process.env['NODE_ENV'] ??= 'production'
   const [{ render }, { createElement }, { InboxApp }] = await Promise.all([
     import('ink'),
     import('react'),
@@ -176,14 +178,14 @@ export const showInbox = async (io: Io, to: ServerConnection): Promise<number> =
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
-  const app = render(createElement(InboxApp, { inbox, color: hasColor(io), quit, subscribe }), {
+  const write = (text: string): void => void io.stdout.write(text)
+  const app = render(createElement(InboxApp, { inbox, color: hasColor(io), quit, subscribe, write }), {
     stdin: io.stdin,
     stdout: io.stdout,
     exitOnCtrlC: false,
     patchConsole: false,
     interactive: true,
     alternateScreen: true,
-    incrementalRendering: true,
   })
   let failure: unknown
   const fail = (error: unknown): void => {
