@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join, resolve } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type ServerProcess, startCommand } from '../process.ts'
+
+type Recipe = { title: string; script: string; output: string }
+
+/** Returns the recipes of the document: under each heading a script, and what it prints. */
+const readRecipes = (): Recipe[] =>
+  [
+    ...readFileSync('docs/cookbook.md', 'utf8').matchAll(
+      /^### (.+)\n\n```bash\n([^]*?)```\n\n```text\n([^]*?)```/gm,
+    ),
+  ].map(([, title, script, output]) => ({ title: title!, script: script!, output: output! }))
+
+const recipes = readRecipes()
+
+/** Returns what fits the output, in which `…` stands for anything. */
+const toPattern = (output: string): RegExp =>
+  new RegExp(
+    `^${output
+      .split('…')
+      .map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
+      .join('[^]*')}$`,
+  )
+
+describe('The cookbook', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cookbook-'))
+  let server: ServerProcess & { said: { api_key?: string; key?: string } }
+  let env: Record<string, string>
+
+  before(async () => {
+    server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, 'data')])
+    const command = join(folder, 'wcrm')
+    writeFileSync(command, `#!/bin/sh\nexec '${process.execPath}' '${resolve('bin/wcrm.js')}' "$@"\n`)
+    chmodSync(command, 0o700)
+    env = {
+      PATH: `${folder}${delimiter}${process.env.PATH}`,
+      HOME: folder,
+      WCRM_URL: server.url,
+      WCRM_API_KEY: String(server.said.api_key ?? server.said.key),
+      ...(process.env.NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE } : {}),
+    }
+  })
+  after(async () => {
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('has at least twenty recipes, each with its output', () => {
+    const headings = readFileSync('docs/cookbook.md', 'utf8').match(/^### /gm)!.length
+    assert.equal(recipes.length, headings)
+    assert.ok(headings >= 20)
+  })
+
+  for (const { title, script, output } of recipes)
+    it(title, async () => {
+      const run = await new Promise<{ error: unknown; stdout: string; stderr: string }>((done) => {
+        execFile(
+          'bash',
+          ['--norc', '-euo', 'pipefail', '-c', script],
+          { cwd: folder, env },
+          (error, stdout, stderr) => done({ error, stdout, stderr }),
+        )
+      })
+      assert.equal(run.error, null, run.stderr)
+      assert.match(run.stdout, toPattern(output), run.stderr)
+    })
+})
