@@ -327,7 +327,13 @@ export const pressKeys = (inbox: Inbox, input: string, key: Key, context: KeyCon
     new Intl.Segmenter().segment(input.replaceAll('\r\n', '\r')),
     (s) => s.segment,
   )
-  if (key.ctrl || key.meta || characters.length < 2) return pressKey(inbox, input, key, context)
+  // Escape and the key after it arrive as one when the line is slow; no key here is meant with Alt.
+  if (key.meta && input !== '') {
+    pressKey(inbox, '', { ...NO_KEY, escape: true }, context)
+    return pressKeys(inbox, input, { ...key, meta: false, escape: false }, context)
+  }
+  const isOne = characters.length < 2 && !/^\p{Cc}$/u.test(input)
+  if (key.ctrl || isOne) return pressKey(inbox, input, key, context)
   for (const character of characters) {
     const one = readCharacter(character)
     pressKey(inbox, one.input, one.key, context)

@@ -288,6 +288,12 @@ everyDatabase('wcrm inbox', (server) => {
     await press('', named('escape'))
     pressKeys(inbox, ':serve\r', noKey, context)
     assert.match(inbox.state.notice!, /terminal of its own/)
+    let code: number | undefined
+    const quit = (exitCode?: number): void => {
+      code = exitCode
+    }
+    pressKeys(inbox, '\u0003', named('meta'), { ...context, quit })
+    assert.equal(code, 130)
     await press('y')
     await press('', named('return'))
     await press('k')
