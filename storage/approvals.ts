@@ -217,7 +217,7 @@ export const decideApproval = async (
 
 /**
  * Takes the lease of approved requests whose time has come, in no particular order. `isLate`: it may not begin
- * any more, only end.
+ * any more, only end. `attempts`: how often it was postponed; a lease whose server died is none.
  */
 export const claimApproved = async (
   db: Db,
@@ -226,8 +226,7 @@ export const claimApproved = async (
 ): Promise<(Pick<ApprovalRow, 'workspace_id' | 'id' | 'attempts'> & { is_late: boolean })[]> =>
   (
     await sql<Pick<ApprovalRow, 'workspace_id' | 'id' | 'attempts'> & { is_late: boolean }>`
-      update approvals a set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second',
-        attempts = least(a.attempts + 1, 1000)
+      update approvals a set lease_until = clock_timestamp() + ${leaseSeconds}::float8 * interval '1 second'
       from (select workspace_id, id from approvals
         where status = 'approved' and lease_until <= clock_timestamp()
         order by lease_until limit ${limit} for update skip locked) as d
@@ -235,7 +234,7 @@ export const claimApproved = async (
       returning a.workspace_id, a.id, a.attempts, a.run_until <= clock_timestamp() as is_late`.execute(db)
   ).rows
 
-/** Gives the lease back until `seconds` from now. */
+/** Gives the lease back until `seconds` from now, and counts the attempt. */
 export const postponeApproved = async (
   db: Db,
   workspaceId: string,
@@ -243,7 +242,8 @@ export const postponeApproved = async (
   seconds: number,
 ): Promise<void> => {
   await sql`
-    update approvals set lease_until = clock_timestamp() + ${seconds}::float8 * interval '1 second'
+    update approvals set lease_until = clock_timestamp() + ${seconds}::float8 * interval '1 second',
+      attempts = least(attempts + 1, 1000)
     where workspace_id = ${workspaceId} and id = ${id} and status = 'approved'`.execute(db)
 }
 

@@ -64,7 +64,8 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
   if (!op || !key)
     return toFailed(new Problem('forbidden', 'The key that asked is revoked, expired or disabled.'))
   const call = toApprovedCall(row, toActor(key), op, toRunInput(app, row))
-  const hasRun = row.attempts > 1 && (await mayReplay(app, call))
+  // Also of a server that died: nothing but the record of the run tells of that.
+  const hasRun = await mayReplay(app, call)
   if (!hasRun) {
     if (isLate)
       return toFailed(

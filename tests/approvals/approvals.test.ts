@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { sql } from 'kysely'
+import { claimApproved } from '../../storage/approvals.ts'
 import { callAs } from '../calls.ts'
 import { everyDatabase, everyDoor } from '../doors.ts'
 import { createAgentScene } from './scene.ts'
@@ -206,6 +207,23 @@ everyDatabase('Approved calls that do not end at once', (server) => {
     )
     await scene.work()
     assert.deepEqual([await read(), await countMessages(scene)], ['done', 1])
+  })
+
+  it('a server that died under its lease is no failed attempt, and makes nobody wait', async () => {
+    const scene = await createAgentScene(server())
+    const { approval } = (await scene.ask(...scene.reply('Soon.'))).body
+    await scene.sandbox.fault({ to: `+${scene.phone}`, drop_answer: true })
+    const { db } = server()
+    await sql`
+      update approvals set status = 'approved', lease_until = now(), run_until = now() + interval '1 hour'
+      where workspace_id = ${scene.workspace.id} and id = ${approval.id}`.execute(db)
+    for (let deaths = 0; deaths < 3; deaths++) assert.equal((await claimApproved(db, -1, 8)).length, 1)
+    await scene.work()
+    const { rows } = await sql<{ attempts: number; seconds: number }>`
+      select attempts, extract(epoch from lease_until - clock_timestamp())::float8 as seconds
+      from approvals where workspace_id = ${scene.workspace.id} and status = 'approved'`.execute(db)
+    assert.equal(rows[0]!.attempts, 1)
+    assert.ok(rows[0]!.seconds <= 1, `waits for ${rows[0]!.seconds} s`)
   })
 
   it('what ended is deleted after 30 days', async () => {
