@@ -49,25 +49,34 @@ const parseAttempts = (text: string): number => {
   throw usageError(`--attempts must be a number from 1 to 99, not "${text}".`, '--attempts')
 }
 
-/** Finds where `--since` begins; without it, after the last event of the last time, else with what happens now. */
-const findStart = async (
-  io: Io,
-  to: ServerConnection,
-  since: string | undefined,
-  { start }: ListenState,
-): Promise<Start> => {
-  if (since === undefined && start !== undefined) return start
-  if (since?.startsWith('evt_')) return { after: since }
-  const { value, clock } = await callOperation(io, to, 'events_list', { after: 'now' })
-  if (since === undefined || since === 'now')
-    return { after: (value['next_cursor'] as string | null) ?? undefined }
-  const [, n, unit] = /^(\d{1,6})([smhd])$/.exec(since) ?? []
-  if (n !== undefined) return { from: (clock?.now ?? Date.now()) - Number(n) * UNIT_MS[unit!]! }
+/** What `--since` says: the present, an event, or a duration in milliseconds. */
+type Since = 'now' | { readonly after: string } | { readonly agoMs: number }
+
+const parseSince = (text: string): Since => {
+  if (text === 'now') return 'now'
+  if (/^evt_\w+$/.test(text)) return { after: text }
+  const [, n, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (n !== undefined) return { agoMs: Number(n) * UNIT_MS[unit!]! }
   throw usageError(
-    `--since must be now, the id of an event or a duration, not "${since}".`,
+    `--since must be now, the id of an event or a duration, not "${text}".`,
     '--since',
     'For example --since 1h: s, m, h or d.',
   )
+}
+
+/** Finds where to begin: without `--since` after the last event of the last time, else with what happens now. */
+const findStart = async (
+  io: Io,
+  to: ServerConnection,
+  since: Since | undefined,
+  { start }: ListenState,
+): Promise<Start> => {
+  if (since === undefined && start !== undefined) return start
+  if (since !== undefined && since !== 'now' && 'after' in since) return since
+  const { value, clock } = await callOperation(io, to, 'events_list', { after: 'now' })
+  return since === undefined || since === 'now'
+    ? { after: (value['next_cursor'] as string | null) ?? undefined }
+    : { from: (clock?.now ?? Date.now()) - since.agoMs }
 }
 
 const readSecret = async (io: Io, given: string, flag: string): Promise<string> => {
@@ -134,6 +143,7 @@ const forwardAll = async (
 const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
   const targetUrl = flags.forwardTo === undefined ? undefined : parseTargetUrl(flags.forwardTo)
   const attempts = parseAttempts(flags.attempts)
+  const since = flags.since === undefined ? undefined : parseSince(flags.since)
   const types = flags.events?.split(',').map((type) => type.trim())
   const given = flags.secret === undefined ? undefined : await readSecret(io, flags.secret, '--secret')
   const { version } = readManifest()
@@ -145,7 +155,7 @@ const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
   const path = statePath(io.env, [url, workspace.id, targetUrl, types?.toSorted().join(',')])
   const stored = readState(path)
   const state = given === undefined ? stored : { ...stored, secret: given }
-  const start = await findStart(io, to, flags.since, stored)
+  const start = await findStart(io, to, since, stored)
   writeState(path, { ...state, start })
   const { currentVersion } = await import('../catalog/index.ts')
   const target = targetUrl && {

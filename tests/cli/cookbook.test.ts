@@ -4,6 +4,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { loadCredentials, storeCredentials } from '../../cli/credentials.ts'
+import { credentialsPath } from '../../cli/credentials-file.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 
 type Recipe = { title: string; script: string; output: string }
@@ -32,8 +34,16 @@ describe('The cookbook', () => {
   let server: ServerProcess & { said: { api_key?: string; key?: string } }
   let env: Record<string, string>
 
+  // The keys of the person who starts the server.
+  const keys = { XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
+  const readKeys = () =>
+    JSON.parse(readFileSync(credentialsPath(keys), 'utf8')) as { default: string; profiles: object }
+  let keysBefore: ReturnType<typeof readKeys>
+
   before(async () => {
-    server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, 'data')])
+    await storeCredentials({ url: 'http://127.0.0.1:9', key: 'wc_live_mine', env: keys })
+    keysBefore = readKeys()
+    server = await startCommand(['serve', '--port', '0', '--json', '--data', join(folder, 'data')], keys)
     const command = join(folder, 'wcrm')
     writeFileSync(command, `#!/bin/sh\nexec '${process.execPath}' '${resolve('bin/wcrm.js')}' "$@"\n`)
     chmodSync(command, 0o700)
@@ -48,6 +58,15 @@ describe('The cookbook', () => {
   after(async () => {
     await server.stop()
     rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('its server stored the key of the demo, and left the default and the other keys as they were', async () => {
+    const { default: name, profiles } = readKeys()
+    assert.equal(name, keysBefore.default)
+    assert.deepEqual({ ...profiles, ...keysBefore.profiles }, profiles)
+    assert.equal(Object.keys(profiles).length, 2)
+    assert.equal((await loadCredentials(keys)).key, 'wc_live_mine')
+    assert.equal((await loadCredentials(keys, server.url)).key, server.said.api_key)
   })
 
   it('has at least twenty recipes, each with its output', () => {

@@ -40,6 +40,39 @@ describe('events list --follow: event stream', { concurrency: true }, () => {
       })
     })
 
+  it('--since is where it begins; a list from there too', async () => {
+    const id = 'evt_01JABCDEFGHJKMNPQRSTVWXYZ0'
+    for (const [since, after] of [
+      ['now', id],
+      [id, id],
+    ] as const) {
+      const urls: string[] = []
+      const call = async (...flags: string[]) => {
+        const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+        return await runCommandLine(['events', 'list', ...flags], {
+          stdin,
+          stdout,
+          stderr,
+          env: {
+            WCRM_URL: 'http://127.0.0.1:9',
+            WCRM_API_KEY: 'wc_test_key',
+            XDG_CONFIG_HOME: '/nonexistent',
+          },
+          fetch: async (url, init) => {
+            urls.push(`${String(url)} ${init?.body === undefined ? '' : String(init.body as string)}`)
+            return String(url).includes('/v1/events')
+              ? Response.json({ code: 'unauthenticated', detail: 'Revoked.' }, { status: 401 })
+              : Response.json({ data: [], next_cursor: id })
+          },
+        })
+      }
+      assert.equal(await call('--since', since), 0)
+      assert.deepEqual(urls, [`http://127.0.0.1:9/v1/ops/events_list {"after":"${since}"}`])
+      assert.equal(await call('--since', since, '--follow'), 4)
+      assert.equal(urls.at(-1), `http://127.0.0.1:9/v1/events?after=${after} `)
+    }
+  })
+
   it('--jq is applied to each event', async () => {
     const first = Buffer.from(`id: 7\ndata: ${JSON.stringify(event)}\n\n`)
     assert.deepEqual((await follow([first], ['--jq', '[.id, .data.text]'])).events, [

@@ -174,6 +174,9 @@ everyDatabase('wcrm listen', (server) => {
       assert.deepEqual([exit, stdout], [2, ''], stderr)
       assert.match(stderr, text)
       assert.doesNotMatch(stderr, /hunter2/)
+      // It is said before the first call: without a server it is the same.
+      const away = await runCli(['listen', ...flags], { ...env, WCRM_URL: 'http://127.0.0.1:9' })
+      assert.deepEqual([away.exit, away.stderr], [2, stderr])
     }
   })
 })
