@@ -279,7 +279,7 @@ everyDoor('Conversation changes', (test) => {
     assert.deepEqual([...notes.rows], [{ id: message.id }])
   })
 
-  test('set a reminder, and mark as read', async ({ server, workspace, call }) => {
+  test('set a reminder, and mark as read', async ({ door, server, workspace, call }) => {
     const { id } = await plantConversation(server, workspace.id)
     const remind = (at: string | null, more: Record<string, unknown> = {}) =>
       call('inbox_set_reminder', { conversation_id: id, at, ...more })
@@ -297,12 +297,11 @@ everyDoor('Conversation changes', (test) => {
     for (const at of [
       '2020-01-01T00:00:00Z',
       '0000-01-01T00:00:00Z',
-      '2099-10-02',
-      '2099-10-02T09:00:00',
       '9999-12-31T23:59:59-10:00',
       '2099-02-30T00:00:00Z',
-      'tomorrow',
       '',
+      // The command line takes times without a zone, and phrases.
+      ...(door.name === 'cli' ? [] : ['2099-10-02', '2099-10-02T09:00:00', 'tomorrow']),
     ]) {
       const { status, body } = await remind(at)
       assert.equal(status, 400, at)
