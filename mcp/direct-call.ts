@@ -7,6 +7,7 @@ import {
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/server'
 import { isObject } from '../catalog/values.ts'
+import { opensPages } from './approval-page.ts'
 
 /*
  * Nearly all messages are plain tool calls. The SDK makes a server, a transport and a stream for each message,
@@ -26,6 +27,8 @@ export type DirectCall = {
   modern: boolean
   /** The client wants to be told how far the call is, which takes a stream. */
   watched: boolean
+  /** The client can open a page for its person; in the older revisions, it may be able to. */
+  opensPages: boolean
 }
 
 const hasOnly = (object: object, names: readonly string[]): boolean =>
@@ -75,7 +78,16 @@ export const readDirectCall = ({ headers }: Request, message: object): DirectCal
   const modern = readEra(headers, meta, name)
   const client = readClient(meta)
   if (modern === undefined || client === null) return undefined
-  return { id, name, input, client, modern, watched: 'progressToken' in meta }
+  const watched = 'progressToken' in meta
+  return {
+    id,
+    name,
+    input,
+    client,
+    modern,
+    watched,
+    opensPages: modern ? opensPages(meta[CLIENT_CAPABILITIES_META_KEY]) : headers.has('mcp-session-id'),
+  }
 }
 
 /**

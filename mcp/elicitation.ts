@@ -17,12 +17,18 @@ type Message = { id?: string | number | null; method?: string; params?: Record<s
 /** What an old client said of itself in `initialize`: what it can ask its person, if it can. */
 export type OldClient = { info: unknown; elicitation: object }
 
-/** Returns the client of an `initialize` request, if it can show a form. */
+/** Returns the client of an `initialize` request, if it can show a form or open a page. */
 export const readOldClient = ({ method, params }: Message): OldClient | undefined => {
   const capabilities = method === 'initialize' ? params?.['capabilities'] : undefined
   const elicitation = isObject(capabilities) ? capabilities['elicitation'] : undefined
-  return isObject(elicitation) && ('form' in elicitation || !('url' in elicitation))
-    ? { info: params?.['clientInfo'], elicitation: { form: {} } }
+  if (!isObject(elicitation)) return undefined
+  const showsForms = 'form' in elicitation || !('url' in elicitation)
+  const opensPages = isObject(elicitation['url'])
+  return showsForms || opensPages
+    ? {
+        info: params?.['clientInfo'],
+        elicitation: { ...(showsForms ? { form: {} } : {}), ...(opensPages ? { url: {} } : {}) },
+      }
     : undefined
 }
 
@@ -53,6 +59,12 @@ export const toModernCall = (
 
 type InputRequest = { method: string; params: Record<string, unknown> }
 
+/** A page that is opened has an id in the 2025 revisions. */
+const toOldRequest = ({ method, params }: InputRequest): InputRequest => ({
+  method,
+  params: params['mode'] === 'url' ? { ...params, elicitationId: randomUUID() } : params,
+})
+
 /** Returns what a result asks of the person, by name; undefined when it asks nothing. */
 export const readQuestions = (
   result: unknown,
@@ -60,7 +72,9 @@ export const readQuestions = (
   if (!isObject(result) || result['resultType'] !== 'input_required' || !isObject(result['inputRequests']))
     return undefined
   return {
-    requests: Object.entries(result['inputRequests']) as [string, InputRequest][],
+    requests: Object.entries(result['inputRequests'] as Record<string, InputRequest>).map(
+      ([name, request]) => [name, toOldRequest(request)],
+    ),
     state: result['requestState'],
   }
 }

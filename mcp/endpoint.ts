@@ -84,7 +84,10 @@ export const createMcpEndpoint = (
         const { clientId: keyId } = authInfo
         if (sessions.answer(keyId, message.value)) return new Response(null, { status: 202 })
         const tool = findCalledTool(catalog, message.value)
-        const mayAsk = tool ? tool.confirm !== undefined : asks?.(readToolName(message.value) ?? '') === true
+        const { agent } = (authInfo.extra as Caller).actor.key
+        const mayAsk = tool
+          ? tool.confirm !== undefined || (agent && tool.dryRun)
+          : asks?.(readToolName(message.value) ?? '') === true
         return (
           refuseWrongParams(message.value) ??
           refuseMissingScope(app, requestId, authInfo, tool) ??

@@ -50,7 +50,8 @@ export const toTextResult = (op: Operation, response: CallResponse, view: View |
 }
 
 /** Whether a person decides on the call: its answer is the request for that, and no answer of the operation. */
-const isAsked = ({ status, headers }: CallResponse): boolean => status === 202 && 'Approval-Id' in headers
+export const isAsked = ({ status, headers }: CallResponse): boolean =>
+  status === 202 && 'Approval-Id' in headers
 
 const ASKED_UNTRUSTED = ['/approval/contact/name']
 

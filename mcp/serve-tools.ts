@@ -11,6 +11,7 @@ import {
   toCallRequest,
   withProblems,
 } from './call-request.ts'
+import { callOrOpenPage } from './approval-page.ts'
 import { asksClient, confirmCall } from './confirm.ts'
 import { invalidParams } from './content.ts'
 import { readDirectCall, writeDirectResult } from './direct-call.ts'
@@ -50,7 +51,11 @@ export const serveTools = (
       const confirmation = await confirmCall(app, op, call, actor, context)
       if ('call' in confirmation) {
         const { call: confirmed } = confirmation
-        return await runWatched(context, op, input, (watch) => perform(app, { ...confirmed, watch }))
+        const run = () => runWatched(context, op, input, (watch) => perform(app, { ...confirmed, watch }))
+        const outcome = await callOrOpenPage(app, confirmed, actor, context, run)
+        if (!('ask' in outcome)) return outcome
+        ask = outcome.ask
+        return undefined
       }
       if ('refused' in confirmation) return confirmation.refused
       ask = confirmation.ask
@@ -78,6 +83,8 @@ export const callDirectly = async (
   if (!resolved || 'answer' in resolved) return undefined
   const { operation: op, input } = resolved
   if (asksClient(actor, op) || (op.itemwise && call.watched) || !isCallable(op, selection)) return undefined
+  // The client may be asked to open the page of an approval.
+  if (call.opensPages && actor.key.agent && op.dryRun) return undefined
   const client = (call.client ?? request.headers.get('user-agent') ?? undefined)?.slice(0, MAX_CLIENT_LENGTH)
   let view: View | undefined
   const response = await withProblems(app, async () => {

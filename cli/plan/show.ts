@@ -29,7 +29,7 @@ const formatPlanned = ({ kind, id, before, after }: PlannedRecord): string[] => 
 }
 
 /** Returns what a plan would change. */
-export const formatPlan = ({ records, more_records: more }: Plan): string[] => [
+const formatPlan = ({ records, more_records: more }: Plan): string[] => [
   ...records.flatMap(formatPlanned),
   ...(more > 0 ? [`  and ${more} more records`] : []),
 ]

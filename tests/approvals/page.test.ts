@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { everyDatabase } from '../doors.ts'
 import { makeLoginCode } from '../oauth/browser.ts'
 import { makeWorkspace } from '../servers.ts'
@@ -97,4 +98,31 @@ everyDatabase('The page of an approval', (server) => {
     assert.equal((await scene.ask('Never.')).code, 'declined')
     assert.equal(await scene.countSent(), 0)
   })
+
+  for (const mode of ['auto', 'legacy'] as const)
+    it(`is opened by clients that can (${mode}), whose call then answers how it ended`, async () => {
+      const scene = await createScene()
+      const client = new Client(
+        { name: 'tests', version: '1' },
+        { capabilities: { elicitation: { url: {} } }, versionNegotiation: { mode } },
+      )
+      const opened: any[] = []
+      client.setRequestHandler('elicitation/create', async ({ params }) => {
+        opened.push(params)
+        const { browser } = await scene.signIn((params as { url: string }).url)
+        assert.match((await browser.submit({ step: 'approve' })).text, /Approved/)
+        return { action: 'accept' }
+      })
+      await client.connect(
+        new StreamableHTTPClientTransport(new URL(`${server().url}/mcp`), {
+          requestInit: { headers: { Authorization: `Bearer ${scene.agent.key}` } },
+        }),
+      )
+      const [name, input] = scene.reply('On its way.')
+      const result: any = await client.callTool({ name, arguments: input })
+      await client.close()
+      assert.deepEqual([opened.length, opened[0].mode], [1, 'url'])
+      assert.equal(result.structuredContent.approval, undefined, JSON.stringify(result.structuredContent))
+      assert.equal(await scene.countSent(), 1)
+    })
 })

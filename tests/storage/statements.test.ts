@@ -10,6 +10,7 @@ import { type SqlTemplate, sqlTemplates } from './sql-templates.ts'
 /** Templates that cannot be prepared: a text that their file holds, and why. */
 const notPreparable: readonly { file: string; text: string; reason: string }[] = [
   { file: 'storage/savepoint.ts', text: 'savepoint part', reason: 'controls a transaction' },
+  { file: 'storage/savepoint.ts', text: 'savepoint tried', reason: 'controls a transaction' },
   { file: 'storage/indexes.ts', text: 'set local', reason: 'a setting' },
   { file: 'storage/backup/dump.ts', text: 'set local', reason: 'settings' },
   { file: 'storage/backup/load.ts', text: 'analyze', reason: 'maintenance' },
