@@ -29,12 +29,13 @@ exec unshare --mount --pid --fork --kill-child sh -eu -c '
   for name in null urandom random; do : > "$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
   mount -t proc proc "$root/proc"
   mount -o remount,ro,bind "$root"
-  in_root() {
-    chroot --userspec=10001:10001 "$root" /usr/bin/env -i PATH=/opt/node/bin:/usr/bin:/bin HOME=/var/lib/wcrm \
+  enter() {
+    exec chroot --userspec=10001:10001 "$root" /usr/bin/env -i PATH=/opt/node/bin:/usr/bin:/bin HOME=/var/lib/wcrm \
       WCRM_DATA=/var/lib/wcrm WCRM_HOST=127.0.0.1 WCRM_PORT=18787 WCRM_SHUTDOWN_GRACE=0 "$@"
   }
+  in_root() { (enter "$@"); }
   if in_root touch /opt/wcrm/x 2> /dev/null; then echo "the root is not read-only" >&2; exit 1; fi
-  in_root node /opt/wcrm/bin/wcrm.js serve --no-demo & server=$!
+  enter node /opt/wcrm/bin/wcrm.js serve --no-demo & server=$!
   tries=0
   until in_root node /opt/wcrm/deploy/healthcheck.js; do
     tries=$((tries + 1))

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { createDatabase, createEmptyDatabase, databases, type TestDatabase } from '../databases.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
@@ -64,6 +65,23 @@ describe('HTTP: a server process', () => {
       '',
       '',
     ].join('\r\n')
+
+  it('has every metric of the dashboard and of the alert rules, and every error code that they name', async () => {
+    const authorization = { Authorization: `Bearer ${METRICS_TOKEN}` }
+    const shown = await (await fetch(server.said.metrics_url, { headers: authorization })).text()
+    const types = new Map([...shown.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]))
+    for (const file of ['dashboard.json', 'rules.yaml']) {
+      const text = await readFile(new URL(`../../deploy/monitoring/${file}`, import.meta.url), 'utf8')
+      const names = new Set(text.match(/\b(?:wcrm|nodejs|process)_\w+/g))
+      assert.ok(names.size > 3, file)
+      for (const name of names) {
+        const histogram = name.replace(/_(?:bucket|sum|count)$/, '')
+        assert.ok(types.has(name) || types.get(histogram) === 'histogram', `${file}: ${name}`)
+      }
+      for (const [, codes] of text.matchAll(/\bcode=~?\\?"([^"\\]+)/g))
+        for (const code of codes!.split('|')) assert.ok(code in errorCodes, `${file}: ${code}`)
+    }
+  })
 
   it('serves its metrics on their own port alone, with the token', async () => {
     const authorization = { Authorization: `Bearer ${METRICS_TOKEN}` }
