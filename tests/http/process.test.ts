@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
+import { errors } from '../../catalog/errors.ts'
 import { createDatabase, createEmptyDatabase, databases, type TestDatabase } from '../databases.ts'
 import { type ServerProcess, startCommand, startProcess } from '../process.ts'
 import { createOwnerKey, readMemory } from './owner-key.ts'
@@ -79,7 +80,7 @@ describe('HTTP: a server process', () => {
         assert.ok(types.has(name) || types.get(histogram) === 'histogram', `${file}: ${name}`)
       }
       for (const [, codes] of text.matchAll(/\bcode=~?\\?"([^"\\]+)/g))
-        for (const code of codes!.split('|')) assert.ok(code in errorCodes, `${file}: ${code}`)
+        for (const code of codes!.split('|')) assert.ok(code in errors, `${file}: ${code}`)
     }
   })
 
