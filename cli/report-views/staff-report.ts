@@ -22,6 +22,9 @@ type StaffRow = {
   sla_breaches: { total: NullableNumber } | null
   sla_compliance_rate: NullableNumber
   reason_coverage: NullableNumber
+  /** Where they were asked for. */
+  median_first_response_seconds?: NullableNumber
+  median_time_to_close_seconds?: NullableNumber
 }
 type WorkloadRow = {
   staff_id: string | null
@@ -36,6 +39,8 @@ export type StaffReportData = {
   source: string
   report: { name: string | null; from: string; to: string } | null
   data: StaffRow[]
+  /** The same of as many days before, where it was asked for. */
+  previous?: { range: { from: string; to: string }; data: StaffRow[] }
   population: { total: NullableNumber; note: string | null }
   workload_now: WorkloadRow[]
   notes: string[]
@@ -82,15 +87,34 @@ const insertBarColumn = (
   ]
 }
 
-const staffColumns = (rows: readonly StaffRow[]): ReportColumn[] => [
+/** Columns of the medians, none where they were not asked for. */
+const medianColumns = (rows: readonly StaffRow[]): ReportColumn[] =>
+  rows.some((row) => row.median_first_response_seconds !== undefined)
+    ? [
+        numberColumn('MED FIRST', rows, (r) => formatDuration(r.median_first_response_seconds ?? null)),
+        numberColumn('MED CLOSE', rows, (r) => formatDuration(r.median_time_to_close_seconds ?? null)),
+      ]
+    : []
+
+/** Conversations of the same members in the period before; a dash where a member did nothing then. */
+const beforeColumns = (rows: readonly StaffRow[], past: readonly StaffRow[] | undefined): ReportColumn[] => {
+  if (!past) return []
+  const byStaff = new Map(past.map((row) => [row.staff_id, row]))
+  const before = (row: StaffRow): StaffRow | undefined => byStaff.get(row.staff_id)
+  return [numberColumn('BEFORE', rows, (r) => formatCount(before(r)?.conversations ?? null))]
+}
+
+const staffColumns = (rows: readonly StaffRow[], past: readonly StaffRow[] | undefined): ReportColumn[] => [
   nameColumn(rows),
   numberColumn('CONV', rows, (r) => formatCount(r.conversations)),
+  ...beforeColumns(rows, past),
   numberColumn('HANDLED', rows, (r) => formatCount(r.handled)),
   numberColumn('CLOSED', rows, (r) => formatCount(r.closed)),
   numberColumn('REPLIED', rows, (r) => formatCount(r.replied)),
   numberColumn('UNTOUCHED', rows, (r) => formatCount(r.untouched)),
   numberColumn('FIRST', rows, (r) => formatDuration(r.avg_first_response_seconds)),
   numberColumn('TO CLOSE', rows, (r) => formatDuration(r.avg_time_to_close_seconds)),
+  ...medianColumns(rows),
   numberColumn('LATE', rows, (r) => formatCount(r.sla_breaches?.total ?? null)),
   numberColumn('IN TIME', rows, (r) => formatPercent(r.sla_compliance_rate)),
   numberColumn('SENT', rows, (r) => formatCount(r.messages_sent)),
@@ -123,7 +147,7 @@ export const StaffReportView = ({
   pageNote: string | undefined
   style: TerminalStyle
 }): ReactNode => {
-  const { data, workload_now: load } = value
+  const { data, workload_now: load, previous: past } = value
   const [title, days] = formatReportHeading('Staff', value.range)
   const section = (name: string, values: NullableNumber[], columns: ReportColumn[]): ReactNode =>
     h(
@@ -139,10 +163,11 @@ export const StaffReportView = ({
     { flexDirection: 'column' },
     h(Title, { text: title, aside: days, style }),
     h(Text, { dimColor: style.color }, describeSource(value)),
+    past ? h(Text, { dimColor: style.color }, `Before: ${past.range.from} to ${past.range.to}`) : null,
     section(
       'Conversations',
       data.map((r) => r.conversations),
-      staffColumns(data),
+      staffColumns(data, past?.data),
     ),
     pageNote ? h(Text, { dimColor: style.color }, pageNote) : null,
     section(

@@ -276,6 +276,30 @@ describe('reports: terminal output', () => {
     )
   })
 
+  it('the staff report has medians and the period before where they were asked for', async () => {
+    const response = staffResponse()
+    const { from: _, to: __, ...range } = response.range
+    for (const row of response.data) {
+      row.median_first_response_seconds = 300
+      row.median_time_to_close_seconds = null
+    }
+    const text = await runOnTerminal(['reports', 'staff'], plain, 120, {
+      ...response,
+      previous: {
+        range: { ...range, from: '2026-09-24', to: '2026-09-30' },
+        data: [{ ...response.data[0], conversations: 14 }],
+      },
+    })
+    const lines = text.split('\n').map((line) => line.replaceAll(/\s+/g, ' '))
+    for (const line of [
+      'Before: 2026-09-24 to 2026-09-30',
+      'NAME CONV BEFORE HANDLED CLOSED REPLIED UNTOUCHED FIRST TO CLOSE MED FIRST MED CLOSE LATE',
+      'Grace ██████ 20 14 18 15 17 2 10 min 40 s 2 h 5 min – 1',
+      'nobody ▋ 2 – 18 15 17 2 10 min 40 s 2 h 5 min – –',
+    ])
+      assert.ok(lines.includes(line), `${line}\n${text}`)
+  })
+
   it('output fits any width by dropping columns and bars', async () => {
     for (const columns of [20, 30, 44, 80, 120, 200]) {
       for (const [verb, response] of [
