@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { createApiKey } from '../../server/api-keys.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../../server/secret.ts'
+import { takeContactViews } from '../../storage/contact-budgets.ts'
 import type { Storage } from '../../storage/open.ts'
 import { serveStorage, type TestServer } from '../servers.ts'
 import { createEndpoint } from '../webhooks/endpoint-fixture.ts'
@@ -58,6 +59,22 @@ describe('wcrm admin keys and secret', () => {
     const used = data.find((row: any) => row.id === again.id)
     assert.ok(Math.abs(Date.parse(used.last_used_at) - Date.now()) < 60_000)
     assert.ok(!JSON.stringify(data).includes('wc_'))
+  })
+
+  it('rotate carries over what an AI agent has used of its contacts a day, and their number', async () => {
+    const old = await createKey('--name', 'Budgeted', '--agent')
+    await succeed('keys', 'policy', old.id, '--contacts-per-day', '7', ...dataFlags)
+    const none = { conversations: [], messages: [], questions: [] }
+    const day = `${new Date().toISOString().slice(0, 10)}T00:00:00.000Z`
+    const see = async (keyId: string, contacts: string[]): Promise<boolean> => {
+      const budget = { workspaceId: '1', keyId, day, limit: 7 }
+      return (await takeContactViews(storage.db, budget, { ...none, contacts })) !== undefined
+    }
+    assert.ok(await see(old.id, ['1', '2', '3', '4', '5']))
+    const next = await succeed('keys', 'rotate', old.id, ...dataFlags)
+    assert.equal((await succeed('keys', 'policy', next.id, ...dataFlags)).contacts_per_day, 7)
+    assert.equal(await see(next.id, ['6', '7', '8']), false)
+    assert.ok(await see(next.id, ['5', '6', '7']))
   })
 
   it('rotate keeps an earlier end of the old key, and refuses keys that are over', async () => {
