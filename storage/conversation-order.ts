@@ -26,6 +26,8 @@ export type ConversationFilter = {
   teamId?: string | undefined
   contactId?: string | undefined
   tagId?: string | undefined
+  /** Only conversations whose contact has this tag. */
+  contactTagId?: string | undefined
   sla?: SlaTest | undefined
   /** Only customers who have waited since before this time, ISO 8601 UTC. */
   waitingBefore?: string | undefined
@@ -119,6 +121,12 @@ const tagCondition = ({ tagId, workspaceId }: ListRequest) =>
     : sql`and exists (select from conversation_tags t where t.workspace_id = ${workspaceId}
         and t.conversation_id = v.id and t.tag_id = ${toStorableId(tagId)})`
 
+const contactTagCondition = ({ contactTagId, workspaceId }: ListRequest) =>
+  contactTagId === undefined
+    ? sql``
+    : sql`and exists (select from contact_tags t where t.workspace_id = ${workspaceId}
+        and t.contact_id = v.contact_id and t.tag_id = ${toStorableId(contactTagId)})`
+
 /** The earliest of the clocks that run; null where none does. */
 const NEXT_DUE = 'least(v.first_response_due_at, v.next_response_due_at, v.resolution_due_at)'
 
@@ -153,13 +161,16 @@ export const filterConditions = (request: ListRequest) => {
     ${facets ? sql`and v.facet = any(${facets}::smallint[])` : sql``}
     ${request.waiting ? sql.raw(`and v.state = 'open' and v.reply_status = 'incoming_no_reply'`) : sql``}
     ${channelCondition(request)} ${ownerConditions(request)} ${deliveryCondition(request)}
-    ${tagCondition(request)} ${slaCondition(request)} ${waitCondition(request)} ${afterCondition(request)}`
+    ${tagCondition(request)} ${contactTagCondition(request)} ${slaCondition(request)}
+    ${waitCondition(request)} ${afterCondition(request)}`
 }
 
 /** Whether the rows of the list are few, or in the order of one index, whatever else it filters by. */
 const isOneRange = ({ order, ...rest }: ListRequest): boolean =>
   order === 'longest_wait' ||
-  (['contactId', 'delivery', 'teamId', 'tagId', 'sla'] as const).some((name) => rest[name] !== undefined)
+  (['contactId', 'delivery', 'teamId', 'tagId', 'contactTagId', 'sla'] as const).some(
+    (name) => rest[name] !== undefined,
+  )
 
 /** A list that is one range leaves it to the planner which of its conditions is the rarest. */
 export const planHint = (request: ListRequest): string =>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp, Total } from '../fields.ts'
+import { Cursor, EXPENSIVE_READ, Id, Limit, NextCursor, Timestamp, Total, VisibleName } from '../fields.ts'
 import { defineOperation } from '../operation.ts'
 import { untrusted } from '../text.ts'
 import { conversationFilters, TotalIsLowerBound } from './filters.ts'
@@ -83,9 +83,9 @@ export const inboxQueue = defineOperation({
   description:
     'Everything that is needed to decide what to answer first and how: the last messages, whether a free-form ' +
     'reply can be sent, and which templates fit when it cannot (their texts are in `templates`). Read a whole ' +
-    'conversation with `inbox_list_messages`. With `tag` or `sla_status` it is ' +
+    'conversation with `inbox_list_messages`. With `tag`, `contact_tag` or `sla_status` it is ' +
     EXPENSIVE_READ,
-  heavy: ['tag', 'sla_status'],
+  heavy: ['tag', 'contact_tag', 'sla_status'],
   scope: 'mcp:read',
   view: [
     { path: 'id' },
@@ -102,6 +102,9 @@ export const inboxQueue = defineOperation({
   ],
   input: z.object({
     ...conversationFilters,
+    contact_tag: VisibleName(100)
+      .optional()
+      .describe('Only customers with this tag, by name or id; `tag` is about conversations.'),
     waiting_minutes: z
       .int()
       .min(1)

@@ -10,7 +10,7 @@ import { canSeeChannel } from '../visibility/policy.ts'
 
 type FilterInput = Pick<
   InputOf<'inbox_queue'>,
-  'assigned_staff_id' | 'team_id' | 'channel_id' | 'tag' | 'sla_status'
+  'assigned_staff_id' | 'team_id' | 'channel_id' | 'tag' | 'contact_tag' | 'sla_status'
 >
 
 /** Returns the channels of a list; undefined: all, and conversations whose channel was deleted. */
@@ -22,15 +22,23 @@ const selectChannels = (actor: Actor, channelId: string | undefined): readonly s
 const toStaffId = ({ staff }: Actor, id: string | undefined): string | null | undefined =>
   id === 'me' ? staff.id : id === 'none' ? null : id
 
+const resolveTag = async (
+  ctx: Context,
+  field: string,
+  tag: string | undefined,
+): Promise<string | undefined> =>
+  tag === undefined ? undefined : (await resolveLabelIds(ctx, 'tag', [tag], () => [field]))[0]
+
 /** Throws 400 `unknown_tag` for a name that no tag has. */
 export const toConversationFilter = async (
   ctx: Context,
-  { assigned_staff_id, team_id, channel_id, tag, sla_status: status }: FilterInput,
+  { assigned_staff_id, team_id, channel_id, tag, contact_tag, sla_status: status }: FilterInput,
 ): Promise<ConversationFilter> => ({
   assignedStaffId: toStaffId(ctx.actor, assigned_staff_id),
   teamId: team_id,
   channels: selectChannels(ctx.actor, channel_id),
-  tagId: tag === undefined ? undefined : (await resolveLabelIds(ctx, 'tag', [tag], () => ['tag']))[0],
+  tagId: await resolveTag(ctx, 'tag', tag),
+  contactTagId: await resolveTag(ctx, 'contact_tag', contact_tag),
   sla: status === undefined ? undefined : { status, now: ctx.now },
 })
 

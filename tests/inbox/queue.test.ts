@@ -24,6 +24,7 @@ const queueFilters = fc.record({
   assignee: optional(fc.constantFrom('me', 'none', 0, 1)),
   team: optional(fc.constantFrom('77', '78')),
   tag: optional(fc.constantFrom('vip', 'GROSSHANDEL', 'Refund')),
+  contact_tag: optional(fc.constantFrom('vip', 'GROSSHANDEL', 'Refund')),
   sla: optional(fc.constantFrom('running', 'breached', 'met')),
 })
 
@@ -82,12 +83,16 @@ everyDatabase('The queue', (server) => {
   it('a tag that does not exist: the nearest one is named', async () => {
     const data = await searchData()
     const call = callAs(server(), data.key)
-    for (const op of ['inbox_queue', 'inbox_search_conversations']) {
-      const { status, body } = await call(op, { tag: 'refunds' })
+    for (const [op, field] of [
+      ['inbox_queue', 'tag'],
+      ['inbox_queue', 'contact_tag'],
+      ['inbox_search_conversations', 'tag'],
+    ] as const) {
+      const { status, body } = await call(op, { [field]: 'refunds' })
       assert.equal(status, 400)
       assert.deepEqual(
         [body.errors[0].pointer, body.errors[0].code, body.errors[0].fix],
-        ['#/tag', 'unknown_tag', 'Did you mean "refund"?'],
+        [`#/${field}`, 'unknown_tag', 'Did you mean "refund"?'],
       )
     }
   })

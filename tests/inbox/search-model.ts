@@ -28,6 +28,7 @@ export type ConversationRow = Required<
   waitingSince: string | null
   delivery: Delivery
   tags: string[]
+  contactTags: string[]
   sla: SlaState | null
 }
 /**
@@ -96,7 +97,7 @@ const insertPolicy = async ({ db }: TestServer, workspaceId: string): Promise<st
   return (await insertSlaPolicy(db, workspaceId, { ...policy, ...targets }, at(0))).id
 }
 
-/** Tags conversations by number: some with none, some with all three. */
+/** Tags conversations, and their contacts, by number: some with none, some with all three. */
 const insertTagged = async (
   { db }: TestServer,
   workspaceId: string,
@@ -118,6 +119,17 @@ const insertTagged = async (
           conversation_id: row.id,
           tag_id: idOf.get(tag)!,
         })),
+      ),
+    )
+    .execute()
+  const ofContacts = new Map(
+    rows.flatMap((row) => (row.contact_id ? [[row.contact_id, row.contactTags]] : [])),
+  )
+  await db
+    .insertInto('contact_tags')
+    .values(
+      [...ofContacts].flatMap(([contactId, tags]) =>
+        tags.map((tag) => ({ workspace_id: workspaceId, contact_id: contactId, tag_id: idOf.get(tag)! })),
       ),
     )
     .execute()
@@ -174,6 +186,7 @@ export const insertSearchData = async (server: TestServer): Promise<SearchData> 
       waitingSince: waits ? (since ?? activity) : null,
       delivery,
       tags: tagNames.filter((_, n) => i % 7 === 6 || i % (n + 3) === 1),
+      contactTags: person ? tagNames.filter((_, k) => ((i * 7) % 24) % (k + 2) === 1) : [],
       sla,
     })
   }
@@ -232,6 +245,7 @@ export type Filters = {
   assignee?: string | number | undefined
   team?: string | undefined
   tag?: string | undefined
+  contact_tag?: string | undefined
   sla?: string | undefined
   contact?: number | undefined
   delivery?: string | undefined
@@ -267,6 +281,8 @@ const matchesFilters =
         : row.assigned_staff_id === staff[assignee === 'me' ? 0 : Number(assignee)])) &&
     (more.team === undefined || row.assigned_team_id === more.team) &&
     (more.tag === undefined || row.tags.some((name) => fold(name) === fold(more.tag!))) &&
+    (more.contact_tag === undefined ||
+      row.contactTags.some((name) => fold(name) === fold(more.contact_tag!))) &&
     (more.sla === undefined || row.sla === more.sla) &&
     (contact === undefined || row.contact_id === contacts[contact]) &&
     (delivery === undefined || row.delivery === delivery) &&
