@@ -2,6 +2,7 @@ import { type AuditRow, listAuditRows } from '../../storage/audit.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { Problem } from '../core/problem.ts'
 import { requireAllChannels } from '../visibility/channels.ts'
+import { withPhonesFix } from '../visibility/phones.ts'
 import { hasHiddenPhones } from '../visibility/policy.ts'
 
 const toView = (row: AuditRow): OutputOf<'audit_list'>['data'][number] => ({
@@ -37,7 +38,10 @@ export const listAudit: Handler<'audit_list'> = async (ctx, { cursor, limit, ...
   if (hasHiddenPhones(ctx.actor))
     throw new Problem(
       'forbidden',
-      'The audit trail quotes what others sent, phone numbers too, which are hidden from this key.',
+      withPhonesFix(
+        ctx.actor,
+        'The audit trail quotes what others sent, phone numbers too, which are hidden from you.',
+      ),
       { reason: 'phone_hidden' },
     )
   requireAllChannels(ctx.actor, 'The audit trail holds changes')

@@ -17,7 +17,7 @@ type SearchInput = InputOf<'crm_search_contacts'>
 const refusePhoneOracle = ({ actor }: Context, input: SearchInput): void => {
   refuseHiddenDigits(actor, input.query)
   if (input.sort?.field === 'phoneNumber' && hasHiddenPhones(actor))
-    throw phoneHiddenProblem('#/sort/field', 'sorting by phoneNumber is', 'Sort by another field.')
+    throw phoneHiddenProblem(actor, '#/sort/field', 'sorting by phoneNumber is', 'Sort by another field.')
 }
 
 /** Returns the condition of being in one of these groups, or having one of these tags. Throws 400. */

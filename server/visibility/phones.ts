@@ -35,6 +35,10 @@ export const showQuotingText = <T extends string | null>(actor: Actor, text: T):
 export const toContactName = <T extends string | null | undefined>(name: T): T | undefined =>
   typeof name === 'string' && isNumberOnly(name) ? undefined : name
 
+/** Returns a fix, or what is wrong, and after it what shows phones to a caller from whom its key hides them. */
+export const withPhonesFix = ({ key }: Actor, fix: string): string =>
+  key.phones ? fix : `${fix} An administrator can make a key with --phones.`
+
 /** More digits in a name could be a guess at a number in another one: lists are sorted by whole names. */
 const MAX_WRITTEN_DIGITS = 4
 
@@ -51,23 +55,25 @@ export const refuseNumberInName = (actor: Actor, name: string | null | undefined
         pointer: '#/name',
         code: 'phone_hidden',
         detail: `has more than ${MAX_WRITTEN_DIGITS} digits`,
-        fix: 'Leave out the number.',
+        fix: withPhonesFix(actor, 'Leave out the number.'),
       },
     ],
   })
 }
 
 /** Returns the 403 of a comparison that would reveal hidden phones. `what`: "digits in query are". */
-export const phoneHiddenProblem = (pointer: string, what: string, fix: string): Problem =>
-  new Problem('forbidden', `Phone numbers are hidden from you, so ${what} refused.`, {
+export const phoneHiddenProblem = (actor: Actor, pointer: string, what: string, given: string): Problem => {
+  const fix = withPhonesFix(actor, given)
+  return new Problem('forbidden', `Phone numbers are hidden from you, so ${what} refused.`, {
     reason: 'phone_hidden',
     errors: [{ pointer, code: 'phone_hidden', detail: 'would compare hidden phone numbers', fix }],
   })
+}
 
 /** Search results must not reveal hidden digits by what matches. Throws 403 `phone_hidden`. */
 export const refuseHiddenDigits = (actor: Actor, query: string | undefined): void => {
   if (query === undefined || !hasHiddenPhones(actor) || !hasDigits(query)) return
-  throw phoneHiddenProblem('#/query', 'digits in query are', 'Search by the letters of the name.')
+  throw phoneHiddenProblem(actor, '#/query', 'digits in query are', 'Search by the letters of the name.')
 }
 
 type Json = Record<string, unknown>

@@ -4,6 +4,7 @@ import { notFound, Problem } from '../core/problem.ts'
 import type { OutputOf } from '../core/handler.ts'
 import { showEndpoint } from './view.ts'
 import { requireAllChannels } from '../visibility/channels.ts'
+import { withPhonesFix } from '../visibility/phones.ts'
 import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
 
 /**
@@ -13,9 +14,11 @@ import { canSeeManagerFields, hasHiddenPhones } from '../visibility/policy.ts'
  */
 export const requireUnrestrictedAccess = ({ actor }: Context): void => {
   if (hasHiddenPhones(actor))
-    throw new Problem('forbidden', "Webhooks carry phone numbers, which are hidden from the key's owner.", {
-      reason: 'phone_hidden',
-    })
+    throw new Problem(
+      'forbidden',
+      withPhonesFix(actor, 'Webhooks carry phone numbers, which are hidden from you.'),
+      { reason: 'phone_hidden' },
+    )
   requireAllChannels(actor, 'Webhooks carry messages')
 }
 

@@ -202,6 +202,17 @@ everyDoor('Hidden phone numbers: search', (test) => {
       )
       assert.equal((await call('crm_search_contacts', input)).status, 200)
     }
+    const masked = as((await workspace.key(workspace.owner.staffId, { agent: true, phones: false })).key)
+    for (const [caller, isMended] of [
+      [masked, true],
+      [agent, false],
+    ] as const) {
+      const { body } = await caller('crm_search_contacts', { query: '555' })
+      assert.equal(body.errors[0].fix.endsWith(' make a key with --phones.'), isMended, body.errors[0].fix)
+    }
+    const audit = await masked('audit_list', {})
+    assert.equal(audit.body.reason, 'phone_hidden')
+    assert.match(audit.body.detail, /--phones/)
     for (const input of [
       { query: 'ada' },
       { query: '+' },
