@@ -5,7 +5,7 @@ import { type Io, isInteractive } from './io.ts'
 import { readManifest } from './manifest.ts'
 import { reportError } from './report-error.ts'
 
-const help = `Usage: wcrm inbox [--url URL]
+const help = `Usage: wcrm inbox [-p PROFILE] [--url URL]
 
 Answer customers without leaving the terminal: the queue, the conversations and a composer on the
 whole screen, live. ? shows the keys. The key's scopes decide which of them work. Drafts are kept.

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { isCliError } from '../error.ts'
 import { retryAfterSeconds } from '../remote.ts'
 import { formatWallTime, parseTimePhrase } from '../time-phrase.ts'
 import { describeFailure, isFatal } from './api.ts'
@@ -15,8 +16,17 @@ const findTargets = ({ state }: Inbox): readonly Conversation[] => {
   return one ? [one] : []
 }
 
-/** Calls an operation for each target. `done` says in a word what has happened. */
-const change = async (inbox: Inbox, operation: string, input: object, done: string): Promise<void> => {
+/**
+ * Calls an operation for each target. `done` says in a word what has happened; `explain` says why one was refused, where
+ * it knows better than the problem.
+ */
+const change = async (
+  inbox: Inbox,
+  operation: string,
+  input: object,
+  done: string,
+  explain?: (error: unknown, id: string) => Promise<string | undefined>,
+): Promise<void> => {
   const targets = findTargets(inbox)
   if (targets.length === 0) return notify(inbox, 'No conversation is selected.')
   if (!inbox.state.scopes.includes('inbox:write'))
@@ -26,8 +36,8 @@ const change = async (inbox: Inbox, operation: string, input: object, done: stri
     try {
       await inbox.api(operation, { conversation_id: id, ...input }, { idempotencyKey: randomUUID() })
     } catch (error) {
-      failures.push(describeFailure(error))
       if (isFatal(error) || retryAfterSeconds(error) !== undefined) return reportFailure(inbox, error)
+      failures.push((await explain?.(error, id)) ?? describeFailure(error))
     }
   inbox.state.marked.clear()
   const count = targets.length - failures.length
@@ -39,12 +49,28 @@ const change = async (inbox: Inbox, operation: string, input: object, done: stri
   ])
 }
 
+/** Says who has a conversation that was claimed in vain; undefined for any other failure. */
+const explainClaim = async (inbox: Inbox, error: unknown, id: string): Promise<string | undefined> => {
+  if (!isCliError(error) || error.problem['reason'] !== 'already_assigned') return undefined
+  try {
+    const { value } = await inbox.api('inbox_get_conversation', { conversation_id: id })
+    const { assignee } = value as unknown as Conversation
+    if (assignee === null) return 'A team has it: a assigns it.'
+    return assignee.staff_id === inbox.state.me.staffId
+      ? 'It is yours already.'
+      : `${assignee.name ?? 'A colleague'} was faster.`
+  } catch {
+    return undefined
+  }
+}
+
 export const claim = (inbox: Inbox): Promise<void> =>
   change(
     inbox,
     'inbox_assign_conversation',
     { staff_id: inbox.state.me.staffId, only_if_unassigned: true },
     'Claimed',
+    (error, id) => explainClaim(inbox, error, id),
   )
 export const unassign = (inbox: Inbox): Promise<void> =>
   change(inbox, 'inbox_unassign_conversation', {}, 'Unassigned')

@@ -68,8 +68,20 @@ const sortRows = (rows: readonly Conversation[]): readonly Conversation[] =>
     (a, b) => Number(b.last_message?.status === 'failed') - Number(a.last_message?.status === 'failed'),
   )
 
+type Counted = { readonly total?: unknown; readonly total_is_lower_bound?: unknown }
+
 /** Views are counted at most this often: each count is a call. */
 const COUNT_EVERY_MS = 15_000
+
+/** Keeps the rows of a view as they are shown; none where they were not counted, as in a search. */
+const setCount = (
+  state: InboxState,
+  view: number,
+  { total, total_is_lower_bound: isMore }: Counted,
+): void => {
+  const count = typeof total === 'number' ? `${total}${isMore === true ? '+' : ''}` : undefined
+  state.counts = views.map((_, i) => (i === view ? count : state.counts[i]))
+}
 
 const countViews = async (inbox: Inbox): Promise<void> => {
   const { state } = inbox
@@ -78,8 +90,8 @@ const countViews = async (inbox: Inbox): Promise<void> => {
   for (const [i, { input, isCounted }] of views.entries()) {
     if (!isCounted || i === state.view) continue
     try {
-      const { value } = await inbox.api('inbox_search_conversations', { ...input, limit: 1 })
-      state.counts = views.map((_, at) => (at === i ? (value['total'] as number) : state.counts[at]))
+      const { value } = await inbox.api('inbox_search_conversations', { ...input, limit: 1, count: true })
+      setCount(state, i, value)
     } catch {
       return
     }
@@ -111,18 +123,18 @@ export const loadList = async (inbox: Inbox): Promise<void> => {
   try {
     const rows: Conversation[] = []
     let cursor: string | null = null
-    let total: number | undefined
+    let first: Counted = {}
     for (let page = 0; page < pages && (page === 0 || cursor !== null); page++) {
-      const input = { ...searchInput(state), ...(cursor === null ? {} : { cursor }) }
+      const input = { ...searchInput(state), ...(cursor === null ? { count: true } : { cursor }) }
       const { value } = await inbox.api('inbox_search_conversations', input)
       if (load !== inbox.loads) return
       rows.push(...(value['data'] as Conversation[]))
       cursor = value['next_cursor'] as string | null
-      total ??= typeof value['total'] === 'number' ? value['total'] : undefined
+      if (page === 0) first = value
     }
     const before = state.rows
-    Object.assign(state, { rows: sortRows(rows), cursor, total, isLoading: false })
-    state.counts = views.map((_, i) => (i === state.view ? total : state.counts[i]))
+    Object.assign(state, { rows: sortRows(rows), cursor, isLoading: false })
+    setCount(state, state.view, first)
     keepSelection(state, before)
     inbox.changed()
     await countViews(inbox)
@@ -159,7 +171,7 @@ export const loadMore = async (inbox: Inbox): Promise<void> => {
 
 export const showView = async (inbox: Inbox, view: number, search = ''): Promise<void> => {
   const { state } = inbox
-  Object.assign(state, { view, search, rows: [], cursor: null, total: undefined, selected: undefined })
+  Object.assign(state, { view, search, rows: [], cursor: null, selected: undefined })
   state.marked.clear()
   await loadList(inbox)
 }

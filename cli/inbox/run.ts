@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { quoteWord } from '../argv.ts'
 import { streamEvents } from '../event-stream.ts'
 import { hasColor, type Io } from '../io.ts'
 import { callOperation, type ServerConnection } from '../remote.ts'
@@ -128,24 +129,31 @@ const settleSends = async (state: InboxState): Promise<void> => {
   while (Date.now() < end && listSends(state).some(({ status }) => status === 'sending')) await sleep(50)
 }
 
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
-
-const repeatCommand = ({ kind, key, input }: Send): string => {
-  const id = String(input['conversation_id'])
-  const words = {
-    reply: `conversations reply ${id} --text ${quote(String(input['text']))} --confirm send`,
-    note: `conversations note ${id} --text ${quote(String(input['text']))}`,
-    template: `messages send-template --input ${quote(JSON.stringify(input))} --confirm send`,
-  }[kind]
-  return `wcrm ${words} --idempotency-key ${key}`
+const COMMANDS = {
+  reply: 'conversations reply',
+  note: 'conversations note',
+  template: 'messages send-template',
 }
+
+const repeatCommand = (profile: string | undefined, { kind, key, input }: Send): string =>
+  [
+    'wcrm',
+    ...(profile === undefined ? [] : ['-p', profile]),
+    COMMANDS[kind],
+    // As JSON: no text is mistaken for a file or another flag.
+    '--input',
+    quoteWord(JSON.stringify(input)),
+    ...(kind === 'note' ? [] : ['--confirm', 'send']),
+    '--idempotency-key',
+    key,
+  ].join(' ')
 
 /** Tells what may not have been sent, and how to repeat it without sending it twice. */
 const reportOpenSends = (io: Io, state: InboxState): void => {
   for (const send of listSends(state))
     io.stderr.write(
       `A ${send.kind} ${send.status === 'failed' ? 'was not sent' : 'may not have been sent'}. ` +
-        `Repeat it, never twice, by:\n  ${repeatCommand(send)}\n`,
+        `Repeat it, never twice, by:\n  ${repeatCommand(io.profile, send)}\n`,
     )
 }
 

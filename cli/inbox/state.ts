@@ -145,9 +145,8 @@ export type InboxState = {
   view: number
   search: string
   rows: readonly Conversation[]
-  total: number | undefined
-  /** Rows of the views, as they were counted last. */
-  counts: readonly (number | undefined)[]
+  /** Rows of the views, as they were counted last; a `+` behind where counting stopped. */
+  counts: readonly (string | undefined)[]
   cursor: string | null
   isLoading: boolean
   selected: string | undefined
@@ -194,7 +193,6 @@ export const createState = (
   view: 0,
   search: '',
   rows: [],
-  total: undefined,
   counts: [],
   cursor: null,
   isLoading: true,

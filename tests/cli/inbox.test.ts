@@ -154,7 +154,11 @@ everyDatabase('wcrm inbox', (server) => {
     await first.press('c')
     await second.press('c')
     assert.match(first.inbox.state.notice!, /^Claimed \(1\)$/)
-    assert.match(second.inbox.state.notice!, /already/i)
+    assert.match(second.inbox.state.notice!, /^Owner was faster\.$/)
+    await first.press('2')
+    await first.press('c')
+    assert.equal(first.inbox.state.notice, 'It is yours already.')
+    assert.match(first.screen(), /1 Queue 1 .*\[2 Mine 1\]/)
     const { inbox, press } = first
     await press('5')
     for (const key of [' ', ' ', 't']) await press(key)
