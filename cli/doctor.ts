@@ -1,13 +1,10 @@
 import { describeSource, isCredentialsError, loadCredentials, type LoadedCredentials } from './credentials.ts'
+import { type Finding, finding, type Status } from './doctor/finding.ts'
+import { checkMachine } from './doctor/machine.ts'
 import { isCliError } from './error.ts'
 import type { Io } from './io.ts'
 import { callOperation, requestHeaders, type ServerConnection } from './remote.ts'
 import { escapeControlCharacters } from './text.ts'
-
-/** `skipped`: it could not be checked, which says nothing. */
-type Status = 'ok' | 'warning' | 'problem' | 'skipped'
-/** One line of the report. `about`: what was checked, such as `channel 3`. */
-type Finding = { check: string; about: string | null; status: Status; detail: string; fix?: string }
 
 type Channel = {
   id: string
@@ -39,13 +36,6 @@ const SKEW_WARNING_MS = 30_000
 const SKEW_PROBLEM_MS = 300_000
 const EXPIRY_WARNING_MS = 14 * 86_400_000
 const MAX_PAGES = 100
-
-const finding = (
-  check: string,
-  status: Status,
-  detail: string,
-  more: { about?: string; fix?: string } = {},
-): Finding => ({ check, about: more.about ?? null, status, detail, ...(more.fix ? { fix: more.fix } : {}) })
 
 const describeError = (error: unknown): string =>
   isCliError(error) ? error.problem.detail : (error as Error).message
@@ -273,8 +263,8 @@ const printFindings = (io: Io, json: boolean, about: object, findings: readonly 
 }
 
 /**
- * `wcrm doctor`: checks the server, the key, the clocks, and the channels and webhook endpoints that the key
- * may see. Returns the exit code: 0 without problems, 1 with some. The report is printed either way.
+ * `wcrm doctor`: checks Node, the keychain and the completion scripts of this machine, the server, the key, the
+ * clocks, and the channels and webhook endpoints that the key may see. Returns the exit code: 0 without problems, 1 with some. The report is printed either way.
  */
 export const doctor = async (
   io: Io,
@@ -282,17 +272,19 @@ export const doctor = async (
   json: boolean,
   version: string,
 ): Promise<number> => {
+  const machine = await checkMachine(io)
   let loaded: LoadedCredentials
   try {
     loaded = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
   } catch (error) {
     if (!isCredentialsError(error)) throw error
     return printFindings(io, json, {}, [
+      ...machine,
       finding('key', 'problem', describeError(error), { fix: (error as { hint?: string }).hint ?? '' }),
     ])
   }
   const { url, key } = loaded
   const source = describeSource(loaded, io.env)
-  const findings = await runChecks(io, { url, key, version }, source)
+  const findings = [...machine, ...(await runChecks(io, { url, key, version }, source))]
   return printFindings(io, json, { url, key_source: key === undefined ? null : source }, findings)
 }

@@ -20,6 +20,7 @@ export const LOCAL_COMMANDS = [
   'status',
   'profiles',
   'listen',
+  'trigger',
   'switch',
   'api',
   'ops',

@@ -262,7 +262,10 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
   find('doctor')
     .option(url, 'base URL of the server (also WCRM_URL)')
     .option('--json', 'print the findings as JSON')
-    .addHelpText('after', '\nExit code 1 when there is a problem; the findings are printed either way.')
+    .addHelpText(
+      'after',
+      '\nExit code 0 without problems, also with warnings; 1 with a problem. The findings are printed either way.',
+    )
     .action(async (options: { url?: string }) => {
       context.exitCode = await (
         await import('./doctor.ts')

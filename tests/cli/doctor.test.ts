@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, it } from 'node:test'
+import { checkNode } from '../../cli/doctor/machine.ts'
 import { readManifest } from '../../cli/manifest.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase, runCli } from '../doors.ts'
@@ -11,7 +15,9 @@ type Finding = { check: string; about: string | null; status: string; detail: st
 
 const runDoctor = async (env: Record<string, string>, ...flags: string[]) => {
   const { exit, stdout, stderr } = await runCli(['doctor', ...flags, '--json'], {
+    HOME: '/nonexistent',
     XDG_CONFIG_HOME: '/nonexistent',
+    WCRM_KEYCHAIN: 'off',
     ...env,
   })
   const report = JSON.parse(stdout) as { ok: boolean; key_source: string | null; findings: Finding[] }
@@ -40,6 +46,8 @@ everyDatabase('wcrm doctor', (server) => {
     assert.deepEqual(
       findings.map(({ check, status }) => [check, status]),
       [
+        ['node', 'ok'],
+        ['keychain', 'ok'],
         ['server', 'ok'],
         ['database', 'ok'],
         ['clock', 'ok'],
@@ -108,6 +116,54 @@ everyDatabase('wcrm doctor', (server) => {
   })
 })
 
+describe('wcrm doctor: this machine', () => {
+  it('Node that is too old; a keychain that is not there is a warning', async () => {
+    assert.deepEqual(
+      ['18.20.4', '22.0.0', '26.1.0'].map((version) => checkNode(version).status),
+      ['problem', 'ok', 'ok'],
+    )
+    const away = { WCRM_KEYCHAIN: '', DBUS_SESSION_BUS_ADDRESS: 'unix:path=/nonexistent' }
+    const { of } = await runDoctor({ WCRM_URL: 'http://127.0.0.1:9', ...away })
+    assert.match(of('keychain')[0]!.status, /^(?:ok|warning)$/)
+    if (of('keychain')[0]!.status === 'warning') assert.match(of('keychain')[0]!.fix!, /WCRM_KEYCHAIN=off/)
+  })
+
+  it('completion scripts of another version are told, with the command that renews them', async () => {
+    const home = mkdtempSync(join(tmpdir(), 'wcrm-doctor-'))
+    try {
+      const env = { WCRM_URL: 'http://127.0.0.1:9', HOME: home, XDG_CONFIG_HOME: join(home, 'config') }
+      const paths = {
+        bash: join(home, '.local/share/bash-completion/completions/wcrm'),
+        zsh: join(home, '.zfunc/_wcrm'),
+        fish: join(home, 'config/fish/completions/wcrm.fish'),
+      }
+      const read = async () =>
+        (await runDoctor(env)).of('completion').filter(({ detail }) => detail.startsWith(home))
+      assert.deepEqual(await read(), [])
+      for (const [shell, path] of Object.entries(paths)) {
+        mkdirSync(dirname(path), { recursive: true })
+        writeFileSync(path, (await runCli(['completion', shell], {})).stdout)
+      }
+      assert.deepEqual(
+        (await read()).map(({ about, status }) => [about, status]),
+        [
+          ['bash', 'ok'],
+          ['zsh', 'ok'],
+          ['fish', 'ok'],
+        ],
+      )
+      appendFileSync(paths.zsh, '# an older one\n')
+      const [stale] = (await read()).filter(({ status }) => status !== 'ok')
+      assert.deepEqual(
+        [stale!.about, stale!.status, stale!.fix],
+        ['zsh', 'warning', `Renew it: wcrm completion zsh > ${paths.zsh}`],
+      )
+    } finally {
+      rmSync(home, { recursive: true })
+    }
+  })
+})
+
 describe('wcrm doctor without a server', () => {
   const serve = async (date: string, body: object) => {
     const server: Server = createServer((_, response) => {
@@ -120,15 +176,18 @@ describe('wcrm doctor without a server', () => {
     }
   }
 
-  it('a server that cannot be reached, or is something else, is the only finding', async () => {
+  const ofServer = (findings: Finding[]) =>
+    findings.filter(({ check }) => !['node', 'keychain'].includes(check)).map(({ check }) => check)
+
+  it('a server that cannot be reached, or is something else, is the only finding beside this machine', async () => {
     const missing = await runDoctor({ WCRM_URL: 'http://127.0.0.1:9' })
     assert.deepEqual(
-      [missing.exit, missing.findings.length, missing.of('server')[0]!.status],
-      [1, 1, 'problem'],
+      [missing.exit, ofServer(missing.findings), missing.of('server')[0]!.status],
+      [1, ['server'], 'problem'],
     )
     const other = await serve(new Date().toUTCString(), { hello: 'world' })
     const { exit, findings } = await runDoctor({ WCRM_URL: other.url })
-    assert.deepEqual([exit, findings.length], [1, 1])
+    assert.deepEqual([exit, ofServer(findings)], [1, ['server']])
     other.close()
   })
 
