@@ -135,6 +135,7 @@ export const reasons = {
   still_running: of('conflict', 'A request with this Idempotency-Key is still running.'),
   template_limit: ofSome(['forbidden', 'upstream_error'], 'There are as many templates as are allowed.'),
   template_mismatch: of('invalid_input', 'The values do not fit the template at the provider.'),
+  template_changed: of('conflict', 'The template reads otherwise than what a person was asked about.'),
   template_not_approved: of('conflict', 'Only approved templates are sent.'),
   template_not_supported: of('conflict', 'The template has a part that cannot be sent here.'),
   template_policy: of('invalid_input', "The template breaks the provider's policy."),

@@ -220,7 +220,7 @@ const toNewApproval = async (
   output: Record<string, unknown>,
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
-  const frozen = freezeContent(op, call.input, output)
+  const frozen = await freezeContent(app, actor.workspace.id, op, { input: call.input, output })
   const { input, secrets } = splitSecrets(app, actor.workspace.id, frozen)
   return {
     workspace_id: actor.workspace.id,

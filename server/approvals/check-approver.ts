@@ -8,6 +8,7 @@ import { rehearse } from '../core/dry-run.ts'
 import { invalidField, Problem } from '../core/problem.ts'
 import { requireScope } from '../core/steps/entitle.ts'
 import { validate } from '../core/steps/validate.ts'
+import { requireSameTemplate } from './freeze.ts'
 import { toRunInput } from './stored-call.ts'
 import { canSeeApproval, getStatus } from './view.ts'
 
@@ -77,10 +78,11 @@ export const checkApprover = async (
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)
   if (edits) validate(target, { ...asked, ...edits })
-  await rehearse(app, {
+  const { output } = await rehearse(app, {
     actor,
     op: target,
     input: { ...asked, ...edits },
     trace: { door: row.door, client: row.client, requestId: row.request_id, confirmed: true },
   })
+  requireSameTemplate(target, row.preview, output)
 }

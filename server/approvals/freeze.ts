@@ -1,13 +1,23 @@
 import type { Operation } from '../../catalog/index.ts'
+import { findBoundFacts } from '../../storage/agent-policy.ts'
+import type { App } from '../core/app.ts'
+import { Problem } from '../core/problem.ts'
 
 type Input = Record<string, unknown>
 
 /**
  * Returns a call with what it only refers to written out as its dry run resolved it, so that what a person saw is
- * what is sent, whatever becomes of the saved reply or of the values of the contact meanwhile. `output`: what the dry
- * run answered.
+ * what is sent, whatever becomes of the saved reply, of the values of the contact or of its latest conversation
+ * meanwhile. `output`: what the dry run answered.
  */
-export const freezeContent = (op: Operation, input: Input, output: Input): Input => {
+export const freezeContent = async (
+  app: App,
+  workspaceId: string,
+  op: Operation,
+  { input, output }: { input: Input; output: Input },
+): Promise<Input> => {
+  if (op.name === 'messaging_send_template')
+    return await freezeChannel(app, workspaceId, input, output['conversation_id'])
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
   const { type, text, media } = output['message'] as {
@@ -23,4 +33,39 @@ export const freezeContent = (op: Operation, input: Input, output: Input): Input
     ...(text === null ? {} : { caption: text }),
     ...(media.file_name === null ? {} : { file_name: media.file_name }),
   }
+}
+
+/** For a phone the dry run may not tell whose it is, nor on which channel that contact wrote. */
+const freezeChannel = async (
+  app: App,
+  workspaceId: string,
+  input: Input,
+  conversationId: unknown,
+): Promise<Input> => {
+  if (typeof input['contact_id'] !== 'string' || input['channel_id'] !== undefined) return input
+  if (typeof conversationId !== 'string') return input
+  const facts = await findBoundFacts(app.db, workspaceId, { conversationId })
+  return facts?.channel_id ? { ...input, channel_id: facts.channel_id } : input
+}
+
+/** Returns the text of a template as a dry run filled it in; undefined for calls that send none. */
+export const getTemplateText = (op: Operation, output: Input | null): string | undefined => {
+  const text = op.name === 'messaging_send_template' ? output?.['preview'] : undefined
+  return typeof text === 'string' ? text : undefined
+}
+
+/**
+ * Throws 409 `template_changed` when a template, of which only the provider holds what is sent, reads otherwise than
+ * what the person was shown. `shown`, `output`: what the dry runs then and now answered.
+ */
+export const requireSameTemplate = (op: Operation, shown: Input | null, output: Input): void => {
+  const [before, now] = [getTemplateText(op, shown), getTemplateText(op, output)]
+  if (before === undefined || before === now) return
+  throw new Problem(
+    'conflict',
+    'The template changed after the call was asked for. Decline it, and ask anew.',
+    {
+      reason: 'template_changed',
+    },
+  )
 }

@@ -15,6 +15,7 @@ import { findLiveKeyById } from '../../storage/keys.ts'
 import { businessTime } from '../clock.ts'
 import type { App } from '../core/app.ts'
 import { createEmit } from '../core/emit.ts'
+import { rehearse } from '../core/dry-run.ts'
 import { execute } from '../core/execute.ts'
 import { Problem } from '../core/problem.ts'
 import { toActor } from '../core/steps/authenticate.ts'
@@ -27,6 +28,7 @@ import { errorLogDetails } from '../jobs/log-details.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
+import { getTemplateText, requireSameTemplate } from './freeze.ts'
 import { mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
 import { toEventApproval } from './view.ts'
 
@@ -77,6 +79,8 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
     requireScope(call.actor, op)
     await applyPolicyToApproved(app, call.actor, op, call.input, row.asked_for)
     await takePhoneBudget(app, call.actor, op, call.input)
+    if (getTemplateText(op, row.preview) !== undefined)
+      requireSameTemplate(op, row.preview, (await rehearse(app, call)).output)
   }
   const result = await execute(app, call)
   if (result.status < 400) return { status: 'done', answer: result.status, outcome: null }

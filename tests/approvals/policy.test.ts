@@ -7,6 +7,7 @@ import { changeKey } from '../../storage/admin-keys.ts'
 import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { doorsOf, everyDatabase, wholeAnswer } from '../doors.ts'
+import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace, startSharedServers } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
 import { createAgentScene } from './scene.ts'
@@ -204,6 +205,46 @@ everyDatabase('What a person saw is what runs', (server) => {
     assert.deepEqual(await scene.listSent(), [shown])
     const repeated = await scene.ask('messaging_send_reply', scene.input, options)
     assert.deepEqual([repeated.status, repeated.body.message?.text], [201, shown], repeated.text)
+  })
+
+  /** A template to a contact, which then reads otherwise, and whose latest conversation is on another channel. */
+  const createTemplateScene = async () => {
+    const scene = await createAgentScene(server())
+    await insertSandboxTemplates(server(), scene.workspace, {})
+    const change = async (): Promise<void> => {
+      await server()
+        .db.updateTable('templates')
+        .set({ components: JSON.stringify([{ type: 'BODY', text: 'Pay {{1}} at {{2}} now.' }]) })
+        .where('workspace_id', '=', scene.workspace.id)
+        .execute()
+    }
+    const input = { contact_id: scene.contactId, template: ORDER_UPDATE }
+    const countSent = async () => (await scene.sandbox.sent(scene.phone)).length
+    return { ...scene, change, input, countSent }
+  }
+
+  for (const isApproved of [false, true])
+    it(`a template that is changed ${isApproved ? 'after' : 'before'} the approval is not sent`, async () => {
+      const scene = await createTemplateScene()
+      const { approval } = (await scene.ask('messaging_send_template', scene.input)).body
+      const detail = (await scene.person('approvals_get', { approval_id: approval.id })).body
+      assert.equal(detail.input.channel_id, scene.channelId)
+      if (!isApproved) await scene.change()
+      const approved = await scene.person('approvals_approve', { approval_id: approval.id })
+      assert.equal(approved.body.reason, isApproved ? undefined : 'template_changed', approved.text)
+      if (isApproved) await scene.change()
+      await scene.work()
+      assert.equal(await scene.countSent(), 0)
+      const { outcome } = (await scene.person('approvals_get', { approval_id: approval.id })).body
+      assert.equal(outcome?.reason, isApproved ? 'template_changed' : undefined)
+    })
+
+  it('a template that is changed while the client asks is asked again', async () => {
+    const scene = await createTemplateScene()
+    await scene.setPolicy({ approval: 'client' })
+    const at = { url: server().url, key: scene.agent.key }
+    const sent = await callConfirming(at, ['messaging_send_template', scene.input], scene.change)
+    assert.deepEqual([sent.questions, await scene.countSent()], [2, 1])
   })
 
   it('a saved reply that is changed while the client asks', async () => {
