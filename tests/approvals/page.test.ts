@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { createChannel } from '../../storage/admin.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeLoginCode } from '../oauth/browser.ts'
 import { makeWorkspace } from '../servers.ts'
@@ -99,9 +100,57 @@ everyDatabase('The page of an approval', (server) => {
     assert.equal(await scene.countSent(), 0)
   })
 
-  for (const mode of ['auto', 'legacy'] as const)
-    it(`is opened by clients that can (${mode}), whose call then answers how it ended`, async () => {
-      const scene = await createScene()
+  it('shows nothing of what the viewer may not see, and takes no decision too late', async () => {
+    const scene = await createScene()
+    const { approval_url: url } = await scene.ask('Secret.')
+    const other = await createChannel(
+      server().db,
+      scene.workspace.id,
+      { type: 'web', name: 'Shop' },
+      server().app.now(),
+    )
+    const elsewhere = await scene.workspace.staff({ role: 'manager', channel_ids: [other.id] })
+    const { page } = await scene.signIn(url, elsewhere.staffId)
+    assert.equal(page.status, 404)
+    assert.doesNotMatch(page.text, /Secret|Ada/)
+    await scene.setPolicy({ expires_after: 60 })
+    const late = await scene.ask('Too late.')
+    const { browser } = await scene.signIn(late.approval_url)
+    await server()
+      .db.updateTable('approvals')
+      .set({ expires_at: '2020-01-01T00:00:00.000Z' })
+      .where('workspace_id', '=', scene.workspace.id)
+      .where('id', '=', late.approval.id)
+      .execute()
+    const refused = await browser.submit({ step: 'approve' })
+    assert.equal(refused.status, 400)
+    assert.match(refused.text, /Nobody decided in time/)
+    assert.equal(await scene.countSent(), 0)
+  })
+
+  it('answers junk with a refusal', async () => {
+    const scene = await createScene()
+    const { approval_url: url } = await scene.ask('Junk.')
+    const send = async (method: string, init: RequestInit = {}, at = url) =>
+      (await fetch(at, { method, redirect: 'manual', ...init })).status
+    assert.equal(await send('HEAD'), 200)
+    assert.equal(await send('PUT', { body: 'x' }), 405)
+    assert.equal(await send('DELETE'), 405)
+    assert.equal(await send('POST', { body: 'x'.repeat(200_000) }), 413)
+    const junk = new Uint8Array([255, 0, 37, 37, 61, 38])
+    for (const body of ['', 'token=%ff%00&code=%', '__proto__=1', junk])
+      assert.equal(await send('POST', { body }), 400)
+    const forged = { Cookie: `wcrm_approval=${'a'.repeat(43)}` }
+    assert.equal(await send('POST', { body: 'token=ä&step=approve', headers: forged }), 400)
+    const origin = new URL(url).origin
+    for (const path of ['/approvals/x', '/approvals/1/2', '/approvals/', '/approvals/99999999999999999999'])
+      assert.equal(await send('GET', {}, origin + path), 404)
+    const { page } = await scene.signIn(`${origin}/approvals/9999999999999999999`)
+    assert.ok([400, 404].includes(page.status), String(page.status))
+  })
+
+  for (const mode of ['auto', 'legacy'] as const) {
+    const connect = async (key: string, open: (url: string) => Promise<'accept' | 'decline'>) => {
       const client = new Client(
         { name: 'tests', version: '1' },
         { capabilities: { elicitation: { url: {} } }, versionNegotiation: { mode } },
@@ -109,15 +158,23 @@ everyDatabase('The page of an approval', (server) => {
       const opened: any[] = []
       client.setRequestHandler('elicitation/create', async ({ params }) => {
         opened.push(params)
-        const { browser } = await scene.signIn((params as { url: string }).url)
-        assert.match((await browser.submit({ step: 'approve' })).text, /Approved/)
-        return { action: 'accept' }
+        return { action: await open((params as { url: string }).url) }
       })
       await client.connect(
         new StreamableHTTPClientTransport(new URL(`${server().url}/mcp`), {
-          requestInit: { headers: { Authorization: `Bearer ${scene.agent.key}` } },
+          requestInit: { headers: { Authorization: `Bearer ${key}` } },
         }),
       )
+      return { client, opened }
+    }
+
+    it(`is opened by clients that can (${mode}), whose call then answers how it ended`, async () => {
+      const scene = await createScene()
+      const { client, opened } = await connect(scene.agent.key, async (url) => {
+        const { browser } = await scene.signIn(url)
+        assert.match((await browser.submit({ step: 'approve' })).text, /Approved/)
+        return 'accept'
+      })
       const [name, input] = scene.reply('On its way.')
       const result: any = await client.callTool({ name, arguments: input })
       await client.close()
@@ -125,4 +182,19 @@ everyDatabase('The page of an approval', (server) => {
       assert.equal(result.structuredContent.approval, undefined, JSON.stringify(result.structuredContent))
       assert.equal(await scene.countSent(), 1)
     })
+
+    it(`stays open for a person when the client does not go there (${mode})`, async () => {
+      const scene = await createScene()
+      const { client, opened } = await connect(scene.agent.key, async () => 'decline')
+      const [name, input] = scene.reply('Not now.')
+      const result: any = await client.callTool({ name, arguments: input })
+      await client.close()
+      assert.equal(opened.length, 1)
+      const { approval, approval_url: url } = result.structuredContent
+      assert.equal(approval.status, 'pending')
+      const { browser } = await scene.signIn(url)
+      assert.match((await browser.submit({ step: 'decline' })).text, /Declined/)
+      assert.equal(await scene.countSent(), 0)
+    })
+  }
 })
