@@ -77,7 +77,8 @@ const hasPartialFailure = (value: ResponseBody): boolean => {
 export const getResponseExitCode = (value: ResponseBody): number =>
   hasPartialFailure(value) ? 9 : value['valid'] === false ? 2 : 0
 
-const formatPageNote = (spec: CommandSpec, value: ResponseBody): string | undefined => {
+/** Says how much of a list is shown. `width`: cells that a line may have; a cursor that does not fit is never cut. */
+const formatPageNote = (spec: CommandSpec, value: ResponseBody, width = Infinity): string | undefined => {
   const cursor = value['next_cursor']
   if (typeof cursor !== 'string') return undefined
   const shown = (value['data'] as unknown[]).length
@@ -86,8 +87,11 @@ const formatPageNote = (spec: CommandSpec, value: ResponseBody): string | undefi
       ? ` of ${value['approximate'] === true ? 'about ' : ''}` +
         `${value['total_is_lower_bound'] === true ? 'more than ' : ''}${value['total']}`
       : ''
-  const next = spec.output.paged ? 'All rows: --all. Next page: --cursor' : 'Next page: --after'
-  return `${shown}${total} shown. ${next} ${cursor}`
+  const next = spec.output.paged ? 'All rows: --all. Next page:' : 'Next page:'
+  const flag = `${spec.output.paged ? '--cursor' : '--after'} ${cursor}`
+  const said = `${shown}${total} shown. ${next}`
+  if (said.length + 1 + flag.length <= width) return `${said} ${flag}`
+  return `${said}\n${flag.length <= width ? flag : 'next_cursor of --json'}`
 }
 
 /** Formats the warnings of a response: each is a sentence, or a sentence and a path in the request. */
@@ -152,12 +156,16 @@ const listColumns = (spec: CommandSpec, { wide, columns }: ViewFlags): readonly 
 }
 
 /** What a table left out, and how to see it. */
-const formatLeft = (columns: readonly TableColumn[], hidden: number): string | undefined => {
+const formatLeft = (columns: readonly TableColumn[], hidden: number, width: number): string | undefined => {
   const count = columns.length + hidden
-  const names = columns.map(({ path }) => path).join(',')
-  return count === 0
-    ? undefined
-    : `+${count} ${count === 1 ? 'column' : 'columns'}: --wide${names ? `, --columns ${names}` : ''}`
+  if (count === 0) return undefined
+  const said = `+${count} ${count === 1 ? 'column' : 'columns'}: --wide`
+  if (columns.length === 0) return said
+  const names = columns.map(({ path }) => path)
+  const withNames = (shown: readonly string[]): string => `${said}, --columns ${shown.join(',')}`
+  if (withNames(names).length <= width) return withNames(names)
+  const fitting = names.findLastIndex((_, i) => withNames([...names.slice(0, i + 1), '…']).length <= width)
+  return fitting === -1 ? said : withNames([...names.slice(0, fitting + 1), '…'])
 }
 
 /** What stderr says beside rows for programs: warnings, and how to get the next page. */
@@ -179,7 +187,7 @@ export const printPages = async (
   pages: AsyncIterable<Page> | Iterable<Page>,
   flags: ViewFlags,
 ): Promise<void> => {
-  const { createTable, paint } = await import('./table.ts')
+  const { createTable, paint, wrap } = await import('./table.ts')
   const isWide = flags.wide || flags.columns !== undefined
   let style = createStyle(io, flags, undefined)
   let table: ReturnType<typeof createTable> | undefined
@@ -201,8 +209,14 @@ export const printPages = async (
     flags.columns || flags.wide
       ? 0
       : listColumns(spec, { ...flags, wide: true }).length - listColumns(spec, flags).length
-  const notes = [count > 0 ? formatLeft(table?.left() ?? [], hidden) : undefined, formatPageNote(spec, last)]
-  for (const note of notes) if (note) io.stdout.write(`${paint(style, 'dim', note)}\n`)
+  const { width } = style
+  const notes = [
+    count > 0 ? formatLeft(table?.left() ?? [], hidden, width) : undefined,
+    formatPageNote(spec, last, width),
+  ]
+  for (const note of notes)
+    for (const line of note === undefined ? [] : wrap(note, width))
+      io.stdout.write(`${paint(style, 'dim', line)}\n`)
 }
 
 /** Prints a response: drawn on a terminal, plain lines into a pipe. */
@@ -219,7 +233,7 @@ export const printResponse = async (
     const style = createStyle(io, flags, clock)
     if (spec.group === 'reports') {
       const { drawReport } = await import('./report-views/report.ts')
-      io.stdout.write(drawReport(spec, value, formatPageNote(spec, value), style))
+      io.stdout.write(drawReport(spec, value, formatPageNote(spec, value, style.width), style))
       return
     }
     if (rows && (flags.columns || flags.wide)) await printPages(io, spec, [{ value, clock }], flags)
@@ -246,7 +260,7 @@ const printThread = async (
   style: TerminalStyle,
 ): Promise<void> => {
   io.stdout.write((await import('./thread.ts')).drawThread(value['data'] as unknown[], style))
-  const note = formatPageNote(spec, value)
+  const note = formatPageNote(spec, value, style.width)
   if (note) io.stdout.write(`${note}\n`)
 }
 

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import stringWidth from 'string-width'
+import { readManifest } from '../../cli/manifest.ts'
 import { createTable, cut, type TerminalStyle, wrap } from '../../cli/table.ts'
+import { printPages } from '../../cli/output.ts'
 import { drawThread } from '../../cli/thread.ts'
 import { drawRecord } from '../../cli/views.ts'
 
@@ -33,6 +36,30 @@ const columns = [
 ]
 
 describe('CLI: tables', () => {
+  it('what stands below a table fits the terminal; a cursor is shown whole or not at all', async () => {
+    const spec = readManifest().commands.find(({ operation }) => operation === 'inbox_search_conversations')!
+    const value = {
+      data: rows.map((row) => ({ ...row, state: 'open', unread_count: 1, waiting_since: row.at })),
+      total: 5000,
+      total_is_lower_bound: true,
+      next_cursor: 'c'.repeat(70),
+    }
+    for (const [width, shown] of [
+      [36, 'next_cursor of --json'],
+      [60, 'next_cursor of --json'],
+      [90, `\n--cursor ${value.next_cursor}\n`],
+      [200, `Next page: --cursor ${value.next_cursor}\n`],
+    ] as const) {
+      const stdout = Object.assign(new PassThrough(), { columns: width })
+      const io = { stdin: process.stdin, stdout, stderr: stdout, env: { NO_COLOR: '1' }, isPane: true }
+      await printPages(io, spec, [{ value, clock: { now, zone: 'UTC' } }], { wide: false, utc: false })
+      const lines = (await stdout.end().toArray()).join('')
+      assert.ok(lines.includes(shown), lines)
+      assert.match(lines, /\+\d+ columns?: --wide/)
+      for (const line of lines.split('\n')) assert.ok(stringWidth(line) <= width, `${width}: ${line}`)
+    }
+  })
+
   it('80, 120 and 200 columns: ids are whole, times relative, long texts in several lines', () => {
     const drawn = createTable(columns.slice(0, 3), style(60)).page(rows)
     assert.equal(
