@@ -15,7 +15,7 @@ import { createAgentScene } from './scene.ts'
 const operations: readonly Operation[] = catalog
 const writes = operations.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
 const isAsked = ({ name, confirm }: Operation): boolean =>
-  confirm !== undefined || name === 'webhooks_create_endpoint' || name === 'webhooks_update_endpoint'
+  confirm !== undefined || /^webhooks_((create|update|enable|disable)_endpoint|set_subscriptions)$/.test(name)
 
 /** What asking writes: the request, its event, and the deliveries of that. */
 const OF_ASKING = [

@@ -13,8 +13,14 @@ import { Problem } from '../problem.ts'
  * nothing for those that have one.
  */
 
-/** They make the service send data to addresses outside. */
-const LEAVES_THE_HOUSE = new Set(['webhooks_create_endpoint', 'webhooks_update_endpoint'])
+/** They decide which data the service sends to which addresses outside, and when it stops. */
+const CHANGES_DESTINATIONS = new Set([
+  'webhooks_create_endpoint',
+  'webhooks_update_endpoint',
+  'webhooks_set_subscriptions',
+  'webhooks_enable_endpoint',
+  'webhooks_disable_endpoint',
+])
 
 /** Throws 403 while the key is paused, for reads too. */
 export const requireActive = ({ key }: Actor): void => {
@@ -39,7 +45,7 @@ export const getDecision = (
   const own = Object.hasOwn(operations, op.name) ? operations[op.name] : undefined
   if (own !== undefined) return { decision: own, by: 'operation' }
   if (op.confirm !== undefined) return { decision: verbs[op.confirm] ?? 'ask', by: 'verb' }
-  return { decision: LEAVES_THE_HOUSE.has(op.name) ? 'ask' : 'allow', by: 'operation' }
+  return { decision: CHANGES_DESTINATIONS.has(op.name) ? 'ask' : 'allow', by: 'operation' }
 }
 
 /** Whether the answer of the person behind an MCP client suffices where a person is asked. */
