@@ -243,7 +243,6 @@ const checkOutcome = async (
   sandbox: ReturnType<typeof createSandboxRequest>,
   agents: readonly Agent[],
 ): Promise<void> => {
-  for (const { peak } of agents) assert.ok(peak < MAX_MEMORY_MB, `${peak} MB`)
   const { data: sent } = await sandbox<{ data: { text?: { body: string } }[] }>('GET', 'messages')
   const texts = sent.map(({ text }) => text?.body ?? '')
   for (const mark of agents.flatMap(({ marks }) => marks))
@@ -270,4 +269,5 @@ const checkOutcome = async (
     [...claims].filter(([, count]) => count > 1),
     [],
   )
+  for (const { peak } of agents) assert.ok(peak < MAX_MEMORY_MB, `${peak} MB`)
 }
