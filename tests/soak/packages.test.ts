@@ -15,6 +15,7 @@ import { listen } from '../cli/fake-server.ts'
 
 const run = promisify(execFile)
 const CLIENT_LIMIT_MB = 30
+const INSTALL_LIMIT_MS = 120_000
 const NODES = ['22.23.3', '24.21.0', '26.10.0']
 const skip =
   process.platform !== 'linux' || process.arch !== 'x64' ? 'the versions of Node are for Linux' : false
@@ -22,21 +23,24 @@ const skip =
 const folder = mkdtempSync(join(tmpdir(), 'wcrm-packages-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Without the variables by which npm tells a script of its package: `npm test` runs this file. */
+/**
+ * Without the variables by which npm tells a script of its package: `npm test` runs this file. The certificates stay:
+ * behind a proxy that has its own, npm would otherwise try again for minutes.
+ */
 const env = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(?:npm_|NODE_|WCRM_|INIT_CWD)/.test(name)),
+  Object.entries(process.env).filter(
+    ([name]) => !/^(?:npm_|NODE_(?!EXTRA_CA_CERTS$)|WCRM_|INIT_CWD)/.test(name),
+  ),
 )
 const config = { ...env, XDG_CONFIG_HOME: join(folder, 'config'), WCRM_KEYCHAIN: 'off' }
 
 /** Installs packages into a new prefix, without their scripts. Returns its `node_modules`. */
 const install = async (prefix: string, ...packages: string[]): Promise<string> => {
-  await run(
-    'npm',
-    ['install', '--prefix', join(folder, prefix), '--ignore-scripts', '--no-audit', ...packages],
-    {
-      env,
-    },
-  )
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+  await run('npm', ['install', '--prefix', join(folder, prefix), ...flags, ...packages], {
+    env,
+    timeout: INSTALL_LIMIT_MS,
+  })
   return join(folder, prefix, 'node_modules')
 }
 
