@@ -264,7 +264,8 @@ const printFindings = (io: Io, json: boolean, about: object, findings: readonly 
 
 /**
  * `wcrm doctor`: checks Node, the keychain and the completion scripts of this machine, the server, the key, the
- * clocks, and the channels and webhook endpoints that the key may see. Returns the exit code: 0 without problems, 1 with some. The report is printed either way.
+ * clocks, and the channels and webhook endpoints that the key may see. Returns the exit code: 0 without problems, 1
+ * with some. The report is printed either way.
  */
 export const doctor = async (
   io: Io,

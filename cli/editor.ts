@@ -39,7 +39,8 @@ const runEditor = async (io: Io, path: string): Promise<void> => {
   const [code] = await ended.catch(() => [127])
   if (code !== 0)
     throw usageError(
-      `The editor "${editor}" ended with ${code === null ? 'a signal' : `exit code ${String(code)}`}. Nothing was sent.`,
+      `The editor "${editor}" ended with ${code === null ? 'a signal' : `exit code ${String(code)}`}. ` +
+        'Nothing was sent.',
       '--text',
       'Set EDITOR, or give the text with --text.',
     )

@@ -30,8 +30,8 @@ export type CliError = Error & {
 }
 
 /**
- * What the words of a command mean now, where they may mean something else later: values of flags that are replaced, and
- * words that are added.
+ * What the words of a command mean now, where they may mean something else later: values of flags that are
+ * replaced, and words that are added.
  */
 export type CommandMeaning = {
   readonly replaced: readonly (readonly [flag: string, text: string, value: string])[]

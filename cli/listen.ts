@@ -171,10 +171,9 @@ const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
       : start.after === undefined
         ? 'now'
         : `after ${start.after}`
-  io.stderr.write(
-    `Events of ${workspace.name}, ${begin}${target ? `, to ${target.url}, signed with ${given === undefined ? state.secret : 'the given secret'}` : ''}. ` +
-      'Ctrl-C ends it.\n',
-  )
+  const signedWith = given === undefined ? state.secret : 'the given secret'
+  const destination = target ? `, to ${target.url}, signed with ${signedWith}` : ''
+  io.stderr.write(`Events of ${workspace.name}, ${begin}${destination}. Ctrl-C ends it.\n`)
   await forwardAll(io, {
     to,
     types,

@@ -63,7 +63,8 @@ const findRow = async (
       'Give the id.',
     )
   }
-  const detail = `${flag}: nothing that you may see has the name "${shown}"${whole ? '; it must be the whole name' : ''}.`
+  const rule = whole ? '; it must be the whole name' : ''
+  const detail = `${flag}: nothing that you may see has the name "${shown}"${rule}.`
   throw cliError(3, {
     type: 'about:blank',
     title: 'Not found',

@@ -272,8 +272,8 @@ const callAndPrint = async (
 }
 
 /**
- * Adds to a failure what its command means now: a phrase for a time means another one later, and a text that was written
- * in an editor stands nowhere else.
+ * Adds to a failure what its command means now: a phrase for a time means another one later, and a text that was
+ * written in an editor stands nowhere else.
  */
 const withMeaning = (
   error: unknown,

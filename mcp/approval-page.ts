@@ -10,7 +10,7 @@ import type { AskedAnswer } from '../catalog/approvals.ts'
 import { findOperation } from '../catalog/index.ts'
 import { isObject } from '../catalog/values.ts'
 import type { Actor } from '../server/core/context.ts'
-import { findApproval } from '../storage/approvals.ts'
+import { findIdempotencyKey } from '../server/approvals/stored-call.ts'
 import type { App } from '../server/core/app.ts'
 import { type CallRequest, perform } from '../server/core/perform.ts'
 import type { CallResponse } from '../server/core/respond.ts'
@@ -39,19 +39,19 @@ export const opensPages = (capabilities: unknown): boolean => {
 export const callOrOpenPage = async (
   app: App,
   call: CallRequest,
-  { workspace, key }: Actor,
+  { workspace, key: caller }: Actor,
   { mcpReq }: ServerContext,
   run: () => Promise<CallResponse>,
 ): Promise<CallResponse | { ask: InputRequiredResult }> => {
-  const binding = `approval page\n${key.id}`
+  const binding = `approval page\n${caller.id}`
   const answer = inputResponse(mcpReq.inputResponses, 'approval')
   const state: unknown = answer.kind === 'elicit' ? mcpReq.requestState() : undefined
   const id = typeof state === 'string' ? app.confirmSealer.open(state, binding) : undefined
-  const asked = id === undefined ? undefined : await findApproval(app.db, workspace.id, id)
-  if (asked && answer.kind === 'elicit') {
-    if (answer.action === 'accept') await waitForDecision(app, call, asked.id)
+  const key = id === undefined ? undefined : await findIdempotencyKey(app, workspace.id, id)
+  if (id !== undefined && key !== undefined && answer.kind === 'elicit') {
+    if (answer.action === 'accept') await waitForDecision(app, call, id)
     // The same call again, which finds what became of the first; another call under its key is refused.
-    return await perform(app, { ...call, idempotencyKey: asked.idempotency_key ?? call.idempotencyKey })
+    return await perform(app, { ...call, idempotencyKey: key ?? call.idempotencyKey })
   }
   const response = await run()
   const { envelope } = mcpReq as { envelope?: Record<string, unknown> }

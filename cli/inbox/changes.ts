@@ -17,8 +17,8 @@ const findTargets = ({ state }: Inbox): readonly Conversation[] => {
 }
 
 /**
- * Calls an operation for each target. `done` says in a word what has happened; `explain` says why one was refused, where
- * it knows better than the problem.
+ * Calls an operation for each target. `done` says in a word what has happened; `explain` says why one was refused,
+ * where it knows better than the problem.
  */
 const change = async (
   inbox: Inbox,

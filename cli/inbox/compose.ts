@@ -73,8 +73,8 @@ const OPERATIONS = {
 }
 
 /**
- * Calls the operation of a reply, note or template under its key. What was refused goes back to the composer; what may have been
- * sent stays, and is never sent anew by itself.
+ * Calls the operation of a reply, note or template under its key. What was refused goes back to the composer; what
+ * may have been sent stays, and is never sent anew by itself.
  */
 const attempt = async (inbox: Inbox, id: string, send: Send): Promise<void> => {
   const { key, kind, text, input } = send

@@ -45,7 +45,7 @@ export const help: readonly (readonly [string, string])[] = [
   ['q, ^C, ^Z', 'leave; leave for a while (fg comes back); drafts are kept'],
 ]
 
-/** `quit` ends the inbox; `suspend` gives the terminal back to the shell for a while. `height`: rows of the terminal. */
+/** `quit` ends the inbox; `suspend` gives the terminal back to the shell for a while. `height`: of the terminal. */
 export type KeyContext = {
   readonly quit: (exitCode?: number) => void
   readonly suspend: () => void

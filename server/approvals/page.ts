@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
-import { currentVersion, findOperation } from '../../catalog/index.ts'
+import { currentVersion, findOperation, type Scope } from '../../catalog/index.ts'
 import type { getApproval } from '../../catalog/approvals.ts'
 import { createKey, revokeKey } from '../../storage/admin-keys.ts'
+import { findApproval } from '../../storage/approvals.ts'
 import { findKey, findKeyById } from '../../storage/keys.ts'
+import type { LoginCode } from '../../storage/oauth.ts'
 import { createApiKey, hashApiKey, isApiKey } from '../api-keys.ts'
 import { normalizeClientName } from '../audit/entry.ts'
 import { recordControl } from '../audit/record.ts'
@@ -92,6 +94,17 @@ const showApproval = async (visit: Visit, key: string, error?: string): Promise<
   return page(error === undefined ? 200 : 400, renderApproval(detail, findOperation(detail.operation), form))
 }
 
+/** The name of the keys that signing in makes. */
+const KEY_NAME = 'Approval page'
+
+/** What the page needs: deciding, and rehearsing the call with the rights of who decides. */
+const limitScopes = async ({ app, id }: Visit, login: LoginCode): Promise<Scope[]> => {
+  const asked = await findApproval(app.db, login.workspace_id, id)
+  const operation = asked && findOperation(asked.operation)
+  const needed = ['mcp:read', 'approvals:write', operation?.scope]
+  return login.scopes.filter((scope) => needed.includes(scope))
+}
+
 const signIn = async (visit: Visit, code: string): Promise<Response> => {
   const { app, request } = visit
   const network = toClientNetwork(getClientAddress(app, request))
@@ -109,8 +122,8 @@ const signIn = async (visit: Visit, code: string): Promise<Response> => {
   const secret = createApiKey(false)
   const fields = {
     staff_id: login.staff_id,
-    scopes: login.scopes,
-    name: 'Approval page',
+    scopes: await limitScopes(visit, login),
+    name: KEY_NAME,
     agent: false,
     // A login code does not tell whether the key that made it sees phone numbers.
     phones: false,
@@ -168,7 +181,8 @@ const decide = async (visit: Visit, key: string, form: URLSearchParams): Promise
     : await call(visit, key, 'approvals_decline', common)
   if (response.status >= 400) return await showApproval(visit, key, getDetail(response))
   const row = await findKey(app.db, hashApiKey(key), app.now())
-  if (row) await revokeKey(app.db, row.workspace_id, row.key_id, app.now())
+  // A key of the person's own that was put into the cookie stays.
+  if (row?.key_name === KEY_NAME) await revokeKey(app.db, row.workspace_id, row.key_id, app.now())
   const [title, message] = isApproval
     ? ['Approved', 'The call runs once, as the agent. You may close this page.']
     : ['Declined', 'The call never runs. You may close this page.']

@@ -1,6 +1,6 @@
 import type { Operation } from '../../catalog/index.ts'
 import type { SealedApproval } from '../../storage/approval-secrets.ts'
-import { type ApprovalRow, hasLiveRecord } from '../../storage/approvals.ts'
+import { type ApprovalRow, findApproval, hasLiveRecord } from '../../storage/approvals.ts'
 import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
@@ -30,6 +30,13 @@ export const splitSecrets = (
         : webhookSealer.seal(JSON.stringify(Object.fromEntries(secret)), toSealName(workspaceId)),
   }
 }
+
+/** Returns the idempotency key of the call that a request holds; null: it had none; undefined: no such request. */
+export const findIdempotencyKey = async (
+  { db }: Pick<App, 'db'>,
+  workspaceId: string,
+  approvalId: string,
+): Promise<string | null | undefined> => (await findApproval(db, workspaceId, approvalId))?.idempotency_key
 
 /** Returns what a request holds, sealed again by the current secret; undefined when none of ours opens it. */
 export const resealApproval = (

@@ -136,7 +136,7 @@ describe('CLI: the file of the keys', () => {
     assert.equal(keyOfLastCall(), 'Bearer wc_live_old')
   })
 
-  it('a broken, locked or open file, and an absent keychain, are told with the fix; nothing is overwritten', async () => {
+  it('a broken, locked or open file, and an absent keychain, are told with the fix; none is overwritten', async () => {
     write('{"profiles": wc_live_secret')
     for (const argv of [['whoami'], ['profiles'], ['login'], ['status', '--json']]) {
       const { exit, stdout, stderr } = await fake.wcrm(argv, { stdin: 'wc_live_x', env: stored })

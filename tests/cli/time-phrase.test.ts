@@ -52,7 +52,7 @@ describe('Phrases for times', () => {
   ])
     it(`"${phrase}" is no time`, () => assert.equal(at(phrase), undefined))
 
-  it('a time that the clocks left out is as long after the change; of one that they showed twice, the first counts', () => {
+  it('a time that the clocks left out is as long after the change; of two, the first counts', () => {
     assert.equal(at('2027-03-28 2:30'), '2027-03-28T01:30:00Z')
     assert.equal(at('2026-10-25 2:30'), '2026-10-25T00:30:00Z')
     assert.equal(at('2026-10-04 2:15', 'Australia/Lord_Howe'), '2026-10-03T15:45:00Z')
