@@ -10,7 +10,7 @@ import { callOperation, type ServerConnection } from './remote.ts'
 import { printResult } from './result.ts'
 import { createSandboxClient } from './sandbox/client.ts'
 import type { SandboxClient } from './sandbox/verbs.ts'
-import { type Kitchen, recipes, waitFor } from './trigger/recipes.ts'
+import { type TriggerContext, recipes, waitFor } from './trigger/recipes.ts'
 
 type TriggerFlags = {
   readonly test?: boolean
@@ -75,13 +75,13 @@ const hasSandbox = async (sandbox: SandboxClient): Promise<boolean> => {
 }
 
 /** Makes the event happen, and waits until it is in the event log. */
-const happen = async (event: EventTypeId, kitchen: Kitchen) => {
-  const before = (await kitchen.call('events_list', { after: 'now' }))['next_cursor'] as string | null
+const happen = async (event: EventTypeId, context: TriggerContext) => {
+  const before = (await context.call('events_list', { after: 'now' }))['next_cursor'] as string | null
   const { how, make } = recipes[event]!
-  await make(kitchen)
+  await make(context)
   const id = await waitFor(`event ${event}`, async () => {
     const after = before === null ? {} : { after: before }
-    const { data } = await kitchen.call('events_list', { ...after, types: [event], limit: 1 })
+    const { data } = await context.call('events_list', { ...after, types: [event], limit: 1 })
     return (data as { id: string }[])[0]?.id
   })
   return { event, made: 'sandbox', how, event_id: id }
@@ -95,7 +95,7 @@ type Endpoint = {
 }
 
 /** The endpoint that gets the test: one that has subscribed to the event, else any that is active. */
-const chooseEndpoint = async (event: EventTypeId, { call }: Kitchen): Promise<string> => {
+const chooseEndpoint = async (event: EventTypeId, { call }: TriggerContext): Promise<string> => {
   const { data } = await call('webhooks_list_endpoints', { status: 'active', limit: 100 })
   const endpoints = data as Endpoint[]
   const isSubscribed = ({ subscriptions }: Endpoint): boolean =>
@@ -118,11 +118,11 @@ const sendTest = async (
   event: EventTypeId,
   endpoint: string | undefined,
   waitSeconds: number,
-  kitchen: Kitchen,
+  context: TriggerContext,
 ) => {
-  const endpointId = endpoint ?? (await chooseEndpoint(event, kitchen))
+  const endpointId = endpoint ?? (await chooseEndpoint(event, context))
   const input = { endpoint_id: endpointId, event_type_id: event, wait_seconds: waitSeconds }
-  const sent = await kitchen.call('webhooks_send_test', input)
+  const sent = await context.call('webhooks_send_test', input)
   const { event_id, delivery_id, outcome } = sent
   return { event, made: 'test', how: TEST_FORM, event_id, endpoint_id: endpointId, delivery_id, outcome }
 }
@@ -138,7 +138,7 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
     version: readManifest().version,
   }
   const writes = new Set(readManifest().commands.flatMap((c) => (c.writes ? [c.operation] : [])))
-  const kitchen: Kitchen = {
+  const context: TriggerContext = {
     call: async (operation, input, confirm) =>
       (
         await callOperation(
@@ -155,11 +155,11 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
     flags.test === true ||
     flags.endpoint !== undefined ||
     !recipes[event] ||
-    !(await hasSandbox(kitchen.sandbox))
+    !(await hasSandbox(context.sandbox))
   await printResult(
     io,
     {},
-    asTest ? await sendTest(event, flags.endpoint, waitSeconds, kitchen) : await happen(event, kitchen),
+    asTest ? await sendTest(event, flags.endpoint, waitSeconds, context) : await happen(event, context),
     json,
   )
 }

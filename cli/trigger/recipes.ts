@@ -5,14 +5,14 @@ import { cliError } from '../error.ts'
 import type { SandboxClient } from '../sandbox/verbs.ts'
 
 /** What recipes work with. */
-export type Kitchen = {
+export type TriggerContext = {
   /** Makes a call of an operation, changes under a new key; gives its answer. */
   readonly call: (operation: string, input: object, confirm?: string) => Promise<Record<string, any>>
   readonly sandbox: SandboxClient
 }
 
 /** How an event is made for real on a server that plays the sandbox. */
-type Recipe = { readonly how: string; readonly make: (kitchen: Kitchen) => Promise<void> }
+type Recipe = { readonly how: string; readonly make: (context: TriggerContext) => Promise<void> }
 
 const APPEAR_MS = 15_000
 const POLL_MS = 200
@@ -42,7 +42,7 @@ type Scene = { phone: string; conversation: Conversation }
 const inventPhone = (): string => `+1${randomInt(2, 10)}${randomInt(10, 99)}55501${randomInt(10, 99)}`
 
 /** Has a customer write, and finds the conversation. */
-const writeAsCustomer = async ({ call, sandbox }: Kitchen, phone = inventPhone()): Promise<Scene> => {
+const writeAsCustomer = async ({ call, sandbox }: TriggerContext, phone = inventPhone()): Promise<Scene> => {
   const text = `Is my order ${randomInt(1000, 10_000)} on its way?`
   await sandbox('POST', 'say', { from: phone, name: 'Wanda Trigger', text })
   const conversation = await waitFor('conversation', async () => {
@@ -53,9 +53,9 @@ const writeAsCustomer = async ({ call, sandbox }: Kitchen, phone = inventPhone()
   return { phone, conversation }
 }
 
-const reply = async (kitchen: Kitchen, text = 'It is, it arrives today.'): Promise<string> => {
-  const { conversation } = await writeAsCustomer(kitchen)
-  const { message } = await kitchen.call(
+const reply = async (context: TriggerContext, text = 'It is, it arrives today.'): Promise<string> => {
+  const { conversation } = await writeAsCustomer(context)
+  const { message } = await context.call(
     'messaging_send_reply',
     { conversation_id: conversation.id, text },
     'send',
@@ -65,9 +65,9 @@ const reply = async (kitchen: Kitchen, text = 'It is, it arrives today.'): Promi
 
 const replyThen = (status: 'delivered' | 'read' | 'failed', code?: number): Recipe => ({
   how: `a customer writes, is answered, and the message is ${status}`,
-  make: async (kitchen) => {
-    await kitchen.sandbox('POST', 'status', {
-      message_id: await reply(kitchen),
+  make: async (context) => {
+    await context.sandbox('POST', 'status', {
+      message_id: await reply(context),
       status,
       ...(code ? { code } : {}),
     })
@@ -77,37 +77,37 @@ const replyThen = (status: 'delivered' | 'read' | 'failed', code?: number): Reci
 /** What staff does to the conversation of a customer who has just written. */
 const withConversation = (
   how: string,
-  make: (kitchen: Kitchen, id: string, phone: string) => Promise<unknown>,
+  make: (context: TriggerContext, id: string, phone: string) => Promise<unknown>,
 ): Recipe => ({
   how: `a customer writes${how === '' ? '' : `, ${how}`}`,
-  make: async (kitchen) => {
-    const { conversation, phone } = await writeAsCustomer(kitchen)
-    await make(kitchen, conversation.id, phone)
+  make: async (context) => {
+    const { conversation, phone } = await writeAsCustomer(context)
+    await make(context, conversation.id, phone)
   },
 })
 
 /** What the customer, or staff, does to the message or the contact. */
 const withMessage = (how: string, path: string, input: object): Recipe => ({
   how: `a customer writes and ${how}`,
-  make: async (kitchen) => {
-    const { conversation } = await writeAsCustomer(kitchen)
-    await kitchen.sandbox('POST', path, { message_id: conversation.last_message.id, ...input })
+  make: async (context) => {
+    const { conversation } = await writeAsCustomer(context)
+    await context.sandbox('POST', path, { message_id: conversation.last_message.id, ...input })
   },
 })
 
 const withContact = (
   how: string,
-  make: (kitchen: Kitchen, id: string, phone: string) => Promise<unknown>,
+  make: (context: TriggerContext, id: string, phone: string) => Promise<unknown>,
 ) => ({
   how: `a contact is made${how === '' ? '' : `, ${how}`}`,
-  make: async (kitchen: Kitchen): Promise<void> => {
+  make: async (context: TriggerContext): Promise<void> => {
     const phone = inventPhone()
-    const { id } = await kitchen.call('crm_upsert_contact', { phone, name: 'Wanda Trigger' })
-    await make(kitchen, id as string, phone)
+    const { id } = await context.call('crm_upsert_contact', { phone, name: 'Wanda Trigger' })
+    await make(context, id as string, phone)
   },
 })
 
-const submitTemplate = async ({ call }: Kitchen): Promise<string> => {
+const submitTemplate = async ({ call }: TriggerContext): Promise<string> => {
   const template = {
     name: `trigger_${randomUUID().slice(0, 8)}`,
     language: 'en_US',
@@ -117,10 +117,10 @@ const submitTemplate = async ({ call }: Kitchen): Promise<string> => {
   return (await call('messaging_create_template', { template }, 'submit'))['id'] as string
 }
 
-const close = ({ call }: Kitchen, id: string) =>
+const close = ({ call }: TriggerContext, id: string) =>
   call('inbox_close_conversation', { conversation_id: id, reason: 'Delivered' })
 
-const assignToMe = async ({ call }: Kitchen, id: string): Promise<void> => {
+const assignToMe = async ({ call }: TriggerContext, id: string): Promise<void> => {
   const { staff } = await call('workspace_whoami', {})
   await call('inbox_assign_conversation', { conversation_id: id, staff_id: staff.id })
 }
@@ -159,7 +159,7 @@ export const recipes: Readonly<Partial<Record<EventTypeId, Recipe>>> = {
   'message.received/1': withConversation('', nothing),
   'message.sent/1': {
     how: 'a customer writes and is answered',
-    make: async (kitchen) => void (await reply(kitchen)),
+    make: async (context) => void (await reply(context)),
   },
   'message.delivered/1': replyThen('delivered'),
   'message.read/1': replyThen('read'),
@@ -170,13 +170,13 @@ export const recipes: Readonly<Partial<Record<EventTypeId, Recipe>>> = {
   'message.deleted/1': withMessage('deletes the message', 'delete', {}),
   'template.submitted/1': {
     how: 'a template is submitted for review',
-    make: async (kitchen) => void (await submitTemplate(kitchen)),
+    make: async (context) => void (await submitTemplate(context)),
   },
   'template.status_changed/1': {
     how: 'a template is submitted and approved',
-    make: async (kitchen) => {
-      const id = await submitTemplate(kitchen)
-      await kitchen.sandbox('POST', 'review', { template_id: id, decision: 'approve' })
+    make: async (context) => {
+      const id = await submitTemplate(context)
+      await context.sandbox('POST', 'review', { template_id: id, decision: 'approve' })
     },
   },
 }
