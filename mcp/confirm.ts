@@ -98,7 +98,7 @@ const ask = async (
     )
   const until = Date.now() + CONFIRMATION_TTL_MS
   // What the person is shown is what runs.
-  const frozen = await freezeContent(app, actor.workspace.id, op, { input: call.input, output })
+  const frozen = await freezeContent(app, actor, op, { input: call.input, output })
   const state = JSON.stringify({
     until,
     key,

@@ -24,10 +24,10 @@ export const findBoundFacts = async (
   db: Db,
   workspaceId: string,
   {
-    conversationId = null,
-    contactId = null,
-    channelId = null,
-  }: { conversationId?: string | null; contactId?: string | null; channelId?: string | null },
+    conversationId,
+    contactId,
+    channelId,
+  }: { conversationId?: string; contactId?: string; channelId?: string | undefined },
 ): Promise<BoundFacts | undefined> =>
   (
     await sql<BoundFacts>`
@@ -36,9 +36,9 @@ export const findBoundFacts = async (
         h.url as channel_url
       from conversations v left join channels h on h.workspace_id = v.workspace_id and h.id = v.channel_id
       where v.workspace_id = ${workspaceId}
-        and (${conversationId}::text is null or v.id = ${toStorableId(conversationId ?? '0')}::bigint)
-        and (${contactId}::text is null or v.contact_id = ${toStorableId(contactId ?? '0')}::bigint)
-        and (${channelId}::text is null or v.channel_id = ${toStorableId(channelId ?? '0')}::bigint)
+        and (${conversationId ?? null}::text is null or v.id = ${toStorableId(conversationId ?? '0')}::bigint)
+        and (${contactId ?? null}::text is null or v.contact_id = ${toStorableId(contactId ?? '0')}::bigint)
+        and (${channelId ?? null}::text is null or v.channel_id = ${toStorableId(channelId ?? '0')}::bigint)
       order by v.activity_at desc, v.id desc limit 1`.execute(db)
   ).rows[0]
 

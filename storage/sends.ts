@@ -251,7 +251,7 @@ export const findLatestChannelId = async (
   (
     await sql<{ channel_id: string }>`
     select channel_id from conversations where workspace_id = ${workspaceId}
-      and contact_id = ${contactId}::bigint and channel_id = any(${among}::bigint[])
+      and contact_id = ${toStorableId(contactId)}::bigint and channel_id = any(${among}::bigint[])
     order by activity_at desc, id desc limit 1`.execute(tx)
   ).rows[0]?.channel_id
 

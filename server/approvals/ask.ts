@@ -220,7 +220,7 @@ const toNewApproval = async (
   output: Record<string, unknown>,
 ): Promise<NewApproval> => {
   const { actor, op, trace } = call
-  const frozen = await freezeContent(app, actor.workspace.id, op, { input: call.input, output })
+  const frozen = await freezeContent(app, actor, op, { input: call.input, output })
   const { input, secrets } = splitSecrets(app, actor.workspace.id, frozen)
   return {
     workspace_id: actor.workspace.id,
@@ -238,7 +238,7 @@ const toNewApproval = async (
     asked_for: askedFor,
     preview: op.secret ? null : toPreview(output),
     view: toStoredView(actor),
-    ...(await findSubject(app, actor.workspace.id, call.input, output)),
+    ...(await findSubject(app, actor.workspace.id, frozen, output)),
     requested_at: now,
     expires_at: new Date(Date.parse(now) + getApprovalMs(actor)).toISOString(),
   }

@@ -1,7 +1,9 @@
 import type { Operation } from '../../catalog/index.ts'
 import { findBoundFacts } from '../../storage/agent-policy.ts'
 import type { App } from '../core/app.ts'
+import type { Actor } from '../core/context.ts'
 import { Problem } from '../core/problem.ts'
+import { findSendingChannel } from '../messaging/channels.ts'
 
 type Input = Record<string, unknown>
 
@@ -12,12 +14,12 @@ type Input = Record<string, unknown>
  */
 export const freezeContent = async (
   app: App,
-  workspaceId: string,
+  actor: Actor,
   op: Operation,
   { input, output }: { input: Input; output: Input },
 ): Promise<Input> => {
   if (op.name === 'messaging_send_template')
-    return await freezeChannel(app, workspaceId, input, output['conversation_id'])
+    return await freezeChannel(app, actor, input, output['conversation_id'])
   const { quick_message_id: quick, ...rest } = input
   if (op.name !== 'messaging_send_reply' || quick === undefined) return input
   const { type, text, media } = output['message'] as {
@@ -38,14 +40,19 @@ export const freezeContent = async (
 /** For a phone the dry run may not tell whose it is, nor on which channel that contact wrote. */
 const freezeChannel = async (
   app: App,
-  workspaceId: string,
+  actor: Actor,
   input: Input,
   conversationId: unknown,
 ): Promise<Input> => {
-  if (typeof input['contact_id'] !== 'string' || input['channel_id'] !== undefined) return input
-  if (typeof conversationId !== 'string') return input
-  const facts = await findBoundFacts(app.db, workspaceId, { conversationId })
-  return facts?.channel_id ? { ...input, channel_id: facts.channel_id } : input
+  const { contact_id: contactId, channel_id: named } = input
+  if (typeof contactId !== 'string' || named !== undefined) return input
+  const facts =
+    typeof conversationId === 'string'
+      ? await findBoundFacts(app.db, actor.workspace.id, { conversationId })
+      : undefined
+  // A conversation that the send begins has no id yet.
+  const channelId = facts?.channel_id ?? (await findSendingChannel(app.db, actor, contactId))?.id
+  return channelId === undefined ? input : { ...input, channel_id: channelId }
 }
 
 /** Returns the text of a template as a dry run filled it in; undefined for calls that send none. */

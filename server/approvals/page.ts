@@ -181,17 +181,23 @@ const decide = async (visit: Visit, key: string, form: URLSearchParams): Promise
     : await call(visit, key, 'approvals_decline', common)
   if (response.status >= 400) return await showApproval(visit, key, getDetail(response))
   const row = await findKey(app.db, hashApiKey(key), app.now())
-  // A key of the person's own that was put into the cookie stays.
-  if (row?.key_name === KEY_NAME) await revokeKey(app.db, row.workspace_id, row.key_id, app.now())
+  if (row) await revokeKey(app.db, row.workspace_id, row.key_id, app.now())
   const [title, message] = isApproval
     ? ['Approved', 'The call runs once, as the agent. You may close this page.']
     : ['Declined', 'The call never runs. You may close this page.']
   return page(200, renderMessage(title, message), { 'Set-Cookie': toCookie(visit, '') })
 }
 
+/** Returns the key that signing in made; undefined for a browser that did not. No other key is taken. */
+const findSignIn = async ({ app, cookie }: Visit): Promise<string | undefined> => {
+  if (cookie === undefined || !isApiKey(cookie)) return undefined
+  const row = await findKey(app.db, hashApiKey(cookie), app.now())
+  return row?.key_name === KEY_NAME && !row.test ? cookie : undefined
+}
+
 const submit = async (visit: Visit, form: URLSearchParams): Promise<Response> => {
   const { cookie } = visit
-  const key = cookie !== undefined && isApiKey(cookie) ? cookie : undefined
+  const key = await findSignIn(visit)
   if (cookie === undefined || !isSameToken(form.get('token') ?? '', toToken(visit, cookie)))
     return key === undefined ? showSignIn(visit, OUT_OF_DATE) : await showApproval(visit, key, OUT_OF_DATE)
   return key === undefined ? await signIn(visit, form.get('code') ?? '') : await decide(visit, key, form)
@@ -203,10 +209,10 @@ const serve = async (app: App, request: Request): Promise<Response> => {
   if (id === undefined || toApprovalUrl(app.config.publicUrl, id) === null)
     return page(404, renderMessage('There is no such page', 'Open the address that the agent gave you.'))
   const visit = { app, request, id, path, cookie: readCookie(request) }
-  if (request.method === 'GET' || request.method === 'HEAD')
-    return visit.cookie !== undefined && isApiKey(visit.cookie)
-      ? await showApproval(visit, visit.cookie)
-      : showSignIn(visit)
+  if (request.method === 'GET' || request.method === 'HEAD') {
+    const key = await findSignIn(visit)
+    return key === undefined ? showSignIn(visit) : await showApproval(visit, key)
+  }
   if (request.method !== 'POST')
     return page(405, renderMessage('This did not work', 'The page takes GET and POST.'), {
       Allow: 'GET, HEAD, POST',

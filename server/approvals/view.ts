@@ -27,7 +27,8 @@ export const canSeeApproval = (actor: Actor, row: ApprovalRow): boolean => {
   const isVisible =
     channels === null ||
     (row.channel_ids.every((id) => canSeeChannel(actor, id)) &&
-      (row.channel_ids.length > 0 || row.operation.startsWith('crm_')))
+      // That of a send to a phone is not known before it is sent.
+      (row.channel_ids.length > 0 || row.operation.startsWith('crm_') || row.staff_id === actor.staff.id))
   return (
     (keyId === null || row.key_id === keyId) && (staffId === null || row.staff_id === staffId) && isVisible
   )

@@ -9,7 +9,8 @@ import {
 import type { z } from 'zod'
 import { ownChannelTypes } from '../../catalog/channels.ts'
 import type { Window } from '../../catalog/conversations/read.ts'
-import type { Context } from '../core/context.ts'
+import type { Db } from '../../storage/database.ts'
+import type { Actor, Context } from '../core/context.ts'
 import { invalidField, notFound, Problem } from '../core/problem.ts'
 import { takesReplies } from '../inbox/window.ts'
 import { reasonTexts } from '../provider/health/rules.ts'
@@ -81,6 +82,29 @@ export const requireUsableChannel = <C extends ProviderChannel>(channel: C): C =
   return channel
 }
 
+const listCandidates = async (db: Db, actor: Actor): Promise<SendingChannel[]> =>
+  (await listUsableChannels(db, actor.workspace.id)).filter((channel) => canSeeChannel(actor, channel.id))
+
+/**
+ * Returns the channel on which something is sent to a contact where none is named: that of its latest conversation
+ * on a channel which the caller may use, else the default channel; undefined when there is none.
+ */
+export const findSendingChannel = async (
+  db: Db,
+  actor: Actor,
+  contactId: string | undefined,
+): Promise<SendingChannel | undefined> => {
+  const workspaceId = actor.workspace.id
+  const candidates = await listCandidates(db, actor)
+  const ids = candidates.map((channel) => channel.id)
+  const latestId =
+    contactId === undefined ? undefined : await findLatestChannelId(db, workspaceId, contactId, ids)
+  const latest = candidates.find((channel) => channel.id === latestId)
+  if (latest) return latest
+  const fallback = await readDefaultChannel(db, workspaceId)
+  return fallback && canSeeChannel(actor, fallback.id) ? fallback : undefined
+}
+
 /**
  * Chooses the channel that a template is sent on: the requested one, else that of the contact's latest
  * conversation, else the default channel. Throws 404 or 400 when there is none.
@@ -99,26 +123,12 @@ export const chooseChannel = async (
     if (!channel) throw notFound('channel', requestedId)
     return requireUsableChannel(channel)
   }
-  const candidates = (await listUsableChannels(tx, workspaceId)).filter((channel) =>
-    canSeeChannel(actor, channel.id),
-  )
-  const latestId =
-    contactId === undefined
-      ? undefined
-      : await findLatestChannelId(
-          tx,
-          workspaceId,
-          contactId,
-          candidates.map((channel) => channel.id),
-        )
-  const latest = candidates.find((channel) => channel.id === latestId)
-  if (latest) return latest
-  const fallback = await readDefaultChannel(tx, workspaceId)
-  if (fallback && canSeeChannel(actor, fallback.id)) return requireUsableChannel(fallback)
+  const channel = await findSendingChannel(tx, actor, contactId)
+  if (channel) return requireUsableChannel(channel)
   throw invalidField('channel_id', 'required', 'is required: there is no default channel that you may use', {
     reason: 'channel_required',
     fix: 'Send the id of a connected channel of type chatapp.',
-    allowed: candidates.map((channel) => channel.id),
+    allowed: (await listCandidates(tx, actor)).map(({ id }) => id),
   })
 }
 

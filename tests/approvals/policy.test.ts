@@ -4,9 +4,11 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { catalog, findOperation, type Operation } from '../../catalog/index.ts'
 import { defaultPolicy, type KeyPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/admin-keys.ts'
+import { createChannel } from '../../storage/admin.ts'
 import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { doorsOf, everyDatabase, wholeAnswer } from '../doors.ts'
+import { plantConversation } from '../inbox/conversations.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace, startSharedServers } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
@@ -111,6 +113,59 @@ everyDatabase("Bounds of agents' keys", (server) => {
     assert.equal(await ask('eight'), 201)
     await scene.setPolicy({ ...allow, bounds: { hours: { days: [], from: '00:00', to: '24:00' } } })
     assert.deepEqual(await ask('nine'), ['hours'])
+  })
+
+  /** A channel on which the contact wrote last; its conversation is assigned to the agent's manager. */
+  const createLatest = async (scene: Awaited<ReturnType<typeof createAgentScene>>) => {
+    const { db, app } = server()
+    const fields = { type: 'web', name: 'Web', status: 'connected', url: 'https://example.com/hook' } as const
+    const { id: channelId } = await createChannel(db, scene.workspace.id, fields, app.now())
+    const { contactId } = scene
+    const { id } = await plantConversation(server(), scene.workspace.id, { contactId, channelId })
+    const assignment = { conversation_id: id, staff_id: scene.manager.staffId }
+    assert.equal((await scene.person('inbox_assign_conversation', assignment)).status, 200)
+    return { id, channelId }
+  }
+
+  it('of a template are those of the conversation that it is sent in', async () => {
+    const scene = await createAgentScene(server())
+    await insertSandboxTemplates(server(), scene.workspace, {})
+    const { channelId } = await createLatest(scene)
+    await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+    const input = { contact_id: scene.contactId, template: ORDER_UPDATE }
+    const { status, body } = await scene.ask('messaging_send_template', input)
+    assert.deepEqual([status, body.approval?.asked_for], [202, ['assigned']])
+    const detail = await scene.person('approvals_get', { approval_id: body.approval.id })
+    assert.equal(detail.body.input.channel_id, scene.channelId)
+    assert.notEqual(channelId, scene.channelId)
+    const assignment = { conversation_id: scene.id, staff_id: scene.manager.staffId }
+    await scene.person('inbox_assign_conversation', assignment)
+    const other = { ...input, template: { ...ORDER_UPDATE, body: ['Ada', '18'] } }
+    assert.equal((await scene.ask('messaging_send_template', other)).status, 201)
+  })
+
+  it('tell nothing of conversations on channels that the staff may not see', async () => {
+    const scene = await createAgentScene(server())
+    const hidden = await createLatest(scene)
+    const limits = { name: 'Lim', role: 'agent' as const, channel_ids: [scene.channelId] }
+    const limited = await scene.workspace.staff(limits)
+    const { key, keyId } = await scene.workspace.key(limited.staffId, { agent: true })
+    for (const bounds of [{ window_open: true }, { assigned: true }] as const) {
+      await changeKey(server().db, scene.workspace.id, keyId, {
+        policy: { ...defaultPolicy, ...allow, bounds },
+      })
+      server().app.keyCache.keys.clear()
+      const [there, missing] = await Promise.all(
+        [hidden.id, '999999999'].map((id) =>
+          scene.as(key)('messaging_send_reply', { conversation_id: id, text: 'x', dry_run: true }),
+        ),
+      )
+      assert.deepEqual(
+        [there!.status, there!.headers['approval']],
+        [missing!.status, missing!.headers['approval']],
+      )
+      assert.equal(there!.status, 404)
+    }
   })
 
   it('a paused key may do nothing, and whoami shows the policy', async () => {

@@ -4,6 +4,8 @@ import { type Decision, defaultPolicy, type KeyPolicy, weekdays } from '../../..
 import { type BoundFacts, findBoundFacts, takeSend } from '../../../storage/agent-policy.ts'
 import { businessTime } from '../../clock.ts'
 import { takesReplies, toWindow } from '../../inbox/window.ts'
+import { findSendingChannel } from '../../messaging/channels.ts'
+import { canSeeChannel, listVisibleChannels } from '../../visibility/policy.ts'
 import type { App } from '../app.ts'
 import type { Actor } from '../context.ts'
 import { Problem } from '../problem.ts'
@@ -84,18 +86,25 @@ type Input = Record<string, unknown>
 const toText = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
 /**
- * Returns the conversation that a call is about: the one it names, or the latest of its contact. A phone is not
+ * Returns the conversation that a call is about: the one it names, or that of its contact on the channel on which the
+ * call sends; undefined when there is none that the caller may see, so that no bound tells of one. A phone is not
  * looked up, so that no bound tells whether a contact has it.
  */
 const findFacts = async (app: App, actor: Actor, input: Input): Promise<BoundFacts | undefined> => {
   const conversationId = toText(input['conversation_id'])
   const contactId = toText(input['contact_id'])
-  if (conversationId === null && contactId === null) return undefined
-  return await findBoundFacts(app.db, actor.workspace.id, {
-    conversationId,
-    contactId: conversationId === null ? contactId : null,
-    channelId: conversationId === null ? toText(input['channel_id']) : null,
-  })
+  const target =
+    conversationId === null
+      ? contactId && {
+          contactId,
+          channelId: toText(input['channel_id']) ?? (await findSendingChannel(app.db, actor, contactId))?.id,
+        }
+      : { conversationId }
+  if (!target || ('channelId' in target && target.channelId === undefined)) return undefined
+  const facts = await findBoundFacts(app.db, actor.workspace.id, target)
+  const isVisible =
+    listVisibleChannels(actor) === null || (facts?.channel_id && canSeeChannel(actor, facts.channel_id))
+  return isVisible ? facts : undefined
 }
 
 const isTemplateOutside = (input: Input, templates: readonly string[]): boolean => {
