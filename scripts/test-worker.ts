@@ -1,7 +1,9 @@
 import { createHook } from 'node:async_hooks'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
+import fc from 'fast-check'
 import { closeAll } from '../tests/at-end.ts'
+import { propertySeed } from '../tests/level.ts'
 
 /**
  * Runs test files one after another in this process, so that they share what is slow to start: the modules,
@@ -23,6 +25,8 @@ anyHook.enable = function () {
   followingHooks.add(this)
   return enable.call(this)
 }
+
+if (propertySeed !== undefined) fc.configureGlobal({ seed: propertySeed })
 
 /** Errors that nobody caught. Without the hooks no single test has them, so that they fail the file. */
 let uncaught: unknown[] = []
