@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { type StreamedEvent, streamEvents } from './event-stream.ts'
-import type { Io } from './io.ts'
+import { type Io, writeOut } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import { pickFields } from './output.ts'
 import type { ServerConnection } from './remote.ts'
@@ -47,7 +46,7 @@ export const followEvents = async (
   try {
     if (writer?.header) io.stdout.write(writer.header)
     for await (const event of streamEvents(io, to, input, { signal }))
-      if (!io.stdout.write(await formatEvent(event))) await once(io.stdout, 'drain')
+      await writeOut(io, await formatEvent(event))
     return 0
   } finally {
     unsubscribe()

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import type { Writable } from 'node:stream'
+
 /**
  * The parts of the process that a command may use; `process` itself fits, and so do the streams of a test.
  */
@@ -21,6 +24,14 @@ export const isDrawn = (io: Io): boolean => io.isPane === true || isInteractive(
 
 /** False when NO_COLOR is set to anything but the empty string (https://no-color.org). */
 export const hasColor = (io: Io): boolean => !io.env['NO_COLOR'] && io.env['TERM'] !== 'dumb'
+
+/** Writes to stdout, and waits until its reader takes more. Throws the error of a pipe that its reader closed. */
+export const writeOut = async (io: Io, text: string): Promise<void> => {
+  if (io.stdout.write(text)) return
+  const { errored } = io.stdout as Writable
+  if (errored) throw errored
+  await once(io.stdout, 'drain')
+}
 
 /** Reads a stream to its end. */
 export const readStream = async (stream: NodeJS.ReadableStream): Promise<Buffer> => {

@@ -1,11 +1,10 @@
-import { once } from 'node:events'
 import { Command } from 'commander'
 import { runCommandTree } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { isCliError, usageError } from './error.ts'
 import { type StreamedEvent, streamEvents } from './event-stream.ts'
 import { abortOnStop } from './follow.ts'
-import type { Io } from './io.ts'
+import { type Io, writeOut } from './io.ts'
 import { watchConnection } from './listen/catch-up.ts'
 import { forwardEvent, type Outcome, type Target } from './listen/forward.ts'
 import {
@@ -123,7 +122,7 @@ const forwardAll = async (
         if (signal.aborted) break
         note(event)
         counts[outcome && !(outcome.status! < 300) ? 'refused' : 'accepted']++
-        if (!io.stdout.write(formatLine(event, outcome, json))) await once(io.stdout, 'drain')
+        await writeOut(io, formatLine(event, outcome, json))
       }
       watch.end(event)
     }

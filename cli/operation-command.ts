@@ -247,6 +247,9 @@ const fetchAnswer = async (
     : await (await import('./media.ts')).saveMedia(io, to, spec.operation, input, output)
 }
 
+const isForPeople = ({ json, rows, jq, template, quiet }: AnswerFormat): boolean =>
+  !json && !rows && !jq && !template && !quiet
+
 /** Makes the call of a command and prints the answer. Returns the exit code. */
 const callAndPrint = async (
   io: Io,
@@ -264,11 +267,16 @@ const callAndPrint = async (
     all
       ? fetchPages(io, to, spec.operation, withLargePages(spec, input))
       : callOperation(io, to, spec.operation, input).then((page) => [page])
-  if (await printList(io, spec, format, all, pages)) return 0
-  const answer = await fetchAnswer(io, to, spec, parsed, json, input)
-  if (answer.approvalId !== undefined) return await printAsked(io, answer, format)
-  if (parsed.cliFlags.get('output')?.at(-1) !== '-') await printAnswer(io, spec, format, answer)
-  return getResponseExitCode(answer.value)
+  const print = async (out: Io): Promise<number> => {
+    if (await printList(out, spec, format, all, pages)) return 0
+    const answer = await fetchAnswer(io, to, spec, parsed, json, input)
+    if (answer.approvalId !== undefined) return await printAsked(io, answer, format)
+    if (parsed.cliFlags.get('output')?.at(-1) !== '-') await printAnswer(out, spec, format, answer)
+    return getResponseExitCode(answer.value)
+  }
+  // What programs read, and what may be asked for at a prompt, is never shown in a pager.
+  const mayPage = spec.output.list && !spec.writes && isForPeople(format) && isInteractive(io)
+  return mayPage ? await (await import('./pager.ts')).withPager(io, print) : await print(io)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { usageError } from './error.ts'
 import type { TableColumn } from '../catalog/operation.ts'
-import { hasColor, type Io, isDrawn } from './io.ts'
+import { hasColor, type Io, isDrawn, writeOut } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import type { ServerClock } from './remote.ts'
 import type { TerminalStyle } from './table.ts'
@@ -202,7 +202,7 @@ export const printPages = async (
     const rows = value['data'] as ResponseBody[]
     count += rows.length
     last = value
-    io.stdout.write(table.page(rows))
+    await writeOut(io, table.page(rows))
   }
   if (count === 0) io.stdout.write('Nothing found.\n')
   const hidden =

@@ -240,6 +240,10 @@ const mainPage = (manifest: Manifest): string =>
       `${bold('VISUAL')}, ${bold('EDITOR')}`,
       'The editor that opens on a terminal where the text of a note or reply is left out.',
     ),
+    definitionItem(
+      `${bold('WCRM_PAGER')}, ${bold('PAGER')}`,
+      'The command that shows lists that are longer than the screen, on a terminal.',
+    ),
     definitionItem(bold('NO_COLOR'), 'Any value: no colour.'),
     '.SH FILES',
     definitionItem(

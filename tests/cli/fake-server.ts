@@ -30,10 +30,14 @@ export type FakeServer = {
   responses: FakeResponse[]
   /** A folder for files of the tests, which also holds the configuration of the command line. */
   home: string
-  /** Runs the command line with these arguments against the server. */
+  /** Runs the command line with these arguments against the server; its streams are a terminal if one is given. */
   wcrm: (
     argv: string[],
-    options?: { stdin?: string; env?: Record<string, string> },
+    options?: {
+      stdin?: string
+      env?: Record<string, string>
+      terminal?: { columns: number; rows: number }
+    },
   ) => Promise<{ exit: number; stdout: string; stderr: string }>
 }
 
@@ -86,9 +90,11 @@ export const useFakeServer = (): FakeServer => {
     requests: [],
     responses: [],
     home,
-    wcrm: async (argv, { stdin = '', env = {} } = {}) => {
+    wcrm: async (argv, { stdin = '', env = {}, terminal } = {}) => {
       const [stdout, stderr] = [collectOutput(), collectOutput()]
       const input = new PassThrough()
+      for (const stream of terminal ? [input, stdout.stream, stderr.stream] : [])
+        Object.assign(stream, { isTTY: true, ...terminal })
       input.end(stdin)
       const exit = await runCommandLine(argv, {
         stdin: input,
