@@ -74,6 +74,15 @@ export const insertApproval = async (tx: Db, row: NewApproval): Promise<string |
       returning id`.execute(tx)
   ).rows[0]?.id
 
+/**
+ * Makes the transactions that insert requests of a key wait for each other, so that a count in them is exact. A
+ * statement of its own: one that waited would count what was there before it began.
+ */
+export const lockAsking = async (tx: Db, workspaceId: string, keyId: string): Promise<void> => {
+  await sql`
+    select pg_advisory_xact_lock(hashtextextended(${`approvals ${workspaceId} ${keyId}`}, 0))`.execute(tx)
+}
+
 /** Counts the requests of a key that nobody has decided. */
 export const countPending = async (db: Db, workspaceId: string, keyId: string): Promise<number> =>
   Number(

@@ -8,6 +8,7 @@ import {
   findApproval,
   findEarlier,
   insertApproval,
+  lockAsking,
   type NewApproval,
 } from '../../storage/approvals.ts'
 import { insertAuditRow } from '../../storage/audit.ts'
@@ -143,20 +144,18 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   const { actor, op, input, trace } = call
   const workspaceId = actor.workspace.id
   requireStorable(input)
-  if ((await countPending(app.db, workspaceId, actor.key.id)) >= MAX_PENDING)
-    throw new Problem(
-      'conflict',
-      `${MAX_PENDING} calls of this key wait for a decision. Wait until some are decided, or cancel some.`,
-      { reason: 'too_many_approvals' },
-    )
+  // Before the rehearsal, which costs more; the count that holds is in the transaction.
+  requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
   const { output } = await rehearse(app, { actor, op, input, trace })
   const row = await toNewApproval(app, call, asking, output)
   const id = await withTransaction(app, async (tx) => {
+    await lockAsking(tx, workspaceId, actor.key.id)
     const inserted = await insertApproval(tx, row)
     if (inserted === undefined) {
       await tx.rollback().execute()
       return undefined
     }
+    requireAtMost(MAX_PENDING, await countPending(tx, workspaceId, actor.key.id))
     const events: Parameters<typeof createEmit>[0] = []
     createEmit(events, asking.now)('approval.requested/1', {
       approval: toEventApproval({ ...row, id: inserted }, 'pending'),
@@ -189,6 +188,16 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   }
   notifyEvents(app, { workspaceId, isOwed: id.isOwed })
   return answer202(app, call, (await findApproval(app.db, workspaceId, id.inserted))!)
+}
+
+/** Throws 409 `too_many_approvals`. */
+const requireAtMost = (max: number, pending: number): void => {
+  if (pending > max)
+    throw new Problem(
+      'conflict',
+      `${MAX_PENDING} calls of this key wait for a decision. Wait until some are decided, or cancel some.`,
+      { reason: 'too_many_approvals' },
+    )
 }
 
 const requireStorable = (input: object): void => {

@@ -156,6 +156,33 @@ everyDatabase('Approvals', (server) => {
     assert.equal((await scene.person('approvals_approve', { approval_id: id })).status, 409)
   })
 
+  it('as many as the limit wait for a decision, however many are asked at once', async () => {
+    const scene = await createAgentScene(server())
+    const { id } = (await scene.ask(...scene.reply('First.'))).body.approval
+    await sql`
+      insert into approvals (workspace_id, key_id, staff_id, operation, input, digest, door, request_id, asked_for,
+        view, channel_ids, requested_at, expires_at)
+      select workspace_id, key_id, staff_id, operation, input, sha256(n::text::bytea), door, request_id, asked_for,
+        view, channel_ids, requested_at, expires_at
+      from approvals, generate_series(2, 195) as n
+      where workspace_id = ${scene.workspace.id} and id = ${id}`.execute(server().db)
+    const answers = await Promise.all(
+      Array.from({ length: 15 }, (_, i) => scene.ask(...scene.reply(`Reply ${i}.`))),
+    )
+    const refused = answers.filter(({ status }) => status !== 202)
+    assert.deepEqual(
+      [answers.length - refused.length, new Set(refused.map(({ body }) => body.reason))],
+      [5, new Set(['too_many_approvals'])],
+    )
+    const { rows } = await sql<{ n: string }>`
+      select count(*) as n from approvals
+      where workspace_id = ${scene.workspace.id} and status = 'pending'`.execute(server().db)
+    assert.equal(rows[0]!.n, '200')
+    const [accepted] = answers.filter(({ status }) => status === 202)
+    await scene.ask('approvals_cancel', { approval_id: accepted!.body.approval.id })
+    assert.equal((await scene.ask(...scene.reply('One more.'))).status, 202)
+  })
+
   it('who may not see the channel or the phone learns nothing, and may not approve', async () => {
     const scene = await createAgentScene(server())
     const { id } = (await scene.ask(...scene.reply('Yes.'))).body.approval
