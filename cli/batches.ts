@@ -54,7 +54,8 @@ const failRun = (error: unknown, run: string, done: number, total: number): neve
   if (!isCliError(error)) throw error
   const { exitCode, problem } = error
   // A first call that was refused changed nothing: its own message says what to do.
-  if (done === 0 && (problem.status ?? 0) < 500) throw error
+  const isOpen = problem.code === 'interrupted' || (problem.status ?? 0) >= 500
+  if (done === 0 && !isOpen) throw error
   throw Object.assign(cliError(exitCode, { ...problem, idempotency_key: run }), {
     hint:
       `Stopped after ${done} of ${total} ids. To continue, run the same command with the same ids and ` +

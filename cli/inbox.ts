@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util'
 import { loadCredentials } from './credentials.ts'
 import { usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
 import { readManifest } from './manifest.ts'
+import { parseFlags } from './parse-flags.ts'
 import { reportError } from './report-error.ts'
 
 const help = `Usage: wcrm inbox [-p PROFILE] [--url URL]
@@ -14,10 +14,7 @@ whole screen, live. ? shows the keys. The key's scopes decide which of them work
 /** `wcrm inbox`: runs until it is left. Returns the exit code; 2 without a terminal. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   try {
-    const { values } = parseArgs({
-      args: argv,
-      options: { url: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
-    })
+    const values = parseFlags(argv, { url: { type: 'string' }, help: { type: 'boolean', short: 'h' } })
     if (values.help) {
       io.stdout.write(help)
       return 0

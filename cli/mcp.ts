@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { bridgeStdio } from '../mcp/stdio.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
+import { parseFlags } from './parse-flags.ts'
 
 const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all] [--readonly] [--compact]
 
@@ -15,15 +15,12 @@ tools that search and run operations take the place of the list.
 
 /** `wcrm mcp`: runs until standard input ends. Returns the exit code. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  const { values } = parseArgs({
-    args: argv,
-    options: {
-      url: { type: 'string' },
-      toolsets: { type: 'string' },
-      readonly: { type: 'boolean' },
-      compact: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-    },
+  const values = parseFlags(argv, {
+    url: { type: 'string' },
+    toolsets: { type: 'string' },
+    readonly: { type: 'boolean' },
+    compact: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
   })
   if (values.help) {
     io.stdout.write(help)

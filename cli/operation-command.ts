@@ -16,6 +16,7 @@ import {
   isCliError,
   usageError,
 } from './error.ts'
+import { withInterruption } from './interruption.ts'
 import { type Io, isInteractive } from './io.ts'
 import { getResponseExitCode, listJsonFields, printRehearsal } from './output.ts'
 import type { JsonFlag, ParsedCommand } from './parsed-command.ts'
@@ -147,11 +148,10 @@ const callCommand = async (
   if (!spec.writes) return await callOperation(io, to, spec.operation, input)
   const rehearse = () => callChange(io, spec, parsed, to, { ...input, dry_run: true }, {})
   const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true ? undefined : rehearse)
-  return await callChange(io, spec, parsed, to, input, {
-    confirm,
-    reason: parsed.reason,
-    idempotencyKey: parsed.idempotencyKey ?? randomUUID(),
-  })
+  const idempotencyKey = parsed.idempotencyKey ?? randomUUID()
+  return await withInterruption(idempotencyKey, (signal) =>
+    callChange(io, spec, parsed, to, input, { confirm, reason: parsed.reason, idempotencyKey, signal }),
+  )
 }
 
 /** Returns the command as it is with an optional file argument, or with its input from flags. */

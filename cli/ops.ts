@@ -1,6 +1,7 @@
 import { usageError } from './error.ts'
 import type { Io } from './io.ts'
 import { type CommandSpec, commandName, readManifest } from './manifest.ts'
+import { parseFlags } from './parse-flags.ts'
 import { formatTsv } from './text.ts'
 
 const help = `Usage: wcrm ops <operation> [--input JSON|@file|-] [flags of its command]
@@ -39,7 +40,8 @@ export const requireOperation = (name: string): CommandSpec => {
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const at = argv.findIndex((word) => !word.startsWith('-'))
   if (at === -1) {
-    if (argv.some((word) => word === '--help' || word === '-h')) io.stdout.write(help)
+    const flags = parseFlags(argv, { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } })
+    if (flags.help) io.stdout.write(help)
     else {
       const rows = readCommands().map((spec) => ({
         operation: spec.operation,
@@ -47,7 +49,7 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
         summary: spec.summary,
       }))
       io.stdout.write(
-        argv.includes('--json')
+        flags.json
           ? `${JSON.stringify({ data: rows })}\n`
           : formatTsv(rows, ['operation', 'command', 'summary']),
       )

@@ -18,6 +18,8 @@ export type CallHeaders = {
   readonly plan?: string | undefined
   /** Why an AI agent makes the call. */
   readonly reason?: string | undefined
+  /** Ends the call; its reason is thrown. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The time zone of the workspace, and its time in milliseconds, which a sandbox may have moved. */
@@ -85,7 +87,7 @@ const post = async (
     },
     body: JSON.stringify(input),
     redirect: 'error',
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), ...(headers.signal ? [headers.signal] : [])]),
   })
 
 /**
@@ -206,7 +208,7 @@ export const callOperation = async (
       if (delay === undefined) throw withKey(failure, headers.idempotencyKey)
       if (to.retries !== undefined)
         io.stderr.write(`${failure.problem.title}: trying again in ${Math.ceil(delay / 1000)} s.\n`)
-      await sleep(delay)
+      await sleep(delay, undefined, { signal: headers.signal }).catch(() => headers.signal?.throwIfAborted())
     }
   }
 }

@@ -9,6 +9,7 @@ import {
   isCliError,
   usageError,
 } from '../error.ts'
+import { withInterruption } from '../interruption.ts'
 import { type Io, isInteractive } from '../io.ts'
 import { getResponseExitCode } from '../output.ts'
 import { type ApiResponse, callOperation, type ServerConnection } from '../remote.ts'
@@ -168,12 +169,15 @@ const applyStep = async (
 ): Promise<ApiResponse | undefined> => {
   const confirm = await confirmStep(io, step, index, options)
   try {
-    return await callOperation(io, to, step.operation, step.input, {
-      plan: step.plan.token,
-      idempotencyKey: step.idempotency_key,
-      confirm,
-      reason: options.reason,
-    })
+    return await withInterruption(step.idempotency_key, (signal) =>
+      callOperation(io, to, step.operation, step.input, {
+        plan: step.plan.token,
+        idempotencyKey: step.idempotency_key,
+        confirm,
+        reason: options.reason,
+        signal,
+      }),
+    )
   } catch (error) {
     const present = findPresent(error)
     if (present && isReached(step, present)) return undefined
