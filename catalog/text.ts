@@ -14,8 +14,13 @@ export const untrusted = <T extends z.ZodType>(schema: T): T => schema.meta({ [U
 const JOINED_SCRIPTS =
   '\\p{sc=Arab}\\p{sc=Syrc}\\p{sc=Mong}\\p{sc=Nkoo}\\p{sc=Deva}\\p{sc=Beng}\\p{sc=Guru}\\p{sc=Gujr}' +
   '\\p{sc=Orya}\\p{sc=Taml}\\p{sc=Telu}\\p{sc=Knda}\\p{sc=Mlym}\\p{sc=Sinh}\\p{sc=Khmr}\\p{sc=Mymr}'
-/** Joiners and variation selectors that belong to what is seen: emoji, and letters of those scripts. */
+const toTags = (letters: string): string =>
+  Array.from(letters, (letter) => `\\u{${(0xe0000 + letter.codePointAt(0)!).toString(16)}}`).join('')
+/** What follows the black flag in the flags of England, Scotland and Wales, the only ones that are written so. */
+const FLAG_TAGS = ['gbeng', 'gbsct', 'gbwls'].map(toTags).join('|')
+/** Joiners, variation selectors and tags that belong to what is seen: emoji, and letters of those scripts. */
 const VISIBLE =
+  `(?<=\\u{1f3f4})(?:${FLAG_TAGS})\\u{e007f}|` +
   '(?<=[\\p{Extended_Pictographic}\\p{EMod}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|' +
   `(?<=[${JOINED_SCRIPTS}])[\\u200c\\u200d](?=[${JOINED_SCRIPTS}])|(?<=[\\p{Emoji}])[\\ufe0e\\ufe0f]`
 /** Format characters that are seen: signs before numbers in Arabic, Syriac and Kaithi. */

@@ -16,7 +16,7 @@ import type { JqProgram } from './jq.ts'
 import type { ApiResponse } from './remote.ts'
 import { createRowWriter, type RowFormat, type RowWriter, writeRows, writeText } from './row-formats.ts'
 import { type TextTemplate } from './template-text.ts'
-import { readPath } from './text.ts'
+import { formatCell, readPath } from './text.ts'
 
 /** An answer to print; `body` is what the server sent, byte for byte. */
 export type Answer = Pick<ApiResponse, 'value' | 'clock' | 'approvalId'> & { readonly body?: string }
@@ -136,7 +136,7 @@ export const printList = async (
 /** What failed, for somebody who sees nothing of the answer. */
 const formatFailures = (value: Readonly<Record<string, unknown>>): string =>
   (Array.isArray(value['failures']) ? (value['failures'] as Record<string, unknown>[]) : [])
-    .map((failure) => `${String(failure['id'] ?? failure['row'])}: ${String(failure['message'])}\n`)
+    .map((failure) => `${String(failure['id'] ?? failure['row'])}: ${formatCell(failure['message'])}\n`)
     .join('')
 
 /** Prints an answer as a whole. */

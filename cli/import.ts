@@ -13,6 +13,7 @@ import type { CommandSpec } from './manifest.ts'
 import type { ParsedCommand } from './parsed-command.ts'
 import { fetchAllPages } from './pages.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
+import { formatCell } from './text.ts'
 
 const summaryFields = {
   rows: 'Rows in the file.',
@@ -82,7 +83,7 @@ const importSource = async (
     progress.end,
   )
   if (reader.ignored().length > 0)
-    io.stderr.write(`Ignored, because these fields are read-only: ${reader.ignored().join(', ')}.\n`)
+    io.stderr.write(`Ignored, because these fields are read-only: ${formatCell(reader.ignored())}.\n`)
   const groupIds = await resolveImportGroups(io, to, scan.groups, {
     create: cliFlags.has('create-groups'),
     dryRun,

@@ -17,7 +17,7 @@ import {
 } from './listen/state.ts'
 import { readManifest } from './manifest.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
-import { formatTsv } from './text.ts'
+import { formatCell, formatTsv } from './text.ts'
 import { createArgumentReader } from './values.ts'
 
 type ListenFlags = {
@@ -172,7 +172,7 @@ const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
         : `after ${start.after}`
   const signedWith = given === undefined ? state.secret : 'the given secret'
   const destination = target ? `, to ${target.url}, signed with ${signedWith}` : ''
-  io.stderr.write(`Events of ${workspace.name}, ${begin}${destination}. Ctrl-C ends it.\n`)
+  io.stderr.write(`Events of ${formatCell(workspace.name)}, ${begin}${destination}. Ctrl-C ends it.\n`)
   await forwardAll(io, {
     to,
     types,

@@ -3,6 +3,7 @@ import { removeCredentials, requireHeaderText, resolveLoginUrl, storeCredentials
 import { cliError, interruptedError, usageError } from './error.ts'
 import { type Io, readStream } from './io.ts'
 import { callOperation } from './remote.ts'
+import { formatCell } from './text.ts'
 
 type Whoami = {
   workspace: { id: string; name: string }
@@ -72,8 +73,8 @@ export const login = async (
   io.stdout.write(
     json
       ? `${JSON.stringify(result)}\n`
-      : `Logged in to ${url} as ${whoami.staff.name} (${whoami.staff.role}), workspace ` +
-          `${whoami.workspace.name}. Profile ${stored.profile} is the default now.\n`,
+      : `Logged in to ${url} as ${formatCell(whoami.staff.name)} (${whoami.staff.role}), workspace ` +
+          `${formatCell(whoami.workspace.name)}. Profile ${stored.profile} is the default now.\n`,
   )
   return 0
 }

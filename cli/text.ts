@@ -1,3 +1,4 @@
+import { showHidden } from '../catalog/text.ts'
 import { isObject } from '../catalog/values.ts'
 import type { CommandSpec } from './manifest.ts'
 import type { CliProblem } from './error.ts'
@@ -5,15 +6,12 @@ import type { CliProblem } from './error.ts'
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\t', '\r': '\\r' }
 
 /**
- * Makes customers' text safe for a terminal: control characters (such as escape sequences that move the
- * cursor or set the title) and bidirectional control characters become escape codes. `--json` prints them
- * unchanged.
+ * Makes customers' text safe for a terminal, and honest: control characters (such as escape sequences that move the
+ * cursor or set the title) and all that nobody sees or that turns the direction are written as in the questions of
+ * approvals (`\u{202e}`), line breaks and tabs as `\n` and `\t`. `--json` prints them unchanged.
  */
 export const escapeControlCharacters = (text: string): string =>
-  text.replace(
-    /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu,
-    (c) => SHORT_ESCAPES[c] ?? `\\u${c.codePointAt(0)!.toString(16).padStart(4, '0')}`,
-  )
+  /^[\x20-\x7e]*$/.test(text) ? text : showHidden(text.replace(/[\n\t\r]/g, (c) => SHORT_ESCAPES[c]!))
 
 /** True for an object that its name can represent, such as a tag: it has only an id, a name and an emoji. */
 const isNameOnly = (value: unknown): value is { name: unknown; id?: unknown } =>

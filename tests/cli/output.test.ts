@@ -152,10 +152,41 @@ describe('CLI: output', () => {
     )
   })
 
+  it('what nobody sees is written out wherever people read it, and stays in JSON', async () => {
+    const hidden = String.fromCodePoint(0x200b, 0x2060, 0xfeff, 0xe0041, 0x202e, 0xad, 0x3164)
+    const name = `Ada${hidden}👩‍💻`
+    const shown = 'Ada\\u{200b}\\u{2060}\\u{feff}\\u{e0041}\\u{202e}\\u{ad}\\u{3164}👩‍💻'
+    const body = {
+      id: '1',
+      name,
+      summary: [`Text: ${name}, and more`],
+      input: { text: name },
+      tags: [{ name }],
+    }
+    const terminal = { columns: 200, rows: 50 }
+    for (const argv of [
+      ['contacts', 'get', '1'],
+      ['approvals', 'get', '1'],
+    ])
+      for (const options of [{ terminal }, {}]) {
+        fake.responses = [{ body }]
+        const { stdout } = await fake.wcrm(argv, options)
+        assert.equal(stdout.split(shown).length - 1, 4, stdout)
+        assert.ok(![...hidden].some((character) => stdout.includes(character)), stdout)
+      }
+    fake.responses = [{ body }]
+    assert.ok((await fake.wcrm(['contacts', 'get', '1', '--json'])).stdout.includes(name))
+    fake.responses = [{ body: { failures: [{ id: '1', message: name }] } }]
+    const { stderr } = await fake.wcrm(['contacts', 'untag', '--contact-ids', '1', '--tags', '2', '--quiet'])
+    assert.ok(stderr.includes(shown), stderr)
+  })
+
   it('control characters in customer text are escaped', () => {
     fc.assert(
       fc.property(
-        fc.array(fc.integer({ max: 0x2100, min: 0 })).map((codes) => String.fromCodePoint(...codes)),
+        fc
+          .array(fc.oneof(fc.integer({ max: 0x2100, min: 0 }), fc.integer({ max: 0xe01ef, min: 0xe0000 })))
+          .map((codes) => String.fromCodePoint(...codes)),
         (text) => {
           const drawn = [
             escapeControlCharacters(text),
@@ -165,7 +196,8 @@ describe('CLI: output', () => {
             ...formatRecord({ a: { [text]: text } }),
           ].join('')
           // eslint-disable-next-line no-control-regex -- the characters that must not occur
-          assert.doesNotMatch(drawn, /[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/)
+          const hidden = /[\u0000-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e01ef}]/u
+          assert.doesNotMatch(drawn, hidden)
         },
       ),
     )

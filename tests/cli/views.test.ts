@@ -69,7 +69,7 @@ describe('CLI: tables', () => {
         '9007199254740993  佐藤 美咲               42 min ago',
         '2                 Катерина Юрій Єременко  now',
         '3                                         2026-01-01 05:00',
-        '4                 A\\u001b[2J\\nB           in 19 h',
+        '4                 A\\u{1b}[2J\\nB           in 19 h',
         '',
       ].join('\n'),
     )
@@ -183,7 +183,7 @@ describe('CLI: records and threads', () => {
       [
         '2026-09-01 20:30  customer  #1',
         '  Where is',
-        '  my order?\\u001b[2J',
+        '  my order?\\u{1b}[2J',
         '',
         '30 min ago  note by Mara  #2',
         '  VIP',

@@ -135,9 +135,11 @@ describe('MCP: text of outsiders', () => {
     for (const [text, cleaned, shown] of [
       ['plain "quoted" \\ \\u200b 漢字\n\t', undefined, undefined],
       ['👨‍👩‍👧 ❤️ 1️⃣', undefined, undefined],
+      ['🏴󠁧󠁢󠁥󠁮󠁧󠁿 🏴󠁧󠁢󠁳󠁣󠁴󠁿', undefined, undefined],
       ['می‌خواهم', undefined, undefined],
       ['a\u200bb\u202ec\ufeff', 'abc', 'a\\u{200b}b\\u{202e}c\\u{feff}'],
       [`a${tag}b`, 'ab', 'a\\u{e0041}b'],
+      [`🏴${tag}\u{e007f}`, '🏴', '🏴\\u{e0041}\\u{e007f}'],
       ['x\u200dy A\ufe0f\u{e0101}', 'xy A', 'x\\u{200d}y A\\u{fe0f}\\u{e0101}'],
       ['a\u0000\u001b[31m\r\n\u0085', 'a[31m\n', 'a\\u{0}\\u{1b}[31m\\u{d}\n\\u{85}'],
       ['a\u2028b\u2066c', 'abc', 'a\\u{2028}b\\u{2066}c'],
