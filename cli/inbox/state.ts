@@ -78,7 +78,7 @@ export type Send = {
   readonly problem?: string
 }
 
-type Thread = {
+export type Thread = {
   readonly id: string
   readonly conversation: Conversation
   /** Oldest first. */

@@ -10,6 +10,7 @@ import {
   type Send,
   takesReply,
   type TemplateForm,
+  type Thread,
   timeNow,
 } from './state.ts'
 import { previewBody } from './templates.ts'
@@ -97,6 +98,42 @@ const drawForm = (form: TemplateForm, style: TerminalStyle): string[] => {
   ]
 }
 
+/**
+ * Draws what is seen of the messages and of what is on its way, and no more: wrapping a hundred long messages takes far
+ * longer than a key may. The end of the message under the cursor is at the bottom, unless it was scrolled from there.
+ */
+const drawVisible = (
+  thread: Thread,
+  sends: readonly Send[],
+  room: number,
+  style: TerminalStyle,
+): string[] => {
+  const { messages, at, scrolled } = thread
+  const inner = { ...style, width: style.width - 1 }
+  const draw = (i: number): string[] =>
+    i < messages.length
+      ? [...drawMessage(messages[i]!, inner), ''].map(
+          (line) => `${i === at && line !== '' ? '▌' : ' '}${line}`,
+        )
+      : [...drawSend(sends[i - messages.length]!, style), '']
+  const last = messages.length + sends.length - 1
+  const anchor = at ?? last
+  const above: string[][] = []
+  let [height, first] = [0, anchor + 1]
+  while (first > 0 && height < room + 1 + Math.max(0, scrolled)) {
+    const lines = draw(--first)
+    above.push(lines)
+    height += lines.length
+  }
+  const below: string[] = []
+  for (let i = anchor + 1; i <= last && below.length < Math.max(-scrolled, room + 1 - height); i++)
+    below.push(...draw(i))
+  // The empty line behind the last of them is not shown.
+  const lines = [...above.toReversed().flat(), ...below].slice(0, -1)
+  const end = Math.min(lines.length, Math.max(room, height - 1 - scrolled))
+  return lines.slice(Math.max(0, end - room), end)
+}
+
 /** Draws the open conversation: who it is, the end of its messages, what is on its way, and the composer. */
 export const drawThreadPane = (state: InboxState, height: number, style: TerminalStyle): string[] => {
   const { thread } = state
@@ -109,20 +146,9 @@ export const drawThreadPane = (state: InboxState, height: number, style: Termina
   const composer = state.form ? drawForm(state.form, style) : drawComposer(state, style)
   const room = Math.max(1, height - head.length - 1 - composer.length)
   const plain = { ...style, color: false }
-  const inner = { ...plain, width: width - 1 }
-  const drawn = thread.messages.map((message, i) =>
-    [...drawMessage(message, inner), ''].map(
-      (line) => `${i === thread.at && line !== '' ? '▌' : ' '}${line}`,
-    ),
-  )
-  const messages = drawn.flat()
-  const sends = (state.sends.get(thread.id) ?? []).flatMap((send) => [...drawSend(send, plain), ''])
-  const lines = thread.isLoading ? ['Loading …'] : [...messages, ...sends].slice(0, -1)
-  // The end of the message under the cursor is at the bottom, unless it was scrolled from there.
-  const below = thread.at === undefined ? 0 : lines.length + 1 - drawn.slice(0, thread.at + 1).flat().length
-  const scrolled = Math.max(0, Math.min(below + thread.scrolled, lines.length - room))
-  const end = lines.length - scrolled
-  const shown = lines.slice(Math.max(0, end - room), end)
+  const shown = thread.isLoading
+    ? ['Loading …']
+    : drawVisible(thread, state.sends.get(thread.id) ?? [], room, plain)
   const body = [...shown, ...Array.from({ length: room - shown.length }, () => '')]
   return [
     ...head,
