@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander'
 import { usageError } from './error.ts'
+import { collectHelp, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { reportError } from './report-error.ts'
 
@@ -14,24 +15,24 @@ export const runCommandTree = async (
   convertError: (error: unknown) => unknown = (error) => error,
 ): Promise<number> => {
   const json = argv.includes('--json')
-  let errorText = ''
-  configureOutput(root, io, (text) => {
-    errorText += text
-  })
+  const texts = collectHelp(root)
   try {
     await root.parseAsync(argv.length > 0 ? argv : ['--help'], { from: 'user' })
     return 0
   } catch (error) {
     if (!(error instanceof CommanderError)) return await reportError(io, convertError(error), undefined, json)
-    if (error.exitCode === 0) return 0
+    if (error.exitCode === 0) {
+      await writeHelp(io, texts)
+      return 0
+    }
     if (error.code === 'commander.help' && !json) {
-      io.stderr.write(errorText)
+      await writeErrorHelp(io, texts)
       return 2
     }
     const detail =
       error.code === 'commander.help'
         ? 'The verb is missing.'
-        : errorText
+        : texts.error
             .replace(/^error: /, '')
             .trim()
             .replaceAll('\n', ' ')
@@ -42,17 +43,4 @@ export const runCommandTree = async (
       json,
     )
   }
-}
-
-/** Sets the output of a command and of all its subcommands, which do not inherit it. */
-const configureOutput = (command: Command, io: Io, writeError: (text: string) => void): void => {
-  command.exitOverride().configureOutput({
-    writeOut: (text) => io.stdout.write(text),
-    writeErr: writeError,
-    getOutHelpWidth: () => io.stdout.columns || 100,
-    getErrHelpWidth: () => io.stderr.columns || 100,
-    getOutHasColors: () => false,
-    getErrHasColors: () => false,
-  })
-  for (const subcommand of command.commands) configureOutput(subcommand, io, writeError)
 }

@@ -1,30 +1,36 @@
+import { Command } from 'commander'
+import { runCommandTree } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
 import { readManifest } from './manifest.ts'
-import { parseFlags } from './parse-flags.ts'
-import { reportError } from './report-error.ts'
 
-const help = `Usage: wcrm inbox [-p PROFILE] [--url URL]
+const showInbox = async (io: Io, url: string | undefined): Promise<number> => {
+  if (!isInteractive(io))
+    throw usageError('The inbox needs a terminal. For scripts: wcrm conversations --help')
+  const credentials = await loadCredentials(io.env, url, (message) => io.stderr.write(message))
+  const inbox = await import('./inbox/run.ts')
+  return await inbox.showInbox(io, { ...credentials, version: readManifest().version })
+}
 
-Answer customers without leaving the terminal: the queue, the conversations and a composer on the
-whole screen, live. ? shows the keys. The key's scopes decide which of them work. Drafts are kept.
-`
+const createCommand = (io: Io, exit: (code: number) => void): Command =>
+  new Command('wcrm inbox')
+    .description(
+      'Answer customers without leaving the terminal: the queue, the conversations and a composer on the whole ' +
+        'screen, live. Press ? for the keys. The scopes of the API key decide which of them work. Drafts are kept.',
+    )
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .action(async ({ url }: { url?: string }) => exit(await showInbox(io, url)))
 
 /** `wcrm inbox`: runs until it is left. Returns the exit code; 2 without a terminal. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  try {
-    const values = parseFlags(argv, { url: { type: 'string' }, help: { type: 'boolean', short: 'h' } })
-    if (values.help) {
-      io.stdout.write(help)
-      return 0
-    }
-    if (!isInteractive(io))
-      throw usageError('The inbox needs a terminal. For scripts: wcrm conversations --help')
-    const credentials = await loadCredentials(io.env, values.url, (message) => io.stderr.write(message))
-    const { showInbox } = await import('./inbox/run.ts')
-    return await showInbox(io, { ...credentials, version: readManifest().version })
-  } catch (error) {
-    return await reportError(io, error, undefined, false)
-  }
+  let exitCode = 0
+  const failure = await runCommandTree(
+    createCommand(io, (code) => {
+      exitCode = code
+    }),
+    argv.length > 0 ? argv : ['--'],
+    io,
+  )
+  return failure === 0 ? exitCode : failure
 }

@@ -1,40 +1,22 @@
+import { Command } from 'commander'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { bridgeStdio } from '../mcp/stdio.ts'
+import { runCommandTree } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
-import { parseFlags } from './parse-flags.ts'
 
-const help = `Usage: wcrm mcp [--url URL] [--toolsets a,b|all] [--readonly] [--compact]
+type McpFlags = { url?: string; toolsets?: string; readonly?: boolean; compact?: boolean }
 
-Serves MCP on standard input and output, bridged to /mcp of a running server, with the
-key of WCRM_API_KEY or wcrm login. In the configuration of an MCP client:
-  {"command": "wcrm", "args": ["mcp"], "env": {"WCRM_API_KEY": "..."}}
-With --readonly, no tool that changes anything is listed or called. With --compact, three
-tools that search and run operations take the place of the list.
-`
-
-/** `wcrm mcp`: runs until standard input ends. Returns the exit code. */
-export const run = async (argv: string[], io: Io): Promise<number> => {
-  const values = parseFlags(argv, {
-    url: { type: 'string' },
-    toolsets: { type: 'string' },
-    readonly: { type: 'boolean' },
-    compact: { type: 'boolean' },
-    help: { type: 'boolean', short: 'h' },
-  })
-  if (values.help) {
-    io.stdout.write(help)
-    return 0
-  }
-  const { url, key } = await loadCredentials(io.env, values.url, (message) => io.stderr.write(message))
+const serveMcp = async (io: Io, flags: McpFlags): Promise<number> => {
+  const { url, key } = await loadCredentials(io.env, flags.url, (message) => io.stderr.write(message))
   if (!key) {
     io.stderr.write(`No API key for ${redactApiKeys(url)}: set WCRM_API_KEY, or store one with: wcrm login\n`)
     return 4
   }
   const query = new URLSearchParams({
-    ...(values.toolsets ? { toolsets: values.toolsets } : {}),
-    ...(values.readonly ? { readonly: 'true' } : {}),
-    ...(values.compact ? { mode: 'compact' } : {}),
+    ...(flags.toolsets ? { toolsets: flags.toolsets } : {}),
+    ...(flags.readonly ? { readonly: 'true' } : {}),
+    ...(flags.compact ? { mode: 'compact' } : {}),
   })
   await bridgeStdio({
     url: `${url}/mcp${query.size > 0 ? `?${query}` : ''}`,
@@ -44,4 +26,34 @@ export const run = async (argv: string[], io: Io): Promise<number> => {
     notes: io.stderr as NodeJS.WriteStream,
   })
   return 0
+}
+
+const createCommand = (io: Io, exit: (code: number) => void): Command =>
+  new Command('wcrm mcp')
+    .description(
+      'Serve MCP on standard input and output, bridged to /mcp of a running server, with the key of WCRM_API_KEY ' +
+        'or wcrm login.',
+    )
+    .option('--toolsets <list>', 'groups of tools, separated by commas, or all (default: those used most)')
+    .option('--readonly', 'neither list nor call a tool that changes anything')
+    .option('--compact', 'in place of the list, three tools that search and run operations')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .addHelpText(
+      'after',
+      '\nIn the configuration of an MCP client:\n' +
+        '  {"command": "wcrm", "args": ["mcp"], "env": {"WCRM_API_KEY": "..."}}',
+    )
+    .action(async (flags: McpFlags) => exit(await serveMcp(io, flags)))
+
+/** `wcrm mcp`: runs until standard input ends. Returns the exit code. */
+export const run = async (argv: string[], io: Io): Promise<number> => {
+  let exitCode = 0
+  const failure = await runCommandTree(
+    createCommand(io, (code) => {
+      exitCode = code
+    }),
+    argv.length > 0 ? argv : ['--'],
+    io,
+  )
+  return failure === 0 ? exitCode : failure
 }

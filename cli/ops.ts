@@ -1,14 +1,9 @@
+import { Command } from 'commander'
+import { runCommandTree } from './command-tree.ts'
 import { usageError } from './error.ts'
 import type { Io } from './io.ts'
 import { type CommandSpec, commandName, readManifest } from './manifest.ts'
-import { parseFlags } from './parse-flags.ts'
 import { formatTsv } from './text.ts'
-
-const help = `Usage: wcrm ops <operation> [--input JSON|@file|-] [flags of its command]
-
-Runs an operation by its name, as its command does: wcrm ops crm_get_contact 42 is
-wcrm contacts get 42. Without a name it lists the operations.
-`
 
 /** The command of each operation: an export is another one of its list. */
 const readCommands = (): readonly CommandSpec[] =>
@@ -36,26 +31,33 @@ export const requireOperation = (name: string): CommandSpec => {
   })
 }
 
+const printOperations = (io: Io, json: boolean): void => {
+  const rows = readCommands().map((spec) => ({
+    operation: spec.operation,
+    command: commandName(spec),
+    summary: spec.summary,
+  }))
+  io.stdout.write(
+    json ? `${JSON.stringify({ data: rows })}\n` : formatTsv(rows, ['operation', 'command', 'summary']),
+  )
+}
+
+const createCommand = (io: Io): Command =>
+  new Command('wcrm ops')
+    .description(
+      'Run an operation by its name, as its command does: "wcrm ops crm_get_contact 42" is "wcrm contacts get 42". ' +
+        'Without a name it lists the operations.',
+    )
+    .usage('[operation] [arguments] [options]')
+    .argument('[operation]', 'a name such as crm_get_contact')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nThe options of an operation: wcrm ops <operation> --help')
+    .action((_operation: undefined, { json }: { json?: boolean }) => printOperations(io, json === true))
+
 /** `wcrm ops NAME`: runs an operation by its name. Returns the exit code. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
   const at = argv.findIndex((word) => !word.startsWith('-'))
-  if (at === -1) {
-    const flags = parseFlags(argv, { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } })
-    if (flags.help) io.stdout.write(help)
-    else {
-      const rows = readCommands().map((spec) => ({
-        operation: spec.operation,
-        command: commandName(spec),
-        summary: spec.summary,
-      }))
-      io.stdout.write(
-        flags.json
-          ? `${JSON.stringify({ data: rows })}\n`
-          : formatTsv(rows, ['operation', 'command', 'summary']),
-      )
-    }
-    return 0
-  }
+  if (at === -1) return await runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)
   let spec: CommandSpec
   try {
     spec = requireOperation(argv[at]!)

@@ -2,6 +2,7 @@ import { Argument, Command, CommanderError, Option } from 'commander'
 import { type CliError, usageError } from './error.ts'
 import { exitCodes, commandGroups, localCommands } from './groups.ts'
 import { renderHelpDetails, valuePlaceholder } from './help.ts'
+import { type CollectedHelp, collectHelp, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
 import { type CommandSpec, commandName, type Field, type Manifest, readManifest } from './manifest.ts'
@@ -13,7 +14,7 @@ type ProgramContext = {
   readonly manifest: Manifest
   readonly line: CommandLine
   exitCode: number
-  errorText: string
+  texts: CollectedHelp
 }
 
 const appendValue = (value: string, before: string[] | undefined): string[] => [...(before ?? []), value]
@@ -233,7 +234,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
-      '\nThe key is read from standard input: piped in, or typed at a prompt without echo.\n' +
+      '\nThe key is read from standard input: piped in, or typed at a prompt without echo. ' +
         'It is stored in the keychain or, where there is none, in a file that only you can read.',
     )
     .action(async (options: { url?: string; withToken?: boolean }) => {
@@ -292,36 +293,23 @@ const buildProgram = (context: ProgramContext): Command => {
     .description('Contacts, tags, groups and custom fields of a workspace, on the command line.')
     .usage('<group> <verb> [arguments] [flags]')
     .version(context.manifest.version, '--version')
-    .helpOption('-h, --help', 'show help')
     .helpCommand(false)
     .enablePositionalOptions()
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .addOption(new Option('--server <url>').hideHelp())
     .option('-p, --profile <name>', 'the stored key to use (also WCRM_PROFILE); see wcrm profiles')
     .option('--json', 'print JSON: the response, or the problem')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => context.io.stdout.write(text),
-      writeErr: (text) => {
-        context.errorText += text
-      },
-      getOutHelpWidth: () => context.io.stdout.columns || 100,
-      getErrHelpWidth: () => context.io.stderr.columns || 100,
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    })
-    .configureHelp({
-      optionTerm: (option) =>
-        option.long && context.line.spec?.fields.some((f) => f.type === 'boolean' && f.flag === option.long)
-          ? option.long.replace('--', '--[no-]')
-          : option.flags,
-    })
     .addHelpText('after', footer)
   for (const { heading, commands } of commandGroups) {
     program.commandsGroup(`${heading}:`)
     for (const [name, summary] of Object.entries(commands)) addGroup(context, program, name, summary)
   }
   addLocalCommands(context, program)
+  const isBoolean = (flag: string): boolean =>
+    context.line.spec?.fields.some((f) => f.type === 'boolean' && f.flag === flag) === true
+  context.texts = collectHelp(program, {
+    optionTerm: ({ long, flags }) => (long && isBoolean(long) ? long.replace('--', '--[no-]') : flags),
+  })
   return program
 }
 
@@ -330,7 +318,7 @@ const toUsageError = (context: ProgramContext, error: CommanderError): CliError 
   const text =
     error.code === 'commander.help'
       ? 'The verb is missing.'
-      : context.errorText
+      : context.texts.error
           .replace(/^error: /, '')
           .trim()
           .replaceAll('\n', ' ')
@@ -349,7 +337,7 @@ const toUsageError = (context: ProgramContext, error: CommanderError): CliError 
 export const runProgram = async (argv: readonly string[], io: Io): Promise<number> => {
   const manifest = readManifest()
   const line = parseCommandLine(argv, manifest.commands)
-  const context: ProgramContext = { io, manifest, line, exitCode: 0, errorText: '' }
+  const context: ProgramContext = { io, manifest, line, exitCode: 0, texts: { out: '', error: '' } }
   try {
     const words = commanderWords(line)
     await buildProgram(context).parseAsync(
@@ -363,9 +351,12 @@ export const runProgram = async (argv: readonly string[], io: Io): Promise<numbe
     return context.exitCode
   } catch (error) {
     const usage = error instanceof CommanderError ? error : undefined
-    if (usage?.exitCode === 0) return 0
+    if (usage?.exitCode === 0) {
+      await writeHelp(io, context.texts)
+      return 0
+    }
     if (usage?.code === 'commander.help' && !line.json.on) {
-      io.stderr.write(context.errorText)
+      await writeErrorHelp(io, context.texts)
       return 2
     }
     const { reportError } = await import('./report-error.ts')

@@ -22,9 +22,10 @@ import { findSiblings, type Siblings } from '../server/siblings.ts'
 import { openMigrated, startBackgroundJobs } from '../server/start.ts'
 import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials, type StoreResult } from './credentials.ts'
+import { helpItem } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { countProcesses, superviseProcesses } from './processes.ts'
-import { runService, waitForGrace, waitForStopSignal } from './service.ts'
+import { parseFlags, runService, waitForGrace, waitForStopSignal } from './service.ts'
 
 type ServeFlags = {
   host?: string
@@ -36,9 +37,8 @@ type ServeFlags = {
   json?: boolean
 }
 
-const createCommand = (io: Io): Command => {
-  const nameWidth = Math.max(...settings.map((s) => s.env?.length ?? 0))
-  return new Command('wcrm serve')
+const createCommand = (): Command =>
+  new Command('wcrm serve')
     .description('Run the server: REST, /v1/ops, MCP and the API documentation, on one port.')
     .option('--host <host>', 'address to listen on (default 127.0.0.1)')
     .option('--port <port>', 'port to listen on, 0 picks a free one (default 8787)')
@@ -51,17 +51,14 @@ const createCommand = (io: Io): Command => {
       'after',
       `\nEnvironment variables (flags override them):\n${settings
         .filter((s) => s.env)
-        .map((s) => `  ${s.env!.padEnd(nameWidth)}  ${s.description}`)
+        .map((s) => helpItem(s.env!, s.description ?? ''))
         .join('\n')}`,
     )
-    .exitOverride()
-    .configureOutput({ writeOut: (text) => io.stdout.write(text), writeErr: (text) => io.stderr.write(text) })
-}
 
 /** `wcrm serve`: returns 0 after SIGTERM or SIGINT, once the requests in flight are answered. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  const read = () => {
-    const flags = createCommand(io).parse(argv, { from: 'user' }).opts<ServeFlags>()
+  const read = async () => {
+    const flags = await parseFlags<ServeFlags>(createCommand(), argv, io)
     const config = readConfig(
       {
         host: flags.host,

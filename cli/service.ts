@@ -1,10 +1,27 @@
-import { CommanderError } from 'commander'
+import { type Command, CommanderError } from 'commander'
 import { setTimeout as pause } from 'node:timers/promises'
 import { redactApiKeys } from '../catalog/redact.ts'
+import { collectHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 
 /** Options of a command that runs until it receives a signal. */
 export type CommandOptions<C> = { config: C; json: boolean }
+
+/** Returns the flags of a command; throws when they are invalid, or when only help was asked for, after printing it. */
+export const parseFlags = async <Flags extends object>(
+  command: Command,
+  argv: readonly string[],
+  io: Io,
+): Promise<Flags> => {
+  const texts = collectHelp(command)
+  try {
+    return command.parse(argv, { from: 'user' }).opts<Flags>()
+  } catch (error) {
+    await writeHelp(io, texts)
+    io.stderr.write(texts.error)
+    throw error
+  }
+}
 
 /**
  * Runs such a command and returns its exit code: 2 when the options are invalid, 1 with a reason when it
@@ -13,12 +30,12 @@ export type CommandOptions<C> = { config: C; json: boolean }
 export const runService = async <C extends { port: number }>(
   name: string,
   io: Io,
-  read: () => CommandOptions<C>,
+  read: () => Promise<CommandOptions<C>>,
   serve: (config: C, json: boolean) => Promise<number>,
 ): Promise<number> => {
   let options: CommandOptions<C>
   try {
-    options = read()
+    options = await read()
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     io.stderr.write(redactApiKeys(`${name}: ${(error as Error).message}\n`))

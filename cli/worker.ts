@@ -8,11 +8,11 @@ import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/sec
 import { openMigrated, waitUntilStopped } from '../server/start.ts'
 import { webhookDeliveriesJob, webhookDeliveryRetentionJob } from '../server/webhooks/delivery-job.ts'
 import type { Io } from './io.ts'
-import { runService, waitForStopSignal } from './service.ts'
+import { parseFlags, runService, waitForStopSignal } from './service.ts'
 
 type WorkerFlags = { data?: string; databaseUrl?: string; json?: boolean }
 
-const createCommand = (io: Io): Command =>
+const createCommand = (): Command =>
   new Command('wcrm worker')
     .description(
       'Deliver webhooks in addition to the servers of a PostgreSQL database. It listens on no port.',
@@ -20,13 +20,11 @@ const createCommand = (io: Io): Command =>
     .option('--database-url <url>', 'PostgreSQL 15 or newer (also WCRM_DATABASE_URL)')
     .option('--data <dir>', 'folder of the secret, if WCRM_SECRET is not set (default .wcrm)')
     .option('--json', 'print one JSON line on stdout when ready; logs go to stderr')
-    .exitOverride()
-    .configureOutput({ writeOut: (text) => io.stdout.write(text), writeErr: (text) => io.stderr.write(text) })
 
 /** `wcrm worker`: returns 0 after SIGTERM or SIGINT, when the attempts in flight are recorded. */
 export const run = async (argv: string[], io: Io): Promise<number> => {
-  const read = () => {
-    const flags = createCommand(io).parse(argv, { from: 'user' }).opts<WorkerFlags>()
+  const read = async () => {
+    const flags = await parseFlags<WorkerFlags>(createCommand(), argv, io)
     const config = readConfig({ databaseUrl: flags.databaseUrl, dataDir: flags.data }, io.env)
     if (config.databaseUrl === undefined)
       throw new Error(

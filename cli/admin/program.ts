@@ -88,7 +88,6 @@ const renderCommandList = (): string =>
     'All take --json, and --data DIR or --database-url URL; commands of a workspace take --workspace ID.',
     'All but restore and move work while a server is running.',
     'Exit codes: 0 done, 1 unexpected or problems found, 2 invalid, 3 not found, 5 a server is running.',
-    '',
   ].join('\n')
 
 /** Creates the command tree of `wcrm admin`; `run` runs the selected command. */

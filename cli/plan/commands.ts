@@ -44,7 +44,7 @@ export const addPlanCommands = (
     .option('--json', 'print the answers as JSON')
     .addHelpText(
       'after',
-      '\nEach step does exactly what the plan says, or nothing: then exit code 5, and what has changed is shown.\n' +
+      '\nEach step does exactly what the plan says, or nothing: then exit code 5, and what has changed is shown. ' +
         'Steps that were applied are noted in the file and left out, so it is safe to repeat.',
     )
     .action(

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { describe, it } from 'node:test'
+import stringWidth from 'string-width'
+import { adminGroups, ungroupedAdminVerbs } from '../../cli/admin/program.ts'
+import { localCommands } from '../../cli/groups.ts'
+import { helpItem, helpWidth, layOutHelp } from '../../cli/help-layout.ts'
+import { commandName, readManifest } from '../../cli/manifest.ts'
+import { sandboxVerbs } from '../../cli/sandbox/verbs.ts'
+import { useFakeServer } from './fake-server.ts'
+
+const manifest = readManifest()
+const fake = useFakeServer()
+
+/** Every command that has help, as its words. */
+const commands: readonly string[] = [
+  '',
+  ...new Set(manifest.commands.flatMap((spec) => [spec.group, commandName(spec)])),
+  ...Object.keys(localCommands),
+  ...adminGroups.flatMap(({ name, verbs }) => [
+    `admin ${name}`,
+    ...verbs.map((verb) => `admin ${name} ${verb.name}`),
+  ]),
+  ...ungroupedAdminVerbs.map(({ name }) => `admin ${name}`),
+  ...sandboxVerbs.map(({ name }) => `sandbox ${name}`),
+]
+
+const readHelp = async (command: string, columns?: number): Promise<string> => {
+  const { exit, stdout, stderr } = await fake.wcrm(
+    [...command.split(' ').filter((word) => word !== ''), '--help'],
+    columns === undefined ? {} : { terminal: { columns, rows: 24 } },
+  )
+  assert.deepEqual([exit, stderr], [0, ''], command)
+  return stdout
+}
+
+/** The text without what layout adds: white space, and backslashes at the end of a line that goes on. */
+const textOf = (help: string): string => help.replaceAll(' \\\n', '').replaceAll(/\s/g, '')
+
+/** Lines that are too long, but for examples: a word of them stays whole, so that it can be copied. */
+const tooLong = (help: string, width: number): string[] =>
+  help
+    .split('\n')
+    .filter((line) => stringWidth(line) > width)
+    .filter((line) => !/^ {6}\S+( \\)?$/.test(line.replaceAll(/"[^"]*"|'[^']*'/g, 'text')))
+
+/** The words that a shell makes of each of these commands; JSON as its value. */
+const readWords = (examples: readonly string[]): unknown[][] =>
+  execFileSync('sh', [
+    '-c',
+    `wcrm() { printf '%s\\0' "$@"; }; jq() { cat; }\n${examples.join("\nprintf '\\001'\n")}`,
+  ])
+    .toString()
+    .split('\u0001')
+    .map((words) =>
+      words.split('\0').map((word): unknown => {
+        try {
+          return JSON.parse(word)
+        } catch {
+          return word
+        }
+      }),
+    )
+
+describe('CLI: the layout of help', () => {
+  it('the help of every command fits the terminal, and nothing of it is cut', async () => {
+    for (const command of commands) {
+      const [narrow, wide] = [await readHelp(command, 40), await readHelp(command, 120)]
+      assert.deepEqual(tooLong(narrow, 40), [], command)
+      assert.deepEqual(tooLong(wide, 120), [], command)
+      assert.equal(textOf(narrow), textOf(wide), command)
+    }
+  })
+
+  it('it is 80 columns wide without a terminal, and between 40 and 120 with one', async () => {
+    const piped = await readHelp('contacts search')
+    assert.deepEqual(tooLong(piped, 80), [])
+    assert.equal(piped, await readHelp('contacts search', 80))
+    assert.equal(await readHelp('contacts search', 20), await readHelp('contacts search', 40))
+    assert.equal(await readHelp('contacts search', 300), await readHelp('contacts search', 120))
+    assert.equal(helpWidth({ isTTY: true, columns: 0 }), 80)
+  })
+
+  it('a group without a verb prints its help as wide as the terminal of standard error', async () => {
+    const { stderr } = await fake.wcrm(['contacts'], { terminal: { columns: 50, rows: 24 } })
+    assert.deepEqual(tooLong(stderr, 50), [])
+    assert.match(stderr, /\n {2}export\n {6}Export all matching contacts in full, as CSV\n {6}or/)
+  })
+
+  it('examples are the same commands for a shell however narrow they are', async () => {
+    const shown: string[] = []
+    for (const spec of manifest.commands) {
+      const [, examples = ''] = /\nExamples:\n([^]*?)\n\n/.exec(await readHelp(commandName(spec), 40)) ?? []
+      shown.push(...examples.split(/^ {2}\$ |^ {2}#.*\n(?: {6}.*\n)*/m).filter((text) => text.trim() !== ''))
+    }
+    const given = manifest.commands.flatMap(({ examples }) => examples.map(({ command }) => command))
+    assert.deepEqual(readWords(shown), readWords(given))
+  })
+
+  it('wide characters take two cells, and words that are longer than a line are broken', async () => {
+    const text = `${helpItem('--name <text>', '名前は必須です 👨‍👩‍👧 '.repeat(8).trim())}\n${'あ'.repeat(50)}`
+    const laid = await layOutHelp(text, 40)
+    assert.deepEqual(
+      laid.split('\n').filter((line) => stringWidth(line) > 40),
+      [],
+    )
+    assert.equal(textOf(laid), textOf(text))
+  })
+})
