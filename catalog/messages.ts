@@ -347,6 +347,15 @@ export const sendTemplate = defineOperation({
   output: z.object({
     ...sendOutput,
     preview: untrusted(z.string().describe('The body with its variables filled in.')),
+    parts: z
+      .array(
+        z.object({
+          part: untrusted(z.string().describe('Such as `Footer`, or `Card 1, button 2 (URL)`.')),
+          text: untrusted(z.string().describe('Its text, and where it leads, with the values filled in.')),
+        }),
+      )
+      .optional()
+      .describe('In a dry run: what the customer gets beside the body.'),
     warnings: RehearsalWarnings,
   }),
   errors: [

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Operation } from '../catalog/operation.ts'
 import { summarizeCall } from '../server/approvals/call-summary.ts'
-import { freezeContent, getTemplateText } from '../server/approvals/freeze.ts'
+import { freezeContent, digestTemplate } from '../server/approvals/freeze.ts'
 import type { App } from '../server/core/app.ts'
 import type { Actor } from '../server/core/context.ts'
 import { canonicalJson } from '../server/core/cursors.ts'
@@ -57,7 +57,7 @@ export const confirmCall = async (
   if (response.kind === 'elicit' && state !== undefined) {
     const answered = { ...call, input: state.input ?? call.input, idempotencyKey: state.key }
     if (response.action !== 'accept') return { call: { ...answered, declinedByClient: true } }
-    if (response.content?.confirm === op.confirm && (await isAsShown(app, op, answered, state.text)))
+    if (response.content?.confirm === op.confirm && (await isAsShown(app, op, answered, state.template)))
       return { call: { ...answered, confirm: op.confirm, confirmedByClient: true } }
   }
   return await ask(app, op, call, { actor, binding, key: state?.key ?? call.idempotencyKey })
@@ -68,12 +68,12 @@ const isAsShown = async (
   app: App,
   op: Operation,
   call: ToolCall,
-  text: string | undefined,
+  template: string | undefined,
 ): Promise<boolean> => {
-  if (text === undefined) return true
+  if (template === undefined) return true
   const { status, body } = await perform(app, { ...call, input: { ...call.input, dry_run: true } })
   // What the real call is refused for, or answered again, is its to say.
-  return status >= 400 || getTemplateText(op, JSON.parse(body) as Record<string, unknown>) === text
+  return status >= 400 || digestTemplate(op, JSON.parse(body) as Record<string, unknown>) === template
 }
 
 /** Rehearses the call and returns the question, or what the dry run refuses. */
@@ -102,7 +102,7 @@ const ask = async (
   const state = JSON.stringify({
     until,
     key,
-    text: getTemplateText(op, output),
+    template: digestTemplate(op, output),
     ...(frozen === call.input ? {} : { input: frozen }),
   })
   return { ask: createQuestion(op, question, app.confirmSealer.seal(state, binding)) }
@@ -120,8 +120,8 @@ const canElicit = (context: ServerContext): boolean => {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
 }
 
-/** The Idempotency-Key of a question, so that an answer sent twice runs once, and what it showed of the content. */
-type QuestionState = { until: number; key: string; text?: string; input?: Record<string, unknown> }
+/** The Idempotency-Key of a question, so that an answer sent twice runs once, and what it showed of a template. */
+type QuestionState = { until: number; key: string; template?: string; input?: Record<string, unknown> }
 
 /** Returns the state that the question was asked with; undefined when it is invalid or has expired. */
 const openState = (app: App, context: ServerContext, binding: string): QuestionState | undefined => {

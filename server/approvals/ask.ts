@@ -22,11 +22,11 @@ import { createEmit } from '../core/emit.ts'
 import { execute } from '../core/execute.ts'
 import { Problem } from '../core/problem.ts'
 import { computeFingerprint, keyReusedProblem } from '../core/steps/idempotency.ts'
-import { applyPolicy, getApprovalMs } from '../core/steps/policy.ts'
+import { applyPolicy, getApprovalMs, getDecision } from '../core/steps/policy.ts'
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
 import { toStoredView } from '../visibility/replays.ts'
-import { freezeContent } from './freeze.ts'
+import { freezeContent, digestTemplate } from './freeze.ts'
 import { toApprovalUrl } from './page-url.ts'
 import { mayReplay, splitSecrets, toApprovedCall, toReplayInput, toReplayLimit } from './stored-call.ts'
 import { getStatus, showApproval, toEventApproval } from './view.ts'
@@ -73,9 +73,10 @@ export const askPerson = async (app: App, call: AgentCall): Promise<ExecutionRes
   if (byKey) return await answerEarlier(app, call, byKey)
   // The same call ran before, or runs: its answer is given again.
   if (isRecorded) return undefined
+  // Bounds that are met by now change nothing: a no stays a no, and what waits is not sent beside its approval.
+  if (byDigest && getDecision(actor, op).decision !== 'deny') return await answerEarlier(app, call, byDigest)
   const askedFor = await applyPolicy(app, actor, op, input, call.isConfirmed)
   if (askedFor.length === 0) return undefined
-  if (byDigest) return await answerEarlier(app, call, byDigest)
   return await ask(app, call, { askedFor, digest, now })
 }
 
@@ -219,8 +220,9 @@ const toReason = (text: string | undefined): string | null =>
     .join('')
     .trim() || null
 
-const toPreview = (output: Record<string, unknown>): Record<string, unknown> | null =>
-  JSON.stringify(output).length > MAX_PREVIEW_CHARACTERS ? null : output
+/** What a template would send is kept whatever its length, which the provider limits: the run is compared with it. */
+const toPreview = (op: Operation, output: Record<string, unknown>): Record<string, unknown> | null =>
+  JSON.stringify(output).length > MAX_PREVIEW_CHARACTERS && !digestTemplate(op, output) ? null : output
 
 const toNewApproval = async (
   app: App,
@@ -245,7 +247,7 @@ const toNewApproval = async (
     request_id: trace.requestId,
     reason: toReason(call.reason),
     asked_for: askedFor,
-    preview: op.secret ? null : toPreview(output),
+    preview: op.secret ? null : toPreview(op, output),
     view: toStoredView(actor),
     ...(await findSubject(app, actor.workspace.id, frozen, output)),
     requested_at: now,

@@ -90,11 +90,14 @@ const describeMessage = (input: Json, output: Json): string[] => {
     ...line('Type', at(message, 'type')),
     ...line('Template', join(at(message, 'template', 'name'), at(message, 'template', 'language'))),
     ...line('Text', output.preview ?? at(message, 'text') ?? input.text),
+    ...((output.parts ?? []) as { part: string; text: string }[]).flatMap(({ part, text }) =>
+      line(showHidden(part), text),
+    ),
     ...line('File', join(input.media_url, at(media, 'file_name'), at(media, 'content_type'))),
     ...(JSON.stringify([input.media_url, input.template]).includes('https:')
       ? ['Files at addresses are fetched when the message is sent: what is there then is what arrives.']
       : []),
-    ...line('Values', withoutName(input.template)),
+    ...(output.parts ? [] : line('Values', withoutName(input.template))),
     ...line('In reply to message', input.reply_to_id),
     'Recipients: 1',
   ]

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Operation } from '../../catalog/index.ts'
 import { findBoundFacts } from '../../storage/agent-policy.ts'
 import type { App } from '../core/app.ts'
@@ -55,10 +56,10 @@ const freezeChannel = async (
   return channelId === undefined ? input : { ...input, channel_id: channelId }
 }
 
-/** Returns the text of a template as a dry run filled it in; undefined for calls that send none. */
-export const getTemplateText = (op: Operation, output: Input | null): string | undefined => {
-  const text = op.name === 'messaging_send_template' ? output?.['preview'] : undefined
-  return typeof text === 'string' ? text : undefined
+/** Returns the digest of a template as a dry run filled it in; undefined for calls that send none. */
+export const digestTemplate = (op: Operation, output: Input | null): string | undefined => {
+  const { preview, parts } = (op.name === 'messaging_send_template' && output) || {}
+  return preview === undefined ? undefined : hash('sha256', JSON.stringify([preview, parts]), 'base64url')
 }
 
 /**
@@ -66,7 +67,7 @@ export const getTemplateText = (op: Operation, output: Input | null): string | u
  * what the person was shown. `shown`, `output`: what the dry runs then and now answered.
  */
 export const requireSameTemplate = (op: Operation, shown: Input | null, output: Input): void => {
-  const [before, now] = [getTemplateText(op, shown), getTemplateText(op, output)]
+  const [before, now] = [digestTemplate(op, shown), digestTemplate(op, output)]
   if (before === undefined || before === now) return
   throw new Problem(
     'conflict',

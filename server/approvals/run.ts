@@ -28,7 +28,7 @@ import { errorLogDetails } from '../jobs/log-details.ts'
 import { daysAgo } from '../jobs/partitions.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { takePhoneBudget } from '../visibility/phone-budget.ts'
-import { getTemplateText, requireSameTemplate } from './freeze.ts'
+import { digestTemplate, requireSameTemplate } from './freeze.ts'
 import { mayReplay, toApprovedCall, toRunInput } from './stored-call.ts'
 import { toEventApproval } from './view.ts'
 
@@ -79,7 +79,7 @@ const runApproved = async (app: App, row: ApprovalRow, isLate: boolean): Promise
     requireScope(call.actor, op)
     await applyPolicyToApproved(app, call.actor, op, call.input, row.asked_for)
     await takePhoneBudget(app, call.actor, op, call.input)
-    if (getTemplateText(op, row.preview) !== undefined)
+    if (digestTemplate(op, row.preview) !== undefined)
       requireSameTemplate(op, row.preview, (await rehearse(app, call)).output)
   }
   const result = await execute(app, call)

@@ -24,11 +24,13 @@ import {
 import { createEmitCreated } from './message-status.ts'
 import { defineProviderHandler } from '../core/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
+import { describeParts, type TemplatePart } from './template-parts.ts'
 import { describeSend } from '../templates/send-schema.ts'
 import { BLIND_WARNING, isBlindRehearsal } from '../visibility/rehearsals.ts'
 
 type Input = InputOf<'messaging_send_template'>
-type Intent = SendIntent & { preview: string }
+/** `parts`: of a dry run. */
+type Intent = SendIntent & { preview: string; parts?: TemplatePart[] }
 
 const MAX_ERRORS = 50
 
@@ -78,11 +80,13 @@ export const sendTemplate = defineProviderHandler<'messaging_send_template', Int
         body,
       )),
       preview,
+      ...(ctx.dryRun ? { parts: describeParts(template.components, input.template) } : {}),
     }
   },
   complete: async (ctx, intent, result) => ({
     ...(await completeSend(ctx, intent, result, createEmitCreated(toConversationContext(ctx)))),
     preview: intent.preview,
+    ...(intent.parts ? { parts: intent.parts } : {}),
     ...(isBlindRehearsal(ctx) && intent.makesContact ? { warnings: [BLIND_WARNING] } : {}),
   }),
   compensate: (ctx, intent, problem) =>

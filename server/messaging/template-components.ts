@@ -30,7 +30,8 @@ export type TemplateParts = {
   cards?: readonly TemplateComponent[][]
 }
 
-const parseComponents = (value: unknown): TemplateComponent[] =>
+/** Returns the components that can be read. */
+export const parseComponents = (value: unknown): TemplateComponent[] =>
   Array.isArray(value)
     ? value.filter((c): c is TemplateComponent => isObject(c) && typeof c['type'] === 'string')
     : []

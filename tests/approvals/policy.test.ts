@@ -4,11 +4,9 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { catalog, findOperation, type Operation } from '../../catalog/index.ts'
 import { defaultPolicy, type KeyPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/admin-keys.ts'
-import { createChannel } from '../../storage/admin.ts'
 import { callAs } from '../calls.ts'
 import { databases } from '../databases.ts'
 import { doorsOf, everyDatabase, wholeAnswer } from '../doors.ts'
-import { plantConversation } from '../inbox/conversations.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace, startSharedServers } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
@@ -79,105 +77,6 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
     assert.equal((await scene.person('inbox_add_note', note)).status, 201)
     const byHand = await scene.person(...scene.reply('By hand.'), { confirm: 'send' })
     assert.equal(byHand.status, 201)
-  })
-})
-
-everyDatabase("Bounds of agents' keys", (server) => {
-  const allow = { verbs: { send: 'allow' as const } }
-
-  it('allowed within the bounds, without a verb; asked outside of them', async () => {
-    const scene = await createAgentScene(server())
-    const ask = async (text: string): Promise<unknown> => {
-      const { status, body } = await scene.ask(...scene.reply(text))
-      return status === 202 ? body.approval.asked_for : status
-    }
-    await scene.setPolicy(allow)
-    assert.equal(await ask('one'), 201)
-    await scene.setPolicy({ ...allow, bounds: { window_open: true } })
-    assert.equal(await ask('two'), 201)
-    await scene.setPolicy({ ...allow, bounds: { assigned: true } })
-    assert.deepEqual(await ask('three'), ['assigned'])
-    await scene.person('inbox_assign_conversation', {
-      conversation_id: scene.id,
-      staff_id: scene.manager.staffId,
-    })
-    assert.equal(await ask('four'), 201)
-    await scene.setPolicy({ ...allow, bounds: { sends_per_hour: 2 } })
-    assert.deepEqual(
-      [await ask('five'), await ask('six'), await ask('seven')],
-      [201, 201, ['sends_per_hour']],
-    )
-    const day = new Date(server().app.now()).getUTCDay()
-    const today = (['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const)[day]!
-    await scene.setPolicy({ ...allow, bounds: { hours: { days: [today], from: '00:00', to: '24:00' } } })
-    assert.equal(await ask('eight'), 201)
-    await scene.setPolicy({ ...allow, bounds: { hours: { days: [], from: '00:00', to: '24:00' } } })
-    assert.deepEqual(await ask('nine'), ['hours'])
-  })
-
-  /** A channel on which the contact wrote last; its conversation is assigned to the agent's manager. */
-  const createLatest = async (scene: Awaited<ReturnType<typeof createAgentScene>>) => {
-    const { db, app } = server()
-    const fields = { type: 'web', name: 'Web', status: 'connected', url: 'https://example.com/hook' } as const
-    const { id: channelId } = await createChannel(db, scene.workspace.id, fields, app.now())
-    const { contactId } = scene
-    const { id } = await plantConversation(server(), scene.workspace.id, { contactId, channelId })
-    const assignment = { conversation_id: id, staff_id: scene.manager.staffId }
-    assert.equal((await scene.person('inbox_assign_conversation', assignment)).status, 200)
-    return { id, channelId }
-  }
-
-  it('of a template are those of the conversation that it is sent in', async () => {
-    const scene = await createAgentScene(server())
-    await insertSandboxTemplates(server(), scene.workspace, {})
-    const { channelId } = await createLatest(scene)
-    await scene.setPolicy({ ...allow, bounds: { assigned: true } })
-    const input = { contact_id: scene.contactId, template: ORDER_UPDATE }
-    const { status, body } = await scene.ask('messaging_send_template', input)
-    assert.deepEqual([status, body.approval?.asked_for], [202, ['assigned']])
-    const detail = await scene.person('approvals_get', { approval_id: body.approval.id })
-    assert.equal(detail.body.input.channel_id, scene.channelId)
-    assert.notEqual(channelId, scene.channelId)
-    const assignment = { conversation_id: scene.id, staff_id: scene.manager.staffId }
-    await scene.person('inbox_assign_conversation', assignment)
-    const other = { ...input, template: { ...ORDER_UPDATE, body: ['Ada', '18'] } }
-    assert.equal((await scene.ask('messaging_send_template', other)).status, 201)
-  })
-
-  it('tell nothing of conversations on channels that the staff may not see', async () => {
-    const scene = await createAgentScene(server())
-    const hidden = await createLatest(scene)
-    const limits = { name: 'Lim', role: 'agent' as const, channel_ids: [scene.channelId] }
-    const limited = await scene.workspace.staff(limits)
-    const { key, keyId } = await scene.workspace.key(limited.staffId, { agent: true })
-    for (const bounds of [{ window_open: true }, { assigned: true }] as const) {
-      await changeKey(server().db, scene.workspace.id, keyId, {
-        policy: { ...defaultPolicy, ...allow, bounds },
-      })
-      server().app.keyCache.keys.clear()
-      const [there, missing] = await Promise.all(
-        [hidden.id, '999999999'].map((id) =>
-          scene.as(key)('messaging_send_reply', { conversation_id: id, text: 'x', dry_run: true }),
-        ),
-      )
-      assert.deepEqual(
-        [there!.status, there!.headers['approval']],
-        [missing!.status, missing!.headers['approval']],
-      )
-      assert.equal(there!.status, 404)
-    }
-  })
-
-  it('a paused key may do nothing, and whoami shows the policy', async () => {
-    const scene = await createAgentScene(server())
-    await scene.setPolicy(allow)
-    assert.equal((await scene.ask('workspace_whoami')).body.key.policy.verbs.send, 'allow')
-    await scene.pause(server().app.now())
-    for (const door of doorsOf(server().url, scene.agent.key)) {
-      const { status, text } = await door.call('workspace_whoami')
-      assert.equal(status, 403, `${door.name}: ${text}`)
-      assert.match(text, /key_paused/)
-    }
   })
 })
 
@@ -265,15 +164,28 @@ everyDatabase('What a person saw is what runs', (server) => {
   /** A template to a contact, which then reads otherwise, and whose latest conversation is on another channel. */
   const createTemplateScene = async () => {
     const scene = await createAgentScene(server())
-    await insertSandboxTemplates(server(), scene.workspace, {})
+    const toComponents = (place: string) => [
+      { type: 'HEADER', format: 'TEXT', text: 'For {{1}}' },
+      { type: 'BODY', text: 'Hello {{1}}, your order {{2}} is on its way.' },
+      { type: 'FOOTER', text: 'Bean & Co.' },
+      {
+        type: 'BUTTONS',
+        buttons: [
+          { type: 'URL', text: 'Follow it', url: `https://${place}/{{1}}`, example: ['https://a.example/1'] },
+          { type: 'PHONE_NUMBER', text: 'Call us', phone_number: '+15550100' },
+        ],
+      },
+    ]
+    await insertSandboxTemplates(server(), scene.workspace, { components: toComponents('shop.example') })
     const change = async (): Promise<void> => {
       await server()
         .db.updateTable('templates')
-        .set({ components: JSON.stringify([{ type: 'BODY', text: 'Pay {{1}} at {{2}} now.' }]) })
+        .set({ components: JSON.stringify(toComponents('evil.example')) })
         .where('workspace_id', '=', scene.workspace.id)
         .execute()
     }
-    const input = { contact_id: scene.contactId, template: ORDER_UPDATE }
+    const template = { ...ORDER_UPDATE, header: { text: 'Ada' }, buttons: [{ index: 0, text: '17' }] }
+    const input = { contact_id: scene.contactId, template }
     const countSent = async () => (await scene.sandbox.sent(scene.phone)).length
     return { ...scene, change, input, countSent }
   }
@@ -284,6 +196,14 @@ everyDatabase('What a person saw is what runs', (server) => {
       const { approval } = (await scene.ask('messaging_send_template', scene.input)).body
       const detail = (await scene.person('approvals_get', { approval_id: approval.id })).body
       assert.equal(detail.input.channel_id, scene.channelId)
+      const parts = [
+        'Text: Hello Ada, your order 17 is on its way.',
+        'Header: For Ada',
+        'Footer: Bean & Co.',
+        'Button 1 (URL): Follow it, https://shop.example/17',
+        'Button 2 (PHONE_NUMBER): Call us, phone_number +15550100',
+      ]
+      assert.deepEqual(detail.summary.slice(-parts.length - 2, -2), parts, detail.summary.join('\n'))
       if (!isApproved) await scene.change()
       const approved = await scene.person('approvals_approve', { approval_id: approval.id })
       assert.equal(approved.body.reason, isApproved ? undefined : 'template_changed', approved.text)

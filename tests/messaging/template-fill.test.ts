@@ -1,8 +1,69 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { describeParts } from '../../server/messaging/template-parts.ts'
 import { fill, FILL_TIME, fillInvalid, fillValid, textBody } from './template-fill.ts'
 
 const later = '2026-10-02T09:30:00Z'
+
+describe('What a customer gets beside the text', () => {
+  it('is named whole: offer, cards, where buttons lead, and what the provider may add', () => {
+    const components = [
+      textBody('Hi {{1}}'),
+      { type: 'FOOTER', text: 'Bye', code_expiration_minutes: 5 },
+      { type: 'LIMITED_TIME_OFFER', limited_time_offer: { text: 'Now', has_expiration: true } },
+      {
+        type: 'CAROUSEL',
+        cards: [
+          {
+            components: [
+              { type: 'HEADER', format: 'IMAGE', example: { header_handle: ['4::x'] } },
+              textBody('Only {{1}}'),
+              { type: 'BUTTONS', buttons: [{ type: 'URL', text: 'Buy', url: 'https://a.example/{{1}}' }] },
+            ],
+          },
+        ],
+      },
+      {
+        type: 'BUTTONS',
+        buttons: [
+          { type: 'COPY_CODE', text: 'Copy' },
+          { type: 'QUICK_REPLY', text: 'Stop' },
+          { type: 'FLOW', flow_id: '1' },
+        ],
+      },
+    ]
+    const values = {
+      name: 'sale',
+      language: 'en_US',
+      body: ['Ada'],
+      offer_expires_at: later,
+      buttons: [
+        { index: 0, coupon_code: '25OFF' },
+        { index: 1, payload: 'STOP' },
+      ],
+      cards: [
+        {
+          header: { media_url: 'https://img.example/a.png' },
+          body: ['two'],
+          buttons: [{ index: 0, text: 'tea' }],
+        },
+      ],
+    }
+    assert.deepEqual(
+      describeParts(components, values).map(({ part, text }) => `${part}: ${text}`),
+      [
+        'Footer: Bye, code_expiration_minutes 5',
+        'Limited time offer: 2026-10-02T09:30:00Z, limited_time_offer {"text":"Now","has_expiration":true}',
+        'Card 1, header (IMAGE): https://img.example/a.png',
+        'Card 1, body: Only two',
+        'Card 1, button 1 (URL): Buy, https://a.example/tea',
+        'Button 1 (COPY_CODE): Copy, code 25OFF',
+        'Button 2 (QUICK_REPLY): Stop, payload STOP',
+        'Button 3 (FLOW): flow_id 1',
+      ],
+    )
+  })
+})
 
 describe('Filling a template', () => {
   it('returns the components for the provider and a preview', () => {

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { defaultPolicy } from '../../catalog/policy.ts'
+import { changeKey } from '../../storage/admin-keys.ts'
+import { createChannel } from '../../storage/admin.ts'
+import { doorsOf, everyDatabase } from '../doors.ts'
+import { plantConversation } from '../inbox/conversations.ts'
+import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
+import { createAgentScene } from './scene.ts'
+
+everyDatabase("Bounds of agents' keys", (server) => {
+  const allow = { verbs: { send: 'allow' as const } }
+
+  it('allowed within the bounds, without a verb; asked outside of them', async () => {
+    const scene = await createAgentScene(server())
+    const ask = async (text: string): Promise<unknown> => {
+      const { status, body } = await scene.ask(...scene.reply(text))
+      return status === 202 ? body.approval.asked_for : status
+    }
+    await scene.setPolicy(allow)
+    assert.equal(await ask('one'), 201)
+    await scene.setPolicy({ ...allow, bounds: { window_open: true } })
+    assert.equal(await ask('two'), 201)
+    await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+    assert.deepEqual(await ask('three'), ['assigned'])
+    await scene.person('inbox_assign_conversation', {
+      conversation_id: scene.id,
+      staff_id: scene.manager.staffId,
+    })
+    assert.equal(await ask('four'), 201)
+    await scene.setPolicy({ ...allow, bounds: { sends_per_hour: 2 } })
+    assert.deepEqual(
+      [await ask('five'), await ask('six'), await ask('seven')],
+      [201, 201, ['sends_per_hour']],
+    )
+    const day = new Date(server().app.now()).getUTCDay()
+    const today = (['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const)[day]!
+    await scene.setPolicy({ ...allow, bounds: { hours: { days: [today], from: '00:00', to: '24:00' } } })
+    assert.equal(await ask('eight'), 201)
+    await scene.setPolicy({ ...allow, bounds: { hours: { days: [], from: '00:00', to: '24:00' } } })
+    assert.deepEqual(await ask('nine'), ['hours'])
+  })
+
+  /** A channel on which the contact wrote last; its conversation is assigned to the agent's manager. */
+  const createLatest = async (scene: Awaited<ReturnType<typeof createAgentScene>>) => {
+    const { db, app } = server()
+    const fields = { type: 'web', name: 'Web', status: 'connected', url: 'https://example.com/hook' } as const
+    const { id: channelId } = await createChannel(db, scene.workspace.id, fields, app.now())
+    const { contactId } = scene
+    const { id } = await plantConversation(server(), scene.workspace.id, { contactId, channelId })
+    const assignment = { conversation_id: id, staff_id: scene.manager.staffId }
+    assert.equal((await scene.person('inbox_assign_conversation', assignment)).status, 200)
+    return { id, channelId }
+  }
+
+  it('of a template are those of the conversation that it is sent in', async () => {
+    const scene = await createAgentScene(server())
+    await insertSandboxTemplates(server(), scene.workspace, {})
+    const { channelId } = await createLatest(scene)
+    await scene.setPolicy({ ...allow, bounds: { assigned: true } })
+    const input = { contact_id: scene.contactId, template: ORDER_UPDATE }
+    const { status, body } = await scene.ask('messaging_send_template', input)
+    assert.deepEqual([status, body.approval?.asked_for], [202, ['assigned']])
+    const detail = await scene.person('approvals_get', { approval_id: body.approval.id })
+    assert.equal(detail.body.input.channel_id, scene.channelId)
+    assert.notEqual(channelId, scene.channelId)
+    const assignment = { conversation_id: scene.id, staff_id: scene.manager.staffId }
+    await scene.person('inbox_assign_conversation', assignment)
+    const other = { ...input, template: { ...ORDER_UPDATE, body: ['Ada', '18'] } }
+    assert.equal((await scene.ask('messaging_send_template', other)).status, 201)
+  })
+
+  it('that are met later change nothing for a call that waits or was declined', async () => {
+    const scene = await createAgentScene(server())
+    const bounds = (sendsPerHour: number) =>
+      scene.setPolicy({ ...allow, bounds: { assigned: true, sends_per_hour: sendsPerHour } })
+    await bounds(100)
+    const ask = async (text: string) => (await scene.ask(...scene.reply(text))).body
+    const [declined, waiting] = [await ask('No.'), await ask('Wait.')]
+    await scene.person('approvals_decline', { approval_id: declined.approval.id })
+    const assignment = { conversation_id: scene.id, staff_id: scene.manager.staffId }
+    await scene.person('inbox_assign_conversation', assignment)
+    assert.equal((await ask('No.')).code, 'declined')
+    assert.equal((await ask('Wait.')).approval.id, waiting.approval.id)
+    // Neither was counted.
+    await bounds(1)
+    assert.equal((await ask('Yes.')).message?.status, 'sent')
+    await scene.person('approvals_approve', { approval_id: waiting.approval.id })
+    await scene.work()
+    assert.equal((await scene.sandbox.sent(scene.phone)).length, 2)
+  })
+
+  it('tell nothing of conversations on channels that the staff may not see', async () => {
+    const scene = await createAgentScene(server())
+    const hidden = await createLatest(scene)
+    const limits = { name: 'Lim', role: 'agent' as const, channel_ids: [scene.channelId] }
+    const limited = await scene.workspace.staff(limits)
+    const { key, keyId } = await scene.workspace.key(limited.staffId, { agent: true })
+    for (const bounds of [{ window_open: true }, { assigned: true }] as const) {
+      await changeKey(server().db, scene.workspace.id, keyId, {
+        policy: { ...defaultPolicy, ...allow, bounds },
+      })
+      server().app.keyCache.keys.clear()
+      const [there, missing] = await Promise.all(
+        [hidden.id, '999999999'].map((id) =>
+          scene.as(key)('messaging_send_reply', { conversation_id: id, text: 'x', dry_run: true }),
+        ),
+      )
+      assert.deepEqual(
+        [there!.status, there!.headers['approval']],
+        [missing!.status, missing!.headers['approval']],
+      )
+      assert.equal(there!.status, 404)
+    }
+  })
+
+  it('a paused key may do nothing, and whoami shows the policy', async () => {
+    const scene = await createAgentScene(server())
+    await scene.setPolicy(allow)
+    assert.equal((await scene.ask('workspace_whoami')).body.key.policy.verbs.send, 'allow')
+    await scene.pause(server().app.now())
+    for (const door of doorsOf(server().url, scene.agent.key)) {
+      const { status, text } = await door.call('workspace_whoami')
+      assert.equal(status, 403, `${door.name}: ${text}`)
+      assert.match(text, /key_paused/)
+    }
+  })
+})
