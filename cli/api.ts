@@ -6,6 +6,7 @@ import { usageError } from './error.ts'
 import type { Io } from './io.ts'
 import { readManifest } from './manifest.ts'
 import { parseResponse, requestHeaders, unreachableError } from './remote.ts'
+import { type HttpResponse, readBytes, sendRequest } from './transport.ts'
 import { createArgumentReader, parseObjectArgument } from './values.ts'
 
 type ApiFlags = {
@@ -85,7 +86,7 @@ const buildRequest = async (io: Io, method: string, url: URL, flags: ApiFlags) =
   return { url, writes, body: inQuery ? undefined : JSON.stringify(input) }
 }
 
-const formatHead = (response: Response): string =>
+const formatHead = (response: HttpResponse): string =>
   `HTTP ${response.status} ${response.statusText}\n` +
   [...response.headers].map(([name, value]) => `${name}: ${value}\n`).join('') +
   '\n'
@@ -102,9 +103,9 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
   const { url: base, key } = await loadCredentials(io.env, flags.url, (text) => io.stderr.write(text))
   const { url, writes, body } = await buildRequest(io, method, toUrl(base, path), flags)
   const idempotencyKey = writes ? (flags.idempotencyKey ?? randomUUID()) : undefined
-  let response: Response
+  let response: HttpResponse
   try {
-    response = await (io.fetch ?? fetch)(url, {
+    response = await sendRequest(io, url.href, {
       method,
       headers: {
         ...requestHeaders({ url: base, key, version, apiVersion: io.env['WCRM_API_VERSION'] }),
@@ -123,7 +124,7 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
   }
   if (flags.include) (response.ok ? io.stdout : io.stderr).write(formatHead(response))
   if (!response.ok) await parseResponse(response)
-  const bytes = Buffer.from(await response.arrayBuffer())
+  const bytes = await readBytes(response)
   io.stdout.write(bytes)
   if (io.stdout.isTTY && bytes.length > 0 && bytes.at(-1) !== 10) io.stdout.write('\n')
 }

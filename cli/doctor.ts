@@ -4,6 +4,7 @@ import { checkMachine } from './doctor/machine.ts'
 import { isCliError } from './error.ts'
 import type { Io } from './io.ts'
 import { callOperation, requestHeaders, type ServerConnection } from './remote.ts'
+import { type HttpResponse, sendRequest } from './transport.ts'
 import { escapeControlCharacters } from './text.ts'
 
 type Channel = {
@@ -37,15 +38,18 @@ const SKEW_PROBLEM_MS = 300_000
 const EXPIRY_WARNING_MS = 14 * 86_400_000
 const MAX_PAGES = 100
 
+const readJson = async (response: HttpResponse): Promise<unknown> =>
+  JSON.parse(await response.text()) as unknown
+
 const describeError = (error: unknown): string =>
   isCliError(error) ? error.problem.detail : (error as Error).message
 
 /** Whether the server can be reached and works, its version and its clock. */
 const checkServer = async (io: Io, to: ServerConnection): Promise<Finding[]> => {
-  let response: Response
+  let response: HttpResponse
   const startedAt = Date.now()
   try {
-    response = await (io.fetch ?? fetch)(`${to.url}/healthz`, {
+    response = await sendRequest(io, `${to.url}/healthz`, {
       headers: requestHeaders({ ...to, key: undefined }),
       redirect: 'error',
       signal: AbortSignal.timeout(REACH_TIMEOUT_MS),
@@ -59,7 +63,7 @@ const checkServer = async (io: Io, to: ServerConnection): Promise<Finding[]> => 
     ]
   }
   const endedAt = Date.now()
-  const health = (await response.json().catch(() => ({}))) as { status?: string; version?: string }
+  const health = (await readJson(response).catch(() => ({}))) as { status?: string; version?: string }
   if (health.status !== 'ok')
     return [
       finding('server', 'problem', `${to.url} does not respond like a wcrm server (${response.status}).`, {
@@ -81,11 +85,11 @@ const checkServer = async (io: Io, to: ServerConnection): Promise<Finding[]> => 
 
 const checkReadiness = async (io: Io, to: ServerConnection): Promise<Finding> => {
   try {
-    const response = await (io.fetch ?? fetch)(`${to.url}/readyz`, {
+    const response = await sendRequest(io, `${to.url}/readyz`, {
       redirect: 'error',
       signal: AbortSignal.timeout(REACH_TIMEOUT_MS),
     })
-    const { status, detail } = (await response.json()) as { status?: string; detail?: string }
+    const { status, detail } = (await readJson(response)) as { status?: string; detail?: string }
     return status === 'ready'
       ? finding('database', 'ok', 'The server is ready.')
       : finding(

@@ -10,6 +10,7 @@ import {
   retryAfterSeconds,
   unreachableError,
 } from './remote.ts'
+import { sendRequest } from './transport.ts'
 
 export type StreamedEvent = Readonly<Record<string, unknown>>
 
@@ -76,7 +77,7 @@ export async function* streamEvents(
     const silence = new AbortController()
     const timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS)
     try {
-      const response = await (io.fetch ?? fetch)(buildStreamUrl(to, { ...input, after }), {
+      const response = await sendRequest(io, buildStreamUrl(to, { ...input, after }), {
         headers: {
           ...requestHeaders(to),
           Accept: 'text/event-stream',

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { Writable } from 'node:stream'
+import type { Send } from './transport.ts'
 
 /**
  * The parts of the process that a command may use; `process` itself fits, and so do the streams of a test.
@@ -11,7 +12,8 @@ export type Io = {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The profile that was named on the command line; `env` has it too. */
   readonly profile?: string
-  readonly fetch?: typeof fetch
+  /** Sends requests instead of the transport of the command line. */
+  readonly fetch?: Send
   /** The output fills a pane: it is drawn as on a terminal, but nobody can be prompted. */
   readonly isPane?: boolean
 }

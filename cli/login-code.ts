@@ -2,6 +2,7 @@ import { loadCredentials } from './credentials.ts'
 import { cliError } from './error.ts'
 import type { Io } from './io.ts'
 import { parseResponse, requestHeaders, unreachableError } from './remote.ts'
+import { type HttpResponse, sendRequest } from './transport.ts'
 
 const TIMEOUT_MS = 30_000
 
@@ -18,9 +19,9 @@ export const printLoginCode = async (
   version: string,
 ): Promise<number> => {
   const { url, key } = await loadCredentials(io.env, givenUrl, (message) => io.stderr.write(message))
-  let response: Response
+  let response: HttpResponse
   try {
-    response = await (io.fetch ?? fetch)(`${url}/oauth/login-codes`, {
+    response = await sendRequest(io, `${url}/oauth/login-codes`, {
       method: 'POST',
       headers: { ...requestHeaders({ url, key, version }), Accept: 'application/json' },
       redirect: 'error',

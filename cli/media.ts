@@ -9,18 +9,19 @@ import {
   type ServerConnection,
   unreachableError,
 } from './remote.ts'
+import { type HttpResponse, sendRequest } from './transport.ts'
 import { nameFile } from './unnamed-file.ts'
 
-type Bytes = { readonly stream: ReadableStream; readonly from: string }
+type Bytes = { readonly stream: AsyncIterable<Uint8Array>; readonly from: string }
 
 const request = async (
   io: Io,
   url: string,
   headers: Record<string, string>,
   redirect: 'manual' | 'follow',
-): Promise<Response> => {
+): Promise<HttpResponse> => {
   try {
-    return await (io.fetch ?? fetch)(url, { headers, redirect })
+    return await sendRequest(io, url, { headers, redirect })
   } catch (error) {
     throw unreachableError(new URL(url).origin, error, undefined)
   }
@@ -31,6 +32,7 @@ const requestBytes = async (io: Io, to: ServerConnection, messageId: string): Pr
   const url = `${to.url}/v1/messages/${encodeURIComponent(messageId)}/media`
   const answer = await request(io, url, { ...requestHeaders(to), Accept: '*/*' }, 'manual')
   const location = answer.headers.get('location')
+  if (location !== null) await answer.text()
   const from = location === null ? url : new URL(location, url).href
   const response =
     location === null ? answer : await request(io, from, { 'User-Agent': `wcrm-cli/${to.version}` }, 'follow')

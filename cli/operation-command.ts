@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import {
   type Answer,
   type AnswerFormat,
@@ -148,7 +147,7 @@ const callCommand = async (
   if (!spec.writes) return await callOperation(io, to, spec.operation, input)
   const rehearse = () => callChange(io, spec, parsed, to, { ...input, dry_run: true }, {})
   const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true ? undefined : rehearse)
-  const idempotencyKey = parsed.idempotencyKey ?? randomUUID()
+  const idempotencyKey = parsed.idempotencyKey ?? (await import('node:crypto')).randomUUID()
   return await withInterruption(idempotencyKey, (signal) =>
     callChange(io, spec, parsed, to, input, { confirm, reason: parsed.reason, idempotencyKey, signal }),
   )

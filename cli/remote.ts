@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type CliError, cliError, type CliProblem, exitCodeForStatus, isCliError } from './error.ts'
 import type { Io } from './io.ts'
+import { type HttpResponse, sendRequest } from './transport.ts'
 
 export type ServerConnection = {
   readonly url: string
@@ -73,8 +74,8 @@ const post = async (
   operation: string,
   input: object,
   headers: CallHeaders,
-): Promise<Response> =>
-  (io.fetch ?? fetch)(`${to.url}/v1/ops/${operation}`, {
+): Promise<HttpResponse> =>
+  sendRequest(io, `${to.url}/v1/ops/${operation}`, {
     method: 'POST',
     headers: {
       ...requestHeaders(to),
@@ -99,7 +100,7 @@ const isConnectionReset = (error: unknown): boolean =>
     (error as { cause?: { code?: string } }).cause?.code ?? '',
   )
 
-const parseProblem = (text: string, response: Response): CliProblem => {
+const parseProblem = (text: string, response: HttpResponse): CliProblem => {
   try {
     const value = JSON.parse(text) as CliProblem
     if (typeof value.code === 'string' && typeof value.detail === 'string') return value
@@ -115,14 +116,14 @@ const parseProblem = (text: string, response: Response): CliProblem => {
   }
 }
 
-const readClock = (headers: Headers): ServerClock | undefined => {
+const readClock = (headers: HttpResponse['headers']): ServerClock | undefined => {
   const zone = headers.get('workspace-time-zone')
   const now = Date.parse(headers.get('workspace-time') ?? '')
   return zone !== null && Number.isFinite(now) ? { zone, now } : undefined
 }
 
 /** Parses a response. Throws an error with the exit code of its status when it is not successful. */
-export const parseResponse = async (response: Response): Promise<ApiResponse> => {
+export const parseResponse = async (response: HttpResponse): Promise<ApiResponse> => {
   const body = await response.text()
   if (response.ok) {
     try {

@@ -6,6 +6,7 @@ import type { Io } from './io.ts'
 import { readManifest } from './manifest.ts'
 import { callOperation, requestHeaders, type ServerConnection } from './remote.ts'
 import { printResult } from './result.ts'
+import { sendRequest } from './transport.ts'
 
 type Whoami = {
   workspace: { id: string; name: string }
@@ -18,12 +19,12 @@ const VERSION_TIMEOUT_MS = 10_000
 /** The version of the server; null when it does not tell. */
 const fetchVersion = async (io: Io, to: ServerConnection): Promise<string | null> => {
   try {
-    const response = await (io.fetch ?? fetch)(`${to.url}/healthz`, {
+    const response = await sendRequest(io, `${to.url}/healthz`, {
       headers: requestHeaders({ ...to, key: undefined }),
       redirect: 'error',
       signal: AbortSignal.timeout(VERSION_TIMEOUT_MS),
     })
-    return ((await response.json()) as { version?: string }).version ?? null
+    return (JSON.parse(await response.text()) as { version?: string }).version ?? null
   } catch {
     return null
   }

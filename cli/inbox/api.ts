@@ -1,6 +1,7 @@
 import { isCliError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { type ApiResponse, type CallHeaders, callOperation, type ServerConnection } from '../remote.ts'
+import { type Send, sendRequest } from '../transport.ts'
 
 /** Calls operations for the inbox. */
 export type Api = (operation: string, input: object, headers?: CallHeaders) => Promise<ApiResponse>
@@ -12,8 +13,8 @@ export const createApi =
     if (!signal || headers?.idempotencyKey !== undefined)
       return callOperation(io, to, operation, input, headers)
     const { stdin, stdout, stderr, env } = io
-    const read: typeof fetch = (url, init) =>
-      (io.fetch ?? fetch)(url, { ...init, signal: AbortSignal.any([init!.signal!, signal]) })
+    const read: Send = (url, init) =>
+      sendRequest(io, url, { ...init, signal: AbortSignal.any([init.signal!, signal]) })
     return callOperation({ stdin, stdout, stderr, env, fetch: read }, to, operation, input, headers)
   }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { signatureHeaders } from '../../catalog/webhooks/sign.ts'
 import type { StreamedEvent } from '../event-stream.ts'
 import type { Io } from '../io.ts'
+import { sendRequest } from '../transport.ts'
 
 export type Target = {
   readonly url: string
@@ -44,8 +45,9 @@ const attempt = async (
   signal: AbortSignal,
 ): Promise<number | string> => {
   const id = String(event['id'])
+  const unread = new AbortController()
   try {
-    const response = await (io.fetch ?? fetch)(target.url, {
+    const response = await sendRequest(io, target.url, {
       method: 'POST',
       body,
       headers: {
@@ -56,10 +58,12 @@ const attempt = async (
         ...signatureHeaders([target.secret], id, Math.floor(Date.now() / 1000), body),
       },
       redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([signal, unread.signal, AbortSignal.timeout(TIMEOUT_MS)]),
     })
-    await response.body?.cancel()
-    return response.status
+    const { status } = response
+    // The answer is its status: nobody reads the body.
+    unread.abort()
+    return status
   } catch (error) {
     const { name, message, cause } = error as Error & { cause?: { code?: string } }
     return name === 'TimeoutError' ? `no answer within ${TIMEOUT_MS / 1000} s` : (cause?.code ?? message)

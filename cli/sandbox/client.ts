@@ -3,6 +3,7 @@ import { type CliError, type CliFieldError, isCliError } from '../error.ts'
 import type { Io } from '../io.ts'
 import { readManifest } from '../manifest.ts'
 import { requestHeaders, parseResponse, unreachableError } from '../remote.ts'
+import { type HttpResponse, sendRequest } from '../transport.ts'
 import type { SandboxClient } from './verbs.ts'
 
 const TIMEOUT_MS = 60_000
@@ -16,9 +17,9 @@ export const createSandboxClient =
       version: readManifest().version,
     }
     const query = method === 'GET' && input ? `?${new URLSearchParams(input as Record<string, string>)}` : ''
-    let response: Response
+    let response: HttpResponse
     try {
-      response = await (io.fetch ?? fetch)(`${to.url}/sandbox/${path}${query}`, {
+      response = await sendRequest(io, `${to.url}/sandbox/${path}${query}`, {
         method,
         redirect: 'error',
         signal: AbortSignal.timeout(TIMEOUT_MS),
