@@ -91,6 +91,8 @@ const moveLeadingFlags = async (words: readonly string[]): Promise<readonly stri
  * unavailable, 9 partly failed.
  */
 export const runCommandLine = async (argv: readonly string[], given: Io): Promise<number> => {
+  // What is typed so far may hold anything, also a key.
+  if (argv[0] === '__complete') return await runLocalCommand('complete', argv.slice(1), given)
   let io = given
   try {
     if (argv.some((word) => API_KEY.test(word))) await refuseApiKey()
@@ -113,5 +115,8 @@ export const main = async (): Promise<void> => {
     if (error.code === 'EPIPE') process.exit(0)
     throw error
   })
-  process.exitCode = await runCommandLine(process.argv.slice(2), process)
+  const argv = process.argv.slice(2)
+  process.exitCode = await runCommandLine(argv, process)
+  // A look-up of an address that takes long cannot be cancelled, and the shell waits for the end.
+  if (argv[0] === '__complete') process.exit()
 }

@@ -279,7 +279,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
       '\nFor example: wcrm completion bash > ~/.local/share/bash-completion/completions/wcrm',
     )
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
-      context.io.stdout.write((await import('./completion.ts')).renderCompletion(context.manifest, shell))
+      context.io.stdout.write((await import('./completion.ts')).renderCompletion(shell))
     })
 }
 

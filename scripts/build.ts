@@ -26,7 +26,7 @@ const buildClient = async (): Promise<void> => {
   const commands = LOCAL_COMMANDS.filter((name) => !SERVER_COMMANDS.includes(name))
   await build({
     absWorkingDir: ROOT,
-    entryPoints: ['main', ...commands].map((name) => `cli/${name}.ts`),
+    entryPoints: ['main', 'complete', ...commands].map((name) => `cli/${name}.ts`),
     outdir: dist,
     // All in one folder: modules find their neighbours by `import.meta.url`.
     chunkNames: '[name]-[hash]',
@@ -47,7 +47,8 @@ const buildClient = async (): Promise<void> => {
     legalComments: 'none',
     logLevel: 'warning',
   })
-  copyFileSync(join(ROOT, 'cli/manifest.json'), join(dist, 'manifest.json'))
+  for (const name of ['manifest.json', 'completions.json'])
+    copyFileSync(join(ROOT, 'cli', name), join(dist, name))
   chmodSync(join(ROOT, 'bin/wcrm.js'), 0o755)
 }
 
@@ -60,7 +61,8 @@ const buildServer = (): void => {
     { cwd: ROOT, stdio: 'inherit' },
   )
   if (status !== 0) throw new Error('tsc failed')
-  copyFileSync(join(ROOT, 'cli/manifest.json'), join(dist, 'cli/manifest.json'))
+  for (const name of ['manifest.json', 'completions.json'])
+    copyFileSync(join(ROOT, 'cli', name), join(dist, 'cli', name))
   copyFileSync(
     join(ROOT, 'storage/embedded/empty-database.zst'),
     join(dist, 'storage/embedded/empty-database.zst'),

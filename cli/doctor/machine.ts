@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { renderCompletion } from '../completion.ts'
+import { renderCompletion, type Shell } from '../completion.ts'
 import type { Env } from '../credentials-file.ts'
 import type { Io } from '../io.ts'
 import { openKeychainEntry } from '../keychain.ts'
-import { readManifest } from '../manifest.ts'
 import { type Finding, finding } from './finding.ts'
 
 /** The oldest Node that runs the client; `engines` of the package. */
@@ -37,8 +36,6 @@ const checkKeychain = async (env: Env): Promise<Finding> => {
   }
 }
 
-type Shell = 'bash' | 'zsh' | 'fish'
-
 /** Where the shells look for completion scripts, those of this person first. */
 const listCompletionFiles = (env: Env): (readonly [Shell, string])[] => {
   const home = env['HOME'] || homedir()
@@ -67,21 +64,19 @@ const readIfThere = (path: string): string | undefined => {
 }
 
 /** Compares the completion scripts that are installed with those of this version; none are no finding. */
-const checkCompletions = (env: Env): Finding[] => {
-  const manifest = readManifest()
-  return listCompletionFiles(env).flatMap(([shell, path]) => {
+const checkCompletions = (env: Env): Finding[] =>
+  listCompletionFiles(env).flatMap(([shell, path]) => {
     const installed = readIfThere(path)
     if (installed === undefined) return []
-    return installed.trimEnd() === renderCompletion(manifest, shell).trimEnd()
+    return installed.trimEnd() === renderCompletion(shell).trimEnd()
       ? [finding('completion', 'ok', `${path} is of this version.`, { about: shell })]
       : [
-          finding('completion', 'warning', `${path} is of another version: it knows other commands.`, {
+          finding('completion', 'warning', `${path} is of another version: it may complete nothing.`, {
             about: shell,
             fix: `Renew it: wcrm completion ${shell} > ${path}`,
           }),
         ]
   })
-}
 
 /** What concerns this machine alone, whatever the server is. */
 export const checkMachine = async ({ env }: Io): Promise<Finding[]> => [
