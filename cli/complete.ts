@@ -20,16 +20,20 @@ const LATER_MS = 5000
 
 /** Asks again, without anybody waiting. */
 const askLater = (words: readonly string[], { env }: Io): void => {
-  if (!isFirstIn(env, LATER_MS)) return
-  const child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, '__complete', LATER], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-    env,
-  })
-  child.on('error', () => {})
-  child.stdin!.on('error', () => {})
-  child.stdin!.end(words.map((word) => `${word}\0`).join(''))
-  child.unref()
+  try {
+    if (!isFirstIn(env, LATER_MS)) return
+    const child = spawn(process.execPath, [...process.execArgv, process.argv[1]!, '__complete', LATER], {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+      env,
+    })
+    child.on('error', () => {})
+    child.stdin!.on('error', () => {})
+    child.stdin!.end(words.map((word) => `${word}\0`).join(''))
+    child.unref()
+  } catch {
+    /* Where no process may be started, the next key press asks again. */
+  }
 }
 
 const complete = (words: readonly string[], io: Io, deadline = DEADLINE_MS): Promise<Candidates> =>
@@ -43,9 +47,9 @@ const complete = (words: readonly string[], io: Io, deadline = DEADLINE_MS): Pro
   })
 
 /**
- * Renders what a shell's script reads: a line that says how, and a line for each candidate, with a tab before what it is
- * about. The first line: `files` or `folders` where the shell completes paths itself, else `words`; `open` where no
- * space follows; and how many characters of the word are before the path.
+ * Renders what a shell's script reads. The first line says how: `files` or `folders` where the shell completes paths
+ * itself, else `words`; `open` where no space follows; and how many characters of the word are before the path. Then a
+ * line for each candidate, with a tab before what it is about.
  */
 const render = ({ paths, open, before, items }: Candidates): string =>
   [
@@ -114,7 +118,9 @@ export const run = async (argv: readonly string[], io: Io): Promise<number> => {
   try {
     const input = (await readStream(io.stdin)).toString('utf8')
     const words = input.split('\0').slice(0, -1)
-    const text = argv[0] === 'bash' ? await completeBash(words, io) : render(await complete(words, io))
+    const deadline = argv[0] === LATER ? performance.now() + LATER_MS : DEADLINE_MS
+    const text =
+      argv[0] === 'bash' ? await completeBash(words, io) : render(await complete(words, io, deadline))
     if (text !== '') io.stdout.write(`${text}\n`)
   } catch {
     /* A key press that completes nothing is better than a message in the line. */

@@ -1,7 +1,7 @@
 export type Shell = 'bash' | 'zsh' | 'fish'
 
-// Each script hands the words to `wcrm __complete`, on standard input: arguments are seen by other users of the machine.
-// What it answers is never evaluated. It is what was typed that runs, where that can run: its commands are completed.
+// Each script hands the words to `wcrm __complete` on standard input: arguments are seen by other users of the machine.
+// What it answers is never evaluated. The program that was typed answers, where it can run.
 
 const bash = `# bash completion for wcrm
 _wcrm() {

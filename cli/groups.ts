@@ -83,3 +83,10 @@ export const exitCodes: readonly (readonly [number, string])[] = [
   [9, 'partly failed: the response was printed'],
   [10, 'a person has to approve the call: the request was printed, nothing was changed'],
 ]
+
+/** The commands that install the scripts of completion, one for each shell. */
+export const completionInstalls: readonly string[] = [
+  'wcrm completion bash > ~/.local/share/bash-completion/completions/wcrm',
+  'wcrm completion zsh > ~/.zfunc/_wcrm',
+  'wcrm completion fish > ~/.config/fish/completions/wcrm.fish',
+]

@@ -1,4 +1,5 @@
 import { redactApiKeys } from '../catalog/redact.ts'
+import { clearNameCaches } from './completion/cache.ts'
 import { removeCredentials, requireHeaderText, resolveLoginUrl, storeCredentials } from './credentials.ts'
 import { cliError, interruptedError, usageError } from './error.ts'
 import { type Io, readStream } from './io.ts'
@@ -87,6 +88,7 @@ export const logout = async (io: Io, givenUrl: string | undefined): Promise<numb
     return 0
   }
   const { name, url, left } = removed
+  clearNameCaches(io.env)
   io.stderr.write(
     `The key of ${url} (profile ${name}) was deleted here. It is still valid: revoke it with ` +
       'wcrm admin keys revoke.\n',

@@ -1,6 +1,6 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { type CliError, usageError } from './error.ts'
-import { exitCodes, commandGroups, localCommands } from './groups.ts'
+import { exitCodes, commandGroups, completionInstalls, localCommands } from './groups.ts'
 import { renderHelpDetails, valuePlaceholder } from './help.ts'
 import { type CollectedHelp, collectHelp, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
@@ -276,7 +276,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .addHelpText(
       'after',
-      '\nFor example: wcrm completion bash > ~/.local/share/bash-completion/completions/wcrm',
+      ['\nInstall it with one of these, and start a new shell:', ...completionInstalls].join('\n  '),
     )
     .action(async (shell: 'bash' | 'zsh' | 'fish') => {
       context.io.stdout.write((await import('./completion.ts')).renderCompletion(shell))

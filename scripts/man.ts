@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { exitCodes, commandGroups, localCommands } from '../cli/groups.ts'
+import { exitCodes, commandGroups, completionInstalls, localCommands } from '../cli/groups.ts'
 import { valuePlaceholder } from '../cli/help.ts'
 import { type CommandSpec, commandName, type Field, type Manifest } from '../cli/manifest.ts'
 
@@ -250,6 +250,17 @@ const mainPage = (manifest: Manifest): string =>
       escapeRoff('$XDG_CONFIG_HOME/wcrm/credentials.json'),
       'The servers of stored logins, and the keys where there is no keychain. Only its owner can read it.',
     ),
+    definitionItem(
+      escapeRoff('$XDG_CACHE_HOME/wcrm/completion/'),
+      'Names that completion asked for, for a day at most; those of each key in a file that only its owner can read.',
+    ),
+    '.SH COMPLETION',
+    'A script that is installed once completes commands, flags and their values, and names of the server, with the',
+    'key in use. Each line installs it for one shell:',
+    '.PP',
+    '.nf',
+    ...completionInstalls.map(escapeRoff),
+    '.fi',
     '.SH EXIT STATUS',
     ...exitCodes.map(([code, about]) =>
       definitionItem(bold(String(code)), escapeRoff(`${about[0]!.toUpperCase()}${about.slice(1)}.`)),

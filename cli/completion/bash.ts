@@ -75,8 +75,8 @@ const scanLine = (line: string): Scan => {
 }
 
 /**
- * Reads a command line as bash does. `tail`: what bash is about to replace, the end of the line; it divides words at `=`,
- * `:` and `@` too, which are none here.
+ * Reads a command line as bash does. `tail`: what bash is about to replace, the end of the line; bash divides words at
+ * `=`, `:` and `@` too.
  */
 export const readBashLine = (line: string, tail: string): BashLine | undefined => {
   if (!line.endsWith(tail)) return undefined

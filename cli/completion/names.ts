@@ -185,8 +185,8 @@ const fetchRows = async (
 }
 
 /**
- * Returns the rows that may have what is typed: of the cache, of the server, or, where it does not answer in time, those
- * that the key saw last. Nothing where the key is missing or refused. Never throws for the network.
+ * Returns the rows that may have what is typed: of the cache, of the server, or, where that does not answer in time,
+ * those that the key saw last. Nothing where the key is missing or refused. Never throws for the network.
  */
 export const listNames = async (
   lookup: Lookup,

@@ -134,6 +134,8 @@ export const nodeOf = (spec: CommandSpec): CommandNode => {
   const fields = spec.fields.filter((field) => !spec.args.includes(field.name))
   const { fields: row, envelope } = spec.output
   const jsonFields = [...row, ...envelope].map(({ name }) => name).filter((name) => name !== 'next_cursor')
+  // The name of an argument that is an id is no flag, but help leaves the common flag out then.
+  const isName = (flag: string): boolean => spec.fields.some(({ names }) => names?.flag === flag)
   const flags: [string, Slot][] = [
     ...(spec.fields.length > 0
       ? [['--input', { about: 'the whole input as a JSON object', kind: 'text', at: true }] as [string, Slot]]
@@ -147,7 +149,7 @@ export const nodeOf = (spec: CommandSpec): CommandNode => {
       ? [['--confirm', { about: 'confirms without a prompt', kind: [spec.confirm] }] as [string, Slot]]
       : []),
     ...(spec.output.list && !isExport ? listSlots(spec) : []),
-    ...(isExport ? [] : answerSlots),
+    ...(isExport ? [] : answerSlots.filter(([flag]) => !isName(flag))),
     ['--utc', { about: 'show times in UTC' }],
     ['--json', { about: 'print the response as JSON', kind: jsonFields, list: true, attached: true }],
     ['--url', urlSlot],

@@ -33,10 +33,10 @@ const prepare: Readonly<Record<ShellName, (setup: Setup) => string>> = {
   bash: ({ folder, file, script }) => {
     writeFileSync(
       join(folder, 'rc.bash'),
-      `PS1='$ '; set +o history; . '${script}'
+      `PS1='ready> '; set +o history; . '${script}'
 bind 'set bell-style none'; bind 'set enable-bracketed-paste off'
 show() { printf '%s\\0' "$READLINE_LINE" >> '${file}'; READLINE_LINE=; }
-bind -x '"\\C-x\\C-d": show'; : > '${file}'
+bind -x '"\\C-x\\C-d": show'
 `,
     )
     return `bash --noprofile --rcfile '${folder}/rc.bash' -i`
@@ -48,9 +48,9 @@ bind -x '"\\C-x\\C-d": show'; : > '${file}'
     writeFileSync(join(functions, '_wcrm'), readFileSync(script))
     writeFileSync(
       join(folder, '.zshrc'),
-      `PS1='$ '; fpath=('${functions}' $fpath); autoload -Uz compinit; compinit -u -d '${folder}/dump'
+      `PS1='ready> '; fpath=('${functions}' $fpath); autoload -Uz compinit; compinit -u -d '${folder}/dump'
 show() { print -rN -- "$BUFFER" >> '${file}'; BUFFER= }
-zle -N show; bindkey '^X^D' show; : > '${file}'
+zle -N show; bindkey '^X^D' show
 `,
     )
     return `env ZDOTDIR='${folder}' zsh -i`
@@ -61,12 +61,12 @@ zle -N show; bindkey '^X^D' show; : > '${file}'
     writeFileSync(join(config, 'completions', 'wcrm.fish'), readFileSync(script))
     writeFileSync(
       join(config, 'config.fish'),
-      `function fish_prompt; echo '$ '; end; set -g fish_greeting
+      `function fish_prompt; echo 'ready> '; end; set -g fish_greeting
 function show; printf '%s\\0' (commandline | string collect) >> '${file}'; commandline ''; end
-bind \\cx\\cd show; echo -n > '${file}'
+bind \\cx\\cd show
 `,
     )
-    return `env XDG_CONFIG_HOME='${folder}' WCRM_CONFIG='' fish -i`
+    return 'fish -i'
   },
 }
 
@@ -92,7 +92,7 @@ export const openShell = async (
   const child = spawn('script', ['-qfec', command, '/dev/null'], {
     cwd: folder,
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { TERM: 'xterm', LC_ALL: 'C.UTF-8', HOME: folder, SHELL: '/bin/sh', ...env },
+    env: { TERM: 'xterm', LC_ALL: 'C.UTF-8', HOME: folder, XDG_CONFIG_HOME: folder, ...env },
   })
   let printed = ''
   child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
@@ -106,7 +106,8 @@ export const openShell = async (
       await sleep(10)
     }
   }
-  await until(() => existsSync(file), 'start')
+  // The prompt is drawn once the shell reads keys itself.
+  await until(() => printed.includes('ready> '), 'start')
   return {
     type: async (text) => {
       const before = lines().length
@@ -116,7 +117,7 @@ export const openShell = async (
     },
     printed: () => printed,
     close: async () => {
-      child.stdin.end('\u0003exit\n')
+      child.stdin.end('exit\n')
       setTimeout(() => child.kill('SIGKILL'), 3000).unref()
       await ended
       rmSync(file, { force: true })
