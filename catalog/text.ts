@@ -43,6 +43,14 @@ export const showHidden = (text: string): string =>
     visible !== undefined ? found : `\\u{${found.codePointAt(0)!.toString(16)}}`,
   )
 
+/** Returns each of those characters that a text has, as `showHidden` writes it, and how often. */
+export const listHidden = (text: string): { shown: string; count: number }[] => {
+  const counts = new Map<string, number>()
+  for (const [found, visible] of text.matchAll(HIDDEN_TEXT))
+    if (visible === undefined) counts.set(found, (counts.get(found) ?? 0) + 1)
+  return [...counts].map(([found, count]) => ({ shown: showHidden(found), count }))
+}
+
 /**
  * What nobody sees by itself: controls, spaces, format characters such as zero-width and bidi ones, tags, and
  * fillers, which Unicode counts as letters or symbols.

@@ -70,6 +70,36 @@ export const createKey = (
     .returning(keyColumns)
     .executeTakeFirstOrThrow()
 
+/** A key that signing in on a page makes lives at most this long. */
+export const SESSION_MINUTES = 15
+
+/**
+ * Stores the key of a sign-in on a page, whose name is in `fields`. It takes the row of an earlier one of the same
+ * person and name that has ended: so there are never more of them than were in use at a time, and what they did keeps
+ * its names. Returns its id.
+ */
+export const createSessionKey = (
+  db: Db,
+  workspaceId: string,
+  hash: Uint8Array,
+  fields: KeyFields & { name: string; expires_at: string },
+  now: string,
+): Promise<string> =>
+  inTransaction(db, async (tx) => {
+    const { rows } = await sql<{ id: string }>`
+      update api_keys set hash = ${hash}, scopes = ${fields.scopes}::text[], api_version = ${fields.api_version},
+        phones = ${fields.phones ?? true}, expires_at = ${fields.expires_at}, created_at = ${now},
+        revoked_at = null, last_used_at = null
+      where workspace_id = ${workspaceId} and id = (
+        select id from api_keys
+        where workspace_id = ${workspaceId} and staff_id = ${fields.staff_id} and name = ${fields.name}
+          and not agent and not test and expires_at <= created_at + ${SESSION_MINUTES}::int * interval '1 minute'
+          and least(revoked_at, expires_at) <= ${now}::timestamptz
+        order by id limit 1 for update skip locked)
+      returning id`.execute(tx)
+    return rows[0]?.id ?? (await createKey(tx, workspaceId, hash, fields, now)).id
+  })
+
 export const listKeys = (db: Db, workspaceId: string): Promise<AdminKeyRow[]> =>
   db.selectFrom('api_keys').select(keyColumns).where('workspace_id', '=', workspaceId).orderBy('id').execute()
 

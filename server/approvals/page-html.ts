@@ -1,13 +1,21 @@
 import type { z } from 'zod'
 import type { findOperation } from '../../catalog/index.ts'
 import type { getApproval } from '../../catalog/approvals.ts'
+import { listHidden, showHidden } from '../../catalog/text.ts'
 import { escapeHtml } from '../http/pages.ts'
 import { isolate, renderErrorBox, renderPage } from '../oauth/pages.ts'
 
 /** The page on which a person decides on a call of an AI agent. It needs no script. */
 
 type Detail = z.infer<(typeof getApproval)['output']>
-type Form = { action: string; token: string; error?: string | undefined }
+/** `text`, `note`: what the person wrote already. */
+type Form = {
+  action: string
+  token: string
+  error?: string | undefined
+  text?: string | undefined
+  note?: string | undefined
+}
 
 /** Asks for a login code; tells nothing of the call. */
 export const renderSignIn = ({ action, token, error }: Form): string =>
@@ -40,21 +48,34 @@ const statusTexts: Record<Detail['status'], string> = {
 }
 
 const renderLines = (lines: readonly string[]): string =>
-  `<div class="box lines">${lines.map((line) => `<p><bdi>${escapeHtml(line)}</bdi></p>`).join('\n')}</div>`
+  `<div class="box lines">${lines.map((line) => `<p><bdi>${escapeHtml(showHidden(line))}</bdi></p>`).join('\n')}</div>`
 
-const renderForm = (detail: Detail, { action, token }: Form): string => {
-  const text = getEditableText(detail)
+/** A field shows a text as it is, so that what nobody sees in it is told below; nothing where there is none. */
+const renderHidden = (text: string): string => {
+  const found = listHidden(text).map(({ shown, count }) =>
+    count === 1 ? shown : `${shown} (${count} times)`,
+  )
+  return found.length === 0
+    ? ''
+    : `<div class="box warn"><p>The text has characters that nobody sees, or that turn its direction:
+<code>${escapeHtml(found.join(', '))}</code></p></div>`
+}
+
+const renderForm = (detail: Detail, { action, token, text: written, note = '' }: Form): string => {
+  const asked = getEditableText(detail)
+  const text = asked === undefined ? undefined : (written ?? asked)
   // A browser drops the first line break of a text field.
   const field =
     text === undefined
       ? ''
       : `<label for="text">Text, which you may change</label>
-<textarea id="text" name="text" rows="6" maxlength="4096">\n${escapeHtml(text)}</textarea>`
+<textarea id="text" name="text" rows="6" maxlength="4096">\n${escapeHtml(text)}</textarea>
+${renderHidden(text)}`
   return `<form method="post" action="${escapeHtml(action)}" autocomplete="off">
 <input type="hidden" name="token" value="${escapeHtml(token)}">
 ${field}
 <label for="note">Note to the agent</label>
-<textarea id="note" name="note" rows="2" maxlength="1000"></textarea>
+<textarea id="note" name="note" rows="2" maxlength="1000">\n${escapeHtml(note)}</textarea>
 <button class="main" name="step" value="approve">Approve</button>
 <button name="step" value="decline">Decline</button>
 </form>`
@@ -89,4 +110,4 @@ ${
 
 /** Says what happened, without a form. */
 export const renderMessage = (title: string, text: string): string =>
-  renderPage(title, `<p>${escapeHtml(text)}</p>`)
+  renderPage(title, `<p>${escapeHtml(showHidden(text))}</p>`)

@@ -2,19 +2,16 @@ import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
 import { currentVersion, findOperation, type Scope } from '../../catalog/index.ts'
 import type { getApproval } from '../../catalog/approvals.ts'
-import { createKey, revokeKey } from '../../storage/admin-keys.ts'
+import { createSessionKey, revokeKey, SESSION_MINUTES } from '../../storage/admin-keys.ts'
 import { findApproval } from '../../storage/approvals.ts'
-import { findKey, findKeyById } from '../../storage/keys.ts'
+import { findKey } from '../../storage/keys.ts'
 import type { LoginCode } from '../../storage/oauth.ts'
 import { createApiKey, hashApiKey, isApiKey } from '../api-keys.ts'
-import { normalizeClientName } from '../audit/entry.ts'
-import { recordControl } from '../audit/record.ts'
 import { toClientNetwork } from '../client-address.ts'
 import type { App } from '../core/app.ts'
 import { perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import type { CallResponse } from '../core/respond.ts'
-import { toActor } from '../core/steps/authenticate.ts'
 import { lookUpLimited } from '../core/steps/throttle.ts'
 import { getClientAddress } from '../http/address.ts'
 import { withBody } from '../http/body.ts'
@@ -22,6 +19,7 @@ import { createRequestId } from '../ids.ts'
 import { createFormToken, isSameToken } from '../oauth/form-token.ts'
 import { redeemLoginCode } from '../oauth/login-codes.ts'
 import { pageHeaders } from '../oauth/pages.ts'
+import { recordSignIn } from '../oauth/record-sign-in.ts'
 import { getEditableText, renderApproval, renderMessage, renderSignIn } from './page-html.ts'
 import { APPROVAL_PAGES, toApprovalUrl } from './page-url.ts'
 
@@ -31,7 +29,7 @@ import { APPROVAL_PAGES, toApprovalUrl } from './page-url.ts'
  */
 
 const COOKIE = 'wcrm_approval'
-const SESSION_MS = 15 * 60_000
+const SESSION_MS = SESSION_MINUTES * 60_000
 const MAX_BODY_BYTES = 128 * 1024
 
 type Detail = z.infer<(typeof getApproval)['output']>
@@ -83,14 +81,33 @@ const call = (
 
 const getDetail = ({ problem }: CallResponse): string => problem?.detail ?? 'wcrm could not answer.'
 
-const showApproval = async (visit: Visit, key: string, error?: string): Promise<Response> => {
+const toLineFeeds = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
+
+const readText = (form: URLSearchParams | undefined, name: 'text' | 'note'): string | undefined => {
+  const given = form?.get(name)
+  return typeof given === 'string' ? toLineFeeds(given) : undefined
+}
+
+/** `written`: what the person wrote into a form that was refused; it is theirs to correct. */
+const showApproval = async (
+  visit: Visit,
+  key: string,
+  error?: string,
+  written?: URLSearchParams,
+): Promise<Response> => {
   const response = await call(visit, key, 'approvals_get')
   // The sign-in has ended meanwhile.
   if (response.status === 401) return showSignIn(visit)
   if (response.status >= 400)
     return page(response.status, renderMessage('This did not work', getDetail(response)))
   const detail = JSON.parse(response.body) as Detail
-  const form = { action: visit.path, token: toToken(visit, key), error }
+  const form = {
+    action: visit.path,
+    token: toToken(visit, key),
+    error,
+    text: readText(written, 'text'),
+    note: readText(written, 'note'),
+  }
   return page(error === undefined ? 200 : 400, renderApproval(detail, findOperation(detail.operation), form))
 }
 
@@ -130,56 +147,39 @@ const signIn = async (visit: Visit, code: string): Promise<Response> => {
     api_version: currentVersion,
     expires_at: login.key_expires_at !== null && login.key_expires_at < end ? login.key_expires_at : end,
   }
-  const { id } = await createKey(app.db, login.workspace_id, hashApiKey(secret), fields, now)
-  await recordSignIn(visit, login.workspace_id, id)
+  const keyId = await createSessionKey(app.db, login.workspace_id, hashApiKey(secret), fields, now)
+  await recordSignIn(app, {
+    workspaceId: login.workspace_id,
+    keyId,
+    userAgent: request.headers.get('user-agent') ?? undefined,
+    name: 'approvals.sign_in',
+    input: { approval_id: visit.id },
+  })
   return new Response(null, {
     status: 303,
     headers: { ...pageHeaders("'self'"), Location: visit.path, 'Set-Cookie': toCookie(visit, secret) },
   })
 }
 
-const recordSignIn = async ({ app, request, id }: Visit, workspaceId: string, keyId: string) => {
-  const row = await findKeyById(app.db, workspaceId, keyId)
-  if (!row) return
-  await recordControl(app, {
-    actor: toActor(row),
-    trace: {
-      door: 'rest',
-      client: normalizeClientName(request.headers.get('user-agent') ?? undefined),
-      requestId: createRequestId(),
-      confirmed: true,
-    },
-    name: 'approvals.sign_in',
-    input: { approval_id: id },
-    target: { type: 'key', id: keyId },
-    outcome: { outcome: 'done' },
-    limited: true,
-  })
-}
-
-const toLineFeeds = (text: string): string => text.replaceAll(/\r\n?/g, '\n')
-
 /** Returns the text if the person changed it: browsers send other line breaks than they were given. */
 const getEdit = (detail: Detail, form: URLSearchParams): string | undefined => {
-  const [asked, given] = [getEditableText(detail), form.get('text')]
-  if (asked === undefined || given === null) return undefined
-  const text = toLineFeeds(given)
-  return text === toLineFeeds(asked) ? undefined : text
+  const [asked, text] = [getEditableText(detail), readText(form, 'text')]
+  return asked === undefined || text === toLineFeeds(asked) ? undefined : text
 }
 
 const decide = async (visit: Visit, key: string, form: URLSearchParams): Promise<Response> => {
   const { app } = visit
-  const note = toLineFeeds(form.get('note') ?? '').trim()
-  const common = note === '' ? {} : { note }
+  const note = readText(form, 'note')?.trim()
+  const common = note ? { note } : {}
   const isApproval = form.get('step') === 'approve'
-  if (!isApproval && form.get('step') !== 'decline') return await showApproval(visit, key, OUT_OF_DATE)
+  if (!isApproval && form.get('step') !== 'decline') return await showApproval(visit, key, OUT_OF_DATE, form)
   const read = await call(visit, key, 'approvals_get')
   if (read.status >= 400) return await showApproval(visit, key)
   const text = getEdit(JSON.parse(read.body) as Detail, form)
   const response = isApproval
     ? await call(visit, key, 'approvals_approve', { ...common, ...(text === undefined ? {} : { text }) })
     : await call(visit, key, 'approvals_decline', common)
-  if (response.status >= 400) return await showApproval(visit, key, getDetail(response))
+  if (response.status >= 400) return await showApproval(visit, key, getDetail(response), form)
   const row = await findKey(app.db, hashApiKey(key), app.now())
   if (row) await revokeKey(app.db, row.workspace_id, row.key_id, app.now())
   const [title, message] = isApproval
@@ -199,13 +199,15 @@ const submit = async (visit: Visit, form: URLSearchParams): Promise<Response> =>
   const { cookie } = visit
   const key = await findSignIn(visit)
   if (cookie === undefined || !isSameToken(form.get('token') ?? '', toToken(visit, cookie)))
-    return key === undefined ? showSignIn(visit, OUT_OF_DATE) : await showApproval(visit, key, OUT_OF_DATE)
+    return key === undefined
+      ? showSignIn(visit, OUT_OF_DATE)
+      : await showApproval(visit, key, OUT_OF_DATE, form)
   return key === undefined ? await signIn(visit, form.get('code') ?? '') : await decide(visit, key, form)
 }
 
 const serve = async (app: App, request: Request): Promise<Response> => {
   const path = new URL(request.url).pathname
-  const id = /^\/(\d{1,19})$/.exec(path.slice(APPROVAL_PAGES.length))?.[1]
+  const id = /^\/([1-9]\d{0,18})$/.exec(path.slice(APPROVAL_PAGES.length))?.[1]
   if (id === undefined || toApprovalUrl(app.config.publicUrl, id) === null)
     return page(404, renderMessage('There is no such page', 'Open the address that the agent gave you.'))
   const visit = { app, request, id, path, cookie: readCookie(request) }

@@ -1,5 +1,8 @@
 import type { Scope } from '../../catalog/operation.ts'
+import { showHidden } from '../../catalog/text.ts'
 import { escapeHtml } from '../http/pages.ts'
+
+const MAX_NAME_CHARACTERS = 255
 
 /** The pages that a person sees. They need no script, and fit a phone. */
 
@@ -73,9 +76,12 @@ export type ShownClient = {
   isLocal: boolean
 }
 
-/** Names are shown as text of one direction: a name must not rearrange the sentence around it. */
+/**
+ * Names are shown as text of one direction, with what nobody sees written out: a name must not rearrange the sentence
+ * around it, nor look like another one.
+ */
 export const isolate = (text: string): string =>
-  `<bdi>${escapeHtml(text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '').slice(0, 100))}</bdi>`
+  `<bdi>${escapeHtml(showHidden(Array.from(text).slice(0, MAX_NAME_CHARACTERS).join('')))}</bdi>`
 
 const renderClient = ({ name, domain, target, isLocal }: ShownClient): string => {
   const called =
@@ -93,7 +99,7 @@ const toTitle = ({ domain, target, isLocal }: ShownClient, article: 'A' | 'a'): 
 
 /** What went wrong with the form before; nothing without an error. */
 export const renderErrorBox = (error: string | undefined): string =>
-  error === undefined ? '' : `<div class="box error" role="alert">${escapeHtml(error)}</div>`
+  error === undefined ? '' : `<div class="box error" role="alert">${escapeHtml(showHidden(error))}</div>`
 
 type FormPage = { client: ShownClient; action: string; token: string; error?: string | undefined }
 

@@ -2,16 +2,13 @@ import { randomBytes } from 'node:crypto'
 import type { Interaction, KoaContext, Provider } from 'oidc-provider'
 import { currentVersion } from '../../catalog/index.ts'
 import type { Scope } from '../../catalog/operation.ts'
-import { findKeyById } from '../../storage/keys.ts'
 import { createGrantKey, extendOauthClient, type LoginCode } from '../../storage/oauth.ts'
 import { hashApiKey } from '../api-keys.ts'
-import { recordControl } from '../audit/record.ts'
 import type { App } from '../core/app.ts'
 import { Problem } from '../core/problem.ts'
-import { toActor } from '../core/steps/authenticate.ts'
 import { lookUpLimited } from '../core/steps/throttle.ts'
-import { createRequestId } from '../ids.ts'
 import { createFormToken, isSameToken } from './form-token.ts'
+import { recordSignIn } from './record-sign-in.ts'
 import { redeemLoginCode } from './login-codes.ts'
 import { OAUTH_PATHS, grantableScopes, toResource } from './metadata.ts'
 import {
@@ -62,7 +59,6 @@ type Step = {
   ctx: KoaContext
   interaction: Interaction
   shown: ShownClient
-  clientName: string | undefined
 }
 
 const getRequestedScopes = ({ interaction }: Step): Scope[] => {
@@ -126,9 +122,22 @@ const logIn = async (step: Step, form: URLSearchParams): Promise<void> => {
   )
 }
 
+/**
+ * Returns the name of the key. It is shown as the product's own text: of what a client that proved no domain calls
+ * itself, letters and digits are taken alone, and only where the answer goes to a program on this device.
+ */
+const toKeyName = ({ domain, target, isLocal, name = '' }: ShownClient): string => {
+  const called = Array.from(name.replaceAll(/[^\p{L}\p{N} ._-]/gu, '').trim())
+    .slice(0, 30)
+    .join('')
+    .trim()
+  const place = domain ?? (isLocal ? target.replace(/:\d+$/, '') : target)
+  return `OAuth: ${place}`.slice(0, 100) + (domain === undefined && isLocal && called ? ` (${called})` : '')
+}
+
 /** Creates the grant, and the API key that acts for it. */
 const approve = async (step: Step, login: LoginCode, scopes: readonly Scope[]): Promise<void> => {
-  const { app, provider, interaction, shown, clientName } = step
+  const { app, provider, ctx, interaction, shown } = step
   const now = app.now()
   const clientId = getText(interaction.params['client_id'])
   const accountId = formatAccount({ workspaceId: login.workspace_id, staffId: login.staff_id })
@@ -151,7 +160,7 @@ const approve = async (step: Step, login: LoginCode, scopes: readonly Scope[]): 
       key: {
         staff_id: login.staff_id,
         scopes: [...scopes],
-        name: `OAuth: ${shown.domain ?? (clientName || shown.target)}`.slice(0, 100),
+        name: toKeyName(shown),
         agent: true,
         phones: false,
         api_version: currentVersion,
@@ -161,36 +170,14 @@ const approve = async (step: Step, login: LoginCode, scopes: readonly Scope[]): 
     now,
   )
   await extendOauthClient(app.db, hashApiKey(clientId), end)
-  await recordConnection(step, { workspaceId: login.workspace_id, keyId, clientId, scopes })
-  await finish(step, { login: { accountId, remember: false }, consent: { grantId } })
-}
-
-/** Writes to the audit trail that a person let a client act for them. */
-const recordConnection = async (
-  { app, ctx }: Step,
-  {
-    workspaceId,
+  await recordSignIn(app, {
+    workspaceId: login.workspace_id,
     keyId,
-    clientId,
-    scopes,
-  }: { workspaceId: string; keyId: string; clientId: string; scopes: readonly Scope[] },
-): Promise<void> => {
-  const row = await findKeyById(app.db, workspaceId, keyId)
-  if (!row) return
-  await recordControl(app, {
-    actor: toActor(row),
-    trace: {
-      door: 'rest',
-      client: ctx.get('user-agent').slice(0, 120) || null,
-      requestId: createRequestId(),
-      confirmed: true,
-    },
+    userAgent: ctx.get('user-agent'),
     name: 'oauth.connect',
     input: { client_id: clientId, scopes },
-    target: { type: 'key', id: keyId },
-    outcome: { outcome: 'done' },
-    limited: true,
   })
+  await finish(step, { login: { accountId, remember: false }, consent: { grantId } })
 }
 
 const consent = async (step: Step, login: LoginCode, form: URLSearchParams): Promise<void> => {
@@ -236,7 +223,7 @@ export const serveSignIn =
       return
     }
     const shown = showClient(client, getText(interaction.params['redirect_uri']))
-    const step = { app, provider, ctx, interaction, shown, clientName: client.clientName }
+    const step = { app, provider, ctx, interaction, shown }
     try {
       if (ctx.method === 'POST') await submit(step, await readForm(ctx))
       else showPage(step)

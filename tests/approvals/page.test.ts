@@ -26,9 +26,9 @@ const visit = (url: string) => {
     return response
   }
   const getToken = (): string => /name="token" value="([^"]+)"/.exec(text)![1]!
-  const submit = async (fields: Record<string, string>) => {
+  const submit = async (fields: Record<string, string>, given: Record<string, string> = {}) => {
     const body = new URLSearchParams({ ...(fields['token'] ? {} : { token: getToken() }), ...fields })
-    const { status, headers } = await load({ method: 'POST', body })
+    const { status, headers } = await load({ method: 'POST', body, headers: given })
     return { status, headers, text }
   }
   return { load, submit, getToken, getText: () => text }
@@ -128,6 +128,61 @@ everyDatabase('The page of an approval', (server) => {
     assert.equal(await scene.countSent(), 0)
   })
 
+  it('writes out what nobody sees, names it beside the text to edit, and keeps what was written', async () => {
+    const scene = await createScene()
+    const { db } = server()
+    const hidden = 'Mi\u{e0041}na\u202e<i>'
+    await db.updateTable('staff').set({ name: hidden }).where('id', '=', scene.manager.staffId).execute()
+    await db.updateTable('api_keys').set({ name: hidden }).where('id', '=', scene.agent.keyId).execute()
+    server().app.keyCache.keys.clear()
+    const { approval_url: url, approval } = await scene.ask('Pay\u200b now\u200b.\u2066')
+    const { browser, page } = await scene.signIn(url)
+    const withoutField = page.text.replace(/<textarea id="text".*?<\/textarea>/s, '')
+    assert.doesNotMatch(withoutField, /[\u{e0041}\u202e\u200b\u2066]/u)
+    assert.equal(page.text.split('<bdi>Mi\\u{e0041}na\\u{202e}&lt;i&gt;</bdi>').length - 1, 2, page.text)
+    assert.match(
+      page.text,
+      /characters that nobody sees.*\n<code>\\u\{200b\} \(2 times\), \\u\{2066\}<\/code>/,
+    )
+    const written = { text: 'Plain\r\ntext.', note: 'Why?' }
+    const refused = await browser.submit({ step: 'approve', token: 'old', ...written })
+    assert.match(refused.text, /out of date/)
+    assert.match(refused.text, />\nPlain\ntext\.<\/textarea>\n+<label for="note".*?>\nWhy\?<\/textarea>/s)
+    assert.doesNotMatch(refused.text, /that nobody sees/)
+    await browser.submit({ step: 'decline' })
+    const later = await scene.signIn(url)
+    assert.match(later.page.text, /Decided by Mi\\u\{e0041\}na/)
+    assert.equal((await scene.person('approvals_get', { approval_id: approval.id })).body.status, 'declined')
+  })
+
+  it('uses the key of an ended sign-in again, which the audit trail goes on naming', async () => {
+    const scene = await createScene()
+    const decide = async (url: string) => (await scene.signIn(url)).browser.submit({ step: 'decline' })
+    for (const text of ['One.', 'Two.']) await decide((await scene.ask(text)).approval_url)
+    const { approval_url: url } = await scene.ask('Three.')
+    const [first, second] = [await scene.signIn(url), await scene.signIn(url)]
+    const listKeys = () =>
+      server()
+        .db.selectFrom('api_keys')
+        .select(['id', 'expires_at', 'revoked_at', 'scopes'])
+        .where('workspace_id', '=', scene.workspace.id)
+        .where('name', '=', 'Approval page')
+        .orderBy('id')
+        .execute()
+    assert.equal((await listKeys()).length, 2, 'two are in use at a time')
+    // Each browser has its own sign-in, and that of an earlier one is over.
+    assert.match((await first.browser.submit({ step: 'decline' })).text, /Declined/)
+    assert.match((await second.browser.submit({ step: 'decline' })).text, /It was declined|is declined/)
+    await decide((await scene.ask('Four.')).approval_url)
+    assert.equal((await listKeys()).length, 2)
+    const { data } = (await scene.person('audit_list', { staff_id: scene.manager.staffId, limit: 50 })).body
+    const signIns = data.filter(({ operation }: any) => operation === 'approvals.sign_in')
+    assert.deepEqual(
+      [signIns.length, new Set(signIns.map(({ actor }: any) => actor.key.name)), signIns[0].client],
+      [5, new Set(['Approval page']), 'node'],
+    )
+  })
+
   it('answers junk with a refusal', async () => {
     const scene = await createScene()
     const { approval_url: url } = await scene.ask('Junk.')
@@ -135,7 +190,8 @@ everyDatabase('The page of an approval', (server) => {
       (await fetch(at, { method, redirect: 'manual', ...init })).status
     assert.equal(await send('HEAD'), 200)
     assert.equal(await send('PUT', { body: 'x' }), 405)
-    assert.equal(await send('DELETE'), 405)
+    for (const method of ['DELETE', 'PROPFIND', 'OPTIONS', 'REPORT'])
+      assert.equal(await send(method), 405, method)
     assert.equal(await send('POST', { body: 'x'.repeat(200_000) }), 413)
     const junk = new Uint8Array([255, 0, 37, 37, 61, 38])
     for (const body of ['', 'token=%ff%00&code=%', '__proto__=1', junk])
@@ -143,8 +199,16 @@ everyDatabase('The page of an approval', (server) => {
     const forged = { Cookie: `wcrm_approval=${'a'.repeat(43)}` }
     assert.equal(await send('POST', { body: 'token=ä&step=approve', headers: forged }), 400)
     const origin = new URL(url).origin
-    for (const path of ['/approvals/x', '/approvals/1/2', '/approvals/', '/approvals/99999999999999999999'])
-      assert.equal(await send('GET', {}, origin + path), 404)
+    for (const path of [
+      '/approvals/x',
+      '/approvals/1/2',
+      '/approvals/',
+      '/approvals/99999999999999999999',
+      '/approvals/00001',
+      '/approvals/0',
+    ])
+      for (const method of ['GET', 'POST', 'PUT'])
+        assert.equal(await send(method, {}, origin + path), 404, `${method} ${path}`)
     const { page } = await scene.signIn(`${origin}/approvals/9999999999999999999`)
     assert.ok([400, 404].includes(page.status), String(page.status))
   })
@@ -198,3 +262,28 @@ everyDatabase('The page of an approval', (server) => {
     })
   }
 })
+
+everyDatabase(
+  'Wrong login codes on the page of an approval',
+  (server) => {
+    it('are throttled by network, whichever approval they are for, and a right one is not tried then', async () => {
+      const scene = await createAgentScene(server())
+      const ask = async (text: string) => (await scene.ask(...scene.reply(text))).body.approval_url as string
+      const code = await makeLoginCode(server(), scene.workspace.id, scene.manager.staffId)
+      const [first, second] = [visit(await ask('One.')), visit(await ask('Two.'))]
+      await first.load()
+      await second.load()
+      const from = (address: string) => ({ 'X-Forwarded-For': address })
+      const guess = { step: 'login', code: 'AAAA-AAAA-AAAA' }
+      for (const browser of [first, second, first])
+        assert.equal((await browser.submit(guess, from('203.0.113.7'))).status, 400)
+      const token = second.getToken()
+      const throttled = await second.submit({ step: 'login', code }, from('203.0.113.7'))
+      assert.deepEqual([throttled.status, throttled.text.includes('Retry')], [429, false])
+      assert.ok(Number(throttled.headers.get('retry-after')) > 0)
+      const elsewhere = await second.submit({ step: 'login', code, token }, from('198.51.100.7'))
+      assert.match(elsewhere.text, /value="approve"/)
+    })
+  },
+  { limitAuthFailures: 3, trustProxy: '127.0.0.1' },
+)

@@ -94,7 +94,7 @@ for (const database of databases)
         .executeTakeFirstOrThrow()
       assert.deepEqual(
         { agent: row.agent, phones: row.phones, policy: row.policy, name: row.name },
-        { agent: true, phones: false, policy: null, name: 'OAuth: SDK client' },
+        { agent: true, phones: false, policy: null, name: 'OAuth: 127.0.0.1 (SDK client)' },
       )
       assert.equal(typeof provider.kept['tokens'].refresh_token, 'string')
     })
