@@ -37,6 +37,7 @@ export type NewApproval = Pick<
   | 'reason'
   | 'asked_for'
   | 'preview'
+  | 'plan'
   | 'view'
   | 'contact_id'
   | 'channel_ids'
@@ -46,7 +47,7 @@ export type NewApproval = Pick<
 
 const columns = sql`
   a.workspace_id, a.id, a.key_id, a.staff_id, a.operation, a.input, a.secrets, a.digest, a.idempotency_key, a.door,
-  a.client, a.request_id, a.reason, a.asked_for, a.preview, a.view, a.contact_id, a.channel_ids, a.status,
+  a.client, a.request_id, a.reason, a.asked_for, a.preview, a.plan, a.view, a.contact_id, a.channel_ids, a.status,
   a.requested_at, a.expires_at, a.decided_at, a.decided_by, a.decided_key_id, a.note, a.edited, a.lease_until,
   a.run_until, a.attempts, a.ended_at, a.outcome_status, a.outcome,
   s.name as staff_name, k.name as key_name, d.name as decided_by_name, c.name as contact_name`
@@ -62,12 +63,12 @@ export const insertApproval = async (tx: Db, row: NewApproval): Promise<string |
   (
     await sql<{ id: string }>`
       insert into approvals (workspace_id, key_id, staff_id, operation, input, secrets, digest, idempotency_key,
-        door, client, request_id, reason, asked_for, preview, view, contact_id, channel_ids, requested_at,
+        door, client, request_id, reason, asked_for, preview, plan, view, contact_id, channel_ids, requested_at,
         expires_at)
       values (${row.workspace_id}, ${row.key_id}, ${row.staff_id}, ${row.operation},
         ${JSON.stringify(row.input)}::text::jsonb, ${row.secrets}, ${row.digest}, ${row.idempotency_key}, ${row.door},
         ${row.client}, ${row.request_id}, ${row.reason}, ${row.asked_for}::text[],
-        ${row.preview === null ? null : JSON.stringify(row.preview)}::text::jsonb,
+        ${row.preview === null ? null : JSON.stringify(row.preview)}::text::jsonb, ${row.plan},
         ${JSON.stringify(row.view)}::text::jsonb, ${row.contact_id}::bigint, ${row.channel_ids}::bigint[],
         ${row.requested_at}, ${row.expires_at})
       on conflict do nothing

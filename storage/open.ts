@@ -39,6 +39,7 @@ import * as attribution from './migrations/0026-attribution.ts'
 import * as oauth from './migrations/0027-oauth.ts'
 import * as conversationFilters from './migrations/0028-conversation-filters.ts'
 import * as unreadConversations from './migrations/0029-unread-conversations.ts'
+import * as approvalPlans from './migrations/0030-approval-plans.ts'
 
 export type Location = { databaseUrl: string } | { dataDir: string }
 
@@ -354,6 +355,7 @@ const migrations = {
   '0027-oauth': oauth,
   '0028-conversation-filters': conversationFilters,
   '0029-unread-conversations': unreadConversations,
+  '0030-approval-plans': approvalPlans,
 }
 
 /** The names of the migrations that make the schema of this version, oldest first. */

@@ -25,6 +25,7 @@ import { computeFingerprint, keyReusedProblem } from '../core/steps/idempotency.
 import { applyPolicy, getApprovalMs, getDecision } from '../core/steps/policy.ts'
 import { type ExecutionResult, toCallAudit, withTransaction } from '../core/write-call.ts'
 import { notifyEvents } from '../events/signal.ts'
+import { SHOW_PLAN } from '../plans/plan.ts'
 import { toStoredView } from '../visibility/replays.ts'
 import { freezeContent, digestTemplate } from './freeze.ts'
 import { toApprovalUrl } from './page-url.ts'
@@ -42,6 +43,8 @@ export type AgentCall = {
   given: boolean
   /** Why, in the words of the agent. */
   reason: string | undefined
+  /** The token of the plan that the call must do. */
+  plan: string | undefined
   /** The person behind the client confirmed it there. */
   isConfirmed: boolean
 }
@@ -147,7 +150,7 @@ const ask = async (app: App, call: AgentCall, asking: Asking): Promise<Execution
   requireStorable(input)
   // Before the rehearsal, which costs more; the count that holds is in the transaction.
   requireAtMost(MAX_PENDING - 1, await countPending(app.db, workspaceId, actor.key.id))
-  const { output } = await rehearse(app, { actor, op, input, trace })
+  const { output } = await rehearse(app, { actor, op, input, trace, plan: call.plan })
   const row = await toNewApproval(app, call, asking, output)
   const id = await withTransaction(app, async (tx) => {
     await lockAsking(tx, workspaceId, actor.key.id)
@@ -224,6 +227,20 @@ const toReason = (text: string | undefined): string | null =>
 const toPreview = (op: Operation, output: Record<string, unknown>): Record<string, unknown> | null =>
   JSON.stringify(output).length > MAX_PREVIEW_CHARACTERS && !digestTemplate(op, output) ? null : output
 
+/**
+ * Returns the plan of the call that is stored. One with what it refers to written out is not the call that was
+ * planned, so it gets a plan of its own.
+ */
+const toStoredPlan = async (
+  app: App,
+  { actor, op, input, trace, plan }: AgentCall,
+  frozen: Record<string, unknown>,
+): Promise<string | null> => {
+  if (plan === undefined || frozen === input) return plan ?? null
+  const planned = await rehearse(app, { actor, op, input: frozen, trace, plan: SHOW_PLAN })
+  return planned.plan?.token ?? null
+}
+
 const toNewApproval = async (
   app: App,
   call: AgentCall,
@@ -248,6 +265,7 @@ const toNewApproval = async (
     reason: toReason(call.reason),
     asked_for: askedFor,
     preview: op.secret ? null : toPreview(op, output),
+    plan: await toStoredPlan(app, call, frozen),
     view: toStoredView(actor),
     ...(await findSubject(app, actor.workspace.id, frozen, output)),
     requested_at: now,

@@ -112,6 +112,7 @@ const withoutName = (template: unknown): Json | undefined => {
 
 /** How records that have a name are found by the id in an input: by the operation that reads or lists them. */
 const records: Readonly<Record<string, { label: string; name: OperationName; list?: true }>> = {
+  contact_id: { label: 'Customer', name: 'crm_get_contact' },
   template_id: { label: 'Template', name: 'messaging_get_template' },
   saved_filter_id: { label: 'Saved filter', name: 'crm_get_saved_filter' },
   short_link_id: { label: 'Short link', name: 'messaging_get_short_link' },
@@ -119,33 +120,62 @@ const records: Readonly<Record<string, { label: string; name: OperationName; lis
   group_id: { label: 'Group', name: 'crm_list_groups', list: true },
   custom_field_id: { label: 'Custom field', name: 'crm_list_custom_fields', list: true },
   quick_message_id: { label: 'Quick message', name: 'messaging_list_quick_messages', list: true },
+  staff_id: { label: 'Staff member', name: 'workspace_list_staff', list: true },
+  team_id: { label: 'Team', name: 'workspace_list_teams', list: true },
+  channel_id: { label: 'Channel', name: 'workspace_channels', list: true },
 }
 
+/** As many records of a list are named; of the others there is the id. */
+const MAX_NAMED = 50
 const MAX_PAGES = 20
 
-const findInList = async (read: Read, name: OperationName, id: unknown): Promise<Json | undefined> => {
-  let cursor: unknown
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const answer = await read(name, { limit: 100, ...(cursor ? { cursor } : {}) })
-    const found = ((answer?.data ?? []) as Json[]).find((row) => row.id === id)
-    cursor = answer?.next_cursor
-    if (found || !cursor) return found
+/** Reads a list of records, once for all that are looked up in it. */
+const createListReader = (read: Read): ((name: OperationName) => Promise<readonly Json[]>) => {
+  const lists = new Map<OperationName, Promise<Json[]>>()
+  const readAll = async (name: OperationName): Promise<Json[]> => {
+    const isPaged = 'cursor' in findOperation(name)!.input.shape
+    const rows: Json[] = []
+    let cursor: unknown
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const answer = await read(name, isPaged ? { limit: 100, ...(cursor ? { cursor } : {}) } : {})
+      rows.push(...((answer?.data ?? []) as Json[]))
+      cursor = answer?.next_cursor
+      if (!cursor) break
+    }
+    return rows
   }
-  return undefined
+  return (name) => {
+    const known = lists.get(name) ?? readAll(name)
+    lists.set(name, known)
+    return known
+  }
 }
 
-const describeRecords = async (read: Read, input: Json): Promise<string[]> => {
+/** The records that an input names, one by one: `[field of the record, id]`. */
+const listReferences = (op: Operation, input: Json): [string, string][] =>
+  Object.entries(input).flatMap(([name, value]) => {
+    if (typeof value === 'string') return name in records && name !== 'contact_id' ? [[name, value]] : []
+    const field =
+      name === 'ids' && op.name === 'messaging_archive_templates' ? 'template_id' : name.replace(/s$/, '')
+    if (!Array.isArray(value) || name === field || !(field in records)) return []
+    return value.slice(0, MAX_NAMED).map((id): [string, string] => [field, String(id)])
+  })
+
+const describeRecords = async (read: Read, op: Operation, input: Json): Promise<string[]> => {
+  const readList = createListReader(read)
   const lines: string[] = []
-  for (const [field, { label, name, list }] of Object.entries(records)) {
-    const id = input[field]
-    if (typeof id !== 'string') continue
-    const record = list ? await findInList(read, name, id) : await read(name, { [field]: id })
+  for (const [field, id] of listReferences(op, input)) {
+    const { label, name, list } = records[field]!
+    const record = list
+      ? (await readList(name)).find((row) => row.id === id)
+      : await read(name, { [field]: id })
     const count = record?.contacts_count
     lines.push(
       ...line(
         label,
         join(
           record?.name ?? record?.title ?? record?.label ?? record?.url,
+          record?.phone,
           record?.language,
           record?.status,
           typeof count === 'number' ? `${count} contacts` : undefined,
@@ -225,7 +255,7 @@ export const summarizeCall = async (
     ...(isSend && !conversation ? line('Channel', input.channel_id) : []),
     ...(isSend
       ? describeMessage(input, output)
-      : [...(await describeRecords(read, input)), ...describeFields(input)]),
+      : [...(await describeRecords(read, op, input)), ...describeFields(input)]),
     ...(output === null ? [] : [describeOutcome(output)]),
   ]
 }

@@ -6,10 +6,12 @@ import type { App } from '../core/app.ts'
 import type { Actor } from '../core/context.ts'
 import { rehearse } from '../core/dry-run.ts'
 import { invalidField, Problem } from '../core/problem.ts'
+import { toActor } from '../core/steps/authenticate.ts'
 import { requireScope } from '../core/steps/entitle.ts'
 import { validate } from '../core/steps/validate.ts'
+import type { WriteCall } from '../core/write-call.ts'
 import { requireSameTemplate } from './freeze.ts'
-import { toRunInput } from './stored-call.ts'
+import { toApprovedCall, toRunInput } from './stored-call.ts'
 import { canSeeApproval, getStatus } from './view.ts'
 
 /**
@@ -43,15 +45,36 @@ export const toEdits = (
   return { [field]: text }
 }
 
-/** Throws 403 while the key that asks is paused: the call would end at once, and never run. */
-const requireKeyActive = async (app: App, { workspace_id, key_id }: ApprovalRow): Promise<void> => {
+/**
+ * Returns who asks; undefined when the key has ended. Throws 403 while it is paused: the call would end at once, and
+ * never run.
+ */
+const requireActiveAsker = async (
+  app: App,
+  { workspace_id, key_id }: ApprovalRow,
+): Promise<Actor | undefined> => {
   const key = await findLiveKeyById(app.db, workspace_id, key_id, app.now())
-  if (!key || key.paused_at === null) return
+  if (!key || key.paused_at === null) return key && toActor(key)
   throw new Problem(
     'forbidden',
     `The key that asks is paused, so the call would not run. On the server: wcrm admin keys resume ${key_id}.`,
     { reason: 'key_paused' },
   )
+}
+
+/** Throws 409 `plan_changed` where the call would not do what it was planned to; the present plan is the asker's. */
+const requireSamePlan = async (app: App, call: WriteCall): Promise<void> => {
+  if (call.plan === undefined) return
+  try {
+    await rehearse(app, call)
+  } catch (error) {
+    if (!(error instanceof Problem) || error.extras.reason !== 'plan_changed') throw error
+    throw new Problem(
+      'conflict',
+      'What the call would do has changed since it was planned. Decline it, and let the agent plan and ask anew.',
+      { reason: 'plan_changed' },
+    )
+  }
 }
 
 /**
@@ -73,7 +96,7 @@ export const checkApprover = async (
   if (getStatus(row, businessTime(app, workspaceId)) !== 'pending') return
   const target = findOperation(row.operation)
   if (!target) return
-  await requireKeyActive(app, row)
+  const asker = await requireActiveAsker(app, row)
   requireScope(actor, target)
   const edits = toEdits(target, row, input['text'] as string | undefined)
   const asked = toRunInput(app, row)
@@ -85,4 +108,5 @@ export const checkApprover = async (
     trace: { door: row.door, client: row.client, requestId: row.request_id, confirmed: true },
   })
   requireSameTemplate(target, row.preview, output)
+  if (asker && !edits) await requireSamePlan(app, toApprovedCall(row, asker, target, asked))
 }

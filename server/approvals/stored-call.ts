@@ -87,6 +87,8 @@ export const toApprovedCall = (row: ApprovalRow, asker: Actor, op: Operation, in
   },
   op,
   input,
+  // An edited call is no longer the one that was planned: the person has seen what it sends.
+  plan: row.edited === null ? (row.plan ?? undefined) : undefined,
   key: toRunKey(row.id),
   trace: { door: row.door, client: row.client, requestId: row.request_id, confirmed: true },
 })

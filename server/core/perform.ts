@@ -227,7 +227,7 @@ const runSteps = async (
   const given = call.idempotencyKey !== undefined
   if (actor.key.agent) {
     const asked = await inTurn(() =>
-      askPerson(app, toAgentCall(call, { actor, op, input, trace, key, given })),
+      askPerson(app, toAgentCall(call, { actor, op, input, trace, key, given, plan })),
     )
     if (asked) return asked
   }

@@ -46,18 +46,20 @@ const describeButton = (
   button: TemplateButton,
   index: number,
   { buttons = [] }: PartValues,
-): TemplatePart => {
+): TemplatePart[] => {
   const value = buttons.find((one) => one.index === index)
-  return {
-    part: `Button ${index + 1} (${button.type})`,
-    text: toText([
-      button.text,
-      button.url && fill(button.url, [value?.text]),
-      value?.coupon_code && `code ${value.coupon_code}`,
-      value?.payload && `payload ${value.payload}`,
-      ...describeRest(button, ['type', 'text', 'url']),
-    ]),
-  }
+  const part = `Button ${index + 1} (${button.type})`
+  const target = toText([
+    button.url && fill(button.url, [value?.text]),
+    value?.coupon_code && `code ${value.coupon_code}`,
+    value?.payload && `payload ${value.payload}`,
+    ...describeRest(button, ['type', 'text', 'url']),
+  ])
+  // Two parts, so that no label can pose as an address.
+  return [
+    { part, text: button.text ?? '' },
+    ...(target === '' ? [] : [{ part: `${part} leads to`, text: target }]),
+  ]
 }
 
 const describeComponent = (component: TemplateComponent, values: PartValues): TemplatePart[] => {
@@ -66,7 +68,7 @@ const describeComponent = (component: TemplateComponent, values: PartValues): Te
     case 'HEADER':
       return [describeHeader(component, values)]
     case 'BUTTONS':
-      return (buttons ?? []).map((button, index) => describeButton(button, index, values))
+      return (buttons ?? []).flatMap((button, index) => describeButton(button, index, values))
     case 'CAROUSEL':
       return (cards ?? []).flatMap((card, index) =>
         describeAll(parseComponents(card.components), values.cards?.[index] ?? {}).map((one) => ({

@@ -34,6 +34,7 @@ export const agentTables = {
     reason: nullable(text()),
     asked_for: textArray(),
     preview: nullable(jsonb()),
+    plan: nullable(text()),
     view: jsonb(),
     contact_id: nullable(bigint()),
     channel_ids: withDefault(bigintArray()),

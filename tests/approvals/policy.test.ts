@@ -200,8 +200,10 @@ everyDatabase('What a person saw is what runs', (server) => {
         'Text: Hello Ada, your order 17 is on its way.',
         'Header: For Ada',
         'Footer: Bean & Co.',
-        'Button 1 (URL): Follow it, https://shop.example/17',
-        'Button 2 (PHONE_NUMBER): Call us, phone_number +15550100',
+        'Button 1 (URL): Follow it',
+        'Button 1 (URL) leads to: https://shop.example/17',
+        'Button 2 (PHONE_NUMBER): Call us',
+        'Button 2 (PHONE_NUMBER) leads to: phone_number +15550100',
       ]
       assert.deepEqual(detail.summary.slice(-parts.length - 2, -2), parts, detail.summary.join('\n'))
       if (!isApproved) await scene.change()

@@ -56,10 +56,14 @@ describe('What a customer gets beside the text', () => {
         'Limited time offer: 2026-10-02T09:30:00Z, limited_time_offer {"text":"Now","has_expiration":true}',
         'Card 1, header (IMAGE): https://img.example/a.png',
         'Card 1, body: Only two',
-        'Card 1, button 1 (URL): Buy, https://a.example/tea',
-        'Button 1 (COPY_CODE): Copy, code 25OFF',
-        'Button 2 (QUICK_REPLY): Stop, payload STOP',
-        'Button 3 (FLOW): flow_id 1',
+        'Card 1, button 1 (URL): Buy',
+        'Card 1, button 1 (URL) leads to: https://a.example/tea',
+        'Button 1 (COPY_CODE): Copy',
+        'Button 1 (COPY_CODE) leads to: code 25OFF',
+        'Button 2 (QUICK_REPLY): Stop',
+        'Button 2 (QUICK_REPLY) leads to: payload STOP',
+        'Button 3 (FLOW): ',
+        'Button 3 (FLOW) leads to: flow_id 1',
       ],
     )
   })
