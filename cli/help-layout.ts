@@ -9,8 +9,8 @@ const DEFAULT_WIDTH = 80
 const MIN_WIDTH_OF_COLUMNS = 60
 const INDENT = 6
 
-/** Stands between the term of an item and what is said about it, until the item is laid out. */
-const SEPARATOR = '\t'
+/** Stands before each line that is said about the term of an item, until the item is laid out. */
+export const LINE_OF_ITEM = '\t'
 
 /** Characters of one cell each. To load string-width takes longer than all else that help does. */
 const ONE_CELL_EACH = /^[\x20-\x7e\t\n…–—→×]*$/
@@ -25,7 +25,7 @@ export const helpWidth = ({ isTTY, columns }: Stream): number =>
 
 /** A line of help with a term and what is said about it, to be laid out. */
 export const helpItem = (term: string, about: string): string =>
-  about === '' ? `  ${term}` : `  ${term}${SEPARATOR}${about}`
+  about === '' ? `  ${term}` : `  ${term}${LINE_OF_ITEM}${about}`
 
 /** Breaks a word that is longer than a line. */
 const breakWord = (word: string, width: number, measure: Measure): string[] => {
@@ -98,10 +98,12 @@ const wrapCommand = (command: string, width: number, measure: Measure): string[]
 }
 
 const layOutItem = (line: string, column: number, width: number, measure: Measure): string[] => {
-  const [term = '', about = ''] = line.split(SEPARATOR)
+  const [term = '', ...about] = line.split(LINE_OF_ITEM)
   const isBeside = width >= MIN_WIDTH_OF_COLUMNS
   const at = isBeside ? column + 2 : INDENT
-  const lines = wrapText(about, width - at, measure).map((each) => ' '.repeat(at) + each)
+  const lines = about
+    .flatMap((text) => wrapText(text, width - at, measure))
+    .map((each) => ' '.repeat(at) + each)
   if (!isBeside || measure(term) > column) return [...layOutLine(term, width, measure), ...lines]
   return [term + lines[0]!.slice(measure(term)), ...lines.slice(1)]
 }
@@ -113,7 +115,8 @@ const layOutLine = (line: string, width: number, measure: Measure): string[] => 
     )
   const indent = /^ */.exec(line)![0]
   // What goes on below begins further right, so that it is not taken for an item of its own.
-  const inner = indent === '' && !line.startsWith('Usage: ') ? '' : `${indent}    `
+  const isItem = (indent !== '' && indent.length < INDENT) || line.startsWith('Usage: ')
+  const inner = isItem ? `${indent}    ` : indent
   const [first = '', ...rest] = wrapText(
     line.trimStart(),
     width - Math.max(indent.length, inner.length),
@@ -125,14 +128,16 @@ const layOutLine = (line: string, width: number, measure: Measure): string[] => 
 const lay = (text: string, width: number, measure: Measure): string => {
   const lines = text.split('\n')
   const terms = lines
-    .filter((line) => line.includes(SEPARATOR))
-    .map((line) => measure(line.split(SEPARATOR)[0]!))
+    .filter((line) => line.includes(LINE_OF_ITEM))
+    .map((line) => measure(line.split(LINE_OF_ITEM)[0]!))
   // A few long terms do not take the room of all descriptions: theirs begin a line below.
   const limit = Math.max(26, Math.floor(width * 0.35))
   const column = Math.max(0, ...terms.filter((size) => size <= limit))
   return lines
     .flatMap((line) =>
-      line.includes(SEPARATOR) ? layOutItem(line, column, width, measure) : layOutLine(line, width, measure),
+      line.includes(LINE_OF_ITEM)
+        ? layOutItem(line, column, width, measure)
+        : layOutLine(line, width, measure),
     )
     .join('\n')
 }

@@ -1,3 +1,4 @@
+import { quoteWord } from './argv.ts'
 import { type CommandSpec, commandName, type Field } from './manifest.ts'
 
 /** Returns the placeholder for a flag's value in help. */
@@ -7,6 +8,39 @@ export const valuePlaceholder = (field: Field): string => {
   if (field.type === 'object' || field.type === 'any') return 'json'
   if (field.type === 'base64') return '@file'
   return field.type === 'string' ? 'text' : field.type
+}
+
+/** Longer descriptions of fields that take JSON are in `wcrm schema`: of filters, the operators of each field. */
+const MAX_ABOUT = 300
+
+const stripBackticks = (text: string): string => text.replaceAll('`', '')
+
+/** JSON with a space after each colon and comma, so that lines can break there. */
+const spacedJson = (value: unknown): string =>
+  JSON.stringify(value, undefined, 1)
+    .replaceAll(/([[{])\n\s*|\n\s*([\]}])/g, '$1$2')
+    .replaceAll(/\n\s*/g, ' ')
+
+/** What help says of a flag that takes JSON, in lines. */
+const describeJson = (spec: CommandSpec, { name, flag, about, json }: Field): string[] => [
+  ...(about.includes(json!.shape) ? [] : [`Shape: ${json!.shape}`]),
+  ...(json!.example === undefined ? [] : [`Example: ${flag} ${quoteWord(spacedJson(json!.example))}`]),
+  `In full: wcrm schema ${commandName(spec)} ${name}`,
+]
+
+/** What help says of a flag, in lines. */
+export const describeField = (spec: CommandSpec, field: Field): string[] => {
+  const about = stripBackticks(field.about)
+  const isShown = field.enum !== undefined && valuePlaceholder(field) === field.enum.join('|')
+  const text = [
+    field.json && about.length > MAX_ABOUT ? `${about.split('. ')[0]}.` : about,
+    field.enum && !isShown ? `One of: ${field.enum.join(', ')}.` : '',
+    field.required ? '(required)' : '',
+    field.default === undefined || /when absent/.test(about)
+      ? ''
+      : `(default: ${JSON.stringify(field.default)})`,
+  ]
+  return [text.filter((part) => part !== '').join(' '), ...(field.json ? describeJson(spec, field) : [])]
 }
 
 const renderRequirements = (spec: CommandSpec): string =>

@@ -22,6 +22,8 @@ export type Field = {
   readonly names?: FieldNames
   /** A list of ids; the number of them in one call. */
   readonly ids?: number
+  /** Of a field that takes JSON: what it looks like, in a line, and a value that it takes. */
+  readonly json?: { readonly shape: string; readonly example?: unknown }
   readonly about: string
 }
 

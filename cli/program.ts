@@ -1,8 +1,8 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
 import { type CliError, usageError } from './error.ts'
 import { exitCodes, commandGroups, completionInstalls, localCommands } from './groups.ts'
-import { renderHelpDetails, valuePlaceholder } from './help.ts'
-import { type CollectedHelp, collectHelp, writeErrorHelp, writeHelp } from './help-layout.ts'
+import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
+import { type CollectedHelp, collectHelp, LINE_OF_ITEM, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
 import { type CommandSpec, commandName, type Field, type Manifest, readManifest } from './manifest.ts'
@@ -21,25 +21,14 @@ const appendValue = (value: string, before: string[] | undefined): string[] => [
 
 const stripBackticks = (text: string): string => text.replaceAll('`', '')
 
-const describeField = (field: Field): string =>
-  [
-    stripBackticks(field.about),
-    field.enum ? `One of: ${field.enum.join(', ')}.` : '',
-    field.required ? '(required)' : '',
-    field.default === undefined ? '' : `(default: ${JSON.stringify(field.default)})`,
-  ]
-    .filter((part) => part !== '')
-    .join(' ')
-
-const addField = (command: Command, field: Field): void => {
+const addField = (command: Command, spec: CommandSpec, field: Field): void => {
+  const about = describeField(spec, field).join(LINE_OF_ITEM)
   if (field.type === 'boolean') {
-    command.addOption(new Option(field.flag, describeField(field)))
+    command.addOption(new Option(field.flag, about))
     command.addOption(new Option(field.flag.replace('--', '--no-')).hideHelp())
     if (field.nullable) command.addOption(new Option(field.flag.replace('--', '--null-')).hideHelp())
   } else {
-    command.addOption(
-      new Option(`${field.flag} <${valuePlaceholder(field)}>`, describeField(field)).argParser(appendValue),
-    )
+    command.addOption(new Option(`${field.flag} <${valuePlaceholder(field)}>`, about).argParser(appendValue))
     if (field.names?.flag)
       command.addOption(
         new Option(`${field.names.flag} <name>`, `as ${field.flag}, by name`).argParser(appendValue),
@@ -186,7 +175,7 @@ const configureCommand = (
   if (spec.word) command.addArgument(new Argument(`[${spec.word.name}]`, spec.word.about))
   const flags = spec.fields.filter((f) => !spec.args.includes(f.name))
   if (flags.length > 0) command.optionsGroup('Fields:')
-  for (const field of flags) addField(command, field)
+  for (const field of flags) addField(command, spec, field)
   addCommonOptions(command, spec)
   command.description(
     [stripBackticks(spec.summary), stripBackticks(spec.about ?? '')].filter((s) => s !== '').join('.\n\n'),

@@ -3,6 +3,7 @@ import type { JsonSchema } from '../catalog/json-schema.ts'
 import type { Operation } from '../catalog/operation.ts'
 import { runCommandTree } from './command-tree.ts'
 import { cliError } from './error.ts'
+import { helpWidth, layOutHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { type CommandSpec, commandName, readManifest } from './manifest.ts'
 import { requireOperation } from './ops.ts'
@@ -45,10 +46,10 @@ const findField = (root: JsonSchema, path: string): JsonSchema => {
   return at
 }
 
-/** The value at a path of an example; undefined where the example has none. */
-const findExample = (example: unknown, path: string): unknown => {
+/** The value at a path of an example, or the example itself; undefined where it has none. */
+const readExample = (example: unknown, path: string | undefined): unknown => {
   let at = example
-  for (const name of path.split('.')) {
+  for (const name of path?.split('.') ?? []) {
     if (Array.isArray(at)) at = at[0]
     at = (at as Record<string, unknown> | undefined)?.[name]
   }
@@ -108,14 +109,25 @@ const renderFields = (schema: JsonSchema, indent: string): string[] => {
   ]
 }
 
-const renderSchema = (
-  spec: CommandSpec,
-  op: Operation,
-  schema: JsonSchema,
-  path: string | undefined,
-): string => {
-  const input = op.examples[0]?.input
-  const example = path === undefined ? input : findExample(input, path)
+/** What is asked for: of an operation what it takes, or what it answers, or a field of it. */
+type Asked = {
+  readonly spec: CommandSpec
+  readonly op: Operation
+  readonly path: string | undefined
+  readonly output: boolean
+}
+
+const findExample = ({ spec, op, path, output }: Asked): unknown => {
+  const given = op.examples
+    .map((example) => readExample(output ? example.output : example.input, path))
+    .find((value) => value !== undefined)
+  return given ?? (output ? undefined : spec.fields.find(({ name }) => name === path)?.json?.example)
+}
+
+/** Renders a schema for the terminal, if there is one; its example stays as it is, so that it can be copied. */
+const renderSchema = async (asked: Asked, schema: JsonSchema, { stdout }: Io): Promise<string> => {
+  const { spec, op, path } = asked
+  const example = findExample(asked)
   const facts = [describeType(schema), ...describeLimits(schema)]
   const head =
     path === undefined
@@ -126,12 +138,16 @@ const renderSchema = (
         ]
       : [`${op.name} ${path}: ${facts.join(', ')}`, String(schema['description'] ?? '').replaceAll('`', '')]
   const fields = renderFields(schema, '  ')
-  return [
+  const text = [
     ...head.filter((line) => line !== ''),
     ...(fields.length > 0 ? ['', ...fields] : path === undefined ? ['', '  It takes no fields.'] : []),
-    ...(example === undefined ? [] : ['', 'Example:', JSON.stringify(example, undefined, 2)]),
+    ...(example === undefined ? [] : ['', 'Example:']),
     '',
   ].join('\n')
+  return (
+    (stdout.isTTY ? await layOutHelp(text, helpWidth(stdout)) : text) +
+    (example === undefined ? '' : `${JSON.stringify(example, undefined, 2)}\n`)
+  )
 }
 
 /** The operation of a name, or of the words of its command; the other word is the path of a field. */
@@ -165,7 +181,9 @@ export const run = (argv: string[], io: Io): Promise<number> =>
         const root = toInlinedJsonSchema(output ? getOutputSchema(op) : getInputSchema(op))
         const schema = path === undefined ? root : findField(root, path)
         io.stdout.write(
-          json ? `${JSON.stringify(schema, undefined, 2)}\n` : renderSchema(spec, op, schema, path),
+          json
+            ? `${JSON.stringify(schema, undefined, 2)}\n`
+            : await renderSchema({ spec, op, path, output: output === true }, schema, io),
         )
       }),
     argv.length > 0 ? argv : ['--'],

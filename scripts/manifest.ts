@@ -3,7 +3,10 @@ import { z } from 'zod'
 import { quoteWord, toArgv } from '../cli/argv.ts'
 import type { CommandSpec, Field, FieldType, Manifest, OutputField } from '../cli/manifest.ts'
 import type { NameLookup } from '../catalog/operation.ts'
+import { toInlinedJsonSchema } from '../catalog/json-schema.ts'
 import { catalog, getInputSchema, type Operation, getOutputSchema, listRoutes } from '../catalog/index.ts'
+
+import { jsonHelp, type ShapeSchema } from './json-shape.ts'
 
 // Generates cli/manifest.json: the catalog as the command line needs it, so that `wcrm --help` does not load
 // zod.
@@ -130,19 +133,22 @@ const findDescription = (schema: Schema, root: Schema): string =>
   schema.description ?? flattenUnion(schema, root).find((s) => s.description)?.description ?? ''
 
 const createFields = (op: Operation): Field[] => {
+  const inlined = toInlinedJsonSchema(getInputSchema(op))['properties'] as Record<string, ShapeSchema>
   const root = jsonSchema(getInputSchema(op), 'input')
   return Object.entries(root.properties ?? {})
     .filter(([name]) => name !== 'dry_run')
     .map(([name, schema]) => {
       const whole = resolveReference(schema, root)
       const fallback = whole.default
+      const type = fieldType(schema, root)
       return {
         name,
         flag: `--${name.replaceAll('_', '-')}`,
-        ...fieldType(schema, root),
+        ...type,
         ...(root.required?.includes(name) ? { required: true as const } : {}),
         ...(fallback === undefined ? {} : { default: fallback }),
         ...fieldHelp(name, schema, root),
+        ...jsonHelp(op, name, type, inlined[name]!),
         about: findDescription(schema, root),
       }
     })

@@ -21,6 +21,7 @@ const CustomHeaders = z
     'Headers to send with each event; replaces the whole set, `{}` removes all. Reserved: ' +
       '`Webhook-*`, `Wc-*`, `Content-*`, `Host`, `User-Agent`, `Idempotency-Key`, `Proxy-*`.',
   )
+  .meta({ examples: [{ 'X-Shop': 'berlin' }] })
 
 const PayloadFormat = z.enum(['envelope', 'data'])
 

@@ -35,7 +35,8 @@ export const sendTestEvent = defineOperation({
     payload: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe('Data of the event; the sample of its type when absent.'),
+      .describe('Data of the event; the sample of its type when absent.')
+      .meta({ examples: [{ contact: { id: '42', name: 'Ada Lovelace' } }] }),
     wait_seconds: z
       .int()
       .min(0)

@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, it } from 'node:test'
+import type { z } from 'zod'
 import stringWidth from 'string-width'
 import { adminGroups, ungroupedAdminVerbs } from '../../cli/admin/program.ts'
 import { localCommands } from '../../cli/groups.ts'
 import { helpItem, helpWidth, layOutHelp } from '../../cli/help-layout.ts'
 import { commandName, readManifest } from '../../cli/manifest.ts'
 import { sandboxVerbs } from '../../cli/sandbox/verbs.ts'
+import { findOperation, type Operation } from '../../catalog/index.ts'
+
+import { valuePlaceholder } from '../../cli/help.ts'
 import { useFakeServer } from './fake-server.ts'
 
 const manifest = readManifest()
@@ -105,5 +109,30 @@ describe('CLI: the layout of help', () => {
       [],
     )
     assert.equal(textOf(laid), textOf(text))
+  })
+})
+
+describe('CLI: flags that take JSON', () => {
+  const jsonFields = manifest.commands.flatMap((spec) =>
+    spec.fields.filter((field) => /json/.test(valuePlaceholder(field))).map((field) => ({ spec, field })),
+  )
+
+  it('their help shows the shape, an example that the operation takes, and where the whole schema is', async () => {
+    assert.ok(jsonFields.length > 15)
+    for (const { spec, field } of jsonFields) {
+      const command = commandName(spec)
+      const { shape, example } = field.json!
+      const input = (findOperation(spec.operation) as Operation).input.shape[field.name] as z.ZodType
+      assert.ok(input.safeParse(example).success, `${command} ${field.name}`)
+      const help = (await readHelp(command)).replaceAll(/\s+/g, ' ')
+      assert.ok(help.includes(shape) && shape.length <= 300, shape)
+      const [, shown = ''] = new RegExp(`Example: ${field.flag} '(.*?)' In full:`).exec(help) ?? []
+      assert.deepEqual(JSON.parse(shown), example, command)
+      const [, words = ''] = / In full: wcrm (schema \S+ \S+ \S+)/.exec(help.slice(help.indexOf(shown))) ?? []
+      const { exit, stdout } = await fake.wcrm(words.split(' '))
+      assert.equal(exit, 0, words)
+      assert.ok(stdout.startsWith(`${spec.operation} ${field.name}: `), stdout)
+      assert.match(stdout, /\nExample:\n[[{]/)
+    }
   })
 })
