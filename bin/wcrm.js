@@ -1,18 +1,26 @@
 #!/usr/bin/env node
 // The launcher. An installed client command runs in the Node that is there, in this process. The server, and every
 // command in a checkout (which runs the sources), run on the Node version that is pinned as a dependency of the
-// server's package. What only the server needs is imported where it is needed: each module costs start-up time.
-import { existsSync, readFileSync } from 'node:fs'
-import * as module from 'node:module'
+// server's package. It is CommonJS (bin/package.json), and so is what it loads first: `import` of a module of Node
+// reads everything that module exports, also what Node itself loads when it is used, such as its second HTTP client.
+'use strict'
+
+const { existsSync, readFileSync } = require('node:fs')
+const nodeModule = require('node:module')
+const { join } = require('node:path')
+const { pathToFileURL } = require('node:url')
 
 const MIN_NODE_VERSION = 26
 const MIN_CLIENT_NODE_VERSION = 22
+/** What Node exits with where a module waits for what never happens. */
+const UNSETTLED_EXIT_CODE = 13
 const SERVER_PACKAGE = '@wcrm/server'
 const SERVER_COMMANDS = ['serve', 'worker', 'admin']
 const FLAGS_WITH_VALUE = ['--url', '--server', '--profile', '-p']
 
 const nodeVersion = Number(process.versions.node.split('.')[0])
-const source = new URL('../cli/main.ts', import.meta.url)
+const root = join(__dirname, '..')
+const source = join(root, 'cli/main.ts')
 const isCheckout = existsSync(source)
 
 /** The words of the command: without the flags that may precede it. */
@@ -35,7 +43,7 @@ const packages = {
 /** Returns the path of the server's package.json beside this package; undefined where only the client is installed. */
 const findServerPackage = () => {
   try {
-    return module.createRequire(import.meta.url).resolve(`${SERVER_PACKAGE}/package.json`)
+    return require.resolve(`${SERVER_PACKAGE}/package.json`)
   } catch {
     return undefined
   }
@@ -48,7 +56,7 @@ const pinnedNode = () => {
   if (!name || !server) return undefined
   try {
     // Resolved to its real folder, where a workspace is linked: the server's dependencies are above it.
-    const manifest = module.createRequire(server).resolve(`${name}/package.json`)
+    const manifest = nodeModule.createRequire(server).resolve(`${name}/package.json`)
     const path = manifest.replace(/package\.json$/, binary)
     return existsSync(path) ? path : undefined
   } catch {
@@ -74,18 +82,12 @@ const memoryOptions =
   memoryProfiles[process.env['WCRM_MEMORY'] ?? ''] ?? memoryProfiles[usesPostgres ? 'large' : 'small']
 
 /** Runs the same command with the pinned Node, and exits with its exit code or signal. */
-const runWith = async (node) => {
-  const { spawn } = await import('node:child_process')
-  const { constants } = await import('node:os')
-  const { fileURLToPath } = await import('node:url')
+const runWith = (node) => {
+  const { spawn } = require('node:child_process')
+  const { constants } = require('node:os')
   const child = spawn(
     node,
-    [
-      ...(serves ? memoryOptions : []),
-      ...process.execArgv,
-      fileURLToPath(import.meta.url),
-      ...process.argv.slice(2),
-    ],
+    [...(serves ? memoryOptions : []), ...process.execArgv, __filename, ...process.argv.slice(2)],
     { stdio: 'inherit' },
   )
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']
@@ -108,12 +110,25 @@ const runWith = async (node) => {
   })
 }
 
-/** Runs the command line of a module in this process. */
-const start = async (main) => {
-  // Node 20 has no compile cache.
-  module.enableCompileCache?.()
-  await (await import(main)).main()
+/** The folder for compiled code; undefined, which is one for temporary files, where this user has no folder. */
+const findCacheFolder = () => {
+  const { XDG_CACHE_HOME, HOME, LOCALAPPDATA } = process.env
+  if (XDG_CACHE_HOME) return join(XDG_CACHE_HOME, 'wcrm/compiled')
+  if (process.platform === 'win32') return LOCALAPPDATA && join(LOCALAPPDATA, 'wcrm/compiled')
+  return HOME && existsSync(HOME) ? join(HOME, '.cache/wcrm/compiled') : undefined
 }
+
+/** Runs the command line of a module in this process. A folder that cannot be written to is no error. */
+const start = async (load) => {
+  // Node 20 has no compile cache.
+  nodeModule.enableCompileCache?.(findCacheFolder())
+  const { main } = await load()
+  // Nothing may wait for what never happens; the command sets its own exit code when it ends.
+  process.exitCode = UNSETTLED_EXIT_CODE
+  await main()
+}
+
+const importModule = (path) => import(pathToFileURL(path).href)
 
 const fail = (text, exitCode) => {
   process.stderr.write(`wcrm: ${text}\n`)
@@ -123,10 +138,10 @@ const fail = (text, exitCode) => {
 const readVersion = (file) => JSON.parse(readFileSync(file, 'utf8')).version
 
 /** Runs a command of the server, or one of a checkout, which needs the pinned version of Node. */
-const startPinned = async (main) => {
+const startPinned = async (path) => {
   if (nodeVersion < MIN_NODE_VERSION) {
     const node = pinnedNode()
-    if (node) return await runWith(node)
+    if (node) return runWith(node)
     return fail(
       `needs Node ${MIN_NODE_VERSION} or newer for this command. This is ${process.versions.node}, ` +
         `and no pinned Node is installed for ${process.platform}-${process.arch}.`,
@@ -145,12 +160,11 @@ const startPinned = async (main) => {
       process.env,
     )
   }
-  await start(main)
+  await start(() => importModule(path))
 }
 
 const startServerCommand = async () => {
-  const { pathToFileURL } = await import('node:url')
-  const version = readVersion(new URL('../package.json', import.meta.url))
+  const version = readVersion(join(root, 'package.json'))
   const install = `npm install --global ${SERVER_PACKAGE}@${version}`
   const server = findServerPackage()
   const name = command === 'sandbox' ? 'sandbox serve' : command
@@ -166,11 +180,16 @@ const startServerCommand = async () => {
       `${SERVER_PACKAGE} ${serverVersion} does not fit wcrm ${version}.\nInstall the same version: ${install}`,
       2,
     )
-  return startPinned(new URL('dist/cli/main.js', pathToFileURL(server)).href)
+  return startPinned(join(server, '../dist/cli/main.js'))
 }
 
-if (isCheckout) await startPinned(source.href)
-else if (isServerCommand) await startServerCommand()
-else if (nodeVersion >= MIN_CLIENT_NODE_VERSION)
-  await start(new URL('../dist/client/main.js', import.meta.url).href)
-else fail(`needs Node ${MIN_CLIENT_NODE_VERSION} or newer. This is ${process.versions.node}.`, 1)
+const run = async () => {
+  if (isCheckout) await startPinned(source)
+  else if (isServerCommand) await startServerCommand()
+  else if (nodeVersion >= MIN_CLIENT_NODE_VERSION)
+    await start(() => require(join(root, 'dist/client/main.cjs')))
+  else fail(`needs Node ${MIN_CLIENT_NODE_VERSION} or newer. This is ${process.versions.node}.`, 1)
+}
+
+// What fails here ends the process, as in any module.
+void run()

@@ -1,5 +1,5 @@
 import { usageError } from './error.ts'
-import type { Io } from './io.ts'
+import { type Io, isInteractive } from './io.ts'
 import type { CommandSpec } from './manifest.ts'
 import type { JsonFlag, ParsedCommand } from './parsed-command.ts'
 import {
@@ -103,7 +103,7 @@ const findRowWriter = (
               .join('')
           : '',
     }
-  const drawn = isDrawnByPages(io, spec) || (io.stdin.isTTY && io.stdout.isTTY)
+  const drawn = isDrawnByPages(io, spec) || isInteractive(io)
   return all && !format.json && !jq && !drawn ? createRowWriter('lines', columns) : undefined
 }
 

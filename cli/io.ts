@@ -18,8 +18,11 @@ export type Io = {
   readonly isPane?: boolean
 }
 
-/** True when stdin and stdout are terminals: a person reads the output and can be prompted. */
-export const isInteractive = (io: Io): boolean => io.stdin.isTTY === true && io.stdout.isTTY === true
+/**
+ * True when stdin and stdout are terminals: a person reads the output and can be prompted. Standard input takes long to
+ * open, so that it is asked last.
+ */
+export const isInteractive = (io: Io): boolean => io.stdout.isTTY === true && io.stdin.isTTY === true
 
 /** True when a person reads the output. */
 export const isDrawn = (io: Io): boolean => io.isPane === true || isInteractive(io)

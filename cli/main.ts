@@ -1,8 +1,4 @@
-import { enableCompileCache } from 'node:module'
 import type { Io } from './io.ts'
-
-// Everything else is loaded by `import()`: static imports would run before the compile cache is enabled.
-enableCompileCache()
 
 type LocalCommand = { run: (argv: string[], io: Io) => Promise<number> }
 

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { build, type BuildOptions, type Plugin } from 'esbuild'
 import { SERVER_COMMANDS } from '../cli/groups.ts'
 import { LOCAL_COMMANDS } from '../cli/main.ts'
 
@@ -20,32 +21,125 @@ const readDependencies = (): string[] =>
     (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { dependencies: object }).dependencies,
   )
 
+/** Modules that most commands load: `main.cjs` holds them, so that a command begins with one file. */
+const USUAL_MODULES = ['program', 'operation-command', 'error', 'command-line', 'credentials'].map((name) =>
+  join(ROOT, `cli/${name}.ts`),
+)
+
+/** The name of a module in the folder of the client, which has no others. */
+const flatName = (path: string): string =>
+  relative(join(ROOT, 'cli'), path).replace(/\.ts$/, '').split(sep).join('-')
+
+/**
+ * Leaves modules that few commands load out of `main.cjs`, which loads them from files of their own, and adds them
+ * to `later`.
+ */
+const loadLater = (later: Set<string>): Plugin => ({
+  name: 'load-later',
+  setup: (esbuild) =>
+    esbuild.onResolve({ filter: /^\..*\.ts$/ }, ({ kind, path, resolveDir }) => {
+      const module = join(resolveDir, path)
+      if (kind !== 'dynamic-import' || USUAL_MODULES.includes(module)) return undefined
+      later.add(module)
+      return { path: `./${flatName(module)}.js`, external: true }
+    }),
+})
+
+/** The source of a module that exports what is used of a module of Node. */
+const renderBuiltin = (path: string): string => {
+  const names = Object.keys(createRequire(import.meta.url)(path) as object).filter((name) =>
+    /^(?!default$)[A-Za-z]\w*$/.test(name),
+  )
+  return [
+    `const loaded = require(${JSON.stringify(path)})`,
+    'const read = (name) => loaded[name]',
+    ...names.map((name) => `const _${name} = /* @__PURE__ */ read('${name}')`),
+    `export { loaded as default, ${names.map((name) => `_${name} as ${name}`).join(', ')} }`,
+  ].join('\n')
+}
+
+/**
+ * Loads modules of Node by `require`, and reads of them what is used: `import` reads everything that they export, and
+ * so loads what Node itself loads when it is used, such as the HTTP client of `fetch` for `node:http`.
+ */
+const requireBuiltins: Plugin = {
+  name: 'require-builtins',
+  setup: (esbuild) => {
+    esbuild.onResolve({ filter: /^node:/ }, ({ kind, path }) =>
+      kind === 'require-call' ? undefined : { path, namespace: kind, sideEffects: false },
+    )
+    esbuild.onLoad({ filter: /^node:/, namespace: 'import-statement' }, ({ path }) => ({
+      contents: renderBuiltin(path),
+    }))
+    esbuild.onLoad({ filter: /^node:/, namespace: 'dynamic-import' }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(path)})`,
+    }))
+  },
+}
+
+/** Commander starts programs for commands that are programs of their own. There are none, and the module is large. */
+const withoutPrograms: Plugin = {
+  name: 'without-programs',
+  setup: (esbuild) => {
+    esbuild.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
+      /[\\/]commander[\\/]/.test(importer) ? { path: 'none', namespace: 'without-programs' } : undefined,
+    )
+    esbuild.onLoad({ filter: /./, namespace: 'without-programs' }, () => ({ contents: 'export default {}' }))
+  },
+}
+
+const clientOptions = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node22',
+  minify: true,
+  keepNames: true,
+  // The development tools of React are for development.
+  external: [...readDependencies(), 'react-devtools-core'],
+  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
+  legalComments: 'none',
+  logLevel: 'warning',
+} satisfies BuildOptions
+
 const buildClient = async (): Promise<void> => {
   const dist = join(ROOT, 'dist/client')
   rmSync(dist, { recursive: true, force: true })
-  const commands = LOCAL_COMMANDS.filter((name) => !SERVER_COMMANDS.includes(name))
+  const later = new Set(
+    ['complete', ...LOCAL_COMMANDS.filter((name) => !SERVER_COMMANDS.includes(name))].map((name) =>
+      join(ROOT, `cli/${name}.ts`),
+    ),
+  )
   await build({
-    absWorkingDir: ROOT,
-    entryPoints: ['main', 'complete', ...commands].map((name) => `cli/${name}.ts`),
+    ...clientOptions,
+    entryPoints: ['cli/main.ts'],
+    outfile: join(dist, 'main.cjs'),
+    format: 'cjs',
+    plugins: [loadLater(later), withoutPrograms, requireBuiltins],
+    define: { ...clientOptions.define, 'import.meta.url': '__moduleUrl' },
+    banner: { js: "const __moduleUrl=require('node:url').pathToFileURL(__filename).href;" },
+  })
+  await build({
+    ...clientOptions,
+    entryPoints: [...later].map((path) => ({ in: path, out: flatName(path) })),
     outdir: dist,
     // All in one folder: modules find their neighbours by `import.meta.url`.
     chunkNames: '[name]-[hash]',
-    bundle: true,
     splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node22',
-    minify: true,
-    keepNames: true,
-    // The development tools of React are for development.
-    external: [...readDependencies(), 'react-devtools-core'],
-    define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
+    plugins: [
+      {
+        name: 'one-main',
+        setup: (esbuild) =>
+          esbuild.onResolve({ filter: /\/main\.ts$/ }, () => ({ path: './main.cjs', external: true })),
+      },
+      withoutPrograms,
+      requireBuiltins,
+    ],
     // Libraries in CommonJS load modules of Node by `require`.
     banner: {
       js: "import{createRequire as __createRequire}from'node:module';const require=__createRequire(import.meta.url);",
     },
-    legalComments: 'none',
-    logLevel: 'warning',
   })
   for (const name of ['manifest.json', 'completions.json'])
     copyFileSync(join(ROOT, 'cli', name), join(dist, name))
