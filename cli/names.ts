@@ -3,12 +3,9 @@ import type { Io } from './io.ts'
 import { type CommandSpec, type Field, type FieldNames } from './manifest.ts'
 import { fetchAllPages } from './pages.ts'
 import { callOperation, type ServerConnection } from './remote.ts'
-import { escapeControlCharacters, formatCell, readPath } from './text.ts'
+import { escapeControlCharacters, foldName, formatCell, readPath } from './text.ts'
 
 type Row = Readonly<Record<string, unknown>>
-
-/** Names are the same when they differ in case, in the form of their characters, or in spaces around them. */
-const foldName = (text: string): string => text.normalize('NFKC').trim().toLowerCase()
 
 const MAX_CANDIDATES = 20
 const MAX_SEARCH = 100

@@ -13,6 +13,9 @@ const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\t': '\\
 export const escapeControlCharacters = (text: string): string =>
   /^[\x20-\x7e]*$/.test(text) ? text : showHidden(text.replace(/[\n\t\r]/g, (c) => SHORT_ESCAPES[c]!))
 
+/** Names are the same when they differ in case, in the form of their characters, or in spaces around them. */
+export const foldName = (text: string): string => text.normalize('NFKC').trim().toLowerCase()
+
 /** True for an object that its name can represent, such as a tag: it has only an id, a name and an emoji. */
 const isNameOnly = (value: unknown): value is { name: unknown; id?: unknown } =>
   isObject(value) &&

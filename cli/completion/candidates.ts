@@ -1,7 +1,7 @@
 import { type Env, readCredentials } from '../credentials-file.ts'
 import { commandGroups } from '../groups.ts'
 import { type CommandSpec, commandName, type Manifest, readManifest } from '../manifest.ts'
-import { escapeControlCharacters } from '../text.ts'
+import { escapeControlCharacters, foldName } from '../text.ts'
 import type { NamedRow } from './cache.ts'
 import { listLocalNodes } from './local.ts'
 import type { Lookup } from './lookups.ts'
@@ -38,12 +38,10 @@ const describe = (text: string): string => {
   return shown.length > MAX_ABOUT ? `${shown.slice(0, MAX_ABOUT - 1).trimEnd()}…` : shown
 }
 
-const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
-
 /** Keeps what begins with what is typed: in this case of letters, else in any. */
 const matching = (items: readonly Candidate[], typed: string): Candidate[] => {
   const exact = items.filter(({ value }) => value.startsWith(typed))
-  return exact.length > 0 ? exact : items.filter(({ value }) => fold(value).startsWith(fold(typed)))
+  return exact.length > 0 ? exact : items.filter(({ value }) => foldName(value).startsWith(foldName(typed)))
 }
 
 const toCandidates = (values: readonly string[]): Candidate[] => values.map((value) => ({ value, about: '' }))
@@ -60,12 +58,12 @@ const isSafeName = (name: string, { slot, before }: Question): boolean =>
 const nameCandidates = (rows: readonly NamedRow[], lookup: Lookup, question: Question): Candidate[] => {
   const counts = new Map<string, number>()
   for (const [, names] of rows)
-    for (const name of new Set(names.map((each) => fold(each.trim()))))
+    for (const name of new Set(names.map((each) => foldName(each))))
       counts.set(name, (counts.get(name) ?? 0) + 1)
   const isId = /^\d+$/.test(question.typed)
   return rows.flatMap(([id, names, about]): Candidate[] => {
     const title = [...names.slice(0, 1), about].filter((part) => part !== '').join(' · ')
-    const own = names.filter((name) => counts.get(fold(name.trim())) === 1 && isSafeName(name, question))
+    const own = names.filter((name) => counts.get(foldName(name)) === 1 && isSafeName(name, question))
     if (lookup.by.length === 0 || isId || own.length === 0) return [{ value: id, about: describe(title) }]
     return own.slice(0, 1).map((value) => ({ value, about: describe(about) }))
   })
