@@ -185,7 +185,12 @@ export const updateCustomField = defineOperation({
     custom_field_id: Id.describe('Custom field id.'),
     label: Label.optional().describe('Label shown to people.'),
     options: Options.optional().describe('The new choices, replacing the old ones.'),
-    visibility: z.enum(visibilities).optional().describe('`manager_only` hides the field from agents.'),
+    visibility: z
+      .enum(visibilities)
+      .optional()
+      .describe(
+        '`manager_only` hides the field from agents. `visible_to_all`: the key of an AI agent asks a person.',
+      ),
   }),
   output: z.object(CustomField.shape),
   errors: ['not_found', 'conflict', 'forbidden'],

@@ -28,7 +28,10 @@ export const updateContact = defineOperation({
       .optional()
       .describe('Email address, at most 255 characters; null or empty clears it.'),
     attributes: Attributes.optional(),
-    dnd: z.boolean().optional().describe('Do-not-disturb.'),
+    dnd: z
+      .boolean()
+      .optional()
+      .describe("Do-not-disturb. `false` undoes an opt-out: an AI agent's key asks a person."),
     starred: z.boolean().optional().describe('Starred.'),
   }),
   output: z.object(Contact.shape),

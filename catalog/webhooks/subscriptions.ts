@@ -35,7 +35,9 @@ export const sendTestEvent = defineOperation({
     payload: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe('Data of the event; the sample of its type when absent.')
+      .describe(
+        'Data of the event; the sample of its type when absent. With it, the key of an AI agent asks a person.',
+      )
       .meta({ examples: [{ contact: { id: '42', name: 'Ada Lovelace' } }] }),
     wait_seconds: z
       .int()

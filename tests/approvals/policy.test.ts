@@ -65,6 +65,44 @@ everyDatabase("The default policy of agents' keys", (server, database) => {
       assert.deepEqual(await loadRows(), rows, `${op.name} of an agent changed rows`)
     })
 
+  it('undoing an opt-out, sending data of its own as an event and showing a field to all are asked', async () => {
+    const scene = await createAgentScene(server())
+    const contact = { contact_id: scene.contactId }
+    await scene.person('crm_update_contact', { ...contact, dnd: true })
+    const field = { key: 'rank', label: 'Rank', type: 'text', visibility: 'manager_only' }
+    const { id } = (await scene.person('crm_create_custom_field', field)).body
+    const hook = { url: 'https://hooks.example.com/in', event_types: ['group.created/1'] }
+    const { endpoint } = (await scene.person('webhooks_create_endpoint', hook)).body
+    const test = { endpoint_id: endpoint.id, event_type_id: 'group.created/1' }
+    const asked = [
+      ['crm_update_contact', { ...contact, dnd: false }],
+      ['crm_update_contact', { ...contact, dnd: false, name: 'Ada B.' }],
+      ['crm_update_custom_field', { custom_field_id: id, visibility: 'visible_to_all' }],
+      ['webhooks_send_test', { ...test, payload: { order: 'refund' } }],
+    ] as const
+    let keys = 0
+    for (const door of doorsOf(server().url, scene.agent.key))
+      for (const [op, input] of asked) {
+        const dryRun = await door.call(op, { ...input, dry_run: true })
+        assert.ok(dryRun.status < 300, `${door.name} ${op}: ${dryRun.text}`)
+        const { status, body, text } = await door.call(op, input, { idempotencyKey: `${op}-${keys++}` })
+        assert.deepEqual(
+          [status, body.approval?.asked_for],
+          [202, ['operation']],
+          `${door.name} ${op}: ${text}`,
+        )
+      }
+    assert.equal((await scene.person('crm_get_contact', contact)).body.dnd, true)
+    // What takes nothing from anybody runs, and so does what a policy allows by its name.
+    assert.equal(
+      (await scene.ask('crm_update_contact', { ...contact, dnd: true, starred: true })).status,
+      200,
+    )
+    await scene.setPolicy({ operations: { crm_update_contact: 'allow' } })
+    const allowed = await scene.ask('crm_update_contact', { ...contact, dnd: false, starred: false })
+    assert.deepEqual([allowed.status, allowed.body.dnd], [200, false])
+  })
+
   it('everything else runs, and what is denied is a 403 even when confirmed', async () => {
     const scene = await createAgentScene(server())
     const note = { conversation_id: scene.id, text: 'Noted.' }

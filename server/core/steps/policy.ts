@@ -15,6 +15,8 @@ import { Problem } from '../problem.ts'
  * nothing for those that have one.
  */
 
+type Input = Record<string, unknown>
+
 /** They decide which data the service sends to which addresses outside, and when it stops. */
 const CHANGES_DESTINATIONS = new Set([
   'webhooks_create_endpoint',
@@ -23,6 +25,17 @@ const CHANGES_DESTINATIONS = new Set([
   'webhooks_enable_endpoint',
   'webhooks_disable_endpoint',
 ])
+
+/**
+ * Changes of one field that are no business of an agent alone: a customer's opt-out undone, data of the agent's own
+ * sent outside as an event of the product, and a field shown to all that was the managers'. By the input alone, so
+ * that nothing tells what is stored.
+ */
+const ASKED_INPUTS: Readonly<Record<string, (input: Input) => boolean>> = {
+  crm_update_contact: ({ dnd }) => dnd === false,
+  webhooks_send_test: ({ payload }) => payload !== undefined,
+  crm_update_custom_field: ({ visibility }) => visibility === 'visible_to_all',
+}
 
 /** Throws 403 while the key is paused, for reads too. */
 export const requireActive = ({ key }: Actor): void => {
@@ -36,10 +49,14 @@ export const requireActive = ({ key }: Actor): void => {
 
 const getPolicy = ({ key }: Actor): KeyPolicy => key.policy ?? defaultPolicy
 
-/** Returns what becomes of a change, bounds aside, and why. */
+/**
+ * Returns what becomes of a change, bounds aside, and why. `input`: of the call; without one, what becomes of most
+ * calls of the operation.
+ */
 export const getDecision = (
   actor: Actor,
   op: Operation,
+  input: Input = {},
 ): { decision: Decision; by: Extract<AskReason, 'verb' | 'operation'> } => {
   // An agent approves nothing; it may withdraw what it asked for.
   if (op.scope === 'approvals:write') return { decision: op.ownByAgents ? 'allow' : 'deny', by: 'operation' }
@@ -47,7 +64,8 @@ export const getDecision = (
   const own = Object.hasOwn(operations, op.name) ? operations[op.name] : undefined
   if (own !== undefined) return { decision: own, by: 'operation' }
   if (op.confirm !== undefined) return { decision: verbs[op.confirm] ?? 'ask', by: 'verb' }
-  return { decision: CHANGES_DESTINATIONS.has(op.name) ? 'ask' : 'allow', by: 'operation' }
+  const isAsked = CHANGES_DESTINATIONS.has(op.name) || ASKED_INPUTS[op.name]?.(input) === true
+  return { decision: isAsked ? 'ask' : 'allow', by: 'operation' }
 }
 
 /** Whether the answer of the person behind an MCP client suffices where a person is asked. */
@@ -80,8 +98,6 @@ const isWindowOpen = (facts: BoundFacts, now: string): boolean =>
     },
     now,
   ).open
-
-type Input = Record<string, unknown>
 
 const toText = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
@@ -157,7 +173,7 @@ export const applyPolicy = async (
   input: Input,
   isConfirmed: boolean,
 ): Promise<AskReason[]> => {
-  const { decision, by } = getDecision(actor, op)
+  const { decision, by } = getDecision(actor, op, input)
   if (decision === 'deny') throw deniedProblem(op)
   if (isConfirmed && mayClientConfirm(actor)) {
     await countSend(app, actor, op, false)
@@ -180,7 +196,7 @@ export const applyPolicyToApproved = async (
   input: Input,
   askedFor: readonly AskReason[],
 ): Promise<void> => {
-  const { decision } = getDecision(actor, op)
+  const { decision } = getDecision(actor, op, input)
   if (decision === 'deny') throw deniedProblem(op)
   const isBounded = decision === 'allow' && !askedFor.includes('verb') && !askedFor.includes('operation')
   const unmet = isBounded ? await listUnmetBounds(app, actor, op, input) : []
@@ -196,7 +212,7 @@ export const applyPolicyToApproved = async (
 
 /** Whether a person would be asked about a call; for dry runs, which count nothing. */
 export const wouldAsk = async (app: App, actor: Actor, op: Operation, input: Input): Promise<boolean> => {
-  const { decision } = getDecision(actor, op)
+  const { decision } = getDecision(actor, op, input)
   return (
     decision === 'ask' || (decision === 'allow' && (await listUnmetBounds(app, actor, op, input)).length > 0)
   )
