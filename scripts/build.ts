@@ -45,10 +45,16 @@ const loadLater = (later: Set<string>): Plugin => ({
     }),
 })
 
-/** The source of a module that exports what is used of a module of Node. */
-const renderBuiltin = (path: string): string => {
-  const names = Object.keys(createRequire(import.meta.url)(path) as object).filter((name) =>
-    /^(?!default$)[A-Za-z]\w*$/.test(name),
+/**
+ * The source of a module that exports what is used of a module of Node; with `isWhole` all of it, as `import()` does,
+ * except what Node loads when it is read.
+ */
+const renderBuiltin = (path: string, isWhole: boolean): string => {
+  const loaded = createRequire(import.meta.url)(path) as object
+  const names = Object.keys(loaded).filter(
+    (name) =>
+      /^(?!default$)[A-Za-z]\w*$/.test(name) &&
+      !(isWhole && Object.getOwnPropertyDescriptor(loaded, name)?.get),
   )
   return [
     `const loaded = require(${JSON.stringify(path)})`,
@@ -69,10 +75,10 @@ const requireBuiltins: Plugin = {
       kind === 'require-call' ? undefined : { path, namespace: kind, sideEffects: false },
     )
     esbuild.onLoad({ filter: /^node:/, namespace: 'import-statement' }, ({ path }) => ({
-      contents: renderBuiltin(path),
+      contents: renderBuiltin(path, false),
     }))
     esbuild.onLoad({ filter: /^node:/, namespace: 'dynamic-import' }, ({ path }) => ({
-      contents: `module.exports = require(${JSON.stringify(path)})`,
+      contents: renderBuiltin(path, true),
     }))
   },
 }
