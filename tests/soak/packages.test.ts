@@ -98,14 +98,24 @@ test('client commands run in each version of Node, in one process', { skip }, as
       if (node.includes('node-26')) allowed.push('--allow-net')
       const wcrm = async (...words: string[]): Promise<string> =>
         (await run(node, [...allowed, client, ...words], { env: { ...config, ...connection(url) } })).stdout
+      const complete = async (...words: string[]): Promise<string> => {
+        const running = run(node, [...allowed, client, '__complete', 'later'], {
+          env: { ...config, ...connection(url), XDG_CACHE_HOME: join(folder, `cache-${calls}`) },
+        })
+        running.child.stdin!.end(['wcrm', ...words].map((word) => `${word}\0`).join(''))
+        return (await running).stdout
+      }
       assert.match(await wcrm('--help'), /^Usage: wcrm <group>/)
       assert.match(await wcrm('contacts', 'search', '--help'), /^Usage: wcrm contacts search/)
       const page = '{"data":[{"id":7,"name":"cli"}],"next_cursor":null}\n'
       assert.equal(await wcrm('groups', 'list', '--json=id,name'), page)
+      assert.equal(await wcrm('api', 'GET', '/v1/groups'), page.trimEnd())
+      assert.equal(await complete('groups', 'delete', ''), 'words closed 0\ncli\n')
+      assert.match(await complete('admin', 'keys', 'cr'), /\ncreate\t/)
       for (const name of ['inbox', 'mcp', 'sandbox', 'status', 'profiles', 'switch'])
         assert.match(await wcrm(name, '--help'), /^Usage: wcrm/, `${name} on ${node}`)
     }
-    assert.equal(calls, nodes.length)
+    assert.equal(calls, nodes.length * 3)
   } finally {
     server.close()
   }
