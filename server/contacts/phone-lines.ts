@@ -141,8 +141,12 @@ export const modernize = (digits: string): string => {
  */
 export type PhoneLine = { phone: string; key: string }
 
+/** Matches every form of every rule: most numbers have none, which one test tells. */
+const anyForm = new RegExp(lineRules.flatMap(({ old, current }) => [old.source, current.source]).join('|'))
+
 /** Returns the line of a number in any of its spellings. */
 export const toPhoneLine = (digits: string): PhoneLine => {
+  if (!anyForm.test(digits)) return { phone: digits, key: digits }
   const rule = lineRules.find(({ old }) => old.test(digits))
   if (!rule) return { phone: digits, key: digits }
   const key = digits.replace(rule.old, rule.toCurrent)
@@ -151,6 +155,7 @@ export const toPhoneLine = (digits: string): PhoneLine => {
 
 /** Returns all spellings of a line, the present one first. */
 export const listSpellings = (digits: string): string[] => {
+  if (!anyForm.test(digits)) return [digits]
   const { key } = toPhoneLine(digits)
   return [
     key,

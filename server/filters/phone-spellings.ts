@@ -8,7 +8,8 @@ const isWholeTest = (test: TextTest): test is TextTest & WordTest =>
 export const matchSpellings = (test: TextTest): TextTest => {
   if (!isWholeTest(test)) return test
   const given = 'values' in test ? test.values : [test.value]
-  if (given.every((value) => listSpellings(value).length === 1)) return test
-  const values = [...new Set(given.flatMap((value) => [value, ...listSpellings(value)]))]
+  const spellings = given.map(listSpellings)
+  if (spellings.every(({ length }) => length === 1)) return test
+  const values = [...new Set(given.flatMap((value, n) => [value, ...spellings[n]!]))]
   return { op: test.op === 'eq' || test.op === 'in' ? 'in' : 'notIn', values }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { getCountries, getExampleNumber } from 'libphonenumber-js'
+import { getCountries, getExampleNumber, parsePhoneNumberFromString } from 'libphonenumber-js'
 import examples from 'libphonenumber-js/examples.mobile.json'
 import { parsePhone } from '../../server/contacts/phone.ts'
 import { maskPhone } from '../../server/visibility/numbers.ts'
@@ -65,6 +65,21 @@ describe('Phone numbers', () => {
       }),
       { numRuns: 500 },
     )
+  })
+
+  it('numbers of country code 1 that are not parsed are those that the parser returns unchanged', () => {
+    for (let area = 200; area < 1000; area++)
+      for (const rest of ['0000000', '1234567', '5550100', '9999999']) {
+        const number = `+1${area}${rest}`
+        const parsed = parsePhoneNumberFromString(number, { extract: false })
+        assert.ok(parsed?.isPossible() && parsed.number === number, number)
+        assert.equal(parseDigits(number), number.slice(1))
+        assert.equal(parseDigits(number.slice(1)), number.slice(1))
+      }
+    for (const text of ['+11234567890', '+1234567890', '+123456789012']) {
+      const parsed = parsePhoneNumberFromString(text, { extract: false })
+      assert.equal('digits' in parsePhone(text), parsed?.isPossible() === true, text)
+    }
   })
 
   it('the usual international spelling of each country is parsed', () => {
