@@ -1,11 +1,13 @@
 import { usageError } from './error.ts'
-import type { CommandSpec } from './manifest.ts'
+import type { CommandEntry, CommandSpec } from './manifest.ts'
 import type { JsonFlag } from './parsed-command.ts'
 
 /** A command line from which what commander cannot parse was removed or rewritten. */
 export type CommandLine = {
   readonly words: string[]
   readonly json: JsonFlag
+  /** The group of operations that is asked for, where there is one of this name, and the command. */
+  readonly group: string | undefined
   readonly spec: CommandSpec | undefined
 }
 
@@ -60,11 +62,12 @@ const rewriteBooleanFlags = (words: readonly string[], spec: CommandSpec): strin
   })
 }
 
-export const parseCommandLine = (argv: readonly string[], commands: readonly CommandSpec[]): CommandLine => {
+export const parseCommandLine = (argv: readonly string[], commands: readonly CommandEntry[]): CommandLine => {
   const { words, json } = extractJsonFlag(argv)
   const at = findGroupIndex(words) + (words[findGroupIndex(words)] === 'help' ? 1 : 0)
-  const spec = commands.find((c) => c.group === words[at] && (c.verb === '' || c.verb === words[at + 1]))
-  return { words, json, spec }
+  const ofGroup = commands.filter(({ group }) => group === words[at])
+  const command = ofGroup.find(({ verb }) => verb === '' || verb === words[at + 1])
+  return { words, json, group: ofGroup[0]?.group, spec: command?.read() }
 }
 
 /** Returns the words for commander. Throws a usage error for a boolean flag with another value. */

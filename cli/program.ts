@@ -5,13 +5,13 @@ import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
 import { type CollectedHelp, collectHelp, LINE_OF_ITEM, writeErrorHelp, writeHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
 import { type CommandLine, parseCommandLine, findGroupIndex, commanderWords } from './command-line.ts'
-import { type CommandSpec, commandName, type Field, type Manifest, readManifest } from './manifest.ts'
+import { type CommandIndex, type CommandSpec, commandName, type Field, readCommandIndex } from './manifest.ts'
 import { addPlanCommands } from './plan/commands.ts'
 import type { ParsedCommand } from './parsed-command.ts'
 
 type ProgramContext = {
   readonly io: Io
-  readonly manifest: Manifest
+  readonly index: CommandIndex
   readonly line: CommandLine
   exitCode: number
   texts: CollectedHelp
@@ -188,23 +188,27 @@ const configureCommand = (
       spec,
       toParsedCommand(program, command, spec),
       context.line.json,
-      context.manifest.version,
+      context.index.version,
     )
   })
 }
 
-/** Adds verbs only to the group on the command line, and flags only to its verb: this makes startup fast. */
+/**
+ * Adds a group: with its verbs where it is on the command line, or with the verb that is there, which alone has flags.
+ * Each command that is added takes time at every start.
+ */
 const addGroup = (context: ProgramContext, program: Command, name: string, summary: string): void => {
-  const specs = context.manifest.commands.filter((c) => c.group === name)
-  if (specs.length === 0) return
+  const { index, line } = context
+  const entries = index.entries.filter((entry) => entry.group === name)
+  if (entries.length === 0) return
   const group = program.command(name).summary(summary).description(`${summary}.`).helpCommand(false)
-  if (!context.line.words.includes(name)) return
-  const single = specs.find((c) => c.verb === '')
-  if (single) return configureCommand(context, program, group, single)
+  if (line.group !== name) return
+  if (line.spec?.verb === '') return configureCommand(context, program, group, line.spec)
   group.usage('<verb> [arguments] [flags]')
-  for (const spec of specs) {
-    const command = group.command(spec.verb).summary(stripBackticks(spec.summary))
-    if (spec === context.line.spec) configureCommand(context, program, command, spec)
+  for (const { verb, summary: about } of entries) {
+    if (line.spec && line.spec.verb !== verb) continue
+    const command = group.command(verb).summary(stripBackticks(about))
+    if (line.spec) configureCommand(context, program, command, line.spec)
   }
 }
 
@@ -230,7 +234,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
       const flags = { json: context.line.json.on, withToken: options.withToken === true }
       context.exitCode = await (
         await import('./login.ts')
-      ).login(context.io, options.url ?? globalUrl(), flags, context.manifest.version)
+      ).login(context.io, options.url ?? globalUrl(), flags, context.index.version)
     })
   find('logout')
     .option(url, 'base URL of the server')
@@ -247,7 +251,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
     .action(async (options: { url?: string }) => {
       context.exitCode = await (
         await import('./login-code.ts')
-      ).printLoginCode(context.io, options.url ?? globalUrl(), context.line.json.on, context.manifest.version)
+      ).printLoginCode(context.io, options.url ?? globalUrl(), context.line.json.on, context.index.version)
     })
   find('doctor')
     .option(url, 'base URL of the server (also WCRM_URL)')
@@ -259,7 +263,7 @@ const addLocalCommands = (context: ProgramContext, program: Command): void => {
     .action(async (options: { url?: string }) => {
       context.exitCode = await (
         await import('./doctor.ts')
-      ).doctor(context.io, options.url ?? globalUrl(), context.line.json.on, context.manifest.version)
+      ).doctor(context.io, options.url ?? globalUrl(), context.line.json.on, context.index.version)
     })
   find('completion')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
@@ -281,7 +285,7 @@ const buildProgram = (context: ProgramContext): Command => {
   const program = new Command('wcrm')
     .description('Contacts, tags, groups and custom fields of a workspace, on the command line.')
     .usage('<group> <verb> [arguments] [flags]')
-    .version(context.manifest.version, '--version')
+    .version(context.index.version, '--version')
     .helpCommand(false)
     .enablePositionalOptions()
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
@@ -289,11 +293,15 @@ const buildProgram = (context: ProgramContext): Command => {
     .option('-p, --profile <name>', 'the stored key to use (also WCRM_PROFILE); see wcrm profiles')
     .option('--json', 'print JSON: the response, or the problem')
     .addHelpText('after', footer)
+  const { group: asked, words } = context.line
+  // Flags before the group may ask for the help of all commands.
+  const group = findGroupIndex(words) === 0 ? asked : undefined
   for (const { heading, commands } of commandGroups) {
     program.commandsGroup(`${heading}:`)
-    for (const [name, summary] of Object.entries(commands)) addGroup(context, program, name, summary)
+    for (const [name, summary] of Object.entries(commands))
+      if (group === undefined || group === name) addGroup(context, program, name, summary)
   }
-  addLocalCommands(context, program)
+  if (group === undefined) addLocalCommands(context, program)
   const isBoolean = (flag: string): boolean =>
     context.line.spec?.fields.some((f) => f.type === 'boolean' && f.flag === flag) === true
   context.texts = collectHelp(program, {
@@ -314,7 +322,7 @@ const toUsageError = (context: ProgramContext, error: CommanderError): CliError 
   const group = context.line.words[findGroupIndex(context.line.words)] ?? ''
   const known = context.line.spec
     ? commandName(context.line.spec)
-    : context.manifest.commands.some((c) => c.group === group) || group in localCommands
+    : context.line.group === group || group in localCommands
       ? group
       : ''
   return Object.assign(usageError(text || error.message), {
@@ -324,9 +332,9 @@ const toUsageError = (context: ProgramContext, error: CommanderError): CliError 
 
 /** Runs a command of the manifest, or a local one. Returns the exit code and never throws. */
 export const runProgram = async (argv: readonly string[], io: Io): Promise<number> => {
-  const manifest = readManifest()
-  const line = parseCommandLine(argv, manifest.commands)
-  const context: ProgramContext = { io, manifest, line, exitCode: 0, texts: { out: '', error: '' } }
+  const index = readCommandIndex()
+  const line = parseCommandLine(argv, index.entries)
+  const context: ProgramContext = { io, index, line, exitCode: 0, texts: { out: '', error: '' } }
   try {
     const words = commanderWords(line)
     await buildProgram(context).parseAsync(

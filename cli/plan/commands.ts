@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 import type { CommandLine } from '../command-line.ts'
 import type { Io } from '../io.ts'
-import type { Manifest } from '../manifest.ts'
+import type { CommandIndex } from '../manifest.ts'
 
 type PlanContext = {
   readonly io: Io
-  readonly manifest: Manifest
+  readonly index: Pick<CommandIndex, 'version'>
   readonly line: CommandLine
   exitCode: number
 }
@@ -16,7 +16,7 @@ export const addPlanCommands = (
   find: (name: string) => Command,
   globalUrl: () => string | undefined,
 ): void => {
-  const { io, manifest, line } = context
+  const { io, index, line } = context
   find('diff')
     .argument('<file>', 'a plan, as --plan FILE of a command writes it')
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
@@ -28,7 +28,7 @@ export const addPlanCommands = (
       ).showPlan(io, file, {
         json: line.json.on,
         url: options.url ?? globalUrl(),
-        version: manifest.version,
+        version: index.version,
       })
     })
   find('apply')
@@ -62,7 +62,7 @@ export const addPlanCommands = (
           reason: options.reason,
           retries: parseRetries(options.retry),
           url: options.url ?? globalUrl(),
-          version: manifest.version,
+          version: index.version,
         })
       },
     )

@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { toArgv } from '../../cli/argv.ts'
-import { commandName, readManifest } from '../../cli/manifest.ts'
+import { commandName, readCommandIndex, readManifest } from '../../cli/manifest.ts'
 import { renderManPages } from '../../scripts/man.ts'
 import { renderManifest } from '../../scripts/manifest.ts'
 import { useFakeServer } from './fake-server.ts'
@@ -32,6 +32,15 @@ describe('CLI: generated files', () => {
         op.name,
       )
     assert.equal(new Set(manifest.commands.map(commandName)).size, manifest.commands.length)
+  })
+
+  it('the index has all commands as they are in the manifest', () => {
+    const { version, entries } = readCommandIndex()
+    assert.deepEqual({ version, commands: entries.map(({ read }) => read()) }, manifest)
+    assert.deepEqual(
+      entries.map(({ group, verb, summary }) => [group, verb, summary]),
+      manifest.commands.map(({ group, verb, summary }) => [group, verb, summary]),
+    )
   })
 })
 

@@ -85,6 +85,17 @@ describe('CLI: the layout of help', () => {
     assert.equal(helpWidth({ isTTY: true, columns: 0 }), 80)
   })
 
+  it('what is before or after a group does not hide other commands', async () => {
+    const all = await readHelp('')
+    for (const words of ['--help groups list', '-h groups', '--json --help'])
+      assert.equal((await fake.wcrm(words.split(' '))).stdout, all, words)
+    const verbs = await readHelp('groups')
+    for (const words of ['help groups', '--json groups --help', 'groups --help list'])
+      assert.equal((await fake.wcrm(words.split(' '))).stdout, verbs, words)
+    assert.match((await fake.wcrm(['groups', 'lst'])).stderr, /Did you mean list\?/)
+    assert.match((await fake.wcrm(['grups', 'list'])).stderr, /Did you mean groups\?/)
+  })
+
   it('a group without a verb prints its help as wide as the terminal of standard error', async () => {
     const { stderr } = await fake.wcrm(['contacts'], { terminal: { columns: 50, rows: 24 } })
     assert.deepEqual(tooLong(stderr, 50), [])
