@@ -186,11 +186,13 @@ export const listApprovals = defineOperation({
   view: [
     { path: 'id' },
     { path: 'status' },
-    { path: 'operation' },
-    { path: 'contact.name', title: 'Customer' },
-    { path: 'asked_by.staff.name', title: 'For' },
-    { path: 'requested_at', title: 'Asked' },
+    { path: 'operation', whole: true },
+    { path: 'contact.name', title: 'customer' },
+    { path: 'requested_at', title: 'asked' },
+    { path: 'asked_by.key.name', title: 'by', else: 'asked_by.staff.name' },
     { path: 'reason', wrap: true },
+    { path: 'expires_at', title: 'expires' },
+    { path: 'decided_by.name', title: 'decided' },
   ],
   scope: 'mcp:read',
   input: z.object({

@@ -98,10 +98,10 @@ export const listCustomFields = defineOperation({
     { path: 'key' },
     { path: 'label' },
     { path: 'type' },
-    { path: 'options' },
+    { path: 'options.label', title: 'options', wrap: true },
     { path: 'visibility' },
-    { path: 'read_only' },
-    { path: 'in_use' },
+    { path: 'read_only', words: { true: 'yes', false: '' } },
+    { path: 'in_use', words: { true: 'yes', false: '' } },
   ],
   names: { fields: { custom_field_id: 'custom-field' }, by: ['key', 'label'] },
   input: z.object({

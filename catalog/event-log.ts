@@ -35,7 +35,15 @@ export const listEvents = defineOperation({
     "Events of channels that the key's owner may not see are left out, and so are the names of " +
     'manager-only fields in `changes` for agents.',
   scope: 'mcp:read',
-  view: [{ path: 'id' }, { path: 'type' }, { path: 'occurred_at', title: 'at' }],
+  view: [
+    { path: 'id' },
+    { path: 'type', whole: true },
+    { path: 'occurred_at', title: 'at' },
+    { path: 'data.contact.id', title: 'contact', else: 'data.contact_id' },
+    { path: 'data.conversation.id', title: 'conversation' },
+    { path: 'data.contact.name', title: 'name' },
+    { path: 'data.message.text', title: 'text', wrap: true },
+  ],
   input: z.object({
     after: z
       .string()

@@ -69,10 +69,22 @@ type CheckedRoutes<R extends readonly unknown[], F extends string> = {
 }
 
 /**
- * A column of a list on a terminal. `path` names a field of the row; a dot goes into a nested one. `wrap`: a long
- * text takes several lines instead of being cut.
+ * A column of a list on a terminal. `path` names a field of the row; a dot goes into a nested one.
  */
-export type TableColumn = { readonly path: string; readonly title?: string; readonly wrap?: true }
+export type TableColumn = {
+  readonly path: string
+  readonly title?: string
+  /** A long text takes several lines instead of being cut. */
+  readonly wrap?: true
+  /** It is never cut: people copy it. Ids and links never are. */
+  readonly whole?: true
+  /** How long ago a time is, however long that is. */
+  readonly age?: true
+  /** The field that is shown where there is none at `path`. */
+  readonly else?: string
+  /** What is shown instead of these values; nothing of an empty one. */
+  readonly words?: Readonly<Record<string, string>>
+}
 
 /** How a list finds the id of a row by what people call it, for the command line. */
 export type NameLookup = {

@@ -149,7 +149,7 @@ const viewColumns = ({ output }: CommandSpec): readonly TableColumn[] =>
 const listColumns = (spec: CommandSpec, { wide, columns }: ViewFlags): readonly TableColumn[] => {
   const shown = viewColumns(spec)
   const find = (path: string): TableColumn => shown.find((column) => column.path === path) ?? { path }
-  if (columns) return columns.map(find)
+  if (columns) return columns.map((path) => ({ ...find(path), wrap: true }))
   if (!wide) return shown
   const roots = shown.map(({ path }) => path.split('.')[0]!)
   return [...shown, ...spec.output.columns.filter((name) => !roots.includes(name)).map(find)]
@@ -174,6 +174,9 @@ export const formatNotes = (spec: CommandSpec, value: ResponseBody): string => {
   return formatWarnings(value) + (note ? `${note}\n` : '')
 }
 
+/** Of a text in a list; `--columns` shows all of it. */
+const MOST_LINES = 4
+
 type Page = { readonly value: ResponseBody; readonly clock?: ServerClock | undefined }
 
 /** Whether a terminal shows all pages of a list as one table. */
@@ -188,7 +191,6 @@ export const printPages = async (
   flags: ViewFlags,
 ): Promise<void> => {
   const { createTable, paint, wrap } = await import('./table.ts')
-  const isWide = flags.wide || flags.columns !== undefined
   let style = createStyle(io, flags, undefined)
   let table: ReturnType<typeof createTable> | undefined
   let last: ResponseBody = {}
@@ -197,7 +199,11 @@ export const printPages = async (
     if (!table) {
       io.stderr.write(formatWarnings(value))
       style = createStyle(io, flags, clock)
-      table = createTable(listColumns(spec, flags), style, { wide: isWide })
+      table = createTable(listColumns(spec, flags), style, {
+        wide: flags.wide,
+        all: flags.columns !== undefined,
+        ...(flags.columns === undefined ? { mostLines: MOST_LINES } : {}),
+      })
     }
     const rows = value['data'] as ResponseBody[]
     count += rows.length

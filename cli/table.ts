@@ -86,10 +86,14 @@ export const formatTime = (text: string, time: TimeStyle | undefined): string =>
 export const formatValue = (value: unknown, time: TimeStyle | undefined): string =>
   typeof value === 'string' && TIMESTAMP.test(value) ? formatTime(value, time) : formatCell(value)
 
-/** `last` is the last item of a list. */
 /** Returns the lines of a cell: one, but for a text whose column keeps its line breaks. */
-const readCell = (row: Row, { path, wrap }: TableColumn, time: TimeStyle | undefined): string[] => {
-  const value = readPath(row, path)
+const readCell = (row: Row, column: TableColumn, time: TimeStyle | undefined): string[] => {
+  const { path, wrap, words, age } = column
+  const value = readPath(row, path) ?? (column.else === undefined ? undefined : readPath(row, column.else))
+  const word = words?.[String(value)]
+  if (word !== undefined) return [word]
+  if (age && time && !time.utc && typeof value === 'string' && TIMESTAMP.test(value))
+    return [formatDuration(time.now - Date.parse(value))]
   return wrap && typeof value === 'string' && value.includes('\n')
     ? value.split('\n').map(escapeControlCharacters)
     : [formatValue(value, time)]
@@ -104,31 +108,59 @@ const LEAST_WRAPPED_WIDTH = 24
 const USUAL_WIDTH = 40
 const MAX_LINES = 3
 
+const isLink = (cells: readonly string[]): boolean => cells.some((cell) => /^https?:/.test(cell))
+
 /** Ids and links are copied from the screen, so that they are never cut. */
-const isUncut = ({ path }: TableColumn, cells: readonly string[]): boolean =>
-  /(?:^|[._])(?:id|ids|url|link|code|cursor)$/.test(path) || cells.some((cell) => /^https?:/.test(cell))
+const isUncut = ({ path, whole }: TableColumn, cells: readonly string[]): boolean =>
+  whole === true || /(?:^|[._])(?:id|ids|url|link|code|cursor)$/.test(path) || isLink(cells)
 
-type Placed = TableColumn & { readonly natural: number; readonly uncut: boolean; width: number }
+type Placed = TableColumn & {
+  readonly natural: number
+  readonly uncut: boolean
+  readonly link: boolean
+  width: number
+}
 
-/** Returns the columns that have a value, as many in their order as fit, with their widths. */
+/** What a text that wraps needs, so that no usual word of it is broken. */
+const wordWidth = (cells: readonly string[]): number => {
+  const words = cells.flatMap((cell) => cell.split(' ').filter((word) => /^[\w.,/-]+$/.test(word)))
+  return Math.max(0, ...words.map((word) => word.length).filter((length) => length <= USUAL_WIDTH))
+}
+
+type Layout = {
+  readonly placed: readonly Placed[]
+  /** Links that are wider than the terminal: each has a line of its own below its row. */
+  readonly below: readonly Placed[]
+  readonly left: readonly TableColumn[]
+}
+
+/**
+ * Returns the columns that have a value, as many in their order as fit, with their widths. `all`: every one is placed,
+ * at the least width that it takes.
+ */
 const place = (
   columns: readonly TableColumn[],
   rows: readonly Row[],
   style: TerminalStyle,
-): { placed: Placed[]; left: TableColumn[] } => {
+  all: boolean,
+): Layout => {
   const filled = columns.flatMap((column): Placed[] => {
     const cells = rows.flatMap((row) => readCell(row, column, style.time))
     if (cells.every((cell) => cell === '')) return []
     const natural = Math.max(measure(toTitle(column)), ...cells.map(measure))
     const uncut = isUncut(column, cells)
-    const least = column.wrap ? LEAST_WRAPPED_WIDTH : LEAST_WIDTH
+    const least = column.wrap ? Math.max(LEAST_WRAPPED_WIDTH, wordWidth(cells)) : LEAST_WIDTH
     const isWhole = uncut || natural <= Math.max(WHOLE_WIDTH, least)
     const width = isWhole ? natural : least
-    return [{ ...column, natural, uncut, width: uncut ? width : Math.min(width, style.width) }]
+    const link = uncut && isLink(cells)
+    return [{ ...column, natural, uncut, link, width: uncut ? width : Math.min(width, style.width) }]
   })
+  const ids = filled.length > 1 ? filled[0]!.width + GAP : 0
+  const below = all ? [] : filled.filter(({ link, width }) => link && width + ids > style.width)
+  const beside = filled.filter((column) => !below.includes(column))
   let free = style.width
-  const fitting = filled.findIndex(({ width }, i) => (free -= width + (i > 0 ? GAP : 0)) < 0 && i > 0)
-  const placed = fitting === -1 ? filled : filled.slice(0, fitting)
+  const fitting = beside.findIndex(({ width }, i) => (free -= width + (i > 0 ? GAP : 0)) < 0 && i > 0)
+  const placed = fitting === -1 || all ? beside : beside.slice(0, fitting)
   free = style.width - placed.reduce((sum, { width }) => sum + width + GAP, -GAP)
   // First what is usual, in their order; then what wraps gets all it can use, then what is cut.
   for (const limit of [USUAL_WIDTH, Infinity])
@@ -137,30 +169,50 @@ const place = (
       column.width += more
       free -= more
     }
-  return { placed, left: filled.filter((column) => !placed.includes(column)) }
+  return { placed, below, left: beside.filter((column) => !placed.includes(column)) }
 }
 
 const toTitle = ({ path, title }: TableColumn): string =>
   (title ?? path.replaceAll('_', ' ').replaceAll('.', ' ')).toUpperCase()
 
-const drawRow = (row: Row, columns: readonly Placed[], style: TerminalStyle): string => {
+/** Keeps the first lines of a text; the last one says that there are more. */
+const cutLines = (lines: readonly string[], most: number, width: number): readonly string[] =>
+  lines.length <= most
+    ? lines
+    : [...lines.slice(0, most - 1), cut(`${lines[most - 1]}…`.padEnd(width + 1), width)]
+
+const drawRow = (
+  row: Row,
+  { placed: columns, below }: Layout,
+  style: TerminalStyle,
+  mostLines: number,
+): string => {
   const cells = columns.map((column) => {
     const lines = readCell(row, column, style.time)
     if (column.uncut) return lines
-    return lines.flatMap((line) => (column.wrap ? wrap(line, column.width) : [cut(line, column.width)]))
+    if (!column.wrap) return lines.map((line) => cut(line, column.width))
+    const wrapped = lines.flatMap((line) => wrap(line, column.width))
+    return cutLines(wrapped, mostLines, column.width)
   })
+  const links = below.flatMap((column) => readCell(row, column, style.time)).filter((link) => link !== '')
   const height = Math.max(1, ...cells.map((lines) => lines.length))
   return Array.from({ length: height }, (_, i) =>
     columns
       .map(({ width }, at) => pad(cells[at]![i] ?? '', width))
       .join(' '.repeat(GAP))
       .trimEnd(),
-  ).join('\n')
+  )
+    .concat(indentLines(links))
+    .join('\n')
 }
 
 export type TableOptions = {
   /** Every column at its full width, whatever the terminal has. */
   readonly wide?: boolean
+  /** No column is left out; texts take as many lines as they need. */
+  readonly all?: boolean
+  /** Lines that a text may take; the last one says that there are more. */
+  readonly mostLines?: number
 }
 
 type Table = {
@@ -178,24 +230,25 @@ type Table = {
 export const createTable = (
   columns: readonly TableColumn[],
   style: TerminalStyle,
-  { wide = false }: TableOptions = {},
+  { wide = false, all = false, mostLines = Infinity }: TableOptions = {},
 ): Table => {
-  let layout: ReturnType<typeof place> | undefined
+  let layout: Layout | undefined
   return {
     page: (rows) => {
       if (rows.length === 0) return ''
       const head = layout === undefined
-      layout ??= place(columns, rows, wide ? { ...style, width: Number.MAX_SAFE_INTEGER } : style)
+      layout ??= place(columns, rows, wide ? { ...style, width: Number.MAX_SAFE_INTEGER } : style, all)
       const { placed } = layout
       const titles = placed.map((column) =>
         paint(style, 'bold', pad(cut(toTitle(column), column.width), column.width)),
       )
-      const lines = rows.map((row) => drawRow(row, placed, style))
+      const lines = rows.map((row) => drawRow(row, layout!, style, mostLines))
       return `${[...(head ? [titles.join(' '.repeat(GAP)).trimEnd()] : []), ...lines].join('\n')}\n`
     },
     left: () => layout?.left ?? [],
     isWhole: () =>
       layout?.left.length === 0 &&
+      layout.below.length === 0 &&
       layout.placed.every(({ width, natural, wrap }) => natural <= (wrap ? MAX_LINES * width : width)),
   }
 }

@@ -44,14 +44,16 @@ export const formatCell = (value: unknown): string => {
 }
 
 /**
- * Returns the value at a path such as `contact.name`, or `messages.last.text` for the last of a list; undefined where
- * there is none.
+ * Returns the value at a path such as `contact.name`, `messages.last.text` for the last of a list, or `options.label`
+ * for all of one; undefined where there is none.
  */
 export const readPath = (row: Readonly<Record<string, unknown>>, path: string): unknown => {
-  let value: unknown = row
-  for (const name of path.split('.'))
-    value = isObject(value) ? value[name] : Array.isArray(value) && name === 'last' ? value.at(-1) : undefined
-  return value
+  const read = (value: unknown, name: string): unknown => {
+    if (isObject(value)) return value[name]
+    if (!Array.isArray(value)) return undefined
+    return name === 'last' ? value.at(-1) : value.map((item) => read(item, name))
+  }
+  return path.split('.').reduce<unknown>(read, row)
 }
 
 /** Formats rows as tab-separated lines without a header, columns in the order that `--help` names. */

@@ -43,7 +43,8 @@ const drawField = (name: string, value: unknown, labelWidth: number, style: Term
       rows.flatMap((row, i) => [...(i > 0 ? [''] : []), ...drawFields(row, inner)])
     return [title, ...indentLines(table.isWhole() ? drawn : blocks())]
   }
-  if (isObject(value)) return [title, ...indentLines(drawFields(value, inner))]
+  // A filter stays as it is typed.
+  if (isObject(value) && name !== 'filter') return [title, ...indentLines(drawFields(value, inner))]
   const label = escapeControlCharacters(name)
   const [first = '', ...rest] = wrap(formatBlock(value, style) || '-', Math.max(20, style.width - labelWidth))
   const gap = ' '.repeat(Math.max(1, labelWidth - measure(label)))

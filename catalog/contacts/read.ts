@@ -64,8 +64,8 @@ export const searchContacts = defineOperation({
     { path: 'tags' },
     { path: 'groups' },
     { path: 'last_activity_at', title: 'last activity' },
-    { path: 'dnd' },
-    { path: 'starred' },
+    { path: 'dnd', words: { true: 'yes', false: '' } },
+    { path: 'starred', words: { true: 'yes', false: '' } },
     { path: 'created_at', title: 'created' },
   ],
   input: z.object({

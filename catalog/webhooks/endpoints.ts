@@ -46,9 +46,9 @@ export const listEndpoints = defineOperation({
   scope: 'mcp:read',
   view: [
     { path: 'id' },
-    { path: 'url' },
     { path: 'status' },
-    { path: 'consecutive_failures', title: 'failures' },
+    { path: 'url' },
+    { path: 'consecutive_failures', title: 'failures', words: { 0: '' } },
     { path: 'disabled_reason', title: 'why', wrap: true },
     { path: 'description', wrap: true },
     { path: 'created_at', title: 'created' },

@@ -118,7 +118,11 @@ export const listEventTypes = defineOperation({
   summary: 'List every event type with its schema and a sample',
   slim: ['id', 'description'],
   scope: 'mcp:read',
-  view: [{ path: 'id' }, { path: 'description', wrap: true }, { path: 'operations', wrap: true }],
+  view: [
+    { path: 'id', whole: true },
+    { path: 'description', wrap: true },
+    { path: 'operations', wrap: true },
+  ],
   input: z.object({
     search: z.string().trim().min(1).max(100).optional().describe('Event type id contains this.'),
     ...page,

@@ -13,7 +13,7 @@ import { withStorage } from '../databases.ts'
 import { createSandboxRequest } from '../messaging/fixtures.ts'
 import { type ServerProcess, startCommand } from '../process.ts'
 import { freePort } from './sends-scene.ts'
-import { openTerminal, type Terminal } from './terminal.ts'
+import { openTerminal, type Terminal } from '../terminal.ts'
 
 // Two people at one queue, each in a terminal, while the server is killed and the terminals are resized and closed.
 // WCRM_ROBOT_SECONDS: how long; 3600 for the whole hour.

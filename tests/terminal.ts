@@ -42,18 +42,21 @@ const isLast = (printed: string, off: string): boolean => {
   return printed.lastIndexOf(off) >= printed.lastIndexOf(on)
 }
 
-/** Runs `wcrm` on a terminal of its own, which `script` of util-linux makes. */
+/** Runs a program on a terminal of its own, which `script` of util-linux makes. */
+export const spawnOnTerminal = (words: readonly string[], env: NodeJS.ProcessEnv) =>
+  spawn('script', ['--quiet', '--flush', '--command', words.map(quote).join(' '), '/dev/null'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { PATH: process.env['PATH'], TERM: 'xterm-256color', LANG: 'C.UTF-8', SHELL: '/bin/sh', ...env },
+  })
+
+/** Runs `wcrm` on a terminal of its own. */
 export const openTerminal = (
   words: readonly string[],
   env: NodeJS.ProcessEnv,
   [columns, rows]: readonly [number, number] = [120, 32],
 ): Terminal => {
   const run = [SHELL, 'sh', String(columns), String(rows), process.execPath, 'bin/wcrm.js', ...words]
-  const command = `sh -c ${run.map(quote).join(' ')}`
-  const child = spawn('script', ['--quiet', '--flush', '--command', command, '/dev/null'], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: { PATH: process.env['PATH'], TERM: 'xterm-256color', LANG: 'C.UTF-8', SHELL: '/bin/sh', ...env },
-  })
+  const child = spawnOnTerminal(['sh', '-c', ...run], env)
   let [printed, pid, memory] = ['', 0, 0]
   const decoder = new TextDecoder()
   const watchers = new Set<(text: string) => void>()

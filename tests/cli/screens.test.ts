@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, describe, it } from 'node:test'
+import { measure } from '../../cli/table.ts'
+import { commandName, readManifest } from '../../cli/manifest.ts'
+import { runs } from '../level.ts'
+import { drawScreens, type Recording, recordScreens } from './screens/recording.ts'
+import { showScreen } from './screens/screen.ts'
+
+// Every command as a terminal shows it, compared with files. `npm run record-screens` writes them.
+
+const isRecorded = process.env['WCRM_RECORD_SCREENS'] !== undefined
+const SIZES = [
+  [80, 24],
+  [120, 40],
+  [200, 50],
+] as const
+/** The narrowest, where most is left out, for every change; all of them in the soak. */
+const sizes = isRecorded ? SIZES : SIZES.slice(0, runs(1, SIZES.length))
+
+/** Commands that have no screen: what they print is a file. */
+const WITHOUT_SCREEN = ['contacts export']
+
+type Screen = { readonly group: string; readonly words: readonly string[]; readonly lines: readonly string[] }
+
+const toScreens = ({ commands }: Recording, written: readonly string[]): Screen[] =>
+  commands.map(({ group, words }, n) => ({
+    group,
+    words,
+    lines: showScreen(written[n] ?? '').map((line) => line.replace(/^latency  .*/, 'latency         1 ms')),
+  }))
+
+const quote = (word: string): string =>
+  /^[\w.,@/:=+-]+$/.test(word) ? word : `'${word.length > 400 ? `${word.slice(0, 20)}…` : word}'`
+
+const describeScreen = ({ words, lines }: Screen): string =>
+  `$ wcrm ${words.map(quote).join(' ')}\n${lines.map((line) => `${line}\n`).join('')}`
+
+const groupScreens = (screens: readonly Screen[]): Map<string, string> => {
+  const texts = new Map<string, string[]>()
+  for (const screen of screens)
+    texts.set(screen.group, [...(texts.get(screen.group) ?? []), describeScreen(screen)])
+  return new Map([...texts].map(([group, parts]) => [group, parts.join('\n')]))
+}
+
+/** Ids and links are copied: one that is wider than the terminal is left to it to break. */
+const isUncut = (line: string): boolean => /^\s*(?:--cursor )?\S+$/.test(line)
+
+describe('CLI: screens', () => {
+  let recording: Recording
+  before(async () => {
+    recording = await recordScreens()
+  })
+
+  it('every command has a screen', () => {
+    const drawn = recording.commands.map(({ words }) => words.slice(0, 2).join(' '))
+    const missing = readManifest()
+      .commands.map(commandName)
+      .filter((name) => !WITHOUT_SCREEN.includes(name) && !drawn.includes(name))
+    assert.deepEqual(missing, [])
+  })
+
+  for (const size of sizes) {
+    const [columns, rows] = size
+    const folder = join(import.meta.dirname, 'screens', `${columns}x${rows}`)
+    it(`${columns}×${rows}: as in the files, nothing wider, ids whole`, async () => {
+      const screens = toScreens(recording, await drawScreens(recording, size))
+      const texts = groupScreens(screens)
+      if (isRecorded) {
+        rmSync(folder, { recursive: true, force: true })
+        mkdirSync(folder, { recursive: true })
+        for (const [group, text] of texts) writeFileSync(join(folder, `${group}.txt`), text)
+      }
+      for (const { words, lines } of screens.filter(({ words }) => !words.includes('--wide')))
+        for (const line of lines)
+          assert.ok(measure(line) <= columns || isUncut(line), `${words.join(' ')}: ${line}`)
+      for (const [group, text] of texts) {
+        const file = join(folder, `${group}.txt`)
+        const expected = existsSync(file) ? readFileSync(file, 'utf8') : ''
+        const [lines, known] = [text.split('\n'), expected.split('\n')]
+        const at = lines.findIndex((line, n) => line !== known[n])
+        const differing = `line ${at + 1} of ${file} (npm run record-screens):\n${known[at]}\n${lines[at]}`
+        assert.ok(text === expected, differing)
+      }
+    })
+  }
+})
