@@ -10,6 +10,7 @@ export const EventApproval = z.object({
       operation: z.string().describe('The operation.'),
       staff_id: Id.describe('Staff member of the key that asks.'),
       key_id: Id.describe('The key that asks.'),
+      channel_ids: z.array(Id).describe('Channels that the call is about.'),
       expires_at: Timestamp.describe('Until when it can be decided.'),
     })
     .describe('The request.'),
@@ -21,6 +22,7 @@ export const approvalSample = {
     operation: 'messaging_send_reply',
     staff_id: '5',
     key_id: '9',
+    channel_ids: ['1'],
     expires_at: '2026-10-02T09:30:00.000Z',
   },
 }

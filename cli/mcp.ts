@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { redactApiKeys } from '../catalog/redact.ts'
+import { readBridgeSettings, toBridgePath } from '../mcp/bridge-settings.ts'
 import { bridgeStdio } from '../mcp/stdio.ts'
 import { runCommandTree } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
@@ -13,13 +14,14 @@ const serveMcp = async (io: Io, flags: McpFlags): Promise<number> => {
     io.stderr.write(`No API key for ${redactApiKeys(url)}: set WCRM_API_KEY, or store one with: wcrm login\n`)
     return 4
   }
-  const query = new URLSearchParams({
-    ...(flags.toolsets ? { toolsets: flags.toolsets } : {}),
-    ...(flags.readonly ? { readonly: 'true' } : {}),
-    ...(flags.compact ? { mode: 'compact' } : {}),
+  const fromEnv = readBridgeSettings(io.env)
+  const path = toBridgePath({
+    toolsets: flags.toolsets ?? fromEnv.toolsets,
+    readonly: flags.readonly || fromEnv.readonly,
+    compact: flags.compact || fromEnv.compact,
   })
   await bridgeStdio({
-    url: `${url}/mcp${query.size > 0 ? `?${query}` : ''}`,
+    url: url + path,
     apiKey: key,
     input: io.stdin as NodeJS.ReadStream,
     output: io.stdout as NodeJS.WriteStream,
@@ -40,7 +42,8 @@ const createCommand = (io: Io, exit: (code: number) => void): Command =>
     .option('--url <url>', 'base URL of the server (also WCRM_URL)')
     .addHelpText(
       'after',
-      '\nIn the configuration of an MCP client:\n' +
+      '\nWCRM_READONLY (any value but false), WCRM_TOOLSETS and WCRM_COMPACT set the same.\n' +
+        '\nIn the configuration of an MCP client:\n' +
         '  {"command": "wcrm", "args": ["mcp"], "env": {"WCRM_API_KEY": "..."}}',
     )
     .action(async (flags: McpFlags) => exit(await serveMcp(io, flags)))

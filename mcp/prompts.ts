@@ -1,3 +1,4 @@
+import { showHidden } from '../catalog/text.ts'
 import { type RunRead, suggestContacts, suggestRanges } from './record-resources.ts'
 
 type Argument = {
@@ -128,9 +129,10 @@ export const getPrompt = (name: string, values: Record<string, string> = {}) => 
   const prompt = promptDefinitions.find((each) => each.name === name)
   if (!prompt || prompt.arguments.some((each) => each.required && values[each.name] === undefined))
     return undefined
+  const shown = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, showHidden(value)]))
   return {
     description: prompt.description,
-    messages: [{ role: 'user' as const, content: { type: 'text' as const, text: prompt.text(values) } }],
+    messages: [{ role: 'user' as const, content: { type: 'text' as const, text: prompt.text(shown) } }],
   }
 }
 

@@ -92,7 +92,8 @@ export const findLatestPosition = async (db: Db, workspaceId: string): Promise<E
 
 /**
  * `types`: only events of these types. `channels`: of what belongs to a channel (conversations, messages, short
- * links, the channel itself) only events of these channels, and all other events. Undefined: all.
+ * links, the channel itself) only events of these channels, of approvals those that `approvals_list` shows of these
+ * channels, and all other events. Undefined: all.
  */
 export type EventFilter = { types?: readonly string[] | undefined; channels?: readonly string[] | undefined }
 export type LoggedEvent = EventRow & EventPosition
@@ -101,9 +102,11 @@ export type EventScan = { events: LoggedEvent[]; last: EventPosition | undefined
 const matchesFilter = ({ types, channels }: EventFilter) => sql`
   ${types ? sql`type = any(${types}::text[])` : sql`true`} and ${
     channels
-      ? sql`(type !~ '^(conversation|message|short_link|channel)[.]' or
+      ? sql`(type !~ '^(conversation|message|short_link|channel|approval)[.]' or
           coalesce(data->'conversation'->>'channel_id', data->'message'->>'channel_id',
-            data->'short_link'->>'channel_id', data->'channel'->>'id') = any(${channels}::text[]))`
+            data->'short_link'->>'channel_id', data->'channel'->>'id') = any(${channels}::text[]) or
+          (data->'approval'->'channel_ids' <@ to_jsonb(${channels}::text[]) and
+            (data->'approval'->'channel_ids' <> '[]' or data->'approval'->>'operation' like 'crm\\_%')))`
       : sql`true`
   }`
 

@@ -98,7 +98,6 @@ const describeMessage = (input: Json, output: Json): string[] => {
       ? ['Files at addresses are fetched when the message is sent: what is there then is what arrives.']
       : []),
     ...(output.parts ? [] : line('Values', withoutName(input.template))),
-    ...line('In reply to message', input.reply_to_id),
     'Recipients: 1',
   ]
 }
@@ -187,6 +186,27 @@ const describeRecords = async (read: Read, op: Operation, input: Json): Promise<
   return lines
 }
 
+/** Where a message goes that begins a conversation, in which the customer has not written. */
+const describeNewConversation = async (
+  read: Read,
+  op: Operation,
+  input: Json,
+  output: Json,
+): Promise<string[]> => {
+  const channelId = input.channel_id ?? at(output.message, 'channel_id')
+  return [
+    ...(typeof channelId === 'string' ? await describeRecords(read, op, { channel_id: channelId }) : []),
+    'Reply window: none; the message begins a conversation',
+  ]
+}
+
+/** The message that a reply quotes. */
+const describeQuoted = async (read: Read, { reply_to_id: id }: Json): Promise<string[]> => {
+  if (typeof id !== 'string') return []
+  const quoted = await read('messaging_get_message', { message_id: id })
+  return line(`In reply to message ${id}`, quoted?.text ?? quoted?.type ?? 'not visible')
+}
+
 /** Secrets are no question: who decides sees that there are some. */
 const hideSecrets = (field: string, value: unknown): unknown =>
   field === 'custom_headers' && isObject(value)
@@ -252,9 +272,9 @@ export const summarizeCall = async (
     ...describeContact(contact, input.contact_id),
     ...(isSend ? line('Phone', input.phone) : []),
     ...(conversation ? describeConversation(conversation) : line('Conversation', input.conversation_id)),
-    ...(isSend && !conversation ? line('Channel', input.channel_id) : []),
+    ...(isSend && !conversation ? await describeNewConversation(read, op, input, output) : []),
     ...(isSend
-      ? describeMessage(input, output)
+      ? [...describeMessage(input, output), ...(await describeQuoted(read, input))]
       : [...(await describeRecords(read, op, input)), ...describeFields(input)]),
     ...(output === null ? [] : [describeOutcome(output)]),
   ]

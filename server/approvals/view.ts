@@ -73,7 +73,7 @@ export const showApproval = (actor: Actor, row: ApprovalRow, now: string): z.inp
 
 /** Returns what events tell of a request: nothing of the call itself. */
 export const toEventApproval = (
-  row: Pick<ApprovalRow, 'id' | 'operation' | 'staff_id' | 'key_id' | 'expires_at'>,
+  row: Pick<ApprovalRow, 'id' | 'operation' | 'staff_id' | 'key_id' | 'channel_ids' | 'expires_at'>,
   status: ApprovalStatus,
 ): EventData<'approval.requested/1'>['approval'] => ({
   id: row.id,
@@ -81,5 +81,6 @@ export const toEventApproval = (
   operation: row.operation,
   staff_id: row.staff_id,
   key_id: row.key_id,
+  channel_ids: row.channel_ids,
   expires_at: row.expires_at,
 })

@@ -277,6 +277,8 @@ const executeRead = async (
   const handler = app.handlers[op.name] as unknown as LocalHandler<unknown>
   const run = (db: Db) => handler(createContext(app, { tx: db, actor, op, input }), input)
   const output = isHeavy(op, input) ? await runHeavyRead(app, actor, run) : await run(app.db)
+  // Whose key was paused or has ended while it waited learns nothing more.
+  if (op.waits) requireApiAccess(await authenticate(app, call.authorization, call.address), call.address)
   const body = (call.present ?? JSON.stringify)(output)
   if (typeof body === 'number') return await executeRead(app, actor, op, { ...input, limit: body }, call)
   if (hasContactBudget(actor)) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { decideApproval } from '../../storage/approvals.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
-import { insertSandboxTemplates } from '../messaging/send-template.ts'
+import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { createAgentScene } from './scene.ts'
 
 everyDatabase('What a person decides on', (server) => {
@@ -79,5 +79,57 @@ everyDatabase('A planned call that a person decides', (server) => {
     const late = await scene.ask(scene.token)
     assert.deepEqual([late.status, late.body.reason], [409, 'plan_changed'], late.text)
     assert.equal((await scene.person('approvals_list', {})).body.data.length, 0)
+  })
+})
+
+everyDatabase('What is told of approvals', (server) => {
+  it('events of those on hidden channels do not exist, as the requests do not', async () => {
+    const scene = await createAgentScene(server())
+    const { approval } = (await scene.ask(...scene.reply('Yes.'))).body
+    await scene.person('approvals_decline', { approval_id: approval.id })
+    const listTypes = async (channelIds: string[] | null): Promise<string[]> => {
+      const { key } = await scene.workspace.staff({ role: 'manager', channel_ids: channelIds })
+      const { data } = (await scene.as(key)('events_list', { limit: 100 })).body
+      return (data as { type: string }[])
+        .map(({ type }) => type)
+        .filter((type) => type.startsWith('approval.'))
+    }
+    const both = ['approval.requested', 'approval.decided']
+    const named = (types: string[]) => types.map((type) => type.split('/')[0])
+    assert.deepEqual(named(await listTypes(null)), both)
+    assert.deepEqual(named(await listTypes([scene.channelId])), both)
+    assert.deepEqual(await listTypes(['999999999']), [])
+  })
+
+  it('a key that is paused while it waits learns nothing more', async () => {
+    const scene = await createAgentScene(server())
+    const { id } = (await scene.ask(...scene.reply('Yes.'))).body.approval
+    const waiting = scene.ask('approvals_get', { approval_id: id, wait_seconds: 20 })
+    await scene.pause(server().app.now())
+    await scene.person('approvals_decline', { approval_id: id, note: 'Secret.' })
+    const { status, body } = await waiting
+    assert.deepEqual([status, body.reason], [403, 'key_paused'])
+  })
+
+  it('the message that a reply quotes, and the channel of a new conversation by its name', async () => {
+    const scene = await createAgentScene(server())
+    const { data } = (await scene.person('inbox_list_messages', { conversation_id: scene.id })).body
+    const [op, input] = scene.reply('Yes.')
+    const quoted = data.find((message: { direction: string }) => message.direction === 'inbound')
+    const { approval } = (await scene.ask(op, { ...input, reply_to_id: quoted.id })).body
+    const { summary } = (await scene.person('approvals_get', { approval_id: approval.id })).body
+    assert.ok(summary.includes(`In reply to message ${quoted.id}: ${quoted.text}`), summary.join('\n'))
+    await insertSandboxTemplates(server(), scene.workspace, {})
+    const created = await scene.person('crm_upsert_contact', { phone: '+15550162001', name: 'Grace' })
+    const asked = await scene.ask('messaging_send_template', {
+      contact_id: created.body.contact.id,
+      template: ORDER_UPDATE,
+    })
+    const detail = (await scene.person('approvals_get', { approval_id: asked.body.approval.id })).body
+    assert.ok(
+      detail.summary.some((line: string) => line.startsWith('Channel: Main line')) &&
+        detail.summary.includes('Reply window: none; the message begins a conversation'),
+      detail.summary.join('\n'),
+    )
   })
 })

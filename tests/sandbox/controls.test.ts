@@ -105,6 +105,20 @@ everyDatabase('Sandbox: who may control it', (server) => {
     )
   })
 
+  it("no AI agent's key moves the clock or decides reviews, whoever owns it", async () => {
+    const { workspace, message, inbound, template } = await setUp()
+    const body = inputs({ message, inbound, template })
+    const { key } = await workspace.key(workspace.owner.staffId, { agent: true, phones: true })
+    for (const name of ['sandbox.advance_clock', 'sandbox.reset_clock', 'sandbox.review']) {
+      const answer = await call(
+        key,
+        routes.find((route) => route.name === name)!,
+        body[name],
+      )
+      assert.deepEqual([answer.status, answer.body.reason], [403, 'denied_by_policy'], name)
+    }
+  })
+
   it('every control works for an admin, has limits, and every change is in the audit trail', async () => {
     const { workspace, message, inbound, template } = await setUp()
     const admin = await workspace.staff({ role: 'admin' })

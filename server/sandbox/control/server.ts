@@ -126,6 +126,8 @@ const runRoute = (
     return await route.run({ app, control, sync, actor }, input as never)
   })
 
+const DECIDED_BY_PEOPLE = new Set(['sandbox.advance_clock', 'sandbox.reset_clock', 'sandbox.review'])
+
 /** Throws 403 unless it is a live key of an owner or admin, with the scope. */
 const requireRights = ({ key, staff }: Actor, { name, changes }: ControlRoute): void => {
   const scope: Scope = changes ? 'messaging:write' : 'mcp:read'
@@ -146,6 +148,13 @@ const requireRights = ({ key, staff }: Actor, { name, changes }: ControlRoute): 
     throw new Problem('forbidden', 'The sandbox shows phone numbers, which are hidden from this key.', {
       reason: 'phone_hidden',
     })
+  if (key.agent && DECIDED_BY_PEOPLE.has(name))
+    throw new Problem(
+      'forbidden',
+      `${name} is not for AI agents' keys: the hours of their policy, the expiry of their requests and the review ` +
+        'of their templates follow from it. Use the key of a person.',
+      { reason: 'denied_by_policy' },
+    )
   if (changes && key.test)
     throw new Problem(
       'forbidden',
