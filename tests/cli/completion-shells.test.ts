@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { renderCompletion } from '../../cli/completion.ts'
 import { createCompleter, page } from './completer.ts'
 import { listen, useFakeServer } from './fake-server.ts'
 import { openShell, type ShellName, whyNot } from './shells.ts'
 
 const fake = useFakeServer()
-const { cache, complete, forget, age } = createCompleter(fake)
+const { cache, cacheFiles, complete, forget, age } = createCompleter(fake)
 
 /** A folder with `wcrm` as an installed one would be. */
 const home = mkdtempSync(join(tmpdir(), 'wcrm-shells-'))
@@ -73,6 +75,38 @@ describe('Completion: when the server is away', () => {
     age()
     fake.responses = [{ body: {}, disconnect: true }]
     assert.deepEqual((await complete(['groups', 'delete', ''])).words, ['VIP'])
+  })
+})
+
+describe('Completion: when the server is slow', () => {
+  it('names that come too late are there at the next key press', async () => {
+    forget()
+    let isSlow = true
+    const held: (() => void)[] = []
+    const slow = createServer((_, response) => {
+      const answer = (): void => void response.end('{"data":[{"id":"3","name":"VIP"}],"next_cursor":null}')
+      if (isSlow) held.push(answer)
+      else answer()
+    })
+    await listen(slow)
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`
+    try {
+      const running = promisify(execFile)(process.execPath, ['bin/wcrm.js', '__complete', 'zsh'], {
+        env: { ...shellEnv(), WCRM_URL: url },
+      })
+      running.child.stdin!.end('wcrm\0groups\0delete\0\0')
+      assert.equal((await running).stdout, 'words closed 0\n')
+      isSlow = false
+      for (const answer of held) answer()
+      const kept = () => cacheFiles().filter((name) => name.endsWith('.json'))
+      for (let i = 0; kept().length === 0 && i < 500; i++) await sleep(20)
+      slow.closeAllConnections()
+      slow.close()
+      assert.deepEqual((await complete(['groups', 'delete', ''], { WCRM_URL: url })).words, ['VIP'])
+    } finally {
+      slow.closeAllConnections()
+      slow.close()
+    }
   })
 })
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { eventTypes } from '../../catalog/events.ts'
 import { adminGroups, ungroupedAdminVerbs } from '../../cli/admin/program.ts'
+import { isLookup, nodeOf } from '../../cli/completion/tree.ts'
 import { localCommands } from '../../cli/groups.ts'
 import { commandName, readManifest } from '../../cli/manifest.ts'
 import { listJsonFields } from '../../cli/output.ts'
@@ -143,13 +144,13 @@ describe('Completion: every command', () => {
   })
 })
 
-const storeProfiles = (): string => {
+const storeProfiles = (url = 'http://127.0.0.1:9'): string => {
   const folder = join(fake.home, 'profiles')
   mkdirSync(join(folder, 'wcrm'), { recursive: true })
-  const profile = { url: 'http://127.0.0.1:9', store: 'file', account: 'x', key: 'wc_live_x' }
+  const profile = (name: string) => ({ url, store: 'file', account: name, key: `wc_live_${name}` })
   writeFileSync(
     join(folder, 'wcrm', 'credentials.json'),
-    JSON.stringify({ default: 'prod', profiles: { prod: profile, 'demo-2': profile } }),
+    JSON.stringify({ default: 'prod', profiles: { prod: profile('prod'), 'demo-2': profile('demo-2') } }),
     { mode: 0o600 },
   )
   return folder
@@ -229,6 +230,37 @@ describe('Completion: names of the server', () => {
     fake.responses = [page([{ id: '3', name: 'Bo' }])]
     assert.deepEqual((await complete(['conversations', 'assign', '7', '--staff', 'b'])).words, ['Bo'])
     assert.deepEqual((await complete(['conversations', 'assign', '7', '--staff', '@'])).words, ['@me'])
+  })
+
+  it('are those of the key of the profile on the line', async () => {
+    forget()
+    fake.responses = [groups]
+    const env = { XDG_CONFIG_HOME: storeProfiles(fake.url) }
+    assert.deepEqual((await complete(['-p', 'demo-2', 'groups', 'delete', ''], env)).words.length, 2)
+    assert.deepEqual((await complete(['groups', 'delete', '-p', 'x', ''], env)).words, [])
+    assert.deepEqual(
+      fake.requests.map(({ headers }) => headers.authorization),
+      ['Bearer wc_live_demo-2'],
+    )
+  })
+
+  it('come from lists that have them, with the fields that tell them apart', () => {
+    const lookups = manifest.commands.flatMap((spec) => {
+      const { args = [], flags = {} } = nodeOf(spec)
+      return [...args, ...Object.values(flags)].map(({ kind }) => kind).filter(isLookup)
+    })
+    assert.ok(new Set(lookups.map(({ operation }) => operation)).size >= 12)
+    for (const { operation, by, beside, search } of lookups) {
+      const { fields, output } = manifest.commands.find((spec) => spec.operation === operation)!
+      const columns = output.fields.map(({ name }) => name)
+      for (const name of ['id', ...by, ...(beside ? [beside.split('.')[0]!] : [])])
+        assert.ok(columns.includes(name), `${operation} ${name}`)
+      for (const name of ['limit', ...(search ? [search] : [])])
+        assert.ok(
+          fields.some((field) => field.name === name),
+          `${operation} ${name}`,
+        )
+    }
   })
 
   it('without a key, and with a file of keys that is broken, are none', async () => {
