@@ -1,5 +1,5 @@
 import { usageError } from './error.ts'
-import type { CommandEntry, CommandSpec } from './manifest.ts'
+import { type CommandEntry, type CommandSpec, findCommand } from './manifest.ts'
 import type { JsonFlag } from './parsed-command.ts'
 
 /** A command line from which what commander cannot parse was removed or rewritten. */
@@ -65,9 +65,9 @@ const rewriteBooleanFlags = (words: readonly string[], spec: CommandSpec): strin
 export const parseCommandLine = (argv: readonly string[], commands: readonly CommandEntry[]): CommandLine => {
   const { words, json } = extractJsonFlag(argv)
   const at = findGroupIndex(words) + (words[findGroupIndex(words)] === 'help' ? 1 : 0)
-  const ofGroup = commands.filter(({ group }) => group === words[at])
-  const command = ofGroup.find(({ verb }) => verb === '' || verb === words[at + 1])
-  return { words, json, group: ofGroup[0]?.group, spec: command?.read() }
+  const command = findCommand(commands, words[at], words[at + 1])
+  const group = commands.find((entry) => entry.group === words[at])?.group
+  return { words, json, group, spec: command?.read() }
 }
 
 /** Returns the words for commander. Throws a usage error for a boolean flag with another value. */

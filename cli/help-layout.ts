@@ -1,4 +1,4 @@
-import type { Command, Help } from 'commander'
+import type { Argument, Command, Help } from 'commander'
 import type { Io } from './io.ts'
 
 const MIN_WIDTH = 40
@@ -146,10 +146,22 @@ const lay = (text: string, width: number, measure: Measure): string => {
 export const layOutHelp = async (text: string, width: number): Promise<string> =>
   lay(text, width, ONE_CELL_EACH.test(text) ? ({ length }) => length : (await import('./table.ts')).measure)
 
+const argumentTerm = (argument: Argument): string => {
+  const term = `${argument.name()}${argument.variadic ? '...' : ''}`
+  return argument.required ? `<${term}>` : `[${term}]`
+}
+
 /** Help as it is before its layout: items with a separator, texts in one line. */
 const unwrapped: Partial<Help> = {
   formatItem: (term, _width, description) => helpItem(term, description),
   boxWrap: (text) => text,
+  // Aliases, and that every command has options, would make each line longer.
+  subcommandTerm: (command) => [command.name(), ...command.registeredArguments.map(argumentTerm)].join(' '),
+  commandUsage: (command) => {
+    const names = [command.usage()]
+    for (let at: Command | null = command; at; at = at.parent) names.unshift(at.name())
+    return names.join(' ')
+  },
 }
 
 /** What commander wrote: help for standard output, and errors or help for standard error. */

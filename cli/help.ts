@@ -77,6 +77,7 @@ export const renderHelpDetails = (spec: CommandSpec): string => {
     examples ? `Examples:\n${examples}\n` : '',
     values,
     columns,
+    spec.aliases ? `Aliases: ${spec.aliases.map((alias) => `wcrm ${spec.group} ${alias}`).join(', ')}.` : '',
     renderRequirements(spec),
     'Exit codes: 0 done, 2 invalid, 3 not found, 4 not permitted, 5 conflict, 6 not confirmed, ' +
       '7 rate limited, 8 unavailable, 9 partly failed, 1 other.',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { NameLookup, Operation } from '../catalog/operation.ts'
+import { aliasesOf } from './aliases.ts'
 
 /** How the text of a flag is converted to an input value. */
 export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'list' | 'any' | 'base64'
@@ -52,6 +53,8 @@ export type CommandSpec = {
   readonly group: string
   /** Empty for a command without a group, such as `whoami`. */
   readonly verb: string
+  /** Other names of the verb. */
+  readonly aliases?: readonly string[]
   readonly summary: string
   readonly about?: string
   readonly beta?: true
@@ -133,6 +136,20 @@ export const readCommandIndex = (): CommandIndex => {
     at = end + 1
   }
   return { version: parse(version!), entries }
+}
+
+/** Finds the command of a group and a verb, which may be an alias; a group without verbs is a command itself. */
+export const findCommand = <Entry extends { readonly group: string; readonly verb: string }>(
+  commands: readonly Entry[],
+  group: string | undefined,
+  verb: string | undefined,
+): Entry | undefined => {
+  const ofGroup = commands.filter((each) => each.group === group)
+  const verbs = ofGroup.map((each) => each.verb)
+  return (
+    ofGroup.find((each) => each.verb === '' || each.verb === verb) ??
+    ofGroup.find((each) => aliasesOf(each.verb, verbs).includes(verb ?? ''))
+  )
 }
 
 /** Returns what a user types after `wcrm`. */

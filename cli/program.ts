@@ -1,4 +1,5 @@
 import { Argument, Command, CommanderError, Option } from 'commander'
+import { aliasesOf, describeAliases } from './aliases.ts'
 import { type CliError, usageError } from './error.ts'
 import { exitCodes, commandGroups, completionInstalls, localCommands } from './groups.ts'
 import { describeField, renderHelpDetails, valuePlaceholder } from './help.ts'
@@ -204,10 +205,11 @@ const addGroup = (context: ProgramContext, program: Command, name: string, summa
   const group = program.command(name).summary(summary).description(`${summary}.`).helpCommand(false)
   if (line.group !== name) return
   if (line.spec?.verb === '') return configureCommand(context, program, group, line.spec)
-  group.usage('<verb> [arguments] [flags]')
+  const verbs = entries.map(({ verb }) => verb)
+  group.usage('<verb> [arguments] [options]').addHelpText('after', describeAliases(verbs))
   for (const { verb, summary: about } of entries) {
     if (line.spec && line.spec.verb !== verb) continue
-    const command = group.command(verb).summary(stripBackticks(about))
+    const command = group.command(verb).aliases(aliasesOf(verb, verbs)).summary(stripBackticks(about))
     if (line.spec) configureCommand(context, program, command, line.spec)
   }
 }

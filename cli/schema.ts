@@ -5,7 +5,7 @@ import { runCommandTree } from './command-tree.ts'
 import { cliError } from './error.ts'
 import { helpWidth, layOutHelp } from './help-layout.ts'
 import type { Io } from './io.ts'
-import { type CommandSpec, commandName, readManifest } from './manifest.ts'
+import { type CommandSpec, commandName, findCommand, readManifest } from './manifest.ts'
 import { requireOperation } from './ops.ts'
 
 type Schemas = Readonly<Record<string, JsonSchema>>
@@ -153,8 +153,7 @@ const renderSchema = async (asked: Asked, schema: JsonSchema, { stdout }: Io): P
 /** The operation of a name, or of the words of its command; the other word is the path of a field. */
 const findSpec = (words: readonly string[]): { spec: CommandSpec; path: string | undefined } => {
   const [first = '', second] = words
-  const ofGroup = readManifest().commands.filter(({ group }) => group === first)
-  const spec = ofGroup.find(({ verb }) => verb === '' || verb === second)
+  const spec = findCommand(readManifest().commands, first, second)
   return spec
     ? { spec, path: words[spec.verb === '' ? 1 : 2] }
     : { spec: requireOperation(first), path: second }

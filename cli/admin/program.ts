@@ -1,4 +1,5 @@
 import { Argument, Command, Option } from 'commander'
+import { aliasesOf, describeAliases } from '../aliases.ts'
 import { accountsGroup } from './accounts.ts'
 import { backupVerbs } from './backup.ts'
 import { channelsGroup } from './channels.ts'
@@ -48,9 +49,12 @@ const createOption = ([flags, about]: readonly [string, string], required: boole
   return required ? option.makeOptionMandatory() : option
 }
 
-const addVerb = (parent: Command, verb: AdminVerb, run: RunAdminVerb): void => {
+const namesOf = (verbs: readonly AdminVerb[]): string[] => verbs.map(({ name }) => name)
+
+const addVerb = (parent: Command, verb: AdminVerb, verbs: readonly AdminVerb[], run: RunAdminVerb): void => {
   const command = parent
     .command(verb.name)
+    .aliases(aliasesOf(verb.name, namesOf(verbs)))
     .summary(verb.summary)
     .description([`${verb.summary}.`, ...(verb.about ? [verb.about] : [])].join('\n\n'))
   if (verb.argument) command.addArgument(new Argument(...verb.argument))
@@ -108,8 +112,9 @@ export const createAdminProgram = (run: RunAdminVerb): Command => {
       .description(`${group.summary}.`)
       .usage('<verb> [flags]')
       .helpCommand(false)
-    for (const verb of group.verbs) addVerb(command, verb, run)
+      .addHelpText('after', describeAliases(namesOf(group.verbs)))
+    for (const verb of group.verbs) addVerb(command, verb, group.verbs, run)
   }
-  for (const verb of ungroupedAdminVerbs) addVerb(root, verb, run)
+  for (const verb of ungroupedAdminVerbs) addVerb(root, verb, ungroupedAdminVerbs, run)
   return root
 }

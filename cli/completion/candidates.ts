@@ -146,7 +146,9 @@ export const findCandidates = async (words: readonly string[], around: Surroundi
   if (isAt) return { paths: 'files', open: false, before: `${before}@`, items: [] }
   const values = slot ? await valueCandidates(slot, question, manifest, around) : []
   const others = [
-    ...Object.entries(verbs).map(([value, { about = '' }]) => ({ value, about })),
+    ...Object.entries(verbs)
+      .filter(([, { alias }]) => !alias || typed !== '')
+      .map(([value, { about = '' }]) => ({ value, about })),
     ...flagCandidates(question),
   ]
   const taken = new Set(slot?.list ? before.replace(/^--[^=]*=/, '').split(',') : [])

@@ -1,6 +1,6 @@
 import { localCommands } from '../groups.ts'
 import { endpointLookup } from './lookups.ts'
-import { type CommandNode, helpSlot, jsonSlot, type Slot, urlSlot } from './tree.ts'
+import { type CommandNode, helpSlot, jsonSlot, type Slot, urlSlot, withAliases } from './tree.ts'
 
 const text = (about: string): Slot => ({ about, kind: 'text' })
 const events: Slot = { about: 'only these types', kind: 'event', list: true }
@@ -98,13 +98,22 @@ const nodes: Readonly<Record<string, CommandNode>> = {
   },
 }
 
+/** Adds the other names of the verbs, at every depth. */
+const withAllAliases = (node: CommandNode): CommandNode => {
+  if (!node.verbs) return node
+  const verbs = Object.entries(node.verbs).map(([verb, each]) => [verb, withAllAliases(each)] as const)
+  return { ...node, verbs: withAliases(Object.fromEntries(verbs)) }
+}
+
 /** Returns the commands that are not operations; those of the server are `generated`. */
 export const listLocalNodes = (
   generated: Readonly<Record<string, CommandNode>>,
 ): Readonly<Record<string, CommandNode>> =>
   Object.fromEntries(
     Object.entries(localCommands).map(([name, about]) => {
-      const node = nodes[name] ?? generated[name] ?? {}
+      const own = nodes[name] ?? generated[name] ?? {}
+      // The verbs of the sandbox are what a customer does, not changes of records.
+      const node = name === 'admin' ? withAllAliases(own) : own
       return [name, { ...node, about, flags: { ...node.flags, '--help': helpSlot } }]
     }),
   )

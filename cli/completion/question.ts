@@ -1,5 +1,5 @@
-import type { CommandSpec } from '../manifest.ts'
-import { type CommandNode, nodeOf, type Slot } from './tree.ts'
+import { type CommandSpec, findCommand } from '../manifest.ts'
+import { type CommandNode, nodeOf, type Slot, withAliases } from './tree.ts'
 
 /** What is known of the commands. */
 export type Commands = {
@@ -43,7 +43,7 @@ const groupNode = ({ specs }: Commands, group: string, about: string): CommandNo
   if (only && only.verb === '') return nodeOf(only)
   return {
     about,
-    verbs: Object.fromEntries(own.map((spec) => [spec.verb, { about: spec.summary }])),
+    verbs: withAliases(Object.fromEntries(own.map((spec) => [spec.verb, { about: spec.summary }]))),
     flags: { '--help': globalFlags['--help']! },
   }
 }
@@ -91,7 +91,7 @@ const descend = (commands: Commands, state: State, word: string): void => {
     state.node = groupNode(commands, word, commands.groups[word]!)
     state.spec = commands.specs.find((spec) => spec.group === word && spec.verb === '')
   } else if (group !== '' && Object.hasOwn(commands.groups, group)) {
-    state.spec = commands.specs.find((spec) => spec.group === group && spec.verb === word)
+    state.spec = findCommand(commands.specs, group, word)
     state.node = nodeOf(state.spec!)
   } else state.node = state.node.verbs![word]!
 }

@@ -1,4 +1,5 @@
 import { isObject } from '../../catalog/values.ts'
+import { aliasesOf } from '../aliases.ts'
 import type { CommandSpec, Field } from '../manifest.ts'
 import { type Lookup, lookupOf } from './lookups.ts'
 
@@ -40,7 +41,21 @@ export type CommandNode = {
   readonly verbs?: Readonly<Record<string, CommandNode>>
   readonly args?: readonly Slot[]
   readonly flags?: Readonly<Record<string, Slot>>
+  /** Another name of a verb, which is offered once its beginning is typed. */
+  readonly alias?: true
 }
+
+type Verbs = Readonly<Record<string, CommandNode>>
+
+/** Adds the other names of verbs. */
+export const withAliases = (verbs: Verbs): Verbs => ({
+  ...verbs,
+  ...Object.fromEntries(
+    Object.entries(verbs).flatMap(([verb, node]) =>
+      aliasesOf(verb, Object.keys(verbs)).map((alias) => [alias, { ...node, alias: true as const }]),
+    ),
+  ),
+})
 
 /** What `scripts/completions.ts` generates: what only the modules of the server and the catalog know. */
 export type GeneratedCompletions = {

@@ -92,7 +92,7 @@ describe('CLI: the layout of help', () => {
     const verbs = await readHelp('groups')
     for (const words of ['help groups', '--json groups --help', 'groups --help list'])
       assert.equal((await fake.wcrm(words.split(' '))).stdout, verbs, words)
-    assert.match((await fake.wcrm(['groups', 'lst'])).stderr, /Did you mean list\?/)
+    assert.match((await fake.wcrm(['groups', 'lst'])).stderr, /Did you mean one of list, ls\?/)
     assert.match((await fake.wcrm(['grups', 'list'])).stderr, /Did you mean groups\?/)
   })
 
