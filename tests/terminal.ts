@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process'
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 
 export type Terminal = {
@@ -17,6 +17,8 @@ export type Terminal = {
   readonly close: () => Promise<void>
   /** The most memory that the process had, in MB. */
   readonly peakMemory: () => number
+  /** The processor time that the process has used, in milliseconds. */
+  readonly processorTime: () => number
 }
 
 /** Sizes the terminal, then runs the words after it, and tells its process and the terminal's modes around it. */
@@ -127,5 +129,11 @@ export const openTerminal = (
       }
       return memory
     },
+    processorTime: () =>
+      readdirSync(`/proc/${pid}/task`).reduce(
+        (sum, task) =>
+          sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6,
+        0,
+      ),
   }
 }

@@ -3,7 +3,7 @@ import type { StreamedEvent } from '../event-stream.ts'
 import type { ThreadMessage } from '../thread.ts'
 import { retryAfterSeconds } from '../remote.ts'
 import { type Api, describeFailure, isFatal } from './api.ts'
-import { type Conversation, type InboxState, showsApprovals, views } from './state.ts'
+import { belongsTo, type Conversation, type InboxState, showsApprovals, views } from './state.ts'
 
 /**
  * The inbox as the modules that change it know it. `changed` draws it anew; `keepDrafts` stores the drafts;
@@ -19,18 +19,27 @@ export type Inbox = {
   readonly copy: (text: string) => void
   /** Runs a command as a shell would. Resolves to what it printed, and its exit code. */
   readonly runCommand: (words: readonly string[]) => Promise<{ printed: string; exitCode: number }>
-  /** Counts loads of the list and of the conversation, so that an answer that was overtaken is dropped. */
+  /** Counts what the list and the conversation were opened for, so that an answer that was overtaken is dropped. */
   loads: number
   threadLoads: number
+  /** Reads of the list run one after another; `waiting` is one that has not begun, and serves all who want it. */
+  turn: Promise<void>
+  waiting: Promise<void> | undefined
+  isLoadingMore: boolean
+  /** The rows of the list in the order of the server. */
+  read: readonly Conversation[]
+  /** Conversations that changed since the list was read. */
+  readonly changedIds: Set<string>
   timer: NodeJS.Timeout | undefined
   limitTimer: NodeJS.Timeout | undefined
   /** When the views were counted last, in milliseconds of this machine. */
   countedAt: number
 }
 
-const PAGE_SIZE = 50
-/** Pages that are read again after a change; rows beyond them come back when they are scrolled to. */
-const MAX_REFRESHED_PAGES = 4
+const PAGE_SIZE = 100
+/** Rows that are read again after a change. Of those below them, only what has changed is, unless that is much. */
+const MAX_REFRESHED = 200
+const MAX_CHANGED_BELOW = 20
 const MESSAGES_SHOWN = 100
 
 /** Tells the person at the screen, until the next key. */
@@ -55,9 +64,9 @@ export const reportFailure = (inbox: Inbox, error: unknown): void => {
   notify(inbox, describeFailure(error))
 }
 
-/** Reads again all that is shown. */
+/** Reads again all that is shown, as far as it was read before. */
 export const reloadAll = (inbox: Inbox): void => {
-  void loadList(inbox)
+  void loadList(inbox, Infinity)
   inbox.approvalsChanged()
   if (inbox.state.thread) void loadThread(inbox, inbox.state.thread.id)
 }
@@ -77,7 +86,7 @@ const COUNT_EVERY_MS = 15_000
 const setCount = (
   state: InboxState,
   view: number,
-  { total, total_is_lower_bound: isMore }: Counted,
+  { total, total_is_lower_bound: isMore }: Counted = {},
 ): void => {
   const count = typeof total === 'number' ? `${total}${isMore === true ? '+' : ''}` : undefined
   state.counts = views.map((_, i) => (i === view ? count : state.counts[i]))
@@ -99,10 +108,12 @@ const countViews = async (inbox: Inbox): Promise<void> => {
   inbox.changed()
 }
 
+/** A cursor belongs to all of this, `count` too, which counts on the first page alone. */
 const searchInput = ({ view, search }: InboxState): object => ({
   ...views[view]!.input,
   ...(search === '' ? {} : { query: search }),
   limit: PAGE_SIZE,
+  count: true,
 })
 
 /** Keeps the cursor on its conversation; if that is gone, on the one that has its place. */
@@ -112,67 +123,133 @@ const keepSelection = (state: InboxState, before: readonly Conversation[]): void
   state.selected = state.rows[Math.min(Math.max(place, 0), state.rows.length - 1)]?.id
 }
 
-/** Reads the list of the current view, as far as it was read before. */
-export const loadList = async (inbox: Inbox): Promise<void> => {
+/** Runs a read of the list when those before it are done, unless another list was opened meanwhile. */
+const takeTurn = (inbox: Inbox, read: (isCurrent: () => boolean) => Promise<void>): Promise<void> => {
+  const load = inbox.loads
+  const isCurrent = (): boolean => load === inbox.loads
+  inbox.turn = inbox.turn.then(async () => {
+    if (!isCurrent()) return
+    try {
+      await read(isCurrent)
+    } catch (error) {
+      if (isCurrent()) reportFailure(inbox, error)
+    }
+  })
+  return inbox.turn
+}
+
+/** Reads one conversation anew. Returns undefined when it is gone, or no longer in the view. */
+const readRow = async (inbox: Inbox, id: string): Promise<Conversation | undefined> => {
+  const { state, api } = inbox
+  try {
+    const { value } = await api('inbox_get_conversation', { conversation_id: id })
+    const row = value as unknown as Conversation
+    return belongsTo(views[state.view]!, row, state.me.staffId) ? row : undefined
+  } catch (error) {
+    if (isCliError(error) && error.exitCode === 3) return undefined
+    throw error
+  }
+}
+
+/** Returns the rows below those that were read anew, with what has changed of them. */
+const refreshBelow = async (
+  inbox: Inbox,
+  read: readonly Conversation[],
+  changed: ReadonlySet<string>,
+): Promise<Conversation[]> => {
+  const before = inbox.read
+  const known = new Set(read.map(({ id }) => id))
+  const from = before.findLastIndex(({ id }) => known.has(id)) + 1
+  const rows: Conversation[] = []
+  for (const row of before.slice(from)) {
+    const now = changed.has(row.id) ? await readRow(inbox, row.id) : row
+    if (now) rows.push(now)
+  }
+  return rows
+}
+
+/** How many rows are read anew: many changes below the first ones take the whole list. */
+const countRefreshed = ({ read }: Inbox, changed: ReadonlySet<string>, most: number): number => {
+  const below = read.slice(MAX_REFRESHED).filter(({ id }) => changed.has(id)).length
+  return Math.min(read.length, below > MAX_CHANGED_BELOW ? Infinity : most)
+}
+
+/** Shows these rows, and the cursor on its conversation. */
+const setRows = (inbox: Inbox, read: readonly Conversation[]): void => {
+  const { state } = inbox
+  const before = state.rows
+  inbox.read = read
+  state.rows = sortRows(read)
+  keepSelection(state, before)
+  inbox.changed()
+}
+
+const refreshList = async (inbox: Inbox, most: number, isCurrent: () => boolean): Promise<void> => {
+  const { state } = inbox
+  const changed = new Set(inbox.changedIds)
+  inbox.changedIds.clear()
+  const wanted = countRefreshed(inbox, changed, most)
+  const rows: Conversation[] = []
+  let cursor: string | null = null
+  let first: Counted | undefined
+  do {
+    const input = { ...searchInput(state), ...(cursor === null ? {} : { cursor }) }
+    const { value } = await inbox.api('inbox_search_conversations', input)
+    if (!isCurrent()) return
+    rows.push(...(value['data'] as Conversation[]))
+    cursor = value['next_cursor'] as string | null
+    first ??= value
+  } while (rows.length < wanted && cursor !== null)
+  const isPart = cursor !== null && rows.length < inbox.read.length
+  const below = isPart ? await refreshBelow(inbox, rows, changed) : []
+  if (!isCurrent()) return
+  if (below.length === 0) state.cursor = cursor
+  state.isLoading = false
+  setCount(state, state.view, first)
+  setRows(inbox, [...rows, ...below])
+}
+
+/** Reads the list of the current view; of a long one the first rows, and what has changed below. */
+export const loadList = async (inbox: Inbox, most = MAX_REFRESHED): Promise<void> => {
   const { state } = inbox
   if (showsApprovals(state)) return
-  const load = ++inbox.loads
-  const pages = Math.min(MAX_REFRESHED_PAGES, Math.max(1, Math.ceil(state.rows.length / PAGE_SIZE)))
-  state.isLoading = true
-  inbox.changed()
-  try {
-    const rows: Conversation[] = []
-    let cursor: string | null = null
-    let first: Counted = {}
-    for (let page = 0; page < pages && (page === 0 || cursor !== null); page++) {
-      const input = { ...searchInput(state), ...(cursor === null ? { count: true } : { cursor }) }
-      const { value } = await inbox.api('inbox_search_conversations', input)
-      if (load !== inbox.loads) return
-      rows.push(...(value['data'] as Conversation[]))
-      cursor = value['next_cursor'] as string | null
-      if (page === 0) first = value
-    }
-    const before = state.rows
-    Object.assign(state, { rows: sortRows(rows), cursor, isLoading: false })
-    setCount(state, state.view, first)
-    keepSelection(state, before)
-    inbox.changed()
-    await countViews(inbox)
-  } catch (error) {
-    if (load !== inbox.loads) return
-    state.isLoading = false
-    reportFailure(inbox, error)
-  }
+  if (most <= MAX_REFRESHED && inbox.waiting) return inbox.waiting
+  const load = inbox.loads
+  const waiting = takeTurn(inbox, async (isCurrent) => {
+    if (inbox.waiting === waiting) inbox.waiting = undefined
+    await refreshList(inbox, most, isCurrent).finally(() => {
+      if (isCurrent()) state.isLoading = false
+    })
+  })
+  inbox.waiting = waiting
+  await waiting
+  if (load === inbox.loads) await countViews(inbox)
 }
 
 /** Reads the next page of the list, if there is one. */
 export const loadMore = async (inbox: Inbox): Promise<void> => {
   const { state } = inbox
-  if (state.cursor === null || state.isLoading) return
-  const load = ++inbox.loads
-  state.isLoading = true
-  try {
-    const { value } = await inbox.api('inbox_search_conversations', {
-      ...searchInput(state),
-      cursor: state.cursor,
-    })
-    if (load !== inbox.loads) return
-    const known = new Set(state.rows.map(({ id }) => id))
+  if (state.cursor === null || inbox.isLoadingMore) return
+  inbox.isLoadingMore = true
+  await takeTurn(inbox, async (isCurrent) => {
+    if (state.cursor === null) return
+    const input = { ...searchInput(state), cursor: state.cursor }
+    const { value } = await inbox.api('inbox_search_conversations', input)
+    if (!isCurrent()) return
+    const known = new Set(inbox.read.map(({ id }) => id))
     const rows = (value['data'] as Conversation[]).filter(({ id }) => !known.has(id))
-    state.rows = [...state.rows, ...rows]
     state.cursor = value['next_cursor'] as string | null
-  } catch (error) {
-    if (load === inbox.loads) reportFailure(inbox, error)
-  } finally {
-    if (load === inbox.loads) state.isLoading = false
-    inbox.changed()
-  }
+    setRows(inbox, [...inbox.read, ...rows])
+  })
+  inbox.isLoadingMore = false
 }
 
 export const showView = async (inbox: Inbox, view: number, search = ''): Promise<void> => {
   const { state } = inbox
-  Object.assign(state, { view, search, rows: [], cursor: null, selected: undefined })
+  Object.assign(state, { view, search, rows: [], cursor: null, selected: undefined, isLoading: true })
+  Object.assign(inbox, { turn: Promise.resolve(), waiting: undefined, read: [], loads: inbox.loads + 1 })
   state.marked.clear()
+  inbox.changed()
   await loadList(inbox)
 }
 
@@ -258,6 +335,7 @@ export const takeEvent = (inbox: Inbox, event: StreamedEvent): void => {
     void loadThread(inbox, id)
     warnOfChange(inbox, id, event)
   }
+  inbox.changedIds.add(id)
   inbox.timer ??= setTimeout(() => {
     inbox.timer = undefined
     void loadList(inbox)

@@ -13,6 +13,8 @@ export type Conversation = {
   } | null
   readonly channel: { readonly id: string; readonly name: string | null; readonly type: string | null } | null
   readonly assignee: { readonly staff_id: string; readonly name: string | null } | null
+  readonly team_id: string | null
+  readonly reply_status: string | null
   readonly tags: readonly { readonly name: string }[]
   readonly unread_count: number
   readonly waiting_since: string | null
@@ -40,10 +42,17 @@ export type Approval = {
   readonly expires_at: string
 }
 
+type ViewFilter = {
+  readonly state: Conversation['state']
+  readonly assigned?: false
+  readonly assigned_staff_id?: 'me'
+  readonly reply_status?: string
+}
+
 /** A list of conversations: a name, and the input of its search; or, without one, the approvals. */
 type View = {
   readonly name: string
-  readonly input?: Readonly<Record<string, unknown>>
+  readonly input?: ViewFilter & { readonly sort?: 'longest_wait' }
   /** Whether its rows are counted while another is shown. */
   readonly isCounted?: boolean
 }
@@ -60,6 +69,18 @@ export const views: readonly View[] = [
   { name: 'All', input: { state: 'open', sort: 'longest_wait' } },
   { name: 'Closed', input: { state: 'closed' } },
 ]
+
+/** Whether a view has this conversation, by the same rules as the server's search. */
+export const belongsTo = (view: View, row: Conversation, me: string): boolean => {
+  if (!view.input) return false
+  const { state, assigned, assigned_staff_id: mine, reply_status: status } = view.input
+  return (
+    row.state === state &&
+    (assigned === undefined || (row.assignee === null && row.team_id === null)) &&
+    (mine === undefined || row.assignee?.staff_id === me) &&
+    (status === undefined || row.reply_status === status)
+  )
+}
 
 type ComposerKind = 'reply' | 'note'
 /** `at`: the cursor, as an index of the text. */

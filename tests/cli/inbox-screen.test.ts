@@ -61,6 +61,8 @@ it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () =
         contact: { id: '1', name, phone: '15550100042' },
         channel: { id: '1', name: words, type: 'chatapp' },
         assignee: null,
+        team_id: null,
+        reply_status: 'incoming_no_reply',
         tags: [{ name: words }],
         unread_count: 1,
         waiting_since: '2026-10-01T09:30:00.000Z',

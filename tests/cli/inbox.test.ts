@@ -11,6 +11,7 @@ import { createAgentScene } from '../approvals/scene.ts'
 import { doAs } from '../calls.ts'
 import { everyDatabase } from '../doors.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
+import { at, insertContact, insertConversation } from '../inbox/inbox-rows.ts'
 import { insertSandboxTemplates } from '../messaging/send-template.ts'
 import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
 
@@ -55,6 +56,11 @@ const openInbox = async (
     approvalsChanged: () => {},
     loads: 0,
     threadLoads: 0,
+    turn: Promise.resolve(),
+    waiting: undefined,
+    isLoadingMore: false,
+    read: [],
+    changedIds: new Set(),
     copy: (text) => void copied.push(text),
     runCommand: async (words) => ({ printed: words.join(' '), exitCode: 0 }),
     timer: undefined,
@@ -63,10 +69,10 @@ const openInbox = async (
   }
   /** Waits until no call is under way, and none follows from those. */
   const settle = async (): Promise<void> => {
-    while (calls.length > 0) {
+    do {
       await Promise.all(calls.splice(0))
       await new Promise((resolve) => setImmediate(resolve))
-    }
+    } while (calls.length > 0)
   }
   const press = async (input: string, key: Key = noKey): Promise<void> => {
     pressKey(inbox, input, key, { quit: () => {}, suspend: () => {}, height: 24 })
@@ -349,5 +355,44 @@ everyDatabase('wcrm inbox', (server) => {
     takeEvent(inbox, { type: 'message.received/1', data: { message: { conversation_id: '1' } } })
     await until(() => inbox.state.rows.length === 2)
     assert.equal(inbox.state.selected, selected)
+  })
+
+  it('far down a long list the cursor stays, and only what has changed is read again', async () => {
+    const { workspace } = await createScene()
+    const { db } = server()
+    const contact_id = await insertContact(db, workspace.id, 'Ada', generatePhone())
+    const count = 230
+    for (let i = 0; i < count; i++)
+      await insertConversation(db, workspace.id, { contact_id, channel_id: null, last_activity_at: at(i) })
+    let calls: string[] = []
+    const { inbox, press, until } = await openInbox(server(), workspace, {
+      wrap:
+        (api) =>
+        (...call) => {
+          calls.push(call[0])
+          return api(...call)
+        },
+    })
+    await press('5')
+    // A read that is under way while the list is scrolled delays the next page, and does not drop it.
+    for (let tries = 0; inbox.state.cursor !== null; tries++) {
+      assert.ok(tries < 20, 'the list was not read to its end')
+      void loadList(inbox)
+      await press('G')
+    }
+    await press('G')
+    const total = inbox.state.rows.length
+    const { selected } = inbox.state
+    const { id } = inbox.state.rows.at(-5)!
+    await doAs(server(), workspace.owner.key)('inbox_close_conversation', { conversation_id: id })
+    calls = []
+    takeEvent(inbox, { type: 'conversation.closed/1', data: { conversation: { id } } })
+    await until(() => inbox.state.rows.length === total - 1)
+    assert.deepEqual([total >= count, inbox.state.selected], [true, selected])
+    assert.deepEqual(
+      calls.filter((name) => name === 'inbox_get_conversation'),
+      ['inbox_get_conversation'],
+    )
+    assert.ok(!inbox.state.rows.some((row) => row.id === id))
   })
 })
