@@ -1,3 +1,4 @@
+import { isObject } from '../catalog/values.ts'
 import { usageError } from './error.ts'
 import type { TableColumn } from '../catalog/operation.ts'
 import { hasColor, type Io, isDrawn, writeOut } from './io.ts'
@@ -270,8 +271,17 @@ const printThread = async (
   if (note) io.stdout.write(`${note}\n`)
 }
 
+/** Leaves out what is not there, so that what a person agrees to stands together. */
+const dropEmpty = (value: ResponseBody): ResponseBody =>
+  Object.fromEntries(
+    Object.entries(value).flatMap(([name, inner]) => {
+      if (inner === null || (Array.isArray(inner) && inner.length === 0)) return []
+      return [[name, isObject(inner) ? dropEmpty(inner) : inner]]
+    }),
+  )
+
 /** Shows on stderr, before a prompt, what a dry run answered. */
 export const printRehearsal = async (io: Io, { value, clock }: Page): Promise<void> => {
   const style = createStyle(io, { wide: false, utc: false }, clock)
-  io.stderr.write((await import('./views.ts')).drawRecord(value, style))
+  io.stderr.write((await import('./views.ts')).drawRecord(dropEmpty(value), style))
 }

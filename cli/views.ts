@@ -46,7 +46,11 @@ const drawField = (name: string, value: unknown, labelWidth: number, style: Term
   // A filter stays as it is typed.
   if (isObject(value) && name !== 'filter') return [title, ...indentLines(drawFields(value, inner))]
   const label = escapeControlCharacters(name)
-  const [first = '', ...rest] = wrap(formatBlock(value, style) || '-', Math.max(20, style.width - labelWidth))
+  const shown = formatBlock(value, style) || '-'
+  // A link is copied: one that does not fit has a line of its own, which the terminal breaks.
+  if (/^https?:\S+$/.test(shown) && measure(shown) > style.width - labelWidth)
+    return [paint(style, 'dim', label), ...indentLines([shown])]
+  const [first = '', ...rest] = wrap(shown, Math.max(20, style.width - labelWidth))
   const gap = ' '.repeat(Math.max(1, labelWidth - measure(label)))
   return [`${paint(style, 'dim', label)}${gap}${first}`, ...indentLines(rest, labelWidth)]
 }

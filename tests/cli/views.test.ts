@@ -98,6 +98,48 @@ describe('CLI: tables', () => {
     assert.deepEqual(createTable(columns, style(10), { wide: true }).left(), [])
   })
 
+  it('a link that does not fit stands whole below its row; what is copied is never cut', () => {
+    const url = `https://example.com/${'hooks/'.repeat(12)}`
+    const operation = 'messaging_list_broadcast_recipients'
+    const drawn = createTable(
+      [{ path: 'id' }, { path: 'status' }, { path: 'url' }, { path: 'operation', whole: true }],
+      style(60),
+    ).page([{ id: '1', status: 'active', url, operation }])
+    assert.equal(drawn, `ID  STATUS  OPERATION\n1   active  ${operation}\n  ${url}\n`)
+    assert.ok(drawRecord({ url }, style(60)).includes(`\n  ${url}\n`))
+  })
+
+  it('ages, words for values, and a field for one that is missing', () => {
+    const table = createTable(
+      [
+        { path: 'at', title: 'waiting', age: true },
+        { path: 'until', title: 'window', else: 'open', words: { true: 'open', false: 'shut' } },
+        { path: 'n', title: 'unread', words: { 0: '' } },
+        { path: 'options.label', title: 'options' },
+      ],
+      style(60),
+    )
+    const at = '2026-09-28T12:00:00.000Z'
+    assert.equal(
+      table.page([
+        { at, until: null, open: false, n: 0, options: [{ label: 'S' }, { label: 'M' }] },
+        { at, until: '2026-10-01T13:00:00.000Z', open: true, n: 2, options: [] },
+      ]),
+      'WAITING  WINDOW  UNREAD  OPTIONS\n3 d      shut            S, M\n3 d      in 1 h  2\n',
+    )
+  })
+
+  it('texts take the lines that they may, and say that there are more; every column that is asked for is there', () => {
+    const row = { id: '1', text: 'word '.repeat(40), more: 'last' }
+    const shown = [{ path: 'id' }, { path: 'text', wrap: true as const }, { path: 'more' }]
+    const lines = createTable(shown, style(40), { mostLines: 2 }).page([row]).trimEnd().split('\n')
+    assert.equal(lines.length, 3)
+    assert.match(lines[2]!, /word…$/)
+    const all = createTable(shown, style(20), { all: true })
+    assert.match(all.page([row]), /^ID  TEXT +MORE\n/)
+    assert.deepEqual(all.left(), [])
+  })
+
   it('a column may be the last of a list', () => {
     const row = { messages: [{ text: 'one' }, { text: 'two' }] }
     const drawn = createTable([{ path: 'messages.last.text', title: 'last words' }], style(60)).page([
