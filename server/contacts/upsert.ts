@@ -29,7 +29,7 @@ import { requireRoomForContact } from './limit.ts'
 import type { PhoneLine } from './phone-lines.ts'
 import { timelineOf } from './timeline.ts'
 import { eventContact, showContact } from './view.ts'
-import { BLIND_WARNING, isBlindRehearsal } from '../visibility/rehearsals.ts'
+import { BLIND_WARNING, isBlindRehearsal, requireBlindPlan } from '../visibility/rehearsals.ts'
 import { refuseNumberInName, toContactName } from '../visibility/phones.ts'
 
 type Output = OutputOf<'crm_upsert_contact'>
@@ -66,6 +66,7 @@ export const upsertContact: Handler<'crm_upsert_contact'> = async (ctx, input) =
   const existingId = mustLookUp ? await lockContactByPhone(ctx.tx, workspaceId, line.key) : undefined
   if (existingId === undefined)
     return toOutput(ctx, upsert, 'created', { contact: await createContact(ctx, upsert), fields })
+  requireBlindPlan(ctx)
   const action = await updateExisting(ctx, existingId, upsert)
   const read = (await readContact(ctx.tx, workspaceId, existingId, timelineOf(ctx.actor)))!
   return toOutput(ctx, upsert, action, read)

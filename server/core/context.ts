@@ -72,6 +72,8 @@ export type Context<Emits extends EventTypeId = never> = {
   /** Business time, ISO 8601 UTC. */
   readonly now: string
   readonly dryRun: boolean
+  /** The call was sent with the token of a plan, which holds so far. */
+  readonly planned: boolean
   /** 1, and one more each time the call is retried. */
   readonly attempt: number
   /** Seals and opens the cursors of this list for this key owner and these filters. */

@@ -31,6 +31,8 @@ type ContextOptions = {
   pending?: PendingWrites
   attempt?: number
   watch?: CallWatch | undefined
+  /** The token of the plan that a change was sent with. */
+  plan?: string | undefined
 }
 
 /** Contact ids that a server takes at a time, so that a contact's id is known before it is written. */
@@ -64,7 +66,17 @@ const cancelled = (): Problem =>
 /** Returns the context of one run of a handler. */
 export const createContext = (
   app: App,
-  { tx, actor, op, input, dryRun = false, pending = { events: [] }, attempt = 1, watch }: ContextOptions,
+  {
+    tx,
+    actor,
+    op,
+    input,
+    dryRun = false,
+    pending = { events: [] },
+    attempt = 1,
+    watch,
+    plan,
+  }: ContextOptions,
 ): Context<EventTypeId> => {
   const now = businessTime(app, actor.workspace.id)
   // A transaction of the embedded database holds the only session.
@@ -76,6 +88,7 @@ export const createContext = (
     actor,
     now,
     dryRun,
+    planned: !dryRun && plan !== undefined,
     attempt,
     publicUrl: app.config.publicUrl,
     filters: app.config.filters,

@@ -26,7 +26,7 @@ import { defineProviderHandler } from '../core/provider-handler.ts'
 import { fillTemplate } from './template-fill.ts'
 import { describeParts, type TemplatePart } from './template-parts.ts'
 import { describeSend } from '../templates/send-schema.ts'
-import { BLIND_WARNING, isBlindRehearsal } from '../visibility/rehearsals.ts'
+import { BLIND_WARNING, isBlindRehearsal, requireBlindPlan } from '../visibility/rehearsals.ts'
 
 type Input = InputOf<'messaging_send_template'>
 /** `parts`: of a dry run. */
@@ -113,6 +113,7 @@ const findRecipient = async (
     const line = requirePhone(phoneText!)
     if (isBlindRehearsal(ctx)) return { line }
     const knownId = await lockContactByPhone(ctx.tx, workspaceId, line.key)
+    if (knownId !== undefined) requireBlindPlan(ctx)
     return knownId === undefined ? { line } : { known: (await readRecipient(ctx.tx, workspaceId, knownId))! }
   }
   if (!(await lockContact(ctx.tx, workspaceId, id))) throw notFound('contact', id)

@@ -1,4 +1,5 @@
 import type { Context } from '../core/context.ts'
+import { Problem } from '../core/problem.ts'
 import { hasHiddenPhones } from './policy.ts'
 
 /**
@@ -8,6 +9,20 @@ import { hasHiddenPhones } from './policy.ts'
  */
 export const isBlindRehearsal = ({ actor, dryRun }: Pick<Context, 'actor' | 'dryRun'>): boolean =>
   dryRun && hasHiddenPhones(actor)
+
+/**
+ * Throws 409 `plan_changed` for a change that finds a contact by its phone, though the dry run that planned it looked
+ * for none. It tells what the change would have told, and is counted as that is.
+ */
+export const requireBlindPlan = ({ actor, planned }: Pick<Context, 'actor' | 'planned'>): void => {
+  if (planned && hasHiddenPhones(actor))
+    throw new Problem(
+      'conflict',
+      'A contact has this number, which the plan could not tell: phone numbers are hidden from you. Nothing was ' +
+        'done. Send the call without a plan to change that contact.',
+      { reason: 'plan_changed' },
+    )
+}
 
 export const BLIND_WARNING =
   'Phone numbers are hidden from you, so this dry run answers as for a number that no contact has. ' +

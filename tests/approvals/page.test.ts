@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { createInterface } from 'node:readline'
+import { PassThrough } from 'node:stream'
 import { it } from 'node:test'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { runCommandLine } from '../../cli/main.ts'
 import { createChannel } from '../../storage/admin.ts'
 import { everyDatabase } from '../doors.ts'
 import { makeLoginCode } from '../oauth/browser.ts'
@@ -261,6 +264,61 @@ everyDatabase('The page of an approval', (server) => {
       assert.equal(await scene.countSent(), 0)
     })
   }
+})
+
+everyDatabase('The page of an approval, opened by a client of wcrm mcp', (server) => {
+  /** Runs `wcrm mcp` with a client of 2025-11-25 that opens pages; `open` answers each request to open one. */
+  const callTool = async (
+    key: string,
+    [name, input]: readonly [string, object],
+    open: (url: string) => Promise<string>,
+  ) => {
+    const [stdin, output, notes] = [new PassThrough(), new PassThrough(), new PassThrough()]
+    const env = { WCRM_URL: server().url, WCRM_API_KEY: key, WCRM_KEYCHAIN: 'off' }
+    const done = runCommandLine(['mcp'], { stdin: stdin, stdout: output, stderr: notes, env })
+    const lines = createInterface({ input: output })[Symbol.asyncIterator]()
+    const send = (message: object) => void stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    const receive = async (): Promise<any> => JSON.parse((await lines.next()).value!)
+    const capabilities = { elicitation: { url: {} } }
+    const clientInfo = { name: 'old', version: '1' }
+    send({ id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25', capabilities, clientInfo } })
+    assert.equal((await receive()).result.protocolVersion, '2025-11-25')
+    send({ method: 'notifications/initialized' })
+    send({ id: 2, method: 'tools/call', params: { name, arguments: input } })
+    const asked: any[] = []
+    let message = await receive()
+    for (; message.method !== undefined; message = await receive()) {
+      assert.equal(message.method, 'elicitation/create')
+      asked.push(message.params)
+      send({ id: message.id, result: { action: await open(message.params.url as string) } })
+    }
+    stdin.end()
+    assert.equal(await done, 0)
+    return { result: message.result, asked }
+  }
+
+  it('the call answers how it ended, or that it waits for a person still', async () => {
+    const scene = await createAgentScene(server())
+    const countSent = async () => (await scene.sandbox.sent(scene.phone)).length
+    const decide = async (url: string): Promise<string> => {
+      const browser = visit(url)
+      await browser.load()
+      const code = await makeLoginCode(server(), scene.workspace.id, scene.manager.staffId)
+      await browser.submit({ step: 'login', code })
+      assert.match((await browser.submit({ step: 'approve' })).text, /Approved/)
+      return 'accept'
+    }
+    const sent = await callTool(scene.agent.key, scene.reply('On its way.'), decide)
+    assert.deepEqual(
+      sent.asked.map(({ mode, elicitationId }) => [mode, typeof elicitationId]),
+      [['url', 'string']],
+    )
+    assert.equal(sent.result.structuredContent.message.text, 'On its way.')
+    assert.equal(await countSent(), 1)
+    const waits = await callTool(scene.agent.key, scene.reply('Not now.'), async () => 'cancel')
+    assert.equal(waits.result.structuredContent.approval.status, 'pending')
+    assert.equal(await countSent(), 1)
+  })
 })
 
 everyDatabase(

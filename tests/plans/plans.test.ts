@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { it } from 'node:test'
 import { catalog, type Operation } from '../../catalog/index.ts'
+import { callAs } from '../calls.ts'
 import { checked, doorsOf, everyDatabase, everyDoor, type Reply } from '../doors.ts'
+import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld } from '../world.ts'
 
@@ -103,6 +105,32 @@ everyDatabase('Plans of all operations', (server) => {
     assert.equal(held.status, 200, held.text)
     const other = await owner.call('crm_update_contact', rename, { plan: planned.body.plan.token })
     assert.deepEqual([other.status, other.body.errors?.[0]?.header], [400, 'Api-Plan'])
+  })
+})
+
+everyDatabase('Plans of staff from whom phones are hidden', (server) => {
+  it('make a new contact, and change none that has the number', async () => {
+    const workspace = await makeWorkspace(server())
+    await insertSandboxTemplates(server(), workspace, {})
+    const owner = callAs(server(), workspace.owner.key)
+    const known = (await owner('crm_upsert_contact', { phone: '+15550155077', name: 'Ada' })).body
+    const { key } = await workspace.staff({ name: 'Junior', role: 'agent', hide_phone_numbers: true })
+    const junior = callAs(server(), key)
+    const runPlanned = async (name: string, input: Record<string, unknown>, confirm?: string) => {
+      const planned = await junior(name, { ...input, dry_run: true }, { plan: 'show' })
+      assert.ok(planned.body.warnings, planned.text)
+      const options = { plan: planned.body.plan.token, ...(confirm ? { confirm } : {}) }
+      return (await junior(name, input, options)).body
+    }
+    const upsert = (phone: string) => runPlanned('crm_upsert_contact', { phone, name: 'Grace' })
+    const template = { ...ORDER_UPDATE, body: ['Ada', 'A-17'] }
+    const send = (phone: string) => runPlanned('messaging_send_template', { phone, template }, 'send')
+    assert.equal((await upsert('+15550155078')).action, 'created')
+    assert.equal((await upsert('+15550155077')).reason, 'plan_changed')
+    assert.equal((await owner('crm_get_contact', { contact_id: known.id })).body.name, 'Ada')
+    assert.equal((await send('+15550155077')).reason, 'plan_changed')
+    const sent = await send('+15550155079')
+    assert.equal(sent.message?.status, 'sent', JSON.stringify(sent))
   })
 })
 
