@@ -2,25 +2,30 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Worker } from 'node:worker_threads'
+import { buildPackage } from './launchers.ts'
 import { median } from './statistics.ts'
 
 /**
  * How long client commands take, as multiples of `node -e 0` of the same Node: interleaved runs, by processor time
- * (median) and by elapsed time (least). Measures an installed client:
- * `npm run bench:cli -- --launcher PREFIX/node_modules/wcrm/bin/wcrm.js --node PATH --runs 60`.
+ * (median) and by elapsed time (least). Measures the package that it builds, or an installed one:
+ * `npm run bench:cli -- --launcher PREFIX/node_modules/wcrm/bin/wcrm.js --node PATH --runs 60`. `--gate` fails when
+ * the processor time of a command is above its limit in each of three rounds.
  */
 const { values } = parseArgs({
   options: {
     node: { type: 'string', default: process.execPath },
-    launcher: { type: 'string', default: fileURLToPath(new URL('../bin/wcrm.js', import.meta.url)) },
+    launcher: { type: 'string' },
     runs: { type: 'string', default: '40' },
+    gate: { type: 'boolean', default: false },
   },
 })
 
-const home = mkdtempSync(join(tmpdir(), 'wcrm-bench-cli-'))
+const ROUNDS = 3
+
+const folder = mkdtempSync(join(tmpdir(), 'wcrm-bench-cli-'))
+const launcher = values.launcher ?? buildPackage(folder)
 
 /** Answers every call with one group, in a thread of its own: the runs below block this one. */
 const startServer = async (): Promise<{ server: Worker; port: number }> => {
@@ -50,8 +55,7 @@ const measure = (port: number, words: readonly string[]): Sample => {
       encoding: 'utf8',
       env: {
         PATH: process.env['PATH'],
-        HOME: home,
-        NODE_COMPILE_CACHE: join(home, 'cache'),
+        HOME: folder,
         WCRM_URL: `http://127.0.0.1:${port}`,
         WCRM_API_KEY: `wc_test_${'a'.repeat(40)}`,
       },
@@ -62,31 +66,48 @@ const measure = (port: number, words: readonly string[]): Sample => {
   return { cpu: (user + system) * 1000, wall: wall * 1000 }
 }
 
-const { server, port } = await startServer()
-const commands = new Map([
-  ['node -e 0', ['-e', '0']],
-  ['--help', [values.launcher, '--help']],
-  ['groups list', [values.launcher, 'groups', 'list']],
-])
-const samples = new Map([...commands.keys()].map((name) => [name, [] as Sample[]]))
-// The first runs fill the compile cache.
-for (const words of [...commands.values(), ...commands.values()]) measure(port, words)
-for (let i = 0; i < Number(values.runs); i += 1)
-  for (const [name, words] of commands) samples.get(name)!.push(measure(port, words))
-await server.terminate()
-rmSync(home, { recursive: true })
+const BASE = ['-e', '0']
 
-const summary = (name: string): Sample => ({
-  cpu: median(samples.get(name)!.map(({ cpu }) => cpu)),
-  wall: Math.min(...samples.get(name)!.map(({ wall }) => wall)),
+/** `target`: at most so many times the processor time of an empty program; `limit`: what the gate takes. */
+const commands = [
+  { name: '--help', words: [launcher, '--help'], target: 2, limit: 2 },
+  { name: 'groups list', words: [launcher, 'groups', 'list'], target: 3, limit: 2.7 },
+]
+
+type Command = (typeof commands)[number]
+
+const summarize = (samples: readonly Sample[]): Sample => ({
+  cpu: median(samples.map(({ cpu }) => cpu)),
+  wall: Math.min(...samples.map(({ wall }) => wall)),
 })
-const base = summary('node -e 0')
-const targets: Readonly<Record<string, number>> = { '--help': 2, 'groups list': 3 }
-for (const name of commands.keys()) {
-  const { cpu, wall } = summary(name)
-  console.log(
-    `${name.padEnd(12)} processor ${cpu.toFixed(1)} ms (${(cpu / base.cpu).toFixed(2)}x), ` +
-      `elapsed ${wall.toFixed(1)} ms (${(wall / base.wall).toFixed(2)}x)` +
-      (targets[name] ? `; at most ${targets[name]}x` : ''),
-  )
+
+/** Measures one round. Returns the commands that took more than their limit. */
+const runRound = (port: number, measured: readonly Command[]): Command[] => {
+  const all = [BASE, ...measured.map(({ words }) => words)]
+  const samples = all.map((): Sample[] => [])
+  for (let i = 0; i < Number(values.runs); i += 1)
+    for (const [at, words] of all.entries()) samples[at]!.push(measure(port, words))
+  const [base, ...results] = samples.map(summarize)
+  console.log(`node -e 0    processor ${base!.cpu.toFixed(1)} ms, elapsed ${base!.wall.toFixed(1)} ms`)
+  for (const [at, { cpu, wall }] of results.entries()) {
+    const { name, target } = measured[at]!
+    console.log(
+      `${name.padEnd(12)} processor ${cpu.toFixed(1)} ms (${(cpu / base!.cpu).toFixed(2)}x), ` +
+        `elapsed ${wall.toFixed(1)} ms (${(wall / base!.wall).toFixed(2)}x); at most ${target}x`,
+    )
+  }
+  return measured.filter(({ limit }, at) => results[at]!.cpu > limit * base!.cpu)
+}
+
+const { server, port } = await startServer()
+// The first runs fill the compile cache.
+for (const { words } of [...commands, ...commands]) measure(port, words)
+let slow: Command[] = commands
+for (let round = 0; round < (values.gate ? ROUNDS : 1) && slow.length > 0; round += 1)
+  slow = runRound(port, slow)
+await server.terminate()
+rmSync(folder, { recursive: true })
+if (values.gate && slow.length > 0) {
+  for (const { name, limit } of slow) console.log(`too slow: ${name}, above ${limit}x in each round`)
+  process.exitCode = 1
 }

@@ -107,6 +107,8 @@ const clientOptions = {
   define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"' },
   legalComments: 'none',
   logLevel: 'warning',
+  // The sources set it where it is not.
+  logOverride: { 'assign-to-define': 'silent' },
 } satisfies BuildOptions
 
 const buildClient = async (): Promise<void> => {
