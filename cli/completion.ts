@@ -26,7 +26,8 @@ complete -F _wcrm wcrm
 const zsh = `#compdef wcrm
 _wcrm() {
   local program="\${(Q)words[1]}" line how='' about
-  local -a given values shown more
+  local -a given values abouts shown more
+  local -i width=0 i
   (( $+commands[$program] )) || [[ $program == */* && -x $program ]] || program=wcrm
   given=("\${(@Q)words[1,CURRENT-1]}" "\${(Q)PREFIX}")
   while IFS= read -r line; do
@@ -34,8 +35,9 @@ _wcrm() {
     about=\${line#*$'\\t'}
     [[ $about == "$line" ]] && about=''
     values+=("\${line%%$'\\t'*}")
-    shown+=("$values[-1]\${about:+  -- $about}")
+    abouts+=("$about")
     [[ -z $about ]] || more=(-l)
+    (( width = \${(m)#values[-1]} > width ? \${(m)#values[-1]} : width ))
   done < <(print -rN -- "\${given[@]}" | command $program __complete zsh 2>/dev/null)
   case $how in
     (files*|folders*)
@@ -45,6 +47,12 @@ _wcrm() {
     ('words open '*) more+=(-S '') ;;
   esac
   (( $#values )) || return 1
+  (( width > 40 )) && width=40
+  for (( i = 1; i <= $#values; i++ )); do
+    about=$values[i]
+    [[ -n $abouts[i] && \${(m)#about} -lt $width ]] && about=\${(mr:width:)about}
+    shown+=("$about\${abouts[i]:+  -- $abouts[i]}")
+  done
   compadd -M 'm:{[:lower:][:upper:]}={[:upper:][:lower:]}' "\${more[@]}" -d shown -a values
 }
 if [[ $funcstack[1] == _wcrm ]]; then _wcrm "$@"; else compdef _wcrm wcrm; fi
