@@ -5,8 +5,9 @@ import { before, describe, it } from 'node:test'
 import { measure } from '../../cli/table.ts'
 import { commandName, readManifest } from '../../cli/manifest.ts'
 import { runs } from '../level.ts'
-import { drawScreens, type Recording, recordScreens } from './screens/recording.ts'
+import { drawScreens, isConfirmed, type Recording, recordScreens } from './screens/recording.ts'
 import { showScreen } from './screens/screen.ts'
+import { asInTmux, drawInTmux, hasTmux } from './screens/tmux.ts'
 
 // Every command as a terminal shows it, compared with files. `npm run record-screens` writes them.
 
@@ -60,6 +61,22 @@ describe('CLI: screens', () => {
       .filter((name) => !WITHOUT_SCREEN.includes(name) && !drawn.includes(name))
     assert.deepEqual(missing, [])
   })
+
+  for (const size of runs(0, 1) > 0 ? SIZES : [])
+    it(
+      `${size.join('×')}: tmux shows the same, and breaks nothing but links`,
+      { skip: !hasTmux() },
+      async () => {
+        const commands = recording.commands.filter((command) => !isConfirmed(command))
+        const shown = { ...recording, commands: commands.filter(({ words }) => !words.includes('--wide')) }
+        const expected = asInTmux((await drawScreens(shown, size)).flatMap(showScreen))
+        const { lines, rows } = await drawInTmux(shown, size)
+        assert.deepEqual(lines, expected)
+        const wide = expected.filter((line) => measure(line) > size[0])
+        const broken = wide.reduce((sum, line) => sum + Math.ceil(measure(line) / size[0]) - 1, 0)
+        assert.equal(rows, expected.length + broken)
+      },
+    )
 
   for (const size of sizes) {
     const [columns, rows] = size

@@ -86,11 +86,14 @@ const recordCommand = async (
   return answers
 }
 
-/** Where a person is asked for a confirmation, the dry run before it is recorded. */
-const asRehearsal = (words: string[]): string[] => {
+/** Whether a person is asked for a confirmation. */
+export const isConfirmed = ({ words }: Pick<RecordedCommand, 'words'>): boolean => {
   const spec = readManifest().commands.find((command) => commandName(command) === words.slice(0, 2).join(' '))
-  return spec?.confirm && !words.includes('--dry-run') ? [...words, '--dry-run'] : words
+  return spec?.confirm !== undefined && !words.includes('--dry-run')
 }
+
+/** Of a change that is confirmed the dry run before it is recorded. */
+const asRehearsal = (words: string[]): string[] => (isConfirmed({ words }) ? [...words, '--dry-run'] : words)
 
 const findIds = async ({ server, workspace }: ScreenWorld): Promise<ScreenIds> => {
   const run = doAs(server, workspace.owner.key)
