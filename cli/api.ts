@@ -129,30 +129,30 @@ const callApi = async (io: Io, given: string, path: string, flags: ApiFlags): Pr
   if (io.stdout.isTTY && bytes.length > 0 && bytes.at(-1) !== 10) io.stdout.write('\n')
 }
 
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io): Command =>
+  new Command('wcrm api')
+    .description(
+      'Call the REST API with the key in use and print the body of the answer. Exit codes are those of all ' +
+        'commands. Every change has an idempotency key.',
+    )
+    .argument('<method>', METHODS.join(', '))
+    .argument('<path>', 'a path of the server, such as /v1/contacts')
+    .option(
+      '-f, --field <field=value>',
+      'a field of the body, of a GET and DELETE of the query: JSON, @file or text; field:=text is always text',
+      append,
+    )
+    .option('--input <file>', 'the body: a file, JSON, or - for standard input; --field overrides it')
+    .option('-i, --include', 'print status and headers before the body')
+    .option('--dry-run', 'run every check, but change nothing')
+    .option('--confirm <verb>', 'confirms a call that needs it')
+    .option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
+    .option('--idempotency-key <key>', 'a call with the same key never runs twice (default: a new key)')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print a problem as JSON')
+    .action((method: string, path: string, flags: ApiFlags) => callApi(io, method, path, flags))
+
 /** `wcrm api METHOD PATH`: one call of the REST API, with the stored key. Returns the exit code. */
 export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(
-    new Command('wcrm api')
-      .description(
-        'Call the REST API with the key in use and print the body of the answer. Exit codes are those of all ' +
-          'commands. Every change has an idempotency key.',
-      )
-      .argument('<method>', METHODS.join(', '))
-      .argument('<path>', 'a path of the server, such as /v1/contacts')
-      .option(
-        '-f, --field <field=value>',
-        'a field of the body, of a GET and DELETE of the query: JSON, @file or text; field:=text is always text',
-        append,
-      )
-      .option('--input <file>', 'the body: a file, JSON, or - for standard input; --field overrides it')
-      .option('-i, --include', 'print status and headers before the body')
-      .option('--dry-run', 'run every check, but change nothing')
-      .option('--confirm <verb>', 'confirms a call that needs it')
-      .option('--reason <text>', "why, for the person who approves a call of an AI agent's key")
-      .option('--idempotency-key <key>', 'a call with the same key never runs twice (default: a new key)')
-      .option('--url <url>', 'base URL of the server (also WCRM_URL)')
-      .option('--json', 'print a problem as JSON')
-      .action((method: string, path: string, flags: ApiFlags) => callApi(io, method, path, flags)),
-    argv.length > 0 ? argv : ['--'],
-    io,
-  )
+  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)

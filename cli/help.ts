@@ -16,7 +16,7 @@ const MAX_ABOUT = 300
 const stripBackticks = (text: string): string => text.replaceAll('`', '')
 
 /** JSON with a space after each colon and comma, so that lines can break there. */
-const spacedJson = (value: unknown): string =>
+export const spacedJson = (value: unknown): string =>
   JSON.stringify(value, undefined, 1)
     .replaceAll(/([[{])\n\s*|\n\s*([\]}])/g, '$1$2')
     .replaceAll(/\n\s*/g, ' ')
@@ -82,7 +82,7 @@ export const renderHelpDetails = (spec: CommandSpec): string => {
     'Exit codes: 0 done, 2 invalid, 3 not found, 4 not permitted, 5 conflict, 6 not confirmed, ' +
       '7 rate limited, 8 unavailable, 9 partly failed, 1 other.',
     `Operation: ${spec.operation} (POST /v1/ops/${spec.operation}). Manual: man ` +
-      `wcrm-${commandName(spec).split(' ')[0]}.`,
+      `wcrm-${commandName(spec).replace(' ', '-')}.`,
   ]
     .filter((s, i) => i === 0 || s !== '')
     .join('\n')

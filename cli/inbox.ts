@@ -13,7 +13,8 @@ const showInbox = async (io: Io, url: string | undefined): Promise<number> => {
   return await inbox.showInbox(io, { ...credentials, version: readManifest().version })
 }
 
-const createCommand = (io: Io, exit: (code: number) => void): Command =>
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io, exit: (code: number) => void): Command =>
   new Command('wcrm inbox')
     .description(
       'Answer customers without leaving the terminal: the queue, the conversations and a composer on the whole ' +

@@ -184,25 +184,22 @@ const listen = async (io: Io, flags: ListenFlags): Promise<void> => {
   })
 }
 
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io): Command =>
+  new Command('wcrm listen')
+    .description(
+      'Forward events to an address on this machine or network, signed as to an endpoint, in order, until Ctrl-C. ' +
+        'It continues where it ended the last time, and reconnects by itself.',
+    )
+    .option('--forward-to <url>', 'where to; without it the events are only printed')
+    .option('--since <start>', 'now, the id of an event, or a duration such as 1h (default: where it ended)')
+    .option('--events <types>', 'only these types, separated by commas')
+    .option('--secret <whsec>', 'the signing secret, or @file (default: one that is made and kept)')
+    .option('--attempts <n>', 'how often a target that answers with an error gets an event', '5')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print a line of JSON for each event')
+    .action((flags: ListenFlags) => listen(io, flags))
+
 /** `wcrm listen`: forwards events to an address, as an endpoint gets them, until Ctrl-C. Returns the exit code. */
 export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(
-    new Command('wcrm listen')
-      .description(
-        'Forward events to an address on this machine or network, signed as to an endpoint, in order, until Ctrl-C. ' +
-          'It continues where it ended the last time, and reconnects by itself.',
-      )
-      .option('--forward-to <url>', 'where to; without it the events are only printed')
-      .option(
-        '--since <start>',
-        'now, the id of an event, or a duration such as 1h (default: where it ended)',
-      )
-      .option('--events <types>', 'only these types, separated by commas')
-      .option('--secret <whsec>', 'the signing secret, or @file (default: one that is made and kept)')
-      .option('--attempts <n>', 'how often a target that answers with an error gets an event', '5')
-      .option('--url <url>', 'base URL of the server (also WCRM_URL)')
-      .option('--json', 'print a line of JSON for each event')
-      .action((flags: ListenFlags) => listen(io, flags)),
-    argv.length > 0 ? argv : ['--'],
-    io,
-  )
+  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)

@@ -30,7 +30,8 @@ const serveMcp = async (io: Io, flags: McpFlags): Promise<number> => {
   return 0
 }
 
-const createCommand = (io: Io, exit: (code: number) => void): Command =>
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io, exit: (code: number) => void): Command =>
   new Command('wcrm mcp')
     .description(
       'Serve MCP on standard input and output, bridged to /mcp of a running server, with the key of WCRM_API_KEY ' +

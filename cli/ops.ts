@@ -42,7 +42,8 @@ const printOperations = (io: Io, json: boolean): void => {
   )
 }
 
-const createCommand = (io: Io): Command =>
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io): Command =>
   new Command('wcrm ops')
     .description(
       'Run an operation by its name, as its command does: "wcrm ops crm_get_contact 42" is "wcrm contacts get 42". ' +

@@ -283,6 +283,7 @@ Credentials: -p NAME, WCRM_API_KEY and WCRM_URL, else those stored by "wcrm logi
 Exit codes: ${exitCodes.map(([code, about]) => `${code} ${about}`).join('; ')}.
 More: wcrm <group> --help, wcrm <group> <verb> --help, man wcrm.`
 
+/** Builds the program with the command on the line, or with all commands. */
 const buildProgram = (context: ProgramContext): Command => {
   const program = new Command('wcrm')
     .description('Contacts, tags, groups and custom fields of a workspace, on the command line.')
@@ -310,6 +311,13 @@ const buildProgram = (context: ProgramContext): Command => {
     optionTerm: ({ long, flags }) => (long && isBoolean(long) ? long.replace('--', '--[no-]') : flags),
   })
   return program
+}
+
+/** The program with the commands that it has beside the operations, for their manual pages. */
+export const createProgram = (io: Io): Command => {
+  const index = readCommandIndex()
+  const line = parseCommandLine([], [])
+  return buildProgram({ io, index, line, exitCode: 0, texts: { out: '', error: '' } })
 }
 
 /** Converts an error of commander to a usage error with a hint. */

@@ -159,32 +159,32 @@ const findSpec = (words: readonly string[]): { spec: CommandSpec; path: string |
     : { spec: requireOperation(first), path: second }
 }
 
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io): Command =>
+  new Command('wcrm schema')
+    .description(
+      'Show what an operation takes: fields, types, limits and an example; with --json as JSON Schema. A field of ' +
+        'a field is named with dots, also through lists.',
+    )
+    .usage('<operation> [field] [flags]')
+    .argument('<operation...>', 'such as messaging_create_template, or "templates create", and a field')
+    .option('--output', 'what it answers instead')
+    .option('--json', 'print the JSON Schema')
+    .action(async (words: string[], { json, output }: { json?: boolean; output?: boolean }) => {
+      const { spec, path } = findSpec(words)
+      // The catalog loads slowly; the other commands do without it.
+      const { findOperation, getInputSchema, getOutputSchema } = await import('../catalog/index.ts')
+      const { toInlinedJsonSchema } = await import('../catalog/json-schema.ts')
+      const op = findOperation(spec.operation)!
+      const root = toInlinedJsonSchema(output ? getOutputSchema(op) : getInputSchema(op))
+      const schema = path === undefined ? root : findField(root, path)
+      io.stdout.write(
+        json
+          ? `${JSON.stringify(schema, undefined, 2)}\n`
+          : await renderSchema({ spec, op, path, output: output === true }, schema, io),
+      )
+    })
+
 /** `wcrm schema OPERATION [FIELD]`: what an operation takes. Returns the exit code. */
 export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(
-    new Command('wcrm schema')
-      .description(
-        'Show what an operation takes: fields, types, limits and an example; with --json as JSON Schema. A field of ' +
-          'a field is named with dots, also through lists.',
-      )
-      .usage('<operation> [field] [flags]')
-      .argument('<operation...>', 'such as messaging_create_template, or "templates create", and a field')
-      .option('--output', 'what it answers instead')
-      .option('--json', 'print the JSON Schema')
-      .action(async (words: string[], { json, output }: { json?: boolean; output?: boolean }) => {
-        const { spec, path } = findSpec(words)
-        // The catalog loads slowly; the other commands do without it.
-        const { findOperation, getInputSchema, getOutputSchema } = await import('../catalog/index.ts')
-        const { toInlinedJsonSchema } = await import('../catalog/json-schema.ts')
-        const op = findOperation(spec.operation)!
-        const root = toInlinedJsonSchema(output ? getOutputSchema(op) : getInputSchema(op))
-        const schema = path === undefined ? root : findField(root, path)
-        io.stdout.write(
-          json
-            ? `${JSON.stringify(schema, undefined, 2)}\n`
-            : await renderSchema({ spec, op, path, output: output === true }, schema, io),
-        )
-      }),
-    argv.length > 0 ? argv : ['--'],
-    io,
-  )
+  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)

@@ -37,7 +37,8 @@ type ServeFlags = {
   json?: boolean
 }
 
-const createCommand = (): Command =>
+/** The command with its flags, also for its manual page. */
+export const createCommand = (): Command =>
   new Command('wcrm serve')
     .description('Run the server: REST, /v1/ops, MCP and the API documentation, on one port.')
     .option('--host <host>', 'address to listen on (default 127.0.0.1)')

@@ -86,17 +86,17 @@ const toLines = (shown: Shown, io: Io): Record<string, unknown> => ({
   latency: `${shown.latency_ms} ms`,
 })
 
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io): Command =>
+  new Command('wcrm status')
+    .description('Show the server and the key in use: where it comes from, whose it is, what it may do.')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print JSON')
+    .action(async ({ url, json }: { url?: string; json?: boolean }) => {
+      const shown = await readStatus(io, url)
+      await printResult(io, {}, json ? shown : toLines(shown, io), json === true)
+    })
+
 /** `wcrm status`: which server and key are in use, and what the key may do. Returns the exit code. */
 export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(
-    new Command('wcrm status')
-      .description('Show the server and the key in use: where it comes from, whose it is, what it may do.')
-      .option('--url <url>', 'base URL of the server (also WCRM_URL)')
-      .option('--json', 'print JSON')
-      .action(async ({ url, json }: { url?: string; json?: boolean }) => {
-        const shown = await readStatus(io, url)
-        await printResult(io, {}, json ? shown : toLines(shown, io), json === true)
-      }),
-    argv.length > 0 ? argv : ['--'],
-    io,
-  )
+  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)

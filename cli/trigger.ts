@@ -164,25 +164,22 @@ const trigger = async (io: Io, given: string | undefined, flags: TriggerFlags): 
   )
 }
 
+/** The command with its flags, also for its manual page. */
+export const createCommand = (io: Io): Command =>
+  new Command('wcrm trigger')
+    .description(
+      'Make an event happen: for real on a server that plays the sandbox, with a customer who is made up; else, ' +
+        'and for events that the sandbox cannot make, as a test event to a webhook endpoint. Without a name it ' +
+        'lists the events and how each is made.',
+    )
+    .argument('[event]', 'an event type, such as message.received')
+    .option('--test', 'send a test event to an endpoint in any case')
+    .option('--endpoint <id>', 'send a test event to this endpoint (default: one that has subscribed to it)')
+    .option('--wait <seconds>', 'how long to wait for what the endpoint answers', '10')
+    .option('--url <url>', 'base URL of the server (also WCRM_URL)')
+    .option('--json', 'print JSON')
+    .action((event: string | undefined, flags: TriggerFlags) => trigger(io, event, flags))
+
 /** `wcrm trigger <event>`: makes an event happen in the sandbox, or sends it as a test. Returns the exit code. */
 export const run = (argv: string[], io: Io): Promise<number> =>
-  runCommandTree(
-    new Command('wcrm trigger')
-      .description(
-        'Make an event happen: for real on a server that plays the sandbox, with a customer who is made up; else, ' +
-          'and for events that the sandbox cannot make, as a test event to a webhook endpoint. Without a name it ' +
-          'lists the events and how each is made.',
-      )
-      .argument('[event]', 'an event type, such as message.received')
-      .option('--test', 'send a test event to an endpoint in any case')
-      .option(
-        '--endpoint <id>',
-        'send a test event to this endpoint (default: one that has subscribed to it)',
-      )
-      .option('--wait <seconds>', 'how long to wait for what the endpoint answers', '10')
-      .option('--url <url>', 'base URL of the server (also WCRM_URL)')
-      .option('--json', 'print JSON')
-      .action((event: string | undefined, flags: TriggerFlags) => trigger(io, event, flags)),
-    argv.length > 0 ? argv : ['--'],
-    io,
-  )
+  runCommandTree(createCommand(io), argv.length > 0 ? argv : ['--'], io)

@@ -12,7 +12,8 @@ import { parseFlags, runService, waitForStopSignal } from './service.ts'
 
 type WorkerFlags = { data?: string; databaseUrl?: string; json?: boolean }
 
-const createCommand = (): Command =>
+/** The command with its flags, also for its manual page. */
+export const createCommand = (): Command =>
   new Command('wcrm worker')
     .description(
       'Deliver webhooks in addition to the servers of a PostgreSQL database. It listens on no port.',

@@ -1,9 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { describeAliases } from '../cli/aliases.ts'
 import { exitCodes, commandGroups, completionInstalls, localCommands } from '../cli/groups.ts'
-import { valuePlaceholder } from '../cli/help.ts'
+import { spacedJson, valuePlaceholder } from '../cli/help.ts'
 import { type CommandSpec, commandName, type Field, type Manifest } from '../cli/manifest.ts'
 
-// Generates man/ from cli/manifest.json: a page for the program and one for each group.
+// Generates man/ from cli/manifest.json: a page for the program, one for each group and one for each command.
 
 /** Escapes text so that roff prints it literally; hyphens stay ASCII, so that commands can be copied. */
 export const escapeRoff = (text: string): string =>
@@ -47,20 +48,24 @@ const foldLine = (line: string): string => {
 export const finishPage = (page: string): string => {
   let literal = false
   let previous = ''
-  return page
-    .replaceAll(
-      /[^\n -~]/gu,
-      (sign) => `\\[u${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}]`,
-    )
-    .split('\n')
-    .map((line) => {
-      if (line === '.nf') literal = true
-      if (line === '.fi') literal = false
-      const keep = literal || previous === '.TP' || /^[.']/.test(line) || line.length <= MAX_LINE
-      previous = line
-      return keep ? line : foldLine(line)
-    })
-    .join('\n')
+  return (
+    page
+      .replaceAll(
+        /[^\n -~]/gu,
+        (sign) => `\\[u${sign.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}]`,
+      )
+      .split('\n')
+      // A section begins a paragraph by itself.
+      .filter((line, i, lines) => line !== '.PP' || !lines[i - 1]!.startsWith('.SH '))
+      .map((line) => {
+        if (line === '.nf') literal = true
+        if (line === '.fi') literal = false
+        const keep = literal || previous === '.TP' || /^[.']/.test(line) || line.length <= MAX_LINE
+        previous = line
+        return keep ? line : foldLine(line)
+      })
+      .join('\n')
+  )
 }
 
 const header = (name: string, version: string): string =>
@@ -76,6 +81,8 @@ const fieldItem = (field: Field): string => {
     field.enum ? `One of: ${field.enum.join(', ')}.` : '',
     field.default === undefined ? '' : `Default: ${JSON.stringify(field.default)}.`,
     field.names?.flag ? `By name: ${field.names.flag}.` : '',
+    field.json && !field.about.includes(field.json.shape) ? `Shape: ${field.json.shape}.` : '',
+    field.json?.example === undefined ? '' : `Example: ${spacedJson(field.json.example)}`,
   ]
   return definitionItem(
     term,
@@ -95,44 +102,87 @@ const renderRequirements = (spec: CommandSpec): string =>
     .filter((s) => s !== '')
     .join(' ')
 
-const commandSection = (spec: CommandSpec): string =>
-  [
-    `.SS ${bold(`wcrm ${commandName(spec)}`)}` +
-      spec.args.map((name) => ` ${italic(name)}`).join('') +
-      (spec.word ? ` [${italic(spec.word.name)}]` : ''),
+const link = (name: string): string => `${bold(name)}(1)`
+
+/** The last section: pages that exist (a test follows every link). */
+export const seeAlso = (names: readonly string[]): string => `.SH SEE ALSO\n${names.map(link).join(',\n')}`
+
+/** The name of the page of a command. */
+const pageName = (spec: CommandSpec): string => `wcrm-${commandName(spec).replace(' ', '-')}`
+
+const flagsAndFields = (spec: CommandSpec): string[] => [
+  ...spec.fields
+    .filter((f) => spec.args.includes(f.name))
+    .map((f) => definitionItem(italic(f.name), escapeRoff(f.about))),
+  ...(spec.word ? [definitionItem(italic(spec.word.name), escapeRoff(spec.word.about))] : []),
+  ...spec.fields.filter((f) => !spec.args.includes(f.name)).map(fieldItem),
+  ...(spec.own ?? []).map((f) =>
+    definitionItem(`${bold(f.flag)}${f.value ? ` ${italic(f.value)}` : ''}`, escapeRoff(f.about)),
+  ),
+]
+
+const example = ({ title, command }: CommandSpec['examples'][number]): string[] => [
+  '.PP',
+  `${escapeRoff(title)}:`,
+  '.PP',
+  '.nf',
+  `.RS 4\n${escapeRoff(command)}\n.RE`,
+  '.fi',
+]
+
+const commandPage = (manifest: Manifest, spec: CommandSpec): string => {
+  const name = pageName(spec)
+  const flags = flagsAndFields(spec)
+  const siblings = manifest.commands.filter((c) => c.group === spec.group && c !== spec).map(pageName)
+  return `${[
+    header(name, manifest.version),
+    `.SH NAME\n${escapeRoff(name)} \\- ${escapeRoff(spec.summary)}`,
+    '.SH SYNOPSIS',
+    [
+      bold(`wcrm ${commandName(spec)}`),
+      ...spec.args.map(italic),
+      ...(spec.word ? [`[${italic(spec.word.name)}]`] : []),
+      `[${italic('options')}]`,
+    ].join(' '),
+    '.SH DESCRIPTION',
     `${escapeRoff(spec.summary)}.`,
     ...(spec.about ? ['.PP', escapeRoff(spec.about)] : []),
-    ...(spec.word ? [definitionItem(italic(spec.word.name), escapeRoff(spec.word.about))] : []),
-    ...(spec.own ?? []).map((f) =>
-      definitionItem(`${bold(f.flag)}${f.value ? ` ${italic(f.value)}` : ''}`, escapeRoff(f.about)),
-    ),
-    ...spec.fields.map((f) =>
-      spec.args.includes(f.name) ? definitionItem(italic(f.name), escapeRoff(f.about)) : fieldItem(f),
-    ),
-    '.PP',
+    ...(spec.aliases
+      ? [
+          '.PP',
+          escapeRoff(`Aliases: ${spec.aliases.map((each) => `wcrm ${spec.group} ${each}`).join(', ')}.`),
+        ]
+      : []),
+    ...(flags.length > 0 ? ['.SH OPTIONS', ...flags] : []),
+    '.SH NOTES',
     escapeRoff(renderRequirements(spec)),
     ...(spec.output.list && spec.verb !== 'export'
       ? ['.PP', escapeRoff(`Columns when piped: ${spec.output.columns.join(', ')}.`)]
       : []),
-    ...spec.examples.flatMap((e) => [
-      '.PP',
-      `${escapeRoff(e.title)}:`,
-      '.PP',
-      '.nf',
-      `.RS 4\n${escapeRoff(e.command)}\n.RE`,
-      '.fi',
-    ]),
-  ].join('\n')
+    '.PP',
+    `${link('wcrm')} has the options of all commands, the syntax of values and the exit codes.`,
+    ...(spec.examples.length > 0 ? ['.SH EXAMPLES', ...spec.examples.flatMap(example)] : []),
+    seeAlso(['wcrm', ...(spec.verb ? [`wcrm-${spec.group}`] : []), ...siblings]),
+  ].join('\n')}\n`
+}
 
-const groupPage = (manifest: Manifest, name: string, summary: string): string =>
-  `${[
+/** The page of a group: its commands, each with a page of its own. */
+const groupPage = (manifest: Manifest, name: string, summary: string): string => {
+  const specs = manifest.commands.filter((c) => c.group === name)
+  const aliases = describeAliases(specs.map(({ verb }) => verb))
+  return `${[
     header(`wcrm-${name}`, manifest.version),
     `.SH NAME\nwcrm\\-${escapeRoff(name)} \\- ${escapeRoff(summary)}`,
+    '.SH SYNOPSIS',
+    `${bold(`wcrm ${name}`)} ${italic('verb')} [${italic('arguments')}] [${italic('options')}]`,
     '.SH COMMANDS',
-    ...manifest.commands.filter((c) => c.group === name).map(commandSection),
-    '.SH SEE ALSO',
-    `${bold('wcrm')}(1) for the flags of all commands, the syntax of values, and exit codes.`,
+    ...specs.map((spec) =>
+      definitionItem([bold(spec.verb), ...spec.args.map(italic)].join(' '), `${escapeRoff(spec.summary)}.`),
+    ),
+    ...(aliases ? ['.PP', escapeRoff(aliases.trim())] : []),
+    seeAlso(['wcrm', ...specs.map(pageName)]),
   ].join('\n')}\n`
+}
 
 const values = [
   'Path fields are positional arguments; every other field is a flag.',
@@ -265,12 +315,11 @@ const mainPage = (manifest: Manifest): string =>
     ...exitCodes.map(([code, about]) =>
       definitionItem(bold(String(code)), escapeRoff(`${about[0]!.toUpperCase()}${about.slice(1)}.`)),
     ),
-    '.SH SEE ALSO',
-    commandGroups
-      .flatMap(({ commands }) => Object.keys(commands))
-      .filter((name) => manifest.commands.some((c) => c.group === name))
-      .map((name) => `${bold(`wcrm-${name}`)}(1)`)
-      .join(',\n'),
+    seeAlso(
+      [...commandGroups.flatMap(({ commands }) => Object.keys(commands)), ...Object.keys(localCommands)].map(
+        (name) => `wcrm-${name}`,
+      ),
+    ),
   ].join('\n')}\n`
 
 /** Renders all pages, by file name, as they should be committed. */
@@ -279,11 +328,11 @@ export const renderManPages = (): Map<string, string> => {
     readFileSync(new URL('../cli/manifest.json', import.meta.url), 'utf8'),
   ) as Manifest
   const pages = new Map([['wcrm.1', finishPage(mainPage(manifest))]])
-  for (const { commands } of commandGroups) {
-    for (const [name, about] of Object.entries(commands))
-      if (manifest.commands.some((c) => c.group === name))
-        pages.set(`wcrm-${name}.1`, finishPage(groupPage(manifest, name, about)))
-  }
+  for (const [name, about] of commandGroups.flatMap(({ commands }) => Object.entries(commands)))
+    if (manifest.commands.some((c) => c.group === name && c.verb !== ''))
+      pages.set(`wcrm-${name}.1`, finishPage(groupPage(manifest, name, about)))
+  for (const spec of manifest.commands)
+    pages.set(`${pageName(spec)}.1`, finishPage(commandPage(manifest, spec)))
   return pages
 }
 

@@ -6,7 +6,6 @@ import fc from 'fast-check'
 import { catalog, type Operation } from '../../catalog/index.ts'
 import { toArgv } from '../../cli/argv.ts'
 import { commandName, readCommandIndex, readManifest } from '../../cli/manifest.ts'
-import { renderManPages } from '../../scripts/man.ts'
 import { renderManifest } from '../../scripts/manifest.ts'
 import { useFakeServer } from './fake-server.ts'
 
@@ -18,11 +17,6 @@ const fake = useFakeServer()
 describe('CLI: generated files', () => {
   it('cli/manifest.json is up to date with the catalog (node scripts/manifest.ts)', () => {
     assert.equal(readFileSync('cli/manifest.json', 'utf8'), renderManifest())
-  })
-
-  it('man pages are up to date with the manifest (node scripts/man.ts)', () => {
-    for (const [name, text] of renderManPages())
-      assert.equal(readFileSync(join('man', name), 'utf8'), text, name)
   })
 
   it('every operation has exactly one command', () => {
