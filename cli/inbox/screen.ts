@@ -70,6 +70,13 @@ const readingKeys = {
   thread: 'j k move  Enter address of a file  y copy  n next  Esc back  ? help',
 }
 
+/** Leaves keys out that do not fit, so that the last, which lead back and to the help, always show. */
+const fitKeys = (keys: string, width: number): string => {
+  const parts = keys.split('  ')
+  while (parts.length > 3 && measure(parts.join('  ')) > width) parts.splice(-3, 1)
+  return parts.join('  ')
+}
+
 const describeKeys = (state: InboxState): string =>
   !state.scopes.includes('inbox:write') &&
   !state.scopes.includes('messaging:write') &&
@@ -105,7 +112,7 @@ const drawFooter = (state: InboxState, style: TerminalStyle): string[] => {
       lines.push(linkTo(escapeControlCharacters(state.link), line) + ' '.repeat(style.width - measure(line)))
   if (notice !== undefined)
     lines.push(paint(style, 'yellow', fit(escapeControlCharacters(notice), style.width)))
-  return [...lines, paint(style, 'dim', fit(describeKeys(state), style.width))]
+  return [...lines, paint(style, 'dim', fit(fitKeys(describeKeys(state), style.width), style.width))]
 }
 
 const drawContact = (state: InboxState, height: number, style: TerminalStyle): string[] => {

@@ -184,6 +184,8 @@ export type InboxState = {
     }
   }
   thread: Thread | undefined
+  /** Messages as they were drawn last. `key`: the width and the time of that. */
+  readonly drawn: WeakMap<ThreadMessage, { readonly key: string; readonly lines: readonly string[] }>
   focus: 'list' | 'thread' | 'composer' | 'prompt' | 'form' | 'pager' | 'help'
   prompt: Prompt | undefined
   form: TemplateForm | undefined
@@ -221,6 +223,7 @@ export const createState = (
   marked: new Set(),
   approvals: { rows: [], at: 0, isLoading: true },
   thread: undefined,
+  drawn: new WeakMap(),
   focus: 'list',
   prompt: undefined,
   form: undefined,

@@ -1,6 +1,6 @@
 import { paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
-import { drawMessage } from '../thread.ts'
+import { drawMessage, type ThreadMessage } from '../thread.ts'
 import { describeWindow, fit } from './list-pane.ts'
 import { questionBeforeSend } from './compose.ts'
 import {
@@ -98,21 +98,34 @@ const drawForm = (form: TemplateForm, style: TerminalStyle): string[] => {
   ]
 }
 
+/** Relative times are as old as this at most. */
+const REDRAWN_AFTER_MS = 15_000
+
+/** Draws a message; what was drawn of it is kept, because a key changes none. */
+const drawOnce = (state: InboxState, message: ThreadMessage, style: TerminalStyle): readonly string[] => {
+  const key = `${style.width} ${Math.floor(timeNow(state) / REDRAWN_AFTER_MS)}`
+  const known = state.drawn.get(message)
+  if (known?.key === key) return known.lines
+  const lines = drawMessage(message, style)
+  state.drawn.set(message, { key, lines })
+  return lines
+}
+
 /**
  * Draws what is seen of the messages and of what is on its way, and no more: wrapping a hundred long messages takes far
  * longer than a key may. The end of the message under the cursor is at the bottom, unless it was scrolled from there.
  */
 const drawVisible = (
-  thread: Thread,
-  sends: readonly Send[],
+  state: InboxState,
+  { id, messages, at, scrolled }: Thread,
   room: number,
   style: TerminalStyle,
 ): string[] => {
-  const { messages, at, scrolled } = thread
+  const sends = state.sends.get(id) ?? []
   const inner = { ...style, width: style.width - 1 }
   const draw = (i: number): string[] =>
     i < messages.length
-      ? [...drawMessage(messages[i]!, inner), ''].map(
+      ? [...drawOnce(state, messages[i]!, inner), ''].map(
           (line) => `${i === at && line !== '' ? '▌' : ' '}${line}`,
         )
       : [...drawSend(sends[i - messages.length]!, style), '']
@@ -146,9 +159,7 @@ export const drawThreadPane = (state: InboxState, height: number, style: Termina
   const composer = state.form ? drawForm(state.form, style) : drawComposer(state, style)
   const room = Math.max(1, height - head.length - 1 - composer.length)
   const plain = { ...style, color: false }
-  const shown = thread.isLoading
-    ? ['Loading …']
-    : drawVisible(thread, state.sends.get(thread.id) ?? [], room, plain)
+  const shown = thread.isLoading ? ['Loading …'] : drawVisible(state, thread, room, plain)
   const body = [...shown, ...Array.from({ length: room - shown.length }, () => '')]
   return [
     ...head,
