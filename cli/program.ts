@@ -217,7 +217,7 @@ const addGroup = (context: ProgramContext, program: Command, name: string, summa
 const addLocalCommands = (context: ProgramContext, program: Command): void => {
   program.commandsGroup('This machine:')
   for (const [name, summary] of Object.entries(localCommands))
-    program.command(name).summary(summary).description(summary)
+    program.command(name).summary(summary).description(`${summary}.`)
   const url = '--url <url>'
   const find = (name: string): Command => program.commands.find((c) => c.name() === name)!
   const globalUrl = (): string | undefined => program.opts<{ url?: string }>().url
@@ -286,8 +286,8 @@ More: wcrm <group> --help, wcrm <group> <verb> --help, man wcrm.`
 /** Builds the program with the command on the line, or with all commands. */
 const buildProgram = (context: ProgramContext): Command => {
   const program = new Command('wcrm')
-    .description('Contacts, tags, groups and custom fields of a workspace, on the command line.')
-    .usage('<group> <verb> [arguments] [flags]')
+    .description('Answer customers, and manage the contacts, templates and webhooks of a workspace.')
+    .usage('<group> <verb> [arguments] [options]')
     .version(context.index.version, '--version')
     .helpCommand(false)
     .enablePositionalOptions()

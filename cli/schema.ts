@@ -166,7 +166,7 @@ export const createCommand = (io: Io): Command =>
       'Show what an operation takes: fields, types, limits and an example; with --json as JSON Schema. A field of ' +
         'a field is named with dots, also through lists.',
     )
-    .usage('<operation> [field] [flags]')
+    .usage('<operation> [field] [options]')
     .argument('<operation...>', 'such as messaging_create_template, or "templates create", and a field')
     .option('--output', 'what it answers instead')
     .option('--json', 'print the JSON Schema')

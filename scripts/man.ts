@@ -258,9 +258,9 @@ const mainPage = (manifest: Manifest): string =>
   `${[
     header('wcrm', manifest.version),
     '.SH NAME',
-    'wcrm \\- contacts, tags, groups and custom fields of a workspace',
+    'wcrm \\- answer customers, and manage the contacts, templates and webhooks of a workspace',
     '.SH SYNOPSIS',
-    `${bold('wcrm')} ${italic('group')} ${italic('verb')} [${italic('arguments')}] [${italic('flags')}]`,
+    `${bold('wcrm')} ${italic('group')} ${italic('verb')} [${italic('arguments')}] [${italic('options')}]`,
     '.SH COMMANDS',
     ...commandGroups.flatMap(({ heading, commands }) => [
       `.SS ${escapeRoff(heading)}`,

@@ -101,7 +101,7 @@ export const createAdminProgram = (run: RunAdminVerb): Command => {
       'Administer workspaces, staff, teams, channels, accounts at the provider, keys, the secret, service ' +
         "levels and reports, on the server's own machine.",
     )
-    .usage('<group> <verb> [flags]')
+    .usage('<group> <verb> [options]')
     .helpCommand(false)
     .exitOverride()
     .addHelpText('after', renderCommandList())
@@ -110,7 +110,7 @@ export const createAdminProgram = (run: RunAdminVerb): Command => {
       .command(group.name)
       .summary(group.summary)
       .description(`${group.summary}.`)
-      .usage('<verb> [flags]')
+      .usage('<verb> [options]')
       .helpCommand(false)
       .addHelpText('after', describeAliases(namesOf(group.verbs)))
     for (const verb of group.verbs) addVerb(command, verb, group.verbs, run)

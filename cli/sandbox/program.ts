@@ -46,7 +46,7 @@ export const createSandboxProgram = (run: RunSandboxVerb): Command => {
         'clock and ' +
         'failures.',
     )
-    .usage('<verb> [arguments] [flags]')
+    .usage('<verb> [arguments] [options]')
     .helpCommand(false)
     .exitOverride()
     .addHelpText('after', renderCommandList())
@@ -61,7 +61,7 @@ export const createSandboxProgram = (run: RunSandboxVerb): Command => {
           .command(first)
           .summary(GROUP_SUMMARIES[first]!)
           .description(`${GROUP_SUMMARIES[first]}.`)
-          .usage('<verb> [flags]')
+          .usage('<verb> [options]')
           .helpCommand(false)
       parents.set(first, parent)
       addVerb(parent, second, verb, run)
