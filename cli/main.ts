@@ -88,7 +88,7 @@ const moveLeadingFlags = async (words: readonly string[]): Promise<readonly stri
  */
 export const runCommandLine = async (argv: readonly string[], given: Io): Promise<number> => {
   // What is typed so far may hold anything, also a key.
-  if (argv[0] === '__complete') return await runLocalCommand('complete', argv.slice(1), given)
+  if (argv[0] === '__complete') return await (await import('./complete.ts')).run(argv.slice(1), given)
   let io = given
   try {
     if (argv.some((word) => API_KEY.test(word))) await refuseApiKey()

@@ -22,9 +22,14 @@ const readDependencies = (): string[] =>
   )
 
 /** Modules that most commands load: `main.cjs` holds them, so that a command begins with one file. */
-const USUAL_MODULES = ['program', 'operation-command', 'error', 'command-line', 'credentials'].map((name) =>
-  join(ROOT, `cli/${name}.ts`),
-)
+const USUAL_MODULES = [
+  'program',
+  'operation-command',
+  'error',
+  'command-line',
+  'credentials',
+  'complete',
+].map((name) => join(ROOT, `cli/${name}.ts`))
 
 /** The name of a module in the folder of the client, which has no others. */
 const flatName = (path: string): string =>
@@ -115,7 +120,7 @@ const buildClient = async (): Promise<void> => {
   const dist = join(ROOT, 'dist/client')
   rmSync(dist, { recursive: true, force: true })
   const later = new Set(
-    ['complete', ...LOCAL_COMMANDS.filter((name) => !SERVER_COMMANDS.includes(name))].map((name) =>
+    LOCAL_COMMANDS.filter((name) => !SERVER_COMMANDS.includes(name)).map((name) =>
       join(ROOT, `cli/${name}.ts`),
     ),
   )
