@@ -1,18 +1,12 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
-import { listen } from 'listhen'
 import { createDiscovery } from '../mcp/discovery.ts'
 import { createMcpEndpoint } from '../mcp/endpoint.ts'
 import { composeService } from '../server/compose.ts'
 import { type Config, listIgnoredVariables, readConfig, requireProvider, settings } from '../server/config.ts'
-import type { App } from '../server/core/app.ts'
 import { parseProxyList } from '../server/http/address.ts'
 import { createHttpApp } from '../server/http/app.ts'
-import { createListener, type Listener } from '../server/http/listener.ts'
-import { createMetricsApp } from '../server/http/metrics.ts'
+import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { createLogger } from '../server/logger.ts'
 import { createMetrics } from '../server/metrics.ts'
@@ -24,6 +18,7 @@ import { createDemo } from '../server/demo/demo.ts'
 import { storeCredentials, type StoreResult } from './credentials.ts'
 import { helpItem } from './help-layout.ts'
 import type { Io } from './io.ts'
+import { listenOn, serveMetricsPort } from './listeners.ts'
 import { countProcesses, superviseProcesses } from './processes.ts'
 import { parseFlags, runService, waitForGrace, waitForStopSignal } from './service.ts'
 
@@ -170,59 +165,6 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     await storage.close()
     log.flush()
   }
-}
-
-/**
- * Starts listening. Returns the server and the URL at which this machine reaches it. listhen adds listeners of
- * http-shutdown, which throw for a connection that ended early: they are taken off, and `createListener`
- * stops the server instead.
- */
-const listenOn = async ({ host, port }: Pick<Config, 'host' | 'port'>, siblings?: Siblings) => {
-  if (siblings) return await listenTogether(host, port)
-  const { server, address } = await listen(() => {}, {
-    hostname: host,
-    port: { port, alternativePortRange: [] as never, random: port === 0, host },
-    autoClose: false,
-    qr: false,
-    showURL: false,
-    isProd: true,
-    ws: false,
-    clipboard: false,
-    open: false,
-  })
-  const [nodesOwn] = server.listeners('connection')
-  server.removeAllListeners('request').removeAllListeners('connection')
-  server.on('connection', nodesOwn as () => void)
-  return { server: server as Server, url: `http://${formatHost(host)}:${address.port}` }
-}
-
-/**
- * The same on a port that other processes share: on Linux the kernel divides the connections among them,
- * elsewhere the process that supervises them (docs/decisions/0029-processes.md).
- */
-const listenTogether = async (host: string, port: number): Promise<{ server: Server; url: string }> => {
-  const byKernel = process.platform === 'linux'
-  const server = createServer().listen({ host, port, exclusive: byKernel, reusePort: byKernel })
-  await once(server, 'listening')
-  return { server, url: `http://${formatHost(host)}:${(server.address() as AddressInfo).port}` }
-}
-
-/** Brackets an IPv6 address. A server on all addresses is reached at 127.0.0.1. */
-const formatHost = (host: string): string =>
-  host.includes(':') ? `[${host}]` : host === '0.0.0.0' ? '127.0.0.1' : host
-
-/** Serves the metrics on a port of their own, where one is configured. */
-const serveMetricsPort = async (
-  config: Config,
-  app: App,
-): Promise<{ listener: Listener; url: string } | undefined> => {
-  if (config.metricsPort === undefined) return undefined
-  const { server, url } = await listenOn({ host: config.host, port: config.metricsPort }, app.siblings)
-  const { publicUrl } = app.config
-  const listener = createListener(server, { publicUrl, log: app.log })
-  const http = createMetricsApp(app)
-  listener.serve(nodeHandler((request) => http.fetch(request), { publicUrl, log: app.log }))
-  return { listener, url: `${url}/metrics` }
 }
 
 type DemoWorkspace = { workspaceId: string; apiKey: string; testKey: string }

@@ -8,6 +8,7 @@ import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/sec
 import { openMigrated, waitUntilStopped } from '../server/start.ts'
 import { webhookDeliveriesJob, webhookDeliveryRetentionJob } from '../server/webhooks/delivery-job.ts'
 import type { Io } from './io.ts'
+import { serveMetricsPort } from './listeners.ts'
 import { parseFlags, runService, waitForStopSignal } from './service.ts'
 
 type WorkerFlags = { data?: string; databaseUrl?: string; json?: boolean }
@@ -16,7 +17,8 @@ type WorkerFlags = { data?: string; databaseUrl?: string; json?: boolean }
 export const createCommand = (): Command =>
   new Command('wcrm worker')
     .description(
-      'Deliver webhooks in addition to the servers of a PostgreSQL database. It listens on no port.',
+      'Deliver webhooks in addition to the servers of a PostgreSQL database. It listens on no port, unless ' +
+        'WCRM_METRICS_PORT names one for /metrics, /healthz and /readyz.',
     )
     .option('--database-url <url>', 'PostgreSQL 15 or newer (also WCRM_DATABASE_URL)')
     .option('--data <dir>', 'folder of the secret, if WCRM_SECRET is not set (default .wcrm)')
@@ -57,11 +59,16 @@ const runWorker = async (config: Config, json: boolean, io: Io): Promise<number>
     app.jobs.start()
     // Nothing listens, and the timers of jobs keep no process alive.
     const keepAlive = setInterval(() => {}, 60_000)
+    const metrics = await serveMetricsPort(config, app)
     const signal = waitForStopSignal()
-    io.stdout.write(json ? `${JSON.stringify({ ready: true })}\n` : 'wcrm worker is ready.\n')
+    io.stdout.write(
+      json ? `${JSON.stringify({ ready: true, metrics_url: metrics?.url })}\n` : 'wcrm worker is ready.\n',
+    )
     log.info({ signal: await signal }, 'stopping')
+    app.isStopping = true
     clearInterval(keepAlive)
     await waitUntilStopped(app, app.jobs.stop())
+    await metrics?.listener.drain()
     return 0
   } finally {
     await storage.close()

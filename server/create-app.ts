@@ -13,6 +13,7 @@ import { createJobRunner } from './jobs/runner.ts'
 import type { MediaStore } from './media/store.ts'
 import type { Metrics } from './metrics.ts'
 import { isOauthPossible } from './oauth/metadata.ts'
+import { measureProvider } from './provider/measured.ts'
 import { unconfiguredProvider } from './provider/port.ts'
 import type { Provider } from './provider/port.ts'
 import { toTimeoutMs } from './provider/settings.ts'
@@ -150,12 +151,16 @@ export const createApp = ({
     webhookSealer: createSealer(secrets, 'webhooks'),
     accountSealer: createSealer(secrets, 'provider accounts'),
     webhookGuard,
-    provider: createProvider(webhookGuard, () => app),
+    provider: measureProvider(
+      createProvider(webhookGuard, () => app),
+      metrics,
+    ),
     siblings,
     signals,
     jobs: createJobRunner(log, {
       signals,
       isLogged: (error) => noteDiskFull({ disk: state.disk, log }, error),
+      onRun: (job, outcome, seconds) => metrics.jobRuns.observe({ job, outcome }, seconds),
     }),
     media,
     clockOffsets: new Map(),

@@ -1,8 +1,8 @@
 import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client'
 
 /**
- * Prometheus metrics: calls by operation, door and code, their duration in seconds, updates from
- * the provider, and results of webhook deliveries.
+ * Prometheus metrics: calls by operation, door and code, their duration in seconds, calls of the provider and updates
+ * from it, results of webhook deliveries, and runs of background jobs.
  */
 export type Metrics = {
   registry: Registry
@@ -10,6 +10,8 @@ export type Metrics = {
   duration: Histogram<'operation'>
   authFailures: Counter<'kind' | 'outcome'>
   inbound: Counter<'outcome'>
+  providerCalls: Histogram<'call' | 'outcome'>
+  jobRuns: Histogram<'job' | 'outcome'>
   deliveries: Counter<'outcome'>
   deliveryDuration: Histogram
   deliveryWait: Histogram
@@ -40,6 +42,20 @@ export const createMetrics = (): Metrics => {
       help: 'Updates that the provider sent, by what became of them on arrival.',
       labelNames: ['outcome'],
       registers: [registry],
+    }),
+    providerCalls: new Histogram({
+      name: 'wcrm_provider_call_duration_seconds',
+      help: 'Duration of calls of the messaging provider, by what was called: ok, or the code of the problem.',
+      labelNames: ['call', 'outcome'],
+      registers: [registry],
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    }),
+    jobRuns: new Histogram({
+      name: 'wcrm_job_run_duration_seconds',
+      help: 'Duration of runs of background jobs, by how they ended.',
+      labelNames: ['job', 'outcome'],
+      registers: [registry],
+      buckets: [0.01, 0.1, 1, 10, 60],
     }),
     deliveries: new Counter({
       name: 'wcrm_webhook_attempts_total',

@@ -1,10 +1,7 @@
 import { H3, type H3Event } from 'h3'
 import { FastResponse } from 'srvx/node'
 import { isObject } from '../../catalog/values.ts'
-import { loadServerEncoding } from '../../storage/health.ts'
-import { waitAtMost } from '../../storage/wait-at-most.ts'
 import type { App } from '../core/app.ts'
-import { isDiskFull } from '../core/disk-full.ts'
 import { perform } from '../core/perform.ts'
 import { Problem } from '../core/problem.ts'
 import { describeDatabaseError, toDatabaseProblem } from '../core/steps/deadline.ts'
@@ -26,13 +23,13 @@ import {
   withProblems,
 } from './door.ts'
 import { serveEventStream, acceptsEventStream } from './events.ts'
+import { serveHealth, serveReadiness } from './health.ts'
 import { serveMetrics } from './metrics.ts'
 import { createOpenapi } from './openapi.ts'
 import { serveOps } from './ops.ts'
 import { createAssets, renderPage } from './pages.ts'
 import { createErrorLocator, parseRestInput, type RestRoute, createRestRoutes } from './rest.ts'
 import { createStaticDocument } from './static-document.ts'
-import { version } from '../version.ts'
 
 /** Answers a request; never rejects. */
 export type HttpApp = { fetch: (request: Request) => Response | Promise<Response> }
@@ -68,7 +65,7 @@ export const createHttpApp = (
     '/message/:code',
   ])
     http.on('HEAD', path, (event) => serveHead(http, event))
-  http.get('/healthz', () => jsonResponse(200, { status: 'ok', version }))
+  http.get('/healthz', serveHealth)
   http.get('/readyz', () => serveReadiness(app))
   http.get('/metrics', (event) => withProblems(app, () => serveMetrics(app, event.req as Request)))
   http.get('/openapi.json', (event) => openapi().serve(event.req as Request))
@@ -144,9 +141,6 @@ const serveDirect = async (
   }
 }
 
-const jsonResponse = (status: number, value: unknown): Response =>
-  new FastResponse(JSON.stringify(value), { status, headers: { 'Content-Type': 'application/json' } })
-
 /** HEAD is GET without a body. */
 const serveHead = async (http: H3, event: H3Event): Promise<Response> => {
   const request = new Request(event.req.url, { headers: event.req.headers })
@@ -216,43 +210,6 @@ const acceptsOnlyJson = (event: DoorEvent): boolean =>
   /^application\/json\s*(?:;|$)/i.test(getHeader(event, 'accept') ?? '')
 
 const isEmptyObject = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0
-
-/** A load balancer asks again soon, and waits for about two seconds. */
-const READINESS_DEADLINE_MS = 1_500
-
-/** Still ready: taken out of service, it could not be read either. */
-const READ_ONLY = {
-  status: 'ready',
-  reason: 'disk_full',
-  detail: 'the disk of the database is full: changes are refused, reads go on. Free some space on it',
-}
-
-const serveReadiness = async (app: App): Promise<Response> => {
-  if (app.isStopping) return jsonResponse(503, { status: 'unready', detail: 'the server is stopping' })
-  try {
-    let encoding: string | undefined
-    const loaded = loadServerEncoding(app.db).then((loadedEncoding) => {
-      encoding = loadedEncoding
-    })
-    if (!(await waitAtMost(READINESS_DEADLINE_MS, loaded)))
-      return jsonResponse(503, { status: 'unready', detail: 'the database does not respond' })
-    if (encoding !== 'UTF8')
-      return jsonResponse(503, {
-        status: 'unready',
-        detail: `the database is encoded in ${encoding}; create it with encoding UTF8`,
-      })
-    if (app.secrets.isOutdated)
-      return jsonResponse(503, {
-        status: 'unready',
-        detail: 'the other servers went on to another secret; restart this one with their WCRM_SECRET',
-      })
-    if (app.siblings && !app.siblings.areReady())
-      return jsonResponse(503, { status: 'unready', detail: 'not all processes of this server are ready' })
-    return jsonResponse(200, isDiskFull(app) ? READ_ONLY : { status: 'ready' })
-  } catch {
-    return jsonResponse(503, { status: 'unready', detail: 'the database cannot be reached' })
-  }
-}
 
 const serveError = (
   app: App,

@@ -9,6 +9,7 @@ import { countFailure } from '../core/steps/throttle.ts'
 import { containsAddress } from '../webhooks/guard/addresses.ts'
 import { getClientAddress, getPeerAddress } from './address.ts'
 import { problemResponse, withProblems } from './door.ts'
+import { serveHealth, serveReadiness } from './health.ts'
 
 /**
  * Serves the metrics, which tell how much business a server does: to those who send the token
@@ -23,13 +24,20 @@ export const serveMetrics = async (app: App, request: Request): Promise<Response
   return await sendMetrics(app, request)
 }
 
-/** The application of a port that serves the metrics alone. */
+/** The application of a port that serves the metrics and the probes alone. */
 export const createMetricsApp = (app: App): H3 => {
   const http = new H3({
-    onError: () => problemResponse(app, new Problem('not_found', 'This port serves /metrics alone.')),
+    onError: () =>
+      problemResponse(
+        app,
+        new Problem('not_found', 'This port serves /metrics, /healthz and /readyz alone.'),
+      ),
     allowMalformedURL: true,
   })
-  return http.get('/metrics', (event) => withProblems(app, () => sendMetrics(app, event.req as Request)))
+  return http
+    .get('/metrics', (event) => withProblems(app, () => sendMetrics(app, event.req as Request)))
+    .get('/healthz', serveHealth)
+    .get('/readyz', () => serveReadiness(app))
 }
 
 const sendMetrics = async (app: App, request: Request): Promise<Response> => {

@@ -190,9 +190,27 @@ export type JobRunner = {
   stop: () => Promise<void>
 }
 
+/** Is told of every run that ended, with its duration in seconds. */
+type OnRun = (job: JobName, outcome: 'ok' | 'failed', seconds: number) => void
+
+const toObserved = (definition: JobDefinition, onRun: OnRun): JobDefinition => ({
+  ...definition,
+  run: async (signal) => {
+    const startedAt = performance.now()
+    let outcome: Parameters<OnRun>[1] = 'failed'
+    try {
+      const result = await definition.run(signal)
+      outcome = 'ok'
+      return result
+    } finally {
+      onRun(definition.name, outcome, (performance.now() - startedAt) / 1000)
+    }
+  },
+})
+
 export const createJobRunner = (
   log: Logger,
-  { signals, isLogged }: { signals: Signals; isLogged?: IsLogged },
+  { signals, isLogged, onRun }: { signals: Signals; isLogged?: IsLogged; onRun: OnRun },
 ): JobRunner => {
   const jobs = new Map<JobName, Job & { everywhere: boolean }>()
   let unsubscribe: (() => void) | undefined
@@ -210,7 +228,7 @@ export const createJobRunner = (
     add: (definition) => {
       if (jobs.has(definition.name)) throw new Error(`The job ${definition.name} is declared twice.`)
       const { name, everywhere = false } = definition
-      jobs.set(name, { ...createJob(definition, log, isLogged), everywhere })
+      jobs.set(name, { ...createJob(toObserved(definition, onRun), log, isLogged), everywhere })
     },
     job: (name) => {
       const job = jobs.get(name)

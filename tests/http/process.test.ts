@@ -89,7 +89,12 @@ describe('HTTP: a server process', () => {
     const metrics = await fetch(server.said.metrics_url, { headers: authorization })
     assert.match(await metrics.text(), /^# HELP/m)
     assert.equal((await fetch(server.said.metrics_url)).status, 401)
-    assert.equal((await fetch(server.said.metrics_url.replace('/metrics', '/v1/me'))).status, 404)
+    for (const [path, status] of [
+      ['/healthz', 200],
+      ['/readyz', 200],
+      ['/v1/me', 404],
+    ] as const)
+      assert.equal((await fetch(server.said.metrics_url.replace('/metrics', path))).status, status, path)
     assert.equal((await fetch(`${server.url}/metrics`, { headers: authorization })).status, 404)
   })
 
