@@ -92,7 +92,7 @@ it(`a key is drawn within ${MAX_MS} ms with ${CONVERSATIONS} conversations`, asy
   let terminal: Terminal | undefined
   let isOver = false
   try {
-    const { start, keys, url } = await startInboxScene(folder)
+    const { start, keys, url } = await startInboxScene(folder, { isFull: true })
     server = await start()
     const sandbox = createSandboxRequest({ url }, { owner: { key: keys[0], staffId: '' } } as never)
     const env = { WCRM_URL: url, WCRM_API_KEY: keys[0], WCRM_KEYCHAIN: 'off', XDG_CONFIG_HOME: folder }

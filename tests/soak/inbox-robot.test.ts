@@ -127,7 +127,7 @@ it('two people at one queue: no double claim, each reply once, the terminal rest
   let running: ServerProcess | undefined
   const opened: Terminal[] = []
   try {
-    const { start, keys, url } = await startInboxScene(folder)
+    const { start, keys, url } = await startInboxScene(folder, { isFull: false })
     let server = (running = await start())
     const sandbox = createSandboxRequest({ url }, { owner: { key: keys[0]!, staffId: '' } } as never)
     const end = Date.now() + SECONDS * 1000

@@ -20,6 +20,15 @@ export const CONVERSATIONS = 5000
 
 const LONG_TEXT = 'ทดสอบ 質問 👨‍👩‍👧‍👦 سؤال '.repeat(170)
 
+/** The customers of the demo can mostly be answered with a template only. */
+const emptyQueue = async (db: Db, workspaceId: string): Promise<void> => {
+  await db
+    .updateTable('conversations')
+    .where('workspace_id', '=', workspaceId)
+    .set({ state: 'closed', waiting_since: null, reply_status: null, assigned_team_id: null })
+    .execute()
+}
+
 /**
  * Fills the queue: 5,000 open conversations, nobody's, whose customers wait and can be answered. The one that waits
  * longest has a hundred messages of some 4,000 characters.
@@ -27,11 +36,7 @@ const LONG_TEXT = 'ทดสอบ 質問 👨‍👩‍👧‍👦 سؤال '.r
 const fillQueue = async (db: Db, workspaceId: string): Promise<void> => {
   const now = Date.now()
   const before = (hours: number): string => new Date(now - hours * 3_600_000).toISOString()
-  // The customers of the demo can mostly be answered with a template only.
   const all = () => db.updateTable('conversations').where('workspace_id', '=', workspaceId)
-  await all()
-    .set({ state: 'closed', waiting_since: null, reply_status: null, assigned_team_id: null })
-    .execute()
   const { max } = await db
     .selectFrom('conversations')
     .where('workspace_id', '=', workspaceId)
@@ -82,8 +87,14 @@ const fillQueue = async (db: Db, workspaceId: string): Promise<void> => {
   await insertMessages(db, workspaceId, messages)
 }
 
-/** Prepares a server with a full queue, and a second person's key. */
-export const startInboxScene = async (folder: string): Promise<InboxScene> => {
+/**
+ * Prepares a server whose queue is empty, or full, and a second person's key. The sandbox refuses replies to those of a
+ * full queue: no customer of its own has written them.
+ */
+export const startInboxScene = async (
+  folder: string,
+  { isFull }: { isFull: boolean },
+): Promise<InboxScene> => {
   mkdirSync(join(folder, 'config'))
   const data = join(folder, 'data')
   const port = await freePort()
@@ -100,7 +111,8 @@ export const startInboxScene = async (folder: string): Promise<InboxScene> => {
   const colleague = createApiKey(false)
   await withStorage({ dataDir: data }, async ({ db }) => {
     const now = new Date().toISOString()
-    await fillQueue(db, workspaceId)
+    await emptyQueue(db, workspaceId)
+    if (isFull) await fillQueue(db, workspaceId)
     const { id } = await createStaff(db, workspaceId, { name: 'Tomás', role: 'manager' }, [], now)
     const scopes = ['mcp:read', 'inbox:write', 'messaging:write'] as const
     await createKey(
