@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { untrusted } from './text.ts'
 
 const Fields = z.record(z.string(), z.unknown()).nullable()
 
@@ -18,6 +19,15 @@ export const Plan = z
       .describe('Send it as `Api-Plan` with the change: it then does exactly this, or is refused.'),
     records: z.array(PlannedRecord).describe('The records that would change, at most 100.'),
     more_records: z.int().describe('How many further records the change touches.'),
+    summary: untrusted(
+      z
+        .array(z.string())
+        .optional()
+        .describe(
+          'The change in words, a line each, as for a person who decides on it: whom it concerns, the text, how many. ' +
+            'For keys that may read.',
+        ),
+    ),
   })
   .describe('What would change; with `Api-Plan: show` on a dry run.')
 

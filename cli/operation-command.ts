@@ -131,7 +131,8 @@ const callChange = async (
   if (!isPiped || !Array.isArray(ids) || ids.length <= field.ids!)
     return await callOperation(io, to, spec.operation, input, headers)
   const { callInBatches } = await import('./batches.ts')
-  return await callInBatches(io, to, spec.operation, input, { field: field.name, size: field.ids! }, headers)
+  const batches = { field: field.name, size: field.ids! }
+  return await callInBatches(io, to, spec.operation, input, batches, { ...headers, plan: undefined })
 }
 
 const callCommand = async (
@@ -145,7 +146,7 @@ const callCommand = async (
   if (parsed.all && spec.output.paged)
     return await fetchAllPages(io, to, spec.operation, withLargePages(spec, input))
   if (!spec.writes) return await callOperation(io, to, spec.operation, input)
-  const rehearse = () => callChange(io, spec, parsed, to, { ...input, dry_run: true }, {})
+  const rehearse = () => callChange(io, spec, parsed, to, { ...input, dry_run: true }, { plan: 'show' })
   const confirm = await confirmCall(io, spec, parsed, json, input['dry_run'] === true ? undefined : rehearse)
   const idempotencyKey = parsed.idempotencyKey ?? (await import('node:crypto')).randomUUID()
   return await withInterruption(idempotencyKey, (signal) =>

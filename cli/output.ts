@@ -280,8 +280,16 @@ const dropEmpty = (value: ResponseBody): ResponseBody =>
     }),
   )
 
-/** Shows on stderr, before a prompt, what a dry run answered. */
+/** Shows on stderr, before a prompt, what a dry run answered: in words where the server gives them, else the answer. */
 export const printRehearsal = async (io: Io, { value, clock }: Page): Promise<void> => {
   const style = createStyle(io, { wide: false, utc: false }, clock)
-  io.stderr.write((await import('./views.ts')).drawRecord(dropEmpty(value), style))
+  const { plan, ...answer } = value
+  const summary = isObject(plan) && Array.isArray(plan['summary']) ? (plan['summary'] as string[]) : []
+  if (summary.length === 0) {
+    io.stderr.write((await import('./views.ts')).drawRecord(dropEmpty(answer), style))
+    return
+  }
+  const { wrap } = await import('./table.ts')
+  const lines = summary.flatMap((line) => wrap(escapeControlCharacters(line), style.width))
+  io.stderr.write(lines.map((line) => `${line}\n`).join(''))
 }

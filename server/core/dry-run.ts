@@ -44,11 +44,17 @@ const runHandler = async (
  * left behind.
  */
 export const dryRun = async (app: App, call: DryRunCall): Promise<ExecutionResult> => {
-  const { output, pending, plan } = await rehearse(app, call)
+  const { output, pending, plan: made } = await rehearse(app, call)
+  const plan =
+    made && call.plan === SHOW_PLAN ? { ...made, summary: await summarize(app, call, output) } : made
   await recordAudit(app, { ...call, dryRun: true }, { at: app.now(), ...toSuccess(output, pending) })
   const shown = { ...output, dry_run: true, ...(plan ? { plan } : {}) }
   return { status: getSuccessStatus(call.op), body: JSON.stringify(shown), isPlanned: plan !== undefined }
 }
+
+/** The change in words, for those who may read the records that it names. */
+const summarize = async (app: App, { actor, op, input }: DryRunCall, output: Record<string, unknown>) =>
+  actor.key.scopes.includes('mcp:read') ? await app.summarizeCall(actor, op, input, output) : undefined
 
 /** Runs the operation in this transaction, as a dry run. */
 const rehearseIn = async (

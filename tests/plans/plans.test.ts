@@ -44,7 +44,8 @@ everyDatabase('Plans of all operations', (server) => {
       // The world has one approval, which the first of three operations decides.
       if (planned.body.reason === 'already_decided') continue
       assert.ok(planned.status < 300, `${op.name}: ${planned.text}`)
-      const { token } = planned.body.plan
+      const { token, summary } = planned.body.plan
+      assert.ok(summary.length > 1 && summary[0] === op.summary, `${op.name}: ${JSON.stringify(summary)}`)
       const held = await call({ dry: true, plan: token })
       assert.ok(held.status < 300, `${op.name}: ${JSON.stringify(planned.body.plan)} ${held.text}`)
       const done = await call({ plan: token })
