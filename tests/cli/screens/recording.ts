@@ -61,16 +61,21 @@ const env = {
   TERM: 'xterm-256color',
 }
 
-/** Runs a command with pipes instead of a terminal, and keeps what the server answered. */
+/**
+ * Runs a command with pipes instead of a terminal, and keeps what the server answered; of a change that is confirmed
+ * the dry run that comes before the question.
+ */
 const recordCommand = async (
   { server, workspace }: ScreenWorld,
   words: string[],
 ): Promise<RecordedAnswer[]> => {
+  const isAsked = isConfirmed({ words })
   const answers: RecordedAnswer[] = []
   const recorded: typeof fetch = async (url, init) => {
     const { pathname, search } = new URL(String(url))
     const sent = new Headers(init?.headers)
     if (sent.has('authorization')) sent.set('authorization', `Bearer ${workspace.owner.key}`)
+    if (isAsked) sent.set('api-plan', 'show')
     const response = await fetch(`${server.url}${pathname}${search}`, { ...init, headers: sent })
     const body = await response.text()
     const headers = Object.fromEntries(
@@ -82,7 +87,13 @@ const recordCommand = async (
   }
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough().resume(), new PassThrough().resume()]
   stdin.end()
-  await runCommandLine(words, { stdin, stdout, stderr, env, fetch: recorded })
+  await runCommandLine(isAsked ? [...words, '--dry-run'] : words, {
+    stdin,
+    stdout,
+    stderr,
+    env,
+    fetch: recorded,
+  })
   return answers
 }
 
@@ -91,9 +102,6 @@ export const isConfirmed = ({ words }: Pick<RecordedCommand, 'words'>): boolean 
   const spec = readManifest().commands.find((command) => commandName(command) === words.slice(0, 2).join(' '))
   return spec?.confirm !== undefined && !words.includes('--dry-run')
 }
-
-/** Of a change that is confirmed the dry run before it is recorded. */
-const asRehearsal = (words: string[]): string[] => (isConfirmed({ words }) ? [...words, '--dry-run'] : words)
 
 const findIds = async ({ server, workspace }: ScreenWorld): Promise<ScreenIds> => {
   const run = doAs(server, workspace.owner.key)
@@ -113,8 +121,7 @@ export const recordScreens = async (): Promise<Recording> => {
   try {
     const commands: RecordedCommand[] = []
     for (const [group, list] of Object.entries(listScreens(await findIds(world))))
-      for (const words of list)
-        commands.push({ group, words, answers: await recordCommand(world, asRehearsal(words)) })
+      for (const words of list) commands.push({ group, words, answers: await recordCommand(world, words) })
     return JSON.parse(createMask()(JSON.stringify({ env, commands }))) as Recording
   } finally {
     await world.server.close()
