@@ -24,8 +24,8 @@ export const Plan = z
         .array(z.string())
         .optional()
         .describe(
-          'The change in words, a line each, as for a person who decides on it: whom it concerns, the text, how many. ' +
-            'For keys that may read.',
+          'The change in words, a line each, as for a person who decides on it: whom it concerns, the text, how ' +
+            'many. For keys that may read.',
         ),
     ),
   })

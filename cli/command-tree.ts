@@ -44,3 +44,17 @@ export const runCommandTree = async (
     )
   }
 }
+
+/** Runs a command without verbs, whose action passes its exit code to `exit`. Returns the exit code. */
+export const runOneCommand = async (
+  create: (io: Io, exit: (code: number) => void) => Command,
+  argv: readonly string[],
+  io: Io,
+): Promise<number> => {
+  let exitCode = 0
+  const command = create(io, (code) => {
+    exitCode = code
+  })
+  const failure = await runCommandTree(command, argv.length > 0 ? argv : ['--'], io)
+  return failure === 0 ? exitCode : failure
+}

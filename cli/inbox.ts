@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import { usageError } from './error.ts'
 import { type Io, isInteractive } from './io.ts'
@@ -24,14 +24,4 @@ export const createCommand = (io: Io, exit: (code: number) => void): Command =>
     .action(async ({ url }: { url?: string }) => exit(await showInbox(io, url)))
 
 /** `wcrm inbox`: runs until it is left. Returns the exit code; 2 without a terminal. */
-export const run = async (argv: string[], io: Io): Promise<number> => {
-  let exitCode = 0
-  const failure = await runCommandTree(
-    createCommand(io, (code) => {
-      exitCode = code
-    }),
-    argv.length > 0 ? argv : ['--'],
-    io,
-  )
-  return failure === 0 ? exitCode : failure
-}
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { redactApiKeys } from '../catalog/redact.ts'
 import { readBridgeSettings, toBridgePath } from '../mcp/bridge-settings.ts'
 import { bridgeStdio } from '../mcp/stdio.ts'
-import { runCommandTree } from './command-tree.ts'
+import { runOneCommand } from './command-tree.ts'
 import { loadCredentials } from './credentials.ts'
 import type { Io } from './io.ts'
 
@@ -50,14 +50,4 @@ export const createCommand = (io: Io, exit: (code: number) => void): Command =>
     .action(async (flags: McpFlags) => exit(await serveMcp(io, flags)))
 
 /** `wcrm mcp`: runs until standard input ends. Returns the exit code. */
-export const run = async (argv: string[], io: Io): Promise<number> => {
-  let exitCode = 0
-  const failure = await runCommandTree(
-    createCommand(io, (code) => {
-      exitCode = code
-    }),
-    argv.length > 0 ? argv : ['--'],
-    io,
-  )
-  return failure === 0 ? exitCode : failure
-}
+export const run = (argv: string[], io: Io): Promise<number> => runOneCommand(createCommand, argv, io)
