@@ -36,9 +36,6 @@ const startPager = (io: Io, command: string) => {
   return { stdin: child.stdin, ended: once(child, 'close').catch(() => {}) }
 }
 
-const isClosedPipe = (error: unknown): boolean =>
-  (error as NodeJS.ErrnoException | undefined)?.code === 'EPIPE'
-
 /** A stdout that keeps what fits on the screen, and starts the pager for more. `end` waits until it was left. */
 const createPagedOutput = (io: Io, command: string, rows: number) => {
   let [held, lines] = ['', 0]
@@ -90,7 +87,8 @@ export const withPager = async (io: Io, print: (io: Io) => Promise<number>): Pro
   try {
     return await print(Object.create(io, { stdout: { value: shown } }) as Io)
   } catch (error) {
-    if (isClosedPipe(error)) return 0
+    // What the system says of a pipe that nobody reads differs: EPIPE, ECONNRESET.
+    if (stdout.errored) return 0
     throw error
   } finally {
     await end()

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { decideApproval } from '../../storage/approvals.ts'
 import { doorsOf, everyDatabase } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
-import { createAgentScene } from './scene.ts'
+import { createAgentScene, markApproved } from './scene.ts'
 
 everyDatabase('What a person decides on', (server) => {
   it('of several records are their names', async () => {
@@ -55,16 +54,7 @@ everyDatabase('A planned call that a person decides', (server) => {
     const scene = await createPlanned()
     const { id } = (await scene.ask(scene.token)).body.approval
     await scene.grow()
-    // As if it had been approved before: whatever is approved runs at once.
-    await decideApproval(server().db, scene.workspace.id, id, {
-      status: 'approved',
-      now: server().app.now(),
-      staffId: scene.workspace.owner.staffId,
-      keyId: scene.workspace.owner.keyId,
-      note: null,
-      edited: null,
-      runSeconds: 60,
-    })
+    await markApproved({ db: server().db, workspace: scene.workspace }, id)
     await scene.work()
     const { outcome } = (await scene.person('approvals_get', { approval_id: id, wait_seconds: 10 })).body
     assert.equal(outcome?.reason, 'plan_changed')

@@ -10,7 +10,7 @@ import { doorsOf, everyDatabase, wholeAnswer } from '../doors.ts'
 import { insertSandboxTemplates, ORDER_UPDATE } from '../messaging/send-template.ts'
 import { makeWorkspace, startSharedServers } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
-import { createAgentScene } from './scene.ts'
+import { createAgentScene, markApproved } from './scene.ts'
 
 const operations: readonly Operation[] = catalog
 const writes = operations.filter(({ scope }) => scope !== 'mcp:read' && scope !== 'approvals:write')
@@ -244,10 +244,12 @@ everyDatabase('What a person saw is what runs', (server) => {
         'Button 2 (PHONE_NUMBER) leads to: phone_number +15550100',
       ]
       assert.deepEqual(detail.summary.slice(-parts.length - 2, -2), parts, detail.summary.join('\n'))
-      if (!isApproved) await scene.change()
-      const approved = await scene.person('approvals_approve', { approval_id: approval.id })
-      assert.equal(approved.body.reason, isApproved ? undefined : 'template_changed', approved.text)
-      if (isApproved) await scene.change()
+      await scene.change()
+      if (isApproved) await markApproved({ db: server().db, workspace: scene.workspace }, approval.id)
+      else {
+        const refused = await scene.person('approvals_approve', { approval_id: approval.id })
+        assert.equal(refused.body.reason, 'template_changed', refused.text)
+      }
       await scene.work()
       assert.equal(await scene.countSent(), 0)
       const { outcome } = (await scene.person('approvals_get', { approval_id: approval.id })).body

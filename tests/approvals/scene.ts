@@ -1,6 +1,7 @@
 import type { KeyPolicy } from '../../catalog/policy.ts'
 import { defaultPolicy } from '../../catalog/policy.ts'
 import { changeKey } from '../../storage/admin-keys.ts'
+import { decideApproval } from '../../storage/approvals.ts'
 import { callAs } from '../calls.ts'
 import { createReplyScene } from '../messaging/replies.ts'
 import type { TestServer, TestWorkspace } from '../servers.ts'
@@ -35,3 +36,18 @@ export const createAgentScene = async (server: TestServer, given?: TestWorkspace
     reply: (text: string) => ['messaging_send_reply', { conversation_id: scene.id, text }] as const,
   }
 }
+
+/** Marks a request as approved by the owner, as if that had been before what a test changed: whatever is approved runs. */
+export const markApproved = (
+  { db, workspace }: { db: TestServer['db']; workspace: TestWorkspace },
+  id: string,
+): Promise<void> =>
+  decideApproval(db, workspace.id, id, {
+    status: 'approved',
+    now: new Date().toISOString(),
+    staffId: workspace.owner.staffId,
+    keyId: workspace.owner.keyId,
+    note: null,
+    edited: null,
+    runSeconds: 60,
+  })

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { it } from 'node:test'
@@ -10,6 +9,7 @@ import { everyDatabase, runCli } from '../doors.ts'
 import { runs } from '../level.ts'
 import { makeWorkspace } from '../servers.ts'
 import { buildExampleInputs, loadWorkspaceRows, seedWorld, type World } from '../world.ts'
+import { readRepeat } from './read-repeat.ts'
 
 /** What becomes of an answer on its way: the connection is cut, or a proxy answers in its place. */
 const faults = ['dropped', 502, 503, 504] as const
@@ -70,14 +70,6 @@ const startLossyProxy = async (target: string) => {
       server.close()
     },
   }
-}
-
-/** The words of the command that a failure prints, as a shell reads them. */
-const readRepeat = (stderr: string): string[] => {
-  const command = /(?:never does it twice|safe to repeat it): wcrm (.+)$/m.exec(stderr)?.[1]
-  assert.ok(command, `no command to repeat: ${stderr}`)
-  const words = execFileSync('sh', ['-c', `printf '%s\\0' ${command}`]).toString()
-  return words.split('\0').slice(0, -1)
 }
 
 const specs = readManifest().commands

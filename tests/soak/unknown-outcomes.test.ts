@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Location } from '../../storage/open.ts'
+import { readRepeat } from '../cli/read-repeat.ts'
 import { createEmptyDatabase, databases, withStorage } from '../databases.ts'
+import { runCli } from '../doors.ts'
 import { type ServerProcess, startProcess } from '../process.ts'
 import {
   type Call,
@@ -55,6 +57,8 @@ type Scene = {
   provider: SlowProvider
   sandbox: () => SandboxProcess
   call: Call
+  /** Of one of the servers. */
+  url: () => string
   killServer: () => Promise<void>
   killSandbox: () => Promise<void>
   close: () => Promise<void>
@@ -91,6 +95,7 @@ const startScene = async (flags: readonly string[], key: string, serverCount: nu
       () => servers[randomInt(0, Math.max(1, servers.length))]?.url ?? 'http://127.0.0.1:1',
       key,
     ),
+    url: () => servers[0]!.url,
     killServer: async () => {
       const server = servers.shift()!
       provider.webhooks.delete(`${server.url}/provider/webhook`)
@@ -248,6 +253,54 @@ const run = async (database: string, count: number): Promise<void> => {
   }
 }
 
+/** Marks whose requests or answers take 40 s. */
+const SLOW_MARKS = ['mark-0002', 'mark-0003']
+
+/** Answers customers from the command line, and repeats each command as it says. */
+const runCommands = async (): Promise<void> => {
+  const place = await createEmptyDatabase('embedded')
+  let scene: Scene | undefined
+  try {
+    const { key } = await prepareWorkspace(place.location)
+    scene = await startScene(place.flags, key, 1)
+    const { provider, sandbox, call, url } = scene
+    const conversations = await openConversations(sandbox(), call)
+    const env = { WCRM_URL: url(), WCRM_API_KEY: key, XDG_CONFIG_HOME: '/nonexistent' }
+    const repeats = await Promise.all(
+      SLOW_MARKS.map(async (mark, i) => {
+        const words = ['conversations', 'reply', conversations[i]!, '--text', mark, '--confirm', 'send']
+        const { exit, stderr } = await runCli(words, env)
+        // A status may tell that it was sent, before the answer does.
+        if (exit === 0) return words
+        assert.equal(exit, 8, stderr)
+        return readRepeat(stderr)
+      }),
+    )
+    await provider.settled()
+    const open = repeats.filter((words) => words.includes('--idempotency-key'))
+    assert.ok(open.length > 0)
+    for (const words of open) {
+      const { exit, stderr } = await runCli(words, env)
+      assert.ok(exit === 0 || exit === 8, stderr)
+    }
+    // A day later nothing is open any more.
+    assert.equal((await call('POST', '/sandbox/clock', { advance: '25h' })).status, 200)
+    for (const words of open) {
+      const { exit, stderr } = await runCli([...words, '--retry=60'], env)
+      assert.ok(exit === 0 || /not confirmed/i.test(stderr), stderr)
+    }
+    const marks = (await listProviderMessages(sandbox())).map(markOf)
+    assert.deepEqual(marks.toSorted(), SLOW_MARKS)
+    assert.deepEqual(
+      SLOW_MARKS.map((mark) => provider.requests.get(mark)),
+      [1, 1],
+    )
+  } finally {
+    await scene?.close()
+    await place.remove()
+  }
+}
+
 // Both databases at a time: most of the time is waiting for a slow provider.
 describe('A slow provider', { concurrency: true }, () => {
   for (const database of databases) {
@@ -259,4 +312,5 @@ describe('A slow provider', { concurrency: true }, () => {
       () => run(database, count),
     )
   }
+  it('commands that a provider of 40 s leaves open are repeated as they say, and sent once', runCommands)
 })
