@@ -31,6 +31,8 @@ const change = async (
   if (targets.length === 0) return notify(inbox, 'No conversation is selected.')
   if (!inbox.state.scopes.includes('inbox:write'))
     return notify(inbox, 'The key lacks the scope inbox:write.')
+  // A server that is slow or away would leave the key without an answer.
+  notify(inbox, 'Working …')
   const failures: string[] = []
   for (const { id } of targets)
     try {

@@ -20,11 +20,11 @@ import { askTemplate, insertInForm, pressInForm } from './templates.ts'
 import { findSelected, getDraft, showsApprovals, views } from './state.ts'
 
 /** What each key does; the help screen is made of this. */
-export const help: readonly (readonly [string, string])[] = [
+const help: readonly (readonly [string, string])[] = [
   ['j k, arrows', 'move; in a conversation from message to message'],
   ['g G, ^D ^U', 'first and last, half a page'],
   [`1-${views.length}`, 'queue, mine, waiting, approvals, all, closed'],
-  ['Enter', 'open the conversation; write in it; the address of the file of a message'],
+  ['Enter', 'open; write; on a message with a file: its address'],
   ['n', 'open who waits longest'],
   ['/', 'search names and numbers'],
   ['Space', 'mark many: c a u x o t r m then act on all of them'],
@@ -123,7 +123,8 @@ const actions: Readonly<Record<string, (inbox: Inbox) => unknown>> = {
   R: repeatSends,
   '/': (inbox) => askSearch(inbox, (text) => void showView(inbox, inbox.state.view, text)),
   '?': (inbox) => {
-    inbox.state.focus = 'help'
+    const lines = help.map(([keys, what]) => `  ${keys.padEnd(14)}${what}`)
+    Object.assign(inbox.state, { pager: { lines, scrolled: 0 }, focus: 'pager' })
     inbox.changed()
   },
   '!': (inbox) => {
@@ -252,7 +253,7 @@ const pressInPager = (inbox: Inbox, input: string, key: Key, { height }: KeyCont
   if (move !== undefined) {
     const scrolled = Math.max(0, Math.min(pager.lines.length - 1, pager.scrolled + move))
     state.pager = { ...pager, scrolled }
-  } else if (key.escape || input === 'q') {
+  } else if (key.escape || input === 'q' || input === '?') {
     state.pager = undefined
     state.focus = state.thread ? 'thread' : 'list'
   }
@@ -268,10 +269,6 @@ export const pressKey = (inbox: Inbox, input: string, key: Key, context: KeyCont
   const link = state.link
   state.link = undefined
   if (state.fatal !== undefined) return input === 'q' ? context.quit() : undefined
-  if (state.focus === 'help') {
-    state.focus = state.thread ? 'thread' : 'list'
-    return inbox.changed()
-  }
   if (
     input === 'y' &&
     !key.ctrl &&

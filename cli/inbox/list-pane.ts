@@ -8,6 +8,9 @@ export const fit = (text: string, width: number): string => {
   return shown + ' '.repeat(Math.max(0, width - measure(shown)))
 }
 
+/** Moves to this column of the terminal, the first being 0, whatever width it gave to the text before. */
+export const toColumn = (column: number): string => `\u001b[${column + 1}G`
+
 const HOUR = 3_600_000
 const HURRY_MS = 15 * 60_000
 
@@ -48,10 +51,13 @@ const drawRow = (row: Conversation, state: InboxState, style: TerminalStyle): st
   const name = escapeControlCharacters(row.contact?.name ?? row.contact?.phone ?? 'Deleted contact')
   const first = fit(name, Math.max(0, width - 3 - measure(facts)))
   const second = fit(describeLastMessage(row), Math.max(0, width - 3 - measure(flags)))
+  const shownFacts =
+    toColumn(width - measure(facts)) + (window.color ? paint(style, window.color, facts) : facts)
+  const shownFlags = toColumn(width - measure(flags)) + (alarm ? paint(style, 'red', flags) : flags)
   const bold = (text: string): string => (row.unread_count > 0 ? paint(style, 'bold', text) : text)
   const lines = [
-    `${mark}${bold(first)} ${window.color ? paint(style, window.color, facts) : facts}`,
-    `${isSelected ? '▌' : ' '} ${paint(style, 'dim', second)} ${alarm ? paint(style, 'red', flags) : flags}`,
+    `${mark}${bold(first)} ${shownFacts}`,
+    `${isSelected ? '▌' : ' '} ${paint(style, 'dim', second)} ${shownFlags}`,
   ]
   return isSelected && state.focus === 'list' ? lines.map((line) => paint(style, 'inverse', line)) : lines
 }

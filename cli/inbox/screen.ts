@@ -1,9 +1,8 @@
-import { formatTime, measure, paint, type TerminalStyle, wrap } from '../table.ts'
+import { cut, formatTime, measure, paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 import { drawApprovals, drawApprovalThread } from './approvals.ts'
 import { matchChoices } from './changes.ts'
-import { help } from './keys.ts'
-import { drawList, fit } from './list-pane.ts'
+import { drawList, fit, toColumn } from './list-pane.ts'
 import { type InboxState, type Pager, showsApprovals, timeNow, views } from './state.ts'
 import { drawThreadPane } from './thread-pane.ts'
 
@@ -16,12 +15,19 @@ const MAX_CHOICES = 8
 
 export type ScreenSize = { readonly width: number; readonly height: number; readonly color: boolean }
 
+/** The names of the views with their counts; of those that are not shown the numbers alone where `isShort`. */
+const drawTabs = (state: InboxState, isShort: boolean): string =>
+  views
+    .map(({ name, input }, i) => {
+      const count = input === undefined ? state.approvals.rows.length || undefined : state.counts[i]
+      if (i !== state.view && isShort) return ` ${i + 1}${count === undefined ? '' : ` (${count})`} `
+      const label = `${i + 1} ${name} ${count ?? ''}`.trimEnd()
+      return i === state.view ? `[${label}]` : ` ${label} `
+    })
+    .join('')
+    .trimEnd()
+
 const drawHeader = (state: InboxState, style: TerminalStyle): string => {
-  const tabs = views.map(({ name, input }, i) => {
-    const count = input === undefined ? state.approvals.rows.length || '' : state.counts[i]
-    const label = `${i + 1} ${name} ${count ?? ''}`.trimEnd()
-    return i === state.view ? `[${label}]` : ` ${label} `
-  })
   const lost =
     state.lostAt === undefined
       ? 'live'
@@ -40,16 +46,13 @@ const drawHeader = (state: InboxState, style: TerminalStyle): string => {
   ]
     .filter((part) => part !== '')
     .map(escapeControlCharacters)
-    .join(' · ')
-  const left = tabs.join(' ')
+  const least = aside.length - (seconds > 0 ? 2 : 1)
+  const isShort = measure(`${drawTabs(state, false)} ${aside.slice(least).join(' · ')}`) > style.width
+  const left = drawTabs(state, isShort)
   const room = style.width - measure(left) - 1
-  // What is wrong is told, however narrow the terminal is.
-  const shown =
-    room >= measure(aside)
-      ? aside
-      : state.lostAt === undefined && seconds <= 0
-        ? ''
-        : aside.split(' · ').at(seconds > 0 ? -2 : -1)!
+  // Where all does not fit, the end of it is told: what is wrong, and whether the screen is live.
+  const parts = aside.findIndex((_, i) => measure(aside.slice(i).join(' · ')) <= room)
+  const shown = cut(aside.slice(parts === -1 ? least : parts).join(' · '), style.width)
   const line = `${fit(left, style.width - measure(shown) - (shown ? 1 : 0))}${shown ? ' ' : ''}${shown}`
   return paint(style, 'inverse', line)
 }
@@ -61,7 +64,6 @@ const usualKeys = {
   form: 'Enter next  ^S check and send  ↑ ↓ move  Esc back',
   pager: 'j k scroll  Space page  g G first and last  Esc back',
   prompt: 'Enter takes it  Esc back',
-  help: 'Any key goes back.',
 }
 
 /** The footer of a key that changes nothing leaves those keys out. */
@@ -128,32 +130,35 @@ const drawContact = (state: InboxState, height: number, style: TerminalStyle): s
         ['Service', conversation.sla?.status],
         ['Reminder', conversation.reminder_at ? formatTime(conversation.reminder_at, style.time) : undefined],
         ['Conversation', conversation.id],
-      ].map(([label, value]) => `${label!.padEnd(13)}${escapeControlCharacters(value ?? '-')}`)
+      ].map(([label, value]) => `${label!.padEnd(13)}${escapeControlCharacters(value || '-')}`)
     : []
   return Array.from({ length: height }, (_, i) => fit(lines[i] ?? '', style.width))
 }
 
-const drawHelp = (height: number, width: number): string[] =>
-  Array.from({ length: height }, (_, i) => {
-    const line = help[i]
-    return fit(line ? `  ${line[0].padEnd(14)}${line[1]}` : '', width)
-  })
-
 const drawPager = ({ title, lines, scrolled }: Pager, height: number, width: number): string[] => {
   const wrapped = lines.slice(scrolled, scrolled + height).flatMap((line) => wrap(line, width))
-  return Array.from({ length: height }, (_, i) => fit(i === 0 ? title : (wrapped[i - 1] ?? ''), width))
+  const shown = title === undefined ? wrapped : [title, ...wrapped]
+  return Array.from({ length: height }, (_, i) => fit(shown[i] ?? '', width))
 }
 
-/** Puts panes side by side. */
+/**
+ * Puts panes side by side, each in its column: terminals disagree about the width of some scripts, such as Devanagari.
+ */
 const join = (panes: readonly (readonly string[])[], height: number, style: TerminalStyle): string[] =>
-  Array.from({ length: height }, (_, i) =>
-    panes.map((lines) => lines[i] ?? '').join(paint(style, 'dim', '│')),
-  )
+  Array.from({ length: height }, (_, i) => {
+    let column = 0
+    return panes
+      .map((lines) => {
+        const begin = column === 0 ? '' : `${toColumn(column - 1)}${paint(style, 'dim', '│')}`
+        column += measure(lines[0] ?? '') + 1
+        return begin + (lines[i] ?? '')
+      })
+      .join('')
+  })
 
 const drawBody = (state: InboxState, height: number, style: TerminalStyle): string[] => {
   const { width } = style
   const isListShown = state.focus === 'list' || (state.focus === 'prompt' && !state.thread)
-  if (state.focus === 'help') return drawHelp(height, width)
   if (state.pager) return drawPager(state.pager, height, width)
   if (showsApprovals(state)) {
     if (width < TWO_PANES_WIDTH) return drawApprovals(state, height, style)
@@ -183,7 +188,8 @@ const drawBody = (state: InboxState, height: number, style: TerminalStyle): stri
 export const drawScreen = (state: InboxState, { width, height, color }: ScreenSize): string[] => {
   if (width < MIN_WIDTH || height < MIN_HEIGHT) {
     const text = `The inbox needs ${MIN_WIDTH} by ${MIN_HEIGHT} characters; this terminal has ${width} by ${height}.`
-    return Array.from({ length: Math.max(1, height) }, (_, i) => (i === 0 ? text.slice(0, width) : ''))
+    const lines = wrap(text, Math.max(1, width))
+    return Array.from({ length: Math.max(1, height) }, (_, i) => lines[i] ?? '')
   }
   const style = { width, color, time: { zone: state.zone, now: timeNow(state), utc: false } }
   const footer = drawFooter(state, style)

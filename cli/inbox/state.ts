@@ -130,9 +130,9 @@ export type TemplateForm = {
   readonly problem?: string | undefined
 }
 
-/** What a command printed. */
+/** What a command printed, or the help, which has no title. */
 export type Pager = {
-  readonly title: string
+  readonly title?: string
   readonly lines: readonly string[]
   readonly scrolled: number
 }
@@ -186,7 +186,7 @@ export type InboxState = {
   thread: Thread | undefined
   /** Messages as they were drawn last. `key`: the width and the time of that. */
   readonly drawn: WeakMap<ThreadMessage, { readonly key: string; readonly lines: readonly string[] }>
-  focus: 'list' | 'thread' | 'composer' | 'prompt' | 'form' | 'pager' | 'help'
+  focus: 'list' | 'thread' | 'composer' | 'prompt' | 'form' | 'pager'
   prompt: Prompt | undefined
   form: TemplateForm | undefined
   pager: Pager | undefined

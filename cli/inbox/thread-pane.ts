@@ -115,12 +115,8 @@ const drawOnce = (state: InboxState, message: ThreadMessage, style: TerminalStyl
  * Draws what is seen of the messages and of what is on its way, and no more: wrapping a hundred long messages takes far
  * longer than a key may. The end of the message under the cursor is at the bottom, unless it was scrolled from there.
  */
-const drawVisible = (
-  state: InboxState,
-  { id, messages, at, scrolled }: Thread,
-  room: number,
-  style: TerminalStyle,
-): string[] => {
+const drawVisible = (state: InboxState, thread: Thread, room: number, style: TerminalStyle): string[] => {
+  const { id, messages, at, scrolled } = thread
   const sends = state.sends.get(id) ?? []
   const inner = { ...style, width: style.width - 1 }
   const draw = (i: number): string[] =>
@@ -144,6 +140,11 @@ const drawVisible = (
   // The empty line behind the last of them is not shown.
   const lines = [...above.toReversed().flat(), ...below].slice(0, -1)
   const end = Math.min(lines.length, Math.max(room, height - 1 - scrolled))
+  // Only here is known how far there is to scroll; a key beyond that is as if it had not been pressed.
+  const reached = height - 1 - end
+  const kept =
+    scrolled > 0 ? Math.max(0, Math.min(scrolled, reached)) : Math.min(0, Math.max(scrolled, reached))
+  if (kept !== scrolled) state.thread = { ...thread, scrolled: kept }
   return lines.slice(Math.max(0, end - room), end)
 }
 

@@ -4,13 +4,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { it } from 'node:test'
+import type { Key } from 'ink'
 import fc from 'fast-check'
 import stringWidth from 'string-width'
 import { splitWords } from '../../cli/inbox/commands.ts'
 import { readDrafts, writeDrafts } from '../../cli/inbox/drafts.ts'
 import { drawScreen } from '../../cli/inbox/screen.ts'
-import { createState, type Draft, emptyDraft } from '../../cli/inbox/state.ts'
+import type { Inbox } from '../../cli/inbox/data.ts'
+import { pressKey } from '../../cli/inbox/keys.ts'
+import { createState, type Draft, emptyDraft, type InboxState } from '../../cli/inbox/state.ts'
 import { runCommandLine } from '../../cli/main.ts'
+import type { ThreadMessage } from '../../cli/thread.ts'
 
 it('wcrm inbox: without a terminal exits with 2', async () => {
   const stderr = new PassThrough()
@@ -41,35 +45,41 @@ it('wcrm inbox: drafts are kept for their owner alone, whatever the file holds',
   }
 })
 
+/** An inbox of a key that reads. */
+const createMaraState = () =>
+  createState(
+    {
+      me: { staffId: '1', name: 'Mara', workspace: 'Demo', test: false, hidesPhones: false },
+      scopes: [],
+      zone: 'UTC',
+      clockOffset: 0,
+    },
+    new Map(),
+  )
+
+const makeConversation = (name: string, words: string) => ({
+  id: '1',
+  state: 'open' as const,
+  contact: { id: '1', name, phone: '15550100042' },
+  channel: { id: '1', name: words, type: 'chatapp' },
+  assignee: null,
+  team_id: null,
+  reply_status: 'incoming_no_reply',
+  tags: [{ name: words }],
+  unread_count: 1,
+  waiting_since: '2026-10-01T09:30:00.000Z',
+  sla: { status: 'breached' },
+  window: { applies: true, open: true, closes_at: '2026-10-01T10:30:00.000Z' },
+  last_message: { text: words, type: 'TEXT', direction: 'inbound', status: 'received' },
+})
+
 it('wcrm inbox: the screen has exactly its size, whatever customers wrote', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 60 })
   const size = fc.tuple(fc.integer({ min: 60, max: 200 }), fc.integer({ min: 15, max: 50 }))
   fc.assert(
     fc.property(text, text, size, fc.boolean(), (name, words, [width, height], isOpen) => {
-      const state = createState(
-        {
-          me: { staffId: '1', name: 'Mara', workspace: 'Demo', test: false, hidesPhones: false },
-          scopes: [],
-          zone: 'UTC',
-          clockOffset: 0,
-        },
-        new Map(),
-      )
-      const conversation = {
-        id: '1',
-        state: 'open' as const,
-        contact: { id: '1', name, phone: '15550100042' },
-        channel: { id: '1', name: words, type: 'chatapp' },
-        assignee: null,
-        team_id: null,
-        reply_status: 'incoming_no_reply',
-        tags: [{ name: words }],
-        unread_count: 1,
-        waiting_since: '2026-10-01T09:30:00.000Z',
-        sla: { status: 'breached' },
-        window: { applies: true, open: true, closes_at: '2026-10-01T10:30:00.000Z' },
-        last_message: { text: words, type: 'TEXT', direction: 'inbound', status: 'received' },
-      }
+      const state = createMaraState()
+      const conversation = makeConversation(name, words)
       Object.assign(state, { rows: [conversation], selected: '1', isLoading: false, notice: words })
       if (isOpen) {
         state.focus = 'composer'
@@ -92,4 +102,65 @@ it('wcrm inbox: a line is split into words as a shell does', () => {
     '{"a": 1}',
     'xy z',
   ])
+})
+
+/** Presses keys of an inbox that calls no server. */
+const createPress = (state: InboxState) => {
+  const inbox = { state, changed: () => {} } as unknown as Inbox
+  return (input: string, ctrl = false): void =>
+    pressKey(inbox, input, { ctrl } as Key, { quit: () => {}, suspend: () => {}, height: 24 })
+}
+
+const draw = (state: InboxState, width: number, height = 24): string =>
+  drawScreen(state, { width, height, color: false }).join('\n')
+
+it('wcrm inbox: small terminals show what is live, and the whole help', () => {
+  const state = createMaraState()
+  const press = createPress(state)
+  state.counts = ['1000+', '12', '1000+']
+  assert.match(draw(state, 80).split('\n')[0]!, / 6 Closed +live$/)
+  assert.match(draw(state, 60, 15).split('\n')[0]!, /^\[1 Queue 1000\+\] 2 \(12\) .* live$/)
+  state.lostAt = Date.now()
+  assert.match(draw(state, 80).split('\n')[0]!, / reconnecting since \d\d:\d\d:\d\d$/)
+  assert.match(draw(state, 50, 10), /this terminal\s+has 50 by 10\./)
+  press('?')
+  assert.match(draw(state, 80), /j k, arrows[^]*leave for a while/)
+  assert.doesNotMatch(draw(state, 60, 15), /leave for a while/)
+  press('G')
+  assert.match(draw(state, 60, 15), /leave for a while/)
+  press('?')
+  assert.equal(state.focus, 'list')
+})
+
+it('wcrm inbox: keys that scroll past the first message are not counted', () => {
+  const state = createMaraState()
+  const press = createPress(state)
+  const conversation = makeConversation('Ada', 'Hello')
+  const text = Array.from({ length: 40 }, (_, i) => `Line ${i}.`).join('\n')
+  const messages = [
+    { id: '1', type: 'TEXT', direction: 'inbound', text, reactions: [] } as unknown as ThreadMessage,
+  ]
+  state.thread = { id: '1', conversation, messages, isLoading: false, at: undefined, scrolled: 0 }
+  state.focus = 'thread'
+  for (let i = 0; i < 9; i++) {
+    press('u', true)
+    draw(state, 80)
+  }
+  assert.match(draw(state, 80), /Line 0\./)
+  const reached = state.thread.scrolled
+  assert.ok(reached > 0 && reached < 40, `${reached} lines`)
+  for (const _ of [1, 2]) press('d', true)
+  assert.match(draw(state, 80), /Line 39\./)
+})
+
+it('wcrm inbox: panes and times stand in their columns, whatever width a terminal gives to a name', () => {
+  const state = createMaraState()
+  Object.assign(state, { rows: [makeConversation('वर्मा-गुप्ता', 'Hello')], selected: '1', isLoading: false })
+  const [, row] = drawScreen(state, { width: 120, height: 24, color: false })
+  const escape = '\u001b['
+  const facts = row!.split(escape)[1]!.replace(/^\d+G/, '')
+  assert.deepEqual(
+    row!.split(escape).map((part) => part.match(/^\d+G│?/)?.[0]),
+    [undefined, `${48 - facts.length + 1}G`, '49G│'],
+  )
 })
