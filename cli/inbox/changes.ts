@@ -84,9 +84,13 @@ export const markRead = (inbox: Inbox): Promise<void> =>
 /** Opens a prompt; `text` is what stands in it at first. */
 export const ask = (
   inbox: Inbox,
-  { text = '', ...prompt }: Omit<Prompt, 'text' | 'at'> & { text?: string },
+  { text = '', ...prompt }: Omit<Prompt, 'text' | 'at' | 'from'> & { text?: string },
 ): void => {
-  inbox.state.prompt = { ...prompt, text, at: 0 }
+  const { focus, thread } = inbox.state
+  const from =
+    inbox.state.prompt?.from ??
+    (focus === 'list' || focus === 'composer' ? focus : thread ? 'thread' : 'list')
+  inbox.state.prompt = { ...prompt, from, text, at: 0 }
   inbox.state.focus = 'prompt'
   inbox.changed()
 }

@@ -272,7 +272,7 @@ export const loadThread = async (inbox: Inbox, id: string): Promise<void> => {
     inbox.changed()
   } catch (error) {
     if (state.thread?.id === id && isCliError(error) && error.exitCode === 3) {
-      Object.assign(state, { thread: undefined, focus: 'list' })
+      Object.assign(state, { thread: undefined, prompt: undefined, form: undefined, focus: 'list' })
       return notify(inbox, 'This conversation is gone. What you wrote is kept in the drafts.')
     }
     reportFailure(inbox, error)

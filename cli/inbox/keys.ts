@@ -121,7 +121,11 @@ const actions: Readonly<Record<string, (inbox: Inbox) => unknown>> = {
   ':': askCommand,
   m: markRead,
   R: repeatSends,
-  '/': (inbox) => askSearch(inbox, (text) => void showView(inbox, inbox.state.view, text)),
+  '/': (inbox) =>
+    askSearch(inbox, (text) => {
+      inbox.state.focus = 'list'
+      void showView(inbox, inbox.state.view, text)
+    }),
   '?': (inbox) => {
     const lines = help.map(([keys, what]) => `  ${keys.padEnd(14)}${what}`)
     Object.assign(inbox.state, { pager: { lines, scrolled: 0 }, focus: 'pager' })
@@ -224,14 +228,14 @@ const pressInPrompt = (inbox: Inbox, input: string, key: Key): void => {
   const choices = matchChoices(prompt)
   const close = (): void => {
     state.prompt = undefined
-    state.focus = state.thread && getDraft(state).text !== '' ? 'composer' : state.thread ? 'thread' : 'list'
+    state.focus = prompt.from
   }
   if (key.escape) {
     close()
     prompt.cancel?.(prompt.text)
   } else if (key.return) {
     // What it runs acts on what has the focus.
-    state.focus = state.marked.size > 0 || !state.thread ? 'list' : 'thread'
+    state.focus = prompt.from === 'list' ? 'list' : 'thread'
     state.prompt = undefined
     const choice = choices[prompt.at]
     if (choice) choice.run()

@@ -12,6 +12,7 @@ const MIN_HEIGHT = 15
 const TWO_PANES_WIDTH = 100
 const THREE_PANES_WIDTH = 140
 const MAX_CHOICES = 8
+const MAX_PROMPT_LINES = 6
 
 export type ScreenSize = { readonly width: number; readonly height: number; readonly color: boolean }
 
@@ -104,9 +105,11 @@ const drawFooter = (state: InboxState, style: TerminalStyle): string[] => {
       const line = fit(`${isChosen ? '▌' : ' '} ${escapeControlCharacters(label)}`, style.width)
       lines.push(isChosen ? paint(style, 'inverse', line) : line)
     }
-    lines.push(
-      paint(style, 'bold', fit(`${prompt.label}: ${escapeControlCharacters(prompt.text)}▏`, style.width)),
-    )
+    const text = `${prompt.label}: ${prompt.text}▏`
+    const wrapped = text.split('\n').flatMap((line) => wrap(escapeControlCharacters(line), style.width))
+    // The end is where one types.
+    for (const line of wrapped.slice(-MAX_PROMPT_LINES))
+      lines.push(paint(style, 'bold', fit(line, style.width)))
   }
   // Addresses are never cut, and each of their lines leads to the whole.
   if (state.link !== undefined)
@@ -158,7 +161,7 @@ const join = (panes: readonly (readonly string[])[], height: number, style: Term
 
 const drawBody = (state: InboxState, height: number, style: TerminalStyle): string[] => {
   const { width } = style
-  const isListShown = state.focus === 'list' || (state.focus === 'prompt' && !state.thread)
+  const isListShown = state.focus === 'list' || (state.focus === 'prompt' && state.prompt?.from === 'list')
   if (state.pager) return drawPager(state.pager, height, width)
   if (showsApprovals(state)) {
     if (width < TWO_PANES_WIDTH) return drawApprovals(state, height, style)

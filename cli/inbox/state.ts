@@ -142,6 +142,8 @@ export type Choice = { readonly label: string; readonly run: () => void }
 /** A line to type in, with choices below it that the text narrows down. */
 export type Prompt = {
   readonly label: string
+  /** Where it was asked: what it changes is there, and there it leads back. */
+  readonly from: 'list' | 'thread' | 'composer'
   readonly text: string
   readonly at: number
   readonly choices: readonly Choice[]

@@ -107,8 +107,8 @@ it('wcrm inbox: a line is split into words as a shell does', () => {
 /** Presses keys of an inbox that calls no server. */
 const createPress = (state: InboxState) => {
   const inbox = { state, changed: () => {} } as unknown as Inbox
-  return (input: string, ctrl = false): void =>
-    pressKey(inbox, input, { ctrl } as Key, { quit: () => {}, suspend: () => {}, height: 24 })
+  return (input: string, key: Partial<Key> = {}): void =>
+    pressKey(inbox, input, key as Key, { quit: () => {}, suspend: () => {}, height: 24 })
 }
 
 const draw = (state: InboxState, width: number, height = 24): string =>
@@ -143,13 +143,13 @@ it('wcrm inbox: keys that scroll past the first message are not counted', () => 
   state.thread = { id: '1', conversation, messages, isLoading: false, at: undefined, scrolled: 0 }
   state.focus = 'thread'
   for (let i = 0; i < 9; i++) {
-    press('u', true)
+    press('u', { ctrl: true })
     draw(state, 80)
   }
   assert.match(draw(state, 80), /Line 0\./)
   const reached = state.thread.scrolled
   assert.ok(reached > 0 && reached < 40, `${reached} lines`)
-  for (const _ of [1, 2]) press('d', true)
+  for (const _ of [1, 2]) press('d', { ctrl: true })
   assert.match(draw(state, 80), /Line 39\./)
 })
 
@@ -163,4 +163,21 @@ it('wcrm inbox: panes and times stand in their columns, whatever width a termina
     row!.split(escape).map((part) => part.match(/^\d+G│?/)?.[0]),
     [undefined, `${48 - facts.length + 1}G`, '49G│'],
   )
+})
+
+it('wcrm inbox: what was asked in the list leads back to the list, although a conversation is open', () => {
+  const state = createMaraState()
+  const press = createPress(state)
+  const [ada, bea] = ['Ada', 'Bea'].map((name, i) => ({ ...makeConversation(name, 'Hello'), id: `${i}` }))
+  Object.assign(state, { rows: [ada, bea], selected: '1', isLoading: false })
+  state.thread = { id: '0', conversation: ada!, messages: [], isLoading: false, at: undefined, scrolled: 0 }
+  state.drafts.set('0', { kind: 'reply', text: 'For Ada alone', at: 0 })
+  for (const key of [{ escape: true }, { return: true }]) {
+    press('x')
+    press('line one\nand two')
+    assert.match(draw(state, 80), /▌ Bea[^]*: line one *\nand two▏/)
+    press('', key)
+    assert.equal(state.focus, 'list')
+  }
+  assert.match(state.notice!, /lacks the scope/)
 })
