@@ -86,7 +86,8 @@ export const exitCodes: readonly (readonly [number, string])[] = [
 
 /** The commands that install the scripts of completion, one for each shell. */
 export const completionInstalls: readonly string[] = [
-  'wcrm completion bash > ~/.local/share/bash-completion/completions/wcrm',
+  'mkdir -p ~/.local/share/bash-completion/completions && ' +
+    'wcrm completion bash > ~/.local/share/bash-completion/completions/wcrm',
   'wcrm completion zsh > ~/.zfunc/_wcrm',
   'wcrm completion fish > ~/.config/fish/completions/wcrm.fish',
 ]

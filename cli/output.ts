@@ -92,7 +92,7 @@ const formatPageNote = (spec: CommandSpec, value: ResponseBody, width = Infinity
   const flag = `${spec.output.paged ? '--cursor' : '--after'} ${cursor}`
   const said = `${shown}${total} shown. ${next}`
   if (said.length + 1 + flag.length <= width) return `${said} ${flag}`
-  return `${said}\n${flag.length <= width ? flag : 'next_cursor of --json'}`
+  return flag.length <= width ? `${said}\n${flag}` : `${said} the next_cursor of --json`
 }
 
 /** Formats the warnings of a response: each is a sentence, or a sentence and a path in the request. */

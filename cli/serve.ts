@@ -218,6 +218,7 @@ const printReady = (
       ...(provider === 'sandbox'
         ? [`  ${wcrm} sandbox say --from "+1 555 010 0777" "Hello"   (as a customer)`]
         : []),
+      `  ${wcrm} inbox   (answer customers; on a terminal)`,
       '',
     ].join('\n'),
   )

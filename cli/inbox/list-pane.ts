@@ -19,7 +19,7 @@ export const describeWindow = (
   { window, channel }: Conversation,
   now: number,
 ): { text: string; color?: 'red' | 'yellow' } => {
-  if (!window.open) return { text: channel?.type === 'chatapp' ? 'template only' : 'no reply' }
+  if (!window.open) return { text: channel?.type === 'chatapp' ? 'template only' : 'shut' }
   if (window.closes_at === null) return { text: '' }
   const left = Date.parse(window.closes_at) - now
   const text = `${formatDuration(left)} left`
