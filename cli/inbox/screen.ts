@@ -30,9 +30,11 @@ const drawTabs = (state: InboxState, isShort: boolean): string =>
 
 const drawHeader = (state: InboxState, style: TerminalStyle): string => {
   const lost =
-    state.lostAt === undefined
-      ? 'live'
-      : `reconnecting since ${new Date(state.lostAt).toTimeString().slice(0, 8)}`
+    state.fatal !== undefined
+      ? 'disconnected'
+      : state.lostAt === undefined
+        ? 'live'
+        : `reconnecting since ${new Date(state.lostAt).toTimeString().slice(0, 8)}`
   const { workspace, name, test, hidesPhones } = state.me
   const isReadOnly = !state.scopes.some((scope) => scope === 'inbox:write' || scope === 'messaging:write')
   const seconds = state.limitedUntil === undefined ? 0 : Math.ceil((state.limitedUntil - Date.now()) / 1000)

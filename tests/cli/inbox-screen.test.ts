@@ -122,6 +122,10 @@ it('wcrm inbox: small terminals show what is live, and the whole help', () => {
   assert.match(draw(state, 60, 15).split('\n')[0]!, /^\[1 Queue 1000\+\] 2 \(12\) .* live$/)
   state.lostAt = Date.now()
   assert.match(draw(state, 80).split('\n')[0]!, / reconnecting since \d\d:\d\d:\d\d$/)
+  assert.match(
+    draw(Object.assign(createMaraState(), { fatal: 'Revoked.' }), 80),
+    /disconnected\n[^]*q leaves/,
+  )
   assert.match(draw(state, 50, 10), /this terminal\s+has 50 by 10\./)
   press('?')
   assert.match(draw(state, 80), /j k, arrows[^]*leave for a while/)
