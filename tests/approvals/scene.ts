@@ -37,7 +37,7 @@ export const createAgentScene = async (server: TestServer, given?: TestWorkspace
   }
 }
 
-/** Marks a request as approved by the owner, as if that had been before what a test changed: whatever is approved runs. */
+/** Marks a request as approved by the owner, as if before what a test changed: whatever is approved runs. */
 export const markApproved = (
   { db, workspace }: { db: TestServer['db']; workspace: TestWorkspace },
   id: string,
