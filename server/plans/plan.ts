@@ -64,13 +64,28 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/
 
 const SECRET = /^whsec_/
 
+const isIdName = (name: string): boolean => /^(?:.+_)?id$/.test(name)
+
+/** Returns the ids in a value: those of its fields `id`, `…_id`, `ids` and `…_ids`. */
+const listIds = (value: unknown): string[] => {
+  if (Array.isArray(value)) return value.flatMap(listIds)
+  if (!isObject(value)) return []
+  return Object.entries(value).flatMap(([name, member]) => {
+    if (isIdName(name.replace(/s$/, ''))) return [member].flat().map(String)
+    return listIds(member)
+  })
+}
+
+/** What was there before a rehearsal: all of it as text, and the ids in it. */
+type Known = { text: string; ids: ReadonlySet<string> }
+
 /**
  * Replaces what differs from one rehearsal to the next, unless it is known from the input or the records as they are:
  * ids of new records, times, and new secrets.
  */
-const stabilize = (value: unknown, known: string): unknown => {
+const stabilize = (value: unknown, known: Known): unknown => {
   if (typeof value === 'string')
-    return (TIME.test(value) || SECRET.test(value)) && !known.includes(value) ? 'new' : value
+    return (TIME.test(value) || SECRET.test(value)) && !known.text.includes(value) ? 'new' : value
   if (Array.isArray(value)) return value.map((one) => stabilize(one, known))
   if (!isObject(value)) return value
   return Object.fromEntries(
@@ -78,7 +93,7 @@ const stabilize = (value: unknown, known: string): unknown => {
       .filter(([name]) => !DERIVED.has(name) && !name.endsWith('_seconds'))
       .map(([name, member]) => [
         name,
-        typeof member === 'string' && /^(?:.+_)?id$/.test(name) && !known.includes(JSON.stringify(member))
+        typeof member === 'string' && isIdName(name) && !known.ids.has(member)
           ? null
           : stabilize(member, known),
       ]),
@@ -104,7 +119,11 @@ const toDigest = (
   { touched, changes }: Observed,
 ): string => {
   const ids = new Set(touched.map((one) => one.id))
-  const known = JSON.stringify([input, [...ids], changes.map((change) => change.before)])
+  const before = changes.map((change) => change.before)
+  const known: Known = {
+    text: JSON.stringify([input, [...ids], before]),
+    ids: new Set([...ids, ...listIds(input), ...listIds(before)]),
+  }
   const content = {
     call: computeFingerprint(op, input).toString('base64'),
     touched: touched.map(({ kind, id }) => `${kind} ${id}`),

@@ -63,6 +63,18 @@ everyDatabase('Plans of all operations', (server) => {
     assert.ok(refusals > 20, String(refusals))
   })
 
+  it('hold whatever text of the call equals the id of a new record', async () => {
+    const { owner } = await makeWorkspace(server())
+    const ops = checked(doorsOf(server().url, owner.key)[1]!)
+    const made = await ops.call('crm_create_group', { name: 'First' })
+    // The next ids are near: one of them is the name of the group.
+    for (const name of [1, 2, 3, 4].map((n) => String(Number(made.body.group.id) + n))) {
+      const dry = await ops.call('crm_create_group', { name, dry_run: true }, { plan: 'show' })
+      const done = await ops.call('crm_create_group', { name }, { plan: dry.body.plan.token })
+      assert.equal(done.status, 200, done.text)
+    }
+  })
+
   it('hold for one of two calls that are sent at once', async () => {
     const { owner } = await makeWorkspace(server())
     const ops = checked(doorsOf(server().url, owner.key)[1]!)
