@@ -82,12 +82,17 @@ const serverOptions =
   memoryProfiles[process.env['WCRM_MEMORY'] ?? ''] ?? memoryProfiles[usesPostgres ? 'large' : 'small']
 /** The inbox lives on 20 MB of heap all day. By V8's defaults it takes 180 MB within minutes, by these 135. */
 const inboxOptions = ['--max-semi-space-size=1', '--heap-growing-percent=20']
-const memoryOptions = serves ? serverOptions : command === 'inbox' ? inboxOptions : []
+const showsInbox =
+  command === 'inbox' &&
+  !process.argv.some((word) => word === '--help' || word === '-h') &&
+  process.stdout.isTTY
+const memoryOptions = serves ? serverOptions : showsInbox ? inboxOptions : []
 
 /** Replaces this process by one with the options of V8, where the platform and the version of Node can do that. */
 const applyMemoryOptions = () => {
   if (process.platform === 'win32' || typeof process.execve !== 'function') return
   if (memoryOptions.every((option) => process.execArgv.includes(option))) return
+  if (process.permission && !process.permission.has('child')) return
   process.execve(
     process.execPath,
     [process.execPath, ...memoryOptions, ...process.execArgv, ...process.argv.slice(1)],
