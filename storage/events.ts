@@ -80,16 +80,6 @@ export const findEventPosition = async (
     select xid::text as xid, id from events where workspace_id = ${workspaceId} and id = ${id}`.execute(db)
   ).rows[0]
 
-/** The position of the newest event that a scan would return; undefined while there is none. */
-export const findLatestPosition = async (db: Db, workspaceId: string): Promise<EventPosition | undefined> =>
-  (
-    await sql<EventPosition>`
-    select xid::text as xid, id from events
-    where workspace_id = ${workspaceId} and xid < ${allEnded} order by events.xid desc, id desc limit 1`.execute(
-      db,
-    )
-  ).rows[0]
-
 /**
  * `types`: only events of these types. `channels`: of what belongs to a channel (conversations, messages, short
  * links, the channel itself) only events of these channels, of approvals those that `approvals_list` shows of these
@@ -144,6 +134,20 @@ const findEndedXid = async (db: Db, workspaceId: string): Promise<string | undef
       select from events
       where workspace_id = ${workspaceId} and xid >= pg_snapshot_xmin(pg_current_snapshot()))`.execute(db)
   ).rows[0]?.xid
+
+const toScanEnd = (endedXid: string | undefined): RawBuilder<unknown> =>
+  endedXid === undefined ? allEnded : sql`${endedXid}::text::xid8`
+
+/** The position of the newest event that a scan would return; undefined while there is none. */
+export const findLatestPosition = async (db: Db, workspaceId: string): Promise<EventPosition | undefined> => {
+  const end = toScanEnd(await findEndedXid(db, workspaceId))
+  const { rows } = await sql<EventPosition>`
+    select xid::text as xid, id from events
+    where workspace_id = ${workspaceId} and xid < ${end} order by events.xid desc, id desc limit 1`.execute(
+    db,
+  )
+  return rows[0]
+}
 
 /** `end`: the transaction id before which events are scanned. */
 type ScanRequest = {
@@ -214,7 +218,7 @@ export const scanEvents = async (
     after: last ?? after,
     filter,
     limit: limit - events.length,
-    end: endedXid === undefined ? allEnded : sql`${endedXid}::text::xid8`,
+    end: toScanEnd(endedXid),
   })
   return { events: [...events, ...rest.events], last: rest.last ?? last, more: rest.more }
 }

@@ -40,6 +40,7 @@ describe('Event log of several servers', { skip: databases.length === 1 }, () =>
         await sql`create table busy (n int)`.execute(foreign)
         await run('crm_create_group', { name: 'A' })
         assert.deepEqual(await seen(), ['A'])
+        assert.equal(typeof (await run('events_list', { after: 'now' })).next_cursor, 'string')
         // An open transaction of this database may write an earlier event, so later ones wait for it.
         await server.db.transaction().execute(async (own) => {
           await insertEvents(own, workspace.id, [groupEvent('C')])
