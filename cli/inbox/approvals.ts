@@ -110,7 +110,8 @@ export const pressInApprovals = (inbox: Inbox, input: string, key: Key): boolean
 const drawRow = (row: Approval, isSelected: boolean, state: InboxState, style: TerminalStyle): string[] => {
   const left = `${formatDuration(Date.parse(row.expires_at) - timeNow(state))} left`
   const who = escapeControlCharacters(row.asked_by.key.name ?? row.asked_by.staff.name ?? 'agent')
-  const what = `${row.operation}${row.contact?.name ? ` · ${escapeControlCharacters(row.contact.name)}` : ''}`
+  const [, ...words] = row.operation.split('_')
+  const what = `${words.join(' ')}${row.contact?.name ? ` · ${escapeControlCharacters(row.contact.name)}` : ''}`
   const mark = isSelected ? '▌ ' : '  '
   const lines = [
     `${mark}${fit(what, style.width - 3 - left.length)} ${left}`,

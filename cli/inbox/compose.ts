@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describeFailure, mayHaveHappened } from './api.ts'
 import { type Inbox, loadThread, notify, reportFailure } from './data.ts'
-import { type Draft, getDraft, type InboxState, type Send, takesReply } from './state.ts'
+import { type Draft, getDraft, type InboxState, type Send, takesReply, takesTemplates } from './state.ts'
 
 // The composer: drafts, and replies and notes on their way.
 
@@ -137,7 +137,9 @@ export const submitDraft = (inbox: Inbox): void => {
   if (kind === 'reply' && !takesReply(thread.conversation))
     return notify(
       inbox,
-      'No reply can be sent now: only a template (^T), on channels that take one. The text is kept.',
+      takesTemplates(thread.conversation)
+        ? 'No reply can be sent now, only a template: ^T. The text is kept.'
+        : 'No reply can be sent now: the customer has to write first. The text is kept.',
     )
   if (questionBeforeSend(state) !== undefined && !state.isAsking) {
     state.isAsking = true

@@ -3,7 +3,7 @@ import { escapeControlCharacters } from '../text.ts'
 import { drawApprovals, drawApprovalThread } from './approvals.ts'
 import { matchChoices } from './changes.ts'
 import { drawList, fit, toColumn } from './list-pane.ts'
-import { type InboxState, type Pager, showsApprovals, timeNow, views } from './state.ts'
+import { type InboxState, type Pager, showsApprovals, takesTemplates, timeNow, views } from './state.ts'
 import { drawThreadPane } from './thread-pane.ts'
 
 /** The smallest terminal, and the widths from which two and three panes stand side by side. */
@@ -89,7 +89,9 @@ const describeKeys = (state: InboxState): string =>
     ? readingKeys[state.focus]
     : state.focus === 'list' && showsApprovals(state)
       ? 'j k move  y approve  e edit and approve  N decline  1-6 views  ? help  q leave'
-      : usualKeys[state.focus]
+      : state.focus === 'composer' && state.thread && !takesTemplates(state.thread.conversation)
+        ? usualKeys.composer.replace('^T template  ', '')
+        : usualKeys[state.focus]
 
 /** A text that leads to an address, where the terminal knows OSC 8. */
 const linkTo = (url: string, text: string): string => `\u001b]8;;${url}\u001b\\${text}\u001b]8;;\u001b\\`

@@ -248,6 +248,9 @@ export const showsApprovals = ({ view }: InboxState): boolean => views[view]!.in
 export const findSelected = ({ rows, selected }: InboxState): Conversation | undefined =>
   rows.find(({ id }) => id === selected)
 
+/** Whether templates can be sent on the channel of a conversation. */
+export const takesTemplates = ({ channel }: Conversation): boolean => channel?.type === 'chatapp'
+
 /** Whether a free-form reply reaches the customer. */
 export const takesReply = ({ window }: Conversation): boolean => window.open
 

@@ -5,7 +5,7 @@ import { describeFailure } from './api.ts'
 import { ask } from './changes.ts'
 import { startSend } from './compose.ts'
 import { type Inbox, notify, reportFailure } from './data.ts'
-import type { FormField, TemplateForm } from './state.ts'
+import { type FormField, takesTemplates, type TemplateForm } from './state.ts'
 
 // Approved templates: which one, the values of its variables, a preview, and its send.
 
@@ -79,8 +79,7 @@ export const askTemplate = async (inbox: Inbox): Promise<void> => {
   if (!thread) return notify(inbox, 'Open a conversation first.')
   if (thread.conversation.contact === null)
     return notify(inbox, 'The contact was deleted, so nothing can be sent.')
-  if (thread.conversation.channel?.type !== 'chatapp')
-    return notify(inbox, 'This channel takes no templates.')
+  if (!takesTemplates(thread.conversation)) return notify(inbox, 'This channel takes no templates.')
   if (!scopes.includes('messaging:write')) return notify(inbox, 'The key lacks the scope messaging:write.')
   try {
     const { value } = await inbox.api('messaging_list_templates', { status: 'APPROVED', limit: 100 })

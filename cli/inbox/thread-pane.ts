@@ -9,6 +9,7 @@ import {
   type InboxState,
   type Send,
   takesReply,
+  takesTemplates,
   type TemplateForm,
   type Thread,
   timeNow,
@@ -58,7 +59,8 @@ const drawComposer = (state: InboxState, style: TerminalStyle): string[] => {
   const draft = getDraft(state)
   if (!thread || (focus !== 'composer' && draft.text === '')) return []
   const shut = draft.kind === 'reply' && !takesReply(thread.conversation)
-  const label = `${draft.kind}${shut ? ' (cannot be sent now; ^T sends a template)' : ''}`
+  const other = takesTemplates(thread.conversation) ? '; ^T sends a template' : ''
+  const label = `${draft.kind}${shut ? ` (cannot be sent now${other})` : ''}`
   const lines = drawDraft(draft.text, focus === 'composer' ? draft.at : draft.text.length, style.width)
   const shown = lines.slice(-MAX_COMPOSER_LINES)
   const asked = state.isAsking ? questionBeforeSend(state) : undefined

@@ -75,9 +75,10 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
   const preview = seesAsMuch(actor, row) && !isHidden ? showRecord(actor, row.preview) : null
   const summary = operation && input ? await ctx.summarizeCall(operation, input, preview) : [row.operation]
   const edited = Object.values(row.edited ?? {}).map(String)[0] ?? null
+  const { id, status, ...shown } = showApproval(actor, row, ctx.now)
   return {
-    ...showApproval(actor, row, ctx.now),
-    approval_url: toApprovalUrl(ctx.publicUrl, row.id),
+    id,
+    status,
     summary: [
       ...summary,
       ...(input === null ? ['The call holds fields that you may not see.'] : []),
@@ -85,6 +86,8 @@ const showDetail = async (ctx: Context, row: ApprovalRow): Promise<OutputOf<'app
       ...(edited === null ? [] : [quote('Edited text', edited)]),
       ...(row.reason === null ? [] : [quote('Reason of the agent', row.reason)]),
     ],
+    ...shown,
+    approval_url: toApprovalUrl(ctx.publicUrl, row.id),
     input,
     edited_text: edited,
     // The agent has seen what its dry runs answer; people decide by it.

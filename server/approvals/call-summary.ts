@@ -63,13 +63,26 @@ const describeContact = (contact: unknown, id: unknown): string[] => [
     : []),
 ]
 
-const describeWindow = (window: unknown): string[] => {
-  if (!isObject(window)) return []
-  if (window.open !== true) return [`Reply window: closed (${String(window.reason)}); only templates arrive`]
-  return [`Reply window: open${window.closes_at ? ` until ${String(window.closes_at)}` : ''}`]
+/** A time as the clocks of the workspace show it, such as `2026-10-02 12:25 Europe/Berlin`. */
+const showTime = (time: unknown, zone: string): string => {
+  const shown = Temporal.Instant.from(String(time)).toZonedDateTimeISO(zone)
+  return `${shown.toPlainDate().toString()} ${shown.toPlainTime().toString({ smallestUnit: 'minute' })} ${zone}`
 }
 
-const describeConversation = (conversation: Json): string[] => [
+const describeWindow = (window: unknown, zone: string): string[] => {
+  if (!isObject(window)) return []
+  if (window.open !== true) return [`Reply window: closed (${String(window.reason)}); only templates arrive`]
+  return [`Reply window: open${window.closes_at ? ` until ${showTime(window.closes_at, zone)}` : ''}`]
+}
+
+/** The message that a call answers or follows: its beginning, so that what is decided on stays in sight. */
+const describeLastMessage = ({ last_message: last }: Json): string[] => {
+  if (!isObject(last) || last.direction === 'system') return []
+  const label = `Last message ${last.direction === 'inbound' ? 'of' : 'to'} the customer`
+  return line(label, last.text ? `${String(last.text)}${last.text_truncated ? ' …' : ''}` : last.type)
+}
+
+const describeConversation = (conversation: Json, zone: string): string[] => [
   ...line(
     'Channel',
     join(
@@ -78,8 +91,9 @@ const describeConversation = (conversation: Json): string[] => [
       `conversation ${String(conversation.id)}`,
     ),
   ),
-  ...describeWindow(conversation.window),
+  ...describeWindow(conversation.window, zone),
   ...line('Assigned to', at(conversation, 'assignee', 'name')),
+  ...describeLastMessage(conversation),
 ]
 
 /** A message as it would be sent, by the dry run. */
@@ -271,7 +285,9 @@ export const summarizeCall = async (
     op.summary,
     ...describeContact(contact, input.contact_id),
     ...(isSend ? line('Phone', input.phone) : []),
-    ...(conversation ? describeConversation(conversation) : line('Conversation', input.conversation_id)),
+    ...(conversation
+      ? describeConversation(conversation, actor.workspace.timezone)
+      : line('Conversation', input.conversation_id)),
     ...(isSend && !conversation ? await describeNewConversation(read, op, input, output) : []),
     ...(isSend
       ? [...describeMessage(input, output), ...(await describeQuoted(read, input))]

@@ -211,7 +211,7 @@ everyDatabase('wcrm inbox', (server) => {
     await ask(...reply('A discount of 90 %!'), { idempotencyKey: 'ask-2-of-agent' })
     const { inbox, press, screen } = await openInbox(server(), workspace)
     await press('4')
-    assert.match(screen(), /4 Approvals 2[^]*messaging_send_reply[^]*Text: A discount of 90 %!/)
+    assert.match(screen(), /4 Approvals 2[^]*send reply[^]*Text: A discount of 90 %!/)
     await press('N')
     await press('No discounts.')
     await press('', named('return'))

@@ -83,6 +83,7 @@ everyDatabase('MCP: questions to the person behind a client of 2025-11-25, over 
       assert.match(lines[2], /^Channel: Main line, chatapp, conversation \d+$/)
       assert.match(lines[3], /^Reply window: open until 20/)
       assert.deepEqual(lines.slice(4), [
+        'Last message of the customer: Hello',
         'Type: TEXT',
         'Text:',
         '> It arrives today.\\u{202e}\\u{200b}',
