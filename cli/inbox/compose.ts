@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { describeFailure, mayHaveHappened } from './api.ts'
 import { type Inbox, loadThread, notify, reportFailure } from './data.ts'
-import { type Draft, getDraft, type InboxState, type Send, takesReply, takesTemplates } from './state.ts'
+import {
+  type Conversation,
+  type Draft,
+  getDraft,
+  type InboxState,
+  type Send,
+  takesReply,
+  takesTemplates,
+} from './state.ts'
 
 // The composer: drafts, and replies and notes on their way.
 
@@ -108,6 +116,9 @@ export const startSend = (inbox: Inbox, id: string, send: Send): void => {
   void attempt(inbox, id, send)
 }
 
+export const describeRecipient = ({ contact }: Conversation): string =>
+  contact?.name ?? contact?.phone ?? 'the customer'
+
 /** What a person is asked before the draft is sent; undefined: nothing. */
 export const questionBeforeSend = (state: InboxState): string | undefined => {
   const { thread } = state
@@ -120,8 +131,7 @@ export const questionBeforeSend = (state: InboxState): string | undefined => {
     ...(thread.conversation.state === 'closed' ? ['The conversation is closed.'] : []),
   ]
   if (warnings.length === 0 && !state.asksBeforeSending) return undefined
-  const { contact } = thread.conversation
-  return [...warnings, `Send this to ${contact?.name ?? contact?.phone ?? 'the customer'}?`].join(' ')
+  return [...warnings, `Send this to ${describeRecipient(thread.conversation)}?`].join(' ')
 }
 
 /** Control-S: asks, then sends the draft of the open conversation. */

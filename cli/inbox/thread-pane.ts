@@ -2,7 +2,7 @@ import { paint, type TerminalStyle, wrap } from '../table.ts'
 import { escapeControlCharacters } from '../text.ts'
 import { drawMessage, type ThreadMessage } from '../thread.ts'
 import { describeWindow, fit } from './list-pane.ts'
-import { questionBeforeSend } from './compose.ts'
+import { describeRecipient, questionBeforeSend } from './compose.ts'
 import {
   type Conversation,
   getDraft,
@@ -53,8 +53,17 @@ const drawDraft = (text: string, at: number, width: number): string[] =>
   `${text.slice(0, at)}▏${text.slice(at)}`.split('\n').flatMap((line) => wrap(clean(line), width))
 
 const MAX_COMPOSER_LINES = 8
+/** Lines around what is about to be sent: the rule above it, the question, and one of the thread. */
+const LINES_BESIDE = 5
 
-const drawComposer = (state: InboxState, style: TerminalStyle): string[] => {
+/** What is about to be sent is shown whole as far as the screen is high, and what is left out is told. */
+const showWhole = (lines: readonly string[], height: number): readonly string[] => {
+  const most = Math.max(MAX_COMPOSER_LINES, height - LINES_BESIDE)
+  if (lines.length <= most) return lines
+  return [...lines.slice(0, most - 1), `… ${lines.length - most + 1} more lines`]
+}
+
+const drawComposer = (state: InboxState, height: number, style: TerminalStyle): string[] => {
   const { thread, focus } = state
   const draft = getDraft(state)
   if (!thread || (focus !== 'composer' && draft.text === '')) return []
@@ -62,7 +71,7 @@ const drawComposer = (state: InboxState, style: TerminalStyle): string[] => {
   const other = takesTemplates(thread.conversation) ? '; ^T sends a template' : ''
   const label = `${draft.kind}${shut ? ` (cannot be sent now${other})` : ''}`
   const lines = drawDraft(draft.text, focus === 'composer' ? draft.at : draft.text.length, style.width)
-  const shown = lines.slice(-MAX_COMPOSER_LINES)
+  const shown = state.isAsking ? showWhole(lines, height) : lines.slice(-MAX_COMPOSER_LINES)
   const asked = state.isAsking ? questionBeforeSend(state) : undefined
   const question =
     asked === undefined ? [] : wrap(`${clean(asked)} Enter or ^S sends, Esc does not.`, style.width)
@@ -74,7 +83,12 @@ const drawComposer = (state: InboxState, style: TerminalStyle): string[] => {
 }
 
 /** Draws the values of a template, and what the customer will read. */
-const drawForm = (form: TemplateForm, style: TerminalStyle): string[] => {
+const drawForm = (
+  form: TemplateForm,
+  conversation: Conversation,
+  height: number,
+  style: TerminalStyle,
+): string[] => {
   const { width } = style
   const fields = form.fields.map(({ label, text, sample }, i) => {
     const isHere = i === form.at && !form.rehearsed
@@ -83,15 +97,17 @@ const drawForm = (form: TemplateForm, style: TerminalStyle): string[] => {
   })
   const from = Math.max(0, form.at - MAX_COMPOSER_LINES + 2)
   const preview = form.rehearsed?.preview ?? previewBody(form)
-  const hint = form.rehearsed ? 'Send this? Enter or ^S sends, Esc does not.' : undefined
+  const lines = preview.split('\n').flatMap((line) => wrap(clean(line), width - 2))
+  const shown = form.rehearsed
+    ? showWhole(lines, height - Math.min(fields.length, MAX_COMPOSER_LINES - 1))
+    : lines.slice(0, MAX_COMPOSER_LINES)
+  const hint = form.rehearsed
+    ? `Send this to ${describeRecipient(conversation)}? Enter or ^S sends, Esc does not.`
+    : undefined
   return [
     paint(style, 'dim', fit(`── template ${clean(form.name)} `.padEnd(width, '─'), width)),
     ...fields.slice(from, from + MAX_COMPOSER_LINES - 1).map((line) => fit(line, width)),
-    ...preview
-      .split('\n')
-      .flatMap((line) => wrap(clean(line), width - 2))
-      .slice(0, MAX_COMPOSER_LINES)
-      .map((line) => fit(`│ ${line}`, width)),
+    ...shown.map((line) => fit(`│ ${line}`, width)),
     ...[form.problem, hint].flatMap((line) =>
       line === undefined
         ? []
@@ -159,7 +175,10 @@ export const drawThreadPane = (state: InboxState, height: number, style: Termina
   const head = describeConversation(thread.conversation, state).map((line, i) =>
     i === 0 ? paint(style, 'bold', fit(line, width)) : fit(line, width),
   )
-  const composer = state.form ? drawForm(state.form, style) : drawComposer(state, style)
+  const below = height - head.length
+  const composer = state.form
+    ? drawForm(state.form, thread.conversation, below, style)
+    : drawComposer(state, below, style)
   const room = Math.max(1, height - head.length - 1 - composer.length)
   const plain = { ...style, color: false }
   const shown = thread.isLoading ? ['Loading …'] : drawVisible(state, thread, room, plain)

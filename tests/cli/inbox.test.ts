@@ -123,6 +123,23 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /It is on its way\./)
   })
 
+  it('the question before a send shows the whole text, or how much does not fit', async () => {
+    const { workspace } = await createScene()
+    const { inbox, press, screen } = await openInbox(server(), workspace)
+    await press('', named('return'))
+    await press('', named('return'))
+    const paste = (from: number, to: number) =>
+      pasteText(inbox, Array.from({ length: to - from }, (_, i) => `row ${from + i}\n`).join(''))
+    paste(1, 15)
+    assert.doesNotMatch(screen(), /row 1\b/)
+    await press('s', named('ctrl'))
+    assert.match(screen(), /row 1\b[^]*row 14\b[^]*Send this to Ada\?/)
+    await press('', named('escape'))
+    paste(15, 90)
+    await press('s', named('ctrl'))
+    assert.match(screen(), /row 1\b[^]*… \d+ more lines[^]*Send this to Ada\?/)
+  })
+
   it('an unknown outcome is told, and repeated under the same key without a second message', async () => {
     const { workspace, sandbox, phone } = await createScene()
     let drops = 1
@@ -246,7 +263,7 @@ everyDatabase('wcrm inbox', (server) => {
     assert.match(screen(), /\{\{2\}\} has no value yet/)
     await press('17')
     await press('s', named('ctrl'))
-    assert.match(screen(), /Hello Ada, your order 17 is on its way\.[^]*Send this\?/)
+    assert.match(screen(), /Hello Ada, your order 17 is on its way\.[^]*Send this to Ada\?/)
     assert.deepEqual(await sandbox.sent(phone), [])
     await press('s', named('ctrl'))
     assert.equal((await sandbox.sent(phone)).length, 1)
