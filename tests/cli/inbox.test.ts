@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { Key } from 'ink'
-import { type Api, createApi } from '../../cli/inbox/api.ts'
-import { type Inbox, loadList, takeEvent } from '../../cli/inbox/data.ts'
-import { pasteText, pressKey, pressKeys } from '../../cli/inbox/keys.ts'
-import { drawScreen } from '../../cli/inbox/screen.ts'
-import { createState, emptyDraft, getDraft } from '../../cli/inbox/state.ts'
+import { loadList, takeEvent } from '../../cli/inbox/data.ts'
+import { pasteText, pressKeys } from '../../cli/inbox/keys.ts'
+import { emptyDraft, getDraft } from '../../cli/inbox/state.ts'
 import { cliError } from '../../cli/error.ts'
 import { createAgentScene } from '../approvals/scene.ts'
 import { doAs } from '../calls.ts'
@@ -13,81 +10,8 @@ import { everyDatabase } from '../doors.ts'
 import { createSandboxDriver, generatePhone } from '../messaging/fixtures.ts'
 import { at, insertContact, insertConversation } from '../inbox/inbox-rows.ts'
 import { insertSandboxTemplates } from '../messaging/send-template.ts'
-import { makeWorkspace, type TestServer, type TestWorkspace } from '../servers.ts'
-
-const noKey = new Proxy({} as Key, { get: () => false })
-const named = (...names: (keyof Key)[]): Key =>
-  new Proxy({} as Key, { get: (_, name) => names.includes(name as keyof Key) })
-
-type Owner = { key: string; staffId: string }
-
-/** An inbox without a terminal: its keys and its screen. `wrap` may come between it and the server. */
-const openInbox = async (
-  server: TestServer,
-  workspace: TestWorkspace,
-  {
-    owner = workspace.owner,
-    wrap = (api) => api,
-    scopes = ['mcp:read', 'inbox:write', 'messaging:write'],
-  }: { owner?: Owner; wrap?: (api: Api) => Api; scopes?: string[] } = {},
-) => {
-  const io = { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: {} }
-  const calls: Promise<unknown>[] = []
-  const copied: string[] = []
-  let watcher: (() => void) | undefined
-  const api = wrap(createApi(io, { url: server.url, key: owner.key, version: '0' }))
-  const inbox: Inbox = {
-    state: createState(
-      {
-        me: { staffId: owner.staffId, name: 'Mara', workspace: 'Demo', test: false, hidesPhones: false },
-        scopes,
-        zone: 'UTC',
-        clockOffset: 0,
-      },
-      new Map(),
-    ),
-    api: (...call) => {
-      const called = api(...call)
-      calls.push(called.catch(() => {}))
-      return called
-    },
-    changed: () => watcher?.(),
-    keepDrafts: () => {},
-    approvalsChanged: () => {},
-    loads: 0,
-    threadLoads: 0,
-    turn: Promise.resolve(),
-    waiting: undefined,
-    isLoadingMore: false,
-    read: [],
-    changedIds: new Set(),
-    copy: (text) => void copied.push(text),
-    runCommand: async (words) => ({ printed: words.join(' '), exitCode: 0 }),
-    timer: undefined,
-    limitTimer: undefined,
-    countedAt: Infinity,
-  }
-  /** Waits until no call is under way, and none follows from those. */
-  const settle = async (): Promise<void> => {
-    do {
-      await Promise.all(calls.splice(0))
-      await new Promise((resolve) => setImmediate(resolve))
-    } while (calls.length > 0)
-  }
-  const press = async (input: string, key: Key = noKey): Promise<void> => {
-    pressKey(inbox, input, key, { quit: () => {}, suspend: () => {}, height: 24 })
-    await settle()
-  }
-  const screen = (width = 120, height = 24): string =>
-    drawScreen(inbox.state, { width, height, color: false }).join('\n')
-  /** Resolves once the state is as wanted. */
-  const until = (isWanted: () => boolean): Promise<void> =>
-    new Promise((resolve) => {
-      watcher = () => isWanted() && resolve()
-    })
-  await loadList(inbox)
-  return { inbox, press, screen, until, copied }
-}
+import { makeWorkspace } from '../servers.ts'
+import { named, noKey, openInbox } from './inbox-fixture.ts'
 
 everyDatabase('wcrm inbox', (server) => {
   /** A workspace with one customer who waits. */
