@@ -255,6 +255,11 @@ export const sendReply = defineOperation({
     'contact.groups_added/1',
   ],
   compose: 'text',
+  alternatives: [
+    { needs: ['text'] },
+    { needs: ['media_url', 'type'], takes: ['caption', 'file_name'] },
+    { needs: ['quick_message_id'] },
+  ],
   input: z.object({
     conversation_id: ConversationId,
     text: z.string().min(1).max(4096).optional().describe('Text, 1 to 4096 characters.'),
@@ -330,6 +335,7 @@ export const sendTemplate = defineOperation({
     'contact.tags_added/1',
     'contact.groups_added/1',
   ],
+  alternatives: [{ needs: ['contact_id'] }, { needs: ['phone'] }],
   input: z.object({
     contact_id: Id.optional().describe('The contact; alternative to `phone`.'),
     phone: z

@@ -30,6 +30,15 @@ export type Fields = z.ZodObject
 type FieldName<I extends Fields> = keyof I['shape'] & string
 
 /**
+ * One of several ways to fill in an input. `needs`: the fields that it cannot do without, of which the first says that
+ * it is meant; `takes`: those that go with it alone.
+ */
+export type Alternative<F extends string = string> = {
+  readonly needs: readonly [F, ...F[]]
+  readonly takes?: readonly F[]
+}
+
+/**
  * One REST route of an operation whose input has the fields `F`. A string such as `'POST /v1/groups'` is a
  * route that takes every field.
  */
@@ -129,6 +138,8 @@ type Common<I extends Fields, O extends Fields> = {
   }[]
   /** The list whose items the handler validates one by one, so that a bad one does not stop the others. */
   readonly itemwise?: FieldName<I>
+  /** Ways to fill in the input, of which exactly one is taken. Fields in none of them go with each. */
+  readonly alternatives?: readonly Alternative<FieldName<I>>[]
   /** Its REST route returns the bytes that the output describes, unless the client accepts only JSON. */
   readonly bytes?: true
   /**

@@ -18,6 +18,7 @@ export const assignConversation = defineOperation({
   idempotency: 'optional',
   repeatable: true,
   emits: ['conversation.assigned/1'],
+  alternatives: [{ needs: ['staff_id'] }, { needs: ['team_id'] }],
   input: z.object({
     conversation_id: ConversationId,
     staff_id: Id.optional().describe('Staff member to assign it to.'),

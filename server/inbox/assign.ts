@@ -2,26 +2,11 @@ import { recordAssignment } from '../../storage/agent-sessions.ts'
 import { findStaffAssignee, findTeamName, updateConversation } from '../../storage/conversation-changes.ts'
 import type { ConversationState } from '../../storage/conversations.ts'
 import type { Context } from '../core/context.ts'
-import type { Handler, InputOf } from '../core/handler.ts'
+import type { Handler } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { lockVisibleConversation } from './access.ts'
 import { toEventConversation } from './lifecycle.ts'
 import { showConversationSummary } from './summary.ts'
-
-type Input = InputOf<'inbox_assign_conversation'>
-
-const requireOneAssignee = ({ staff_id, team_id }: Input): void => {
-  if ((staff_id === undefined) !== (team_id === undefined)) return
-  const detail = staff_id === undefined ? 'is missing' : 'excludes the other'
-  throw new Problem('invalid_input', 'Send exactly one of staff_id and team_id.', {
-    errors: ['#/staff_id', '#/team_id'].map((pointer) => ({
-      pointer,
-      code: 'exactly_one',
-      detail,
-      fix: 'Send staff_id or team_id, not both.',
-    })),
-  })
-}
 
 /** Returns the name of a staff member to whom conversations of this channel can be assigned. */
 const requireStaffAssignee = async (ctx: Context, id: string, channelId: string | null): Promise<string> => {
@@ -56,7 +41,6 @@ const isAssigned = ({ assigned_staff_id, assigned_team_id }: ConversationState):
  * Locks the conversation before it reads its assignee, so that the first of concurrent claims wins.
  */
 export const assignConversation: Handler<'inbox_assign_conversation'> = async (ctx, input) => {
-  requireOneAssignee(input)
   const { staff_id: staffId, team_id: teamId } = input
   const conversation = await lockVisibleConversation(ctx, input.conversation_id)
   const name =

@@ -119,34 +119,13 @@ const toMessageContent = (reply: ReplyContent) => ({
  */
 const parseReplyContent = (input: Input): ReplyContent | undefined => {
   const { text, media_url: url, quick_message_id: quick, type, caption, file_name: fileName } = input
-  const chosen = (['text', 'media_url', 'quick_message_id'] as const).filter(
-    (field) => input[field] !== undefined,
-  )
-  if (chosen.length === 0)
-    throw invalidField('text', 'required', 'or media_url or quick_message_id is required', {
-      fix: 'Send one of text, media_url with type, and quick_message_id.',
-    })
-  if (chosen.length > 1)
-    throw invalidField(chosen[1]!, 'ambiguous', `cannot be combined with ${chosen[0]}`, {
-      fix: 'Send one of text, media_url and quick_message_id.',
-    })
   if (url === undefined) {
-    const stray = (['type', 'caption', 'file_name'] as const).find((field) => input[field] !== undefined)
-    if (stray)
-      throw invalidField(stray, 'not_allowed', 'is only allowed with media_url', {
-        fix: 'Remove it, or send media_url.',
-      })
     if (quick !== undefined) return undefined
     if (text!.trim() === '')
       throw invalidField('text', 'blank', 'is blank', { fix: 'Send text that is not blank.' })
     return { type: 'TEXT', text: text! }
   }
-  if (type === undefined)
-    throw invalidField('type', 'required', 'is required with media_url', {
-      fix: 'Send the type of the file.',
-      allowed: ['IMAGE', 'VIDEO', 'AUDIO', 'DOCUMENT', 'STICKER'],
-    })
-  if (caption !== undefined && !CAPTIONED.has(type))
+  if (caption !== undefined && !CAPTIONED.has(type!))
     throw invalidField('caption', 'not_allowed', `is not allowed with ${type}`, {
       fix: 'Remove it; only images, videos and documents have captions.',
     })
@@ -154,7 +133,7 @@ const parseReplyContent = (input: Input): ReplyContent | undefined => {
     throw invalidField('file_name', 'not_allowed', `is not allowed with ${type}`, {
       fix: 'Remove it; only documents have file names.',
     })
-  return { type, text: toCaption(caption), url, fileName: fileName ?? null }
+  return { type: type!, text: toCaption(caption), url, fileName: fileName ?? null }
 }
 
 /** Returns null for a blank caption, which the provider refuses. */

@@ -10,7 +10,7 @@ import type { Context } from '../core/context.ts'
 import { toConversationContext } from '../inbox/conversation-context.ts'
 import { findOrCreateConversation } from '../inbox/lifecycle.ts'
 import type { InputOf } from '../core/handler.ts'
-import { invalidField, notFound, Problem } from '../core/problem.ts'
+import { notFound, Problem } from '../core/problem.ts'
 import { chooseChannel, requireReachable } from './channels.ts'
 import {
   doNotDisturbProblem,
@@ -101,14 +101,6 @@ const findRecipient = async (
   { contact_id: id, phone: phoneText }: Input,
 ): Promise<{ known?: Recipient; line?: PhoneLine }> => {
   const workspaceId = ctx.actor.workspace.id
-  if (id === undefined && phoneText === undefined)
-    throw invalidField('contact_id', 'required', 'or phone is required', {
-      fix: 'Send contact_id, or phone.',
-    })
-  if (id !== undefined && phoneText !== undefined)
-    throw invalidField('phone', 'ambiguous', 'cannot be combined with contact_id', {
-      fix: 'Send only one of them.',
-    })
   if (id === undefined) {
     const line = requirePhone(phoneText!)
     if (isBlindRehearsal(ctx)) return { line }

@@ -3,6 +3,7 @@ import { type Fields, getInputSchema, type Operation } from '../../../catalog/in
 import { containsApiKey } from '../../api-keys.ts'
 import { findNearestName } from '../../nearest-name.ts'
 import { type FieldError, toPointer, Problem } from '../problem.ts'
+import { checkAlternatives } from './alternatives.ts'
 
 const schemas = new WeakMap<Operation, Fields>()
 
@@ -26,6 +27,7 @@ export const validate = (
     raw ?? {},
     op.itemwise,
   ) as Record<string, unknown>
+  checkAlternatives(op, input)
   return { input, dryRun: dryRun === true }
 }
 
