@@ -83,6 +83,10 @@ export const reasons = {
   media_lost: of('not_found', 'The file is no longer on this server.'),
   media_pending: of('conflict', 'The file is still being downloaded from the provider.'),
   media_refused: ofSome(['invalid_input', 'upstream_error'], 'The provider does not take or have the file.'),
+  media_store_unavailable: of(
+    'upstream_unavailable',
+    'The store of received files does not respond; nothing is lost.',
+  ),
   media_too_large: of('not_found', 'The file is larger than this server keeps.'),
   media_url_expired: of('not_found', 'The URL of the file has expired; get a new one.'),
   message_refused: of('invalid_input', 'The provider does not take the message.'),

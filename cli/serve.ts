@@ -9,6 +9,8 @@ import { createHttpApp } from '../server/http/app.ts'
 import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { createLogger } from '../server/logger.ts'
+import { parseMediaLocation } from '../server/media/location.ts'
+import { openServerStore } from '../server/media/open-store.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { chooseProvider, SANDBOX_PATH } from '../server/provider/settings.ts'
 import { createSecretRing, loadSecrets, requireKnownSecret } from '../server/secret.ts'
@@ -107,6 +109,9 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
   try {
     const secrets = createSecretRing(loadSecrets(config))
     await requireKnownSecret(storage, secrets)
+    const metrics = createMetrics()
+    const location = parseMediaLocation(config.media ?? join(config.dataDir, 'media'))
+    const media = await openServerStore(location, { log, metrics })
     // The port is known only after listening, and all URLs contain it: so the routes are created afterwards.
     const { server, url } = await listenOn(config, siblings)
     const publicUrl = (config.publicUrl ?? url).replace(/\/+$/, '')
@@ -120,11 +125,11 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
       storage,
       secrets,
       log,
-      metrics: createMetrics(),
+      metrics,
       config: { ...config, publicUrl },
       provider: config,
       localUrl: url,
-      mediaDir: config.media ?? join(config.dataDir, 'media'),
+      media,
       siblings,
     })
     const { app } = service
@@ -143,11 +148,12 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     const stored = demo
       ? await storeCredentials({ url, key: demo.apiKey, env: io.env, by: 'serve' })
       : undefined
-    const metrics = await serveMetricsPort(config, app)
+    const metricsPort = await serveMetricsPort(config, app)
     const graceMs = config.shutdownGrace * 1000
     const stopSignal = waitForStopSignal(graceMs)
     const stopJobs = await startBackgroundJobs(service, siblings?.announce())
-    const print = (): void => printReady(io, url, demo, { json, provider, metricsUrl: metrics?.url, stored })
+    const print = (): void =>
+      printReady(io, url, demo, { json, provider, metricsUrl: metricsPort?.url, stored })
     if (!siblings) print()
     else if (siblings.isFirst) void siblings.allReady.then(print)
     log.info({ url, database: storage.embedded ? 'embedded' : 'postgresql' }, 'ready')
@@ -158,7 +164,7 @@ const serve = async (config: Config, { json, siblings }: ServeOptions, io: Io): 
     const jobsStopped = stopJobs()
     // Requests in flight may still call the sandbox of this server.
     const isStillServed = service.sandbox ? (path: string) => path.startsWith(SANDBOX_PATH) : undefined
-    await Promise.all([listener.drain(isStillServed), metrics?.listener.drain()])
+    await Promise.all([listener.drain(isStillServed), metricsPort?.listener.drain()])
     await jobsStopped
     return 0
   } finally {

@@ -6,7 +6,6 @@ import { toProblemResponse } from './core/respond.ts'
 import { createRequestId } from './ids.ts'
 import { createApprovalPages } from './approvals/page.ts'
 import { APPROVAL_PAGES } from './approvals/page-url.ts'
-import { createMediaStore } from './media/store.ts'
 import { createOauthMounts } from './oauth/endpoint.ts'
 import { createRoutedProvider } from './provider/routed.ts'
 import { unconfiguredProblem } from './provider/port.ts'
@@ -39,19 +38,13 @@ export type Service = {
  * `localUrl`: URL at which this process reaches itself; the built-in sandbox and its webhooks use it,
  * regardless of the public URL.
  */
-export type ServiceOptions = Omit<AppOptions, 'createProvider' | 'media'> & {
+export type ServiceOptions = Omit<AppOptions, 'createProvider'> & {
   provider: ProviderConfig
   localUrl: string
-  mediaDir: string
 }
 
 /** Wires the app, its background jobs, the provider's webhook and the sandbox. */
-export const composeService = ({
-  provider: config,
-  localUrl,
-  mediaDir,
-  ...options
-}: ServiceOptions): Service => {
+export const composeService = ({ provider: config, localUrl, ...options }: ServiceOptions): Service => {
   const settings = resolveProviderSettings(config, {
     secret: options.secrets.secrets[0]!.secret,
     localUrl,
@@ -62,7 +55,6 @@ export const composeService = ({
     config: { ...options.config, providerTimeout: config.providerTimeout },
     ...(settings ? { createProvider: (guard, getApp) => createRoutedProvider(settings, guard, getApp) } : {}),
     siblings: options.siblings,
-    media: createMediaStore(mediaDir, { warn: (message) => options.log.warn(message) }),
   })
   const commonMounts = {
     [`${CHANNELS_PATH}/**`]: createChannelEndpoint(app),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseProxyList } from './http/address.ts'
+import { parseMediaLocation } from './media/location.ts'
 import { DEFAULT_MAX_CONNECTIONS } from './http/listener.ts'
 import { isProviderHost } from './provider/settings.ts'
 import { MIN_SECRET_LENGTH } from './secret.ts'
@@ -22,6 +23,7 @@ const parsedBy = (parse: (text: string) => unknown) =>
 
 const AllowList = parsedBy(parseAllowList)
 const ProxyList = parsedBy(parseProxyList)
+const MediaPlace = parsedBy(parseMediaLocation)
 
 export const Config = z.object({
   host: z
@@ -290,11 +292,11 @@ export const Config = z.object({
     .optional()
     .describe('Serves /metrics on a port of its own, at the same address, and no longer on the main one.')
     .meta({ env: 'WCRM_METRICS_PORT' }),
-  media: z
-    .string()
-    .min(1)
-    .optional()
-    .describe('Folder of received files; "media" in the data folder when absent.')
+  media: MediaPlace.optional()
+    .describe(
+      'Folder of received files, or s3://BUCKET/PREFIX?region=REGION&endpoint=URL; "media" in the data folder ' +
+        'when absent.',
+    )
     .meta({ env: 'WCRM_MEDIA' }),
   demo: z.boolean().default(true).describe('Create a demo workspace when the database is empty.'),
 })

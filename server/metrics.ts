@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Histogram, Registry } from 'prom-client
 
 /**
  * Prometheus metrics: calls by operation, door and code, their duration in seconds, calls of the provider and updates
- * from it, results of webhook deliveries, and runs of background jobs.
+ * from it, calls of the store of files, results of webhook deliveries, and runs of background jobs.
  */
 export type Metrics = {
   registry: Registry
@@ -11,6 +11,7 @@ export type Metrics = {
   authFailures: Counter<'kind' | 'outcome'>
   inbound: Counter<'outcome'>
   providerCalls: Histogram<'call' | 'outcome'>
+  mediaStore: Histogram<'call' | 'outcome'>
   jobRuns: Histogram<'job' | 'outcome'>
   deliveries: Counter<'outcome'>
   deliveryDuration: Histogram
@@ -49,6 +50,13 @@ export const createMetrics = (): Metrics => {
       labelNames: ['call', 'outcome'],
       registers: [registry],
       buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    }),
+    mediaStore: new Histogram({
+      name: 'wcrm_media_store_call_duration_seconds',
+      help: 'Duration of calls of the store of received files: ok, refused (the file), unavailable (the store).',
+      labelNames: ['call', 'outcome'],
+      registers: [registry],
+      buckets: [0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
     }),
     jobRuns: new Histogram({
       name: 'wcrm_job_run_duration_seconds',

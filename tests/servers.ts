@@ -17,6 +17,8 @@ import { createListener } from '../server/http/listener.ts'
 import { nodeHandler } from '../server/http/node.ts'
 import { hashApiKey, createApiKey } from '../server/api-keys.ts'
 import { downloadDueMedia } from '../server/media/downloads-job.ts'
+import { parseMediaLocation } from '../server/media/location.ts'
+import { openServerStore } from '../server/media/open-store.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { createSecretRing } from '../server/secret.ts'
 import type { ProviderConfig } from '../server/provider/settings.ts'
@@ -80,6 +82,8 @@ export type ServerOptions = {
   extra?: AppOptions['extra']
   mcp?: McpOptions
   provider?: ProviderConfig
+  /** `WCRM_MEDIA`; a folder of its own when absent. */
+  media?: string
   /** A server and a database of its own: the tests change what servers or workspaces share. */
   dedicated?: true
 }
@@ -109,6 +113,7 @@ export const serveStorage = async (
     mcp,
     provider = { provider: 'sandbox' },
     resolve = resolveExamples,
+    media: mediaLocation,
     statementTimeout: _,
     dedicated: __,
     secrets = ['a secret of at least sixteen'],
@@ -116,11 +121,13 @@ export const serveStorage = async (
     ...limits
   } = options
   const mediaDir = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
+  const metrics = createMetrics()
+  const media = await openServerStore(parseMediaLocation(mediaLocation ?? mediaDir), { log, metrics })
   const service = composeService({
     storage,
     secrets: createSecretRing(secrets),
     log,
-    metrics: createMetrics(),
+    metrics,
     config: {
       publicUrl: url,
       limitRead: NO_LIMIT,
@@ -135,7 +142,7 @@ export const serveStorage = async (
     ...(extra ? { extra } : {}),
     provider,
     localUrl: url,
-    mediaDir,
+    media,
   })
   const { app, sandboxControl: driver, mounts } = service
   const sandbox = service.sandbox!

@@ -134,7 +134,7 @@ const seedConversations = async (
         media: { state: 'kept', content_type: 'image/jpeg', file_name: `${marker}.jpg`, size: marker.length },
       },
     ])
-    await app.media!.write(mediaKey(workspaceId, last!), Buffer.from(marker))
+    await app.media!.write(mediaKey(workspaceId, last!), [Buffer.from(marker)])
     await sql`
       update media set key = ${mediaKey(workspaceId, last!)}
       where workspace_id = ${workspaceId} and message_id = ${last!}::bigint`.execute(db)

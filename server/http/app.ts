@@ -71,7 +71,10 @@ export const createHttpApp = (
   http.get('/openapi.json', (event) => openapi().serve(event.req as Request))
   http.get('/media/:token', (event) =>
     withProblems(app, () =>
-      serveMedia(app, event.context.params?.token ?? '', getClientAddress(app, event.req as Request)),
+      serveMedia(app, event.context.params?.token ?? '', {
+        address: getClientAddress(app, event.req as Request),
+        range: getRange(event),
+      }),
     ),
   )
   http.get('/qr/:file', (event) => withProblems(app, () => serveQr(app, event.context.params?.file ?? '')))
@@ -147,7 +150,8 @@ const serveHead = async (http: H3, event: H3Event): Promise<Response> => {
   // The connection goes with it: the client's address counts as in a GET.
   const { runtime } = event.req
   const response = await http.fetch(Object.assign(request, { runtime }))
-  if (response.headers.get('content-type')?.startsWith('text/event-stream')) await response.body?.cancel()
+  // An event stream has no end, and a file is open in its store.
+  await response.body?.cancel()
   return new FastResponse(null, { status: response.status, headers: response.headers })
 }
 
@@ -180,7 +184,12 @@ const serveRest = async (app: App, route: RestRoute, event: DoorEvent): Promise<
       }
       const response = await perform(app, call)
       return route.operation.bytes && response.status === 200 && !acceptsOnlyJson(event)
-        ? await createMediaResponse(app, JSON.parse(response.body) as never, response.headers)
+        ? await createMediaResponse(
+            app,
+            JSON.parse(response.body) as never,
+            response.headers,
+            getRange(event),
+          )
         : toResponse(response)
     }),
   )
@@ -205,6 +214,10 @@ const parseInput = (route: RestRoute, event: DoorEvent, text: string): unknown =
   }
   return parseRestInput(route, path, event.url.searchParams, route.onlyQuery ? undefined : body)
 }
+
+/** Without a validator there is nothing that `If-Range` could match, so that the whole file is the answer. */
+const getRange = (event: DoorEvent): string | undefined =>
+  getHeader(event, 'if-range') === undefined ? getHeader(event, 'range') : undefined
 
 const acceptsOnlyJson = (event: DoorEvent): boolean =>
   /^application\/json\s*(?:;|$)/i.test(getHeader(event, 'accept') ?? '')

@@ -2,15 +2,19 @@ import { fetch, type Response } from 'undici'
 import { Problem } from '../core/problem.ts'
 import type { WebhookGuard } from '../webhooks/guard.ts'
 import { checkWebhookUrl } from '../webhooks/guard.ts'
+import { limitBytes, tooLargeProblem } from './store.ts'
 
 const MAX_REDIRECTS = 3
 
 const refused = (detail: string): Problem =>
   new Problem('upstream_error', detail, { reason: 'media_refused' })
 
+/** `content` arrives as it is read; it throws 413 when there is more than was asked for. */
+export type Download = { content: AsyncIterable<Uint8Array>; contentType: string | null }
+
 /**
- * Downloads a file that a bridge named, over connections to checked addresses, redirects included. Throws a
- * problem with the reason `media_refused` when the URL will never do, and 413 when there are more than
+ * Begins the download of a file that a bridge named, over connections to checked addresses, redirects included.
+ * Throws a problem with the reason `media_refused` when the URL will never do, and 413 when there are more than
  * `maxBytes`; rejects with another error when a retry may succeed.
  */
 export const downloadFromUrl = async (
@@ -18,7 +22,7 @@ export const downloadFromUrl = async (
   address: string,
   maxBytes: number,
   signal: AbortSignal,
-): Promise<{ bytes: Uint8Array; contentType: string | null }> => {
+): Promise<Download> => {
   let url = address
   for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
     const checked = await checkWebhookUrl(url, guard).catch((error: unknown) => {
@@ -27,38 +31,24 @@ export const downloadFromUrl = async (
         : error
     })
     const response = await fetch(checked.url, { redirect: 'manual', signal, dispatcher: guard.agent })
-    if (response.status < 300 || response.status >= 400) return await readFile(response, maxBytes)
+    if (response.status < 300 || response.status >= 400) return await openFile(response, maxBytes)
     await response.body?.cancel()
     url = URL.parse(response.headers.get('location') ?? '', checked.url)?.href ?? ''
   }
   throw refused('The URL of the file redirects too often.')
 }
 
-const readFile = async (
-  response: Response,
-  maxBytes: number,
-): Promise<{ bytes: Uint8Array; contentType: string | null }> => {
+const openFile = async (response: Response, maxBytes: number): Promise<Download> => {
   if (!response.ok) {
     await response.body?.cancel()
     if (response.status >= 400 && response.status < 500 && response.status !== 408 && response.status !== 429)
       throw refused(`The URL of the file answers ${response.status}.`)
     throw new Error(`the URL of the file answers ${response.status}`)
   }
-  const chunks: Uint8Array[] = []
-  let size = Number(response.headers.get('content-length') ?? 0)
-  if (size <= maxBytes) {
-    size = 0
-    for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
-      size += chunk.length
-      if (size > maxBytes) break
-      chunks.push(chunk)
-    }
+  if (Number(response.headers.get('content-length') ?? 0) > maxBytes) {
+    await response.body?.cancel()
+    throw tooLargeProblem(maxBytes)
   }
-  if (size > maxBytes) {
-    await response.body?.cancel().catch(() => {})
-    throw new Problem('payload_too_large', `The file is larger than ${maxBytes} bytes.`, {
-      limit_bytes: maxBytes,
-    })
-  }
-  return { bytes: Buffer.concat(chunks), contentType: response.headers.get('content-type') }
+  const body = (response.body ?? []) as AsyncIterable<Uint8Array>
+  return { content: limitBytes(body, maxBytes), contentType: response.headers.get('content-type') }
 }

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import {
   claimMedia,
   markMediaErasable,
@@ -13,9 +12,9 @@ import { Problem } from '../core/problem.ts'
 import { errorLogDetails } from '../jobs/log-details.ts'
 import { getIdleMs, type JobDefinition } from '../jobs/runner.ts'
 import { isProviderConfigured } from '../provider/port.ts'
-import { downloadFromUrl } from './download-url.ts'
+import { type Download, downloadFromUrl } from './download-url.ts'
 import { removeErasedFiles } from './erase.ts'
-import { type MediaStore, mediaKey } from './store.ts'
+import { type FileDigest, type MediaStore, mediaKey, tooLargeProblem } from './store.ts'
 
 const MB = 1024 * 1024
 /** The provider's limits for each type. */
@@ -78,10 +77,12 @@ export const downloadDueMedia = async (
 const downloadOne = async (app: App, store: MediaStore, file: ClaimedMedia): Promise<void> => {
   const { workspace_id: workspaceId, message_id: messageId } = file
   try {
-    const { bytes, contentType, sha256 } = await download(app, store, file)
+    const { content, contentType, reportedDigests } = await download(app, store, file)
     const key = mediaKey(workspaceId, messageId)
-    await store.write(key, bytes)
-    const kept = { key, content_type: contentType, size: bytes.byteLength, sha256 }
+    const { size, sha256 } = await store.write(key, content, (digest) =>
+      requireReportedDigests(digest, reportedDigests),
+    )
+    const kept = { key, content_type: contentType, size, sha256: sha256.toString('hex') }
     if (!(await markMediaKept(app.db, workspaceId, messageId, kept)))
       await markMediaErasable(app.db, workspaceId, messageId, key)
   } catch (error) {
@@ -93,25 +94,28 @@ const download = async (
   app: App,
   store: MediaStore,
   file: ClaimedMedia,
-): Promise<{ bytes: Uint8Array; contentType: string | null; sha256: string }> => {
+): Promise<Download & { reportedDigests: readonly (string | null)[] }> => {
   const signal = AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)
   const maxBytes = Math.min(maxBytesByType[file.type] ?? MB, store.maxBytes)
   if (file.provider_media_id === null) {
-    const { bytes, contentType } = await downloadFromUrl(app.webhookGuard, file.url!, maxBytes, signal)
-    const digest = createHash('sha256').update(bytes).digest('hex')
-    return { bytes, contentType: file.content_type ?? contentType, sha256: digest }
+    const { content, contentType } = await downloadFromUrl(app.webhookGuard, file.url!, maxBytes, signal)
+    return { content, contentType: file.content_type ?? contentType, reportedDigests: [] }
   }
   const owner = { phoneNumberId: file.phone_number_id }
   const info = await app.provider.mediaInfo(file.provider_media_id, signal, owner)
-  if (info.size !== null && info.size > maxBytes) throw tooLarge(maxBytes)
-  // At once: the address expires after five minutes.
-  const bytes = await app.provider.downloadMedia(info.url, maxBytes, signal, owner)
-  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes)
-  const digest = createHash('sha256').update(bytes).digest()
-  for (const reported of [info.sha256, file.sha256])
-    if (reported !== null && !isSameDigest(reported, digest))
+  if (info.size !== null && info.size > maxBytes) throw tooLargeProblem(maxBytes)
+  return {
+    // At once: the address expires after five minutes.
+    content: await app.provider.downloadMedia(info.url, maxBytes, signal, owner),
+    contentType: file.content_type ?? info.contentType,
+    reportedDigests: [info.sha256, file.sha256],
+  }
+}
+
+const requireReportedDigests = ({ sha256 }: FileDigest, reported: readonly (string | null)[]): void => {
+  for (const digest of reported)
+    if (digest !== null && !isSameDigest(digest, sha256))
       throw new Error('the digest of the file is not the reported one')
-  return { bytes, contentType: file.content_type ?? info.contentType, sha256: digest.toString('hex') }
 }
 
 /** The provider writes digests in hex in some places and in base64 in others. */
@@ -119,9 +123,6 @@ const isSameDigest = (reported: string, digest: Buffer): boolean =>
   reported.toLowerCase() === digest.toString('hex') ||
   reported.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '') ===
     digest.toString('base64').replace(/=+$/, '')
-
-const tooLarge = (maxBytes: number): Problem =>
-  new Problem('payload_too_large', `The file is larger than ${maxBytes} bytes.`)
 
 const describeRefusal = ({ provider_media_id: id }: ClaimedMedia, error: unknown): string =>
   id === null ? (error as Problem).message : 'The provider no longer has the file.'

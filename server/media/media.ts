@@ -4,6 +4,8 @@ import type { App } from '../core/app.ts'
 import type { Handler, OutputOf } from '../core/handler.ts'
 import { notFound, Problem } from '../core/problem.ts'
 import { countFailure } from '../core/steps/throttle.ts'
+import { parseRange } from './range.ts'
+import type { MediaStore } from './store.ts'
 import { openMediaUrl } from './urls.ts'
 import { canSeeChannel } from '../visibility/policy.ts'
 
@@ -53,10 +55,16 @@ const toContentType = (type: string | null): string =>
     : DEFAULT_CONTENT_TYPE
 
 /**
- * Serves the file of a sealed URL. Throws 404 when the URL is invalid or expired, or the file is deleted, and
- * 429 when the client sent too many invalid ones.
+ * Serves the file of a sealed URL, or what the header `Range` asks of it. It passes through this server wherever the
+ * file is, so that a deleted message has no URL that still works, and no browser shows a file as a page of the
+ * store. Throws 404 when the URL is invalid or expired, or the file is deleted, 429 when the client sent too many
+ * invalid ones, and 503 while the store does not respond.
  */
-export const serveMedia = async (app: App, token: string, address: string | undefined): Promise<Response> => {
+export const serveMedia = async (
+  app: App,
+  token: string,
+  { address, range }: { address?: string | undefined; range: string | undefined },
+): Promise<Response> => {
   const opened = openMediaUrl(app.mediaSealer, token)
   if (!opened) countFailure(app, address, 'media_url')
   if (!opened || opened.hasExpired)
@@ -67,13 +75,16 @@ export const serveMedia = async (app: App, token: string, address: string | unde
     )
   const { workspaceId, messageId } = opened
   const media = await findMedia(app.db, workspaceId, messageId)
-  const blob = media?.state === 'kept' && media.key !== null ? await app.media?.read(media.key) : undefined
-  if (!media || !blob) throw mediaGone('media_lost', "The file is not in this server's media folder.")
+  const key = media?.state === 'kept' ? media.key : null
+  const found = app.media && key !== null ? await openFile(app.media, key, range) : undefined
+  if (!media || !found) throw mediaGone('media_lost', 'The file is not in the store of this server.')
   const contentType = toContentType(media.content_type)
-  return new Response(blob, {
+  return new Response(found.content, {
+    status: found.status,
     headers: {
+      ...found.headers,
+      'Accept-Ranges': 'bytes',
       'Content-Type': contentType,
-      'Content-Length': String(blob.size),
       'Content-Disposition': toContentDisposition(media.file_name, messageId, contentType),
       // Customers can send anything: a browser must never show it as a page of this server.
       'X-Content-Type-Options': 'nosniff',
@@ -83,6 +94,35 @@ export const serveMedia = async (app: App, token: string, address: string | unde
       'Referrer-Policy': 'no-referrer',
     },
   })
+}
+
+type OpenedFile = {
+  status: 200 | 206 | 416
+  content: ReadableStream<Uint8Array> | null
+  headers: Record<string, string>
+}
+
+/** Opens a file, or the range of it. Undefined when it does not exist. */
+const openFile = async (
+  store: MediaStore,
+  key: string,
+  header: string | undefined,
+): Promise<OpenedFile | undefined> => {
+  const whole = header === undefined ? undefined : await store.find(key)
+  const range = whole && parseRange(header!, whole.size)
+  if (range === 'unsatisfiable')
+    return { status: 416, content: null, headers: { 'Content-Range': `bytes */${whole!.size}` } }
+  const file = await store.read(key, range)
+  if (!file) return undefined
+  const headers = { 'Content-Length': String(file.size) }
+  if (!range || file.size !== range.end - range.start + 1)
+    return { status: 200, content: file.content, headers }
+  const { start, end } = range
+  return {
+    status: 206,
+    content: file.content,
+    headers: { ...headers, 'Content-Range': `bytes ${start}-${end}/${whole!.size}` },
+  }
 }
 
 const fileExtensions: Readonly<Record<string, string>> = {
@@ -123,12 +163,13 @@ export const createMediaResponse = async (
   app: App,
   described: Output,
   headers: Record<string, string>,
+  range: string | undefined,
 ): Promise<Response> => {
   const { 'Content-Type': _, ...kept } = headers
   const mediaUrl = `${app.config.publicUrl}/media/`
   const response =
     described.url.startsWith(mediaUrl) && described.expires_at !== null
-      ? await serveMedia(app, described.url.slice(mediaUrl.length), undefined)
+      ? await serveMedia(app, described.url.slice(mediaUrl.length), { range })
       : new Response(null, { status: 302, headers: { Location: described.url } })
   for (const [name, value] of Object.entries(kept)) response.headers.set(name, value)
   return response

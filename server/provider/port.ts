@@ -31,15 +31,15 @@ export type Provider = {
     owner?: CallOwner,
   ) => Promise<{ url: string; contentType: string; size: number | null; sha256: string | null }>
   /**
-   * Downloads the bytes of a media URL, which expires after five minutes. Throws 413 when there are more
-   * than `maxBytes`.
+   * Begins to download a media URL, which expires after five minutes. Throws 413 when there are more than
+   * `maxBytes` bytes, also while they are read.
    */
   downloadMedia: (
     url: string,
     maxBytes: number,
     signal: AbortSignal,
     owner?: CallOwner,
-  ) => Promise<Uint8Array>
+  ) => Promise<AsyncIterable<Uint8Array>>
   phoneNumbers: (accountId: string, signal: AbortSignal) => Promise<ProviderNumber[]>
   /** Returns what the provider shows of one number. */
   phoneNumber: (from: Sender, signal: AbortSignal) => Promise<ProviderNumber>

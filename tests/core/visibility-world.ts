@@ -273,7 +273,7 @@ const seedHiddenConversation = async (
     insert into message_reactions (workspace_id, message_id, sender, emoji, at)
     select workspace_id, id, 'customer', '👍 Secret', ${later} from messages
     where workspace_id = ${workspaceId} and conversation_id = ${row!.id}::bigint`.execute(db)
-  await app.media!.write(mediaKey(workspaceId, last!), Buffer.from('image'))
+  await app.media!.write(mediaKey(workspaceId, last!), [Buffer.from('image')])
   await sql`
     update media set key = ${mediaKey(workspaceId, last!)}
     where workspace_id = ${workspaceId} and message_id = ${last!}::bigint`.execute(db)

@@ -87,7 +87,7 @@ everyDatabase('Edits and deletions by customers', (server) => {
     })
     await deliver(scene, reaction(wamid, '👍', 5))
     const key = mediaKey(scene.workspace.id, messageId)
-    await app.media!.write(key, Buffer.from('image'))
+    await app.media!.write(key, [Buffer.from('image')])
     await sql`
       update media set state = 'kept', key = ${key}, file_name = 'passport.jpg', next_attempt_at = null
       where workspace_id = ${scene.workspace.id}`.execute(db)

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { it } from 'node:test'
 import { sql } from 'kysely'
 import { downloadDueMedia } from '../../server/media/downloads-job.ts'
-import { createMediaStore } from '../../server/media/store.ts'
+import { createFolderStore } from '../../server/media/folder-store.ts'
 import { createAdapter } from '../../server/provider/adapter.ts'
 import { resolveSandboxSettings } from '../../server/provider/settings.ts'
 import { callAs } from '../calls.ts'
@@ -279,7 +279,7 @@ everyDatabase('Media of inbound messages', (server) => {
       )
       const small = await deliverFile(scene, 'image', { id: '76' })
       const folder = mkdtempSync(join(tmpdir(), 'wcrm-media-'))
-      await downloadFrom(base, createMediaStore(folder, { maxBytes: 1000 }))
+      await downloadFrom(base, createFolderStore(folder, { maxBytes: 1000 }))
       assert.equal((await loadMedia(small)).state, 'too_large')
       rmSync(folder, { recursive: true })
     })

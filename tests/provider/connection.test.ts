@@ -21,6 +21,7 @@ import {
   useAdapterFixture,
 } from './adapter-fixture.ts'
 import { seasonSale } from './recorded-exchanges.ts'
+import { downloadFile } from './download.ts'
 
 useAdapterFixture()
 
@@ -109,7 +110,7 @@ describe('Adapter: any response', () => {
     findSent: () => fixture.provider.findSent(sender, 'r', signal),
     uploadMedia: () => fixture.provider.uploadMedia(sender, smallFile, signal),
     mediaInfo: () => fixture.provider.mediaInfo('5', signal),
-    downloadMedia: () => fixture.provider.downloadMedia(`${fixture.peer.url}/f`, 100, signal),
+    downloadMedia: () => downloadFile(fixture.provider, `${fixture.peer.url}/f`, 100, signal),
     phoneNumbers: () => fixture.provider.phoneNumbers('5', signal),
     phoneNumber: () => fixture.provider.phoneNumber(sender, signal),
     subscribe: () => fixture.provider.subscribe('5', undefined, signal),

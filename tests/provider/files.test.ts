@@ -18,6 +18,7 @@ import {
   TOKEN,
 } from './adapter-fixture.ts'
 import { recordedIds } from './recorded-exchanges.ts'
+import { downloadFile } from './download.ts'
 
 useAdapterFixture()
 
@@ -167,7 +168,7 @@ describe('Adapter: media', () => {
   it('download: sends the token, also after a redirect to the same host', async () => {
     queueAnswers({ status: 302, headers: { Location: '/base/real' }, body: '' }, { body: smallFile.bytes })
     assert.equal(
-      Buffer.from(await fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 10, signal)).toString(),
+      (await downloadFile(fixture.provider, `${fixture.peer.url}/file`, 10, signal)).toString(),
       '0123456789',
     )
     assert.deepEqual(
@@ -194,7 +195,7 @@ describe('Adapter: media', () => {
     ]) {
       queueAnswers(answer)
       const problem = await captureProblem(
-        fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 9, signal),
+        downloadFile(fixture.provider, `${fixture.peer.url}/file`, 9, signal),
       )
       assert.deepEqual([problem.code, problem.extras.limit_bytes], ['payload_too_large', 9])
     }
@@ -226,19 +227,19 @@ describe('Adapter: media', () => {
     const names = [...Object.keys(addresses), 'rebinding.example.com']
     const strict = createTestAdapter({ guard: createWebhookGuard('', resolve) })
     for (const name of names) {
-      const download = strict.downloadMedia(`https://${name}/file`, 10, signal)
+      const download = downloadFile(strict, `https://${name}/file`, 10, signal)
       assert.equal((await captureProblem(download)).extras.reason, 'media_refused', name)
     }
     assert.deepEqual(asked, names)
     // A redirect of the provider leads nowhere else either.
     for (const name of Object.keys(addresses)) {
       queueAnswers({ status: 302, headers: { Location: `https://${name}/latest/meta-data` }, body: '' })
-      const download = strict.downloadMedia(`${fixture.peer.url}/file`, 10, signal)
+      const download = downloadFile(strict, `${fixture.peer.url}/file`, 10, signal)
       assert.equal((await captureProblem(download)).extras.reason, 'media_refused', name)
     }
     // Where the operator allows an address, it is asked: nothing listens there.
     const open = createTestAdapter({ guard: createWebhookGuard('127.0.0.0/8', resolve) })
-    const problem = await captureProblem(open.downloadMedia('https://loopback.example.com/file', 10, signal))
+    const problem = await captureProblem(downloadFile(open, 'https://loopback.example.com/file', 10, signal))
     assert.equal(problem.extras.reason, 'unreachable')
   })
 
@@ -268,7 +269,7 @@ describe('Adapter: media', () => {
       ]
       for (const url of hostileUrls)
         assert.deepEqual(
-          summarizeProblem(await captureProblem(fixture.provider.downloadMedia(url, 10, signal))),
+          summarizeProblem(await captureProblem(downloadFile(fixture.provider, url, 10, signal))),
           ['upstream_error', 'media_refused', false],
           url,
         )
@@ -276,7 +277,7 @@ describe('Adapter: media', () => {
         queueAnswers({ status: 307, headers: { Location }, body: '' })
         assert.deepEqual(
           summarizeProblem(
-            await captureProblem(fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 10, signal)),
+            await captureProblem(downloadFile(fixture.provider, `${fixture.peer.url}/file`, 10, signal)),
           ),
           ['upstream_error', 'media_refused', false],
           Location,
@@ -291,7 +292,7 @@ describe('Adapter: media', () => {
         })),
       )
       assert.equal(
-        (await captureProblem(fixture.provider.downloadMedia(`${fixture.peer.url}/round`, 10, signal))).extras
+        (await captureProblem(downloadFile(fixture.provider, `${fixture.peer.url}/round`, 10, signal))).extras
           .reason,
         'media_refused',
       )
@@ -313,7 +314,7 @@ describe('Adapter: media', () => {
       queueAnswers(answer)
       assert.deepEqual(
         summarizeProblem(
-          await captureProblem(fixture.provider.downloadMedia(`${fixture.peer.url}/file`, 10, signal)),
+          await captureProblem(downloadFile(fixture.provider, `${fixture.peer.url}/file`, 10, signal)),
         ),
         expected,
       )

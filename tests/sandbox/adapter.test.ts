@@ -6,6 +6,7 @@ import { captureProblem, summarizeProblem, signal, smallFile } from '../provider
 import { seasonSale } from '../provider/recorded-exchanges.ts'
 import { generatePhone, createSandboxDriver } from '../messaging/fixtures.ts'
 import { makeWorkspace } from '../servers.ts'
+import { downloadFile } from '../provider/download.ts'
 
 // Both sides of the protocol are ours: the sandbox understands every call of the adapter over HTTP, and the
 // adapter understands the sandbox's errors.
@@ -115,7 +116,7 @@ everyDatabase('Adapter with the sandbox', (server) => {
     const { provider, sender, sandbox } = await setUp()
     const link = await provider.createLink(sender, { message: 'Hi, I saw 5 & more', qrFormat: 'SVG' }, signal)
     assert.match(link.code, /^[A-Z2-7]{14}$/)
-    const image = Buffer.from(await provider.downloadMedia(link.qrImageUrl!, 1_000_000, signal)).toString()
+    const image = (await downloadFile(provider, link.qrImageUrl!, 1_000_000, signal)).toString()
     assert.match(image, /<svg/)
     assert.deepEqual(
       [
@@ -158,9 +159,9 @@ everyDatabase('Adapter with the sandbox', (server) => {
     const { id } = await provider.uploadMedia(sender, png, signal)
     const info = await provider.mediaInfo(id, signal)
     assert.deepEqual([info.contentType, info.size], ['image/png', png.bytes.byteLength])
-    assert.deepEqual(Buffer.from(await provider.downloadMedia(info.url, 1000, signal)), png.bytes)
+    assert.deepEqual(await downloadFile(provider, info.url, 1000, signal), png.bytes)
     assert.equal(
-      (await captureProblem(provider.downloadMedia(info.url, png.bytes.byteLength - 1, signal))).code,
+      (await captureProblem(downloadFile(provider, info.url, png.bytes.byteLength - 1, signal))).code,
       'payload_too_large',
     )
     assert.match((await provider.uploadSample(png, signal)).handle, /^4::/)

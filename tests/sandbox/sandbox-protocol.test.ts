@@ -10,6 +10,7 @@ import {
 } from '../provider/recorded-exchanges.ts'
 import { assertError, CUSTOMER, PNG, writeAsCustomer } from './sandbox-calls.ts'
 import { everySandbox, SANDBOX_TOKEN, type SandboxFixture } from './sandbox-fixture.ts'
+import { downloadFile } from '../provider/download.ts'
 
 /** Asserts that `actual` has every key of `expected`, recursively, with a value of the same type. */
 const assertShape = (actual: unknown, expected: unknown, path: string): void => {
@@ -137,7 +138,7 @@ everySandbox('Sandbox: protocol', (withSandbox) => {
       )
       const info = await provider.mediaInfo(mediaId, signal)
       assert.deepEqual([info.contentType, info.size], ['image/png', PNG.length])
-      assert.deepEqual(Buffer.from(await provider.downloadMedia(info.url, 1000, signal)), PNG)
+      assert.deepEqual(await downloadFile(provider, info.url, 1000, signal), PNG)
     })
   })
 

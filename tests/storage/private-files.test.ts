@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { createMediaStore } from '../../server/media/store.ts'
+import { createFolderStore } from '../../server/media/folder-store.ts'
 import { runAdmin } from '../admin/admin-commands.ts'
 import { createDatabase, type TestDatabase } from '../databases.ts'
 
@@ -71,7 +71,7 @@ describe('Files that were there before', () => {
     const media = join(folder, 'media')
     openToAll(media)
     const warnings: string[] = []
-    createMediaStore(media, { warn: (message) => warnings.push(message) })
+    createFolderStore(media, { warn: (message) => warnings.push(message) })
     assert.deepEqual(listOpen(media), [])
     assert.equal(warnings.length, 1)
   })

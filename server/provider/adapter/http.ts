@@ -60,7 +60,7 @@ const formatQuery = (query: Record<string, string | undefined>): string => {
 }
 
 /** Reads the whole body; undefined when it is larger than `maxBytes`, and the rest is left unread. */
-export const readAtMost = async (
+const readAtMost = async (
   response: Response,
   maxBytes: number,
 ): Promise<Uint8Array<ArrayBuffer> | undefined> => {

@@ -5,7 +5,8 @@ import { isPublicHostName } from '../../public-host-name.ts'
 import { isProviderHost } from '../settings.ts'
 import type { Provider } from '../port.ts'
 import { OptionalText, ProviderId } from './responses.ts'
-import { joinPath, withTimeout, type ProviderHttp, readAtMost } from './http.ts'
+import { limitBytes, tooLargeProblem } from '../../media/store.ts'
+import { joinPath, withTimeout, type ProviderHttp } from './http.ts'
 import { refusalProblem, transportProblem } from './problems.ts'
 
 const Uploaded = z.object({ id: ProviderId })
@@ -37,9 +38,6 @@ const requireFetchableUrl = (text: string, base: URL): URL => {
 
 const isTrusted = (url: URL, base: URL, hosts: readonly string[]): boolean =>
   url.origin === base.origin || (url.protocol === 'https:' && isProviderHost(url, hosts))
-
-const tooLargeProblem = (maxBytes: number): Problem =>
-  new Problem('payload_too_large', `The file has more than ${maxBytes} bytes.`, { limit_bytes: maxBytes })
 
 export const createMediaApi = (
   { request, options: { baseUrl, token, timeoutMs } }: ProviderHttp,
@@ -80,7 +78,10 @@ export const createMediaApi = (
         }
         const response =
           url.origin === base.origin ? await fetch(url, options) : await fetchPublic(url, options, agent)
-        if (response.status < 300 || response.status >= 400) return await readFile(response, maxBytes, token)
+        if (response.status < 300 || response.status >= 400) {
+          await requireFile(response, maxBytes, token)
+          return readFile(response, maxBytes, signal)
+        }
         await response.body?.cancel()
         const location = response.headers.get('location') ?? ''
         const target = location !== '' && URL.canParse(location, url) ? new URL(location, url).href : ''
@@ -106,8 +107,8 @@ const fetchPublic = async (url: URL, options: FetchOptions, dispatcher: Dispatch
   }
 }
 
-/** Reads the file of a final response. Throws the problem of a refusal, and 413 for a large file. */
-const readFile = async (response: Response, maxBytes: number, token: string): Promise<Uint8Array> => {
+/** Throws the problem of a refusal, and 413 for a file that is said to be large. */
+const requireFile = async (response: Response, maxBytes: number, token: string): Promise<void> => {
   if (!response.ok) {
     await response.body?.cancel()
     if (response.status === 404 || response.status === 410)
@@ -120,7 +121,17 @@ const readFile = async (response: Response, maxBytes: number, token: string): Pr
     await response.body?.cancel()
     throw tooLargeProblem(maxBytes)
   }
-  const bytes = await readAtMost(response, maxBytes)
-  if (!bytes) throw tooLargeProblem(maxBytes)
-  return bytes
+}
+
+/** Yields the file of a response as it arrives. */
+async function* readFile(
+  response: Response,
+  maxBytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* limitBytes(response.body ?? [], maxBytes)
+  } catch (error) {
+    throw transportProblem(error, signal)
+  }
 }

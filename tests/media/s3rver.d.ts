@@ -1,0 +1,15 @@
+/** What the tests use of a package without types. */
+declare module '@20minutes/s3rver' {
+  import type { RequestListener } from 'node:http'
+
+  export default class S3rver {
+    constructor(options: {
+      directory: string
+      silent?: boolean
+      vhostBuckets?: boolean
+      configureBuckets?: { name: string }[]
+    })
+    configureBuckets(): Promise<unknown>
+    callback(): RequestListener
+  }
+}
